@@ -1,0 +1,54 @@
+# Every target does its own set-up: only Python 3.11 or newer and make are needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+JOBS ?= auto
+OUT ?= demo-output
+
+.PHONY: install demo test check lint bench lock clean help
+
+help:
+	@echo "make install  set up .venv with every extra"
+	@echo "make demo     measure the shipped reviews and print the table of exponents"
+	@echo "make test     run every test"
+	@echo "make check    format, lint, types, then exactly what CI runs"
+	@echo "make bench    the benchmarks against the straightforward implementations"
+	@echo "make lock     renew requirements.lock"
+
+install: $(INSTALLED)
+
+$(INSTALLED): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/wordsens measure "I love her much" --map rf,raf,relu-raf
+	$(BIN)/wordsens paper sensitivity --scale quick --out $(OUT)
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest --numprocesses $(JOBS)
+
+lint: $(INSTALLED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+check: lint
+	bash .ci/run
+
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks
+
+lock: pyproject.toml
+	rm -rf .lock-venv
+	$(PYTHON) -m venv .lock-venv
+	.lock-venv/bin/python -m pip install --quiet torch==2.13.0 hatchling
+	.lock-venv/bin/python -m pip install --quiet --editable '.[dev]'
+	.lock-venv/bin/python -m pip freeze --exclude-editable --exclude wordsens | sed 's/+cpu$$//' > requirements.lock
+	rm -rf .lock-venv
+
+clean:
+	rm -rf $(VENV) .lock-venv $(OUT) .pytest_cache .ruff_cache

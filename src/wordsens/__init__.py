@@ -1,0 +1,49 @@
+"""Word sensitivity: how much can one word change what a model sees?
+
+Names are loaded on first use, so that importing the package, and the command line's help, stay light.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Ball": "wordsens.ball",
+    "DeepRandomFeatures": "wordsens.maps.dense",
+    "FeatureMap": "wordsens.feature_map",
+    "FunctionFeatures": "wordsens.feature_map",
+    "InputError": "wordsens.errors",
+    "RandomAttentionFeatures": "wordsens.maps.attention",
+    "RandomFeatures": "wordsens.maps.dense",
+    "Sensitivity": "wordsens.sensitivity",
+    "TextMatrix": "wordsens.text_matrix",
+    "WordsensError": "wordsens.errors",
+    "embed": "wordsens.text",
+    "word_sensitivity": "wordsens.sensitivity",
+}
+
+__all__ = [*_HOMES, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
+
+if TYPE_CHECKING:
+    from wordsens.ball import Ball
+    from wordsens.errors import InputError, WordsensError
+    from wordsens.feature_map import FeatureMap, FunctionFeatures
+    from wordsens.maps.attention import RandomAttentionFeatures
+    from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
+    from wordsens.sensitivity import Sensitivity, word_sensitivity
+    from wordsens.text import embed
+    from wordsens.text_matrix import TextMatrix
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'wordsens' has no attribute {name!r}; it offers {', '.join(__all__)}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

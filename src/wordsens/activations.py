@@ -1,0 +1,109 @@
+"""Activation functions of the random layers, with what the search and the bounds need to know of them."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.errors import require_choice
+
+Elementwise = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An elementwise activation act.
+
+    Attributes:
+        name: the key in `ACTIVATIONS`.
+        function: act.
+        derivative: act', with act'(0) = 0 for ReLU (torch's convention).
+        lipschitz: the smallest L with |act(a) - act(b)| <= L |a - b|, rounded up.
+        mean_square: E[act(z)²] for z ~ N(0, 1).
+    """
+
+    name: str
+    function: Elementwise
+    derivative: Elementwise
+    lipschitz: float
+    mean_square: float
+
+    def __call__(self, preactivation: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return self.function(preactivation)
+
+    @property
+    def he_variance(self) -> float:
+        """fan_in times the variance of the next layer's weights that keeps pre-activations at variance 1: 1 / E[act(z)²].
+
+        2 for ReLU, as in He et al. (2015).
+        """
+        return 1.0 / self.mean_square
+
+
+def _gaussian_mean_square(function: Callable[[np.ndarray], np.ndarray]) -> float:
+    """E[function(z)²], z ~ N(0, 1), by 200-point Gauss-Hermite quadrature; for smooth functions."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(200)
+    return float(np.sum(weights * function(nodes) ** 2) / math.sqrt(2 * math.pi))
+
+
+def _erf(values: np.ndarray) -> np.ndarray:
+    return np.vectorize(math.erf)(values)
+
+
+def _normal_cdf(values: np.ndarray) -> np.ndarray:
+    return 0.5 * (1 + _erf(values / math.sqrt(2)))
+
+
+def _gelu_derivative(z: Tensor) -> Tensor:
+    density = torch.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
+    return torch.special.ndtr(z) + z * density
+
+
+_LEAK = 0.01
+# GELU'(z) = Phi(z) + z phi(z) is largest where GELU'' = (2 - z²) phi(z) = 0, at z = sqrt(2).
+_GELU_LIPSCHITZ = 0.5 * (1 + math.erf(1.0)) + math.sqrt(2) * math.exp(-1.0) / math.sqrt(2 * math.pi)
+
+ACTIVATIONS: dict[str, Activation] = {
+    activation.name: activation
+    for activation in (
+        Activation("relu", torch.relu, lambda z: (z > 0).to(z.dtype), 1.0, 0.5),
+        Activation(
+            "leaky_relu",
+            lambda z: torch.nn.functional.leaky_relu(z, _LEAK),
+            lambda z: torch.where(z > 0, 1.0, _LEAK).to(z.dtype),
+            1.0,
+            0.5 * (1 + _LEAK**2),
+        ),
+        Activation("identity", lambda z: z, torch.ones_like, 1.0, 1.0),
+        Activation(
+            "tanh", torch.tanh, lambda z: 1 - torch.tanh(z) ** 2, 1.0, _gaussian_mean_square(np.tanh)
+        ),
+        Activation(
+            "gelu",
+            torch.nn.functional.gelu,
+            _gelu_derivative,
+            math.nextafter(_GELU_LIPSCHITZ, 2.0),
+            _gaussian_mean_square(lambda z: z * _normal_cdf(z)),
+        ),
+        Activation(
+            "erf",
+            torch.erf,
+            lambda z: 2 / math.sqrt(math.pi) * torch.exp(-z * z),
+            math.nextafter(2 / math.sqrt(math.pi), 2.0),
+            2 / math.pi * math.asin(2 / 3),
+        ),
+    )
+}
+
+
+def activation_named(name: str) -> Activation:
+    """The activation of that name: one of relu, leaky_relu (slope 0.01), identity, tanh, gelu (exact), erf.
+
+    >>> activation_named("relu").he_variance
+    2.0
+    """
+    return ACTIVATIONS[require_choice("activation", name, ACTIVATIONS)]

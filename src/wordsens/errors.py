@@ -1,0 +1,78 @@
+"""The exception family, and the guards that every public function shares.
+
+A message names the argument, gives its value, states the rule and adds the remedy, on one line.
+Nothing here imports torch: the command line reports a wrong option before it loads anything heavy.
+"""
+
+import math
+from collections.abc import Collection
+from difflib import get_close_matches
+from typing import Any
+
+
+class WordsensError(Exception):
+    """Root of every error that wordsens raises on purpose."""
+
+
+class InputError(WordsensError, ValueError):
+    """The input is wrong and the caller can mend it. The command line exits with code 2."""
+
+
+class ZeroFeaturesError(InputError):
+    """phi(X) has norm zero, so a relative change of the features is not defined."""
+
+
+class MissingExtraError(WordsensError, ImportError):
+    """An optional dependency is not installed. The command line exits with code 2."""
+
+    def __init__(self, package: str, extra: str, purpose: str):
+        super().__init__(
+            f"{purpose} needs the package {package!r}, which is not installed; "
+            f"install it with: pip install 'wordsens[{extra}]'"
+        )
+
+
+class BudgetError(WordsensError, MemoryError):
+    """The work does not fit the stated memory budget."""
+
+
+def require_positive(name: str, value: float, *, remedy: str = "") -> float:
+    """The value as a float, when it is a positive finite number.
+
+    >>> require_positive("radius", -1)
+    Traceback (most recent call last):
+    wordsens.errors.InputError: `radius` (=-1) must be a positive finite number
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
+        raise InputError(f"`{name}` (={value!r}) must be a positive finite number{_tail(remedy)}")
+    return float(value)
+
+
+def require_count(name: str, value: int, *, least: int = 1, remedy: str = "") -> int:
+    """The value, when it is a whole number that is at least `least`.
+
+    >>> require_count("depth", 0)
+    Traceback (most recent call last):
+    wordsens.errors.InputError: `depth` (=0) must be a whole number, at least 1
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"`{name}` (={value!r}) must be a whole number, at least {least}{_tail(remedy)}")
+    return value
+
+
+def require_choice(name: str, value: Any, choices: Collection[str]) -> str:
+    """The value, when it is one of the choices; otherwise an error with the valid names and the nearest.
+
+    >>> require_choice("score", "sofmax", ["softmax", "relu"])
+    Traceback (most recent call last):
+    wordsens.errors.InputError: `score` (='sofmax') must be one of softmax, relu; did you mean 'softmax'?
+    """
+    if isinstance(value, str) and value in choices:
+        return value
+    near = get_close_matches(value, list(choices), n=1) if isinstance(value, str) else []
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise InputError(f"`{name}` (={value!r}) must be one of {', '.join(choices)}{hint}")
+
+
+def _tail(remedy: str) -> str:
+    return f"; {remedy}" if remedy else ""

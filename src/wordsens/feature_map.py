@@ -1,0 +1,202 @@
+"""The contract of a feature map phi, and of the change that one perturbed word makes to phi(X).
+
+A map must offer `features`, differentiable and batched. It may offer a `WordChange` of its own, when it can evaluate
+the change of many perturbed words faster than by mapping each perturbed text; the search uses nothing else.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.errors import InputError, ZeroFeaturesError
+from wordsens.text_matrix import TextMatrix
+
+DEFAULT_MEMORY_BUDGET = 1 << 30
+"""Bytes that one evaluation may use for intermediate results, unless told otherwise: 1 GiB."""
+
+
+class FeatureMap(ABC):
+    """A differentiable map phi from texts (*batch, n, d) to features (*batch, ...).
+
+    Attributes:
+        name: what tables and records call the map.
+        dtype, device: where phi computes; texts are converted to them.
+        text_shape: the (n, d) that phi accepts; None where any size will do.
+    """
+
+    name: str
+    dtype: torch.dtype = torch.float64
+    device: torch.device = torch.device("cpu")
+    text_shape: tuple[int | None, int | None] = (None, None)
+
+    @abstractmethod
+    def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
+        """phi(X) for every text of the batch; the axes behind *batch are the features'."""
+
+    def __call__(self, texts: TextMatrix | Tensor) -> Float[Tensor, "..."]:
+        """phi(X), after the shape is checked and the texts are converted to the map's dtype and device."""
+        rows = texts.rows if isinstance(texts, TextMatrix) else texts
+        return self.features(self.accept(rows))
+
+    def accept(self, rows: Tensor) -> Float[Tensor, "*batch n d"]:
+        """The rows in the map's dtype and on its device; InputError when their shape is not one phi takes."""
+        shape = tuple(rows.shape[-2:])
+        if rows.ndim < 2 or any(
+            want is not None and want != have for want, have in zip(self.text_shape, shape, strict=True)
+        ):
+            wanted = tuple("any" if size is None else size for size in self.text_shape)
+            raise InputError(
+                f"`X` (shape {tuple(rows.shape)}) does not fit {self.name}, which takes (*batch, n, d) with "
+                f"(n, d) = ({wanted[0]}, {wanted[1]}); build the map for this size or truncate the text"
+            )
+        return rows.to(dtype=self.dtype, device=self.device)
+
+    def default_radius(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+        """The radius of each word's ball where the caller names none: sqrt(d) (paper, eq. 1)."""
+        return torch.full((rows.shape[0],), math.sqrt(rows.shape[1]), dtype=torch.float64, device=self.device)
+
+    def word_change(
+        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> "WordChange":
+        """What evaluates ‖phi(X^i(Delta)) - phi(X)‖² for many (i, Delta) at once."""
+        return PlainWordChange(self, rows, memory_budget=memory_budget)
+
+
+class WordChange(ABC):
+    """‖phi(X^i(Delta)) - phi(X)‖² and its gradient in Delta, for a batch of pairs (word i, Delta).
+
+    Attributes:
+        rows: X, (n, d), in the map's dtype.
+        base_norm: ‖phi(X)‖.
+        memory_budget: bytes for intermediate results; a batch is cut into chunks that respect it.
+    """
+
+    def __init__(self, rows: Float[Tensor, "n d"], base_norm: float, memory_budget: int):
+        self.rows = rows
+        self.base_norm = base_norm
+        self.memory_budget = memory_budget
+
+    @abstractmethod
+    def bytes_per_pair(self) -> int:
+        """About how many bytes of intermediate results one (word, Delta) costs in `_evaluate`."""
+
+    @abstractmethod
+    def _evaluate(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+        """The squared norms of one chunk, and their gradients where asked for."""
+
+    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
+        """Directions in which this map is known to be sensitive, for the search to start from. None by default."""
+        return self.rows.new_empty(0, len(words), self.rows.shape[1])
+
+    def squared_norm(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"]
+    ) -> Float[Tensor, " b"]:
+        """‖phi(X^i(Delta)) - phi(X)‖² for b pairs of a word index i and a Delta."""
+        chunks = self._chunks(perturbations, words)
+        return torch.cat([self._evaluate(delta, word, gradient=False)[0] for delta, word in chunks])
+
+    def squared_norm_and_gradient(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"]
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"]]:
+        """The squared norms and their gradients in each Delta."""
+        values, gradients = [], []
+        for delta, word in self._chunks(perturbations, words):
+            value, slope = self._evaluate(delta, word, gradient=True)
+            values.append(value)
+            gradients.append(slope)
+        return torch.cat(values), torch.cat(gradients)
+
+    def _chunks(self, perturbations: Tensor, words: Tensor) -> list[tuple[Tensor, Tensor]]:
+        size = max(1, self.memory_budget // max(1, self.bytes_per_pair()))
+        return list(zip(perturbations.split(size), words.split(size), strict=True))
+
+
+class PlainWordChange(WordChange):
+    """The change by definition: build X^i(Delta), map it, differentiate with autograd. O(cost of phi) a pair."""
+
+    # Autograd keeps the activations of every operation: a rough multiple of the text and the features.
+    _KEPT_COPIES: ClassVar[int] = 8
+
+    def __init__(self, phi: FeatureMap, rows: Float[Tensor, "n d"], *, memory_budget: int):
+        self._phi = phi
+        with torch.no_grad():
+            self._base = phi(rows).flatten()
+        super().__init__(phi.accept(rows), feature_norm(self._base, phi.name), memory_budget)
+
+    def bytes_per_pair(self) -> int:
+        n = self.rows.shape[0]
+        numbers = self.rows.numel() + self._base.numel() + n * n
+        return self._KEPT_COPIES * numbers * self.rows.element_size()
+
+    def _evaluate(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+        with torch.set_grad_enabled(gradient):
+            delta = perturbations.detach().requires_grad_(gradient)
+            change = self._phi(perturbed_texts(self.rows, words, delta)).flatten(start_dim=1) - self._base
+            squared = change.square().sum(dim=1)
+        if not gradient:
+            return squared, None
+        (slope,) = torch.autograd.grad(squared.sum(), delta)
+        return squared.detach(), slope
+
+
+class FunctionFeatures(FeatureMap):
+    """Any differentiable callable as a feature map, a torch module included.
+
+    Args:
+        function: takes (n, d), or (*batch, n, d) when `batched`, and returns the features.
+        batched: whether the function takes a leading batch axis; if not, texts are mapped one at a time.
+        name, dtype, device: see FeatureMap.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Tensor], Tensor],
+        *,
+        batched: bool = False,
+        name: str = "function",
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+    ):
+        self._function = function
+        self._batched = batched
+        self.name = name
+        self.dtype = dtype
+        self.device = torch.device(device)
+
+    def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
+        if self._batched or texts.ndim == 2:
+            return self._function(texts)
+        batch = texts.shape[:-2]
+        mapped = torch.stack([self._function(text) for text in texts.flatten(end_dim=-3)])
+        return mapped.unflatten(0, batch)
+
+
+def perturbed_texts(
+    rows: Float[Tensor, "n d"], words: Int[Tensor, " b"], perturbations: Float[Tensor, "b d"]
+) -> Float[Tensor, "b n d"]:
+    """X^i(Delta) for b pairs: copies of X in which row i is x_i + Delta."""
+    n = rows.shape[0]
+    chosen = torch.nn.functional.one_hot(words, n).to(rows.dtype)
+    return rows + chosen.unsqueeze(-1) * perturbations.unsqueeze(-2)
+
+
+def feature_norm(features: Tensor, name: str) -> float:
+    """‖phi(X)‖ over all features; ZeroFeaturesError when it is zero, InputError when it is not finite."""
+    norm = torch.linalg.vector_norm(features, dtype=torch.float64).item()
+    if not math.isfinite(norm):
+        raise InputError(f"{name} gives features with norm {norm} on this text; use float64 or rescale the rows")
+    if norm == 0:
+        raise ZeroFeaturesError(
+            f"{name} maps this text to zero, so the relative change of its features is not defined; "
+            "use another text, seed or map"
+        )
+    return norm

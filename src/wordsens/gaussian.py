@@ -1,0 +1,111 @@
+"""Gaussian matrices as operators: products with the matrix, its transpose, and the columns that belong to one word."""
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.errors import BudgetError
+from wordsens.seeds import generator
+
+DENSE_BYTES = 4 << 30
+"""The largest dense matrix that is built: 4 GiB."""
+
+
+class GaussianMatrix(ABC):
+    """A (rows, columns) matrix V with iid N(0, standard_deviation²) entries, fixed by its seed.
+
+    Block products touch only the columns [start, stop): those that multiply one word of a flattened text.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        columns: int,
+        *,
+        standard_deviation: float,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+    ):
+        self.rows = rows
+        self.columns = columns
+        self.standard_deviation = standard_deviation
+        self.dtype = dtype
+        self.device = torch.device(device)
+
+    @abstractmethod
+    def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
+        """V q for every vector q of the batch."""
+
+    @abstractmethod
+    def multiply_transposed(self, vectors: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
+        """V^T u for every vector u of the batch."""
+
+    @abstractmethod
+    def multiply_block(
+        self, vectors: Float[Tensor, "*batch block"], start: int
+    ) -> Float[Tensor, "*batch rows"]:
+        """V[:, start : start + block] q for every vector q of the batch."""
+
+    @abstractmethod
+    def multiply_block_transposed(
+        self, vectors: Float[Tensor, "*batch rows"], start: int, stop: int
+    ) -> Float[Tensor, "*batch block"]:
+        """V[:, start:stop]^T u for every vector u of the batch."""
+
+
+class DenseGaussian(GaussianMatrix):
+    """The matrix, drawn once and kept: O(rows * columns) memory and time a product.
+
+    Raises BudgetError when it would take more than `DENSE_BYTES`.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        columns: int,
+        *,
+        standard_deviation: float,
+        seed: int,
+        purpose: str = "gaussian",
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+    ):
+        super().__init__(rows, columns, standard_deviation=standard_deviation, dtype=dtype, device=device)
+        size = dense_bytes(rows, columns, dtype)
+        if size > DENSE_BYTES:
+            raise BudgetError(
+                f"a dense {rows} x {columns} matrix in {dtype} takes {size / 2**30:.1f} GiB, over the limit of "
+                f"{DENSE_BYTES / 2**30:.0f} GiB; use float32, a smaller width, or fewer words or coordinates"
+            )
+        self.matrix: Float[Tensor, "rows columns"] = torch.empty(rows, columns, dtype=dtype, device=device)
+        stream = generator(seed, purpose)
+        # Row by row blocks: at most 64 MiB of extra memory when the matrix lives on another device.
+        step = max(1, (64 << 20) // (columns * self.matrix.element_size()))
+        for start in range(0, rows, step):
+            block = self.matrix[start : start + step]
+            block.copy_(torch.randn(block.shape, generator=stream, dtype=dtype))
+        self.matrix.mul_(standard_deviation)
+
+    def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
+        return vectors @ self.matrix.T
+
+    def multiply_transposed(self, vectors: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
+        return vectors @ self.matrix
+
+    def multiply_block(
+        self, vectors: Float[Tensor, "*batch block"], start: int
+    ) -> Float[Tensor, "*batch rows"]:
+        return vectors @ self.matrix[:, start : start + vectors.shape[-1]].T
+
+    def multiply_block_transposed(
+        self, vectors: Float[Tensor, "*batch rows"], start: int, stop: int
+    ) -> Float[Tensor, "*batch block"]:
+        return vectors @ self.matrix[:, start:stop]
+
+
+def dense_bytes(rows: int, columns: int, dtype: torch.dtype) -> int:
+    """Bytes of a dense (rows, columns) matrix."""
+    return rows * columns * math.ceil(torch.finfo(dtype).bits / 8)

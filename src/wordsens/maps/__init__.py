@@ -1,0 +1,1 @@
+"""Feature maps: fully connected random features, random attention, pretrained transformers."""

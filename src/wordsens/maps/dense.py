@@ -1,0 +1,171 @@
+"""Random features (RF) and deep random features (DRF): fully connected layers with Gaussian weights."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.activations import activation_named
+from wordsens.errors import require_choice, require_count
+from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange, feature_norm
+from wordsens.gaussian import DenseGaussian, GaussianMatrix
+
+GAUSSIAN_KINDS = ("auto", "dense")
+
+
+class DeepRandomFeatures(FeatureMap):
+    """L fully connected random layers: h_1 = act(V_1 flat(X)), h_l = act(V_l h_{l-1}), phi(X) = h_L in R^width.
+
+    V_1 is (width, n d) with iid N(0, 1/(n d)) entries (paper, eq. 2), so pre-activations have variance 1 for rows of
+    length sqrt(d). V_l is (width, width) with entries N(0, s/width), s = 1/E[act(z)²], which keeps them there
+    (He: s = 2 for ReLU).
+
+    Args:
+        n: words of a text.
+        d: coordinates of a word.
+        depth: L, the number of layers.
+        width: k, the features of each layer; None for n d.
+        activation: one of relu, leaky_relu, identity, tanh, gelu, erf.
+        gaussian: how the matrices are kept.
+        seed: fixes the weights.
+        dtype, device: where phi computes.
+
+    Raises:
+        InputError: for a size that is not a positive whole number or an unknown name.
+        BudgetError: when a dense matrix would exceed its limit.
+
+    >>> phi = DeepRandomFeatures(4, 8, depth=2, seed=0)
+    >>> phi(torch.ones(5, 4, 8)).shape
+    torch.Size([5, 32])
+    """
+
+    def __init__(
+        self,
+        n: int,
+        d: int,
+        depth: int,
+        width: int | None = None,
+        activation: str = "relu",
+        gaussian: str = "auto",
+        seed: int = 0,
+        *,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+    ):
+        self.text_shape = (require_count("n", n), require_count("d", d))
+        self.depth = require_count("depth", depth)
+        self.width = n * d if width is None else require_count("width", width)
+        self.activation = activation_named(activation)
+        require_choice("gaussian", gaussian, GAUSSIAN_KINDS)
+        self.seed = seed
+        self.dtype = dtype
+        self.device = torch.device(device)
+        self.name = f"drf{depth}"
+        fan_ins = [n * d] + [self.width] * (depth - 1)
+        variances = [1.0] + [self.activation.he_variance] * (depth - 1)
+        self.layers: list[GaussianMatrix] = [
+            DenseGaussian(
+                self.width,
+                fan_in,
+                standard_deviation=math.sqrt(variance / fan_in),
+                seed=seed,
+                purpose=f"layer {index}",
+                dtype=dtype,
+                device=device,
+            )
+            for index, (fan_in, variance) in enumerate(zip(fan_ins, variances, strict=True))
+        ]
+
+    @property
+    def weights(self) -> list[Float[Tensor, "rows columns"]]:
+        """The dense matrices V_1, ..., V_L."""
+        return [layer.matrix for layer in self.layers if isinstance(layer, DenseGaussian)]
+
+    def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch width"]:
+        hidden = texts.flatten(start_dim=-2)
+        for layer in self.layers:
+            hidden = self.activation(layer.multiply(hidden))
+        return hidden
+
+    def word_change(
+        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> "DenseWordChange":
+        return DenseWordChange(self, rows, memory_budget=memory_budget)
+
+
+class RandomFeatures(DeepRandomFeatures):
+    """One fully connected random layer: phi(X) = act(V flat(X)), V (width, n d), iid N(0, 1/(n d)) (paper, eq. 2).
+
+    Arguments as DeepRandomFeatures, with depth 1.
+
+    >>> RandomFeatures(4, 8, seed=0)(torch.ones(4, 8)).shape
+    torch.Size([32])
+    """
+
+    def __init__(
+        self,
+        n: int,
+        d: int,
+        width: int | None = None,
+        activation: str = "relu",
+        gaussian: str = "auto",
+        seed: int = 0,
+        *,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+    ):
+        super().__init__(n, d, 1, width, activation, gaussian, seed, dtype=dtype, device=device)
+        self.name = "rf"
+
+    @property
+    def weight(self) -> Float[Tensor, "width columns"]:
+        """The dense matrix V."""
+        return self.weights[0]
+
+
+class DenseWordChange(WordChange):
+    """The change of RF and DRF: only the block V_1^(i) of the changed word is multiplied, V_1 flat(X) is kept.
+
+    One Delta costs O(width d) in the first layer and O(width²) in each later one, forward and backward alike.
+    """
+
+    def __init__(self, phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], *, memory_budget: int):
+        self._phi = phi
+        rows = phi.accept(rows)
+        self._preactivation = phi.layers[0].multiply(rows.flatten())
+        self._base = self._forward(self._preactivation)[-1]
+        super().__init__(rows, feature_norm(self._base, phi.name), memory_budget)
+
+    def bytes_per_pair(self) -> int:
+        return (2 * self._phi.depth + 2) * self._phi.width * self.rows.element_size()
+
+    def _forward(self, preactivation: Float[Tensor, "*batch width"]) -> list[Float[Tensor, "*batch width"]]:
+        """The pre-activations of every layer, then the features."""
+        steps = [preactivation]
+        for layer in self._phi.layers[1:]:
+            steps.append(layer.multiply(self._phi.activation(steps[-1])))
+        return [*steps, self._phi.activation(steps[-1])]
+
+    def _evaluate(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+        d = self.rows.shape[1]
+        first = self._phi.layers[0]
+        groups = [(int(word), (words == word).nonzero().squeeze(1)) for word in words.unique()]
+        preactivation = perturbations.new_empty(len(words), self._phi.width)
+        for word, members in groups:
+            preactivation[members] = first.multiply_block(perturbations[members], word * d)
+        *steps, features = self._forward(preactivation + self._preactivation)
+        change = features - self._base
+        squared = change.square().sum(dim=1)
+        if not gradient:
+            return squared, None
+        slope = 2 * change
+        for layer, step in zip(reversed(self._phi.layers[1:]), reversed(steps[1:]), strict=True):
+            slope = layer.multiply_transposed(slope * self._phi.activation.derivative(step))
+        slope = slope * self._phi.activation.derivative(steps[0])
+        gradients = torch.empty_like(perturbations)
+        for word, members in groups:
+            gradients[members] = first.multiply_block_transposed(slope[members], word * d, (word + 1) * d)
+        return squared, gradients

@@ -1,0 +1,1 @@
+"""Searches for the perturbation of one word that changes the features most."""

@@ -1,0 +1,282 @@
+"""Word sensitivity: the definition, attained by a witness that is recomputed through the map."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from wordsens.ball import Ball
+from wordsens.errors import InputError, MissingExtraError, require_count, require_positive
+from wordsens.feature_map import (
+    DEFAULT_MEMORY_BUDGET,
+    FeatureMap,
+    FunctionFeatures,
+    feature_norm,
+    perturbed_texts,
+)
+from wordsens.search.ascent import Progress, ascend
+from wordsens.seeds import generator
+from wordsens.text_matrix import TextMatrix, as_text_matrix
+
+DEFAULT_STARTS = 6
+DEFAULT_STEPS = 300
+DEFAULT_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """What `word_sensitivity` found for one text under one map.
+
+    Attributes:
+        value: the largest of `per_word`: attained, so a lower bound of S_phi(X) (paper, eq. 1).
+        word: the index of its word.
+        words: (w,), the words that were searched.
+        per_word: (w,), ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ at each word's witness, recomputed through phi.
+        perturbations: (w, d), the witness Delta of each word.
+        radius: (w,), the radius of each word's ball.
+        upper: a certified upper bound of S_phi(X) over the searched words, or None where the map has no certificate.
+        upper_per_word: (w,), likewise for each word, or None.
+        tokens: w strings, what each word is called.
+        evaluations: how many perturbed texts the search evaluated, the recomputation included.
+        converged: (w,), whether the search stopped gaining before its steps ran out.
+        seed: the seed of the random starts.
+        map_name: the map's name.
+    """
+
+    value: float
+    word: int
+    words: Int[Tensor, " w"]
+    per_word: Float[Tensor, " w"]
+    perturbations: Float[Tensor, "w d"]
+    radius: Float[Tensor, " w"]
+    tokens: tuple[str, ...]
+    evaluations: int
+    converged: Bool[Tensor, " w"]
+    seed: int
+    map_name: str
+    upper: float | None = None
+    upper_per_word: Float[Tensor, " w"] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the witnesses, as plain Python values: what `--json` prints."""
+        return {
+            "map": self.map_name,
+            "value": self.value,
+            "word": self.word,
+            "token": self.tokens[int((self.words == self.word).nonzero()[0])],
+            "upper": self.upper,
+            "words": self.words.tolist(),
+            "tokens": list(self.tokens),
+            "per_word": self.per_word.tolist(),
+            "upper_per_word": None if self.upper_per_word is None else self.upper_per_word.tolist(),
+            "radius": self.radius.tolist(),
+            "converged": self.converged.tolist(),
+            "evaluations": self.evaluations,
+            "seed": self.seed,
+        }
+
+    def to_pandas(self) -> Any:
+        """One row a word: word, token, sensitivity, upper, radius, converged. Needs the `tables` extra."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError("pandas", "tables", "to_pandas") from error
+        upper = None if self.upper_per_word is None else self.upper_per_word.tolist()
+        return pd.DataFrame(
+            {
+                "word": self.words.tolist(),
+                "token": self.tokens,
+                "sensitivity": self.per_word.tolist(),
+                "upper": [None] * len(self.tokens) if upper is None else upper,
+                "radius": self.radius.tolist(),
+                "converged": self.converged.tolist(),
+            }
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write everything, witnesses included, to one safetensors file."""
+        import json
+
+        from safetensors.torch import save_file
+
+        tensors = {
+            name: getattr(self, name).contiguous()
+            for name in ("words", "per_word", "perturbations", "radius", "converged", "upper_per_word")
+            if getattr(self, name) is not None
+        }
+        plain = {
+            name: getattr(self, name)
+            for name in ("value", "word", "tokens", "evaluations", "seed", "map_name", "upper")
+        }
+        save_file(tensors, str(path), metadata={"wordsens": json.dumps(plain)})
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Sensitivity":
+        """Read what `save` wrote. Nothing is unpickled."""
+        import json
+
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(str(path), framework="pt") as file:
+                plain = json.loads((file.metadata() or {})["wordsens"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (OSError, SafetensorError, KeyError) as error:
+            raise InputError(f"`path` (={str(path)!r}) is not a file that Sensitivity.save wrote: {error}") from error
+        return cls(**{**plain, "tokens": tuple(plain["tokens"])}, **tensors)
+
+    def show(self, most: int = 20) -> str:
+        """A short table, the most sensitive words first."""
+        order = self.per_word.argsort(descending=True)[:most].tolist()
+        width = max(5, *(len(self.tokens[at]) for at in order))
+        lines = [f"{self.map_name}: S >= {self.value:.4f}, at word {self.word}", f"{'word':>6}  {'token':<{width}}  S"]
+        lines += [
+            f"{int(self.words[at]):>6}  {self.tokens[at]:<{width}}  {float(self.per_word[at]):.4f}" for at in order
+        ]
+        if len(order) < len(self.tokens):
+            lines.append(f"... and {len(self.tokens) - len(order)} more words")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        upper = "" if self.upper is None else f", upper={self.upper:.6g}"
+        return (
+            f"Sensitivity({self.map_name}: value={self.value:.6g}{upper} at word {self.word} "
+            f"{self.tokens[int((self.words == self.word).nonzero()[0])]!r}, {len(self.words)} words)"
+        )
+
+
+def word_sensitivity(
+    phi: FeatureMap | Any,
+    X: TextMatrix | Tensor | np.ndarray,
+    words: Iterable[int] | int | None = None,
+    radius: float | Tensor | None = None,
+    seed: int = 0,
+    *,
+    starts: int = DEFAULT_STARTS,
+    steps: int = DEFAULT_STEPS,
+    tolerance: float = DEFAULT_TOLERANCE,
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    progress: Progress | None = None,
+) -> Sensitivity:
+    """The word sensitivity of a text, S_phi(X) = sup over i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
+
+    Paper, eq. 1. The value is attained: a lower bound of the sup, with a witness for every word. The search proposes
+    witnesses; each is then mapped through phi, and only that recomputed number is reported.
+
+    Args:
+        phi: a feature map, or any differentiable function of an (n, d) tensor.
+        X: the text, (n, d), at least two words; taken as it is, rows are not rescaled here.
+        words: the word indices to search; None for all. Negative indices count from the end.
+        radius: of the ball, one number or one a searched word; None for the map's default, sqrt(d).
+        seed: of the random starts.
+        starts, steps: starting points a word, and steps a start at most.
+        tolerance: a start stops when a few steps in a row gain less than this, relative, in the squared change.
+        memory_budget: bytes for intermediate results.
+        progress: called with (steps done, steps at most).
+
+    Returns:
+        A Sensitivity.
+
+    Raises:
+        InputError: NaN, infinite or zero rows; one word; an index out of range; a radius that is not positive.
+        ZeroFeaturesError: phi(X) = 0.
+
+    >>> phi = FunctionFeatures(lambda X: 2 * X, batched=True)
+    >>> round(word_sensitivity(phi, torch.ones(4, 9, dtype=torch.float64)).value, 12)   # sqrt(d) / ‖X‖
+    0.5
+    """
+    text = as_text_matrix(X)
+    phi = phi if isinstance(phi, FeatureMap) else FunctionFeatures(phi, name=getattr(phi, "__name__", "function"))
+    n = len(text)
+    if n < 2:
+        raise InputError("`X` has one word; word sensitivity compares words, so give a text of two words or more")
+    require_count("starts", starts)
+    require_count("steps", steps, least=0)
+    require_positive("tolerance", tolerance)
+    require_count("memory_budget", memory_budget)
+    rows = phi.accept(text.rows)
+    chosen = _word_indices(words, n).to(rows.device)
+    ball = Ball(_radii(radius, phi, rows, chosen))
+    change = phi.word_change(rows, memory_budget=memory_budget)
+    found = ascend(
+        change,
+        chosen,
+        ball,
+        starts=starts,
+        steps=steps,
+        tolerance=tolerance,
+        generator=generator(seed, "starts"),
+        progress=progress,
+    )
+    per_word = attained(phi, rows, chosen, found.perturbations, memory_budget=memory_budget)
+    best = int(per_word.argmax())
+    return Sensitivity(
+        value=float(per_word[best]),
+        word=int(chosen[best]),
+        words=chosen,
+        per_word=per_word,
+        perturbations=found.perturbations,
+        radius=ball.radius,
+        tokens=tuple(text.word(int(word)) for word in chosen),
+        evaluations=found.evaluations + len(chosen),
+        converged=found.converged,
+        seed=seed,
+        map_name=phi.name,
+    )
+
+
+def attained(
+    phi: FeatureMap,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+    perturbations: Float[Tensor, "w d"],
+    *,
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
+) -> Float[Tensor, " w"]:
+    """‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ by definition: every perturbed text is built and mapped. Norms in float64."""
+    with torch.no_grad():
+        base = phi(rows).flatten()
+        norm = feature_norm(base, phi.name)
+        n = len(rows)
+        numbers = 3 * (rows.numel() + base.numel() + n * n)
+        size = max(1, memory_budget // (numbers * rows.element_size()))
+        changes = [
+            torch.linalg.vector_norm(
+                phi(perturbed_texts(rows, word, delta)).flatten(start_dim=1) - base, dim=1, dtype=torch.float64
+            )
+            for word, delta in zip(words.split(size), perturbations.split(size), strict=True)
+        ]
+    return torch.cat(changes) / norm
+
+
+def _word_indices(words: Iterable[int] | int | None, n: int) -> Int[Tensor, " w"]:
+    if words is None:
+        return torch.arange(n)
+    listed = [words] if isinstance(words, int) else [int(word) for word in words]
+    if not listed:
+        raise InputError("`words` is empty; name at least one word, or pass None for all of them")
+    for word in listed:
+        if not -n <= word < n:
+            raise InputError(f"`words` has {word}, but the text has {n} words; indices run from 0 to {n - 1}")
+    indices = [word % n for word in listed]
+    if len(set(indices)) != len(indices):
+        raise InputError(f"`words` (={listed!r}) names a word twice; name each word once")
+    return torch.tensor(indices)
+
+
+def _radii(
+    radius: float | Tensor | None, phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]
+) -> Float[Tensor, " w"]:
+    if radius is None:
+        return phi.default_radius(rows)[words]
+    if isinstance(radius, Tensor) and radius.ndim == 1:
+        if len(radius) != len(words):
+            raise InputError(f"`radius` has {len(radius)} entries for {len(words)} words; give one a searched word")
+        return radius.to(dtype=torch.float64, device=rows.device)
+    value = require_positive("radius", float(radius), remedy="pass None for the map's default")
+    return torch.full((len(words),), value, dtype=torch.float64, device=rows.device)

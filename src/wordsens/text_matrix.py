@@ -1,0 +1,105 @@
+"""A text as a matrix: one row a word, with what is known of where it came from."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.errors import InputError
+
+
+@dataclass(frozen=True)
+class TextMatrix:
+    """X of shape (n, d): the rows of one text.
+
+    Attributes:
+        rows: (n, d), one embedding a word.
+        tokens: n strings, or None for a synthetic text.
+        label: +1, -1 or None.
+        source: where the text came from, e.g. "shipped/review-001" or "gaussian(seed=0)".
+    """
+
+    rows: Float[Tensor, "n d"]
+    tokens: tuple[str, ...] | None = None
+    label: int | None = None
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        require_rows(self.rows, "rows")
+        if self.tokens is not None and len(self.tokens) != len(self.rows):
+            raise InputError(
+                f"`tokens` has {len(self.tokens)} entries, but `rows` has {len(self.rows)} rows; give one token a row"
+            )
+
+    def __len__(self) -> int:
+        return self.rows.shape[0]
+
+    def word(self, index: int) -> str:
+        """What to call word `index`: its token, or `#index` where there are no tokens."""
+        return self.tokens[index] if self.tokens is not None else f"#{index}"
+
+    def truncated(self, words: int, dimension: int | None = None, *, rescale: bool = True) -> "TextMatrix":
+        """The first `words` words and the first `dimension` coordinates, rows rescaled to sqrt(dimension) unless told not to.
+
+        Raises InputError when the text is shorter: it is never padded here.
+        """
+        n, d = self.rows.shape
+        dimension = d if dimension is None else dimension
+        if words > n or dimension > d or words < 1 or dimension < 1:
+            raise InputError(
+                f"text {self.source!r} has {n} words and {d} coordinates, so its first {words} words and {dimension} "
+                "coordinates cannot be taken; choose a longer text or a smaller size"
+            )
+        rows = self.rows[:words, :dimension]
+        rows = rescale_rows(rows) if rescale else rows.clone()
+        return replace(self, rows=rows, tokens=None if self.tokens is None else self.tokens[:words])
+
+    def to(self, dtype: torch.dtype | None = None, device: torch.device | str | None = None) -> "TextMatrix":
+        """The same text with its rows in another dtype or on another device."""
+        return replace(self, rows=self.rows.to(dtype=dtype, device=device))
+
+
+def require_rows(rows: Tensor, name: str) -> None:
+    """Refuse what cannot be a text: not a matrix, empty, NaN or infinite entries, a zero row."""
+    if rows.ndim != 2 or 0 in rows.shape or not rows.is_floating_point():
+        raise InputError(
+            f"`{name}` (shape {tuple(rows.shape)}, {rows.dtype}) must be a floating-point matrix of n words by d coordinates"
+        )
+    finite = torch.isfinite(rows).all(dim=1)
+    if not bool(finite.all()):
+        bad = int((~finite).nonzero()[0])
+        raise InputError(f"`{name}` has NaN or infinity in row {bad}; every entry must be finite")
+    nonzero = (rows != 0).any(dim=1)
+    if not bool(nonzero.all()):
+        bad = int((~nonzero).nonzero()[0])
+        raise InputError(f"`{name}` has only zeros in row {bad}; drop that word or give it an embedding")
+
+
+def rescale_rows(rows: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+    """Every row scaled to Euclidean length sqrt(d), the paper's normalisation.
+
+    >>> rescale_rows(torch.tensor([[3.0, 4.0]])).norm().item() ** 2
+    2.0...
+    """
+    require_rows(rows, "rows")
+    largest = rows.abs().amax(dim=1, keepdim=True)
+    bounded = rows / largest
+    return bounded * (math.sqrt(rows.shape[1]) / torch.linalg.vector_norm(bounded, dim=1, keepdim=True))
+
+
+def as_text_matrix(text: "TextMatrix | Tensor | np.ndarray", name: str = "X") -> TextMatrix:
+    """The text as a TextMatrix, checked. Tensors and arrays are taken as they are: nothing is rescaled."""
+    if isinstance(text, TextMatrix):
+        return text
+    if isinstance(text, np.ndarray):
+        text = torch.from_numpy(np.ascontiguousarray(text))
+    if not isinstance(text, Tensor):
+        raise InputError(
+            f"`{name}` ({type(text).__name__}) must be a TextMatrix, a tensor or an array of shape (n, d); "
+            "embed strings first, with wordsens.embed"
+        )
+    require_rows(text, name)
+    return TextMatrix(text)
