@@ -45,7 +45,7 @@ bench: $(INSTALLED)
 lock: pyproject.toml
 	rm -rf .lock-venv
 	$(PYTHON) -m venv .lock-venv
-	.lock-venv/bin/python -m pip install --quiet torch==2.13.0 hatchling
+	.lock-venv/bin/python -m pip install --quiet torch==2.13.0 hatchling editables
 	.lock-venv/bin/python -m pip install --quiet --editable '.[dev]'
 	.lock-venv/bin/python -m pip freeze --exclude-editable --exclude wordsens | sed 's/+cpu$$//' > requirements.lock
 	rm -rf .lock-venv
