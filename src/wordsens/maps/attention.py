@@ -1,49 +1,16 @@
 """Random attention features (RAF): one attention layer with Gaussian query-key weights and no value matrix."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import require_choice, require_count, require_positive
-from wordsens.feature_map import FeatureMap
+from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, feature_norm
+from wordsens.maps.attention_change import AttentionWordChange
+from wordsens.maps.scores import SCORES
 from wordsens.seeds import gaussian_on, generator
-
-
-@dataclass(frozen=True)
-class Score:
-    """How scores s (..., n, n) become attention weights: weight(s), divided by the row sum where `normalized`.
-
-    A row whose sum is 0 stays 0.
-    """
-
-    name: str
-    weight: Callable[[Tensor], Tensor]
-    normalized: bool
-
-    def attention(self, scores: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch n n"]:
-        if self.name == "softmax":
-            return torch.softmax(scores, dim=-1)
-        weights = self.weight(scores)
-        if not self.normalized:
-            return weights
-        total = weights.sum(dim=-1, keepdim=True)
-        return weights / torch.where(total > 0, total, torch.ones_like(total))
-
-
-SCORES: dict[str, Score] = {
-    score.name: score
-    for score in (
-        Score("softmax", torch.exp, normalized=True),
-        Score("relu", torch.relu, normalized=True),
-        Score("relu-unnormalized", torch.relu, normalized=False),
-        Score("sigmoid", torch.sigmoid, normalized=False),
-        Score("linear", lambda scores: scores, normalized=False),
-    )
-}
 
 
 class RandomAttentionFeatures(FeatureMap):
@@ -101,3 +68,11 @@ class RandomAttentionFeatures(FeatureMap):
 
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
         return self.attention(texts) @ texts
+
+    def word_change(
+        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> AttentionWordChange:
+        rows = self.accept(rows)
+        norm = feature_norm(self.features(rows), self.name)
+        scale = self.temperature * math.sqrt(rows.shape[-1])
+        return AttentionWordChange(rows, self.weight.unsqueeze(0), scale, self.score, norm, memory_budget)
