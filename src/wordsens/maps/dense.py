@@ -7,11 +7,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.activations import activation_named
-from wordsens.errors import require_choice, require_count
+from wordsens.errors import InputError, require_choice, require_count
 from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange, feature_norm
-from wordsens.gaussian import DenseGaussian, GaussianMatrix
+from wordsens.gaussian import ON_DEMAND_BYTES, DenseGaussian, GaussianMatrix, OnDemandGaussian, dense_bytes
 
-GAUSSIAN_KINDS = ("auto", "dense")
+GAUSSIAN_KINDS = ("auto", "dense", "lazy")
+
+AUTO_DENSE_BYTES = 128 << 20
+"""With gaussian="auto", weights up to this size in all are kept dense: 128 MiB. Past it they are sampled on demand."""
 
 
 class DeepRandomFeatures(FeatureMap):
@@ -27,13 +30,15 @@ class DeepRandomFeatures(FeatureMap):
         depth: L, the number of layers.
         width: k, the features of each layer; None for n d.
         activation: one of relu, leaky_relu, identity, tanh, gelu, erf.
-        gaussian: how the matrices are kept.
-        seed: fixes the weights.
+        gaussian: "dense" keeps the matrices; "lazy" never builds them and samples their products on demand, exactly in
+            law (docs/theory/on-demand-gaussians.md); "auto" is dense up to `AUTO_DENSE_BYTES` in all, lazy past it.
+        seed: fixes the weights. A lazy map gives the same answers to the same sequence of calls.
         dtype, device: where phi computes.
+        gaussian_bytes: what the queries and answers that a lazy map remembers may take, all layers together.
 
     Raises:
         InputError: for a size that is not a positive whole number or an unknown name.
-        BudgetError: when a dense matrix would exceed its limit.
+        BudgetError: when a dense matrix would exceed its limit, or a lazy map has been asked too much.
 
     >>> phi = DeepRandomFeatures(4, 8, depth=2, seed=0)
     >>> phi(torch.ones(5, 4, 8)).shape
@@ -52,20 +57,28 @@ class DeepRandomFeatures(FeatureMap):
         *,
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",
+        gaussian_bytes: int = ON_DEMAND_BYTES,
     ):
         self.text_shape = (require_count("n", n), require_count("d", d))
         self.depth = require_count("depth", depth)
         self.width = n * d if width is None else require_count("width", width)
         self.activation = activation_named(activation)
         require_choice("gaussian", gaussian, GAUSSIAN_KINDS)
+        require_count("gaussian_bytes", gaussian_bytes)
         self.seed = seed
         self.dtype = dtype
         self.device = torch.device(device)
         self.name = f"drf{depth}"
         fan_ins = [n * d] + [self.width] * (depth - 1)
         variances = [1.0] + [self.activation.he_variance] * (depth - 1)
+        if gaussian == "auto":
+            size = sum(dense_bytes(self.width, fan_in, dtype) for fan_in in fan_ins)
+            gaussian = "dense" if size <= AUTO_DENSE_BYTES else "lazy"
+        self.gaussian = gaussian
+        kind = DenseGaussian if gaussian == "dense" else OnDemandGaussian
+        limit = {} if gaussian == "dense" else {"gaussian_bytes": max(1, gaussian_bytes // depth)}
         self.layers: list[GaussianMatrix] = [
-            DenseGaussian(
+            kind(
                 self.width,
                 fan_in,
                 standard_deviation=math.sqrt(variance / fan_in),
@@ -73,13 +86,19 @@ class DeepRandomFeatures(FeatureMap):
                 purpose=f"layer {index}",
                 dtype=dtype,
                 device=device,
+                **limit,
             )
             for index, (fan_in, variance) in enumerate(zip(fan_ins, variances, strict=True))
         ]
 
     @property
     def weights(self) -> list[Float[Tensor, "rows columns"]]:
-        """The dense matrices V_1, ..., V_L."""
+        """The dense matrices V_1, ..., V_L. InputError for a lazy map, which has none."""
+        if self.gaussian == "lazy":
+            raise InputError(
+                f"the weights of this {self.name} map are sampled on demand and never built; "
+                "build it with gaussian='dense' to read them"
+            )
         return [layer.matrix for layer in self.layers if isinstance(layer, DenseGaussian)]
 
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch width"]:
@@ -114,13 +133,25 @@ class RandomFeatures(DeepRandomFeatures):
         *,
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",
+        gaussian_bytes: int = ON_DEMAND_BYTES,
     ):
-        super().__init__(n, d, 1, width, activation, gaussian, seed, dtype=dtype, device=device)
+        super().__init__(
+            n,
+            d,
+            1,
+            width,
+            activation,
+            gaussian,
+            seed,
+            dtype=dtype,
+            device=device,
+            gaussian_bytes=gaussian_bytes,
+        )
         self.name = "rf"
 
     @property
     def weight(self) -> Float[Tensor, "width columns"]:
-        """The dense matrix V."""
+        """The dense matrix V. InputError for a lazy map, which has none."""
         return self.weights[0]
 
 

@@ -1,59 +1,17 @@
-"""Gaussian matrices as operators: products with the matrix, its transpose, and the columns that belong to one word."""
+"""A Gaussian matrix that is drawn once and kept."""
 
 import math
-from abc import ABC, abstractmethod
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import BudgetError
+from wordsens.gaussian.contract import GaussianMatrix
 from wordsens.seeds import generator
 
 DENSE_BYTES = 4 << 30
 """The largest dense matrix that is built: 4 GiB."""
-
-
-class GaussianMatrix(ABC):
-    """A (rows, columns) matrix V with iid N(0, standard_deviation²) entries, fixed by its seed.
-
-    Block products touch only the columns [start, stop): those that multiply one word of a flattened text.
-    """
-
-    def __init__(
-        self,
-        rows: int,
-        columns: int,
-        *,
-        standard_deviation: float,
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str = "cpu",
-    ):
-        self.rows = rows
-        self.columns = columns
-        self.standard_deviation = standard_deviation
-        self.dtype = dtype
-        self.device = torch.device(device)
-
-    @abstractmethod
-    def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
-        """V q for every vector q of the batch."""
-
-    @abstractmethod
-    def multiply_transposed(self, vectors: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
-        """V^T u for every vector u of the batch."""
-
-    @abstractmethod
-    def multiply_block(
-        self, vectors: Float[Tensor, "*batch block"], start: int
-    ) -> Float[Tensor, "*batch rows"]:
-        """V[:, start : start + block] q for every vector q of the batch."""
-
-    @abstractmethod
-    def multiply_block_transposed(
-        self, vectors: Float[Tensor, "*batch rows"], start: int, stop: int
-    ) -> Float[Tensor, "*batch block"]:
-        """V[:, start:stop]^T u for every vector u of the batch."""
 
 
 class DenseGaussian(GaussianMatrix):
@@ -78,7 +36,7 @@ class DenseGaussian(GaussianMatrix):
         if size > DENSE_BYTES:
             raise BudgetError(
                 f"a dense {rows} x {columns} matrix in {dtype} takes {size / 2**30:.1f} GiB, over the limit of "
-                f"{DENSE_BYTES / 2**30:.0f} GiB; use float32, a smaller width, or fewer words or coordinates"
+                f"{DENSE_BYTES / 2**30:.0f} GiB; use gaussian='lazy', which never builds it"
             )
         self.matrix: Float[Tensor, "rows columns"] = torch.empty(rows, columns, dtype=dtype, device=device)
         stream = generator(seed, purpose)

@@ -1,0 +1,218 @@
+"""A Gaussian matrix that is never built: exactly the law of a dense one, for the price of the products asked for."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.errors import InputError, require_count
+from wordsens.gaussian.budget import QueryBudget
+from wordsens.gaussian.conditioned import ConditionedGaussian, Source
+from wordsens.gaussian.contract import GaussianMatrix
+from wordsens.gaussian.splitting import split_columns
+from wordsens.seeds import generator
+
+ON_DEMAND_BYTES = 4 << 30
+"""What the remembered queries and answers of one matrix may take, unless told otherwise: 4 GiB."""
+
+Columns = tuple[int, int]
+
+
+class OnDemandGaussian(GaussianMatrix):
+    """A Gaussian matrix whose products are sampled when they are asked for, exactly in law, adaptive queries included.
+
+    Every answer agrees with all earlier ones: there is one matrix, of which only the answers exist. The columns of a word
+    that is asked on its own are set apart first (`split_columns`), so that the price of a query grows with the number of
+    queries to its word, not to all words.
+
+    The same seed gives the same answers to the same sequence of calls, not to another sequence. A query within rounding of the
+    span of earlier ones (`SPAN_TOLERANCE`) gets the combination of their answers and adds nothing to memory.
+
+    Args:
+        rows, columns: the shape.
+        standard_deviation: of the entries.
+        seed, purpose: fix the stream of random numbers.
+        dtype, device: of the vectors. Numbers are drawn on the CPU, so they do not depend on the device.
+        gaussian_bytes: how much memory the queries and answers may take.
+
+    Raises:
+        BudgetError: from a product, when its answer would pass `gaussian_bytes`.
+
+    >>> V = OnDemandGaussian(10**6, 10**6, standard_deviation=1e-3, seed=0)
+    >>> q = torch.ones(10**6, dtype=torch.float64) / 1e3
+    >>> answer = V.multiply(q)
+    >>> torch.allclose(V.multiply(2 * q), 2 * answer)
+    True
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        columns: int,
+        *,
+        standard_deviation: float,
+        seed: int,
+        purpose: str = "gaussian",
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+        gaussian_bytes: int = ON_DEMAND_BYTES,
+    ):
+        super().__init__(rows, columns, standard_deviation=standard_deviation, dtype=dtype, device=device)
+        limit = require_count("gaussian_bytes", gaussian_bytes)
+        self.purpose = purpose
+        self._source = Source(
+            generator(seed, purpose), standard_deviation, QueryBudget(limit, f"a {rows} x {columns} matrix")
+        )
+        self._rest = ConditionedGaussian.unasked(rows, columns, self._source, dtype=dtype, device=self.device)
+        self._apart: dict[Columns, ConditionedGaussian] = {}
+
+    @property
+    def bytes(self) -> int:
+        """What the queries and answers take now."""
+        return self._source.budget.used
+
+    @property
+    def queries(self) -> tuple[int, int]:
+        """How many independent products are remembered, from the right and from the left."""
+        parts = [self._rest, *self._apart.values()]
+        return sum(len(part.forward.queries) for part in parts), sum(
+            len(part.backward.queries) for part in parts
+        )
+
+    def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
+        return self.multiply_block(vectors, 0)
+
+    def multiply_transposed(self, vectors: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
+        return self.multiply_block_transposed(vectors, 0, self.columns)
+
+    def multiply_block(
+        self, vectors: Float[Tensor, "*batch block"], start: int
+    ) -> Float[Tensor, "*batch rows"]:
+        stop = start + vectors.shape[-1]
+        self._check(start, stop)
+        return _linear(
+            vectors,
+            lambda flat: self._answer(flat, start, stop),
+            lambda flat: self._answer_transposed(flat, start, stop),
+        )
+
+    def multiply_block_transposed(
+        self, vectors: Float[Tensor, "*batch rows"], start: int, stop: int
+    ) -> Float[Tensor, "*batch block"]:
+        self._check(start, stop)
+        return _linear(
+            vectors,
+            lambda flat: self._answer_transposed(flat, start, stop),
+            lambda flat: self._answer(flat, start, stop),
+        )
+
+    def fork(self, *, seed: int | None = None) -> "OnDemandGaussian":
+        """A copy with the same past, from which it may be asked other things. Past answers share their memory.
+
+        Without a seed the copy's future is the same too: equal calls get equal answers. With one, its future is drawn from the
+        conditional law given the past, independently of this matrix's.
+        """
+        stream = torch.Generator(device="cpu")
+        if seed is None:
+            stream.set_state(self._source.stream.get_state())
+        else:
+            stream = generator(seed, "fork", self.purpose)
+        twin = OnDemandGaussian(
+            self.rows,
+            self.columns,
+            standard_deviation=self.standard_deviation,
+            seed=0,
+            purpose=self.purpose,
+            dtype=self.dtype,
+            device=self.device,
+            gaussian_bytes=self._source.budget.limit,
+        )
+        twin._source = Source(stream, self.standard_deviation, self._source.budget.fork())
+        twin._rest = self._rest.fork(twin._source)
+        twin._apart = {columns: part.fork(twin._source) for columns, part in self._apart.items()}
+        return twin
+
+    def seal_block(self, vectors: Float[Tensor, "count block"], start: int) -> None:
+        """Remember only the answers to these vectors, asked before, among all of the block's; it answers nothing else from now on.
+
+        What is forgotten makes room. A query outside the span of what was kept raises BudgetError: an answer drawn afresh could
+        contradict one that was forgotten.
+        """
+        stop = start + vectors.shape[-1]
+        self._set_apart(start, stop)
+        self._apart[start, stop].seal(vectors, f"the block of columns {start} to {stop}")
+
+    def _check(self, start: int, stop: int) -> None:
+        if not 0 <= start < stop <= self.columns:
+            raise InputError(
+                f"`start` and `stop` (={start}, {stop}) must name columns of a matrix that has {self.columns}"
+            )
+
+    def _set_apart(self, start: int, stop: int) -> None:
+        """Make a part of these columns, unless they are all columns or overlap a part that exists."""
+        overlaps = any(begin < stop and start < end for begin, end in self._apart)
+        if not overlaps and (start, stop) != (0, self.columns):
+            self._apart[start, stop], self._rest = split_columns(self._rest, start, stop)
+
+    def _answer(self, vectors: Float[Tensor, "count block"], start: int, stop: int) -> Tensor:
+        self._set_apart(start, stop)
+        total = vectors.new_zeros(len(vectors), self.rows)
+        for (begin, end), part in self._overlapping(start, stop):
+            low, high = max(begin, start), min(end, stop)
+            padded = torch.nn.functional.pad(
+                vectors[:, low - start : high - start], (low - begin, end - high)
+            )
+            total += _distinct(padded if part.support is None else padded * part.support, part.multiply)
+        return total
+
+    def _answer_transposed(self, vectors: Float[Tensor, "count rows"], start: int, stop: int) -> Tensor:
+        self._set_apart(start, stop)
+        total = vectors.new_zeros(len(vectors), stop - start)
+        for (begin, end), part in self._overlapping(start, stop):
+            low, high = max(begin, start), min(end, stop)
+            total[:, low - start : high - start] += part.multiply_transposed(vectors)[
+                :, low - begin : high - begin
+            ]
+        return total
+
+    def _overlapping(self, start: int, stop: int) -> list[tuple[Columns, ConditionedGaussian]]:
+        """The parts that have columns in [start, stop), in a fixed order."""
+        parts = [(at, part) for at, part in sorted(self._apart.items()) if at[0] < stop and start < at[1]]
+        covered = sum(min(end, stop) - max(begin, start) for (begin, end), _ in parts)
+        return parts if covered == stop - start else [((0, self.columns), self._rest), *parts]
+
+
+def _distinct(vectors: Float[Tensor, "count asked"], answer: Callable[[Tensor], Tensor]) -> Tensor:
+    """The answers, with vectors that equal the first one asked only once: perturbed texts share all words but one."""
+    other = (vectors != vectors[:1]).any(dim=1)
+    other[:1] = True
+    if bool(other.all()):
+        return answer(vectors)
+    asked = answer(vectors[other])
+    total = asked[:1].repeat(len(vectors), 1)
+    total[other] = asked
+    return total
+
+
+def _linear(
+    vectors: Tensor, product: Callable[[Tensor], Tensor], transposed: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """product(vectors) over any leading axes, with transposed as its derivative's adjoint."""
+    flat = vectors.reshape(-1, vectors.shape[-1])
+    answers: Any = _LinearProduct.apply(flat, product, transposed)
+    return answers.reshape(*vectors.shape[:-1], answers.shape[-1])
+
+
+class _LinearProduct(torch.autograd.Function):
+    """A linear map that autograd differentiates through its adjoint, any number of times."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, product: Any, transposed: Any) -> Tensor:
+        ctx.product, ctx.transposed = product, transposed
+        return product(vectors.detach())
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> Any:
+        return _LinearProduct.apply(slopes[0], ctx.transposed, ctx.product), None, None

@@ -1,0 +1,200 @@
+"""Vectors kept as rows in chunks that never move, and the Gram-Schmidt step against an orthonormal set of them."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+CHUNK = 32
+"""Vectors a chunk holds, unless more come at once."""
+
+SPAN_TOLERANCE = 64.0
+"""A vector counts as inside a span when at most this many units of relative precision of its norm stick out of it."""
+
+_PANEL = 128
+_WELL_CONDITIONED = 1e-2
+_MOST_PASSES = 3
+
+
+class VectorStack:
+    """A growing list of vectors of one length, append only.
+
+    Full chunks are shared between forks; nothing that was appended is moved or changed again.
+    """
+
+    def __init__(self, dimension: int, *, dtype: torch.dtype, device: torch.device):
+        self.dimension = dimension
+        self.dtype = dtype
+        self.device = device
+        self._chunks: list[Tensor] = []
+        self._filled: list[int] = []
+
+    @classmethod
+    def of(cls, vectors: Float[Tensor, "count dimension"]) -> "VectorStack":
+        """A stack that holds copies of these vectors."""
+        stack = cls(vectors.shape[1], dtype=vectors.dtype, device=vectors.device)
+        stack.append(vectors)
+        return stack
+
+    def emptied(self) -> "VectorStack":
+        """A stack for vectors of the same kind, with none in it."""
+        return VectorStack(self.dimension, dtype=self.dtype, device=self.device)
+
+    def __len__(self) -> int:
+        return sum(self._filled)
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the chunks, the room not yet filled included."""
+        return sum(chunk.numel() * chunk.element_size() for chunk in self._chunks)
+
+    def bytes_to_append(self, count: int) -> int:
+        """How many bytes of new memory appending `count` vectors takes."""
+        room = len(self._chunks[-1]) - self._filled[-1] if self._chunks else 0
+        missing = count - room
+        return 0 if missing <= 0 else max(CHUNK, missing) * self.dimension * self.dtype.itemsize
+
+    def append(self, vectors: Float[Tensor, "count dimension"]) -> None:
+        """Keep copies of the vectors."""
+        while len(vectors):
+            if not self._chunks or self._filled[-1] == len(self._chunks[-1]):
+                self._chunks.append(self._room(max(CHUNK, len(vectors))))
+                self._filled.append(0)
+            start = self._filled[-1]
+            taken = vectors[: len(self._chunks[-1]) - start]
+            self._chunks[-1][start : start + len(taken)] = taken
+            self._filled[-1] += len(taken)
+            vectors = vectors[len(taken) :]
+
+    def inner_products(self, vectors: Float[Tensor, "count dimension"]) -> Float[Tensor, "count length"]:
+        """Entry (j, a): the inner product of vector j with the stack's vector a."""
+        if not self._chunks:
+            return vectors.new_empty(len(vectors), 0)
+        return torch.cat([vectors @ chunk.T for chunk in self._parts()], dim=1)
+
+    def combine(self, coefficients: Float[Tensor, "count length"]) -> Float[Tensor, "count dimension"]:
+        """Row j: the sum over a of coefficients[j, a] times the stack's vector a."""
+        total = coefficients.new_zeros(len(coefficients), self.dimension)
+        parts = self._parts()
+        for part, chunk in zip(coefficients.split([len(part) for part in parts], dim=1), parts, strict=True):
+            total.addmm_(part, chunk)
+        return total
+
+    def stacked(self) -> Float[Tensor, "length dimension"]:
+        """All vectors as one matrix: a copy."""
+        return torch.cat([self._room(0), *self._parts()])
+
+    def fork(self) -> "VectorStack":
+        """A copy that can grow apart from this one. Only a chunk with room left is copied."""
+        twin = self.emptied()
+        twin._filled = list(self._filled)
+        twin._chunks = [
+            chunk if filled == len(chunk) else chunk.clone()
+            for chunk, filled in zip(self._chunks, self._filled, strict=True)
+        ]
+        return twin
+
+    def _room(self, count: int) -> Tensor:
+        return torch.empty(count, self.dimension, dtype=self.dtype, device=self.device)
+
+    def _parts(self) -> list[Tensor]:
+        return [chunk[:filled] for chunk, filled in zip(self._chunks, self._filled, strict=True)]
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """vectors = old @ basis + new @ directions, with directions orthonormal and orthogonal to the basis."""
+
+    old: Float[Tensor, "count length"]
+    new: Float[Tensor, "count fresh"]
+    directions: Float[Tensor, "fresh dimension"]
+
+
+def decompose(basis: VectorStack, vectors: Float[Tensor, "count dimension"]) -> Decomposition:
+    """Split vectors into what the orthonormal basis spans and new orthonormal directions.
+
+    Block Gram-Schmidt, a projection being repeated while it cancels more than half of a vector (twice is enough,
+    as Kahan and Parlett showed). What sticks out of the span by at most SPAN_TOLERANCE units of relative precision of the
+    vector's norm is dropped, so a vector that repeats an earlier one, or a combination of earlier ones, gives no new direction.
+    """
+    known = len(basis)
+    extra = basis.emptied()
+    coordinates = []
+    for panel in vectors.split(_PANEL):
+        floor = SPAN_TOLERANCE * torch.finfo(panel.dtype).eps * torch.linalg.vector_norm(panel, dim=1)
+        spanned, rest = _project((basis, extra), panel, floor)
+        added = _well_conditioned(rest, floor, (basis, extra)) if len(panel) > 1 else None
+        if added is None:
+            coordinates += _one_by_one(spanned, rest, floor, basis, extra)
+        else:
+            coordinates.append(torch.cat([spanned, added[0]], dim=1))
+            extra.append(added[1])
+    width = known + len(extra)
+    padded = [torch.nn.functional.pad(rows, (0, width - rows.shape[1])) for rows in coordinates]
+    table = torch.cat([vectors.new_empty(0, width), *padded])
+    return Decomposition(old=table[:, :known], new=table[:, known:], directions=extra.stacked())
+
+
+def _project(
+    stacks: tuple[VectorStack, ...], vectors: Float[Tensor, "count dimension"], floor: Float[Tensor, " count"]
+) -> tuple[Float[Tensor, "count length"], Float[Tensor, "count dimension"]]:
+    """Coefficients on the stacks together, and what is left outside their span."""
+    lengths = [len(stack) for stack in stacks]
+    total = vectors.new_zeros(len(vectors), sum(lengths))
+    rest, norms = vectors, torch.linalg.vector_norm(vectors, dim=1)
+    for _ in range(_MOST_PASSES if total.shape[1] else 0):
+        coefficients = torch.cat([stack.inner_products(rest) for stack in stacks], dim=1)
+        for stack, part in zip(stacks, coefficients.split(lengths, dim=1), strict=True):
+            if part.shape[1]:
+                rest = rest - stack.combine(part)
+        total += coefficients
+        left = torch.linalg.vector_norm(rest, dim=1)
+        if bool(((left > 0.5 * norms) | (left <= floor)).all()):
+            break
+        norms = left
+    return total, rest
+
+
+def _well_conditioned(
+    rest: Float[Tensor, "count dimension"], floor: Float[Tensor, " count"], stacks: tuple[VectorStack, ...]
+) -> tuple[Float[Tensor, "count count"], Float[Tensor, "count dimension"]] | None:
+    """Coordinates and orthonormal directions of a panel by Cholesky factors of its Gram matrix, done twice.
+
+    None where the panel's vectors are too close to dependent for that.
+    """
+    norms = torch.linalg.vector_norm(rest, dim=1)
+    if not bool((norms > floor).all()):
+        return None
+    scaled = rest / norms.unsqueeze(1)
+    first, failed = torch.linalg.cholesky_ex(scaled @ scaled.T)
+    if int(failed) != 0 or float(first.diagonal().min()) < _WELL_CONDITIONED:
+        return None
+    found = torch.linalg.solve_triangular(first, scaled, upper=False)
+    found = _project(stacks, found, torch.zeros_like(floor))[1]
+    second = torch.linalg.cholesky(found @ found.T)
+    return norms.unsqueeze(1) * (first @ second), torch.linalg.solve_triangular(second, found, upper=False)
+
+
+def _one_by_one(
+    spanned: Float[Tensor, "count length"],
+    rest: Float[Tensor, "count dimension"],
+    floor: Float[Tensor, " count"],
+    basis: VectorStack,
+    extra: VectorStack,
+) -> list[Float[Tensor, "1 _"]]:
+    """The coordinates of each vector of a panel, found in turn; new directions are appended to `extra`."""
+    coordinates, start = [], spanned.shape[1]
+    for row in range(len(rest)):
+        vector, least = rest[row : row + 1], floor[row : row + 1]
+        known = spanned[row : row + 1]
+        if len(rest) > 1:
+            within, vector = _project((basis, extra), vector, least)
+            within[:, :start] += known
+            known = within
+        norm = torch.linalg.vector_norm(vector, dim=1)
+        if bool(norm > least):
+            extra.append(vector / norm)
+            known = torch.cat([known, norm.unsqueeze(1)], dim=1)
+        coordinates.append(known)
+    return coordinates
