@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Ball": "wordsens.ball",
     "DeepRandomFeatures": "wordsens.maps.dense",
+    "Document": "wordsens.text",
     "FeatureMap": "wordsens.feature_map",
     "FunctionFeatures": "wordsens.feature_map",
     "InputError": "wordsens.errors",
@@ -19,7 +20,14 @@ _HOMES = {
     "Sensitivity": "wordsens.sensitivity",
     "TextMatrix": "wordsens.text_matrix",
     "WordsensError": "wordsens.errors",
+    "correlated_text": "wordsens.text",
     "embed": "wordsens.text",
+    "gaussian_text": "wordsens.text",
+    "minimal_pairs": "wordsens.text",
+    "orthogonal_text": "wordsens.text",
+    "read_documents": "wordsens.text",
+    "shipped_reviews": "wordsens.text",
+    "texts_of_length": "wordsens.text",
     "word_sensitivity": "wordsens.sensitivity",
 }
 
@@ -32,7 +40,17 @@ if TYPE_CHECKING:
     from wordsens.maps.attention import RandomAttentionFeatures
     from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
     from wordsens.sensitivity import Sensitivity, word_sensitivity
-    from wordsens.text import embed
+    from wordsens.text import (
+        Document,
+        correlated_text,
+        embed,
+        gaussian_text,
+        minimal_pairs,
+        orthogonal_text,
+        read_documents,
+        shipped_reviews,
+        texts_of_length,
+    )
     from wordsens.text_matrix import TextMatrix
 
 

