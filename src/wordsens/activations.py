@@ -37,9 +37,9 @@ class Activation:
 
     @property
     def he_variance(self) -> float:
-        """fan_in times the variance of the next layer's weights that keeps pre-activations at variance 1: 1 / E[act(z)²].
+        """fan_in times the variance of the next layer's weights that keeps pre-activations at variance 1.
 
-        2 for ReLU, as in He et al. (2015).
+        1 / E[act(z)²]; 2 for ReLU, as in He et al. (2015).
         """
         return 1.0 / self.mean_square
 
@@ -79,9 +79,7 @@ ACTIVATIONS: dict[str, Activation] = {
             0.5 * (1 + _LEAK**2),
         ),
         Activation("identity", lambda z: z, torch.ones_like, 1.0, 1.0),
-        Activation(
-            "tanh", torch.tanh, lambda z: 1 - torch.tanh(z) ** 2, 1.0, _gaussian_mean_square(np.tanh)
-        ),
+        Activation("tanh", torch.tanh, lambda z: 1 - torch.tanh(z) ** 2, 1.0, _gaussian_mean_square(np.tanh)),
         Activation(
             "gelu",
             torch.nn.functional.gelu,

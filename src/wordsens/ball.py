@@ -28,7 +28,7 @@ class Ball:
             )
 
     def project(self, perturbations: Float[Tensor, "*starts w d"]) -> Float[Tensor, "*starts w d"]:
-        """The nearest points of the balls: vectors outside are scaled to the sphere, others are returned as they are."""
+        """The nearest points of the balls: vectors outside are scaled to the sphere, others stay."""
         norms = torch.linalg.vector_norm(perturbations, dim=-1, dtype=torch.float64)
         limit = self._inner_radius(perturbations.dtype)
         scale = torch.where(norms > limit, limit / norms, torch.ones_like(norms))

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, ZeroFeaturesError
+from wordsens.search_plan import SearchPlan
 from wordsens.text_matrix import TextMatrix
 
 DEFAULT_MEMORY_BUDGET = 1 << 30
@@ -60,9 +61,7 @@ class FeatureMap(ABC):
         """The radius of each word's ball where the caller names none: sqrt(d) (paper, eq. 1)."""
         return torch.full((rows.shape[0],), math.sqrt(rows.shape[1]), dtype=torch.float64, device=self.device)
 
-    def word_change(
-        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> "WordChange":
+    def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> "WordChange":
         """What evaluates ‖phi(X^i(Delta)) - phi(X)‖² for many (i, Delta) at once."""
         return PlainWordChange(self, rows, memory_budget=memory_budget)
 
@@ -74,7 +73,10 @@ class WordChange(ABC):
         rows: X, (n, d), in the map's dtype.
         base_norm: ‖phi(X)‖.
         memory_budget: bytes for intermediate results; a batch is cut into chunks that respect it.
+        plan: the search that suits this map, unless the caller wants another.
     """
+
+    plan: SearchPlan = SearchPlan()
 
     def __init__(self, rows: Float[Tensor, "n d"], base_norm: float, memory_budget: int):
         self.rows = rows
@@ -95,9 +97,7 @@ class WordChange(ABC):
         """Directions in which this map is known to be sensitive, for the search to start from. None by default."""
         return self.rows.new_empty(0, len(words), self.rows.shape[1])
 
-    def squared_norm(
-        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"]
-    ) -> Float[Tensor, " b"]:
+    def squared_norm(self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
         """‖phi(X^i(Delta)) - phi(X)‖² for b pairs of a word index i and a Delta."""
         chunks = self._chunks(perturbations, words)
         return torch.cat([self._evaluate(delta, word, gradient=False)[0] for delta, word in chunks])

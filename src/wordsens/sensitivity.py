@@ -19,13 +19,9 @@ from wordsens.feature_map import (
     feature_norm,
     perturbed_texts,
 )
-from wordsens.search.ascent import Progress, ascend
+from wordsens.search.population import Progress, search
 from wordsens.seeds import generator
 from wordsens.text_matrix import TextMatrix, as_text_matrix
-
-DEFAULT_STARTS = 6
-DEFAULT_STEPS = 300
-DEFAULT_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -134,7 +130,10 @@ class Sensitivity:
         """A short table, the most sensitive words first."""
         order = self.per_word.argsort(descending=True)[:most].tolist()
         width = max(5, *(len(self.tokens[at]) for at in order))
-        lines = [f"{self.map_name}: S >= {self.value:.4f}, at word {self.word}", f"{'word':>6}  {'token':<{width}}  S"]
+        lines = [
+            f"{self.map_name}: S >= {self.value:.4f}, at word {self.word}",
+            f"{'word':>6}  {'token':<{width}}  S",
+        ]
         lines += [
             f"{int(self.words[at]):>6}  {self.tokens[at]:<{width}}  {float(self.per_word[at]):.4f}" for at in order
         ]
@@ -157,15 +156,16 @@ def word_sensitivity(
     radius: float | Tensor | None = None,
     seed: int = 0,
     *,
-    starts: int = DEFAULT_STARTS,
-    steps: int = DEFAULT_STEPS,
-    tolerance: float = DEFAULT_TOLERANCE,
+    starts: int | None = None,
+    steps: int | None = None,
+    generations: int | None = None,
+    tolerance: float | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> Sensitivity:
-    """The word sensitivity of a text, S_phi(X) = sup over i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
+    """The word sensitivity of a text under a feature map (paper, eq. 1).
 
-    Paper, eq. 1. The value is attained: a lower bound of the sup, with a witness for every word. The search proposes
+    S_phi(X) = sup over i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖. The value is attained: a lower bound of the sup, with a witness for every word. The search proposes
     witnesses; each is then mapped through phi, and only that recomputed number is reported.
 
     Args:
@@ -174,8 +174,7 @@ def word_sensitivity(
         words: the word indices to search; None for all. Negative indices count from the end.
         radius: of the ball, one number or one a searched word; None for the map's default, sqrt(d).
         seed: of the random starts.
-        starts, steps: starting points a word, and steps a start at most.
-        tolerance: a start stops when a few steps in a row gain less than this, relative, in the squared change.
+        starts, steps, generations, tolerance: how much the search spends (see SearchPlan); None for what suits the map.
         memory_budget: bytes for intermediate results.
         progress: called with (steps done, steps at most).
 
@@ -195,24 +194,13 @@ def word_sensitivity(
     n = len(text)
     if n < 2:
         raise InputError("`X` has one word; word sensitivity compares words, so give a text of two words or more")
-    require_count("starts", starts)
-    require_count("steps", steps, least=0)
-    require_positive("tolerance", tolerance)
     require_count("memory_budget", memory_budget)
     rows = phi.accept(text.rows)
     chosen = _word_indices(words, n).to(rows.device)
     ball = Ball(_radii(radius, phi, rows, chosen))
     change = phi.word_change(rows, memory_budget=memory_budget)
-    found = ascend(
-        change,
-        chosen,
-        ball,
-        starts=starts,
-        steps=steps,
-        tolerance=tolerance,
-        generator=generator(seed, "starts"),
-        progress=progress,
-    )
+    plan = change.plan.changed(starts=starts, steps=steps, generations=generations, tolerance=tolerance)
+    found = search(change, chosen, ball, plan, generator=generator(seed, "starts"), progress=progress)
     per_word = attained(phi, rows, chosen, found.perturbations, memory_budget=memory_budget)
     best = int(per_word.argmax())
     return Sensitivity(
@@ -238,7 +226,7 @@ def attained(
     *,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> Float[Tensor, " w"]:
-    """‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ by definition: every perturbed text is built and mapped. Norms in float64."""
+    """‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ by definition: every perturbed text is built and mapped."""
     with torch.no_grad():
         base = phi(rows).flatten()
         norm = feature_norm(base, phi.name)
@@ -247,7 +235,9 @@ def attained(
         size = max(1, memory_budget // (numbers * rows.element_size()))
         changes = [
             torch.linalg.vector_norm(
-                phi(perturbed_texts(rows, word, delta)).flatten(start_dim=1) - base, dim=1, dtype=torch.float64
+                phi(perturbed_texts(rows, word, delta)).flatten(start_dim=1) - base,
+                dim=1,
+                dtype=torch.float64,
             )
             for word, delta in zip(words.split(size), perturbations.split(size), strict=True)
         ]

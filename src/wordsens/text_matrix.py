@@ -42,9 +42,9 @@ class TextMatrix:
         return self.tokens[index] if self.tokens is not None else f"#{index}"
 
     def truncated(self, words: int, dimension: int | None = None, *, rescale: bool = True) -> "TextMatrix":
-        """The first `words` words and the first `dimension` coordinates, rows rescaled to sqrt(dimension) unless told not to.
+        """The first `words` words and the first `dimension` coordinates.
 
-        Raises InputError when the text is shorter: it is never padded here.
+        Rows are rescaled to sqrt(dimension), unless told not to. Raises InputError when the text is shorter: it is never padded here.
         """
         n, d = self.rows.shape
         dimension = d if dimension is None else dimension
@@ -66,7 +66,7 @@ def require_rows(rows: Tensor, name: str) -> None:
     """Refuse what cannot be a text: not a matrix, empty, NaN or infinite entries, a zero row."""
     if rows.ndim != 2 or 0 in rows.shape or not rows.is_floating_point():
         raise InputError(
-            f"`{name}` (shape {tuple(rows.shape)}, {rows.dtype}) must be a floating-point matrix of n words by d coordinates"
+            f"`{name}` (shape {tuple(rows.shape)}, {rows.dtype}) must be a floating-point matrix, n words by d coordinates"
         )
     finite = torch.isfinite(rows).all(dim=1)
     if not bool(finite.all()):

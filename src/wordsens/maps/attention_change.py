@@ -12,30 +12,19 @@ three fixed matrices, so a batch of (word, Delta) pairs costs a few matrix produ
 Arrays indexed [word, row] are stored word first: a batch gathers whole rows.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.feature_map import WordChange
 from wordsens.maps.scores import Response, Score
+from wordsens.search_plan import SearchPlan
 
-
-@dataclass(frozen=True)
-class _Column:
-    """What a batch needs of the rows j != i. Every array is (b, n), for the pair's word and every row j.
-
-    p and slope = dp/dt are the new attention and its derivative, gain = p - a, `weight` w turns x_i - o_j into r_ji,
-    and `along` = r_ji . Delta.
-    """
-
-    p: Tensor
-    slope: Tensor
-    gain: Tensor
-    weight: Tensor
-    along: Tensor
-    length: Tensor
+_PLAN = SearchPlan(
+    starts=24, climb_steps=10, population=8, generations=6, children=8, finalists=2, steps=100, tolerance=1e-9
+)
 
 
 class _Head:
@@ -46,7 +35,7 @@ class _Head:
         self.rows = rows
         self.score = score
         self.queries = rows @ matrix / scale  # row j is u_j
-        keys = rows @ matrix.T / scale  # row l is W x_l / scale
+        self.keys = rows @ matrix.T / scale  # row l is W x_l / scale
         self.symmetric = (matrix + matrix.T) / scale
         self.scores = self.queries @ rows.T
         # Differences of rows are what matters where weights sum to one: taking the mean away first keeps them exact
@@ -59,11 +48,11 @@ class _Head:
         if score.normalized:
             self._take_out_dominant(attention)
             self.lengths = self._squared_distances(n)
-            self.stacked = torch.cat([self.queries, keys, self.outputs])
+            self.stacked = torch.cat([self.queries, self.keys, self.outputs])
         else:
             self.dominant_word = None
             self.lengths = rows.square().sum(dim=1, keepdim=True).expand(n, n)
-            self.stacked = torch.cat([self.queries, keys])
+            self.stacked = torch.cat([self.queries, self.keys])
 
     def _take_out_dominant(self, attention: Float[Tensor, "n n"]) -> None:
         """r_ji for the one word i, if any, that takes over half of row j: (x_i - o_j)/(1 - a_ji) would cancel there."""
@@ -81,9 +70,7 @@ class _Head:
 
     def _squared_distances(self, n: int) -> Float[Tensor, "n n"]:
         """‖r_ji‖², word first; differences are formed before they are squared, so close rows keep their digits."""
-        distances = torch.cdist(
-            self.values, self.outputs, compute_mode="donot_use_mm_for_euclid_dist"
-        )
+        distances = torch.cdist(self.values, self.outputs, compute_mode="donot_use_mm_for_euclid_dist")
         every = torch.arange(n, device=distances.device)
         lengths = (distances * self.response.weight(every)).square_()
         if self.dominant_word is not None:
@@ -176,10 +163,24 @@ class AttentionWordChange(WordChange):
     ):
         super().__init__(rows, base_norm, memory_budget)
         self._heads = [_Head(rows, matrix, scale, score) for matrix in matrices]
+        self.plan = replace(_PLAN, rule="momentum" if score.kinked else "quasi-newton")
 
     def bytes_per_pair(self) -> int:
         n, d = self.rows.shape
         return (20 * n + 8 * d) * self.rows.element_size()
+
+    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
+        """± sum_j u_j, along which Theorem 3's witness lies; mixed with ± the top eigenvector of W + W^T.
+
+        The eigenvector raises the changed word's score with itself fastest, which is what moves row i.
+        """
+        directions = []
+        for head in self._heads:
+            drawn = torch.nn.functional.normalize(head.queries.sum(dim=0), dim=0)
+            own = torch.linalg.eigh(head.symmetric)[1][:, -1]
+            away = torch.nn.functional.normalize(-head.keys.sum(dim=0), dim=0)
+            directions += [drawn, -drawn, drawn + own, drawn - own, own + away, away - own, own, -own]
+        return torch.stack(directions).unsqueeze(1).expand(-1, len(words), -1)
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool

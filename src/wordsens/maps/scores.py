@@ -30,12 +30,14 @@ class Score(ABC):
     Attributes:
         name: the option that selects it.
         normalized: whether the weights are divided by their sum.
-        sums_to_one: whether every row of weights sums to one, zero rows excluded by construction.
+        sums_to_one: whether every row of weights sums to one, whatever the scores.
+        kinked: whether the weights have kinks in the scores, which a quasi-Newton search stumbles over.
     """
 
     name: str
     normalized: bool
     sums_to_one: bool = False
+    kinked: bool = False
 
     @abstractmethod
     def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
@@ -51,9 +53,7 @@ class Score(ABC):
     def response(self, scores: Float[Tensor, "n n"]) -> Response:
         """How the weight of one word answers to its own score."""
 
-    def attention_without(
-        self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]
-    ) -> Float[Tensor, "r n"]:
+    def attention_without(self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]) -> Float[Tensor, "r n"]:
         """The weights of r rows after one word of each is taken out. Only for normalized scores."""
         raise AssertionError(f"{self.name} scores are not divided by their sum")
 
@@ -74,9 +74,7 @@ class Softmax(Score):
     def response(self, scores: Float[Tensor, "n n"]) -> Response:
         return _SoftmaxResponse(scores)
 
-    def attention_without(
-        self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]
-    ) -> Float[Tensor, "r n"]:
+    def attention_without(self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]) -> Float[Tensor, "r n"]:
         return torch.softmax(scores.scatter(1, word.unsqueeze(1), -torch.inf), dim=-1)
 
 
@@ -110,20 +108,20 @@ def _sigmoid_move(logit: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]
 
     p - a = p (1 - a)(1 - exp(-t)) for t > 0 and a (1 - p)(exp(t) - 1) for t <= 0: no cancellation, no overflow.
     """
-    new = logit + moved
-    p = torch.sigmoid(new)
-    rest = torch.sigmoid(-new)
-    shrink = torch.expm1(-moved.abs())
+    p = torch.sigmoid(logit + moved)
+    rest = 1 - p
     up = moved > 0
-    sign = torch.where(up, -1.0, 1.0).to(moved.dtype)
-    gain = torch.where(up, p, rest) * torch.sigmoid(sign * logit) * (sign * shrink)
+    # -expm1(-|t|) times p (1 - a) or -a (1 - p): one product, no overflow. 1 - p may have lost its relative precision,
+    # but only where p is near 1 and the term is dwarfed by p Delta.
+    other = torch.sigmoid(torch.where(up, -logit, logit))
+    gain = torch.where(up, p, -rest).mul_(other).mul_(torch.expm1(-moved.abs()).neg_())
     return p, p * rest, gain
 
 
 class NormalizedRelu(Score):
     """relu(s_l) / sum_m relu(s_m); a row whose sum is 0 stays 0."""
 
-    name, normalized = "relu", True
+    name, normalized, kinked = "relu", True, True
 
     def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
         weights = torch.relu(scores)
@@ -135,15 +133,15 @@ class NormalizedRelu(Score):
         positive = scores > 0
         total = _or_one(torch.relu(scores).sum(dim=-1, keepdim=True))
         return torch.where(
-            positive, (slopes - (attention * slopes).sum(dim=-1, keepdim=True)) / total, torch.zeros_like(slopes)
+            positive,
+            (slopes - (attention * slopes).sum(dim=-1, keepdim=True)) / total,
+            torch.zeros_like(slopes),
         )
 
     def response(self, scores: Float[Tensor, "n n"]) -> Response:
         return _NormalizedReluResponse(scores)
 
-    def attention_without(
-        self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]
-    ) -> Float[Tensor, "r n"]:
+    def attention_without(self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]) -> Float[Tensor, "r n"]:
         return self.attention(scores.scatter(1, word.unsqueeze(1), 0.0))
 
 
@@ -184,7 +182,7 @@ class _NormalizedReluResponse(Response):
 class Relu(Score):
     """relu(s_l), not divided."""
 
-    name, normalized = "relu-unnormalized", False
+    name, normalized, kinked = "relu-unnormalized", False, True
 
     def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
         return torch.relu(scores)
@@ -258,9 +256,7 @@ class _UndividedResponse(Response):
         return torch.ones_like(self._scores[words])
 
 
-SCORES: dict[str, Score] = {
-    score.name: score for score in (Softmax(), NormalizedRelu(), Relu(), Sigmoid(), Linear())
-}
+SCORES: dict[str, Score] = {score.name: score for score in (Softmax(), NormalizedRelu(), Relu(), Sigmoid(), Linear())}
 
 
 def _or_one(total: Tensor) -> Tensor:

@@ -1,0 +1,207 @@
+"""Many independent ascents at once, and the two rules that tell each where to step next."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from wordsens.feature_map import WordChange
+
+PATIENCE = 4
+"""An ascent stops after this many steps in a row that gained less than the tolerance."""
+
+
+class Climb:
+    """b ascents of ‖phi(X^i(Delta)) - phi(X)‖², each for one word, in the coordinates x = Delta / radius.
+
+    Attributes:
+        change: evaluates the squared change.
+        words: (b,), the word of each ascent.
+        radius: (b,), the radius of its ball.
+        x: (b, d), the best point so far, ‖x‖ <= 1.
+        squared: (b,), the squared change there.
+        slope: (b, d), its gradient in x.
+        idle: (b,), how many steps in a row gained less than the tolerance.
+    """
+
+    def __init__(
+        self,
+        change: WordChange,
+        words: Int[Tensor, " b"],
+        radius: Float[Tensor, " b"],
+        x: Float[Tensor, "b d"],
+    ):
+        self.change = change
+        self.words = words
+        self.radius = radius
+        self.x = into_ball(x)
+        self.squared, self.slope = self.evaluate(self.x)
+        self.idle = torch.zeros_like(words)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def evaluate(self, x: Float[Tensor, "b d"]) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"]]:
+        """The squared change and its gradient in x."""
+        scale = self.radius.to(x.dtype).unsqueeze(1)
+        squared, gradient = self.change.squared_norm_and_gradient(x * scale, self.words)
+        return squared, gradient * scale
+
+    def perturbations(self) -> Float[Tensor, "b d"]:
+        """Delta = radius * x."""
+        return self.x * self.radius.to(self.x.dtype).unsqueeze(1)
+
+    def uphill(self) -> Float[Tensor, "b d"]:
+        """The gradient as far as the ball lets it be followed: zero at a stationary point of the ball."""
+        return feasible(self.slope, self.x)
+
+    def move(self, trial: Float[Tensor, "b d"], tolerance: float) -> tuple[Bool[Tensor, " b"], Tensor, Tensor]:
+        """Try the points; keep those that gain. Returns which gained, the trial points and their slopes."""
+        trial = into_ball(trial)
+        squared, slope = self.evaluate(trial)
+        better = squared > self.squared
+        gained = better & (squared > self.squared * (1 + tolerance))
+        self.idle = torch.where(gained, 0, self.idle + 1)
+        self.x = torch.where(better.unsqueeze(1), trial, self.x)
+        self.slope = torch.where(better.unsqueeze(1), slope, self.slope)
+        self.squared = torch.where(better, squared, self.squared)
+        return better, trial, slope
+
+    def select(self, chosen: Int[Tensor, " c"]) -> "Climb":
+        """The chosen ascents, as they stand."""
+        part = object.__new__(Climb)
+        part.change = self.change
+        for name in ("words", "radius", "x", "squared", "slope", "idle"):
+            setattr(part, name, getattr(self, name)[chosen])
+        return part
+
+    def store(self, chosen: Int[Tensor, " c"], part: "Climb") -> None:
+        """Put ascents that `select` took out back in their places."""
+        for name in ("x", "squared", "slope", "idle"):
+            getattr(self, name)[chosen] = getattr(part, name)
+
+    def joined(self, other: "Climb") -> "Climb":
+        """These ascents and the others."""
+        both = object.__new__(Climb)
+        both.change = self.change
+        for name in ("words", "radius", "x", "squared", "slope", "idle"):
+            setattr(both, name, torch.cat([getattr(self, name), getattr(other, name)]))
+        return both
+
+
+def into_ball(x: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+    """The nearest points of the unit ball, a few units of the last place inside it."""
+    norm = torch.linalg.vector_norm(x, dim=1, keepdim=True)
+    limit = 1 - 4 * torch.finfo(x.dtype).eps
+    return x * torch.where(norm > limit, limit / norm, torch.ones_like(norm))
+
+
+def feasible(direction: Float[Tensor, "b d"], x: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+    """The direction without its outward part, for points x on the sphere; as it is for points inside."""
+    outward = torch.linalg.vecdot(direction, x).clamp(min=0)
+    on_sphere = torch.linalg.vector_norm(x, dim=1) > 1 - 1e-6
+    return torch.addcmul(direction, x, torch.where(on_sphere, outward, 0 * outward).unsqueeze(1), value=-1)
+
+
+class Rule(ABC):
+    """Where an ascent steps next. An object serves one run of one batch."""
+
+    @abstractmethod
+    def step(self, climb: Climb, tolerance: float) -> None:
+        """Move every ascent of the batch once: one evaluation each."""
+
+    @abstractmethod
+    def select(self, chosen: Int[Tensor, " c"]) -> None:
+        """Keep what was learnt of the chosen ascents only."""
+
+
+class Momentum(Rule):
+    """Steps of adapted length along an average of the past gradients' directions. Takes kinks of phi in its stride.
+
+    m <- 0.7 m + g/‖g‖, x <- x + eta m/‖m‖, m without its outward part on the sphere. A step that gains lengthens
+    eta by 30 %; one that loses is taken back, halves eta and clears m.
+    """
+
+    KEEP, GROW, SHRINK, LONGEST = 0.7, 1.3, 0.5, 4.0
+
+    def __init__(self, climb: Climb, *, first: float = 0.4):
+        self._eta = torch.full_like(climb.squared, first)
+        self._memory = torch.zeros_like(climb.x)
+
+    def step(self, climb: Climb, tolerance: float) -> None:
+        memory = _unit(climb.slope).add_(self._memory, alpha=self.KEEP)
+        direction = _unit(feasible(memory, climb.x))
+        better, _, _ = climb.move(climb.x + self._eta.unsqueeze(1) * direction, tolerance)
+        self._memory = torch.where(better.unsqueeze(1), memory, torch.zeros_like(memory))
+        self._eta = torch.where(better, self._eta * self.GROW, self._eta * self.SHRINK).clamp(max=self.LONGEST)
+
+    def select(self, chosen: Int[Tensor, " c"]) -> None:
+        self._eta, self._memory = self._eta[chosen], self._memory[chosen]
+
+
+class QuasiNewton(Rule):
+    """Limited-memory BFGS on the sphere (or inside the ball, where the maximum lies there): for smooth phi.
+
+    The two-loop recursion over the last pairs of a step and the change of the projected gradient; a trial that loses
+    is taken back and the next is a quarter as long. Steps are at most half a radius.
+    """
+
+    MEMORY, LONGEST = 5, 0.5
+
+    def __init__(self, climb: Climb, *, first: float = 0.4):
+        self._first = first
+        self._history: list[tuple[Tensor, Tensor, Tensor]] = []
+        self._scale = torch.ones_like(climb.squared)
+
+    def step(self, climb: Climb, tolerance: float) -> None:
+        before, uphill = climb.x, climb.uphill()
+        direction = feasible(self._direction(uphill), before)
+        downhill = torch.linalg.vecdot(direction, uphill) <= 0
+        if bool(downhill.any()):
+            direction = torch.where(downhill.unsqueeze(1), uphill, direction)
+        length = torch.linalg.vector_norm(direction, dim=1)
+        step = (self._scale * length).clamp(max=self.LONGEST)
+        better, trial, slope = climb.move(before + step.unsqueeze(1) * _unit(direction), tolerance)
+
+        moved = trial - before
+        bent = uphill - feasible(slope, trial)
+        curvature = torch.linalg.vecdot(moved, bent)
+        norms = torch.linalg.vector_norm(moved, dim=1) * torch.linalg.vector_norm(bent, dim=1)
+        eps = torch.finfo(norms.dtype).eps
+        useful = better & (curvature > 10 * eps * norms)
+        inverse = torch.where(useful, 1 / curvature, torch.zeros_like(curvature))
+        self._history = [*self._history, (moved, bent, inverse)][-self.MEMORY :]
+        self._scale = torch.where(better, (2 * self._scale).clamp(max=1), self._scale / 4)
+
+    def _direction(self, uphill: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+        length = torch.linalg.vector_norm(uphill, dim=1)
+        factor = self._first / torch.where(length > 0, length, torch.ones_like(length))
+        result = uphill.clone()
+        weights = []
+        for moved, bent, inverse in reversed(self._history):
+            weight = inverse * torch.linalg.vecdot(moved, result)
+            result.addcmul_(bent, weight.unsqueeze(1), value=-1)
+            weights.append(weight)
+        if self._history:
+            _, bent, inverse = self._history[-1]
+            squared = torch.linalg.vecdot(bent, bent)
+            known = (inverse > 0) & (squared > 0)
+            factor = torch.where(known, 1 / torch.where(known, inverse * squared, 1.0), factor)
+        result *= factor.unsqueeze(1)
+        for (moved, bent, inverse), weight in zip(self._history, reversed(weights), strict=True):
+            back = inverse * torch.linalg.vecdot(bent, result)
+            result.addcmul_(moved, (weight - back).unsqueeze(1))
+        return result
+
+    def select(self, chosen: Int[Tensor, " c"]) -> None:
+        self._history = [tuple(part[chosen] for part in entry) for entry in self._history]  # pyright: ignore[reportAttributeAccessIssue]
+        self._scale = self._scale[chosen]
+
+
+RULES: dict[str, type[Momentum] | type[QuasiNewton]] = {"momentum": Momentum, "quasi-newton": QuasiNewton}
+
+
+def _unit(vectors: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+    """Vectors of length 1; zero vectors stay zero."""
+    return torch.nn.functional.normalize(vectors, dim=1, eps=torch.finfo(vectors.dtype).tiny)

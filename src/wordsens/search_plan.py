@@ -1,0 +1,60 @@
+"""How much a search spends, and on what."""
+
+from dataclasses import dataclass, replace
+
+from wordsens.errors import InputError, require_choice, require_count
+
+RULE_NAMES = ("quasi-newton", "momentum")
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """The stages of a search, per word.
+
+    Attributes:
+        starts: starting points: the map's own directions first, random points of the sphere after them.
+        climb_steps: steps that every start, and later every child, is given.
+        population: how many of the best points live on to the next generation.
+        generations: rounds of crossing: a child is a mixture of two witnesses, the second of this or another word.
+        children: children a round.
+        finalists: how many of the last population are polished.
+        steps: steps of polishing at most.
+        tolerance: polishing stops when a few steps in a row gain less than this, relative, in the squared change.
+        rule: "quasi-newton" for smooth maps, "momentum" for maps with kinks.
+    """
+
+    starts: int = 4
+    climb_steps: int = 10
+    population: int = 4
+    generations: int = 0
+    children: int = 4
+    finalists: int = 2
+    steps: int = 100
+    tolerance: float = 1e-9
+    rule: str = "quasi-newton"
+
+    def __post_init__(self) -> None:
+        require_count("starts", self.starts)
+        for name in ("climb_steps", "generations", "steps"):
+            require_count(name, getattr(self, name), least=0)
+        for name in ("population", "children", "finalists"):
+            require_count(name, getattr(self, name))
+        if not 0 <= self.tolerance < 1:
+            raise InputError(f"`tolerance` (={self.tolerance!r}) must be at least 0 and less than 1")
+        require_choice("rule", self.rule, RULE_NAMES)
+
+    def changed(
+        self,
+        *,
+        starts: int | None = None,
+        steps: int | None = None,
+        generations: int | None = None,
+        tolerance: float | None = None,
+    ) -> "SearchPlan":
+        """This plan with the caller's wishes in place of its own; None leaves a value as it is."""
+        wishes = {"starts": starts, "steps": steps, "generations": generations, "tolerance": tolerance}
+        return replace(self, **{name: wish for name, wish in wishes.items() if wish is not None})
+
+    def rounds(self) -> int:
+        """Steps from beginning to end, at most: what progress counts."""
+        return self.climb_steps * (1 + self.generations) + self.steps
