@@ -1,0 +1,81 @@
+"""The `wordsens` command: its commands, and how a run ends."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from wordsens import __version__
+from wordsens.cli.measure import measure
+from wordsens.cli.paper import paper
+from wordsens.errors import InputError, MissingExtraError, WordsensError
+
+DONE, FAILURE, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+# typer carries click under a private name in some versions; its public BadParameter leads to the root error
+# in all.
+_UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def wordsens(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """How much can one word change what a model sees? Word sensitivity of random features and attention."""
+    if version:
+        typer.echo(f"wordsens {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.command(rich_help_panel="One text")(measure)
+app.add_typer(paper, name="paper", rich_help_panel="Experiments")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0 done, 1 a failure, 2 the input is wrong, 130 interrupted.
+
+    Args:
+        arguments: without the program's name; None for those of the process.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with typer.main.get_command(app).make_context("wordsens", given) as context:
+            context.command.invoke(context)
+        sys.stdout.flush()
+    except typer.Exit as end:
+        return end.exit_code
+    except KeyboardInterrupt as interrupt:
+        return _say(str(interrupt) or "interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has gone, as `head` does: nothing is wrong. What Python still flushes at exit must go
+        # nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except (InputError, MissingExtraError) as error:
+        return _say(str(error), WRONG_INPUT)
+    except WordsensError as error:
+        return _say(str(error), FAILURE)
+    except _UsageError as error:
+        return _say(f"{error.format_message()} See: wordsens --help", WRONG_INPUT)
+    except Exception as error:
+        traceback.print_exc()
+        return _say(f"unexpected {type(error).__name__}: {error}; please report it with the lines above", FAILURE)
+    return DONE
+
+
+def _say(message: str, code: int) -> int:
+    """One line on stderr, whatever the message holds."""
+    print(f"wordsens: {' '.join(message.split())}", file=sys.stderr)
+    return code

@@ -1,0 +1,143 @@
+"""The tables of `wordsens measure`."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from wordsens.cli.terminal import stdout, table
+from wordsens.experiments.map_choice import map_title
+
+if TYPE_CHECKING:
+    from wordsens.cli.measure import Measured
+    from wordsens.sensitivity import Sensitivity
+
+SHOWN_WORDS = 40
+"""Longer texts show this many words, the most sensitive ones, unless every word is asked for."""
+
+
+def print_one(measured: "Measured", *, all_words: bool) -> None:
+    """One text: a table of the maps, a table of the words, and what the numbers mean."""
+    console = stdout()
+    n, d = measured.text.rows.shape
+    console.print(f"{n} words, d = {d}", style="bold")
+    console.print()
+    console.print(_map_table(measured))
+    console.print()
+    words, left_out = _word_table(measured, all_words=all_words)
+    console.print(words)
+    if left_out:
+        console.print(f"... and {left_out} less sensitive words; --all-words shows them.")
+    console.print()
+    console.print(_explanation(measured.results))
+
+
+def print_many(measured: "Sequence[Measured]") -> None:
+    """Several texts: one row a text and map."""
+    console = stdout()
+    made = table(
+        ("text", "left"),
+        ("n", "right"),
+        ("map", "left"),
+        ("S", "right"),
+        ("at word", "right"),
+        ("token", "left"),
+        title="Word sensitivity of each text",
+    )
+    bracketed = any(result.upper is not None for one in measured for result in one.results)
+    if bracketed:
+        made.add_column("upper", justify="right")
+    for one in measured:
+        for at, result in enumerate(one.results):
+            source = one.text.source if at == 0 else ""
+            row = [
+                source,
+                str(len(one.text)) if at == 0 else "",
+                map_title(result.map_name),
+                f"{result.value:.4f}",
+            ]
+            row += [str(result.word), _token(result), *([_number(result.upper)] if bracketed else [])]
+            made.add_row(*map(Text, row))
+    console.print(made)
+    console.print()
+    console.print(_explanation([result for one in measured for result in one.results]))
+
+
+def _map_table(measured: "Measured") -> object:
+    bracketed = any(result.upper is not None for result in measured.results)
+    made = table(
+        ("map", "left"),
+        ("S", "right"),
+        *([("upper", "right")] if bracketed else []),
+        ("at word", "right"),
+        ("token", "left"),
+        ("evaluations", "right"),
+        ("seconds", "right"),
+        title="Maps",
+    )
+    for result, seconds in zip(measured.results, measured.seconds, strict=True):
+        row = [
+            map_title(result.map_name),
+            f"{result.value:.4f}",
+            *([_number(result.upper)] if bracketed else []),
+        ]
+        row += [str(result.word), _token(result), str(result.evaluations), f"{seconds:.2f}"]
+        made.add_row(*map(Text, row))
+    return made
+
+
+def _word_table(measured: "Measured", *, all_words: bool) -> tuple[object, int]:
+    """The words in reading order, the largest value of each map marked; and how many words are left out."""
+    results = measured.results
+    first = results[0]
+    count = len(first.tokens)
+    order = range(count)
+    if count > SHOWN_WORDS and not all_words:
+        ranks = [result.per_word.argsort(descending=True).argsort().tolist() for result in results]
+        best = sorted(order, key=lambda at: min(rank[at] for rank in ranks))
+        order = sorted(best[:SHOWN_WORDS])
+    headings: list[tuple[str, str]] = [("word", "right"), ("token", "left")]
+    for result in results:
+        headings.append((map_title(result.map_name), "right"))
+        if result.upper_per_word is not None:
+            headings.append(("upper", "right"))
+    made = table(*headings, title="S of each word (* the largest)")
+    for at in order:
+        cells = [Text(str(int(first.words[at]))), Text(first.tokens[at])]
+        for result in results:
+            largest = int(result.words[at]) == result.word
+            cells.append(
+                Text(
+                    f"{float(result.per_word[at]):.4f}{'*' if largest else ' '}",
+                    style="bold" if largest else "",
+                )
+            )
+            if result.upper_per_word is not None:
+                cells.append(Text(_number(float(result.upper_per_word[at]))))
+        made.add_row(*cells)
+    return made, count - len(order)
+
+
+def _explanation(results: "Sequence[Sensitivity]") -> str:
+    radii = [float(radius) for result in results for radius in result.radius]
+    low, high = min(radii), max(radii)
+    size = f"{high:.4g}" if high - low <= 1e-9 * high else f"between {low:.4g} and {high:.4g}"
+    lines = [
+        "S is how far the features move, relative to their norm, when one word's vector may move by "
+        f"‖Delta‖ <= {size}. Each number is attained by a perturbation that was found: a lower bound of the sup.",
+    ]
+    if any(result.upper is not None for result in results):
+        lines.append("The upper numbers are certified: no perturbation in the ball goes beyond them.")
+    running = sum(int((~result.converged).sum()) for result in results)
+    if running:
+        total = sum(len(result.words) for result in results)
+        lines.append(f"The search was still gaining at {running} of {total} words; --steps lets it go on.")
+    return "\n".join(lines)
+
+
+def _token(result: "Sensitivity") -> str:
+    return result.tokens[int((result.words == result.word).nonzero()[0])]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"

@@ -1,0 +1,88 @@
+"""Where the command line writes: results to stdout, everything else to stderr."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+
+class _QuietPipe(Console):
+    """A console that lets the caller decide what a closed pipe means."""
+
+    def on_broken_pipe(self) -> None:
+        raise
+
+
+def stdout() -> Console:
+    """The console for results. Where it is not a terminal, lines are 100 columns wide."""
+    console = _QuietPipe(highlight=False)
+    return console if console.is_terminal else _QuietPipe(highlight=False, width=100)
+
+
+def stderr() -> Console:
+    """The console for progress and notices."""
+    return _QuietPipe(stderr=True, highlight=False, soft_wrap=True)
+
+
+def notice(message: str) -> None:
+    """One line on stderr that is neither a result nor an error."""
+    stderr().print(f"wordsens: {message}", markup=False)
+
+
+def table(*columns: tuple[str, str], title: str) -> Table:
+    """An empty table with (heading, justification) columns."""
+    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for heading, side in columns:
+        made.add_column(heading, justify="right" if side == "right" else "left", overflow="fold")
+    return made
+
+
+def duration(seconds: float) -> str:
+    """Seconds as h:mm:ss.
+
+    >>> duration(61.4)
+    '0:01:01'
+    """
+    return str(timedelta(seconds=round(seconds)))
+
+
+class Reporter:
+    """Tells how far a long run is: a bar on a terminal, a plain line now and then elsewhere, nothing when quiet."""
+
+    PLAIN_SECONDS = 15.0
+
+    def __init__(self, total: int, what: str, *, bar: Progress | None, plain: bool):
+        self._total, self._what, self._bar, self._plain = total, what, bar, plain
+        self._begin = self._last = time.monotonic()
+        self._task = None if bar is None else bar.add_task(what, total=total, left="")
+
+    def update(self, done: int, *, now: str, remaining: float | None) -> None:
+        """`done` are finished, the last of them is called `now`, and the others will take `remaining` seconds."""
+        left = "" if remaining is None or done == self._total else f"about {duration(remaining)} left"
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done, description=f"{self._what} {now}", left=left)
+        elif self._plain and (time.monotonic() - self._last > self.PLAIN_SECONDS or done == self._total):
+            self._last = time.monotonic()
+            elapsed = duration(self._last - self._begin)
+            notice(f"{done} of {self._total} {self._what} after {elapsed}{', ' + left if left else ''}")
+
+
+@contextmanager
+def reporting(total: int, what: str, *, quiet: bool) -> Iterator[Reporter]:
+    """A Reporter for `total` things called `what`."""
+    console = stderr()
+    if quiet or not console.is_terminal:
+        yield Reporter(total, what, bar=None, plain=not quiet)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield Reporter(total, what, bar=bar, plain=False)

@@ -1,0 +1,1 @@
+"""Experiments: a typed spec, independent cells, one record each in a Parquet store."""

@@ -1,0 +1,156 @@
+"""One cell: from spec to record. The values depend on the spec alone, not on what ran before."""
+
+import os
+import platform
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import torch
+
+from wordsens import __version__
+from wordsens.experiments.documents import load_text
+from wordsens.experiments.map_choice import DENSE_MAPS, build_map
+from wordsens.experiments.record import SensitivityRecord
+from wordsens.experiments.spec import SensitivityCell, hash_identity
+from wordsens.experiments.text_source import Embedded
+from wordsens.feature_map import FeatureMap
+from wordsens.seeds import derive_seed, generator
+from wordsens.sensitivity import Sensitivity, word_sensitivity
+from wordsens.text_matrix import TextMatrix
+
+
+def run_cell(cell: SensitivityCell, *, device: str = "cpu") -> SensitivityRecord:
+    """Measure one cell; a failure is raised.
+
+    The text, the weights, the searched words and the random starts each have a seed of their own, derived
+    from the cell's seed, n, d and draw: maps that differ in nothing else see the same text, and no cell
+    depends on another.
+
+    Returns:
+        A record with status "done".
+    """
+    watch = _Watch()
+    return _record(cell, watch, device, _measured(cell, device), status="done")
+
+
+def attempt_cell(cell: SensitivityCell, *, device: str = "cpu") -> SensitivityRecord:
+    """Measure one cell; a failure becomes a record with status "failed" and the error in one line."""
+    watch = _Watch()
+    try:
+        return _record(cell, watch, device, _measured(cell, device), status="done")
+    except Exception as error:
+        message = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
+        name = f"drf{cell.depth}" if cell.map == "drf" else cell.map
+        return _record(cell, watch, device, {"map": name}, status="failed", error=message)
+
+
+def _measured(cell: SensitivityCell, device: str) -> dict[str, Any]:
+    text = load_text(cell.text, cell.n, cell.d, draw=cell.draw, seed=cell.seed)
+    phi = build_map(
+        cell.map,
+        cell.n,
+        cell.d,
+        options=cell.map_options,
+        seed=_seed(cell, "map"),
+        dtype=getattr(torch, cell.dtype),
+        device=device,
+    )
+    result = word_sensitivity(
+        phi,
+        text,
+        words=_searched_words(cell),
+        radius=cell.radius,
+        seed=_seed(cell, "search"),
+        **cell.search_options,
+    )
+    return _found(phi, text, result)
+
+
+class _Watch:
+    def __init__(self) -> None:
+        self.started = datetime.now(UTC).isoformat(timespec="seconds")
+        self._begin = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._begin
+
+
+def _seed(cell: SensitivityCell, purpose: str) -> int:
+    return derive_seed(cell.seed, purpose, cell.n, cell.d, cell.draw)
+
+
+def _searched_words(cell: SensitivityCell) -> list[int] | None:
+    if cell.words.indices is not None:
+        return list(cell.words.indices)
+    if cell.words.sample is None or cell.words.sample >= cell.n:
+        return None
+    stream = generator(cell.seed, "words", cell.n, cell.d, cell.draw)
+    return sorted(torch.randperm(cell.n, generator=stream)[: cell.words.sample].tolist())
+
+
+def _found(phi: FeatureMap, text: TextMatrix, result: Sensitivity) -> dict[str, Any]:
+    at = int((result.words == result.word).nonzero()[0])
+    return {
+        "map": phi.name,
+        "depth": getattr(phi, "depth", None),
+        "width": getattr(phi, "width", None),
+        "temperature": getattr(phi, "temperature", None),
+        "source": text.source,
+        "label": text.label,
+        "words": len(result.words),
+        "word": result.word,
+        "token": result.tokens[at],
+        "value": result.value,
+        "upper": result.upper,
+        "radius": float(result.radius[at]),
+        "evaluations": result.evaluations,
+        "converged": float(result.converged.double().mean()),
+    }
+
+
+def _record(
+    cell: SensitivityCell,
+    watch: _Watch,
+    device: str,
+    found: dict[str, Any],
+    *,
+    status: str,
+    error: str | None = None,
+) -> SensitivityRecord:
+    identity = cell.identity()
+    source = cell.text if isinstance(cell.text, Embedded) else None
+    return SensitivityRecord(
+        cell=hash_identity(identity),
+        spec=identity,
+        status=status,
+        error=error,
+        n=cell.n,
+        d=cell.d,
+        activation=cell.activation if cell.map in DENSE_MAPS else None,
+        text=cell.text.kind,
+        encoder=None if source is None else source.encoder,
+        layer=None if source is None else source.layer,
+        seed=cell.seed,
+        draw=cell.draw,
+        map_seed=_seed(cell, "map"),
+        seconds=watch.seconds,
+        peak_memory_mb=_peak_memory_mb(),
+        dtype=cell.dtype,
+        device=device,
+        started=watch.started,
+        wordsens_version=__version__,
+        torch_version=torch.__version__,
+        machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        **found,
+    )
+
+
+def _peak_memory_mb() -> float | None:
+    try:
+        import resource
+    except ImportError:  # Windows has no such module
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if platform.system() == "Darwin" else 2**10)

@@ -1,0 +1,122 @@
+"""One measurement as a row of a table."""
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from wordsens.errors import InputError
+from wordsens.experiments.spec import hash_identity
+
+_ARROW_TYPES = {str: "string", int: "int64", float: "float64", bool: "bool_"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensitivityRecord:
+    """What one cell gave, and all that is needed to compute it again. The columns of the Parquet table.
+
+    Attributes:
+        cell: the content hash of the cell's spec.
+        spec: the identity of the cell, canonical JSON; `cell` is its hash.
+        status: "done" or "failed".
+        error: why a failed cell failed.
+        map: rf, drf4 (the number is the depth), raf, relu-raf, ...
+        n, d: words of the text and coordinates of a word.
+        depth: layers of rf and drf.
+        width: features of a layer of rf and drf.
+        activation: of rf and drf.
+        temperature: of the attention maps.
+        text: the kind of the text: reviews, dataset, gaussian, orthogonal, correlated.
+        source: the text itself, e.g. "shipped/review-001".
+        encoder, layer: what embedded a real text.
+        label: of the text, +1 or -1, where it has one.
+        seed, draw: of the cell.
+        map_seed: the seed the map was built with.
+        words: how many words were searched.
+        word, token: the word with the largest value, and what it is called.
+        value: the attained word sensitivity: a lower bound of the sup.
+        upper: a certified upper bound over the searched words, where the map has one.
+        radius: of the ball of that word.
+        evaluations: how many perturbed texts were evaluated.
+        converged: the share of searched words whose search stopped gaining before its steps ran out.
+        seconds: wall-clock time of the cell.
+        peak_memory_mb: the largest resident memory of the process up to the end of the cell, in MiB.
+        dtype, device: what it was computed in and on.
+        started: UTC, ISO 8601.
+        wordsens_version, torch_version: of the libraries.
+        machine: operating system, processor and cores.
+    """
+
+    cell: str
+    spec: str
+    status: str
+    error: str | None = None
+    map: str
+    n: int
+    d: int
+    depth: int | None = None
+    width: int | None = None
+    activation: str | None = None
+    temperature: float | None = None
+    text: str
+    source: str | None = None
+    encoder: str | None = None
+    layer: int | None = None
+    label: int | None = None
+    seed: int
+    draw: int
+    map_seed: int
+    words: int | None = None
+    word: int | None = None
+    token: str | None = None
+    value: float | None = None
+    upper: float | None = None
+    radius: float | None = None
+    evaluations: int | None = None
+    converged: float | None = None
+    seconds: float
+    peak_memory_mb: float | None = None
+    dtype: str
+    device: str
+    started: str
+    wordsens_version: str
+    torch_version: str
+    machine: str
+
+    @property
+    def done(self) -> bool:
+        """Whether the cell gave a value."""
+        return self.status == "done"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as plain Python values."""
+        return asdict(self)
+
+
+def record_from_row(row: dict[str, Any]) -> SensitivityRecord:
+    """The record of a table's row, checked: its columns, its status, and that its hash is that of its spec.
+
+    Raises:
+        InputError: when the row is not one that wordsens wrote.
+    """
+    names = [field.name for field in fields(SensitivityRecord)]
+    missing = sorted(set(names) - set(row))
+    if missing:
+        raise InputError(f"its table has no column {missing[0]!r}")
+    record = SensitivityRecord(**{name: row[name] for name in names})
+    if record.status not in ("done", "failed"):
+        raise InputError(f"its status (={record.status!r}) must be done or failed")
+    if not isinstance(record.spec, str) or hash_identity(record.spec) != record.cell:
+        raise InputError("its hash is not that of its spec")
+    if record.done and record.value is None:
+        raise InputError("it says done, but has no value")
+    return record
+
+
+def arrow_schema() -> Any:
+    """The Arrow schema of the table of records."""
+    import pyarrow as pa
+
+    columns = []
+    for field in fields(SensitivityRecord):
+        plain = next(kind for kind in _ARROW_TYPES if field.type == kind or field.type == kind | None)
+        columns.append(pa.field(field.name, getattr(pa, _ARROW_TYPES[plain])(), nullable=field.type != plain))
+    return pa.schema(columns)

@@ -1,0 +1,140 @@
+"""What the records say: how S scales with the length of the text, series by series."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from wordsens.errors import InputError
+from wordsens.experiments.record import SensitivityRecord
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """S = constant * n^exponent, fitted to draws.
+
+    Attributes:
+        exponent: b.
+        standard_error: of b.
+        constant: exp(a).
+    """
+
+    exponent: float
+    standard_error: float
+    constant: float
+
+    def at(self, n: float) -> float:
+        """constant * n^exponent."""
+        return self.constant * n**self.exponent
+
+
+def fit_power_law(sizes: Sequence[int], values: Sequence[float]) -> PowerLaw:
+    """Ordinary least squares of log S on log n, every draw one point.
+
+    With x = log n, y = log S, m points, and residuals e_j = y_j - a - b x_j:
+
+        b = sum_j (x_j - mean x) y_j / sum_j (x_j - mean x)²,    a = mean y - b mean x,
+        s.e.(b)² = (sum_j e_j² / (m - 2)) / sum_j (x_j - mean x)².
+
+    The standard error takes the draws as independent with one variance of log S; it covers their scatter, not
+    a departure of the mean from a power law.
+
+    Raises:
+        InputError: fewer than three points, one size only, or a value that is not positive.
+
+    >>> fit_power_law([1, 4, 16], [1.0, 0.5, 0.25]).exponent
+    -0.5
+    """
+    if len(sizes) != len(values) or len(values) < 3 or len(set(sizes)) < 2:
+        raise InputError(
+            f"`sizes` (={list(sizes)!r}) must give at least three points of at least two sizes; run more draws or sizes"
+        )
+    if min(values) <= 0 or min(sizes) <= 0:
+        raise InputError(f"`values` (smallest {min(values)!r}) must be positive to be fitted by a power law")
+    x = [math.log(size) for size in sizes]
+    y = [math.log(value) for value in values]
+    count = len(x)
+    mean_x, mean_y = math.fsum(x) / count, math.fsum(y) / count
+    spread = math.fsum((one - mean_x) ** 2 for one in x)
+    slope = math.fsum((one - mean_x) * (other - mean_y) for one, other in zip(x, y, strict=True)) / spread
+    residual = math.fsum((other - mean_y - slope * (one - mean_x)) ** 2 for one, other in zip(x, y, strict=True))
+    return PowerLaw(slope, math.sqrt(residual / (count - 2) / spread), math.exp(mean_y - slope * mean_x))
+
+
+@dataclass(frozen=True)
+class SizePoint:
+    """The draws at one size: their mean, their standard deviation (of the sample; 0 for one draw), how many."""
+
+    n: int
+    mean: float
+    standard_deviation: float
+    draws: int
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve of S against n.
+
+    Attributes:
+        map: rf, drf4, raf, relu-raf, ...
+        text: the kind of the texts.
+        d: coordinates of a word.
+        points: by size.
+        fit: the power law, or None when there are too few points.
+        texts: how many distinct texts the draws used.
+        searched: the most words searched in a text; `all_words` says whether that was every word.
+        converged: the mean share of words whose search had stopped gaining.
+    """
+
+    map: str
+    text: str
+    d: int
+    points: tuple[SizePoint, ...]
+    fit: PowerLaw | None
+    texts: int
+    searched: int
+    all_words: bool
+    converged: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values, for `--json`."""
+        return asdict(self)
+
+
+def summarise(records: Iterable[SensitivityRecord]) -> list[Series]:
+    """The series of the finished records, one for each map, kind of text and d, in the order they first appear."""
+    groups: dict[tuple[str, str, int], list[SensitivityRecord]] = defaultdict(list)
+    for record in records:
+        if record.done:
+            groups[record.map, record.text, record.d].append(record)
+    return [_series(key, members) for key, members in groups.items()]
+
+
+def _series(key: tuple[str, str, int], records: list[SensitivityRecord]) -> Series:
+    values = [_number(record.value) for record in records]
+    sizes = [record.n for record in records]
+    fit = fit_power_law(sizes, values) if len(set(sizes)) > 1 and len(values) > 2 else None
+    return Series(
+        *key,
+        points=tuple(
+            _point(n, [v for size, v in zip(sizes, values, strict=True) if size == n]) for n in sorted(set(sizes))
+        ),
+        fit=fit,
+        texts=len({record.source for record in records}),
+        searched=max(record.words or 0 for record in records),
+        all_words=all(record.words == record.n for record in records),
+        converged=math.fsum(_number(record.converged) for record in records) / len(records),
+    )
+
+
+def _point(n: int, values: list[float]) -> SizePoint:
+    mean = math.fsum(values) / len(values)
+    squares = math.fsum((value - mean) ** 2 for value in values)
+    return SizePoint(n, mean, math.sqrt(squares / (len(values) - 1)) if len(values) > 1 else 0.0, len(values))
+
+
+def _number(value: float | None) -> float:
+    if value is None:
+        raise InputError("a finished record has no value; read the store again with wordsens.experiments.store")
+    return value
