@@ -1,0 +1,1 @@
+"""Benchmarks: what the library costs and finds, against independent straightforward implementations."""
