@@ -65,6 +65,12 @@ class FeatureMap(ABC):
         """What evaluates ‖phi(X^i(Delta)) - phi(X)‖² for many (i, Delta) at once."""
         return PlainWordChange(self, rows, memory_budget=memory_budget)
 
+    def group_change(
+        self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> "WordChange":
+        """The same when g words move together: the pairs are (group, Delta), Delta of shape (g, d)."""
+        return PlainGroupChange(self, rows, groups, memory_budget=memory_budget)
+
 
 class WordChange(ABC):
     """‖phi(X^i(Delta)) - phi(X)‖² and its gradient in Delta, for a batch of pairs (word i, Delta).
@@ -73,15 +79,23 @@ class WordChange(ABC):
         rows: X, (n, d), in the map's dtype.
         base_norm: ‖phi(X)‖.
         memory_budget: bytes for intermediate results; a batch is cut into chunks that respect it.
+        shape: of one Delta: (d,) for one word, (g, d) for g words that move together.
         plan: the search that suits this map, unless the caller wants another.
     """
 
     plan: SearchPlan = SearchPlan()
 
-    def __init__(self, rows: Float[Tensor, "n d"], base_norm: float, memory_budget: int):
+    def __init__(
+        self,
+        rows: Float[Tensor, "n d"],
+        base_norm: float,
+        memory_budget: int,
+        shape: tuple[int, ...] | None = None,
+    ):
         self.rows = rows
         self.base_norm = base_norm
         self.memory_budget = memory_budget
+        self.shape = rows.shape[1:] if shape is None else shape
 
     @abstractmethod
     def bytes_per_pair(self) -> int:
@@ -89,22 +103,22 @@ class WordChange(ABC):
 
     @abstractmethod
     def _evaluate(
-        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"] | None]:
         """The squared norms of one chunk, and their gradients where asked for."""
 
-    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
+    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w *shape"]:
         """Directions in which this map is known to be sensitive, for the search to start from. None by default."""
-        return self.rows.new_empty(0, len(words), self.rows.shape[1])
+        return self.rows.new_empty(0, len(words), *self.shape)
 
-    def squared_norm(self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
-        """‖phi(X^i(Delta)) - phi(X)‖² for b pairs of a word index i and a Delta."""
+    def squared_norm(self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
+        """‖phi(X^i(Delta)) - phi(X)‖² for b pairs of a word (or group) index i and a Delta."""
         chunks = self._chunks(perturbations, words)
         return torch.cat([self._evaluate(delta, word, gradient=False)[0] for delta, word in chunks])
 
     def squared_norm_and_gradient(
-        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"]
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"]]:
+        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"]]:
         """The squared norms and their gradients in each Delta."""
         values, gradients = [], []
         for delta, word in self._chunks(perturbations, words):
@@ -118,17 +132,26 @@ class WordChange(ABC):
         return list(zip(perturbations.split(size), words.split(size), strict=True))
 
 
-class PlainWordChange(WordChange):
-    """The change by definition: build X^i(Delta), map it, differentiate with autograd. O(cost of phi) a pair."""
+class PlainGroupChange(WordChange):
+    """The change by definition: build the perturbed text, map it, differentiate with autograd. O(cost of phi) a pair.
+
+    Args:
+        phi: the map.
+        rows: X, (n, d).
+        groups: (m, g), the words that move together in each of m groups; Delta has shape (g, d).
+        memory_budget: bytes for intermediate results.
+    """
 
     # Autograd keeps the activations of every operation: a rough multiple of the text and the features.
     _KEPT_COPIES: ClassVar[int] = 8
 
-    def __init__(self, phi: FeatureMap, rows: Float[Tensor, "n d"], *, memory_budget: int):
-        self._phi = phi
+    def __init__(self, phi: FeatureMap, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int):
+        rows = phi.accept(rows)
+        self._phi, self._groups = phi, groups
         with torch.no_grad():
             self._base = phi(rows).flatten()
-        super().__init__(phi.accept(rows), feature_norm(self._base, phi.name), memory_budget)
+        shape = (groups.shape[1], rows.shape[1])
+        super().__init__(rows, feature_norm(self._base, phi.name), memory_budget, shape)
 
     def bytes_per_pair(self) -> int:
         n = self.rows.shape[0]
@@ -136,16 +159,24 @@ class PlainWordChange(WordChange):
         return self._KEPT_COPIES * numbers * self.rows.element_size()
 
     def _evaluate(
-        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"] | None]:
         with torch.set_grad_enabled(gradient):
             delta = perturbations.detach().requires_grad_(gradient)
-            change = self._phi(perturbed_texts(self.rows, words, delta)).flatten(start_dim=1) - self._base
-            squared = change.square().sum(dim=1)
+            texts = perturbed_texts(self.rows, self._groups[words], delta.view(len(words), *self._groups.shape[1:], -1))
+            squared = (self._phi(texts).flatten(start_dim=1) - self._base).square().sum(dim=1)
         if not gradient:
             return squared, None
         (slope,) = torch.autograd.grad(squared.sum(), delta)
         return squared.detach(), slope
+
+
+class PlainWordChange(PlainGroupChange):
+    """PlainGroupChange where every word is a group of its own; Delta has shape (d,)."""
+
+    def __init__(self, phi: FeatureMap, rows: Float[Tensor, "n d"], *, memory_budget: int):
+        super().__init__(phi, rows, torch.arange(rows.shape[0]).unsqueeze(1), memory_budget=memory_budget)
+        self.shape = self.rows.shape[1:]
 
 
 class FunctionFeatures(FeatureMap):
@@ -181,12 +212,12 @@ class FunctionFeatures(FeatureMap):
 
 
 def perturbed_texts(
-    rows: Float[Tensor, "n d"], words: Int[Tensor, " b"], perturbations: Float[Tensor, "b d"]
+    rows: Float[Tensor, "n d"], words: Int[Tensor, "b g"], perturbations: Float[Tensor, "b g d"]
 ) -> Float[Tensor, "b n d"]:
-    """X^i(Delta) for b pairs: copies of X in which row i is x_i + Delta."""
-    n = rows.shape[0]
-    chosen = torch.nn.functional.one_hot(words, n).to(rows.dtype)
-    return rows + chosen.unsqueeze(-1) * perturbations.unsqueeze(-2)
+    """b copies of X, in which row words[p, k] is moved by perturbations[p, k]; differentiable in the perturbations."""
+    texts = rows.unsqueeze(0).repeat(len(words), 1, 1)
+    where = words.to(rows.device).unsqueeze(-1).expand_as(perturbations)
+    return texts.scatter_add(1, where, perturbations)
 
 
 def feature_norm(features: Tensor, name: str) -> float:

@@ -201,7 +201,7 @@ def word_sensitivity(
     change = phi.word_change(rows, memory_budget=memory_budget)
     plan = change.plan.changed(starts=starts, steps=steps, generations=generations, tolerance=tolerance)
     found = search(change, chosen, ball, plan, generator=generator(seed, "starts"), progress=progress)
-    per_word = attained(phi, rows, chosen, found.perturbations, memory_budget=memory_budget)
+    per_word = attained(phi, rows, chosen.unsqueeze(1), found.perturbations.unsqueeze(1), memory_budget=memory_budget)
     best = int(per_word.argmax())
     return Sensitivity(
         value=float(per_word[best]),
@@ -221,12 +221,15 @@ def word_sensitivity(
 def attained(
     phi: FeatureMap,
     rows: Float[Tensor, "n d"],
-    words: Int[Tensor, " w"],
-    perturbations: Float[Tensor, "w d"],
+    words: Int[Tensor, "w g"],
+    perturbations: Float[Tensor, "w g d"],
     *,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> Float[Tensor, " w"]:
-    """‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ by definition: every perturbed text is built and mapped."""
+    """‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ by definition: every perturbed text is built and mapped.
+
+    One value a row of `words`, whose g words move together, each by its own Delta. Norms are taken in float64.
+    """
     with torch.no_grad():
         base = phi(rows).flatten()
         norm = feature_norm(base, phi.name)

@@ -13,15 +13,19 @@ PATIENCE = 4
 
 
 class Climb:
-    """b ascents of ‖phi(X^i(Delta)) - phi(X)‖², each for one word, in the coordinates x = Delta / radius.
+    """b ascents of ‖phi(X^i(Delta)) - phi(X)‖², in the coordinates x = Delta / radius.
+
+    A point is a flat vector of one or more equal blocks, each with a ball of its own: one block for one word, or for
+    several words in a joint ball; several blocks for several words with a ball each.
 
     Attributes:
         change: evaluates the squared change.
-        words: (b,), the word of each ascent.
-        radius: (b,), the radius of its ball.
-        x: (b, d), the best point so far, ‖x‖ <= 1.
+        words: (b,), the word (or group) of each ascent.
+        radius: (b,), the radius of its balls.
+        blocks: how many balls a point has.
+        x: (b, size), the best point so far; every block has norm at most 1.
         squared: (b,), the squared change there.
-        slope: (b, d), its gradient in x.
+        slope: (b, size), its gradient in x.
         idle: (b,), how many steps in a row gained less than the tolerance.
     """
 
@@ -30,35 +34,49 @@ class Climb:
         change: WordChange,
         words: Int[Tensor, " b"],
         radius: Float[Tensor, " b"],
-        x: Float[Tensor, "b d"],
+        x: Float[Tensor, "b size"],
+        blocks: int = 1,
     ):
         self.change = change
         self.words = words
         self.radius = radius
-        self.x = into_ball(x)
+        self.blocks = blocks
+        self.x = self.into_ball(x)
         self.squared, self.slope = self.evaluate(self.x)
         self.idle = torch.zeros_like(words)
 
     def __len__(self) -> int:
         return len(self.words)
 
-    def evaluate(self, x: Float[Tensor, "b d"]) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"]]:
+    def evaluate(self, x: Float[Tensor, "b size"]) -> tuple[Float[Tensor, " b"], Float[Tensor, "b size"]]:
         """The squared change and its gradient in x."""
         scale = self.radius.to(x.dtype).unsqueeze(1)
-        squared, gradient = self.change.squared_norm_and_gradient(x * scale, self.words)
-        return squared, gradient * scale
+        perturbations = (x * scale).unflatten(1, self.change.shape)
+        squared, gradient = self.change.squared_norm_and_gradient(perturbations, self.words)
+        return squared, gradient.flatten(start_dim=1) * scale
 
-    def perturbations(self) -> Float[Tensor, "b d"]:
-        """Delta = radius * x."""
-        return self.x * self.radius.to(self.x.dtype).unsqueeze(1)
+    def into_ball(self, x: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
+        """The nearest points whose blocks lie in the unit ball, a few units of the last place inside it."""
+        blocks = x.unflatten(1, (self.blocks, -1))
+        norm = torch.linalg.vector_norm(blocks, dim=-1, keepdim=True)
+        limit = 1 - 4 * torch.finfo(x.dtype).eps
+        return (blocks * torch.where(norm > limit, limit / norm, torch.ones_like(norm))).flatten(start_dim=1)
 
-    def uphill(self) -> Float[Tensor, "b d"]:
-        """The gradient as far as the ball lets it be followed: zero at a stationary point of the ball."""
-        return feasible(self.slope, self.x)
+    def feasible(self, direction: Float[Tensor, "b size"], x: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
+        """The direction without the outward part of each block that lies on its sphere."""
+        direction, x = direction.unflatten(1, (self.blocks, -1)), x.unflatten(1, (self.blocks, -1))
+        outward = torch.linalg.vecdot(direction, x).clamp(min=0)
+        on_sphere = torch.linalg.vector_norm(x, dim=-1) > 1 - 1e-6
+        away = torch.where(on_sphere, outward, torch.zeros_like(outward)).unsqueeze(-1)
+        return torch.addcmul(direction, x, away, value=-1).flatten(start_dim=1)
 
-    def move(self, trial: Float[Tensor, "b d"], tolerance: float) -> tuple[Bool[Tensor, " b"], Tensor, Tensor]:
+    def uphill(self) -> Float[Tensor, "b size"]:
+        """The gradient as far as the balls let it be followed: zero at a stationary point."""
+        return self.feasible(self.slope, self.x)
+
+    def move(self, trial: Float[Tensor, "b size"], tolerance: float) -> tuple[Bool[Tensor, " b"], Tensor, Tensor]:
         """Try the points; keep those that gain. Returns which gained, the trial points and their slopes."""
-        trial = into_ball(trial)
+        trial = self.into_ball(trial)
         squared, slope = self.evaluate(trial)
         better = squared > self.squared
         gained = better & (squared > self.squared * (1 + tolerance))
@@ -71,7 +89,7 @@ class Climb:
     def select(self, chosen: Int[Tensor, " c"]) -> "Climb":
         """The chosen ascents, as they stand."""
         part = object.__new__(Climb)
-        part.change = self.change
+        part.change, part.blocks = self.change, self.blocks
         for name in ("words", "radius", "x", "squared", "slope", "idle"):
             setattr(part, name, getattr(self, name)[chosen])
         return part
@@ -84,24 +102,10 @@ class Climb:
     def joined(self, other: "Climb") -> "Climb":
         """These ascents and the others."""
         both = object.__new__(Climb)
-        both.change = self.change
+        both.change, both.blocks = self.change, self.blocks
         for name in ("words", "radius", "x", "squared", "slope", "idle"):
             setattr(both, name, torch.cat([getattr(self, name), getattr(other, name)]))
         return both
-
-
-def into_ball(x: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
-    """The nearest points of the unit ball, a few units of the last place inside it."""
-    norm = torch.linalg.vector_norm(x, dim=1, keepdim=True)
-    limit = 1 - 4 * torch.finfo(x.dtype).eps
-    return x * torch.where(norm > limit, limit / norm, torch.ones_like(norm))
-
-
-def feasible(direction: Float[Tensor, "b d"], x: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
-    """The direction without its outward part, for points x on the sphere; as it is for points inside."""
-    outward = torch.linalg.vecdot(direction, x).clamp(min=0)
-    on_sphere = torch.linalg.vector_norm(x, dim=1) > 1 - 1e-6
-    return torch.addcmul(direction, x, torch.where(on_sphere, outward, 0 * outward).unsqueeze(1), value=-1)
 
 
 class Rule(ABC):
@@ -131,7 +135,7 @@ class Momentum(Rule):
 
     def step(self, climb: Climb, tolerance: float) -> None:
         memory = _unit(climb.slope).add_(self._memory, alpha=self.KEEP)
-        direction = _unit(feasible(memory, climb.x))
+        direction = _unit(climb.feasible(memory, climb.x))
         better, _, _ = climb.move(climb.x + self._eta.unsqueeze(1) * direction, tolerance)
         self._memory = torch.where(better.unsqueeze(1), memory, torch.zeros_like(memory))
         self._eta = torch.where(better, self._eta * self.GROW, self._eta * self.SHRINK).clamp(max=self.LONGEST)
@@ -156,7 +160,7 @@ class QuasiNewton(Rule):
 
     def step(self, climb: Climb, tolerance: float) -> None:
         before, uphill = climb.x, climb.uphill()
-        direction = feasible(self._direction(uphill), before)
+        direction = climb.feasible(self._direction(uphill), before)
         downhill = torch.linalg.vecdot(direction, uphill) <= 0
         if bool(downhill.any()):
             direction = torch.where(downhill.unsqueeze(1), uphill, direction)
@@ -165,7 +169,7 @@ class QuasiNewton(Rule):
         better, trial, slope = climb.move(before + step.unsqueeze(1) * _unit(direction), tolerance)
 
         moved = trial - before
-        bent = uphill - feasible(slope, trial)
+        bent = uphill - climb.feasible(slope, trial)
         curvature = torch.linalg.vecdot(moved, bent)
         norms = torch.linalg.vector_norm(moved, dim=1) * torch.linalg.vector_norm(bent, dim=1)
         eps = torch.finfo(norms.dtype).eps
@@ -174,7 +178,7 @@ class QuasiNewton(Rule):
         self._history = [*self._history, (moved, bent, inverse)][-self.MEMORY :]
         self._scale = torch.where(better, (2 * self._scale).clamp(max=1), self._scale / 4)
 
-    def _direction(self, uphill: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+    def _direction(self, uphill: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
         length = torch.linalg.vector_norm(uphill, dim=1)
         factor = self._first / torch.where(length > 0, length, torch.ones_like(length))
         result = uphill.clone()
@@ -202,6 +206,6 @@ class QuasiNewton(Rule):
 RULES: dict[str, type[Momentum] | type[QuasiNewton]] = {"momentum": Momentum, "quasi-newton": QuasiNewton}
 
 
-def _unit(vectors: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+def _unit(vectors: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
     """Vectors of length 1; zero vectors stay zero."""
     return torch.nn.functional.normalize(vectors, dim=1, eps=torch.finfo(vectors.dtype).tiny)

@@ -5,6 +5,7 @@ drawn together is nearly the same for every word of a text, so a mixture of two 
 another word, is a far better start than a random point (benchmarks/attention_search.py holds the comparison).
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -30,13 +31,13 @@ class SearchResult:
     """What a search found, word by word.
 
     Attributes:
-        perturbations: (w, d), the best Delta of each word, inside its ball.
+        perturbations: (w, *shape), the best Delta of each word (or group), inside its balls.
         squared: (w,), the searcher's own ‖phi(X^i(Delta)) - phi(X)‖²; recompute it before you trust it.
         evaluations: how many (word, Delta) pairs were evaluated.
         converged: (w,), whether the winner stopped gaining before its steps ran out.
     """
 
-    perturbations: Float[Tensor, "w d"]
+    perturbations: Float[Tensor, "w ..."]
     squared: Float[Tensor, " w"]
     evaluations: int
     converged: Bool[Tensor, " w"]
@@ -48,27 +49,29 @@ def search(
     ball: Ball,
     plan: SearchPlan,
     *,
+    blocks: int = 1,
     generator: torch.Generator,
     progress: Progress | None = None,
 ) -> SearchResult:
-    """Maximise ‖phi(X^i(Delta)) - phi(X)‖² over the ball of each word.
+    """Maximise ‖phi(X^i(Delta)) - phi(X)‖² over the ball of each word, or the `blocks` balls of each group.
 
     Words are searched together, in groups that fit the change's memory budget; crossing stays within a group.
     Cost: about starts * climb_steps + generations * children * climb_steps + finalists * steps evaluations a word.
     """
-    d = change.rows.shape[1]
-    numbers = max(plan.starts, plan.population + plan.children) * d * _COPIES
+    numbers = max(plan.starts, plan.population + plan.children) * math.prod(change.shape) * _COPIES
     size = max(1, change.memory_budget // (numbers * change.rows.element_size()))
     groups = list(zip(words.split(size), ball.radius.split(size), strict=True))
     total = plan.rounds() * len(groups)
     results = []
     for done, (group, radius) in enumerate(groups):
         tick = _Ticker(progress, done * plan.rounds(), total)
-        results.append(_GroupSearch(change, group, radius, plan, generator, tick).run())
+        results.append(_GroupSearch(change, group, radius, blocks, plan, generator, tick).run())
     if progress is not None:
         progress(total, total)
+    points = torch.cat([result.perturbations for result in results])
+    inside = ball.project(points.unflatten(1, (blocks, -1)).transpose(0, 1)).transpose(0, 1)
     return SearchResult(
-        perturbations=Ball(ball.radius).project(torch.cat([result.perturbations for result in results])),
+        perturbations=inside.reshape(len(points), *change.shape),
         squared=torch.cat([result.squared for result in results]),
         evaluations=sum(result.evaluations for result in results),
         converged=torch.cat([result.converged for result in results]),
@@ -93,11 +96,12 @@ class _GroupSearch:
         change: WordChange,
         words: Int[Tensor, " w"],
         radius: Float[Tensor, " w"],
+        blocks: int,
         plan: SearchPlan,
         generator: torch.Generator,
         tick: _Ticker,
     ):
-        self._change, self._words, self._radius = change, words, radius
+        self._change, self._words, self._radius, self._blocks = change, words, radius, blocks
         self._plan, self._generator, self._tick = plan, generator, tick
         self._evaluations = 0
 
@@ -112,22 +116,22 @@ class _GroupSearch:
         winner = best.squared.view(-1, len(self._words)).argmax(dim=0)
         chosen = winner * len(self._words) + torch.arange(len(winner), device=winner.device)
         return SearchResult(
-            perturbations=best.perturbations()[chosen],
+            perturbations=best.x[chosen] * best.radius[chosen].to(best.x.dtype).unsqueeze(1),
             squared=best.squared[chosen],
             evaluations=self._evaluations,
             converged=converged[chosen],
         )
 
-    def _starting_points(self) -> Float[Tensor, "starts w d"]:
-        informed = self._change.starting_directions(self._words)[: self._plan.starts]
+    def _starting_points(self) -> Float[Tensor, "starts w size"]:
+        informed = self._change.starting_directions(self._words)[: self._plan.starts].flatten(start_dim=2)
         random = self._gaussian(self._plan.starts - len(informed))
-        return torch.nn.functional.normalize(torch.cat([informed, random]), dim=-1, eps=0.0)
+        return self._unit(torch.cat([informed, random]))
 
-    def _children(self, parents: Climb) -> Float[Tensor, "children w d"]:
+    def _children(self, parents: Climb) -> Float[Tensor, "children w size"]:
         """Mixtures of two points, the second in half of them another word's; a point mixed with itself is kicked."""
         w = len(self._words)
         ranks = len(parents) // w
-        points = torch.nn.functional.normalize(parents.x, dim=-1).view(ranks, w, -1)
+        points = self._unit(parents.x.view(ranks, w, -1))
         shape = (self._plan.children, w)
         own = torch.arange(w, device=points.device).expand(shape)
         first, second = self._integers(ranks, shape), self._integers(ranks, shape)
@@ -136,12 +140,19 @@ class _GroupSearch:
         share = (0.25 + 0.5 * self._uniform(shape)).unsqueeze(-1).to(points.dtype)
         child = share * points[first, own] + (1 - share) * points[second, partner]
         same = ((first == second) & (partner == own)).unsqueeze(-1)
-        kick = torch.nn.functional.normalize(self._gaussian(self._plan.children), dim=-1)
-        return torch.nn.functional.normalize(torch.where(same, child + 0.7 * kick, child), dim=-1)
+        kick = self._unit(self._gaussian(self._plan.children))
+        return self._unit(torch.where(same, child + 0.7 * kick, child))
 
-    def _climb(self, points: Float[Tensor, "ranks w d"]) -> Climb:
+    def _unit(self, points: Float[Tensor, "ranks w size"]) -> Float[Tensor, "ranks w size"]:
+        """The points with every block scaled to the unit sphere; a zero block stays zero."""
+        blocks = points.unflatten(-1, (self._blocks, -1))
+        smallest = torch.finfo(points.dtype).tiny
+        return torch.nn.functional.normalize(blocks, dim=-1, eps=smallest).flatten(start_dim=2)
+
+    def _climb(self, points: Float[Tensor, "ranks w size"]) -> Climb:
         ranks = len(points)
-        climb = Climb(self._change, self._words.repeat(ranks), self._radius.repeat(ranks), points.flatten(end_dim=1))
+        words, radius = self._words.repeat(ranks), self._radius.repeat(ranks)
+        climb = Climb(self._change, words, radius, points.flatten(end_dim=1), self._blocks)
         self._evaluations += len(climb)
         rule = RULES[self._plan.rule](climb)
         for _ in range(self._plan.climb_steps):
@@ -177,15 +188,10 @@ class _GroupSearch:
         climb.store(running, part)
         return climb.idle >= PATIENCE
 
-    def _gaussian(self, count: int) -> Float[Tensor, "count w d"]:
-        rows = self._change.rows
+    def _gaussian(self, count: int) -> Float[Tensor, "count w size"]:
+        rows, size = self._change.rows, math.prod(self._change.shape)
         return gaussian_on(
-            count,
-            len(self._words),
-            rows.shape[1],
-            generator=self._generator,
-            dtype=rows.dtype,
-            device=rows.device,
+            count, len(self._words), size, generator=self._generator, dtype=rows.dtype, device=rows.device
         )
 
     def _integers(self, below: int, shape: tuple[int, ...]) -> Int[Tensor, "..."]:
