@@ -53,9 +53,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(
-            f"module 'wordsens.text' has no attribute {name!r}; it offers {', '.join(__all__)}"
-        )
+        raise AttributeError(f"module 'wordsens.text' has no attribute {name!r}; it offers {', '.join(__all__)}")
     value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value

@@ -117,10 +117,9 @@ def texts_of_length(
         if count is not None and len(found) == count:
             return found
     if not found or count is not None:
-        wanted = "none" if not found else f"only {len(found)}"
         raise InputError(
-            f"of {seen} texts, {wanted} has `words` (={words}) tokens or more in {chosen.name}, but "
-            f"`count` (={count or 1}) is wanted; give longer or more texts, or lower words or count"
+            f"of {seen} texts, only {len(found)} have at least `words` (={words}) tokens in {chosen.name}, but "
+            f"`count` (={count or 1}) are wanted; give longer or more texts, or lower words or count"
         )
     return found
 
@@ -188,9 +187,10 @@ def _plan(
     missing = 0 if pad_to is None else max(0, pad_to - (stop - start))
     number, token = _padding(encoder) if missing else (0, "")
     ids = taken.ids + (number,) * missing
-    _require_context(ids, whole, encoder, where)
+    input = EncoderInput(ids, missing)
+    _require_context(input, whole, encoder, where, pad_to)
     kept = [*range(start, stop), *range(len(taken.ids), len(ids))]
-    return _Plan(EncoderInput(ids, missing), tuple(kept), taken.tokens[start:stop] + (token,) * missing)
+    return _Plan(input, tuple(kept), taken.tokens[start:stop] + (token,) * missing)
 
 
 def _padding(encoder: Encoder) -> tuple[int, str]:
@@ -202,11 +202,18 @@ def _padding(encoder: Encoder) -> tuple[int, str]:
     return encoder.padding
 
 
-def _require_context(ids: tuple[int, ...], whole: Tokenization, encoder: Encoder, where: str) -> None:
-    if encoder.context is None or len(ids) <= encoder.context:
+def _require_context(
+    input: EncoderInput, whole: Tokenization, encoder: Encoder, where: str, pad_to: int | None
+) -> None:
+    if encoder.context is None or len(input.ids) <= encoder.context:
         return
-    special = whole.leading + whole.trailing
+    own = whole.leading + whole.trailing
+    if input.padding:
+        raise InputError(
+            f"`pad_to` (={pad_to}) does not fit {encoder.name}, whose context is {encoder.context} tokens, {own} of "
+            f"them its own; pass pad_to={encoder.context - own} or less"
+        )
     raise InputError(
-        f"{where} has {whole.words} tokens and {encoder.name} adds {special}, but its context is "
-        f"{encoder.context} tokens; pass max_words={encoder.context - special} or less"
+        f"{where} has {whole.words} tokens and {encoder.name} adds {own}, but its context is {encoder.context} "
+        f"tokens; pass max_words={encoder.context - own} or less"
     )

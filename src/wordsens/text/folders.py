@@ -25,9 +25,7 @@ def choose_split(split: str | None, splits: list[str], where: str) -> str:
     """The split asked for, `train` where none is asked for; InputError when it is not there."""
     wanted = DEFAULT_SPLIT if split is None else split
     if wanted not in splits:
-        raise InputError(
-            f"{where} has no split {wanted!r}; its splits are {', '.join(splits)}; name one with split"
-        )
+        raise InputError(f"{where} has no split {wanted!r}; its splits are {', '.join(splits)}; name one with split")
     return wanted
 
 
@@ -47,9 +45,7 @@ def class_folder_rows(folder: Path, encoding: str, prefix: str) -> Iterator[Row]
 
 def files_of_one_kind(folder: Path, extensions: tuple[str, ...]) -> list[Path]:
     """The folder's files with a known extension, by name; refuses none, and more than one kind."""
-    found = sorted(
-        entry for entry in folder.iterdir() if entry.suffix.lower() in extensions and entry.is_file()
-    )
+    found = sorted(entry for entry in folder.iterdir() if entry.suffix.lower() in extensions and entry.is_file())
     kinds = sorted({path.suffix.lower() for path in found})
     if not found:
         raise InputError(

@@ -36,11 +36,7 @@ def load_from_hub(name: str, split: str | None) -> tuple[Any, str]:
     except MemoryError:
         raise
     except Exception as error:  # datasets raises OSError, ValueError, errors of its own and of the network
-        reason = (
-            first_line(error)
-            if answer is HubAnswer.FOUND
-            else f"it is not on this machine, and {answer.value}"
-        )
+        reason = first_line(error) if answer is HubAnswer.FOUND else f"it is not on this machine, and {answer.value}"
         raise _missing_dataset(name, split, reason) from error
     finally:
         datasets.config.HF_HUB_OFFLINE = offline

@@ -29,9 +29,7 @@ def ask_hub(name: str, kind: Literal["model", "dataset"]) -> HubAnswer:
     try:
         (hub.model_info if kind == "model" else hub.dataset_info)(name, timeout=_SECONDS)
     except HFValidationError as error:
-        raise InputError(
-            f"{name!r} cannot be the name of a {kind} on the hub: {first_line(error)}"
-        ) from error
+        raise InputError(f"{name!r} cannot be the name of a {kind} on the hub: {first_line(error)}") from error
     except RepositoryNotFoundError:
         return HubAnswer.MISSING
     except Exception:  # errors of the network come from several libraries, which have changed before

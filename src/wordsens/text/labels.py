@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from wordsens.errors import InputError
 
-_WORDS = {"pos": 1, "positive": 1, "1": 1, "+1": 1, "neg": -1, "negative": -1, "0": 0, "-1": -1}
+_WORDS = {"pos": 1, "positive": 1, "neg": -1, "negative": -1}
 _UNDERSTOOD = "1 and 0, +1 and -1, 'pos' and 'neg', 'positive' and 'negative', or nothing where it is unknown"
 
 
@@ -46,31 +46,28 @@ class LabelReader:
     def _class_name(self, value: int, where: str) -> str:
         names = self._class_names or ()
         if not 0 <= value < len(names):
-            raise InputError(
-                f"{where}: the label {value} is not one of the {len(names)} classes of the data set"
-            )
+            raise InputError(f"{where}: the label {value} is not one of the {len(names)} classes of the data set")
         return names[value]
 
     def _number(self, value: object, where: str) -> int | None:
-        if value is None or (isinstance(value, float) and math.isnan(value)):
+        unknown = not value.strip() if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
+        if value is None or unknown:
             return None
-        if isinstance(value, str):
-            word = value.strip().lower()
-            if not word:
-                return None
-            if word in _WORDS:
-                return _WORDS[word]
-            value = _as_float(word)
-        if isinstance(value, (bool, int, float)) and value in (-1, 0, 1):
-            return int(value)
+        number = _as_number(value)
+        if number in (-1, 0, 1):
+            return int(number)
         raise InputError(
-            f"{where}: the label {value!r} is not understood; use {_UNDERSTOOD}, "
-            "or pass labels=False to read none"
+            f"{where}: the label {value!r} is not understood; use {_UNDERSTOOD}, or pass labels=False to read none"
         )
 
 
-def _as_float(word: str) -> float | str:
-    try:
-        return float(word)
-    except ValueError:
-        return word
+def _as_number(value: object) -> int | float | None:
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if word in _WORDS:
+            return _WORDS[word]
+        try:
+            return float(word)
+        except ValueError:
+            return None
+    return value if isinstance(value, (bool, int, float)) else None

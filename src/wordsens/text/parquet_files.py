@@ -57,6 +57,4 @@ def _require_pyarrow() -> tuple[Any, Any]:
 
 
 def _unreadable(path: Path, error: BaseException) -> InputError:
-    return InputError(
-        f"the file {str(path)!r} cannot be read as Parquet: {first_line(error)}; it may be damaged"
-    )
+    return InputError(f"the file {str(path)!r} cannot be read as Parquet: {first_line(error)}; it may be damaged")

@@ -12,9 +12,7 @@ from wordsens.text.rows import Columns, Row
 _SNIFFED_BYTES = 8192
 
 
-def text_file_rows(
-    path: Path, encoding: str, *, label: object = None, where: str | None = None
-) -> Iterator[Row]:
+def text_file_rows(path: Path, encoding: str, *, label: object = None, where: str | None = None) -> Iterator[Row]:
     """The whole file as one row."""
     yield Row("".join(_lines(path, encoding, newline=None)), label, where or path.name)
 
@@ -30,7 +28,7 @@ def csv_rows(path: Path, encoding: str, columns: Columns, *, delimiter: str = ",
             if len(record) != len(header):
                 raise InputError(
                     f"line {reader.line_num} of the file {str(path)!r} has {len(record)} fields, but the "
-                    f"first line names {len(header)} columns; put double quotes around texts with {delimiter!r}"
+                    f"first line names {len(header)} columns; put quotes around texts with {delimiter!r}"
                 )
             fields = dict(zip(header, record, strict=True))
             yield Row(fields[columns.text], fields[label] if label else None, f"{path.name}:{number}")
@@ -80,7 +78,8 @@ def _lines(path: Path, encoding: str, *, newline: str | None) -> Iterator[str]:
 
 
 def _not_text(path: Path, encoding: str) -> InputError:
-    start = path.open("rb").read(_SNIFFED_BYTES)
+    with path.open("rb") as file:
+        start = file.read(_SNIFFED_BYTES)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         reason = "it looks like UTF-16, so pass encoding='utf-16'"
     elif b"\0" in start:

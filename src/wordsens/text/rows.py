@@ -45,9 +45,7 @@ class Columns:
     def _require(name: str, argument: str, present: Collection[str], where: str) -> None:
         if name not in present:
             columns = ", ".join(repr(column) for column in present) or "none"
-            raise InputError(
-                f"{where} has no column {name!r}; its columns are {columns}; name one with {argument}"
-            )
+            raise InputError(f"{where} has no column {name!r}; its columns are {columns}; name one with {argument}")
 
 
 def require_no_split(split: str | None, where: str) -> None:

@@ -74,9 +74,7 @@ def correlated_text(
     own = _gaussian(n, d, seed, "correlated text", "own")
     own = own - (own @ common).unsqueeze(1) * common
     # Appended first, `common` is the vector that all the others are made orthogonal to.
-    own = (
-        _orthonormal(torch.cat([common.unsqueeze(0), own]))[1:] if n < d else rescale_rows(own) / math.sqrt(d)
-    )
+    own = _orthonormal(torch.cat([common.unsqueeze(0), own]))[1:] if n < d else rescale_rows(own) / math.sqrt(d)
     rows = rescale_rows(math.sqrt(mean_cosine) * common + math.sqrt(1 - mean_cosine) * own)
     return TextMatrix(rows.to(dtype), source=f"correlated(mean_cosine={mean_cosine:g}, seed={seed})")
 

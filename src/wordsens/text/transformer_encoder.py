@@ -33,9 +33,7 @@ class TransformerEncoder(Encoder):
         self.padding = None if token is None else (number, token)
 
     def tokenize(self, text: str) -> Tokenization:
-        encoded = self._tokenizer(
-            text, truncation=False, padding=False, return_special_tokens_mask=True, verbose=False
-        )
+        encoded = self._tokenizer(text, truncation=False, padding=False, return_special_tokens_mask=True, verbose=False)
         ids, special = encoded["input_ids"], encoded["special_tokens_mask"]
         leading = _leading_ones(special)
         trailing = 0 if leading == len(ids) else _leading_ones(special[::-1])
@@ -117,11 +115,7 @@ def _context(tokenizer: Any, model: Any) -> int | None:
     limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
     for name, module in model.named_modules():
         # RoBERTa and its kin count positions from behind their padding number.
-        if (
-            name.endswith("position_embeddings")
-            and isinstance(module, nn.Embedding)
-            and module.padding_idx is not None
-        ):
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding) and module.padding_idx is not None:
             limits.append(module.num_embeddings - module.padding_idx - 1)
     # Tokenizers without a limit say 1e30.
     known = [int(limit) for limit in limits if limit is not None and 0 < limit < 1e9]

@@ -1,0 +1,50 @@
+"""Importing the text package stays light."""
+
+import subprocess
+import sys
+
+import pytest
+
+import wordsens.text
+
+HEAVY = ("transformers", "tokenizers", "datasets", "pyarrow", "pandas", "sentence_transformers", "huggingface_hub")
+
+
+def loaded_after(statement):
+    code = f"{statement}\nimport sys\nprint([name for name in {HEAVY!r} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return result.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import wordsens.text",
+        "from wordsens.text import embed, read_documents, TransformerEncoder",
+        "from wordsens import shipped_reviews; shipped_reviews()",
+        "from wordsens import gaussian_text; gaussian_text(3, 4)",
+    ],
+)
+def test_no_heavy_package_is_imported(statement):
+    assert loaded_after(statement) == "[]"
+
+
+def test_the_check_above_can_fail():
+    assert loaded_after("import pyarrow") == "['pyarrow']"
+
+
+def test_minilm_does_not_load_sentence_transformers():
+    loaded = loaded_after("from wordsens import embed; embed('good film')")
+    assert "'transformers'" in loaded
+    assert "sentence_transformers" not in loaded
+
+
+def test_every_public_name_exists_and_is_listed_once():
+    assert sorted(wordsens.text.__all__) == sorted(wordsens.text._HOMES) == dir(wordsens.text)
+    for name in wordsens.text.__all__:
+        assert getattr(wordsens.text, name).__name__ == name
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones():
+    with pytest.raises(AttributeError, match=r"has no attribute 'embedd'; it offers .*embed"):
+        _ = wordsens.text.embedd
