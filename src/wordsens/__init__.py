@@ -28,6 +28,11 @@ _HOMES = {
     "read_documents": "wordsens.text",
     "shipped_reviews": "wordsens.text",
     "texts_of_length": "wordsens.text",
+    "theorem_witness": "wordsens.search.theorem",
+    "TheoremWitness": "wordsens.search.theorem",
+    "group_sensitivity": "wordsens.groups",
+    "GroupSensitivity": "wordsens.groups",
+    "several_words_sensitivity": "wordsens.groups",
     "word_sensitivity": "wordsens.sensitivity",
 }
 
@@ -37,8 +42,10 @@ if TYPE_CHECKING:
     from wordsens.ball import Ball
     from wordsens.errors import InputError, WordsensError
     from wordsens.feature_map import FeatureMap, FunctionFeatures
+    from wordsens.groups import GroupSensitivity, group_sensitivity, several_words_sensitivity
     from wordsens.maps.attention import RandomAttentionFeatures
     from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
+    from wordsens.search.theorem import TheoremWitness, theorem_witness
     from wordsens.sensitivity import Sensitivity, word_sensitivity
     from wordsens.text import (
         Document,

@@ -29,10 +29,8 @@ class Ball:
 
     def project(self, perturbations: Float[Tensor, "*starts w d"]) -> Float[Tensor, "*starts w d"]:
         """The nearest points of the balls: vectors outside are scaled to the sphere, others stay."""
-        norms = torch.linalg.vector_norm(perturbations, dim=-1, dtype=torch.float64)
-        limit = self._inner_radius(perturbations.dtype)
-        scale = torch.where(norms > limit, limit / norms, torch.ones_like(norms))
-        return perturbations * scale.unsqueeze(-1).to(perturbations.dtype)
+        outside = _lengths(perturbations) > self._inner_radius(perturbations.dtype)
+        return torch.where(outside.unsqueeze(-1), self.linear_maximizer(perturbations), perturbations)
 
     def linear_maximizer(self, direction: Float[Tensor, "*starts w d"]) -> Float[Tensor, "*starts w d"]:
         """The Delta in the ball with the largest inner product with `direction`: radius * direction / ‖direction‖.
@@ -57,8 +55,16 @@ class Ball:
 
     def contains(self, perturbations: Float[Tensor, "*starts w d"], *, relative_slack: float = 1e-12) -> bool:
         """Whether every perturbation has norm at most radius * (1 + relative_slack), computed in float64."""
-        norms = torch.linalg.vector_norm(perturbations, dim=-1, dtype=torch.float64)
+        norms = _lengths(perturbations)
         return bool((norms <= self.radius.double() * (1 + relative_slack)).all())
 
     def _inner_radius(self, dtype: torch.dtype) -> Float[Tensor, " w"]:
         return self.radius.double() * (1 - 4 * torch.finfo(dtype).eps)
+
+
+def _lengths(vectors: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch"]:
+    """‖.‖₂ of each vector in float64, where squares of the entries may under- or overflow."""
+    vectors = vectors.double()
+    largest = vectors.abs().amax(dim=-1, keepdim=True)
+    bounded = vectors / torch.where(largest > 0, largest, torch.ones_like(largest))
+    return torch.linalg.vector_norm(bounded, dim=-1) * largest.squeeze(-1)

@@ -7,6 +7,7 @@ Nothing here imports torch: the command line reports a wrong option before it lo
 import math
 from collections.abc import Collection
 from difflib import get_close_matches
+from numbers import Integral, Real
 from typing import Any
 
 
@@ -36,28 +37,28 @@ class BudgetError(WordsensError, MemoryError):
     """The work does not fit the stated memory budget."""
 
 
-def require_positive(name: str, value: float, *, remedy: str = "") -> float:
-    """The value as a float, when it is a positive finite number.
+def require_positive(name: str, value: Any, *, remedy: str = "") -> float:
+    """The value as a float, when it is a positive finite number; NumPy numbers count.
 
     >>> require_positive("radius", -1)
     Traceback (most recent call last):
     wordsens.errors.InputError: `radius` (=-1) must be a positive finite number
     """
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value <= 0:
         raise InputError(f"`{name}` (={value!r}) must be a positive finite number{_tail(remedy)}")
     return float(value)
 
 
-def require_count(name: str, value: int, *, least: int = 1, remedy: str = "") -> int:
-    """The value, when it is a whole number that is at least `least`.
+def require_count(name: str, value: Any, *, least: int = 1, remedy: str = "") -> int:
+    """The value as an int, when it is a whole number that is at least `least`; NumPy integers count.
 
     >>> require_count("depth", 0)
     Traceback (most recent call last):
     wordsens.errors.InputError: `depth` (=0) must be a whole number, at least 1
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InputError(f"`{name}` (={value!r}) must be a whole number, at least {least}{_tail(remedy)}")
-    return value
+    return int(value)
 
 
 def require_choice(name: str, value: Any, choices: Collection[str]) -> str:

@@ -1,6 +1,7 @@
 """A seed and a purpose give an independent stream of random numbers."""
 
 import hashlib
+from numbers import Integral
 
 import torch
 
@@ -15,9 +16,9 @@ def derive_seed(seed: int, *purpose: str | int) -> int:
     >>> derive_seed(0, "weights") == derive_seed(0, "weights"), derive_seed(0, "weights") == derive_seed(0, "start")
     (True, False)
     """
-    if isinstance(seed, bool) or not isinstance(seed, int):
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
         raise InputError(f"`seed` (={seed!r}) must be a whole number")
-    text = "\x1f".join(f"{type(part).__name__}:{part}" for part in (seed, *purpose))
+    text = "\x1f".join(f"{type(part).__name__}:{part}" for part in (int(seed), *purpose))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 

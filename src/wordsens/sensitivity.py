@@ -1,6 +1,6 @@
 """Word sensitivity: the definition, attained by a witness that is recomputed through the map."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,7 +150,7 @@ class Sensitivity:
 
 
 def word_sensitivity(
-    phi: FeatureMap | Any,
+    phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix | Tensor | np.ndarray,
     words: Iterable[int] | int | None = None,
     radius: float | Tensor | None = None,
@@ -165,8 +165,10 @@ def word_sensitivity(
 ) -> Sensitivity:
     """The word sensitivity of a text under a feature map (paper, eq. 1).
 
-    S_phi(X) = sup over i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖. The value is attained: a lower bound of the sup, with a witness for every word. The search proposes
-    witnesses; each is then mapped through phi, and only that recomputed number is reported.
+    S_phi(X) = sup over i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
+
+    The value is attained: a lower bound of the sup, with a witness for every word. The search proposes witnesses;
+    each is then mapped through phi, and only that recomputed number is reported.
 
     Args:
         phi: a feature map, or any differentiable function of an (n, d) tensor.
@@ -189,11 +191,8 @@ def word_sensitivity(
     >>> round(word_sensitivity(phi, torch.ones(4, 9, dtype=torch.float64)).value, 12)   # sqrt(d) / ‖X‖
     0.5
     """
-    text = as_text_matrix(X)
-    phi = phi if isinstance(phi, FeatureMap) else FunctionFeatures(phi, name=getattr(phi, "__name__", "function"))
+    text, phi = as_text(X), as_feature_map(phi)
     n = len(text)
-    if n < 2:
-        raise InputError("`X` has one word; word sensitivity compares words, so give a text of two words or more")
     require_count("memory_budget", memory_budget)
     rows = phi.accept(text.rows)
     chosen = _word_indices(words, n).to(rows.device)
@@ -216,6 +215,23 @@ def word_sensitivity(
         seed=seed,
         map_name=phi.name,
     )
+
+
+def as_text(X: TextMatrix | Tensor | np.ndarray) -> TextMatrix:
+    """The text, checked; InputError when it has fewer than two words."""
+    text = as_text_matrix(X)
+    if len(text) < 2:
+        raise InputError("`X` has one word; word sensitivity compares words, so give a text of two words or more")
+    return text
+
+
+def as_feature_map(phi: FeatureMap | Callable[[Tensor], Tensor]) -> FeatureMap:
+    """A feature map as it is; any other callable as FunctionFeatures."""
+    if isinstance(phi, FeatureMap):
+        return phi
+    if not callable(phi):
+        raise InputError(f"`phi` ({type(phi).__name__}) must be a feature map or a differentiable function of (n, d)")
+    return FunctionFeatures(phi, name=getattr(phi, "__name__", "function"))
 
 
 def attained(

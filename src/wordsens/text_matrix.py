@@ -44,7 +44,8 @@ class TextMatrix:
     def truncated(self, words: int, dimension: int | None = None, *, rescale: bool = True) -> "TextMatrix":
         """The first `words` words and the first `dimension` coordinates.
 
-        Rows are rescaled to sqrt(dimension), unless told not to. Raises InputError when the text is shorter: it is never padded here.
+        Rows are rescaled to sqrt(dimension), unless told not to.
+        Raises InputError when the text is shorter: it is never padded here.
         """
         n, d = self.rows.shape
         dimension = d if dimension is None else dimension
@@ -66,7 +67,8 @@ def require_rows(rows: Tensor, name: str) -> None:
     """Refuse what cannot be a text: not a matrix, empty, NaN or infinite entries, a zero row."""
     if rows.ndim != 2 or 0 in rows.shape or not rows.is_floating_point():
         raise InputError(
-            f"`{name}` (shape {tuple(rows.shape)}, {rows.dtype}) must be a floating-point matrix, n words by d coordinates"
+            f"`{name}` (shape {tuple(rows.shape)}, {rows.dtype}) must be a floating-point matrix, "
+            "n words by d coordinates"
         )
     finite = torch.isfinite(rows).all(dim=1)
     if not bool(finite.all()):
@@ -94,12 +96,16 @@ def as_text_matrix(text: "TextMatrix | Tensor | np.ndarray", name: str = "X") ->
     """The text as a TextMatrix, checked. Tensors and arrays are taken as they are: nothing is rescaled."""
     if isinstance(text, TextMatrix):
         return text
-    if isinstance(text, np.ndarray):
-        text = torch.from_numpy(np.ascontiguousarray(text))
+    if isinstance(text, np.ndarray) and text.dtype.kind in "fiub" and text.dtype.itemsize <= 8:
+        text = torch.from_numpy(text.astype(text.dtype.newbyteorder("="), order="C", copy=True))
     if not isinstance(text, Tensor):
         raise InputError(
-            f"`{name}` ({type(text).__name__}) must be a TextMatrix, a tensor or an array of shape (n, d); "
+            f"`{name}` ({_kind(text)}) must be a TextMatrix, a tensor or an array of shape (n, d); "
             "embed strings first, with wordsens.embed"
         )
     require_rows(text, name)
     return TextMatrix(text)
+
+
+def _kind(value: object) -> str:
+    return f"an array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__

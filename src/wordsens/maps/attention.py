@@ -3,12 +3,13 @@
 import math
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.errors import require_choice, require_count, require_positive
+from wordsens.errors import InputError, require_choice, require_count, require_positive
 from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, feature_norm
 from wordsens.maps.attention_change import AttentionWordChange
+from wordsens.maps.attention_groups import AttentionGroupChange
 from wordsens.maps.scores import SCORES
 from wordsens.seeds import gaussian_on, generator
 
@@ -16,7 +17,8 @@ from wordsens.seeds import gaussian_on, generator
 class RandomAttentionFeatures(FeatureMap):
     """phi(X) = attention(X W X^T / (temperature sqrt(d))) X, of shape (n, d); W (d, d) iid N(0, 1/d) (paper, eq. 3).
 
-    W stands for W_Q W_K^T; there is no value matrix.
+    W stands for W_Q W_K^T; there is no value matrix. With several heads each has a W of its own and
+    phi(X) has shape (heads, n, d).
 
     Args:
         d: coordinates of a word.
@@ -25,7 +27,11 @@ class RandomAttentionFeatures(FeatureMap):
         seed: fixes W.
         dtype, device: where phi computes.
         temperature: divides the scores.
-        weight: a W of your own, (d, d), in place of the Gaussian one.
+        heads: how many W.
+        weight: a W of your own, (d, d) or (heads, d, d), in place of the Gaussian one.
+
+    Attributes:
+        weight: W, (d, d) for one head, else (heads, d, d).
 
     Raises:
         InputError: for a bad size, name, temperature or weight.
@@ -42,37 +48,69 @@ class RandomAttentionFeatures(FeatureMap):
         dtype: torch.dtype = torch.float64,
         *,
         temperature: float = 1.0,
-        weight: Float[Tensor, "d d"] | None = None,
+        heads: int = 1,
+        weight: Tensor | None = None,
         device: torch.device | str = "cpu",
     ):
         self.text_shape = (None, require_count("d", d))
         self.score = SCORES[require_choice("score", score, SCORES)]
         self.temperature = require_positive("temperature", temperature)
+        self.heads = require_count("heads", heads)
         self.seed = seed
         self.dtype = dtype
         self.device = torch.device(device)
         self.name = "raf" if score == "softmax" else f"{score}-raf"
-        if weight is None:
-            stream = generator(seed, "attention")
-            weight = gaussian_on(d, d, generator=stream, dtype=torch.float64, device=device) / math.sqrt(d)
-        self.weight: Float[Tensor, "d d"] = weight.to(dtype=dtype, device=device)
+        self.weight = self._drawn() if weight is None else self._checked(weight)
 
-    def scores(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n n"]:
-        """X W X^T / (temperature sqrt(d))."""
-        scale = self.temperature * math.sqrt(texts.shape[-1])
-        return (texts @ self.weight) @ texts.mT / scale
+    @property
+    def matrices(self) -> Float[Tensor, "heads d d"]:
+        """W of every head."""
+        return self.weight.view(self.heads, *self.weight.shape[-2:])
 
-    def attention(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n n"]:
-        """The attention weights: entry (j, i) is how much row j takes from word i."""
+    def scores(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
+        """X W X^T / (temperature sqrt(d)): (*batch, n, n), or (*batch, heads, n, n) for several heads."""
+        texts = texts if self.heads == 1 else texts.unsqueeze(-3)
+        return (texts @ self.weight) @ texts.mT / self._scale()
+
+    def attention(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
+        """The attention weights, shaped like the scores: entry (j, i) is how much row j takes from word i."""
         return self.score.attention(self.scores(texts))
 
-    def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
-        return self.attention(texts) @ texts
+    def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
+        return self.attention(texts) @ (texts if self.heads == 1 else texts.unsqueeze(-3))
 
     def word_change(
         self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
     ) -> AttentionWordChange:
         rows = self.accept(rows)
         norm = feature_norm(self.features(rows), self.name)
-        scale = self.temperature * math.sqrt(rows.shape[-1])
-        return AttentionWordChange(rows, self.weight.unsqueeze(0), scale, self.score, norm, memory_budget)
+        return AttentionWordChange(rows, self.matrices, self._scale(), self.score, norm, memory_budget)
+
+    def group_change(
+        self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> AttentionGroupChange:
+        rows = self.accept(rows)
+        norm = feature_norm(self.features(rows), self.name)
+        return AttentionGroupChange(rows, groups, self.matrices, self._scale(), self.score, norm, memory_budget)
+
+    def _scale(self) -> float:
+        d = self.weight.shape[-1]
+        return self.temperature * math.sqrt(d)
+
+    def _drawn(self) -> Tensor:
+        d = self.text_shape[1] or 0
+        shape = (d, d) if self.heads == 1 else (self.heads, d, d)
+        stream = generator(self.seed, "attention")
+        # Drawn in float64 on the CPU, whatever the map's dtype and device: one seed is one map.
+        weight = gaussian_on(*shape, generator=stream, dtype=torch.float64, device="cpu") / math.sqrt(d)
+        return weight.to(dtype=self.dtype, device=self.device)
+
+    def _checked(self, weight: Tensor) -> Tensor:
+        d = self.text_shape[1]
+        wanted = (d, d) if self.heads == 1 else (self.heads, d, d)
+        if tuple(weight.shape) != wanted or not bool(torch.isfinite(weight).all()):
+            raise InputError(
+                f"`weight` (shape {tuple(weight.shape)}) must be a finite tensor of shape {wanted}; "
+                "give one (d, d) matrix a head"
+            )
+        return weight.detach().to(dtype=self.dtype, device=self.device)
