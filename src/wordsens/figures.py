@@ -55,10 +55,11 @@ def sensitivity_figure(records: Iterable[SensitivityRecord], *, title: str = "")
     width, height = _PANEL_INCHES
     figure = Figure(figsize=(width * len(kinds), height + _LEGEND_LINE_INCHES * (entries - 2)), layout="constrained")
     panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
-    limits = _limits(series)
+    guides = {kind: _guide([one for one in series if one.text == kind]) for kind in kinds}
+    limits = _limits(series, [value for guide in guides.values() for _, value in guide])
     for panel, kind in zip(panels, kinds, strict=True):
         own = [one for one in series if one.text == kind]
-        _draw_panel(panel, own, styles, limits)
+        _draw_panel(panel, own, styles, guides[kind], limits)
         panel.set_title(_panel_title(kind, own, alone=len({one.d for one in series}) == 1), fontsize=_FONT + 1)
     panels[0].set_ylabel("word sensitivity S (attained)", fontsize=_FONT)
     if title:
@@ -75,12 +76,19 @@ def _panel_title(kind: str, series: Sequence[Series], *, alone: bool) -> str:
     return f"{name[0].upper()}{name[1:]}" + (f", d = {series[0].d}" if alone else "")
 
 
-def _limits(series: Sequence[Series]) -> tuple[float, float]:
-    """The S axis: every mean with its bar, and a tenth of the decades to spare."""
-    lowest = min(_bar(point.mean, point.standard_deviation)[0] for one in series for point in one.points)
-    highest = max(_bar(point.mean, point.standard_deviation)[1] for one in series for point in one.points)
-    spare = max((highest / lowest) ** 0.1, 1.05)
-    return lowest / spare, highest * spare
+def _guide(series: Sequence[Series]) -> list[tuple[int, float]]:
+    """Both ends of a line that falls as 1/sqrt(n), a little under the lowest curve's first point."""
+    sizes = sorted({point.n for one in series for point in one.points})
+    start = 0.85 * min(one.points[0].mean for one in series)
+    return [(sizes[0], start), (sizes[-1], start * math.sqrt(sizes[0] / sizes[-1]))]
+
+
+def _limits(series: Sequence[Series], others: Iterable[float]) -> tuple[float, float]:
+    """The S axis: every mean with its bar, the other values, and a twentieth of the decades to spare."""
+    ends = [_bar(point.mean, point.standard_deviation) for one in series for point in one.points]
+    values = [value for end in ends for value in end] + list(others)
+    spare = max((max(values) / min(values)) ** 0.05, 1.02)
+    return min(values) / spare, max(values) * spare
 
 
 def _bar(mean: float, deviation: float) -> tuple[float, float]:
@@ -92,11 +100,13 @@ def _draw_panel(
     panel: Axes,
     series: Sequence[Series],
     styles: dict[tuple[str, int], tuple[str, str]],
+    guide: Sequence[tuple[int, float]],
     limits: tuple[float, float],
 ) -> None:
     panel.set_xscale("log")
     panel.set_yscale("log")
     several = len({one.d for one in series}) > 1
+    entries: list[tuple[object, str]] = []
     for one in series:
         colour, marker = styles[_key(one)]
         sizes = [point.n for point in one.points]
@@ -107,39 +117,23 @@ def _draw_panel(
             [high - mean for mean, (_, high) in zip(means, ends, strict=True)],
         ]
         name = map_title(one.map) + (f", d = {one.d}" if several else "")
-        panel.errorbar(
-            sizes,
-            means,
-            yerr=errors,
-            fmt=marker,
-            color=colour,
-            markersize=4,
-            capsize=2,
-            elinewidth=0.9,
-            label=f"{name}: exponent {exponent_text(one.fit)}",
+        bars = panel.errorbar(
+            sizes, means, yerr=errors, fmt=marker, color=colour, markersize=4, capsize=2, elinewidth=0.9
         )
+        entries.append((bars, f"{name}: exponent {exponent_text(one.fit)}".replace("-0.", "\u22120.")))
         if one.fit is not None:
-            ends_of_line = [sizes[0], sizes[-1]]
-            panel.plot(ends_of_line, [one.fit.at(n) for n in ends_of_line], color=colour, linewidth=1)
-    _draw_guide(panel, series, limits)
+            reach = [sizes[0], sizes[-1]]
+            panel.plot(reach, [one.fit.at(n) for n in reach], color=colour, linewidth=1)
+    (line,) = panel.plot(*zip(*guide, strict=True), color=_GUIDE, linestyle=":", linewidth=1.2, zorder=1)
+    entries.append((line, r"falls as $1/\sqrt{n}$"))
     _set_axes(panel, sorted({point.n for one in series for point in one.points}), limits)
-    panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), frameon=False, fontsize=_FONT - 0.5, borderaxespad=0)
-
-
-def _draw_guide(panel: Axes, series: Sequence[Series], limits: tuple[float, float]) -> None:
-    """A line that falls as 1/sqrt(n), in the widest gap under the lowest curve that the axis leaves."""
-    sizes = sorted({point.n for one in series for point in one.points})
-    lowest = min(series, key=lambda one: one.points[0].mean)
-    start = max(lowest.points[0].mean * 0.93, limits[0] * math.sqrt(sizes[-1] / sizes[0]) * 1.02)
-    start = min(start, limits[1])
-    panel.plot(
-        [sizes[0], sizes[-1]],
-        [start, start * math.sqrt(sizes[0] / sizes[-1])],
-        color=_GUIDE,
-        linestyle=":",
-        linewidth=1.2,
-        label="1/sqrt(n)",
-        zorder=1,
+    panel.legend(
+        *zip(*entries, strict=True),
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.23),
+        frameon=False,
+        fontsize=_FONT - 0.5,
+        borderaxespad=0,
     )
 
 
@@ -155,7 +149,7 @@ def _set_axes(panel: Axes, sizes: Sequence[int], limits: tuple[float, float]) ->
     for axis in (panel.xaxis, panel.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_formatter(NullFormatter())
-    panel.tick_params(labelsize=_FONT, labelleft=True)
+    panel.tick_params(labelsize=_FONT)
     panel.set_xlabel("words n", fontsize=_FONT)
     panel.grid(True, which="major", linewidth=0.4, color="#dddddd")
     panel.set_axisbelow(True)
@@ -173,17 +167,14 @@ def _spaced(sizes: Sequence[int], *, least: float = 0.085) -> list[int]:
 
 
 def _round_values(low: float, high: float, *, most: int = 7) -> list[float]:
-    """Between 3 and `most` round numbers for the ticks of a logarithmic axis, from the coarsest set that has 3."""
-    for digits in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), tuple(d / 10 for d in range(10, 100, 5))):
-        inside = [
-            digit * 10.0**power
-            for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-            for digit in digits
-            if low <= digit * 10.0**power <= high
-        ]
-        if len(inside) >= 3:
-            return inside[:: math.ceil(len(inside) / most)]
-    step = 10.0 ** math.floor(math.log10((high - low) / 3))
-    first = math.ceil(low / step)
-    inside = [step * count for count in range(first, math.floor(high / step) + 1)]
-    return inside[:: math.ceil(len(inside) / most)]
+    """Between 3 and `most` round numbers for the ticks of a logarithmic axis: 1-2-5 a decade, or even steps."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1,), (1, 3), (1, 2, 5)):
+        inside = [value for power in decades for digit in digits if low <= (value := digit * 10.0**power) <= high]
+        if 4 <= len(inside) <= most:
+            return inside
+    for step in (digit * 10.0**power for power in decades for digit in (0.1, 0.2, 0.5, 1, 2, 5)):
+        inside = [step * count for count in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        if 3 <= len(inside) <= most:
+            return inside
+    return [low, high]

@@ -1,46 +1,11 @@
-"""`wordsens measure`: the word sensitivity of a text, or of each text of a dataset, under chosen maps."""
+"""`wordsens measure`: its arguments. The work is done in `measure_run`, which loads torch."""
 
-import json
-import sys
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from wordsens import __version__
 from wordsens.cli.options import AsJson, Device, EncoderName, Quiet, Seed
-from wordsens.cli.terminal import notice, reporting
 from wordsens.errors import InputError, require_count, require_positive
-
-if TYPE_CHECKING:
-    from wordsens.sensitivity import Sensitivity
-    from wordsens.text import Document
-    from wordsens.text_matrix import TextMatrix
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One text with what every map gave on it."""
-
-    text: "TextMatrix"
-    results: "list[Sensitivity]"
-    seconds: list[float]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "source": self.text.source,
-            "label": self.text.label,
-            "n": len(self.text),
-            "d": self.text.rows.shape[1],
-            "tokens": list(self.text.tokens or ()),
-            "results": [
-                {**result.to_dict(), "seconds": seconds}
-                for result, seconds in zip(self.results, self.seconds, strict=True)
-            ],
-        }
 
 
 def measure(
@@ -106,49 +71,35 @@ def measure(
     if dataset is None and (text_column != "text" or limit is not None):
         raise InputError("`--text-column` and `--limit` belong to --dataset; drop them, or name a dataset")
 
-    from wordsens.experiments.map_choice import MapOptions, build_map, map_names
-    from wordsens.sensitivity import word_sensitivity
-    from wordsens.text import embed
-    from wordsens.text.encoders import require_device
+    from wordsens.cli.measure_run import MeasureRequest, run_measure
 
-    names = map_names(maps)
-    require_device(device)
-    options = MapOptions(depth=depth, width=width, activation=activation, temperature=temperature)
-    texts = embed(
-        _documents(text, file, dataset, text_column=text_column, limit=limit),
-        encoder=encoder,
-        layer=layer,
-        max_words=max_words,
-        special_tokens=keep_special_tokens,
-        device=device,
+    run_measure(
+        MeasureRequest(
+            text=text,
+            file=file,
+            dataset=dataset,
+            text_column=text_column,
+            limit=limit,
+            maps=maps,
+            encoder=encoder,
+            layer=layer,
+            max_words=max_words,
+            keep_special_tokens=keep_special_tokens,
+            radius=radius,
+            words=tuple(word or ()),
+            depth=depth,
+            width=width,
+            activation=activation,
+            temperature=temperature,
+            starts=starts,
+            steps=steps,
+            seed=seed,
+            device=device,
+        ),
+        all_words=all_words,
+        as_json=as_json,
+        quiet=quiet,
     )
-    kept, skipped = _long_enough(texts, dataset)
-    if skipped and not quiet:
-        notice(f"{len(skipped)} of {len(texts)} texts have one word only and are left out")
-    measured = []
-    begin = time.monotonic()
-    with reporting(len(kept), "texts", quiet=quiet or len(kept) == 1) as report:
-        for done, one in enumerate(kept, start=1):
-            results, seconds = [], []
-            for name in names:
-                started = time.perf_counter()
-                n, d = one.rows.shape
-                phi = build_map(name, n, d, options=options, seed=seed, device=device)
-                results.append(
-                    word_sensitivity(phi, one, words=word or None, radius=radius, seed=seed, starts=starts, steps=steps)
-                )
-                seconds.append(time.perf_counter() - started)
-            measured.append(Measured(one, results, seconds))
-            report.update(done, now=one.source, remaining=(time.monotonic() - begin) / done * (len(kept) - done))
-    if as_json:
-        _print_json(measured, skipped, encoder=encoder, layer=layer, seed=seed, device=device)
-    else:
-        from wordsens.cli.measure_tables import print_many, print_one
-
-        if dataset is None:
-            print_one(measured[0], all_words=all_words)
-        else:
-            print_many(measured)
 
 
 def _require_options(
@@ -170,50 +121,3 @@ def _require_options(
         require_count("starts", starts)
     if steps is not None:
         require_count("steps", steps, least=0)
-
-
-def _documents(
-    text: str | None, file: str | None, dataset: str | None, *, text_column: str, limit: int | None
-) -> "list[Document]":
-    from wordsens.text import Document, read_documents
-    from wordsens.text.plain_files import text_file_rows
-
-    if text is not None:
-        return [Document(text, source="the command line")]
-    if file is not None:
-        return [Document(str(row.text), source=row.where) for row in text_file_rows(Path(file), "utf-8")]
-    assert dataset is not None
-    return read_documents(dataset, text_column=text_column, labels=False, limit=limit, skip_empty=True)
-
-
-def _long_enough(texts: "Sequence[TextMatrix]", dataset: str | None) -> "tuple[list[TextMatrix], list[TextMatrix]]":
-    """The texts of two words or more, and the others; a single text goes on, so that the library explains its error."""
-    kept = [text for text in texts if len(text) > 1]
-    if dataset is None:
-        return list(texts), []
-    if not kept:
-        raise InputError(f"`dataset` (={dataset!r}) has no text of two words or more; give longer texts")
-    return kept, [text for text in texts if len(text) == 1]
-
-
-def _print_json(
-    measured: Sequence[Measured],
-    skipped: "Sequence[TextMatrix]",
-    *,
-    encoder: str,
-    layer: int,
-    seed: int,
-    device: str,
-) -> None:
-    document = {
-        "command": "measure",
-        "version": __version__,
-        "encoder": encoder,
-        "layer": layer,
-        "seed": seed,
-        "device": device,
-        "texts": [one.to_dict() for one in measured],
-        "skipped": [text.source for text in skipped],
-    }
-    json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")

@@ -1,22 +1,45 @@
 """The tables of `wordsens measure`."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Any
 
+from rich.table import Table
 from rich.text import Text
 
 from wordsens.cli.terminal import stdout, table
 from wordsens.experiments.map_choice import map_title
-
-if TYPE_CHECKING:
-    from wordsens.cli.measure import Measured
-    from wordsens.sensitivity import Sensitivity
+from wordsens.sensitivity import Sensitivity
+from wordsens.text_matrix import TextMatrix
 
 SHOWN_WORDS = 40
 """Longer texts show this many words, the most sensitive ones, unless every word is asked for."""
 
 
-def print_one(measured: "Measured", *, all_words: bool) -> None:
+@dataclass(frozen=True)
+class Measured:
+    """One text with what every map gave on it."""
+
+    text: TextMatrix
+    results: tuple[Sensitivity, ...]
+    seconds: tuple[float, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values: one entry of `texts` in the JSON document."""
+        return {
+            "source": self.text.source,
+            "label": self.text.label,
+            "n": len(self.text),
+            "d": self.text.rows.shape[1],
+            "tokens": list(self.text.tokens or ()),
+            "results": [
+                {**result.to_dict(), "seconds": seconds}
+                for result, seconds in zip(self.results, self.seconds, strict=True)
+            ],
+        }
+
+
+def print_one(measured: Measured, *, all_words: bool) -> None:
     """One text: a table of the maps, a table of the words, and what the numbers mean."""
     console = stdout()
     n, d = measured.text.rows.shape
@@ -32,7 +55,7 @@ def print_one(measured: "Measured", *, all_words: bool) -> None:
     console.print(_explanation(measured.results))
 
 
-def print_many(measured: "Sequence[Measured]") -> None:
+def print_many(measured: Sequence[Measured]) -> None:
     """Several texts: one row a text and map."""
     console = stdout()
     made = table(
@@ -63,7 +86,7 @@ def print_many(measured: "Sequence[Measured]") -> None:
     console.print(_explanation([result for one in measured for result in one.results]))
 
 
-def _map_table(measured: "Measured") -> object:
+def _map_table(measured: Measured) -> Table:
     bracketed = any(result.upper is not None for result in measured.results)
     made = table(
         ("map", "left"),
@@ -86,7 +109,7 @@ def _map_table(measured: "Measured") -> object:
     return made
 
 
-def _word_table(measured: "Measured", *, all_words: bool) -> tuple[object, int]:
+def _word_table(measured: Measured, *, all_words: bool) -> tuple[Table, int]:
     """The words in reading order, the largest value of each map marked; and how many words are left out."""
     results = measured.results
     first = results[0]
@@ -118,7 +141,7 @@ def _word_table(measured: "Measured", *, all_words: bool) -> tuple[object, int]:
     return made, count - len(order)
 
 
-def _explanation(results: "Sequence[Sensitivity]") -> str:
+def _explanation(results: Sequence[Sensitivity]) -> str:
     radii = [float(radius) for result in results for radius in result.radius]
     low, high = min(radii), max(radii)
     size = f"{high:.4g}" if high - low <= 1e-9 * high else f"between {low:.4g} and {high:.4g}"
@@ -135,7 +158,7 @@ def _explanation(results: "Sequence[Sensitivity]") -> str:
     return "\n".join(lines)
 
 
-def _token(result: "Sensitivity") -> str:
+def _token(result: Sensitivity) -> str:
     return result.tokens[int((result.words == result.word).nonzero()[0])]
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_serializer, model_validator
 
@@ -35,7 +35,7 @@ class WordChoice(StrictModel):
         return value
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _one_way(self) -> "WordChoice":
         if self.sample is not None and self.indices is not None:
             raise InputError("`words` has both a sample and indices; give one of them")
         return self
@@ -102,7 +102,7 @@ class SensitivityCell(StrictModel):
         return require_choice("gaussian", name, GAUSSIAN_KINDS)
 
     @model_validator(mode="after")
-    def _options_of_the_map(self) -> Self:
+    def _options_of_the_map(self) -> "SensitivityCell":
         used = options_used_by(self.map)
         for name in _MAP_OPTIONS:
             if name in self.model_fields_set and name not in used:

@@ -1,6 +1,6 @@
 """The base of every spec: unknown keys refused, types not bent, and errors of one line."""
 
-from typing import Any, Self
+from typing import Any, TypeVar
 
 from wordsens.errors import InputError, MissingExtraError, require_choice
 
@@ -8,6 +8,8 @@ try:
     from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 except ImportError as error:
     raise MissingExtraError("pydantic", "records", "a spec") from error
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class StrictModel(BaseModel):
@@ -24,7 +26,7 @@ class StrictModel(BaseModel):
         return data
 
     @classmethod
-    def parse(cls, data: Any, *, where: str = "") -> Self:
+    def parse(cls: type[Model], data: Any, *, where: str = "") -> Model:
         """The model that the data describe.
 
         Args:

@@ -1,6 +1,6 @@
 """What maps and texts are called in tables, figures and sentences, and what the fitted exponents say."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from wordsens.experiments.map_choice import map_title
 from wordsens.experiments.summary import PowerLaw, Series
@@ -29,24 +29,32 @@ def exponent_text(fit: PowerLaw | None) -> str:
 
 
 def findings(series: Sequence[Series]) -> list[str]:
-    """Sentences that say what the exponents show: one for each map, and a comparison of ReLU with softmax attention."""
-    fitted = [one for one in series if one.fit is not None]
-    sentences = [
-        _about(name, [one for one in fitted if one.map == name]) for name in dict.fromkeys(one.map for one in fitted)
-    ]
-    return sentences + _comparisons(fitted)
+    """Sentences that say what the exponents show: one for each kind of map, and ReLU against softmax attention."""
+    fitted = [(one, one.fit) for one in series if one.fit is not None]
+    families = dict.fromkeys(_family(one.map) for one, _ in fitted)
+    sentences = [_about([pair for pair in fitted if _family(pair[0].map) == family]) for family in families]
+    return sentences + _comparison(fitted)
 
 
-def _about(name: str, series: Iterable[Series]) -> str:
-    parts = []
-    for one in series:
-        assert one.fit is not None
-        last = one.points[-1]
-        parts.append(
-            f"on {text_title(one.text)} (d = {one.d}) S {_behaviour(one.fit)} (exponent {exponent_text(one.fit)}) "
-            f"and is {last.mean:.2g} at n = {last.n}"
-        )
-    return f"{map_title(name)}: {'; '.join(parts)}."
+_Fitted = tuple[Series, PowerLaw]
+
+
+def _family(name: str) -> str:
+    return "drf" if name.startswith("drf") else name
+
+
+def _about(fitted: Sequence[_Fitted]) -> str:
+    """One sentence about one map, or about the depths of DRF together."""
+    names = list(dict.fromkeys(map_title(one.map) for one, _ in fitted))
+    name = names[0] if len(names) == 1 else "DRF, L = " + ", ".join(title.rpartition(" ")[2] for title in names)
+    by_behaviour: dict[str, dict[str, None]] = {}
+    for one, fit in fitted:
+        by_behaviour.setdefault(_behaviour(fit), {})[text_title(one.text)] = None
+    told = "; ".join(f"S {how} on {' and '.join(texts)}" for how, texts in by_behaviour.items())
+    last = max(one.points[-1].n for one, _ in fitted)
+    means = [one.points[-1].mean for one, _ in fitted if one.points[-1].n == last]
+    size = " to ".join(dict.fromkeys(f"{value:.2g}" for value in (min(means), max(means))))
+    return f"{name}: {told}. At n = {last} one word moves the features by {size} times their norm."
 
 
 def _behaviour(fit: PowerLaw) -> str:
@@ -58,17 +66,14 @@ def _behaviour(fit: PowerLaw) -> str:
     return f"{'falls' if fit.exponent < 0 else 'grows'} as n^{fit.exponent:.2f}"
 
 
-def _comparisons(fitted: Sequence[Series]) -> list[str]:
-    sentences = []
-    for softmax in (one for one in fitted if one.map == "raf"):
-        for relu in (one for one in fitted if one.map == "relu-raf"):
-            if (softmax.text, softmax.d) != (relu.text, relu.d) or softmax.fit is None or relu.fit is None:
-                continue
-            gap = softmax.fit.exponent - relu.fit.exponent
-            error = (softmax.fit.standard_error**2 + relu.fit.standard_error**2) ** 0.5
-            how = "faster than" if gap > 2 * error else "slower than" if gap < -2 * error else "about as fast as"
-            sentences.append(
-                f"On {text_title(softmax.text)} (d = {softmax.d}) ReLU attention falls {how} softmax attention: "
-                f"its exponent is {abs(gap):.2f} ± {error:.2f} {'lower' if gap >= 0 else 'higher'}."
-            )
-    return sentences
+def _comparison(fitted: Sequence[_Fitted]) -> list[str]:
+    """How much faster ReLU attention falls than softmax attention, where both were measured on like texts."""
+    softmax = {(one.text, one.d): fit for one, fit in fitted if one.map == "raf"}
+    gaps = []
+    for one, relu in fitted:
+        if one.map == "relu-raf" and (other := softmax.get((one.text, one.d))) is not None:
+            gap = other.exponent - relu.exponent
+            error = (other.standard_error**2 + relu.standard_error**2) ** 0.5
+            how = "no faster" if gap <= 2 * error else f"faster by {gap:.2f} ± {error:.2f} in the exponent"
+            gaps.append(f"{how} on {text_title(one.text)} (d = {one.d})")
+    return [f"S falls under ReLU attention, compared with softmax: {'; '.join(gaps)}."] if gaps else []

@@ -1,0 +1,142 @@
+"""The work of `wordsens measure`: texts to matrices, maps, search, and what is printed."""
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wordsens import __version__
+from wordsens.cli.measure_tables import Measured, print_many, print_one
+from wordsens.cli.terminal import notice, reporting
+from wordsens.errors import InputError
+from wordsens.experiments.map_choice import MapOptions, build_map, map_names
+from wordsens.sensitivity import word_sensitivity
+from wordsens.text import Document, embed, read_documents
+from wordsens.text.encoders import require_device
+from wordsens.text.plain_files import text_file_rows
+from wordsens.text_matrix import TextMatrix
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureRequest:
+    """What the command line asked for: its options, by their names."""
+
+    text: str | None
+    file: str | None
+    dataset: str | None
+    text_column: str
+    limit: int | None
+    maps: str
+    encoder: str
+    layer: int
+    max_words: int | None
+    keep_special_tokens: bool
+    radius: float | None
+    words: tuple[int, ...]
+    depth: int
+    width: int | None
+    activation: str
+    temperature: float
+    starts: int | None
+    steps: int | None
+    seed: int
+    device: str
+
+
+def run_measure(request: MeasureRequest, *, all_words: bool, as_json: bool, quiet: bool) -> None:
+    """Measure every text under every map, and print tables or one JSON document."""
+    names = map_names(request.maps)
+    require_device(request.device)
+    texts = embed(
+        _documents(request),
+        encoder=request.encoder,
+        layer=request.layer,
+        max_words=request.max_words,
+        special_tokens=request.keep_special_tokens,
+        device=request.device,
+    )
+    kept, skipped = _long_enough(texts, request.dataset)
+    if skipped and not quiet:
+        notice(f"{len(skipped)} of {len(texts)} texts have one word only and are left out")
+    measured = []
+    begin = time.monotonic()
+    with reporting(len(kept), "texts", quiet=quiet or len(kept) == 1) as report:
+        for done, text in enumerate(kept, start=1):
+            measured.append(_measured(text, names, request))
+            report.update(done, now=text.source, remaining=(time.monotonic() - begin) / done * (len(kept) - done))
+    if as_json:
+        _print_json(measured, skipped, request)
+    elif request.dataset is None:
+        print_one(measured[0], all_words=all_words)
+    else:
+        print_many(measured)
+
+
+def _measured(text: TextMatrix, names: Sequence[str], request: MeasureRequest) -> Measured:
+    n, d = text.rows.shape
+    options = MapOptions(
+        depth=request.depth,
+        width=request.width,
+        activation=request.activation,
+        temperature=request.temperature,
+    )
+    results, seconds = [], []
+    for name in names:
+        started = time.perf_counter()
+        phi = build_map(name, n, d, options=options, seed=request.seed, device=request.device)
+        result = word_sensitivity(
+            phi,
+            text,
+            words=request.words or None,
+            radius=request.radius,
+            seed=request.seed,
+            starts=request.starts,
+            steps=request.steps,
+        )
+        results.append(result)
+        seconds.append(time.perf_counter() - started)
+    return Measured(text, tuple(results), tuple(seconds))
+
+
+def _documents(request: MeasureRequest) -> list[Document]:
+    if request.text is not None:
+        return [Document(request.text, source="the command line")]
+    if request.file is not None:
+        rows = text_file_rows(Path(request.file), "utf-8")
+        return [Document(str(row.text), source=row.where) for row in rows]
+    assert request.dataset is not None
+    return read_documents(
+        request.dataset,
+        text_column=request.text_column,
+        labels=False,
+        limit=request.limit,
+        skip_empty=True,
+    )
+
+
+def _long_enough(texts: Sequence[TextMatrix], dataset: str | None) -> tuple[list[TextMatrix], list[TextMatrix]]:
+    """The texts of two words or more, and the others; a single text goes on: the library explains its error."""
+    if dataset is None:
+        return list(texts), []
+    kept = [text for text in texts if len(text) > 1]
+    if not kept:
+        raise InputError(f"`dataset` (={dataset!r}) has no text of two words or more; give longer texts")
+    return kept, [text for text in texts if len(text) == 1]
+
+
+def _print_json(measured: Sequence[Measured], skipped: Sequence[TextMatrix], request: MeasureRequest) -> None:
+    document: dict[str, Any] = {
+        "command": "measure",
+        "version": __version__,
+        "encoder": request.encoder,
+        "layer": request.layer,
+        "seed": request.seed,
+        "device": request.device,
+        "texts": [one.to_dict() for one in measured],
+        "skipped": [text.source for text in skipped],
+    }
+    json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write("\n")

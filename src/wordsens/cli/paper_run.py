@@ -1,0 +1,128 @@
+"""The work of `wordsens paper`: run what is missing, draw, summarise."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wordsens import __version__
+from wordsens.cli.paper_table import print_summary
+from wordsens.cli.terminal import notice, reporting
+from wordsens.errors import WordsensError
+from wordsens.experiments.presets import paper_sensitivity
+from wordsens.experiments.record import SensitivityRecord
+from wordsens.experiments.runner import RemainingTime, run_cells, unfinished
+from wordsens.experiments.spec import SensitivityCell
+from wordsens.experiments.store import RecordStore, write_aside
+from wordsens.experiments.summary import summarise
+from wordsens.experiments.wording import findings
+from wordsens.figures import sensitivity_figure
+from wordsens.text.encoders import require_device
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperRequest:
+    """What the command line asked for: its options, by their names."""
+
+    scale: str
+    data: str | None
+    out: str
+    encoder: str
+    seed: int
+    device: str
+
+
+def run_sensitivity(request: PaperRequest, *, as_json: bool, quiet: bool) -> None:
+    """Measure what is missing, write records and figures, print the summary.
+
+    Raises WordsensError when a cell failed, after everything else is written.
+    """
+    require_device(request.device)
+    preset = paper_sensitivity(request.scale, data=request.data, encoder=request.encoder, seed=request.seed)
+    folder = Path(request.out)
+    store = RecordStore(folder / "records", on_set_aside=lambda found: notice(f"set aside: {found}"))
+    if not quiet:
+        for line in preset.notices:
+            notice(line)
+    cells = preset.sweep.cells()
+    preset.sweep.save(folder / "sweep.yaml")
+    _run(cells, store, device=request.device, quiet=quiet)
+    names = [cell.content_hash() for cell in cells]
+    records = sorted(store.read(names), key=lambda record: names.index(record.cell))
+    write_aside(folder / "sensitivity.parquet", records)
+    figures = _write_figures([record for record in records if record.done], folder / "figures")
+    if as_json:
+        _print_json(records, folder, figures, request)
+    else:
+        print_summary(summarise(records), folder)
+    failed = [record for record in records if not record.done]
+    if failed:
+        raise WordsensError(
+            f"{len(failed)} of {len(cells)} cells failed, the first with {failed[0].error}; "
+            "the same command tries them again"
+        )
+
+
+def _run(cells: Sequence[SensitivityCell], store: RecordStore, *, device: str, quiet: bool) -> None:
+    """Measure what is not in the store yet; an interrupt says what is kept and how to go on."""
+    left = unfinished(cells, store)
+    kept = len(cells) - len(left)
+    if kept and not quiet:
+        notice(f"{kept} of {len(cells)} cells are in {store.folder} already")
+    clock = RemainingTime()
+    done = 0
+    try:
+        with reporting(len(left), "cells", quiet=quiet or not left) as report:
+            for record in run_cells(left, store, device=device):
+                clock.observe(left[done], record.seconds)
+                done += 1
+                report.update(done, now=f"{record.map} n={record.n} {record.text}", remaining=clock.of(left[done:]))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"interrupted: {kept + done} of {len(cells)} cells are finished in {store.folder}; "
+            "the same command goes on from there"
+        ) from None
+
+
+def _write_figures(records: Sequence[SensitivityRecord], folder: Path) -> list[Path]:
+    """RF, DRF and attention, each as PDF and PNG."""
+    if not records:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    families = {
+        "rf": ("Random features", lambda name: name == "rf"),
+        "drf": ("Deep random features", lambda name: name.startswith("drf")),
+        "raf": ("Random attention features", lambda name: name.endswith("raf")),
+    }
+    written = []
+    for name, (title, belongs) in families.items():
+        own = [record for record in records if belongs(record.map)]
+        if own:
+            figure = sensitivity_figure(own, title=title)
+            for suffix in ("pdf", "png"):
+                path = folder / f"{name}.{suffix}"
+                figure.savefig(path, dpi=200)
+                written.append(path)
+    return written
+
+
+def _print_json(
+    records: Sequence[SensitivityRecord], folder: Path, figures: Sequence[Path], request: PaperRequest
+) -> None:
+    series = summarise(records)
+    document: dict[str, Any] = {
+        "command": "paper sensitivity",
+        "version": __version__,
+        "scale": request.scale,
+        "seed": request.seed,
+        "cells": len(records),
+        "failed": [{"cell": record.cell, "error": record.error} for record in records if not record.done],
+        "series": [one.to_dict() for one in series],
+        "findings": findings(series),
+        "records": str(folder / "sensitivity.parquet"),
+        "figures": [str(path) for path in figures],
+    }
+    json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write("\n")

@@ -1,0 +1,120 @@
+"""The spec of a cell: what it refuses, and a hash that changes exactly when the result could."""
+
+import json
+
+import pytest
+
+from wordsens.errors import InputError
+from wordsens.experiments.spec import SensitivityCell, hash_identity
+
+RF = {"map": "rf", "n": 4, "d": 8, "text": "gaussian"}
+RAF = {"map": "raf", "n": 4, "d": 8, "text": "gaussian"}
+
+
+def cell(base, **changes):
+    return SensitivityCell.parse({**base, **changes})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dephts": 2}, "`key` (='dephts') must be one of map, n, d, text,"),
+        ({"dephts": 2}, "did you mean 'depth'?"),
+        ({"map": "rff"}, "map: `map` (='rff') must be one of rf, drf, raf,"),
+        ({"n": 1}, "`n` (=1) must be greater than or equal to 2"),
+        ({"n": "4"}, "`n` (='4') must be a valid integer"),
+        ({"n": True}, "`n` (=True) must be a valid integer"),
+        ({"radius": 0}, "`radius` (=0) must be greater than 0"),
+        ({"radius": float("nan")}, "`radius` (=nan) must be"),
+        ({"dtype": "float16"}, "`dtype` (='float16') must be 'float64' or 'float32'"),
+        ({"activation": "rleu"}, "did you mean 'relu'?"),
+        ({"gaussian": "sparse"}, "`gaussian` (='sparse') must be one of auto, dense, lazy"),
+        ({"words": "al"}, "`words` (='al') must be one of all; did you mean 'all'?"),
+        ({"words": {"sample": 2, "indices": [0]}}, "`words` has both a sample and indices"),
+        ({"words": {"indices": [4]}}, "`words` has 4, but the text has n = 4 words; indices run from 0 to 3"),
+        ({"text": "gausian"}, "`kind` (='gausian') must be one of reviews, dataset, gaussian,"),
+        ({"text": {"encoder": "minilm"}}, "has no kind; give one of reviews"),
+        ({"text": {"kind": "correlated"}}, "`text.correlated.mean_cosine` is missing"),
+        ({"text": {"kind": "correlated", "mean_cosine": 1.0}}, "(=1.0) must be less than 1"),
+        ({"text": {"kind": "reviews", "layr": 1}}, "did you mean 'layer'?"),
+        ({"temperature": 2.0}, "`temperature` (=2.0) is not an option of the map 'rf', which takes activation,"),
+        ({"depth": 2}, "`depth` (=2) is not an option of the map 'rf'"),
+    ],
+)
+def test_a_mistake_is_one_line_with_key_value_and_rule(change, message):
+    with pytest.raises(InputError) as caught:
+        cell(RF, **change)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_key_is_named():
+    with pytest.raises(InputError, match="^a.yaml: `map` is missing; give it a value$"):
+        SensitivityCell.parse({"n": 4, "d": 8, "text": "gaussian"}, where="a.yaml")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n": 5},
+        {"d": 9},
+        {"draw": 1},
+        {"seed": 1},
+        {"width": 7},
+        {"activation": "tanh"},
+        {"gaussian": "lazy"},
+        {"words": {"sample": 2}},
+        {"words": {"indices": [0]}},
+        {"radius": 2.0},
+        {"starts": 1},
+        {"steps": 1},
+        {"generations": 1},
+        {"tolerance": 0.1},
+        {"dtype": "float32"},
+        {"text": "orthogonal"},
+        {"text": {"kind": "correlated", "mean_cosine": 0.5}},
+        {"text": "reviews"},
+        {"text": {"kind": "reviews", "layer": 1}},
+        {"map": "drf"},
+        {"map": "drf", "depth": 2},
+    ],
+)
+def test_whatever_can_change_the_result_changes_the_hash(change):
+    assert cell(RF, **change).content_hash() != cell(RF).content_hash()
+
+
+def test_the_changes_above_cover_every_key():
+    reached = {"n", "d", "draw", "seed", "width", "activation", "gaussian", "words", "radius", "starts", "steps"}
+    reached |= {"generations", "tolerance", "dtype", "text", "map", "depth"}
+    assert set(SensitivityCell.model_fields) - reached == {"temperature"}
+    assert cell(RAF, temperature=2.0).content_hash() != cell(RAF).content_hash()
+
+
+def test_what_cannot_change_the_result_does_not_change_the_hash():
+    assert cell(RF, activation="relu").content_hash() == cell(RF).content_hash()
+    assert cell(RF, text={"kind": "gaussian"}).content_hash() == cell(RF).content_hash()
+    assert cell(RF, words="all").content_hash() == cell(RF).content_hash()
+    assert cell(RF, radius=2).content_hash() == cell(RF, radius=2.0).content_hash()
+    assert set(json.loads(cell(RAF).identity())).isdisjoint({"depth", "width", "activation", "gaussian"})
+
+
+def test_a_dataset_is_known_by_its_content_not_its_path(tmp_path):
+    for folder, text in (("a", "good film"), ("b", "good film"), ("c", "bad film")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "one.txt").write_text(text)
+    a, b, c = (
+        cell(RAF, text={"kind": "dataset", "path": str(tmp_path / name / "one.txt")}).content_hash()
+        for name in "abc"
+    )
+    assert a == b != c
+
+
+def test_the_identity_is_json_whose_hash_is_the_name():
+    one = cell(RF)
+    assert json.loads(one.identity())["schema"] == 1
+    assert hash_identity(one.identity()) == one.content_hash()
+
+
+def test_the_hash_of_a_cell_is_the_same_in_every_session():
+    # Pinned: a change here abandons every record on users' disks; then SCHEMA_VERSION must rise too.
+    assert cell(RF).content_hash() == "919c5550c46a29bf285b8d6319d02d66"
