@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Ball": "wordsens.ball",
+    "Certificate": "wordsens.certificates.contract",
     "DeepRandomFeatures": "wordsens.maps.dense",
     "Document": "wordsens.text",
     "FeatureMap": "wordsens.feature_map",
@@ -20,6 +21,8 @@ _HOMES = {
     "Sensitivity": "wordsens.sensitivity",
     "TextMatrix": "wordsens.text_matrix",
     "WordsensError": "wordsens.errors",
+    "certificate": "wordsens.certificates.certify",
+    "certify": "wordsens.certificates.certify",
     "correlated_text": "wordsens.text",
     "embed": "wordsens.text",
     "gaussian_text": "wordsens.text",
@@ -40,6 +43,8 @@ __all__ = [*_HOMES, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll
 
 if TYPE_CHECKING:
     from wordsens.ball import Ball
+    from wordsens.certificates.certify import certificate, certify
+    from wordsens.certificates.contract import Certificate
     from wordsens.errors import InputError, WordsensError
     from wordsens.feature_map import FeatureMap, FunctionFeatures
     from wordsens.groups import GroupSensitivity, group_sensitivity, several_words_sensitivity

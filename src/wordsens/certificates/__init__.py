@@ -1,0 +1,1 @@
+"""Upper bounds of word sensitivity: what no perturbation in the ball can exceed."""

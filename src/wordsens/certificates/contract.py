@@ -1,0 +1,60 @@
+"""What a certificate says."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.errors import InputError
+
+CERTIFIED = "certified"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Upper bounds of sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, one for each word.
+
+    The bounds speak of the map in exact arithmetic, with its weights as they are stored.
+
+    Attributes:
+        words: (w,), the words i.
+        upper: (w,), the upper bounds, rounded outward; float64.
+        failure_probability: of the statement "every bound holds", over random numbers that the certificate drew;
+            None where it holds for certain.
+        slack: the relative amount by which `upper` was enlarged to cover floating-point rounding.
+        method: the bound's name, one line.
+    """
+
+    words: Int[Tensor, " w"]
+    upper: Float[Tensor, " w"]
+    slack: float
+    method: str
+    failure_probability: float | None = None
+
+    def __post_init__(self) -> None:
+        if bool(torch.isnan(self.upper).any()) or bool((self.upper < 0).any()):
+            raise InputError(
+                f"the certificate {self.method!r} came out as NaN or negative: the numbers are too large for float64; "
+                "rescale the rows or use a smaller radius"
+            )
+        if self.failure_probability is not None and not 0 < self.failure_probability < 1:
+            raise InputError(f"`failure_probability` (={self.failure_probability!r}) must be between 0 and 1, or None")
+
+    @property
+    def value(self) -> float:
+        """The largest bound: an upper bound of S_phi(X) over these words."""
+        return float(self.upper.max())
+
+    @property
+    def rigor(self) -> str:
+        """"certified", or "with probability 1 - x"."""
+        if self.failure_probability is None:
+            return CERTIFIED
+        return f"with probability 1 - {self.failure_probability:.3g}"
+
+
+def rounded_up(value: float) -> float:
+    """The next float64 above the value."""
+    return math.nextafter(value, math.inf)

@@ -1,0 +1,29 @@
+"""Which certificate a map has."""
+
+from collections.abc import Callable
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.certificates.attention import attention_certificate
+from wordsens.certificates.contract import Certificate
+from wordsens.feature_map import FeatureMap
+from wordsens.maps.attention import RandomAttentionFeatures
+
+CertificateBuilder = Callable[..., Certificate | None]
+"""(phi, rows (n, d) in the map's dtype, words (w,), radius (w,) float64) -> Certificate, or None."""
+
+_BUILDERS: dict[type[FeatureMap], CertificateBuilder] = {
+    RandomAttentionFeatures: attention_certificate,
+}
+
+
+def certificate_for(
+    phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+) -> Certificate | None:
+    """The upper bounds of these words under this map, or None where the map has no certificate.
+
+    Looked up by the exact class: a subclass may change phi, and the bounds would not know.
+    """
+    builder = _BUILDERS.get(type(phi))
+    return None if builder is None else builder(phi, rows, words, radius)
