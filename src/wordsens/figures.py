@@ -103,8 +103,7 @@ def _draw_panel(
     guide: Sequence[tuple[int, float]],
     limits: tuple[float, float],
 ) -> None:
-    panel.set_xscale("log")
-    panel.set_yscale("log")
+    _set_axes(panel, sorted({point.n for one in series for point in one.points}), limits)
     several = len({one.d for one in series}) > 1
     entries: list[tuple[object, str]] = []
     for one in series:
@@ -126,7 +125,6 @@ def _draw_panel(
             panel.plot(reach, [one.fit.at(n) for n in reach], color=colour, linewidth=1)
     (line,) = panel.plot(*zip(*guide, strict=True), color=_GUIDE, linestyle=":", linewidth=1.2, zorder=1)
     entries.append((line, r"falls as $1/\sqrt{n}$"))
-    _set_axes(panel, sorted({point.n for one in series for point in one.points}), limits)
     panel.legend(
         *zip(*entries, strict=True),
         loc="upper center",
@@ -138,6 +136,8 @@ def _draw_panel(
 
 
 def _set_axes(panel: Axes, sizes: Sequence[int], limits: tuple[float, float]) -> None:
+    panel.set_xscale("log")
+    panel.set_yscale("log")
     low, high = math.log(sizes[0]), math.log(sizes[-1])
     pad = 0.06 * (high - low) or 0.1
     panel.set_xlim(math.exp(low - pad), math.exp(high + pad))

@@ -1,5 +1,6 @@
 """Run the cells of a spec in this process, one after another."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -50,7 +51,7 @@ class RemainingTime:
 
     def of(self, cells: Iterable[SensitivityCell]) -> float | None:
         """The seconds that the cells will take; None before any has finished."""
-        return sum(self._expected(cell) for cell in cells) if self._all else None
+        return math.fsum(self._expected(cell) for cell in cells) if self._all else None
 
     def _expected(self, cell: SensitivityCell) -> float:
         if same := self._by_point.get((*_series(cell), cell.n)):

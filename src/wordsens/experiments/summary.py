@@ -24,7 +24,7 @@ class PowerLaw:
     standard_error: float
     constant: float
 
-    def at(self, n: float) -> float:
+    def at(self, n: int | float) -> float:
         """constant * n^exponent."""
         return self.constant * n**self.exponent
 
@@ -103,12 +103,13 @@ class Series:
 
 
 def summarise(records: Iterable[SensitivityRecord]) -> list[Series]:
-    """The series of the finished records, one for each map, kind of text and d, in the order they first appear."""
+    """The series of the finished records, one for each map, kind of text and d; maps in the order they first appear."""
     groups: dict[tuple[str, str, int], list[SensitivityRecord]] = defaultdict(list)
     for record in records:
         if record.done:
             groups[record.map, record.text, record.d].append(record)
-    return [_series(key, members) for key, members in groups.items()]
+    maps = list(dict.fromkeys(name for name, _, _ in groups))
+    return [_series(key, groups[key]) for key in sorted(groups, key=lambda key: maps.index(key[0]))]
 
 
 def _series(key: tuple[str, str, int], records: list[SensitivityRecord]) -> Series:

@@ -58,8 +58,8 @@ def _about(fitted: Sequence[_Fitted]) -> str:
 
 
 def _behaviour(fit: PowerLaw) -> str:
-    """In words; a band of 0.1 around -1/2 and of 0.15 around 0 count as the theory's two rates."""
-    if abs(fit.exponent + 0.5) <= 0.1:
+    """In words; what lies within 0.15 of -1/2 or of 0 counts as one of the theory's two rates."""
+    if abs(fit.exponent + 0.5) < 0.15:
         return "falls about as 1/sqrt(n)"
     if abs(fit.exponent) < 0.15:
         return "hardly changes with n"

@@ -1,0 +1,121 @@
+"""Exponents, and what is said of them."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import linregress
+
+from wordsens.errors import InputError
+from wordsens.experiments.summary import PowerLaw, Series, SizePoint, fit_power_law, summarise
+from wordsens.experiments.wording import exponent_text, findings, text_title
+
+
+def test_the_fit_is_that_of_scipy():
+    stream = np.random.default_rng(0)
+    sizes = np.repeat([10, 20, 50, 100], 5)
+    values = 2.5 * sizes**-0.4 * np.exp(0.1 * stream.standard_normal(20))
+    fit = fit_power_law(sizes.tolist(), values.tolist())
+    peer = linregress(np.log(sizes), np.log(values))
+    assert fit.exponent == pytest.approx(peer.slope, rel=1e-12)
+    assert fit.standard_error == pytest.approx(peer.stderr, rel=1e-10)
+    assert fit.constant == pytest.approx(math.exp(peer.intercept), rel=1e-12)
+    assert fit.at(50) == pytest.approx(fit.constant * 50**fit.exponent)
+
+
+def test_the_standard_error_covers_the_truth_as_often_as_it_says():
+    # Monte Carlo: |estimate - truth| <= 1.96 s.e. in about 95 % of 400 fits of 40 points (Student's t: 94.3 %).
+    stream = np.random.default_rng(1)
+    sizes = np.repeat([10, 20, 50, 100], 10).tolist()
+    covered = 0
+    for _ in range(400):
+        values = np.array(sizes) ** -0.5 * np.exp(0.2 * stream.standard_normal(40))
+        fit = fit_power_law(sizes, values.tolist())
+        covered += abs(fit.exponent + 0.5) <= 1.96 * fit.standard_error
+    assert 0.91 <= covered / 400 <= 0.975
+
+
+@pytest.mark.parametrize(
+    ("sizes", "values", "message"),
+    [
+        ([1, 2], [1.0, 1.0], "must give at least three points of at least two sizes"),
+        ([2, 2, 2], [1.0, 1.0, 1.0], "must give at least three points of at least two sizes"),
+        ([1, 2, 3], [1.0, 0.0, 1.0], "smallest 0.0"),
+    ],
+)
+def test_points_that_cannot_be_fitted(sizes, values, message):
+    with pytest.raises(InputError, match=message):
+        fit_power_law(sizes, values)
+
+
+def test_series_by_map_text_and_dimension(make_record):
+    records = [
+        make_record(n=n, draw=draw, value=value, source=f"text {n} {draw}")
+        for n, values in ((10, (1.0, 3.0)), (40, (0.5, 1.5)))
+        for draw, value in enumerate(values)
+    ]
+    records.append(make_record(map="rf", n=10, value=0.3))
+    records.append(make_record(n=10, status="failed", value=None))
+    raf, rf = summarise(records)
+    assert (raf.map, raf.text, raf.d, raf.texts) == ("raf", "gaussian", 8, 4)
+    assert [(point.n, point.mean, point.draws) for point in raf.points] == [(10, 2.0, 2), (40, 1.0, 2)]
+    assert raf.points[0].standard_deviation == pytest.approx(math.sqrt(2))
+    assert raf.fit.exponent == pytest.approx(-0.5)
+    assert rf.fit is None
+    assert rf.points == (SizePoint(10, 0.3, 0.0, 1),)
+    assert raf.all_words
+    assert not summarise([make_record(words=2)])[0].all_words
+    assert summarise([]) == []
+
+
+def series(name, exponent, *, text="gaussian", error=0.01, last=0.5):
+    points = (SizePoint(10, 1.0, 0.1, 3), SizePoint(100, last, 0.1, 3))
+    return Series(name, text, 8, points, PowerLaw(exponent, error, 1.0), 6, 10, True, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("exponent", "words"),
+    [
+        (-0.55, "falls about as 1/sqrt(n)"),
+        (-0.3, "falls as n^-0.30"),
+        (0.05, "hardly changes with n"),
+        (0.4, "grows as n^0.40"),
+    ],
+)
+def test_the_words_follow_the_exponent(exponent, words):
+    (sentence,) = findings([series("raf", exponent)])
+    assert sentence == (
+        f"RAF (softmax): S {words} on Gaussian texts. At n = 100 one word moves the features by 0.5 times their norm."
+    )
+
+
+def test_depths_are_told_together_and_texts_apart():
+    told = findings(
+        [
+            series("drf2", -0.5),
+            series("drf8", -0.5, last=0.8),
+            series("raf", 0.0),
+            series("raf", -0.3, text="reviews"),
+        ]
+    )
+    assert told == [
+        "DRF, L = 2, 8: S falls about as 1/sqrt(n) on Gaussian texts. "
+        "At n = 100 one word moves the features by 0.5 to 0.8 times their norm.",
+        "RAF (softmax): S hardly changes with n on Gaussian texts; S falls as n^-0.30 on movie reviews. "
+        "At n = 100 one word moves the features by 0.5 times their norm.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("relu", "words"), [(-0.4, "faster by 0.40 ± 0.01 in the exponent"), (-0.01, "no faster"), (0.3, "no faster")]
+)
+def test_relu_against_softmax(relu, words):
+    *_, last = findings([series("raf", 0.0), series("relu-raf", relu)])
+    assert last == f"S falls under ReLU attention, compared with softmax: {words} on Gaussian texts (d = 8)."
+    assert len(findings([series("raf", 0.0), series("relu-raf", relu, text="reviews")])) == 2
+
+
+def test_small_texts():
+    assert exponent_text(None) == "too few points"
+    assert text_title("my texts") == "my texts"
+    assert findings([]) == []

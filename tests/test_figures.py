@@ -1,0 +1,128 @@
+"""Figures: what they show, and that it can be read."""
+
+import math
+
+import matplotlib
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from wordsens.errors import InputError
+from wordsens.figures import sensitivity_figure
+
+
+@pytest.fixture
+def records(make_record):
+    def value(name, n, draw):
+        rate = {"raf": 0.0, "relu-raf": -0.4}[name]
+        return 4 * n**rate * (1 + 0.05 * draw)
+
+    return [
+        make_record(map=name, text=text, n=n, d=384, draw=draw, value=value(name, n, draw))
+        for name in ("raf", "relu-raf")
+        for text in ("reviews", "gaussian")
+        for n in (10, 20, 50, 100, 150, 200, 250)
+        for draw in (-1, 0, 1)
+    ]
+
+
+def drawn(figure):
+    FigureCanvasAgg(figure).draw()
+    return figure
+
+
+def test_panels_axes_and_legends(records):
+    figure = drawn(sensitivity_figure(records, title="Attention"))
+    left, right = figure.axes
+    assert [panel.get_title() for panel in (left, right)] == ["Movie reviews, d = 384", "Gaussian texts, d = 384"]
+    assert (left.get_xscale(), left.get_yscale()) == ("log", "log")
+    assert left.get_ylim() == right.get_ylim()
+    told = [text.get_text() for text in left.get_legend().get_texts()]
+    assert told[0].startswith("RAF (softmax): exponent 0.000 ± ") or told[0].startswith("RAF (softmax): exponent −0.000")
+    assert told[1].startswith("ReLU-RAF: exponent −0.400 ± ")
+    assert "sqrt" in told[2]
+
+
+def test_markers_are_means_and_bars_one_standard_deviation(records):
+    panel = sensitivity_figure(records).axes[0]
+    bars = panel.containers[0]
+    assert list(bars.lines[0].get_xdata()) == [10, 20, 50, 100, 150, 200, 250]
+    assert bars.lines[0].get_ydata() == pytest.approx([4.0] * 7)
+    low, high = bars.lines[2][0].get_segments()[0][:, 1]
+    assert (high - low) / 2 == pytest.approx(4 * 0.05)
+
+
+def test_everything_drawn_lies_inside_the_axes(records):
+    panel = sensitivity_figure(records).axes[0]
+    low, high = panel.get_ylim()
+    for line in panel.lines:
+        assert all(low <= value <= high for value in line.get_ydata())
+
+
+def test_tick_labels_are_sizes_of_the_experiment_and_do_not_touch(records):
+    figure = drawn(sensitivity_figure(records))
+    renderer = figure.canvas.get_renderer()
+    for panel in figure.axes:
+        labels = [label for label in panel.get_xticklabels() if label.get_text()]
+        assert {label.get_text() for label in labels} <= {"10", "20", "50", "100", "150", "200", "250"}
+        assert labels[0].get_text() == "10"
+        assert labels[-1].get_text() == "250"
+        boxes = [label.get_window_extent(renderer) for label in labels]
+        assert all(one.x1 < other.x0 for one, other in zip(boxes, boxes[1:], strict=False))
+    assert len([label for label in figure.axes[0].get_yticklabels() if label.get_text()]) >= 3
+
+
+def test_the_legend_covers_neither_data_nor_labels_and_nothing_is_cut_off(records):
+    figure = drawn(sensitivity_figure(records, title="Attention"))
+    renderer = figure.canvas.get_renderer()
+    width, height = figure.canvas.get_width_height()
+    for panel in figure.axes:
+        legend = panel.get_legend().get_window_extent(renderer)
+        assert not legend.overlaps(panel.get_window_extent(renderer))
+        assert not legend.overlaps(panel.xaxis.label.get_window_extent(renderer))
+        assert legend.x0 >= 0
+        assert legend.y0 >= -1
+        assert legend.x1 <= width
+    assert not figure.axes[0].get_legend().get_window_extent(renderer).overlaps(
+        figure.axes[1].get_legend().get_window_extent(renderer)
+    )
+    assert figure.get_suptitle() == "Attention"
+    assert figure._suptitle.get_window_extent(renderer).y1 <= height
+
+
+def test_several_widths_are_told_apart(make_record):
+    records = [
+        make_record(map="rf", n=n, d=d, draw=draw, value=(1 + 0.1 * draw + d / 1000) / math.sqrt(n))
+        for d in (192, 384)
+        for n in (90, 110, 150)
+        for draw in (0, 1)
+    ]
+    panel = sensitivity_figure(records).axes[0]
+    told = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert told[0].startswith("RF, d = 192: exponent −0.500")
+    assert told[1].startswith("RF, d = 384: exponent −0.500")
+    colours = {container.lines[0].get_color() for container in panel.containers}
+    markers = {container.lines[0].get_marker() for container in panel.containers}
+    assert len(colours) == len(markers) == 2
+
+
+def test_a_bar_longer_than_its_mean_stays_on_the_axis(make_record):
+    records = [make_record(n=n, value=value) for n in (10, 100) for value in (0.001, 3.0)]
+    low, high = sensitivity_figure(records).axes[0].get_ylim()
+    assert 0 < low < high
+
+
+def test_one_point_can_be_drawn(make_record):
+    figure = drawn(sensitivity_figure([make_record()]))
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()][0].endswith("too few points")
+
+
+def test_failed_records_are_left_out_and_none_is_an_error(make_record, records):
+    failed = make_record(map="rf", status="failed", value=None)
+    assert len(sensitivity_figure([*records, failed]).axes[0].containers) == 2
+    with pytest.raises(InputError, match="`records` has no finished record; run the experiment first"):
+        sensitivity_figure([failed])
+
+
+def test_pyplot_holds_no_figure(records):
+    sensitivity_figure(records)
+    assert matplotlib._pylab_helpers.Gcf.get_all_fig_managers() == []
