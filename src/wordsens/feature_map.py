@@ -164,10 +164,17 @@ class PlainGroupChange(WordChange):
         with torch.set_grad_enabled(gradient):
             delta = perturbations.detach().requires_grad_(gradient)
             texts = perturbed_texts(self.rows, self._groups[words], delta.view(len(words), *self._groups.shape[1:], -1))
-            squared = (self._phi(texts).flatten(start_dim=1) - self._base).square().sum(dim=1)
+            squared = (features_by_text(self._phi, texts) - self._base).square().sum(dim=1)
         if not gradient:
             return squared, None
-        (slope,) = torch.autograd.grad(squared.sum(), delta)
+        slope = torch.autograd.grad(squared.sum(), delta, allow_unused=True)[0] if squared.requires_grad else None
+        if slope is None:
+            if bool((squared != 0).any()):
+                raise InputError(
+                    f"{self._phi.name} changes with the text, but its features carry no gradient; "
+                    "write it with torch operations, without detach or no_grad"
+                )
+            slope = torch.zeros_like(perturbations)
         return squared.detach(), slope
 
 
@@ -218,6 +225,17 @@ def perturbed_texts(
     texts = rows.unsqueeze(0).repeat(len(words), 1, 1)
     where = words.to(rows.device).unsqueeze(-1).expand_as(perturbations)
     return texts.scatter_add(1, where, perturbations)
+
+
+def features_by_text(phi: FeatureMap, texts: Float[Tensor, "b n d"]) -> Float[Tensor, "b features"]:
+    """The features of each of b texts in one row. InputError when phi does not keep the batch axis."""
+    features = phi(texts)
+    if features.shape[:1] != texts.shape[:1]:
+        raise InputError(
+            f"{phi.name} maps a batch of shape {tuple(texts.shape)} to features of shape {tuple(features.shape)}; "
+            f"their first axis must be the batch's; a FunctionFeatures with batched=False maps one text at a time"
+        )
+    return features.reshape(len(texts), -1)
 
 
 def feature_norm(features: Tensor, name: str) -> float:

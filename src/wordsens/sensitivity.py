@@ -1,9 +1,10 @@
 """Word sensitivity: the definition, attained by a witness that is recomputed through the map."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from wordsens.feature_map import (
     FeatureMap,
     FunctionFeatures,
     feature_norm,
+    features_by_text,
     perturbed_texts,
 )
 from wordsens.search.population import Progress, search
@@ -122,13 +124,14 @@ class Sensitivity:
             with safe_open(str(path), framework="pt") as file:
                 plain = json.loads((file.metadata() or {})["wordsens"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, SafetensorError, KeyError) as error:
-            raise InputError(f"`path` (={str(path)!r}) is not a file that Sensitivity.save wrote: {error}") from error
-        return cls(**{**plain, "tokens": tuple(plain["tokens"])}, **tensors)
+            return cls(**{**plain, "tokens": tuple(plain["tokens"])}, **tensors)
+        except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(f"`path` (={str(path)!r}) is not a file that Sensitivity.save wrote: {reason}") from error
 
     def show(self, most: int = 20) -> str:
         """A short table, the most sensitive words first."""
-        order = self.per_word.argsort(descending=True)[:most].tolist()
+        order = self.per_word.argsort(descending=True)[: require_count("most", most)].tolist()
         width = max(5, *(len(self.tokens[at]) for at in order))
         lines = [
             f"{self.map_name}: S >= {self.value:.4f}, at word {self.word}",
@@ -152,8 +155,8 @@ class Sensitivity:
 def word_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix | Tensor | np.ndarray,
-    words: Iterable[int] | int | None = None,
-    radius: float | Tensor | None = None,
+    words: Iterable[int] | SupportsIndex | None = None,
+    radius: float | Sequence[float] | np.ndarray | Tensor | None = None,
     seed: int = 0,
     *,
     starts: int | None = None,
@@ -195,8 +198,8 @@ def word_sensitivity(
     n = len(text)
     require_count("memory_budget", memory_budget)
     rows = phi.accept(text.rows)
-    chosen = _word_indices(words, n).to(rows.device)
-    ball = Ball(_radii(radius, phi, rows, chosen))
+    chosen = word_indices(words, n).to(rows.device)
+    ball = Ball(radii(radius, phi, rows, chosen))
     change = phi.word_change(rows, memory_budget=memory_budget)
     plan = change.plan.changed(starts=starts, steps=steps, generations=generations, tolerance=tolerance)
     found = search(change, chosen, ball, plan, generator=generator(seed, "starts"), progress=progress)
@@ -212,17 +215,17 @@ def word_sensitivity(
         tokens=tuple(text.word(int(word)) for word in chosen),
         evaluations=found.evaluations + len(chosen),
         converged=found.converged,
-        seed=seed,
+        seed=int(seed),
         map_name=phi.name,
     )
 
 
 def as_text(X: TextMatrix | Tensor | np.ndarray) -> TextMatrix:
-    """The text, checked; InputError when it has fewer than two words."""
+    """The text, checked and without autograd's history; InputError when it has fewer than two words."""
     text = as_text_matrix(X)
     if len(text) < 2:
         raise InputError("`X` has one word; word sensitivity compares words, so give a text of two words or more")
-    return text
+    return replace(text, rows=text.rows.detach())
 
 
 def as_feature_map(phi: FeatureMap | Callable[[Tensor], Tensor]) -> FeatureMap:
@@ -254,19 +257,33 @@ def attained(
         size = max(1, memory_budget // (numbers * rows.element_size()))
         changes = [
             torch.linalg.vector_norm(
-                phi(perturbed_texts(rows, word, delta)).flatten(start_dim=1) - base,
+                features_by_text(phi, perturbed_texts(rows, word, delta)) - base,
                 dim=1,
                 dtype=torch.float64,
             )
             for word, delta in zip(words.split(size), perturbations.split(size), strict=True)
         ]
-    return torch.cat(changes) / norm
+    relative = torch.cat(changes) / norm
+    finite = torch.isfinite(relative)
+    if not bool(finite.all()):
+        moved = words[int((~finite).nonzero()[0])].tolist()
+        raise InputError(
+            f"{phi.name} gives NaN or infinity when word {', '.join(map(str, moved))} is perturbed; "
+            "use float64, a smaller radius, or a map that is finite on the whole ball"
+        )
+    return relative
 
 
-def _word_indices(words: Iterable[int] | int | None, n: int) -> Int[Tensor, " w"]:
+def word_indices(words: Iterable[int] | SupportsIndex | None, n: int) -> Int[Tensor, " w"]:
     if words is None:
         return torch.arange(n)
-    listed = [words] if isinstance(words, int) else [int(word) for word in words]
+    single = not isinstance(words, Iterable) or (isinstance(words, (Tensor, np.ndarray)) and words.ndim == 0)
+    try:
+        listed = [_index(word) for word in ([words] if single else words)]  # pyright: ignore[reportGeneralTypeIssues]
+    except TypeError as error:
+        raise InputError(
+            f"`words` (={words!r}) must be whole numbers, such as words=[0, 3]; pass None for all words"
+        ) from error
     if not listed:
         raise InputError("`words` is empty; name at least one word, or pass None for all of them")
     for word in listed:
@@ -278,14 +295,26 @@ def _word_indices(words: Iterable[int] | int | None, n: int) -> Int[Tensor, " w"
     return torch.tensor(indices)
 
 
-def _radii(
-    radius: float | Tensor | None, phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]
+def _index(word: Any) -> int:
+    """The word as an int; TypeError for a bool, a float or text, which would name a word by accident."""
+    if isinstance(word, (bool, np.bool_)) or (isinstance(word, Tensor) and word.dtype is torch.bool):
+        raise TypeError("a truth value is not an index")
+    return operator.index(word)
+
+
+def radii(
+    radius: float | Sequence[float] | np.ndarray | Tensor | None,
+    phi: FeatureMap,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
 ) -> Float[Tensor, " w"]:
     if radius is None:
         return phi.default_radius(rows)[words]
-    if isinstance(radius, Tensor) and radius.ndim == 1:
-        if len(radius) != len(words):
-            raise InputError(f"`radius` has {len(radius)} entries for {len(words)} words; give one a searched word")
-        return radius.to(dtype=torch.float64, device=rows.device)
-    value = require_positive("radius", float(radius), remedy="pass None for the map's default")
-    return torch.full((len(words),), value, dtype=torch.float64, device=rows.device)
+    listed = radius.tolist() if isinstance(radius, (Tensor, np.ndarray)) else radius
+    remedy = "pass None for the map's default"
+    if not isinstance(listed, (list, tuple)):
+        listed = [require_positive("radius", listed, remedy=remedy)] * len(words)
+    if len(listed) != len(words):
+        raise InputError(f"`radius` has {len(listed)} entries for {len(words)} words; give one a searched word")
+    values = [require_positive("radius", value, remedy=remedy) for value in listed]
+    return torch.tensor(values, dtype=torch.float64, device=rows.device)
