@@ -3,35 +3,41 @@
 Changing word i moves one column of the scores and row i. With u_j = W^T x_j / scale, the score that row j gives word i
 becomes s_ji + u_j . Delta, so for j != i (derivation: docs/theory/attention.md)
 
-    change of row j = p_ji Delta + (p_ji - a_ji) r_ji,    r_ji = x_i - m_ji,
+    change of row j = p_ji Delta + (p_ji - a_ji) r_ji,    r_ji = x_i - m_ji = (x_i - o_j)/(1 - a_ji),
 
-a_ji and p_ji being the attention of row j to word i before and after, and m_ji the output of row j without word i
-(zero for scores that are not divided by their sum). Squared norms expand into inner products of Delta with the rows of
-three fixed matrices, so a batch of (word, Delta) pairs costs a few matrix products. Row i itself is evaluated plainly.
+a_ji and p_ji being the attention of row j to word i before and after, o_j the output of row j and m_ji its output
+without word i (zero for scores that are not divided by their sum). Squared norms expand into inner products of Delta
+with the rows of three fixed matrices, so a batch of (word, Delta) pairs costs a few matrix products. Row i itself is
+evaluated plainly.
 
 Arrays indexed [word, row] are stored word first: a batch gathers whole rows.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.feature_map import WordChange
-from wordsens.maps.scores import Response, Score
+from wordsens.maps.scores import Response, Score, row_blocks
 from wordsens.search_plan import SearchPlan
 
 _PLAN = SearchPlan(
     starts=24, climb_steps=10, population=8, generations=6, children=8, finalists=2, steps=100, tolerance=1e-9
 )
 
+_CACHED_NUMBERS = 1 << 19
+"""How many numbers one intermediate array may have on a CPU: a few of them fit in its cache."""
+
+_LEAST_PAIRS = 64
+"""Fewer pairs at a time would make the matrix products slow."""
+
 
 class _Head:
     """One attention head on one text: everything that does not depend on Delta. O(n² d + n d²) once, n² memory."""
 
     def __init__(self, rows: Float[Tensor, "n d"], matrix: Float[Tensor, "d d"], scale: float, score: Score):
-        n = rows.shape[0]
         self.rows = rows
         self.score = score
         self.queries = rows @ matrix / scale  # row j is u_j
@@ -42,41 +48,36 @@ class _Head:
         # when rows are nearly parallel.
         centre = rows.mean(dim=0) if score.sums_to_one else torch.zeros_like(rows[0])
         self.values = rows - centre
-        attention = score.attention(self.scores)
-        self.outputs = attention @ self.values
         self.response: Response = score.response(self.scores)
+        self.outputs = torch.empty_like(rows)
         if score.normalized:
-            self._take_out_dominant(attention)
-            self.lengths = self._squared_distances(n)
-            self.stacked = torch.cat([self.queries, self.keys, self.outputs])
+            self._attend_divided()
+            self.stacked = torch.cat([self.queries, self.keys, -self.outputs])
         else:
-            self.dominant_word = None
-            self.lengths = rows.square().sum(dim=1, keepdim=True).expand(n, n)
+            self.dominant = None
+            self.squared_values = torch.linalg.vecdot(rows, rows)
+            self.outputs = score.attention(self.scores) @ self.values
             self.stacked = torch.cat([self.queries, self.keys])
 
-    def _take_out_dominant(self, attention: Float[Tensor, "n n"]) -> None:
-        """r_ji for the one word i, if any, that takes over half of row j: (x_i - o_j)/(1 - a_ji) would cancel there."""
-        largest, word = attention.max(dim=1)
-        dominated = (largest > 0.5).nonzero().squeeze(1)
-        self.dominant_word: Int[Tensor, " n"] | None = None
-        if len(dominated) == 0:
-            return
-        word = word[dominated]
-        without = self.score.attention_without(self.scores[dominated], word)
-        self.dominant_word = torch.full_like(largest, -1, dtype=torch.long)
-        self.dominant_word[dominated] = word
-        self.dominant_rest = torch.zeros_like(self.values)
-        self.dominant_rest[dominated] = self.values[word] - without @ self.values
-
-    def _squared_distances(self, n: int) -> Float[Tensor, "n n"]:
-        """‖r_ji‖², word first; differences are formed before they are squared, so close rows keep their digits."""
-        distances = torch.cdist(self.values, self.outputs, compute_mode="donot_use_mm_for_euclid_dist")
-        every = torch.arange(n, device=distances.device)
-        lengths = (distances * self.response.weight(every)).square_()
-        if self.dominant_word is not None:
-            row = (self.dominant_word >= 0).nonzero().squeeze(1)
-            lengths[self.dominant_word[row], row] = self.dominant_rest[row].square().sum(dim=1)
-        return lengths
+    def _attend_divided(self) -> None:
+        """The outputs, the squared lengths ‖r_ji‖² (word first), and the rows that one word dominates."""
+        n = self.rows.shape[0]
+        self.lengths = self.scores.new_empty(n, n)
+        found = []
+        for block in row_blocks(n, n):
+            attention = self.score.attention(self.scores[block])
+            self.outputs[block] = attention @ self.values
+            # Differences are formed before they are squared, so close rows keep their digits.
+            distances = torch.cdist(self.values, self.outputs[block], compute_mode="donot_use_mm_for_euclid_dist")
+            self.lengths[:, block] = distances.square_()
+            largest, word = attention.max(dim=1)
+            dominated = (largest > 0.5).nonzero().squeeze(1)
+            without = self.score.attention_without(self.scores[block][dominated], word[dominated])
+            rest = self.values[word[dominated]] - without @ self.values
+            found.append((word[dominated], dominated + block.start, rest))
+        words, rows, rest = (torch.cat(part) for part in zip(*found, strict=True))
+        self.lengths[words, rows] = rest.square().sum(dim=1)
+        self.dominant = _Dominant(words, rows, rest) if len(words) else None
 
     def evaluate(
         self, delta: Float[Tensor, "b d"], words: Int[Tensor, " b"], gradient: bool
@@ -85,64 +86,81 @@ class _Head:
         pair = torch.arange(len(words), device=words.device)
         products = delta @ self.stacked.T
         moved, keyed = products[:, :n], products[:, n : 2 * n]
-        p, slope, gain = self.response.move(moved, words)
+        to_own = moved[pair, words]
+        answer = self.response.move(moved, words)
+        p, gain = answer.p, answer.gain
+        own = self.values.index_select(0, words)
+        along = torch.linalg.vecdot(own, delta).unsqueeze(1)
+        dominated = None
+        if self.score.normalized:
+            along = products[:, 2 * n :].add_(along)
+            length = self.lengths.index_select(0, words)
+            if self.dominant is not None:
+                dominated = self.dominant.pairs(words)
+                which, row, rest = dominated
+                gain[which, row] = self.response.dominant_gain(moved[which, row], words[which], row)
+                answer.gain_slope[which, row] = answer.p_slope[which, row]
+                along[which, row] = torch.linalg.vecdot(rest, delta[which])
+        else:
+            length = self.squared_values.index_select(0, words).unsqueeze(1)
         # Row i is not of this form: it is taken out here and evaluated plainly below.
         p[pair, words] = 0
         gain[pair, words] = 0
-        own = self.values[words]
-        own_delta = (own * delta).sum(dim=1, keepdim=True)
-        if self.score.normalized:
-            weight = self.response.weight(words)
-            along = (own_delta - products[:, 2 * n :]) * weight
-            chosen = self._dominant_pairs(words)
-            if chosen is not None:
-                which, row = chosen
-                along[which, row] = (self.dominant_rest[row] * delta[which]).sum(dim=1)
-        else:
-            weight, along, chosen = None, own_delta, None
-        length = self.lengths[words]
-        delta_squared = delta.square().sum(dim=1, keepdim=True)
-        p_delta = p * delta_squared
-        gain_length = gain * length
-        squared = (p * p_delta + gain * (2 * p * along + gain_length)).sum(dim=1)
+        on_delta = torch.addcmul(p * torch.linalg.vecdot(delta, delta).unsqueeze(1), gain, along)
+        on_rest = torch.addcmul(p * along, gain, length)
+        squared = torch.linalg.vecdot(p, on_delta) + torch.linalg.vecdot(gain, on_rest)
 
         # Row i, whose query, key and value all move.
         pushed = delta @ self.symmetric
-        new_scores = self.scores[words] + keyed
-        new_scores[pair, words] += moved[pair, words] + 0.5 * (pushed * delta).sum(dim=1)
+        new_scores = self.scores.index_select(0, words).add_(keyed)
+        new_scores[pair, words] += to_own + 0.5 * torch.linalg.vecdot(pushed, delta)
         attention = self.score.attention(new_scores)
         to_itself = attention[pair, words].unsqueeze(1)
-        change = attention @ self.values + to_itself * delta - self.outputs[words]
-        squared += change.square().sum(dim=1)
+        change = (attention @ self.values).sub_(self.outputs.index_select(0, words)).addcmul_(to_itself, delta)
+        squared += torch.linalg.vecdot(change, change)
         if not gradient:
             return squared, None
 
-        score_slope = 2 * slope * (p_delta + (p + gain) * along + gain_length)
-        pull = 2 * p * gain
-        slopes_of_weights = 2 * change @ self.values.T
-        slopes_of_weights[pair, words] += 2 * (change * delta).sum(dim=1)
-        own_slope = self.score.pull_back(new_scores, attention, slopes_of_weights)
+        # Half of the gradient. What it takes from each stacked row is written where the products were.
+        on_weights = change @ self.values.T
+        on_weights[pair, words] += torch.linalg.vecdot(change, delta)
+        own_slope = self.score.pull_back(new_scores, attention, on_weights)
         own_self = own_slope[pair, words]
-        score_slope[pair, words] = own_self
-        result = 2 * p.square().sum(dim=1, keepdim=True) * delta
-        result += 2 * to_itself * change + own_self.unsqueeze(1) * pushed
-        if weight is not None:
-            if chosen is not None:
-                which, row = chosen
-                result.index_add_(0, which, pull[which, row].unsqueeze(1) * self.dominant_rest[row])
+        torch.mul(answer.p_slope, on_delta, out=moved).addcmul_(answer.gain_slope, on_rest)
+        moved[pair, words] = own_self
+        keyed.copy_(own_slope)
+        result = torch.linalg.vecdot(p, p).unsqueeze(1) * delta
+        result.addcmul_(to_itself, change).addcmul_(own_self.unsqueeze(1), pushed)
+        if self.score.normalized:
+            pull = torch.mul(p, gain, out=products[:, 2 * n :])
+            if dominated is not None:
+                which, row, rest = dominated
+                result.index_add_(0, which, pull[which, row].unsqueeze(1) * rest)
                 pull[which, row] = 0
-            pull = pull * weight
-            coefficients = torch.cat([score_slope, own_slope, -pull], dim=1)
+            pulled = pull.sum(dim=1, keepdim=True)
         else:
-            coefficients = torch.cat([score_slope, own_slope], dim=1)
-        result += pull.sum(dim=1, keepdim=True) * own
-        return squared, result.addmm_(coefficients, self.stacked)
+            pulled = torch.linalg.vecdot(p, gain).unsqueeze(1)
+        result.addcmul_(pulled, own)
+        return squared, result.addmm_(products, self.stacked, beta=2, alpha=2)
 
-    def _dominant_pairs(self, words: Int[Tensor, " b"]) -> tuple[Int[Tensor, " m"], Int[Tensor, " m"]] | None:
-        if self.dominant_word is None:
-            return None
-        which, row = (self.dominant_word.unsqueeze(0) == words.unsqueeze(1)).nonzero(as_tuple=True)
-        return which, row
+
+@dataclass(frozen=True)
+class _Dominant:
+    """The rows of which one word takes over half: there (x_i - o_j)/(1 - a_ji) would cancel, so r_ji is kept.
+
+    Attributes:
+        words, rows: (m,), the word i and the row j.
+        rest: (m, d), r_ji.
+    """
+
+    words: Int[Tensor, " m"]
+    rows: Int[Tensor, " m"]
+    rest: Float[Tensor, "m d"]
+
+    def pairs(self, words: Int[Tensor, " b"]) -> tuple[Int[Tensor, " c"], Int[Tensor, " c"], Float[Tensor, "c d"]]:
+        """Which pairs of a batch meet dominated rows: the pair, the row and its r_ji."""
+        which, at = (words.unsqueeze(1) == self.words).nonzero(as_tuple=True)
+        return which, self.rows[at], self.rest[at]
 
 
 class AttentionWordChange(WordChange):
@@ -185,8 +203,21 @@ class AttentionWordChange(WordChange):
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
-        parts = [head.evaluate(perturbations, words, gradient) for head in self._heads]
-        squared = torch.stack([part[0] for part in parts]).sum(dim=0)
-        if not gradient:
-            return squared, None
-        return squared, torch.stack([part[1] for part in parts if part[1] is not None]).sum(dim=0)
+        if perturbations.device.type == "cpu":
+            # Pieces that stay in the processor's cache: past it, memory traffic costs more than the products.
+            size = max(_LEAST_PAIRS, _CACHED_NUMBERS // max(self.rows.shape))
+            pieces = list(zip(perturbations.split(size), words.split(size), strict=True))
+        else:
+            pieces = [(perturbations, words)]
+        squared = torch.zeros_like(perturbations[:, 0])
+        slope = torch.zeros_like(perturbations) if gradient else None
+        start = 0
+        for delta, word in pieces:
+            piece = slice(start, start + len(word))
+            start = piece.stop
+            for head in self._heads:
+                value, uphill = head.evaluate(delta, word, gradient)
+                squared[piece] += value
+                if slope is not None and uphill is not None:
+                    slope[piece] += uphill
+        return squared, slope

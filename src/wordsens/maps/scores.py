@@ -1,27 +1,47 @@
 """Attention scores: how they become weights, how the weight of one moved word answers, and their derivatives."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 
+@dataclass(frozen=True)
+class Moved:
+    """What a moved score of row j with word i does to row j, whose output changes by p Delta + gain r.
+
+    r is x_i - o_j for weights divided by their sum, and x_i for others. Arrays are [pair, row].
+
+    Attributes:
+        p: the attention after the move.
+        gain: (p - a)/(1 - a) for weights divided by their sum, p - a for others. Keeps its relative precision where
+            p and a are close. For divided weights with a > 1/2 it is finite, and wrong: see `Response.dominant_gain`.
+        p_slope, gain_slope: their derivatives in the score.
+    """
+
+    p: Float[Tensor, "b n"]
+    gain: Float[Tensor, "b n"]
+    p_slope: Float[Tensor, "b n"]
+    gain_slope: Float[Tensor, "b n"]
+
+
 class Response(ABC):
     """How the attention a_ji of row j to word i answers when its score moves by t, all other scores fixed.
 
-    Built from the scores s (row first). Arrays it returns are word first: [pair, row].
+    Built from the scores s (row first); O(n²) once, and one or two arrays of n² numbers, kept word first.
     """
 
     @abstractmethod
-    def move(
-        self, moved: Float[Tensor, "b n"], words: Int[Tensor, " b"]
-    ) -> tuple[Float[Tensor, "b n"], Float[Tensor, "b n"], Float[Tensor, "b n"]]:
-        """(p, dp/dt, p - a) at t = moved; p - a keeps its relative precision where p and a are close."""
+    def move(self, moved: Float[Tensor, "b n"], words: Int[Tensor, " b"]) -> Moved:
+        """The answer of every row to t = moved."""
 
-    @abstractmethod
-    def weight(self, words: Int[Tensor, " b"]) -> Float[Tensor, "b n"]:
-        """1 / (1 - a_ji): turns x_i - o_j into x_i - m_ji, where a_ji <= 1/2. Anything finite where a_ji > 1/2."""
+    def dominant_gain(
+        self, moved: Float[Tensor, " m"], words: Int[Tensor, " m"], rows: Int[Tensor, " m"]
+    ) -> Float[Tensor, " m"]:
+        """p - a for single pairs of a word and a row with a > 1/2. Only for normalized scores."""
+        raise AssertionError(f"{type(self).__name__} is not of scores divided by their sum")
 
 
 class Score(ABC):
@@ -82,6 +102,12 @@ class _SoftmaxResponse(Response):
     """p = sigmoid(logit(a) + t). Logits are kept, so that 1 - a and p may be far below the rounding of 1."""
 
     def __init__(self, scores: Float[Tensor, "n n"]):
+        self._logit = torch.empty_like(scores)
+        for block in row_blocks(*scores.shape):
+            self._logit[:, block] = self._logits(scores[block]).T
+
+    @staticmethod
+    def _logits(scores: Float[Tensor, "r n"]) -> Float[Tensor, "r n"]:
         total = torch.logsumexp(scores, dim=1, keepdim=True)
         attention = torch.exp(scores - total)
         # log(sum without i) = total + log(1 - a) where a is at most 1/2; past that it would cancel.
@@ -91,31 +117,37 @@ class _SoftmaxResponse(Response):
         if len(row):
             others = scores[row].scatter(1, word[row].unsqueeze(1), -torch.inf)
             rest[row, word[row]] = torch.logsumexp(others, dim=1)
-        self._logit = (scores - rest).T.contiguous()
+        return scores - rest
 
-    def move(
-        self, moved: Float[Tensor, "b n"], words: Int[Tensor, " b"]
-    ) -> tuple[Float[Tensor, "b n"], Float[Tensor, "b n"], Float[Tensor, "b n"]]:
-        return _sigmoid_move(self._logit[words], moved)
+    def move(self, moved: Float[Tensor, "b n"], words: Int[Tensor, " b"]) -> Moved:
+        logit = self._logit.index_select(0, words)
+        odds = logit.clamp(max=0).exp_()  # a/(1 - a), where a is at most 1/2
+        p = logit.add_(moved).sigmoid_()
+        # 1 - p may have lost its relative precision, but only where p is near 1 and the term is dwarfed by p Delta.
+        rest = 1 - p
+        # (p - a)/(1 - a) = p + odds (1 - p) times tanh(t/2): no cancellation, no overflow.
+        gain = torch.addcmul(p, odds, rest).mul_(_tanh_half(moved))
+        p_slope = rest.mul_(p)
+        return Moved(p, gain, p_slope, odds.mul_(p_slope).add_(p_slope))
 
-    def weight(self, words: Int[Tensor, " b"]) -> Float[Tensor, "b n"]:
-        # 1/(1 - a) = 1 + exp(logit); logit <= 0 wherever a <= 1/2.
-        return self._logit[words].clamp_(max=0).exp_().add_(1)
+    def dominant_gain(
+        self, moved: Float[Tensor, " m"], words: Int[Tensor, " m"], rows: Int[Tensor, " m"]
+    ) -> Float[Tensor, " m"]:
+        return _sigmoid_gain(self._logit[words, rows], moved)
 
 
-def _sigmoid_move(logit: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(p, p(1-p), p - a) for a = sigmoid(logit), p = sigmoid(logit + moved).
+def _sigmoid_gain(logit: Tensor, moved: Tensor) -> Tensor:
+    """p - a for a = sigmoid(logit), p = sigmoid(logit + moved): (p (1 - a) + a (1 - p)) tanh(moved/2)."""
+    after = logit + moved
+    p, a = torch.sigmoid(after), torch.sigmoid(logit)
+    spread = torch.sigmoid(-logit).mul_(p).addcmul_(a, torch.sigmoid(after.neg_()))
+    return spread.mul_(_tanh_half(moved))
 
-    p - a = p (1 - a)(1 - exp(-t)) for t > 0 and a (1 - p)(exp(t) - 1) for t <= 0: no cancellation, no overflow.
-    """
-    p = torch.sigmoid(logit + moved)
-    rest = 1 - p
-    up = moved > 0
-    # -expm1(-|t|) times p (1 - a) or -a (1 - p): one product, no overflow. 1 - p may have lost its relative precision,
-    # but only where p is near 1 and the term is dwarfed by p Delta.
-    other = torch.sigmoid(torch.where(up, -logit, logit))
-    gain = torch.where(up, p, -rest).mul_(other).mul_(torch.expm1(-moved.abs()).neg_())
-    return p, p * rest, gain
+
+def _tanh_half(t: Tensor) -> Tensor:
+    """tanh(t/2) = -y/(2 + y), y = exp(-t) - 1: in half the time of torch.tanh, and as precise near 0."""
+    y = t.neg().clamp_(max=80.0).expm1_()  # past 80 the quotient is 1 to rounding, and exp must not overflow
+    return y.div_(y + 2).neg_()
 
 
 class NormalizedRelu(Score):
@@ -149,6 +181,14 @@ class _NormalizedReluResponse(Response):
     """p = v / (v + rest), v = relu(s + t), rest the sum of the row's other weights; 0 where v is 0."""
 
     def __init__(self, scores: Float[Tensor, "n n"]):
+        self._scores = torch.empty_like(scores)
+        self._rest = torch.empty_like(scores)
+        for block in row_blocks(*scores.shape):
+            self._scores[:, block] = scores[block].T
+            self._rest[:, block] = self._rests(scores[block]).T
+
+    @staticmethod
+    def _rests(scores: Float[Tensor, "r n"]) -> Float[Tensor, "r n"]:
         weights = torch.relu(scores)
         total = weights.sum(dim=1, keepdim=True)
         rest = total - weights
@@ -156,27 +196,28 @@ class _NormalizedReluResponse(Response):
         row, word = (weights > 0.5 * total).nonzero(as_tuple=True)
         if len(row):
             rest[row, word] = weights[row].scatter(1, word.unsqueeze(1), 0.0).sum(dim=1)
-        self._scores = scores.T.contiguous()
-        self._rest = rest.T.contiguous()
+        return rest
 
-    def move(
-        self, moved: Float[Tensor, "b n"], words: Int[Tensor, " b"]
-    ) -> tuple[Float[Tensor, "b n"], Float[Tensor, "b n"], Float[Tensor, "b n"]]:
-        score, rest = self._scores[words], self._rest[words]
+    def move(self, moved: Float[Tensor, "b n"], words: Int[Tensor, " b"]) -> Moved:
+        score, rest = self._scores.index_select(0, words), self._rest.index_select(0, words)
+        before = torch.relu(score)
+        after = score.add_(moved).relu_()
+        positive = torch.sign(after)
+        old_total, total = before + rest, _or_one(after + rest)
+        # (p - a)/(1 - a) = (after - before)/total, also in a row of zeros, which word i then has for itself.
+        gain = (after - before).div_(total)
+        gain_slope = old_total.mul_(positive).div_(total).div_(total)
+        p_slope = rest.mul_(positive).div_(total).div_(total)
+        return Moved(after.div_(total), gain, p_slope, gain_slope)
+
+    def dominant_gain(
+        self, moved: Float[Tensor, " m"], words: Int[Tensor, " m"], rows: Int[Tensor, " m"]
+    ) -> Float[Tensor, " m"]:
+        score, rest = self._scores[words, rows], self._rest[words, rows]
         before, after = torch.relu(score), torch.relu(score + moved)
-        old_total, new_total = _or_one(before + rest), _or_one(after + rest)
-        p = after / new_total
-        alone = rest == 0
-        # (after - before) rest / (totals): exact where close; where nothing else is positive, p and a are 0 or 1.
-        gain = torch.where(alone, p - before / old_total, (after - before) / new_total * (rest / old_total))
-        slope = torch.where(after > 0, rest / new_total / new_total, torch.zeros_like(rest))
-        return p, slope, gain
-
-    def weight(self, words: Int[Tensor, " b"]) -> Float[Tensor, "b n"]:
-        score, rest = self._scores[words], self._rest[words]
-        own = torch.relu(score)
-        # 1/(1 - a) = (own + rest)/rest; a row that nothing attends to has a = 0; capped where a > 1/2.
-        return torch.where(own < rest, (own + rest) / _or_one(rest), torch.ones_like(rest))
+        old_total, total = before + rest, _or_one(after + rest)
+        # Where nothing else is positive, p and a are 0 or 1.
+        return torch.where(rest == 0, after / total - 1, (after - before) / total * (rest / old_total))
 
 
 class Relu(Score):
@@ -197,7 +238,7 @@ class Relu(Score):
 
     def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         after = torch.relu(score + moved)
-        return after, (after > 0).to(score.dtype), after - torch.relu(score)
+        return after, after - torch.relu(score), torch.sign(after)
 
 
 class Sigmoid(Score):
@@ -217,7 +258,8 @@ class Sigmoid(Score):
         return _UndividedResponse(scores, self)
 
     def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return _sigmoid_move(score, moved)
+        p = torch.sigmoid(score + moved)
+        return p, _sigmoid_gain(score, moved), p - p * p
 
 
 class Linear(Score):
@@ -237,7 +279,7 @@ class Linear(Score):
         return _UndividedResponse(scores, self)
 
     def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return score + moved, torch.ones_like(moved), moved.clone()
+        return score + moved, moved.clone(), torch.ones_like(moved)
 
 
 class _UndividedResponse(Response):
@@ -247,13 +289,9 @@ class _UndividedResponse(Response):
         self._scores = scores.T.contiguous()
         self._score = score
 
-    def move(
-        self, moved: Float[Tensor, "b n"], words: Int[Tensor, " b"]
-    ) -> tuple[Float[Tensor, "b n"], Float[Tensor, "b n"], Float[Tensor, "b n"]]:
-        return self._score.move_weight(self._scores[words], moved)
-
-    def weight(self, words: Int[Tensor, " b"]) -> Float[Tensor, "b n"]:
-        return torch.ones_like(self._scores[words])
+    def move(self, moved: Float[Tensor, "b n"], words: Int[Tensor, " b"]) -> Moved:
+        p, gain, slope = self._score.move_weight(self._scores.index_select(0, words), moved)
+        return Moved(p, gain, slope, slope)
 
 
 SCORES: dict[str, Score] = {score.name: score for score in (Softmax(), NormalizedRelu(), Relu(), Sigmoid(), Linear())}
@@ -262,3 +300,12 @@ SCORES: dict[str, Score] = {score.name: score for score in (Softmax(), Normalize
 def _or_one(total: Tensor) -> Tensor:
     """The divisor, with 1 where it is zero: zero weights stay zero."""
     return torch.where(total > 0, total, torch.ones_like(total))
+
+
+def row_blocks(n: int, columns: int) -> list[slice]:
+    """Which of n rows to work on at a time, so that no temporary array is large beside the arrays that are kept."""
+    size = max(1, _BLOCK_NUMBERS // columns)
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+_BLOCK_NUMBERS = 1 << 21
