@@ -1,6 +1,7 @@
 """Figures: what they show, and that it can be read."""
 
 import math
+from itertools import pairwise
 
 import matplotlib
 import pytest
@@ -37,7 +38,9 @@ def test_panels_axes_and_legends(records):
     assert (left.get_xscale(), left.get_yscale()) == ("log", "log")
     assert left.get_ylim() == right.get_ylim()
     told = [text.get_text() for text in left.get_legend().get_texts()]
-    assert told[0].startswith("RAF (softmax): exponent 0.000 ± ") or told[0].startswith("RAF (softmax): exponent −0.000")
+    assert told[0].startswith("RAF (softmax): exponent 0.000 ± ") or told[0].startswith(
+        "RAF (softmax): exponent −0.000"
+    )
     assert told[1].startswith("ReLU-RAF: exponent −0.400 ± ")
     assert "sqrt" in told[2]
 
@@ -67,7 +70,7 @@ def test_tick_labels_are_sizes_of_the_experiment_and_do_not_touch(records):
         assert labels[0].get_text() == "10"
         assert labels[-1].get_text() == "250"
         boxes = [label.get_window_extent(renderer) for label in labels]
-        assert all(one.x1 < other.x0 for one, other in zip(boxes, boxes[1:], strict=False))
+        assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
     assert len([label for label in figure.axes[0].get_yticklabels() if label.get_text()]) >= 3
 
 
@@ -82,8 +85,11 @@ def test_the_legend_covers_neither_data_nor_labels_and_nothing_is_cut_off(record
         assert legend.x0 >= 0
         assert legend.y0 >= -1
         assert legend.x1 <= width
-    assert not figure.axes[0].get_legend().get_window_extent(renderer).overlaps(
-        figure.axes[1].get_legend().get_window_extent(renderer)
+    assert (
+        not figure.axes[0]
+        .get_legend()
+        .get_window_extent(renderer)
+        .overlaps(figure.axes[1].get_legend().get_window_extent(renderer))
     )
     assert figure.get_suptitle() == "Attention"
     assert figure._suptitle.get_window_extent(renderer).y1 <= height
@@ -113,7 +119,8 @@ def test_a_bar_longer_than_its_mean_stays_on_the_axis(make_record):
 
 def test_one_point_can_be_drawn(make_record):
     figure = drawn(sensitivity_figure([make_record()]))
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()][0].endswith("too few points")
+    told = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert told[0].endswith("too few points")
 
 
 def test_failed_records_are_left_out_and_none_is_an_error(make_record, records):

@@ -21,9 +21,7 @@ def three_texts(tmp_path):
     return DatasetText(path=str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    "source", [GaussianText(), OrthogonalText(), CorrelatedText(mean_cosine=0.5), ReviewsText()]
-)
+@pytest.mark.parametrize("source", [GaussianText(), OrthogonalText(), CorrelatedText(mean_cosine=0.5), ReviewsText()])
 def test_a_text_has_the_size_asked_for_and_rows_of_length_sqrt_d(source):
     text = load_text(source, 6, 16, draw=0, seed=0)
     assert text.rows.shape == (6, 16)

@@ -63,7 +63,9 @@ def test_data_that_cannot_be_used(tmp_path):
         paper_sensitivity("quick", data=str(tmp_path / "short.txt"))
     with pytest.raises(InputError, match="there is no file or folder"):
         paper_sensitivity("quick", data=str(tmp_path / "none.parquet"))
-    with pytest.raises(InputError, match=r"`scale` \(='quik'\) must be one of quick, laptop, full; did you mean 'quick'"):
+    with pytest.raises(
+        InputError, match=r"`scale` \(='quik'\) must be one of quick, laptop, full; did you mean 'quick'"
+    ):
         paper_sensitivity("quik")
 
 

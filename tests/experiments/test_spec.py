@@ -49,7 +49,7 @@ def test_a_mistake_is_one_line_with_key_value_and_rule(change, message):
 
 
 def test_a_missing_key_is_named():
-    with pytest.raises(InputError, match="^a.yaml: `map` is missing; give it a value$"):
+    with pytest.raises(InputError, match=r"^a\.yaml: `map` is missing; give it a value$"):
         SensitivityCell.parse({"n": 4, "d": 8, "text": "gaussian"}, where="a.yaml")
 
 
@@ -103,8 +103,7 @@ def test_a_dataset_is_known_by_its_content_not_its_path(tmp_path):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "one.txt").write_text(text)
     a, b, c = (
-        cell(RAF, text={"kind": "dataset", "path": str(tmp_path / name / "one.txt")}).content_hash()
-        for name in "abc"
+        cell(RAF, text={"kind": "dataset", "path": str(tmp_path / name / "one.txt")}).content_hash() for name in "abc"
     )
     assert a == b != c
 

@@ -111,7 +111,7 @@ def test_depths_are_told_together_and_texts_apart():
 )
 def test_relu_against_softmax(relu, words):
     *_, last = findings([series("raf", 0.0), series("relu-raf", relu)])
-    assert last == f"S falls under ReLU attention, compared with softmax: {words} on Gaussian texts (d = 8)."
+    assert last == f"Against softmax attention, ReLU attention falls {words} on Gaussian texts (d = 8)."
     assert len(findings([series("raf", 0.0), series("relu-raf", relu, text="reviews")])) == 2
 
 

@@ -72,9 +72,7 @@ def test_a_file_that_is_no_sweep(yaml, message):
     ],
 )
 def test_a_grid_with_a_mistake(grid, message):
-    sweep = SensitivitySweep.parse(
-        {"name": "a", "common": {"map": "raf", "d": 8, "text": "gaussian"}, "grids": [grid]}
-    )
+    sweep = SensitivitySweep.parse({"name": "a", "common": {"map": "raf", "d": 8, "text": "gaussian"}, "grids": [grid]})
     with pytest.raises(InputError) as caught:
         sweep.cells()
     assert message in str(caught.value)

@@ -10,6 +10,7 @@ import typer
 
 from wordsens import __version__
 from wordsens.cli.measure import measure
+from wordsens.cli.option_names import in_options
 from wordsens.cli.paper import paper
 from wordsens.errors import InputError, MissingExtraError, WordsensError
 
@@ -27,20 +28,25 @@ app = typer.Typer(
 )
 
 
-@app.callback(invoke_without_command=True)
+def _print_version(asked: bool) -> bool:
+    if asked:
+        print(f"wordsens {__version__}")
+        raise typer.Exit
+    return asked
+
+
+@app.callback()
 def wordsens(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
+    ] = False,
 ) -> None:
     """How much can one word change what a model sees? Word sensitivity of random features and attention."""
-    if version:
-        typer.echo(f"wordsens {__version__}")
-    elif context.invoked_subcommand is None:
-        typer.echo(context.get_help())
 
 
 app.command(rich_help_panel="One text")(measure)
-app.add_typer(paper, name="paper", rich_help_panel="Experiments")
+app.command(rich_help_panel="Experiments")(paper)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: without the program's name; None for those of the process.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         with typer.main.get_command(app).make_context("wordsens", given) as context:
             context.command.invoke(context)
@@ -58,17 +64,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return end.exit_code
     except KeyboardInterrupt as interrupt:
         return _say(str(interrupt) or "interrupted", INTERRUPTED)
-    except BrokenPipeError:
-        # The reader has gone, as `head` does: nothing is wrong. What Python still flushes at exit must go
-        # nowhere.
+    except (BrokenPipeError, SystemExit):
+        # The reader has gone, as `head` does: nothing is wrong. For help texts rich turns the broken pipe into
+        # SystemExit. What Python still flushes at exit must go nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except (InputError, MissingExtraError) as error:
-        return _say(str(error), WRONG_INPUT)
+        return _say(in_options(str(error)), WRONG_INPUT)
     except WordsensError as error:
         return _say(str(error), FAILURE)
     except _UsageError as error:
-        return _say(f"{error.format_message()} See: wordsens --help", WRONG_INPUT)
+        return _say(f"{error.format_message()} (see wordsens --help)", WRONG_INPUT)
     except Exception as error:
         traceback.print_exc()
         return _say(f"unexpected {type(error).__name__}: {error}; please report it with the lines above", FAILURE)

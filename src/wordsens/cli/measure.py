@@ -10,45 +10,72 @@ from wordsens.errors import InputError, require_count, require_positive
 
 def measure(
     text: Annotated[str | None, typer.Argument(help="The text itself, in quotes.", show_default=False)] = None,
-    file: Annotated[str | None, typer.Option(help="A plain-text file with one text.")] = None,
+    file: Annotated[str | None, typer.Option(help="A plain-text file with one text.", rich_help_panel="Text")] = None,
     dataset: Annotated[
         str | None,
-        typer.Option(help="Many texts: a file, Parquet or CSV table, folder, or 'imdb' of the hub."),
+        typer.Option(
+            help="Many texts: a file, Parquet or CSV table, folder, or 'imdb' of the hub.", rich_help_panel="Text"
+        ),
     ] = None,
-    text_column: Annotated[str, typer.Option(help="The column of a table that holds the text.")] = "text",
-    limit: Annotated[int | None, typer.Option(help="At most this many texts of a dataset.")] = None,
+    text_column: Annotated[
+        str, typer.Option(help="The column of a table that holds the text.", rich_help_panel="Text")
+    ] = "text",
+    encoding: Annotated[str, typer.Option(help="Of plain-text files.", rich_help_panel="Text")] = "utf-8",
+    limit: Annotated[
+        int | None, typer.Option(help="At most this many texts of a dataset.", rich_help_panel="Text")
+    ] = None,
     maps: Annotated[
         str,
         typer.Option(
             "--map",
             help="Any of rf, drf, raf, relu-raf, relu-unnormalized-raf, sigmoid-raf, linear-raf; commas between.",
+            rich_help_panel="Maps",
         ),
     ] = "rf,raf,relu-raf",
     encoder: EncoderName = "minilm",
-    layer: Annotated[int, typer.Option(help="Layer of the encoder; 0 is the embedding layer's output.")] = 0,
-    max_words: Annotated[int | None, typer.Option(help="Keep the first words of a longer text.")] = None,
+    layer: Annotated[
+        int, typer.Option(help="Layer of the encoder; 0 is the embedding layer's output.", rich_help_panel="Text")
+    ] = 0,
+    max_words: Annotated[
+        int | None, typer.Option(help="Keep the first words of a longer text.", rich_help_panel="Text")
+    ] = None,
     keep_special_tokens: Annotated[
-        bool, typer.Option("--keep-special-tokens", help="Let [CLS] and [SEP] count as words.")
+        bool, typer.Option("--keep-special-tokens", help="Let [CLS] and [SEP] count as words.", rich_help_panel="Text")
     ] = False,
     radius: Annotated[
-        float | None, typer.Option(help="How far the word may move; default: sqrt(d).", show_default=False)
+        float | None,
+        typer.Option(help="How far the word may move; default: sqrt(d).", show_default=False, rich_help_panel="Search"),
     ] = None,
     word: Annotated[
-        list[int] | None, typer.Option(help="Search this word only, counted from 0; may be repeated.")
+        list[int] | None,
+        typer.Option(help="Search this word only, counted from 0; may be repeated.", rich_help_panel="Search"),
     ] = None,
-    depth: Annotated[int, typer.Option(help="Layers of drf.")] = 4,
-    width: Annotated[int | None, typer.Option(help="Features of rf and drf; default: n d.", show_default=False)] = None,
+    depth: Annotated[int, typer.Option(help="Layers of drf.", rich_help_panel="Maps")] = 4,
+    width: Annotated[
+        int | None,
+        typer.Option(help="Features of rf and drf; default: n d.", show_default=False, rich_help_panel="Maps"),
+    ] = None,
     activation: Annotated[
-        str, typer.Option(help="Of rf and drf: relu, leaky_relu, identity, tanh, gelu or erf.")
+        str, typer.Option(help="Of rf and drf: relu, leaky_relu, identity, tanh, gelu or erf.", rich_help_panel="Maps")
     ] = "relu",
-    temperature: Annotated[float, typer.Option(help="Divides the scores of the attention maps.")] = 1.0,
+    temperature: Annotated[
+        float, typer.Option(help="Divides the scores of the attention maps.", rich_help_panel="Maps")
+    ] = 1.0,
     starts: Annotated[
         int | None,
-        typer.Option(help="Starting points of the search, a word; default: what suits the map.", show_default=False),
+        typer.Option(
+            help="Starting points of the search, a word; default: what suits the map.",
+            show_default=False,
+            rich_help_panel="Search",
+        ),
     ] = None,
     steps: Annotated[
         int | None,
-        typer.Option(help="Steps of the search, a start, at most; default: what suits the map.", show_default=False),
+        typer.Option(
+            help="Steps of the search, a start, at most; default: what suits the map.",
+            show_default=False,
+            rich_help_panel="Search",
+        ),
     ] = None,
     all_words: Annotated[bool, typer.Option("--all-words", help="Show every word, however long the text is.")] = False,
     seed: Seed = 0,
@@ -58,8 +85,9 @@ def measure(
 ) -> None:
     """How far one word can move what a map sees: S per word, with the most sensitive one marked.
 
-    S = sup over the word i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖. The number is attained by a
-    perturbation that was found: a lower bound of the sup.
+    S = sup over the word i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
+
+    Each number is attained by a perturbation that was found: a lower bound of the sup.
 
     Example: wordsens measure "I love her much" --map rf,raf,relu-raf
     """
@@ -79,6 +107,7 @@ def measure(
             file=file,
             dataset=dataset,
             text_column=text_column,
+            encoding=encoding,
             limit=limit,
             maps=maps,
             encoder=encoder,
@@ -116,7 +145,7 @@ def _require_options(
     if limit is not None:
         require_count("limit", limit)
     if max_words is not None:
-        require_count("max-words", max_words, least=2)
+        require_count("max_words", max_words, least=2)
     if starts is not None:
         require_count("starts", starts)
     if steps is not None:

@@ -28,6 +28,7 @@ class MeasureRequest:
     file: str | None
     dataset: str | None
     text_column: str
+    encoding: str
     limit: int | None
     maps: str
     encoder: str
@@ -105,12 +106,13 @@ def _documents(request: MeasureRequest) -> list[Document]:
     if request.text is not None:
         return [Document(request.text, source="the command line")]
     if request.file is not None:
-        rows = text_file_rows(Path(request.file), "utf-8")
+        rows = text_file_rows(Path(request.file), request.encoding)
         return [Document(str(row.text), source=row.where) for row in rows]
     assert request.dataset is not None
     return read_documents(
         request.dataset,
         text_column=request.text_column,
+        encoding=request.encoding,
         labels=False,
         limit=request.limit,
         skip_empty=True,

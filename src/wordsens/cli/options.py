@@ -8,4 +8,7 @@ Seed = Annotated[int, typer.Option(help="Fixes the weights, the texts drawn and 
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, ...")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout (docs/cli.md) and no table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.")]
-EncoderName = Annotated[str, typer.Option(help="minilm, a folder with a model, or a name on the Hugging Face hub.")]
+EncoderName = Annotated[
+    str,
+    typer.Option(help="minilm, a folder with a model, or a name on the Hugging Face hub.", rich_help_panel="Text"),
+]

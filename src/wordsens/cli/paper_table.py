@@ -16,11 +16,11 @@ def print_summary(series: Sequence[Series], folder: Path) -> None:
         ("map", "left"),
         ("text", "left"),
         ("d", "right"),
-        ("n", "left"),
+        ("n", "right"),
         ("draws", "right"),
         ("exponent", "right"),
-        ("S at first n", "right"),
-        ("S at last n", "right"),
+        ("S at\nfirst n", "right"),
+        ("S at\nlast n", "right"),
         title="Word sensitivity against the number of words: S ~ n^exponent",
     )
     for one in series:

@@ -18,9 +18,8 @@ class _QuietPipe(Console):
 
 
 def stdout() -> Console:
-    """The console for results. Where it is not a terminal, lines are 100 columns wide."""
-    console = _QuietPipe(highlight=False)
-    return console if console.is_terminal else _QuietPipe(highlight=False, width=100)
+    """The console for results: as wide as the terminal, or COLUMNS; 80 columns where there is neither."""
+    return _QuietPipe(highlight=False)
 
 
 def stderr() -> Console:
@@ -34,8 +33,11 @@ def notice(message: str) -> None:
 
 
 def table(*columns: tuple[str, str], title: str) -> Table:
-    """An empty table with (heading, justification) columns."""
-    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    """An empty table with (heading, justification) columns, closer together on a narrow screen."""
+    gap = 2 if stdout().width >= 100 else 1
+    made = Table(
+        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, gap, 0, 0)
+    )
     for heading, side in columns:
         made.add_column(heading, justify="right" if side == "right" else "left", overflow="fold")
     return made

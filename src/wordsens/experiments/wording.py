@@ -76,4 +76,4 @@ def _comparison(fitted: Sequence[_Fitted]) -> list[str]:
             error = (other.standard_error**2 + relu.standard_error**2) ** 0.5
             how = "no faster" if gap <= 2 * error else f"faster by {gap:.2f} ± {error:.2f} in the exponent"
             gaps.append(f"{how} on {text_title(one.text)} (d = {one.d})")
-    return [f"S falls under ReLU attention, compared with softmax: {'; '.join(gaps)}."] if gaps else []
+    return [f"Against softmax attention, ReLU attention falls {'; '.join(gaps)}."] if gaps else []

@@ -1,0 +1,76 @@
+"""How a run ends: exit codes, and what is said where."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from wordsens import __version__
+from wordsens.cli import measure_run
+from wordsens.cli.option_names import in_options
+from wordsens.errors import BudgetError
+
+
+def test_help_and_version(wordsens):
+    assert wordsens("--version") == (0, f"wordsens {__version__}\n", "")
+    bare, asked = wordsens(), wordsens("--help")
+    assert bare.code == asked.code == 0
+    assert "measure" in bare.out
+    assert "paper" in asked.out
+    assert bare.err == asked.err == ""
+
+
+@pytest.mark.parametrize("command", ["measure", "paper"])
+def test_every_command_has_the_shared_options(wordsens, command):
+    run = wordsens(command, "--help")
+    assert run.code == 0
+    assert all(option in run.out for option in ("--json", "--seed", "--device", "--quiet", "--encoder"))
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (BudgetError("too large"), 1, "wordsens: too large\n"),
+        (KeyboardInterrupt(), 130, "wordsens: interrupted\n"),
+        (RuntimeError("odd\nthing"), 1, "wordsens: unexpected RuntimeError: odd thing; please report it"),
+    ],
+)
+def test_failures(wordsens, monkeypatch, error, code, said):
+    def raised(*_, **__):
+        raise error
+
+    monkeypatch.setattr(measure_run, "run_measure", raised)
+    run = wordsens("measure", "a b")
+    assert run.code == code
+    assert run.out == ""
+    assert said in run.err
+
+
+def test_only_an_unexpected_error_shows_a_traceback(wordsens, monkeypatch):
+    def raised(*_, **__):
+        raise RuntimeError
+
+    monkeypatch.setattr(measure_run, "run_measure", raised)
+    assert "Traceback" in wordsens("measure", "a b").err
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "wordsens", "measure", "--help"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert err == b""
+
+
+def test_the_librarys_names_become_options():
+    told = "`words` has 3; pass max_words=510, name the column with text_column, `X` is short, encoding='utf-16'"
+    assert in_options(told) == (
+        "--word has 3; pass --max-words 510, name the column with --text-column, the text is short, --encoding 'utf-16'"
+    )

@@ -1,0 +1,74 @@
+"""Wrong input: one clear line on stderr, nothing on stdout, exit code 2."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "binary.txt").write_bytes(b"\x00\xff\x01")
+    (tmp_path / "one-word.csv").write_text("text\nhello\n")
+    pq.write_table(pa.table({"review": ["a good film"]}), tmp_path / "reviews.parquet")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["measure", "hello", "--map", "rf"], "the text has one word; word sensitivity compares words"),
+        (["measure", ""], "gives no token: it is empty or only blanks"),
+        (["measure", "  \n"], "gives no token: it is empty or only blanks"),
+        (["measure", "--file", "empty.txt"], "text 0 (empty.txt) gives no token: it is empty or only blanks"),
+        (["measure", "--file", "binary.txt"], "the file 'binary.txt' is not text in the encoding 'utf-8'"),
+        (["measure", "--file", "none.txt"], "the file 'none.txt' cannot be read: No such file or directory"),
+        (["measure", "--dataset", "empty.txt"], "the file 'empty.txt' is empty"),
+        (["measure", "--dataset", "none.csv"], "there is no file or folder 'none.csv'"),
+        (
+            ["measure", "--dataset", "reviews.parquet"],
+            "the file 'reviews.parquet' has no column 'text'; its columns are 'review'; name one with --text-column",
+        ),
+        (["measure", "--dataset", "one-word.csv"], "--dataset (='one-word.csv') has no text of two words or more"),
+        (["measure", "a b", "--encoder", "no/such-model"], "no model 'no/such-model'"),
+        (["measure", "a b", "--layer", "9"], "--layer (=9) is not a layer of minilm, which has layers 0"),
+        (["measure", "a b", "--radius", "0"], "--radius (=0.0) must be a positive finite number"),
+        (["measure", "a b", "--radius=-1"], "--radius (=-1.0) must be a positive finite number"),
+        (["measure", "a b", "--radius", "nan"], "--radius (=nan) must be a positive finite number"),
+        (["measure", "a b", "--word", "2"], "--word has 2, but the text has 2 words; indices run from 0 to 1"),
+        (["measure", "a b", "--word", "1", "--word", "-1"], "names a word twice"),
+        (["measure", "a b", "--map", "rff"], "--map (='rff') must be one of rf, drf, raf, relu-raf,"),
+        (["measure", "a b", "--map", "rff"], "did you mean 'rf'?"),
+        (["measure", "a b", "--map", "drf", "--depth", "0"], "--depth (=0) must be a whole number, at least 1"),
+        (["measure", "a b", "--activation", "rleu"], "did you mean 'relu'?"),
+        (["measure", "a b", "--temperature", "0"], "--temperature (=0.0) must be a positive finite number"),
+        (["measure", "a b", "--steps", "-1"], "--steps (=-1) must be a whole number, at least 0"),
+        (["measure", "a b", "--starts", "0"], "--starts (=0) must be a whole number, at least 1"),
+        (["measure", "a b", "--max-words", "1"], "--max-words (=1) must be a whole number, at least 2"),
+        (["measure", "a b", "--limit", "3"], "`--text-column` and `--limit` belong to --dataset"),
+        (["measure", "a b", "--device", "quantum"], "--device (='quantum') is not available here"),
+        (["measure"], "give exactly one of TEXT, --file and --dataset"),
+        (["measure", "a b", "--file", "empty.txt"], "give exactly one of TEXT, --file and --dataset"),
+        (["measure", "word " * 600], "its context is 512 tokens; pass --max-words 510 or less"),
+        (["measure", "a b", "--mpa", "rf"], "No such option: --mpa (Possible options: --map)"),
+        (["measure", "a b", "--map"], "Option '--map' requires an argument. (see wordsens --help)"),
+        (["measure", "a b", "--seed", "x"], "Invalid value for '--seed'"),
+        (["measure", "a", "b"], "unexpected extra argument"),
+        (["meassure", "a b"], "No such command 'meassure'. Did you mean 'measure'?"),
+        (["paper", "--scale", "quik"], "--scale (='quik') must be one of quick, laptop, full; did you mean 'quick'?"),
+        (["paper", "sensitivty"], "must be one of sensitivity; did you mean 'sensitivity'?"),
+        (["paper", "--data", "none.csv"], "there is no file or folder 'none.csv'"),
+        (["paper", "--encoder", "no/such-model"], "no model 'no/such-model'"),
+        (["paper", "--out", "empty.txt"], "--out (='empty.txt/records') cannot be used as a folder for records"),
+    ],
+)
+def test_wrong_input_is_one_line_and_code_2(wordsens, folder, arguments, line):
+    before = sorted(folder.iterdir())
+    run = wordsens(*arguments)
+    assert run.code == 2
+    assert run.out == ""
+    assert run.err.startswith("wordsens: ")
+    assert run.err.count("\n") == 1
+    assert line in run.err
+    assert sorted(folder.iterdir()) == before

@@ -1,0 +1,167 @@
+"""`wordsens measure`: the tables, and the JSON document that docs/cli.md describes."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+
+import wordsens as ws
+from wordsens.cli import measure_run
+
+FAST = ("--starts", "1", "--steps", "5")
+
+
+def test_the_example_of_the_readme(wordsens):
+    run = wordsens("measure", "I love her much", "--map", "rf,raf,relu-raf")
+    assert run.code == 0
+    assert run.err == ""
+    assert "4 words, d = 384" in run.out
+    for name in ("RF", "RAF (softmax)", "ReLU-RAF"):
+        assert name in run.out
+    words = run.out.split("S of each word (* the largest)")[1].split("S is how far")[0]
+    for word in ("i", "love", "her", "much"):
+        assert re.search(rf"^ +\d  {word} +(\d\.\d{{4}}\*? +){{2}}\d\.\d{{4}}", words, flags=re.MULTILINE)
+    assert words.count("*") == 3
+    explanation = " ".join(run.out.split())
+    assert "‖Delta‖ <= 19.6" in explanation
+    assert "a lower bound of the sup" in explanation
+
+
+def test_json_is_one_document_with_the_documented_keys(wordsens, documented):
+    run = wordsens("measure", "I love her much", "--map", "rf,raf,relu-raf", "--json", *FAST)
+    assert run.code == 0
+    assert run.err == ""
+    assert run.out.count("\n") == 1
+    document = json.loads(run.out)
+    assert list(document) == documented("The document of `measure`")
+    (text,) = document["texts"]
+    assert list(text) == documented("Each of `texts`")
+    assert [result["map"] for result in text["results"]] == ["rf", "raf", "relu-raf"]
+    for result in text["results"]:
+        assert list(result) == documented("Each of `results`")
+
+
+def test_the_numbers_are_those_of_the_library(wordsens):
+    run = wordsens("measure", "I love her much", "--map", "raf", "--seed", "3", "--radius", "5", "--json", *FAST)
+    (result,) = json.loads(run.out)["texts"][0]["results"]
+    X = ws.embed("I love her much")[0]
+    expected = ws.word_sensitivity(ws.RandomAttentionFeatures(384, seed=3), X, radius=5.0, seed=3, starts=1, steps=5)
+    assert result["per_word"] == pytest.approx(expected.per_word.tolist(), rel=1e-12)
+    assert result["value"] == pytest.approx(expected.value, rel=1e-12)
+    assert result["token"] == X.tokens[expected.word]
+    assert result["radius"] == [5.0] * 4
+
+
+def test_chosen_words(wordsens):
+    run = wordsens("measure", "I love her much", "--map", "raf", "--word", "2", "--word", "-4", "--json", *FAST)
+    (result,) = json.loads(run.out)["texts"][0]["results"]
+    assert (result["words"], result["tokens"]) == ([2, 0], ["her", "i"])
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (["--map", "drf", "--depth", "2", "--width", "30", "--activation", "tanh"], "drf2"),
+        (["--map", "sigmoid-raf", "--temperature", "2"], "sigmoid-raf"),
+    ],
+)
+def test_options_of_the_maps(wordsens, options, name):
+    changed = json.loads(wordsens("measure", "good film", "--json", *FAST, *options).out)
+    usual = json.loads(wordsens("measure", "good film", "--json", *FAST, *options[:2]).out)
+    assert changed["texts"][0]["results"][0]["map"] == name
+    assert changed["texts"][0]["results"][0]["value"] != usual["texts"][0]["results"][0]["value"]
+
+
+def test_special_tokens_layers_and_truncation(wordsens):
+    run = wordsens(
+        "measure",
+        "a good film",
+        "--map",
+        "raf",
+        "--keep-special-tokens",
+        "--max-words",
+        "3",
+        "--layer",
+        "-1",
+        "--json",
+        *FAST,
+    )
+    document = json.loads(run.out)
+    assert document["texts"][0]["tokens"] == ["[CLS]", "a", "good"]
+    assert document["layer"] == -1
+
+
+def test_a_file(wordsens, tmp_path):
+    (tmp_path / "letter.md").write_bytes("sch\xf6n und gut".encode("latin-1"))
+    run = wordsens(
+        "measure", "--file", str(tmp_path / "letter.md"), "--encoding", "latin-1", "--map", "raf", "--json", *FAST
+    )
+    assert json.loads(run.out)["texts"][0]["source"] == "letter.md"
+
+
+def test_a_dataset_gives_a_row_a_text_and_map(wordsens, tmp_path):
+    (tmp_path / "t.csv").write_text("review\na good film\nhello\nquite [bold]bad[/bold]\nnot read\n")
+    arguments = ["measure", "--dataset", str(tmp_path / "t.csv"), "--text-column", "review", "--limit", "3"]
+    run = wordsens(*arguments, "--map", "raf,relu-raf", *FAST)
+    assert run.code == 0
+    lines = run.out.splitlines()
+    rows = [line for line in lines if re.search(r"RAF.* \d\.\d{4} ", line)]
+    assert len(rows) == 4
+    assert "t.csv:1" in run.out
+    assert "t.csv:2" not in run.out
+    assert "t.csv:4" not in run.out
+    assert "1 of 3 texts have one word only and are left out" in run.err
+    document = json.loads(wordsens(*arguments, "--map", "raf", "--json", *FAST).out)
+    assert [text["source"] for text in document["texts"]] == ["t.csv:1", "t.csv:3"]
+    assert document["skipped"] == ["t.csv:2"]
+    assert wordsens(*arguments, "--map", "raf", "--quiet", *FAST).err == ""
+
+
+def test_a_token_that_looks_like_markup_is_shown_as_it_is(wordsens):
+    run = wordsens("measure", "a [ / bold ] move", "--map", "raf", *FAST)
+    assert run.code == 0
+    assert re.search(r"^ +1  \[ ", run.out, flags=re.MULTILINE)
+
+
+def test_a_long_text_shows_its_most_sensitive_words(wordsens):
+    text = " ".join(["good film", *["and it goes on"] * 12])
+    run = wordsens("measure", text, "--map", "raf", *FAST)
+    assert "... and 10 less sensitive words; --all-words shows them." in run.out
+    values = [float(value) for value in re.findall(r"^ +\d+  \S+ +(\d\.\d{4})", run.out, flags=re.MULTILINE)]
+    assert len(values) == 40
+    X = ws.embed(text)[0]
+    per_word = ws.word_sensitivity(ws.RandomAttentionFeatures(384, seed=0), X, starts=1, steps=5).per_word
+    assert sorted(values) == pytest.approx(per_word.sort().values[10:].tolist(), abs=1e-4)
+    everything = wordsens("measure", text, "--map", "raf", "--all-words", *FAST)
+    assert "less sensitive words" not in everything.out
+    assert len(re.findall(r"^ +\d+  \S+ +\d\.\d{4}", everything.out, flags=re.MULTILINE)) == 50
+
+
+def test_a_search_cut_short_says_so(wordsens):
+    assert "The search was still gaining at" in wordsens("measure", "good film", "--map", "raf", *FAST).out
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_tables_stay_readable(wordsens, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    names = "rf,drf,raf,relu-raf"
+    run = wordsens("measure", "I love her much", "--map", names, *FAST)
+    assert max(len(line) for line in run.out.splitlines()) <= int(columns)
+    assert len(re.findall(r"\d\.\d{4}", run.out.split("S of each word")[1])) == 16
+
+
+def test_a_certificate_is_shown_beside_the_value(wordsens, monkeypatch):
+    measured = measure_run.word_sensitivity
+
+    def certified(*arguments, **options):
+        result = measured(*arguments, **options)
+        return replace(result, upper=9.0, upper_per_word=torch.full_like(result.per_word, 8.5))
+
+    monkeypatch.setattr(measure_run, "word_sensitivity", certified)
+    run = wordsens("measure", "good film", "--map", "raf", *FAST)
+    assert "upper" in run.out
+    assert "9.0000" in run.out
+    assert run.out.count("8.5000") == 2
+    assert "certified: no perturbation in the ball goes beyond them" in run.out
