@@ -1,0 +1,19 @@
+"""The one-word experiment: does a model that just learned X tell X with one word changed, and the label flipped, apart?"""
+
+from wordsens.generalization.frontier import OneWordFrontier, one_word_frontier
+from wordsens.generalization.new_text import NewText
+from wordsens.generalization.objective import OBJECTIVE_NAMES
+from wordsens.generalization.one_word import one_word_generalization
+from wordsens.generalization.result import OneWordGeneralization, TheoremConditions
+from wordsens.generalization.swaps import one_word_swap
+
+__all__ = [
+    "OBJECTIVE_NAMES",
+    "NewText",
+    "OneWordFrontier",
+    "OneWordGeneralization",
+    "TheoremConditions",
+    "one_word_frontier",
+    "one_word_generalization",
+    "one_word_swap",
+]

@@ -1,0 +1,307 @@
+"""The frontier of the one-word experiment: the least error that leaves gamma below a limit."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.ball import Ball
+from wordsens.errors import InputError, require_count, require_positive
+from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.generalization.new_text import NewText
+from wordsens.generalization.objective import Objective, objective_for, reachable_loss
+from wordsens.generalization.one_word import Word, as_new_text, ball_of, words_of
+from wordsens.generalization.pursuit import Loss, Pursuit
+from wordsens.generalization.result import error_of
+from wordsens.regression import MinNormFit
+from wordsens.regression.features import Texts
+from wordsens.search.climb import RULES, Climb
+from wordsens.search.population import search
+from wordsens.seeds import generator
+from wordsens.text_matrix import TextMatrix
+
+DEFAULT_GAMMAS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
+
+_STIFFNESS = 50.0
+"""Weight of the squared excess of gamma over its limit. A round of multipliers divides the excess by about 1 + this / 2."""
+
+_ROUNDS = 4
+_ROUND_STEPS = 12
+_INSIDE = 1e-4
+"""The search aims at limits that are smaller by this much, relative, so that its points end inside the true ones."""
+
+
+@dataclass(frozen=True)
+class OneWordFrontier:
+    """The least errors found under each limit on gamma, and the reachable pairs (delta, F).
+
+    Every point is attained and recomputed through the map: `errors` are upper bounds of the least errors.
+
+    Attributes:
+        gammas: (g,), the limits, ascending.
+        errors: (g,), the least Err found with gamma <= the limit; never rises along the grid.
+        attained_gammas: (g,), the gamma of that witness.
+        alignments: (g,), its F.
+        words: (g,), its word.
+        perturbations: (g, d).
+        theorem: (g,), (2 - limit)², where Theorems 4 and 5 put RF in the limit; 0 past 2.
+        reachable_shifts, reachable_alignments: (a,), delta and F at the points that reach farthest in a directions of
+            the plane: corners of a polygon inside the hull of the reachable set. Empty unless asked for.
+        error_unchanged: Err at Delta = 0.
+        training: how (X, y) was learned.
+        output_before: phi(X).theta*.
+        label: y.
+        evaluations: how many perturbed texts were evaluated.
+        seed: of the random starts.
+        map_name: the map's name.
+    """
+
+    gammas: Float[Tensor, " g"]
+    errors: Float[Tensor, " g"]
+    attained_gammas: Float[Tensor, " g"]
+    alignments: Float[Tensor, " g"]
+    words: Int[Tensor, " g"]
+    perturbations: Float[Tensor, "g d"]
+    theorem: Float[Tensor, " g"]
+    reachable_shifts: Float[Tensor, " a"]
+    reachable_alignments: Float[Tensor, " a"]
+    error_unchanged: float
+    training: str
+    output_before: float
+    label: float
+    evaluations: int
+    seed: int
+    map_name: str
+
+    def at(self, gamma: float) -> float:
+        """The least error found with gamma below that limit: the value at the largest limit of the grid up to it."""
+        inside = self.errors[self.gammas <= gamma]
+        return float(inside[-1]) if len(inside) else self.error_unchanged
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the perturbations, as plain Python values."""
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "perturbations"}
+        return {name: value.tolist() if isinstance(value, Tensor) else value for name, value in plain.items()}
+
+
+def one_word_frontier(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    texts: Texts | None,
+    y: Iterable[float] | None,
+    x: TextMatrix | Tensor | NewText,
+    y_x: float | None = None,
+    word: Word = 0,
+    training: str = "fine-tuned",
+    gammas: Sequence[float] = DEFAULT_GAMMAS,
+    seed: int = 0,
+    *,
+    reachable: int = 0,
+    radius: float | None = None,
+    ridge: float = 0.0,
+    fit: MinNormFit | None = None,
+    starts: int | None = None,
+    steps: int | None = None,
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
+) -> OneWordFrontier:
+    """min Err over Delta in the ball with |delta| <= g, for each g of a grid (ours).
+
+    For RF the frontier lies near (2 - g)² (Theorems 4 and 5); for attention it need not. Each limit has a loss of its own,
+    Err plus an augmented Lagrangian of |delta| <= g; all limits (and words) are searched together and exchange their
+    points, and every point that was evaluated counts for every limit it obeys.
+
+    Args:
+        phi, texts, y, x, y_x, word, training, seed, radius, ridge, fit, memory_budget: as for one_word_generalization.
+        gammas: the limits, positive.
+        reachable: in how many directions of the (delta, F) plane to look for the farthest reachable point; 0 for none.
+        starts, steps: of the search; None for what suits the map.
+
+    Raises:
+        InputError: no limit, or one that is not positive; and what one_word_generalization raises.
+    """
+    new = as_new_text(phi, texts, y, x, y_x, fit=fit, ridge=ridge, memory_budget=memory_budget)
+    limits = torch.tensor(sorted({require_positive("gammas", gamma) for gamma in gammas}), dtype=torch.float64)
+    if len(limits) == 0:
+        raise InputError("`gammas` is empty; give at least one positive limit on gamma")
+    require_count("reachable", reachable, least=0)
+    objective = objective_for(new, training, "error")
+    words = words_of(word, len(new.text)).to(new.rows.device)
+    best = _Best(new, objective, limits.to(new.rows.device))
+    corners = _Corners(objective, reachable, new.rows)
+    stream = generator(seed, "frontier", training)
+    functionals = new.functionals(objective.kind)
+    size = 1 if functionals.one_word_at_a_time else len(words)
+    for group in words.split(size):
+        ball = ball_of(new, group, radius)
+        observe = _both(best, corners)
+        _search_limits(new, objective, group, ball, best, observe, stream, starts=starts, steps=steps)
+        if reachable:
+            _search_corners(new, objective, group, ball, corners, observe, stream, starts=starts, steps=steps)
+    return _result(new, training, best, corners, seed)
+
+
+class _Best:
+    """The best point seen under each limit."""
+
+    def __init__(self, new: NewText, objective: Objective, limits: Float[Tensor, " g"]):
+        self._objective, self.limits = objective, limits
+        count, d = len(limits), new.rows.shape[1]
+        at_rest = objective.miss(new.rows.new_zeros(1, 2)).square()
+        self.error = at_rest.double().repeat(count)
+        self.word = torch.zeros(count, dtype=torch.long, device=limits.device)
+        self.perturbation = new.rows.new_zeros(count, d)
+        self.evaluations = 0
+
+    def see(self, values: Float[Tensor, "b 2"], words: Int[Tensor, " b"], perturbations: Float[Tensor, "b d"]) -> None:
+        self.evaluations += len(words)
+        error = self._objective.miss(values).square().double()
+        inside = values[:, 0].abs().double().unsqueeze(0) <= self.limits.unsqueeze(1)
+        least, at = torch.where(inside, error, torch.inf).min(dim=1)
+        better = least < self.error
+        self.error = torch.where(better, least, self.error)
+        self.word = torch.where(better, words[at], self.word)
+        self.perturbation = torch.where(better.unsqueeze(1), perturbations[at], self.perturbation)
+
+
+class _Corners:
+    """The farthest point seen in each direction of the plane of (delta, F - F(X))."""
+
+    def __init__(self, objective: Objective, count: int, rows: Tensor):
+        self.angles = 2 * math.pi * torch.arange(count, dtype=torch.float64, device=rows.device) / max(1, count)
+        self._directions = torch.stack([torch.cos(self.angles), torch.sin(self.angles)], dim=1)
+        self._reach = torch.zeros_like(self.angles)
+        self.word = torch.zeros_like(self.angles, dtype=torch.long)
+        self.perturbation = rows.new_zeros(count, rows.shape[1])
+
+    def see(self, values: Float[Tensor, "b 2"], words: Int[Tensor, " b"], perturbations: Float[Tensor, "b d"]) -> None:
+        if len(self.angles) == 0:
+            return
+        reach, at = (self._directions @ values.double().T).max(dim=1)
+        better = reach > self._reach
+        self._reach = torch.where(better, reach, self._reach)
+        self.word = torch.where(better, words[at], self.word)
+        self.perturbation = torch.where(better.unsqueeze(1), perturbations[at], self.perturbation)
+
+
+def _both(best: _Best, corners: _Corners) -> Callable[[Tensor, Tensor, Tensor], None]:
+    def observe(values: Tensor, words: Tensor, perturbations: Tensor) -> None:
+        best.see(values, words, perturbations)
+        corners.see(values, words, perturbations)
+
+    return observe
+
+
+def _search_limits(
+    new: NewText,
+    objective: Objective,
+    words: Int[Tensor, " w"],
+    ball: Ball,
+    best: _Best,
+    observe: Callable[[Tensor, Tensor, Tensor], None],
+    stream: torch.Generator,
+    *,
+    starts: int | None,
+    steps: int | None,
+) -> None:
+    """Every pair of a word and a limit is an item; a search, then rounds that raise the multipliers."""
+    count = len(best.limits)
+    limits = (best.limits * (1 - _INSIDE)).repeat(len(words)).to(new.rows.dtype)
+    multipliers = torch.zeros_like(limits)
+    loss = _limited(objective, limits, multipliers)
+    pursuit = Pursuit(
+        new.functionals(objective.kind),
+        words.repeat_interleave(count),
+        loss,
+        wanted=objective.wanted(),
+        observe=observe,
+    )
+    items = torch.arange(len(limits), device=limits.device)
+    radius = ball.radius.repeat_interleave(count)
+    plan = pursuit.plan.changed(starts=starts, steps=steps)
+    found = search(pursuit, items, Ball(radius), plan, generator=stream)
+    points = found.perturbations / radius.to(found.perturbations.dtype).unsqueeze(1)
+    for _ in range(_ROUNDS):
+        excess = pursuit.functionals(points * radius.to(points.dtype).unsqueeze(1), items)[:, 0].abs() - limits
+        multipliers.add_(_STIFFNESS * excess).clamp_(min=0)
+        climb = Climb(pursuit, items, radius, points)
+        rule = RULES[plan.rule](climb, first=0.05)
+        for _ in range(_ROUND_STEPS):
+            rule.step(climb, plan.tolerance)
+        points = climb.x
+
+
+def _limited(objective: Objective, limits: Float[Tensor, " m"], multipliers: Float[Tensor, " m"]) -> Loss:
+    """Err + max(0, multiplier + stiffness (|delta| - limit))² / (2 stiffness); `multipliers` is read at every call."""
+
+    def loss(values: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+        error, slopes = objective.loss(values)
+        shift = values[:, 0]
+        force = (multipliers[items] + _STIFFNESS * (shift.abs() - limits[items])).clamp(min=0)
+        slopes[:, 0] += force * shift.sign()
+        return error + force.square() / (2 * _STIFFNESS), slopes
+
+    return loss
+
+
+def _search_corners(
+    new: NewText,
+    objective: Objective,
+    words: Int[Tensor, " w"],
+    ball: Ball,
+    corners: _Corners,
+    observe: Callable[[Tensor, Tensor, Tensor], None],
+    stream: torch.Generator,
+    *,
+    starts: int | None,
+    steps: int | None,
+) -> None:
+    """Every pair of a word and a direction is an item."""
+    count = len(corners.angles)
+    angles = corners.angles.repeat(len(words)).to(new.rows.dtype)
+
+    def loss(values: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+        return reachable_loss(angles[items], values)
+
+    pursuit = Pursuit(
+        new.functionals(objective.kind), words.repeat_interleave(count), loss, wanted=(1.0, -1.0), observe=observe
+    )
+    items = torch.arange(len(angles), device=angles.device)
+    plan = pursuit.plan.changed(starts=starts, steps=steps)
+    search(pursuit, items, Ball(ball.radius.repeat_interleave(count)), plan, generator=stream)
+
+
+def _result(new: NewText, training: str, best: _Best, corners: _Corners, seed: int) -> OneWordFrontier:
+    """Every witness is mapped through phi; a point that then breaks a limit does not count for it."""
+    at = [new.outputs(int(word), delta, training) for word, delta in zip(best.word, best.perturbation, strict=True)]
+    rest = new.outputs(int(best.word[0]), torch.zeros_like(best.perturbation[0]), training)
+    chosen = []
+    for limit in best.limits.tolist():
+        inside = [(error_of(new, one), index) for index, one in enumerate(at) if abs(one.shift) <= limit]
+        chosen.append(min(inside, default=(error_of(new, rest), None), key=lambda pair: pair[0]))
+    outputs = [rest if index is None else at[index] for _, index in chosen]
+    picked = torch.tensor([0 if index is None else index for _, index in chosen], device=best.word.device)
+    still = torch.tensor([index is None for _, index in chosen], device=best.word.device)
+    far = [
+        new.outputs(int(word), delta, training) for word, delta in zip(corners.word, corners.perturbation, strict=True)
+    ]
+    return OneWordFrontier(
+        gammas=best.limits,
+        errors=torch.tensor([error for error, _ in chosen], dtype=torch.float64),
+        attained_gammas=torch.tensor([abs(one.shift) for one in outputs], dtype=torch.float64),
+        alignments=torch.tensor([one.alignment for one in outputs], dtype=torch.float64),
+        words=best.word[picked],
+        perturbations=torch.where(still.unsqueeze(1), 0.0, best.perturbation[picked]),
+        theorem=(2 - best.limits).clamp(min=0).square(),
+        reachable_shifts=torch.tensor([one.shift for one in far], dtype=torch.float64),
+        reachable_alignments=torch.tensor([one.alignment for one in far], dtype=torch.float64),
+        error_unchanged=error_of(new, rest),
+        training=training,
+        output_before=new.output_before,
+        label=new.label,
+        evaluations=best.evaluations,
+        seed=int(seed),
+        map_name=new.fit.phi.name,
+    )

@@ -1,0 +1,237 @@
+"""The one-word experiment: learn (X, y), change one word, flip the label."""
+
+import operator
+from collections.abc import Callable, Iterable
+from typing import SupportsIndex
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.ball import Ball
+from wordsens.errors import InputError, require_positive
+from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.generalization.new_text import NewText
+from wordsens.generalization.objective import Objective, objective_for
+from wordsens.generalization.pursuit import Pursuit
+from wordsens.generalization.result import (
+    OneWordGeneralization,
+    error_of,
+    finite_sample_bound,
+    theorem_conditions,
+)
+from wordsens.regression import MinNormFit, fit_min_norm
+from wordsens.regression.features import Texts
+from wordsens.search.population import Progress, SearchResult, search
+from wordsens.search_plan import SearchPlan
+from wordsens.seeds import generator
+from wordsens.sensitivity import as_feature_map
+from wordsens.text_matrix import TextMatrix
+
+Word = SupportsIndex | str | None
+"""An index; None or "all" for the best of all words."""
+
+
+def one_word_generalization(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    texts: Texts | None,
+    y: Iterable[float] | None,
+    x: TextMatrix | Tensor | NewText,
+    y_x: float | None = None,
+    word: Word = 0,
+    training: str = "fine-tuned",
+    objective: str = "alignment",
+    seed: int = 0,
+    *,
+    penalty: float = 1.0,
+    radius: float | None = None,
+    ridge: float = 0.0,
+    fit: MinNormFit | None = None,
+    starts: int | None = None,
+    steps: int | None = None,
+    generations: int | None = None,
+    tolerance: float | None = None,
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    progress: Progress | None = None,
+) -> OneWordGeneralization:
+    """A model learns N texts, then (X, y); one word of X changes, and the right label is -y: does the model see it?
+
+    Err = (phi(X^i(Delta)).theta + y)², with Delta in the ball of radius sqrt(d) chosen for the objective
+    (paper.md, section 4). The witness is mapped through phi, and only recomputed numbers are reported.
+
+    Args:
+        phi: a feature map, or any differentiable function of an (n, d) tensor.
+        texts, y: the N training texts, of one shape, and their labels; not looked at when `fit` is given.
+        x, y_x: the further text X and its label, +1 or -1; or a NewText, which holds both and its fit.
+        word: an index, or None or "all" for the word at which the objective comes lowest.
+        training: "fine-tuned" (one exact step on (X, y)) or "retrained" (interpolation of all N + 1 texts).
+        objective: "alignment": (F + 1)² of the training's own F; "fine-tuned-alignment", "retrained-alignment": of that
+            one, whatever the training; "error": Err; "penalized-error": Err + penalty gamma².
+        seed: of the random starts.
+        penalty: see objective.
+        radius: of the ball; None for the map's default, sqrt(d).
+        ridge: of the fit; 0 interpolates.
+        fit: what `fit_min_norm` made of the training texts, to be shared by many X.
+        starts, steps, generations, tolerance: how much the search spends (see SearchPlan); None for what suits the map.
+        memory_budget: bytes for intermediate results.
+        progress: called with (steps done, steps at most) for each searched batch of words.
+
+    Raises:
+        InputError: an unknown name, label, word or radius; texts of unequal shape.
+        SingularGramError: the training texts cannot be interpolated, or X lies in their span and is retrained on.
+
+    >>> phi = lambda X: X
+    >>> one_word_generalization(phi, torch.eye(4, dtype=torch.float64).view(2, 2, 4)[:1], [1], torch.ones(2, 4).double(), 1).error
+    0.0...
+    """
+    new = as_new_text(phi, texts, y, x, y_x, fit=fit, ridge=ridge, memory_budget=memory_budget)
+    chosen = objective_for(new, training, objective, penalty)
+    words = words_of(word, len(new.text)).to(new.rows.device)
+    ball = ball_of(new, words, radius)
+
+    def plan_of(plan: SearchPlan) -> SearchPlan:
+        return plan.changed(starts=starts, steps=steps, generations=generations, tolerance=tolerance)
+
+    def loss(values: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+        return chosen.loss(values)
+
+    stream = generator(seed, "one word", training, objective)
+    found = search_words(new, words, ball, chosen, loss, plan_of, stream, progress)
+    best, value = min(
+        ((at, _loss_at(new, chosen, int(words[at]), found.perturbations[at])) for at in range(len(words))),
+        key=operator.itemgetter(1),
+    )
+    return result_at(
+        new,
+        int(words[best]),
+        found.perturbations[best],
+        training=training,
+        objective=objective,
+        loss=value,
+        radius=float(ball.radius[best]),
+        evaluations=found.evaluations + len(words),
+        converged=bool(found.converged[best]),
+        seed=seed,
+    )
+
+
+def search_words(
+    new: NewText,
+    words: Int[Tensor, " w"],
+    ball: Ball,
+    objective: Objective,
+    loss: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
+    plan_of: Callable[[SearchPlan], SearchPlan],
+    stream: torch.Generator,
+    progress: Progress | None,
+) -> SearchResult:
+    """A good Delta for each word: all words together where the map evaluates them together, else word by word."""
+    functionals = new.functionals(objective.kind)
+    size = 1 if functionals.one_word_at_a_time else len(words)
+    parts = []
+    for group, radius in zip(words.split(size), ball.radius.split(size), strict=True):
+        pursuit = Pursuit(functionals, group, loss, wanted=objective.wanted())
+        items = torch.arange(len(group), device=group.device)
+        plan = plan_of(pursuit.plan)
+        parts.append(search(pursuit, items, Ball(radius), plan, generator=stream, progress=progress))
+    return SearchResult(
+        perturbations=torch.cat([part.perturbations for part in parts]),
+        squared=torch.cat([part.squared for part in parts]),
+        evaluations=sum(part.evaluations for part in parts),
+        converged=torch.cat([part.converged for part in parts]),
+    )
+
+
+def result_at(
+    new: NewText,
+    word: int,
+    perturbation: Float[Tensor, " d"],
+    *,
+    training: str,
+    objective: str,
+    loss: float,
+    radius: float,
+    evaluations: int,
+    converged: bool,
+    seed: int,
+    swapped_for: str | None = None,
+) -> OneWordGeneralization:
+    """The result at one witness, every number recomputed through the map."""
+    outputs = new.outputs(word, perturbation, training)
+    gamma = abs(outputs.shift)
+    return OneWordGeneralization(
+        error=error_of(new, outputs),
+        gamma=gamma,
+        alignment=outputs.alignment,
+        bound=finite_sample_bound(gamma, outputs.alignment, new.surprise),
+        perturbation=perturbation,
+        output_before=new.output_before,
+        output_after=outputs.after,
+        variant_output_before=outputs.before,
+        text_output_after=new.text_output_after(training),
+        word=word,
+        token=new.text.word(word),
+        radius=radius,
+        label=new.label,
+        training=training,
+        objective=objective,
+        loss=loss,
+        conditions=theorem_conditions(new, training, gamma),
+        evaluations=evaluations,
+        converged=converged,
+        seed=int(seed),
+        map_name=new.fit.phi.name,
+        swapped_for=swapped_for,
+    )
+
+
+def as_new_text(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    texts: Texts | None,
+    y: Iterable[float] | None,
+    x: TextMatrix | Tensor | NewText,
+    y_x: float | None,
+    *,
+    fit: MinNormFit | None,
+    ridge: float,
+    memory_budget: int,
+) -> NewText:
+    """The text that is about to be learned, from what the caller gave: a fit is made unless there is one."""
+    if isinstance(x, NewText):
+        return x
+    if fit is None:
+        if texts is None or y is None:
+            raise InputError("`texts` and `y` are None; give the training texts and labels, or a `fit` of them")
+        fit = fit_min_norm(as_feature_map(phi), texts, y, ridge=ridge)
+    if y_x is None:
+        raise InputError("`y_x` is None; give the label of `x`, +1 or -1")
+    return NewText(fit, x, y_x, memory_budget=memory_budget)
+
+
+def words_of(word: Word, n: int) -> Int[Tensor, " w"]:
+    """The words to search; InputError for what is not an index of a text of n words."""
+    if word is None or word == "all":
+        return torch.arange(n)
+    try:
+        if isinstance(word, (bool, str)):
+            raise TypeError
+        index = operator.index(word)
+    except TypeError as error:
+        raise InputError(f"`word` (={word!r}) must be an index, or 'all' for the best of all words") from error
+    if not -n <= index < n:
+        raise InputError(f"`word` (={index}) is out of range: the text has {n} words, 0 to {n - 1}")
+    return torch.tensor([index % n])
+
+
+def ball_of(new: NewText, words: Int[Tensor, " w"], radius: float | None) -> Ball:
+    """The ball of each word: the map's default radius, or the caller's."""
+    if radius is None:
+        return Ball(new.fit.phi.default_radius(new.rows)[words])
+    value = require_positive("radius", radius, remedy="pass None for the map's default")
+    return Ball(torch.full((len(words),), value, dtype=torch.float64, device=new.rows.device))
+
+
+def _loss_at(new: NewText, objective: Objective, word: int, perturbation: Float[Tensor, " d"]) -> float:
+    outputs = new.outputs(word, perturbation, objective.kind)
+    values = torch.tensor([[outputs.shift, outputs.alignment - objective.own]], dtype=torch.float64)
+    return float(objective.loss(values)[0])

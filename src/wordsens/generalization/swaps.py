@@ -1,0 +1,110 @@
+"""Real swaps: the one-word experiment with the word replaced by a word of the vocabulary."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.errors import InputError, require_positive
+from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.generalization.new_text import NewText
+from wordsens.generalization.objective import objective_for
+from wordsens.generalization.one_word import Word, as_new_text, result_at, words_of
+from wordsens.generalization.result import OneWordGeneralization
+from wordsens.regression import MinNormFit
+from wordsens.regression.features import Texts
+from wordsens.text_matrix import TextMatrix
+
+Vocabulary = tuple[Sequence[str], Tensor]
+"""Words and their rows (v, d) at one position of a text."""
+
+
+@dataclass(frozen=True)
+class _Swap:
+    loss: float
+    word: int
+    perturbation: Tensor
+    name: str
+
+
+def one_word_swap(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    texts: Texts | None,
+    y: Iterable[float] | None,
+    x: TextMatrix | Tensor | NewText,
+    y_x: float | None = None,
+    word: Word = 0,
+    training: str = "fine-tuned",
+    objective: str = "error",
+    *,
+    vocabulary: Vocabulary | Callable[[int], Vocabulary],
+    gamma_limit: float | None = None,
+    penalty: float = 1.0,
+    radius: float | None = None,
+    ridge: float = 0.0,
+    fit: MinNormFit | None = None,
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
+) -> OneWordGeneralization:
+    """one_word_generalization with Delta restricted to real words: row i becomes a vocabulary word's own row.
+
+    All words of the vocabulary are evaluated: the minimum is exact, not searched.
+
+    Args:
+        phi, texts, y, x, y_x, word, training, objective, penalty, ridge, fit, memory_budget: see
+            one_word_generalization.
+        vocabulary: (words, rows (v, d)), or a function of the position that gives them where rows depend on it
+            (`wordsens.text.vocabulary_rows`).
+        gamma_limit: only swaps with gamma up to this count; None for all.
+        radius: only swaps with ‖Delta‖ up to this count; None for all: a swap may leave the ball of radius sqrt(d).
+
+    Raises:
+        InputError: an empty vocabulary, rows of another length, or no swap within the limits.
+    """
+    new = as_new_text(phi, texts, y, x, y_x, fit=fit, ridge=ridge, memory_budget=memory_budget)
+    chosen = objective_for(new, training, objective, penalty)
+    most = float("inf") if radius is None else require_positive("radius", radius)
+    limit = float("inf") if gamma_limit is None else require_positive("gamma_limit", gamma_limit)
+    words = words_of(word, len(new.text)).to(new.rows.device)
+    best: _Swap | None = None
+    evaluations = 0
+    for index in words.tolist():
+        names, rows = vocabulary(index) if callable(vocabulary) else vocabulary
+        perturbations = _perturbations(new, names, rows, index)
+        values = new.functionals(chosen.kind).values(perturbations, torch.full((len(names),), index, device=rows.device))
+        evaluations += len(names)
+        allowed = torch.linalg.vector_norm(perturbations, dim=1, dtype=torch.float64) <= most
+        allowed &= values[:, 0].abs().double() <= limit
+        loss = torch.where(allowed, chosen.loss(values)[0].double(), torch.inf)
+        at = int(loss.argmin())
+        if bool(allowed.any()) and (best is None or float(loss[at]) < best.loss):
+            best = _Swap(float(loss[at]), index, perturbations[at], names[at])
+    if best is None:
+        raise InputError(
+            f"no vocabulary word has ‖Delta‖ <= `radius` (={radius}) and gamma <= `gamma_limit` (={gamma_limit}); "
+            "raise them, or pass None"
+        )
+    return result_at(
+        new,
+        best.word,
+        best.perturbation,
+        training=training,
+        objective=objective,
+        loss=best.loss,
+        radius=most,
+        evaluations=evaluations,
+        converged=True,
+        seed=0,
+        swapped_for=best.name,
+    )
+
+
+def _perturbations(new: NewText, names: Sequence[str], rows: Tensor, word: int) -> Float[Tensor, "v d"]:
+    d = new.rows.shape[1]
+    if rows.ndim != 2 or rows.shape[1] != d or len(rows) != len(names) or len(rows) == 0:
+        raise InputError(
+            f"`vocabulary` has {len(names)} words and rows of shape {tuple(rows.shape)}; give one row of {d} coordinates "
+            "a word, at least one"
+        )
+    return rows.to(dtype=new.rows.dtype, device=new.rows.device) - new.rows[word]

@@ -1,0 +1,140 @@
+"""The training features Phi as an operator: kept where they fit a memory budget, made again where they do not."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.errors import InputError
+from wordsens.feature_map import FeatureMap, features_by_text
+from wordsens.text_matrix import TextMatrix, as_text_matrix
+
+TRAINING_BYTES = 2 << 30
+"""What the kept training features may take, unless told otherwise: 2 GiB."""
+
+_PIECE_BYTES = 64 << 20
+
+Texts = Sequence[TextMatrix | Tensor | np.ndarray] | Tensor | np.ndarray
+"""Texts of one shape: a list of (n, d) texts, or one array (texts, n, d)."""
+
+
+class TrainingFeatures:
+    """Phi (N, p): row s is flat(phi(text s)). Products are in float64, whatever the map's dtype.
+
+    Args:
+        phi: the map.
+        texts: N texts of one shape (n, d), taken as they are.
+        memory_budget: bytes. Phi is kept in the map's dtype when it fits; past that it is made again, in chunks,
+            for every product, and about N p itemsize / memory_budget times for the Gram matrix.
+
+    Raises:
+        InputError: no text, texts of unequal shape, or features that are not finite.
+    """
+
+    def __init__(self, phi: FeatureMap, texts: Texts, *, memory_budget: int = TRAINING_BYTES):
+        self.phi = phi
+        self._texts = as_equal_texts(texts)
+        self.memory_budget = memory_budget
+        first = self._mapped(0, 1)
+        self.size = first.shape[1]
+        self._chunk = max(1, _PIECE_BYTES // (self.size * 8))
+        self._kept: Tensor | None = None
+        if len(self) * self.size * first.element_size() <= memory_budget:
+            self._kept = self._rows(0, len(self))
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @property
+    def kept(self) -> bool:
+        """Whether Phi is in memory."""
+        return self._kept is not None
+
+    @property
+    def device(self) -> torch.device:
+        return self.phi.device
+
+    @property
+    def text_shape(self) -> tuple[int, int]:
+        """(n, d) of every text."""
+        rows = self._texts[0]
+        return rows.shape[0], rows.shape[1]
+
+    def gram(self) -> Float[Tensor, "N N"]:
+        """Phi Phi^T in float64."""
+        gram = torch.zeros(len(self), len(self), dtype=torch.float64, device=self.device)
+        if self._kept is not None:
+            # A block of features at a time: float64 copies stay small.
+            for block in self._kept.split(max(1, _PIECE_BYTES // (len(self) * 8)), dim=1):
+                part = block.double()
+                gram.addmm_(part, part.T)
+            return gram
+        held = max(1, self.memory_budget // (self.size * 8))
+        for start in range(0, len(self), held):
+            stop = min(start + held, len(self))
+            rows = self._rows(start, stop).double()
+            gram[start:stop, start:stop] = rows @ rows.T
+            for begin, others in self._chunks(stop):
+                gram[start:stop, begin : begin + len(others)] = rows @ others.T
+        return torch.triu(gram) + torch.triu(gram, 1).T
+
+    def inner_products(self, vectors: Float[Tensor, "m p"]) -> Float[Tensor, "m N"]:
+        """v Phi^T for every vector: one pass over Phi."""
+        return torch.cat([vectors @ rows.T for _, rows in self._chunks(0)], dim=1)
+
+    def combine(self, coefficients: Float[Tensor, "m N"]) -> Float[Tensor, "m p"]:
+        """c Phi for every row of coefficients: one pass over Phi."""
+        total = coefficients.new_zeros(len(coefficients), self.size)
+        for start, rows in self._chunks(0):
+            total.addmm_(coefficients[:, start : start + len(rows)], rows)
+        return total
+
+    def _chunks(self, start: int) -> Iterator[tuple[int, Float[Tensor, "rows p"]]]:
+        """(index of the first row, rows of Phi in float64), from `start` on."""
+        for begin in range(start, len(self), self._chunk):
+            stop = min(begin + self._chunk, len(self))
+            rows = self._mapped(begin, stop) if self._kept is None else self._kept[begin:stop]
+            yield begin, rows.double()
+
+    def _rows(self, start: int, stop: int) -> Float[Tensor, "rows p"]:
+        """Rows of Phi in the map's dtype."""
+        rows = torch.empty(stop - start, self.size, dtype=self.phi.dtype, device=self.device)
+        for begin in range(start, stop, self._chunk):
+            end = min(begin + self._chunk, stop)
+            rows[begin - start : end - start] = self._mapped(begin, end)
+        return rows
+
+    def _mapped(self, start: int, stop: int) -> Float[Tensor, "rows p"]:
+        with torch.no_grad():
+            batch = self.phi.accept(torch.stack(list(self._texts[start:stop])))
+            features = features_by_text(self.phi, batch)
+        if not bool(torch.isfinite(features).all()):
+            raise InputError(
+                f"{self.phi.name} gives NaN or infinity on one of the texts {start} to {stop - 1}; "
+                "use float64 or rescale the rows"
+            )
+        return features
+
+
+def as_equal_texts(texts: Texts) -> list[Tensor] | Tensor:
+    """The rows of each text, all of one shape; an array (N, n, d) stays one tensor, not copied."""
+    if isinstance(texts, np.ndarray):
+        texts = torch.from_numpy(texts)
+    if isinstance(texts, Tensor):
+        if texts.ndim != 3 or 0 in texts.shape or not bool(torch.isfinite(texts).all()):
+            raise InputError(
+                f"`texts` (shape {tuple(texts.shape)}) must be finite and (N, n, d); give N texts of n words each"
+            )
+        return texts.detach()
+    rows = [as_text_matrix(text, f"texts[{index}]").rows.detach() for index, text in enumerate(texts)]
+    if not rows:
+        raise InputError("`texts` holds no text; give at least one")
+    for index, one in enumerate(rows):
+        if one.shape != rows[0].shape:
+            raise InputError(
+                f"`texts` has shape {tuple(one.shape)} at {index}, but {tuple(rows[0].shape)} at 0; "
+                "truncate all texts to one size (TextMatrix.truncated)"
+            )
+    return rows
