@@ -1,0 +1,36 @@
+"""Run every benchmark in order: python -m benchmarks [--list] [--quick] [options of all of them]."""
+
+import importlib.util
+import subprocess
+import sys
+
+BENCHMARKS = {
+    "attention": "random attention: all words against the straightforward way for one; growth; random sampling",
+    "attention_search": "search rules and plans for attention at equal numbers of evaluations",
+    "random_features": "random features on demand against dense matrices",
+}
+
+
+def main() -> int:
+    """List what there is; then run each in a process of its own, with the options given here. 1 if one failed."""
+    print("Benchmarks, each run alone by python -m benchmarks.NAME:\n")
+    for name, what in BENCHMARKS.items():
+        print(f"  {name:<18} {what}")
+    options = sys.argv[1:]
+    if {"--list", "-h", "--help"} & set(options):
+        print("\npython -m benchmarks [--list] [--quick]")
+        return 0
+    failed = []
+    for name in BENCHMARKS:
+        print(flush=True)
+        if importlib.util.find_spec(f"benchmarks.{name}") is None:
+            print(f"{name} skipped: benchmarks/{name}.py is not there")
+        elif subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *options]).returncode != 0:
+            failed.append(name)
+    if failed:
+        print(f"\nfailed: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

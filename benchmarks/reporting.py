@@ -1,0 +1,116 @@
+"""What every benchmark prints around its numbers: the hardware, the commit, the date, the command, and tables."""
+
+import datetime
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+
+def header(title: str) -> str:
+    """The title, then when, where, on what and by which command the numbers were made."""
+    device = f"; GPU: {torch.cuda.get_device_name()}" if torch.cuda.is_available() else "; no GPU"
+    lines = [
+        title,
+        "=" * len(title),
+        f"command   python -m {_module()} {' '.join(sys.argv[1:])}".rstrip(),
+        f"date      {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
+        f"commit    {_commit()}",
+        f"hardware  {_processor()}, {_cores()} cores, {torch.get_num_threads()} torch threads{device}",
+        f"software  Python {platform.python_version()}, torch {torch.__version__}",
+    ]
+    return "\n".join(lines)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A heading, then the rows under their columns: a Markdown table that also reads well as it is."""
+    widths = [max(len(cells[at]) for cells in [columns, *rows]) for at in range(len(columns))]
+
+    def line(cells: Sequence[str]) -> str:
+        first, *others = (
+            cell.ljust(width) if at == 0 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        return "| " + " | ".join([first, *others]) + " |"
+
+    rule = (
+        "| " + " | ".join("-" * width if at == 0 else "-" * (width - 1) + ":" for at, width in enumerate(widths)) + " |"
+    )
+    return "\n".join(["", f"### {title}", "", line(columns), rule, *(line(row) for row in rows)])
+
+
+def seconds(value: float) -> str:
+    """A time, with a unit that suits it."""
+    if value < 1e-3:
+        return f"{value * 1e6:.0f} µs"
+    if value < 1:
+        return f"{value * 1e3:.3g} ms"
+    return f"{value:.3g} s" if value < 100 else f"{value:.0f} s"
+
+
+def timed(action: Callable[[], object], device: torch.device | str = "cpu") -> float:
+    """Wall-clock seconds of one call, the device's queue emptied before and after."""
+    _wait_for(device)
+    start = time.perf_counter()
+    action()
+    _wait_for(device)
+    return time.perf_counter() - start
+
+
+def least_times(
+    actions: Sequence[Callable[[], object]], *, rounds: int, device: torch.device | str = "cpu"
+) -> list[float]:
+    """The least time of each action. They take turns, so that a busy moment of the machine falls on all of them."""
+    for action in actions:
+        action()
+    times = [[timed(action, device) for action in actions] for _ in range(rounds)]
+    return [min(column) for column in zip(*times, strict=True)]
+
+
+def devices() -> list[str]:
+    """Where the benchmarks run: the CPU, and a GPU where there is one."""
+    return ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+
+
+def _wait_for(device: torch.device | str) -> None:
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize()
+
+
+def _module() -> str:
+    path = Path(sys.argv[0])
+    return "benchmarks" if path.stem == "__main__" else f"benchmarks.{path.stem}"
+
+
+def _commit() -> str:
+    try:
+        found = subprocess.run(
+            ["git", "describe", "--always", "--dirty"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "not in a git checkout"
+    return found.stdout.strip()
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _cores() -> int:
+    import os
+
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
