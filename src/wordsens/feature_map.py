@@ -107,6 +107,10 @@ class WordChange(ABC):
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"] | None]:
         """The squared norms of one chunk, and their gradients where asked for."""
 
+    def coarse(self) -> "WordChange":
+        """A cheaper change for exploring, in float32 perhaps; polishing and every reported number use this one."""
+        return self
+
     def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w *shape"]:
         """Directions in which this map is known to be sensitive, for the search to start from. None by default."""
         return self.rows.new_empty(0, len(words), *self.shape)

@@ -17,6 +17,7 @@ class SearchPlan:
         population: how many of the best points live on to the next generation.
         generations: rounds of crossing: a child is a mixture of two witnesses, the second of this or another word.
         children: children a round.
+        relays: how many other words' witnesses every word tries at the end.
         finalists: how many of the last population are polished.
         steps: steps of polishing at most.
         tolerance: polishing stops when a few steps in a row gain less than this, relative, in the squared change.
@@ -28,6 +29,7 @@ class SearchPlan:
     population: int = 4
     generations: int = 0
     children: int = 4
+    relays: int = 0
     finalists: int = 2
     steps: int = 100
     tolerance: float = 1e-9
@@ -35,7 +37,7 @@ class SearchPlan:
 
     def __post_init__(self) -> None:
         require_count("starts", self.starts)
-        for name in ("climb_steps", "generations", "steps"):
+        for name in ("climb_steps", "generations", "relays", "steps"):
             require_count(name, getattr(self, name), least=0)
         for name in ("population", "children", "finalists"):
             require_count(name, getattr(self, name))
@@ -57,4 +59,4 @@ class SearchPlan:
 
     def rounds(self) -> int:
         """Steps from beginning to end, at most: what progress counts."""
-        return self.climb_steps * (1 + self.generations) + self.steps
+        return self.climb_steps * (2 + self.generations + (self.relays > 0)) + self.steps

@@ -13,7 +13,7 @@ evaluated plainly.
 Arrays indexed [word, row] are stored word first: a batch gathers whole rows.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -22,10 +22,6 @@ from torch import Tensor
 from wordsens.feature_map import WordChange
 from wordsens.maps.scores import Response, Score, row_blocks
 from wordsens.search_plan import SearchPlan
-
-_PLAN = SearchPlan(
-    starts=24, climb_steps=10, population=8, generations=6, children=8, finalists=2, steps=100, tolerance=1e-9
-)
 
 _CACHED_NUMBERS = 1 << 19
 """How many numbers one intermediate array may have on a CPU: a few of them fit in its cache."""
@@ -180,8 +176,16 @@ class AttentionWordChange(WordChange):
         memory_budget: int,
     ):
         super().__init__(rows, base_norm, memory_budget)
+        self._matrices, self._scale, self._score = matrices, scale, score
         self._heads = [_Head(rows, matrix, scale, score) for matrix in matrices]
-        self.plan = replace(_PLAN, rule="momentum" if score.kinked else "quasi-newton")
+        self.plan = _plan(len(rows), score)
+
+    def coarse(self) -> "AttentionWordChange":
+        if self.rows.dtype == torch.float32:
+            return self
+        return AttentionWordChange(
+            self.rows.float(), self._matrices.float(), self._scale, self._score, self.base_norm, self.memory_budget
+        )
 
     def bytes_per_pair(self) -> int:
         n, d = self.rows.shape
@@ -221,3 +225,19 @@ class AttentionWordChange(WordChange):
                 if slope is not None and uphill is not None:
                     slope[piece] += uphill
         return squared, slope
+
+
+def _plan(words: int, score: Score) -> SearchPlan:
+    """What a search of this text spends: fewer generations for longer texts, whose words share what is found."""
+    return SearchPlan(
+        starts=16,
+        climb_steps=10,
+        population=8,
+        generations=min(12, max(2, 800 // words)),
+        children=8,
+        relays=64,
+        finalists=4,
+        steps=200,
+        tolerance=1e-12,
+        rule="momentum" if score.kinked else "quasi-newton",
+    )

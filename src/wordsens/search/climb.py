@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wordsens.feature_map import WordChange
 
-PATIENCE = 4
+PATIENCE = 8
 """An ascent stops after this many steps in a row that gained less than the tolerance."""
 
 
@@ -66,7 +66,8 @@ class Climb:
         """The direction without the outward part of each block that lies on its sphere."""
         direction, x = direction.unflatten(1, (self.blocks, -1)), x.unflatten(1, (self.blocks, -1))
         outward = torch.linalg.vecdot(direction, x).clamp(min=0)
-        on_sphere = torch.linalg.vector_norm(x, dim=-1) > 1 - 1e-6
+        # `into_ball` leaves points of the sphere a few units of the last place inside it.
+        on_sphere = torch.linalg.vector_norm(x, dim=-1) > 1 - 64 * torch.finfo(x.dtype).eps
         away = torch.where(on_sphere, outward, torch.zeros_like(outward)).unsqueeze(-1)
         return torch.addcmul(direction, x, away, value=-1).flatten(start_dim=1)
 
@@ -147,60 +148,57 @@ class Momentum(Rule):
 class QuasiNewton(Rule):
     """Limited-memory BFGS on the sphere (or inside the ball, where the maximum lies there): for smooth phi.
 
-    The two-loop recursion over the last pairs of a step and the change of the projected gradient; a trial that loses
-    is taken back and the next is a quarter as long. Steps are at most half a radius.
+    The two-loop recursion over the last pairs of a step and the change of the feasible gradient. A trial that loses is
+    taken back, its ascent forgets its pairs, and the next step, along the gradient, is a quarter as long. Steps are at
+    most half a radius.
     """
 
     MEMORY, LONGEST = 5, 0.5
 
     def __init__(self, climb: Climb, *, first: float = 0.4):
-        self._first = first
         self._history: list[tuple[Tensor, Tensor, Tensor]] = []
         self._scale = torch.ones_like(climb.squared)
+        length = torch.linalg.vector_norm(climb.uphill(), dim=1)
+        # Step per gradient where no pair is known: the last pair's, at first what makes a step of length `first`.
+        self._factor = first / torch.where(length > 0, length, torch.ones_like(length))
 
     def step(self, climb: Climb, tolerance: float) -> None:
         before, uphill = climb.x, climb.uphill()
         direction = climb.feasible(self._direction(uphill), before)
         downhill = torch.linalg.vecdot(direction, uphill) <= 0
         if bool(downhill.any()):
-            direction = torch.where(downhill.unsqueeze(1), uphill, direction)
+            direction = torch.where(downhill.unsqueeze(1), uphill * self._factor.unsqueeze(1), direction)
         length = torch.linalg.vector_norm(direction, dim=1)
         step = (self._scale * length).clamp(max=self.LONGEST)
         better, trial, slope = climb.move(before + step.unsqueeze(1) * _unit(direction), tolerance)
 
-        moved = trial - before
-        bent = uphill - climb.feasible(slope, trial)
+        moved, bent = trial - before, uphill - climb.feasible(slope, trial)
         curvature = torch.linalg.vecdot(moved, bent)
-        norms = torch.linalg.vector_norm(moved, dim=1) * torch.linalg.vector_norm(bent, dim=1)
-        eps = torch.finfo(norms.dtype).eps
-        useful = better & (curvature > 10 * eps * norms)
+        squared = torch.linalg.vecdot(bent, bent)
+        norms = torch.linalg.vector_norm(moved, dim=1) * squared.sqrt()
+        useful = better & (curvature > 10 * torch.finfo(norms.dtype).eps * norms)
         inverse = torch.where(useful, 1 / curvature, torch.zeros_like(curvature))
-        self._history = [*self._history, (moved, bent, inverse)][-self.MEMORY :]
+        self._factor = torch.where(useful, curvature / squared, self._factor)
+        kept = [(m, b, torch.where(better, i, torch.zeros_like(i))) for m, b, i in self._history]
+        self._history = [*kept, (moved, bent, inverse)][-self.MEMORY :]
         self._scale = torch.where(better, (2 * self._scale).clamp(max=1), self._scale / 4)
 
     def _direction(self, uphill: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
-        length = torch.linalg.vector_norm(uphill, dim=1)
-        factor = self._first / torch.where(length > 0, length, torch.ones_like(length))
         result = uphill.clone()
         weights = []
         for moved, bent, inverse in reversed(self._history):
             weight = inverse * torch.linalg.vecdot(moved, result)
             result.addcmul_(bent, weight.unsqueeze(1), value=-1)
             weights.append(weight)
-        if self._history:
-            _, bent, inverse = self._history[-1]
-            squared = torch.linalg.vecdot(bent, bent)
-            known = (inverse > 0) & (squared > 0)
-            factor = torch.where(known, 1 / torch.where(known, inverse * squared, 1.0), factor)
-        result *= factor.unsqueeze(1)
+        result *= self._factor.unsqueeze(1)
         for (moved, bent, inverse), weight in zip(self._history, reversed(weights), strict=True):
             back = inverse * torch.linalg.vecdot(bent, result)
             result.addcmul_(moved, (weight - back).unsqueeze(1))
         return result
 
     def select(self, chosen: Int[Tensor, " c"]) -> None:
-        self._history = [tuple(part[chosen] for part in entry) for entry in self._history]  # pyright: ignore[reportAttributeAccessIssue]
-        self._scale = self._scale[chosen]
+        self._history = [(m[chosen], b[chosen], i[chosen]) for m, b, i in self._history]
+        self._scale, self._factor = self._scale[chosen], self._factor[chosen]
 
 
 RULES: dict[str, type[Momentum] | type[QuasiNewton]] = {"momentum": Momentum, "quasi-newton": QuasiNewton}

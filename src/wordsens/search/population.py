@@ -7,7 +7,7 @@ another word, is a far better start than a random point (benchmarks/attention_se
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -16,8 +16,8 @@ from torch import Tensor
 from wordsens.ball import Ball
 from wordsens.feature_map import WordChange
 from wordsens.search.climb import PATIENCE, RULES, Climb
+from wordsens.search.points import Breeder, fittest
 from wordsens.search_plan import SearchPlan
-from wordsens.seeds import gaussian_on
 
 Progress = Callable[[int, int], None]
 """Called with (steps done, steps at most)."""
@@ -89,7 +89,7 @@ class _Ticker:
 
 
 class _GroupSearch:
-    """The search on w words at once. Points are kept rank by rank: point r * w + j is the r-th of word j."""
+    """The search on w words at once. A climb holds its points rank by rank: ascent r * w + j is the r-th of word j."""
 
     def __init__(
         self,
@@ -102,7 +102,14 @@ class _GroupSearch:
         tick: _Ticker,
     ):
         self._change, self._words, self._radius, self._blocks = change, words, radius, blocks
-        self._plan, self._generator, self._tick = plan, generator, tick
+        self._plan, self._tick = plan, tick
+        self._coarse = change.coarse()
+        # A gain below rounding is no gain: in float32 the last digits are noise.
+        noise = 4 * torch.finfo(self._coarse.rows.dtype).eps
+        self._coarse_plan = plan if self._coarse is change else replace(plan, tolerance=max(plan.tolerance, noise))
+        rows = self._coarse.rows
+        size = math.prod(change.shape)
+        self._breeder = Breeder(len(words), blocks, size, generator, rows.dtype, rows.device)
         self._evaluations = 0
 
     def run(self) -> SearchResult:
@@ -110,9 +117,15 @@ class _GroupSearch:
         best = self._climb(self._starting_points())
         for _ in range(plan.generations):
             best = self._fittest(best, plan.population)
-            best = best.joined(self._climb(self._children(best)))
+            best = best.joined(self._climb(self._breeder.children(self._ranked(best), plan.children)))
+        if plan.relays:
+            best = self._fittest(best, plan.finalists)
+            best = best.joined(self._climb(self._relays(best)))
         best = self._fittest(best, plan.finalists)
-        converged = self._polish(best)
+        if self._coarse is not self._change:
+            self._polish(best, replace(self._coarse_plan, steps=plan.climb_steps))
+            best = self._exact(self._fittest(best, min(2, plan.finalists)))
+        converged = self._polish(best, plan)
         winner = best.squared.view(-1, len(self._words)).argmax(dim=0)
         chosen = winner * len(self._words) + torch.arange(len(winner), device=winner.device)
         return SearchResult(
@@ -123,58 +136,56 @@ class _GroupSearch:
         )
 
     def _starting_points(self) -> Float[Tensor, "starts w size"]:
-        informed = self._change.starting_directions(self._words)[: self._plan.starts].flatten(start_dim=2)
-        random = self._gaussian(self._plan.starts - len(informed))
-        return self._unit(torch.cat([informed, random]))
+        informed = self._coarse.starting_directions(self._words)[: self._plan.starts].flatten(start_dim=2)
+        random = self._breeder.random(self._plan.starts - len(informed))
+        return torch.cat([self._breeder.unit(informed), random])
 
-    def _children(self, parents: Climb) -> Float[Tensor, "children w size"]:
-        """Mixtures of two points, the second in half of them another word's; a point mixed with itself is kicked."""
-        w = len(self._words)
-        ranks = len(parents) // w
-        points = self._unit(parents.x.view(ranks, w, -1))
-        shape = (self._plan.children, w)
-        own = torch.arange(w, device=points.device).expand(shape)
-        first, second = self._integers(ranks, shape), self._integers(ranks, shape)
-        elsewhere = self._uniform(shape) < 0.5
-        partner = torch.where(elsewhere, self._integers(w, shape), own)
-        share = (0.25 + 0.5 * self._uniform(shape)).unsqueeze(-1).to(points.dtype)
-        child = share * points[first, own] + (1 - share) * points[second, partner]
-        same = ((first == second) & (partner == own)).unsqueeze(-1)
-        kick = self._unit(self._gaussian(self._plan.children))
-        return self._unit(torch.where(same, child + 0.7 * kick, child))
-
-    def _unit(self, points: Float[Tensor, "ranks w size"]) -> Float[Tensor, "ranks w size"]:
-        """The points with every block scaled to the unit sphere; a zero block stays zero."""
-        blocks = points.unflatten(-1, (self._blocks, -1))
-        smallest = torch.finfo(points.dtype).tiny
-        return torch.nn.functional.normalize(blocks, dim=-1, eps=smallest).flatten(start_dim=2)
+    def _ranked(self, climb: Climb) -> Float[Tensor, "ranks w size"]:
+        return climb.x.view(-1, len(self._words), climb.x.shape[1])
 
     def _climb(self, points: Float[Tensor, "ranks w size"]) -> Climb:
         ranks = len(points)
         words, radius = self._words.repeat(ranks), self._radius.repeat(ranks)
-        climb = Climb(self._change, words, radius, points.flatten(end_dim=1), self._blocks)
+        climb = Climb(self._coarse, words, radius, points.flatten(end_dim=1), self._blocks)
         self._evaluations += len(climb)
         rule = RULES[self._plan.rule](climb)
         for _ in range(self._plan.climb_steps):
-            rule.step(climb, self._plan.tolerance)
+            rule.step(climb, self._coarse_plan.tolerance)
             self._evaluations += len(climb)
             self._tick()
         return climb
 
-    def _fittest(self, climb: Climb, ranks: int) -> Climb:
+    def _relays(self, best: Climb) -> Float[Tensor, "finalists w size"]:
+        """For every word, those witnesses of the other words that move it most."""
         w = len(self._words)
-        squared = climb.squared.view(-1, w)
-        top = squared.topk(min(ranks, len(squared)), dim=0).indices
-        return climb.select((top * w + torch.arange(w, device=top.device)).flatten())
+        winners = self._breeder.unit(self._ranked(best)[0])
+        candidates = self._breeder.some(winners, self._plan.relays)
+        scale = self._radius.to(winners.dtype).repeat(len(candidates)).unsqueeze(1)
+        points = candidates.repeat_interleave(w, dim=0) * scale
+        perturbations = points.unflatten(1, self._change.shape)
+        squared = self._coarse.squared_norm(perturbations, self._words.repeat(len(candidates)))
+        self._evaluations += len(points)
+        ranks = min(self._plan.finalists, len(candidates))
+        return candidates[squared.view(-1, w).topk(ranks, dim=0).indices]
 
-    def _polish(self, climb: Climb) -> Bool[Tensor, " b"]:
+    def _fittest(self, climb: Climb, count: int) -> Climb:
+        w = len(self._words)
+        ranks = fittest(climb.squared.view(-1, w), self._ranked(climb), count)
+        return climb.select((ranks * w + torch.arange(w, device=ranks.device)).flatten())
+
+    def _exact(self, climb: Climb) -> Climb:
+        """The same points in the map's own precision."""
+        self._evaluations += len(climb)
+        return Climb(self._change, climb.words, climb.radius, climb.x.to(self._change.rows.dtype), self._blocks)
+
+    def _polish(self, climb: Climb, plan: SearchPlan) -> Bool[Tensor, " b"]:
         """Climb until every ascent idles or the steps run out; ascents that idle drop out of the batch."""
         climb.idle.zero_()
         running = torch.arange(len(climb), device=climb.idle.device)
-        part, rule = climb.select(running), None
-        for _ in range(self._plan.steps):
-            rule = rule if rule is not None else RULES[self._plan.rule](part, first=0.1)
-            rule.step(part, self._plan.tolerance)
+        part = climb.select(running)
+        rule = RULES[plan.rule](part, first=0.1)
+        for _ in range(plan.steps):
+            rule.step(part, plan.tolerance)
             self._evaluations += len(part)
             self._tick()
             going = part.idle < PATIENCE
@@ -187,17 +198,3 @@ class _GroupSearch:
                     break
         climb.store(running, part)
         return climb.idle >= PATIENCE
-
-    def _gaussian(self, count: int) -> Float[Tensor, "count w size"]:
-        rows, size = self._change.rows, math.prod(self._change.shape)
-        return gaussian_on(
-            count, len(self._words), size, generator=self._generator, dtype=rows.dtype, device=rows.device
-        )
-
-    def _integers(self, below: int, shape: tuple[int, ...]) -> Int[Tensor, "..."]:
-        drawn = torch.randint(below, shape, generator=self._generator, device=self._generator.device)
-        return drawn.to(self._words.device)
-
-    def _uniform(self, shape: tuple[int, ...]) -> Float[Tensor, "..."]:
-        drawn = torch.rand(shape, generator=self._generator, dtype=torch.float64, device=self._generator.device)
-        return drawn.to(self._words.device)

@@ -1,0 +1,95 @@
+"""Points of a search on w words at once: how they are drawn, crossed and ranked.
+
+Points are kept rank by rank, (ranks, w, size): entry [r, j] belongs to word j. A point has one or more blocks, each
+with a unit ball of its own.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.seeds import gaussian_on
+
+ALIKE = 0.98
+"""Two points of a word whose cosine exceeds this count as the same hill when the fittest are chosen."""
+
+_ELSEWHERE, _AS_IT_IS, _KICK = 0.5, 0.5, 0.7
+
+
+class Breeder:
+    """Draws and crosses points from one generator.
+
+    Args:
+        words: w.
+        blocks: balls a point.
+        size: coordinates of a point, all blocks together.
+        generator: the source of randomness; its numbers do not depend on the device of the points.
+        device: where the points live.
+    """
+
+    def __init__(
+        self, words: int, blocks: int, size: int, generator: torch.Generator, dtype: torch.dtype, device: torch.device
+    ):
+        self._words, self._blocks, self._size = words, blocks, size
+        self._generator, self._dtype, self._device = generator, dtype, device
+
+    def random(self, ranks: int) -> Float[Tensor, "ranks w size"]:
+        """Uniform directions."""
+        drawn = gaussian_on(
+            ranks, self._words, self._size, generator=self._generator, dtype=self._dtype, device=self._device
+        )
+        return self.unit(drawn)
+
+    def children(self, parents: Float[Tensor, "ranks w size"], count: int) -> Float[Tensor, "count w size"]:
+        """Mixtures of two points, the second in half of them another word's, which half of the time is taken as it is.
+
+        A point that is mixed with itself is kicked in a random direction.
+        """
+        ranks, w, _ = parents.shape
+        points, shape = self.unit(parents), (count, w)
+        own = torch.arange(w, device=self._device).expand(shape)
+        first, second = self._integers(ranks, shape), self._integers(ranks, shape)
+        elsewhere = self._uniform(shape) < _ELSEWHERE
+        partner = torch.where(elsewhere, self._integers(w, shape), own)
+        share = 0.25 + 0.5 * self._uniform(shape)
+        share = torch.where(elsewhere & (self._uniform(shape) < _AS_IT_IS), 0.0, share)
+        share = share.unsqueeze(-1).to(points.dtype)
+        child = share * points[first, own] + (1 - share) * points[second, partner]
+        same = ((first == second) & (partner == own)).unsqueeze(-1)
+        return self.unit(torch.where(same, child + _KICK * self.random(count), child))
+
+    def some(self, points: Float[Tensor, "w size"], count: int) -> Float[Tensor, "count size"]:
+        """`count` of the points, drawn without replacement; all of them where there are fewer."""
+        order = torch.randperm(len(points), generator=self._generator, device=self._generator.device)
+        return points[order[:count].to(self._device)]
+
+    def unit(self, points: Float[Tensor, "*ranks w size"]) -> Float[Tensor, "*ranks w size"]:
+        """The points with every block scaled to the unit sphere; a zero block stays zero."""
+        blocks = points.unflatten(-1, (self._blocks, -1))
+        smallest = torch.finfo(points.dtype).tiny
+        return torch.nn.functional.normalize(blocks, dim=-1, eps=smallest).flatten(start_dim=-2)
+
+    def _integers(self, below: int, shape: tuple[int, ...]) -> Int[Tensor, "..."]:
+        drawn = torch.randint(below, shape, generator=self._generator, device=self._generator.device)
+        return drawn.to(self._device)
+
+    def _uniform(self, shape: tuple[int, ...]) -> Float[Tensor, "..."]:
+        drawn = torch.rand(shape, generator=self._generator, dtype=torch.float64, device=self._generator.device)
+        return drawn.to(self._device)
+
+
+def fittest(
+    squared: Float[Tensor, "ranks w"], points: Float[Tensor, "ranks w size"], count: int
+) -> Int[Tensor, "count w"]:
+    """The ranks of each word's `count` best points, best first; points like a better one come after all others.
+
+    Without that rule the best hill fills the population with copies of itself.
+    """
+    order = squared.argsort(dim=0, descending=True)
+    sorted_points = points.gather(0, order.unsqueeze(-1).expand_as(points)).transpose(0, 1)
+    directions = torch.nn.functional.normalize(sorted_points, dim=-1, eps=torch.finfo(points.dtype).tiny)
+    alike = torch.tril(directions @ directions.mT, diagonal=-1) > ALIKE
+    copies = alike.any(dim=2).T
+    # Stable: among originals, and among copies, the order by value stays.
+    ranked = copies.to(torch.int8).argsort(dim=0, stable=True)
+    return order.gather(0, ranked[:count])
