@@ -21,7 +21,8 @@ from wordsens.feature_map import (
     features_by_text,
     perturbed_texts,
 )
-from wordsens.search.population import Progress, search
+from wordsens.search.population import Progress
+from wordsens.search.witnesses import find_witnesses
 from wordsens.seeds import generator
 from wordsens.text_matrix import TextMatrix, as_text_matrix
 
@@ -202,7 +203,7 @@ def word_sensitivity(
     ball = Ball(radii(radius, phi, rows, chosen))
     change = phi.word_change(rows, memory_budget=memory_budget)
     plan = change.plan.changed(starts=starts, steps=steps, generations=generations, tolerance=tolerance)
-    found = search(change, chosen, ball, plan, generator=generator(seed, "starts"), progress=progress)
+    found = find_witnesses(change, chosen, ball, plan, generator=generator(seed, "starts"), progress=progress)
     per_word = attained(phi, rows, chosen.unsqueeze(1), found.perturbations.unsqueeze(1), memory_budget=memory_budget)
     best = int(per_word.argmax())
     return Sensitivity(

@@ -44,7 +44,7 @@ QUERIES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=150, derandomize=True)
+@settings(deadline=None, max_examples=60, derandomize=True)
 @given(QUERIES, st.integers(0, 2**20), st.sampled_from([1.0, 1e-6, 1e6]))
 def test_every_answer_belongs_to_one_matrix(queries, seed, scale):
     V, stream = matrix(), generator(seed, "queries")
@@ -63,17 +63,16 @@ def test_every_answer_belongs_to_one_matrix(queries, seed, scale):
                 assert torch.allclose(u @ product.T, transposed @ q[:, start:stop].T, rtol=0, atol=1e-10)
     q = torch.randn(2, COLUMNS, generator=stream, dtype=torch.float64)
     combined = V.multiply(scale * q[0] - 2 * q[1])
-    assert torch.allclose(combined, scale * V.multiply(q[0]) - 2 * V.multiply(q[1]), rtol=1e-11, atol=1e-10)
+    expected = scale * V.multiply(q[0]) - 2 * V.multiply(q[1])
+    assert torch.allclose(combined, expected, rtol=0, atol=1e-10 * max(1, scale))
 
 
-@settings(deadline=None, max_examples=30, derandomize=True)
+@settings(deadline=None, max_examples=15, derandomize=True)
 @given(QUERIES)
 def test_the_same_calls_get_the_same_answers(queries):
     first, second, other = (matrix(seed) for seed in (3, 3, 4))
     for query in queries:
-        answers = [
-            asked(V, *query[:2], generator(5, *query[:2]), query[2])[-1] for V in (first, second, other)
-        ]
+        answers = [asked(V, *query[:2], generator(5, *query[:2]), query[2])[-1] for V in (first, second, other)]
         assert torch.equal(answers[0], answers[1])
         assert not torch.equal(answers[0], answers[2])
 

@@ -22,9 +22,7 @@ class Source:
 
     def draw(self, like: VectorStack, count: int) -> Float[Tensor, "count dimension"]:
         """`count` vectors with iid N(0, standard_deviation²) entries."""
-        numbers = gaussian_on(
-            count, like.dimension, generator=self.stream, dtype=like.dtype, device=like.device
-        )
+        numbers = gaussian_on(count, like.dimension, generator=self.stream, dtype=like.dtype, device=like.device)
         return numbers.mul_(self.standard_deviation)
 
 
@@ -127,9 +125,7 @@ class ConditionedGaussian:
 
     def fork(self, source: Source) -> "ConditionedGaussian":
         """A copy that can be asked other things."""
-        return ConditionedGaussian(
-            self.forward.fork(), self.backward.fork(), source, self.support, self.sealed
-        )
+        return ConditionedGaussian(self.forward.fork(), self.backward.fork(), source, self.support, self.sealed)
 
     def _ask(
         self,

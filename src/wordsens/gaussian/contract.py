@@ -38,9 +38,7 @@ class GaussianMatrix(ABC):
         """V^T u for every vector u of the batch."""
 
     @abstractmethod
-    def multiply_block(
-        self, vectors: Float[Tensor, "*batch block"], start: int
-    ) -> Float[Tensor, "*batch rows"]:
+    def multiply_block(self, vectors: Float[Tensor, "*batch block"], start: int) -> Float[Tensor, "*batch rows"]:
         """V[:, start : start + block] q for every vector q of the batch."""
 
     @abstractmethod

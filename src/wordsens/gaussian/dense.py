@@ -53,9 +53,7 @@ class DenseGaussian(GaussianMatrix):
     def multiply_transposed(self, vectors: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
         return vectors @ self.matrix
 
-    def multiply_block(
-        self, vectors: Float[Tensor, "*batch block"], start: int
-    ) -> Float[Tensor, "*batch rows"]:
+    def multiply_block(self, vectors: Float[Tensor, "*batch block"], start: int) -> Float[Tensor, "*batch rows"]:
         return vectors @ self.matrix[:, start : start + vectors.shape[-1]].T
 
     def multiply_block_transposed(

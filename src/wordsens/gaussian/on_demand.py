@@ -69,6 +69,11 @@ class OnDemandGaussian(GaussianMatrix):
         self._apart: dict[Columns, ConditionedGaussian] = {}
 
     @property
+    def gaussian_bytes(self) -> int:
+        """What the queries and answers may take."""
+        return self._source.budget.limit
+
+    @property
     def bytes(self) -> int:
         """What the queries and answers take now."""
         return self._source.budget.used
@@ -77,9 +82,7 @@ class OnDemandGaussian(GaussianMatrix):
     def queries(self) -> tuple[int, int]:
         """How many independent products are remembered, from the right and from the left."""
         parts = [self._rest, *self._apart.values()]
-        return sum(len(part.forward.queries) for part in parts), sum(
-            len(part.backward.queries) for part in parts
-        )
+        return sum(len(part.forward.queries) for part in parts), sum(len(part.backward.queries) for part in parts)
 
     def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
         return self.multiply_block(vectors, 0)
@@ -87,9 +90,7 @@ class OnDemandGaussian(GaussianMatrix):
     def multiply_transposed(self, vectors: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
         return self.multiply_block_transposed(vectors, 0, self.columns)
 
-    def multiply_block(
-        self, vectors: Float[Tensor, "*batch block"], start: int
-    ) -> Float[Tensor, "*batch rows"]:
+    def multiply_block(self, vectors: Float[Tensor, "*batch block"], start: int) -> Float[Tensor, "*batch rows"]:
         stop = start + vectors.shape[-1]
         self._check(start, stop)
         return _linear(
@@ -127,7 +128,7 @@ class OnDemandGaussian(GaussianMatrix):
             purpose=self.purpose,
             dtype=self.dtype,
             device=self.device,
-            gaussian_bytes=self._source.budget.limit,
+            gaussian_bytes=self.gaussian_bytes,
         )
         twin._source = Source(stream, self.standard_deviation, self._source.budget.fork())
         twin._rest = self._rest.fork(twin._source)
@@ -161,9 +162,7 @@ class OnDemandGaussian(GaussianMatrix):
         total = vectors.new_zeros(len(vectors), self.rows)
         for (begin, end), part in self._overlapping(start, stop):
             low, high = max(begin, start), min(end, stop)
-            padded = torch.nn.functional.pad(
-                vectors[:, low - start : high - start], (low - begin, end - high)
-            )
+            padded = torch.nn.functional.pad(vectors[:, low - start : high - start], (low - begin, end - high))
             total += _distinct(padded if part.support is None else padded * part.support, part.multiply)
         return total
 
@@ -172,9 +171,7 @@ class OnDemandGaussian(GaussianMatrix):
         total = vectors.new_zeros(len(vectors), stop - start)
         for (begin, end), part in self._overlapping(start, stop):
             low, high = max(begin, start), min(end, stop)
-            total[:, low - start : high - start] += part.multiply_transposed(vectors)[
-                :, low - begin : high - begin
-            ]
+            total[:, low - start : high - start] += part.multiply_transposed(vectors)[:, low - begin : high - begin]
         return total
 
     def _overlapping(self, start: int, stop: int) -> list[tuple[Columns, ConditionedGaussian]]:
@@ -196,9 +193,7 @@ def _distinct(vectors: Float[Tensor, "count asked"], answer: Callable[[Tensor], 
     return total
 
 
-def _linear(
-    vectors: Tensor, product: Callable[[Tensor], Tensor], transposed: Callable[[Tensor], Tensor]
-) -> Tensor:
+def _linear(vectors: Tensor, product: Callable[[Tensor], Tensor], transposed: Callable[[Tensor], Tensor]) -> Tensor:
     """product(vectors) over any leading axes, with transposed as its derivative's adjoint."""
     flat = vectors.reshape(-1, vectors.shape[-1])
     answers: Any = _LinearProduct.apply(flat, product, transposed)

@@ -12,9 +12,7 @@ from wordsens.gaussian.vectors import SPAN_TOLERANCE, VectorStack
 _SMALL_OUTSIDE = 0.5
 
 
-def split_columns(
-    whole: ConditionedGaussian, start: int, stop: int
-) -> tuple[ConditionedGaussian, ConditionedGaussian]:
+def split_columns(whole: ConditionedGaussian, start: int, stop: int) -> tuple[ConditionedGaussian, ConditionedGaussian]:
     """The columns [start, stop) and all the others, as two matrices that are independent given what is known of each.
 
     A known answer z = V q ties the two: z = V b s + V o c for a query q = s b + c o with unit vectors b inside the columns
@@ -35,9 +33,7 @@ def split_columns(
 
     fresh = open_part(whole.source.draw(whole.forward.answers, len(turned.inside)))
     known = open_part(turned.answers)
-    inside = (
-        turned.sine * known + turned.cosine * fresh + left.combine(inner_fixed.inner_products(turned.inside))
-    )
+    inside = turned.sine * known + turned.cosine * fresh + left.combine(inner_fixed.inner_products(turned.inside))
     outside = turned.cosine * known - turned.sine * fresh + left.combine(fixed.inner_products(turned.outside))
     outer = (turned.cosine > 0).squeeze(1)
 
@@ -47,9 +43,7 @@ def split_columns(
         whole.source,
     )
     support = (
-        turned.inside.new_ones(whole.backward.answers.dimension)
-        if whole.support is None
-        else whole.support.clone()
+        turned.inside.new_ones(whole.backward.answers.dimension) if whole.support is None else whole.support.clone()
     )
     support[start:stop] = 0
     rest = ConditionedGaussian(

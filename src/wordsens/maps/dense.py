@@ -8,8 +8,9 @@ from torch import Tensor
 
 from wordsens.activations import activation_named
 from wordsens.errors import InputError, require_choice, require_count
-from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange, feature_norm
+from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.gaussian import ON_DEMAND_BYTES, DenseGaussian, GaussianMatrix, OnDemandGaussian, dense_bytes
+from wordsens.maps.dense_change import DenseChange, OneLayerChange
 
 GAUSSIAN_KINDS = ("auto", "dense", "lazy")
 
@@ -107,10 +108,18 @@ class DeepRandomFeatures(FeatureMap):
             hidden = self.activation(layer.multiply(hidden))
         return hidden
 
-    def word_change(
-        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> "DenseWordChange":
-        return DenseWordChange(self, rows, memory_budget=memory_budget)
+    def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> DenseChange:
+        words = torch.arange(rows.shape[0], device=self.device).unsqueeze(1)
+        kind = OneLayerChange if self.depth == 1 else DenseChange
+        return kind(self.layers, self.activation, self.accept(rows), words, self.name, memory_budget=memory_budget)
+
+    def group_change(
+        self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> DenseChange:
+        rows = self.accept(rows)
+        return DenseChange(
+            self.layers, self.activation, rows, groups, self.name, memory_budget=memory_budget, together=True
+        )
 
 
 class RandomFeatures(DeepRandomFeatures):
@@ -153,50 +162,3 @@ class RandomFeatures(DeepRandomFeatures):
     def weight(self) -> Float[Tensor, "width columns"]:
         """The dense matrix V. InputError for a lazy map, which has none."""
         return self.weights[0]
-
-
-class DenseWordChange(WordChange):
-    """The change of RF and DRF: only the block V_1^(i) of the changed word is multiplied, V_1 flat(X) is kept.
-
-    One Delta costs O(width d) in the first layer and O(width²) in each later one, forward and backward alike.
-    """
-
-    def __init__(self, phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], *, memory_budget: int):
-        self._phi = phi
-        rows = phi.accept(rows)
-        self._preactivation = phi.layers[0].multiply(rows.flatten())
-        self._base = self._forward(self._preactivation)[-1]
-        super().__init__(rows, feature_norm(self._base, phi.name), memory_budget)
-
-    def bytes_per_pair(self) -> int:
-        return (2 * self._phi.depth + 2) * self._phi.width * self.rows.element_size()
-
-    def _forward(self, preactivation: Float[Tensor, "*batch width"]) -> list[Float[Tensor, "*batch width"]]:
-        """The pre-activations of every layer, then the features."""
-        steps = [preactivation]
-        for layer in self._phi.layers[1:]:
-            steps.append(layer.multiply(self._phi.activation(steps[-1])))
-        return [*steps, self._phi.activation(steps[-1])]
-
-    def _evaluate(
-        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
-        d = self.rows.shape[1]
-        first = self._phi.layers[0]
-        groups = [(int(word), (words == word).nonzero().squeeze(1)) for word in words.unique()]
-        preactivation = perturbations.new_empty(len(words), self._phi.width)
-        for word, members in groups:
-            preactivation[members] = first.multiply_block(perturbations[members], word * d)
-        *steps, features = self._forward(preactivation + self._preactivation)
-        change = features - self._base
-        squared = change.square().sum(dim=1)
-        if not gradient:
-            return squared, None
-        slope = 2 * change
-        for layer, step in zip(reversed(self._phi.layers[1:]), reversed(steps[1:]), strict=True):
-            slope = layer.multiply_transposed(slope * self._phi.activation.derivative(step))
-        slope = slope * self._phi.activation.derivative(steps[0])
-        gradients = torch.empty_like(perturbations)
-        for word, members in groups:
-            gradients[members] = first.multiply_block_transposed(slope[members], word * d, (word + 1) * d)
-        return squared, gradients

@@ -1,0 +1,120 @@
+"""Conjugate gradients on the sphere, with exact line searches along great circles."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from wordsens.linear_entry import LinearEntryChange
+
+_TURNS = 3
+"""Corrections of the angle in a line search: each solves for the best angle of the quadratic form that fits there."""
+
+PATIENCE = 2
+"""A run stops after this many steps in a row that gained less than the tolerance."""
+
+
+@dataclass(frozen=True)
+class CirclePoints:
+    """b points a of the unit sphere, with what enters the layer from them.
+
+    Attributes:
+        point: (b, m).
+        entered: (b, k), A a.
+        squared: (b,), the squared change there.
+        converged: (b,), whether the run stopped gaining.
+        steps: how many steps were taken.
+    """
+
+    point: Float[Tensor, "b m"]
+    entered: Float[Tensor, "b k"]
+    squared: Float[Tensor, " b"]
+    converged: Bool[Tensor, " b"]
+    steps: int
+
+
+def climb_great_circles(
+    change: LinearEntryChange,
+    enter: Callable[[Float[Tensor, "b m"]], Float[Tensor, "b k"]],
+    enter_transposed: Callable[[Float[Tensor, "b k"]], Float[Tensor, "b m"]],
+    point: Float[Tensor, "b m"],
+    entered: Float[Tensor, "b k"],
+    *,
+    steps: int,
+    tolerance: float,
+    tick: Callable[[], None] = lambda: None,
+) -> CirclePoints:
+    """Maximise ‖psi(A a)‖² over unit vectors a, from b points at once: one product with A and one with A^T a step.
+
+    Polak-Ribiere directions. A direction p = g + beta p_before enters as A p = A g + beta A p_before, so only the gradient g
+    is multiplied; the line search needs no product at all. The value never falls.
+
+    Args:
+        change: gives psi.
+        enter, enter_transposed: products with A and its transpose.
+        point, entered: where to start, unit vectors (a zero vector stays where it is), and A of them.
+        steps: at most.
+        tolerance: a run counts as converged after PATIENCE steps in a row with a smaller relative gain in the square.
+        tick: called after every step.
+    """
+    zero = torch.zeros_like(point[:, 0])
+    squared = change.along(entered, entered, zero)[0]
+    idle = torch.zeros_like(zero, dtype=torch.long)
+    before = direction = across = None
+    taken = 0
+    while taken < steps and bool((idle < PATIENCE).any()):
+        slope = enter_transposed(change.slope(entered))
+        slope = slope - _dot(slope, point) * point
+        image = enter(slope)
+        if before is None or direction is None or across is None:
+            direction, across = slope, image
+        else:
+            size = _dot(before, before)
+            kept = before - _dot(before, point) * point
+            share = (_dot(slope, slope - kept) / torch.where(size > 0, size, torch.ones_like(size))).clamp(min=0)
+            downhill = _dot(slope, slope + share * direction) <= 0
+            share = torch.where(downhill, torch.zeros_like(share), share)
+            direction, across = slope + share * direction, image + share * across
+        outward = _dot(direction, point)
+        direction, across = direction - outward * point, across - outward * entered
+        length = torch.linalg.vector_norm(direction, dim=1, keepdim=True)
+        safe = torch.where(length > 0, length, torch.ones_like(length))
+        unit, turned = direction / safe, across / safe
+        angle, best = _best_angle(change, entered, turned, squared)
+        cosine, sine = angle.cos().unsqueeze(1), angle.sin().unsqueeze(1)
+        idle = torch.where(best > squared * (1 + tolerance), 0, idle + 1)
+        direction, across = length * (cosine * unit - sine * point), length * (cosine * turned - sine * entered)
+        point, entered = cosine * point + sine * unit, cosine * entered + sine * turned
+        before, squared = slope, best
+        taken += 1
+        tick()
+    return CirclePoints(point, entered, squared, idle >= PATIENCE, taken)
+
+
+def _best_angle(
+    change: LinearEntryChange,
+    entered: Float[Tensor, "b k"],
+    across: Float[Tensor, "b k"],
+    squared: Float[Tensor, " b"],
+) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"]]:
+    """The angle with the largest value among those tried, 0 included, and that value.
+
+    For a psi that is linear, f(t) = alpha + beta cos 2t + gamma sin 2t with f'(0)/2 = gamma and f''(0)/2 = -2 beta, largest at
+    t = atan2(gamma, beta) / 2. For others the same correction is repeated from the angle reached.
+    """
+    angle = best_angle = torch.zeros_like(squared)
+    best = squared
+    for _ in range(_TURNS):
+        value, first, second = change.along(entered, across, angle)
+        better = value > best
+        best_angle, best = torch.where(better, angle, best_angle), torch.where(better, value, best)
+        angle = angle + 0.5 * torch.atan2(2 * first, -second)
+    value = change.along(entered, across, angle)[0]
+    better = value > best
+    return torch.where(better, angle, best_angle), torch.where(better, value, best)
+
+
+def _dot(first: Float[Tensor, "b m"], second: Float[Tensor, "b m"]) -> Float[Tensor, "b 1"]:
+    return torch.linalg.vecdot(first, second).unsqueeze(1)
