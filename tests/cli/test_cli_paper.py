@@ -7,6 +7,7 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
+from wordsens.cli import paper_run
 from wordsens.experiments import presets, runner
 from wordsens.experiments.presets import Part
 from wordsens.experiments.store import read_records
@@ -23,6 +24,12 @@ def small_scale(monkeypatch):
         Part(("raf", "relu-raf"), (4, 8, 12), (16,), 2, _SEARCH),
     )
     monkeypatch.setitem(presets.SCALES, "quick", parts)
+
+
+@pytest.fixture
+def no_figures(monkeypatch):
+    """Figures take most of the time of a small run; one test looks at them."""
+    monkeypatch.setattr(paper_run, "write_figures", lambda *_: [])
 
 
 CELLS = 2 * (3 * 2 + 2 * 2 + 2 * 3 * 2)
@@ -49,7 +56,7 @@ def test_records_figures_and_a_table_of_exponents(wordsens, tmp_path):
     assert len(SensitivitySweep.load(tmp_path / "sweep.yaml").cells()) == CELLS
 
 
-def test_json_has_the_documented_keys(wordsens, documented, tmp_path):
+def test_json_has_the_documented_keys(wordsens, no_figures, documented, tmp_path):
     run = wordsens("paper", "--scale", "quick", "--out", str(tmp_path), "--json", "--quiet")
     assert run.err == ""
     document = json.loads(run.out)
@@ -61,7 +68,7 @@ def test_json_has_the_documented_keys(wordsens, documented, tmp_path):
     assert pq.read_schema(document["records"]).names == documented("The columns of the records")
 
 
-def test_an_interrupted_run_is_resumed_with_the_same_values(wordsens, tmp_path, monkeypatch):
+def test_an_interrupted_run_is_resumed_with_the_same_values(wordsens, no_figures, tmp_path, monkeypatch):
     whole = wordsens("paper", "--out", str(tmp_path / "whole"), "--json", "--quiet")
     attempt = runner.attempt_cell
     seen = []
@@ -96,7 +103,7 @@ def test_an_interrupted_run_is_resumed_with_the_same_values(wordsens, tmp_path, 
     assert again.out == resumed.out
 
 
-def test_a_torn_shard_is_reported_and_measured_again(wordsens, tmp_path):
+def test_a_torn_shard_is_reported_and_measured_again(wordsens, no_figures, tmp_path):
     wordsens("paper", "--out", str(tmp_path), "--quiet")
     shard = next((tmp_path / "records").glob("*.parquet"))
     shard.write_bytes(shard.read_bytes()[:100])
@@ -106,7 +113,7 @@ def test_a_torn_shard_is_reported_and_measured_again(wordsens, tmp_path):
     assert len(read_records(tmp_path / "sensitivity.parquet")) == CELLS
 
 
-def test_a_failed_cell_is_told_after_everything_else(wordsens, tmp_path, monkeypatch):
+def test_a_failed_cell_is_told_after_everything_else(wordsens, no_figures, tmp_path, monkeypatch):
     attempt = runner.attempt_cell
 
     def failing(cell, **options):
@@ -124,7 +131,7 @@ def test_a_failed_cell_is_told_after_everything_else(wordsens, tmp_path, monkeyp
     assert wordsens("paper", "--out", str(tmp_path), "--quiet").code == 0
 
 
-def test_data_of_ones_own(wordsens, tmp_path):
+def test_data_of_ones_own(wordsens, no_figures, tmp_path):
     (tmp_path / "t.csv").write_text("text\n" + "a good film that goes on and on and on until it stops\n" * 3)
     run = wordsens("paper", "--data", str(tmp_path / "t.csv"), "--out", str(tmp_path / "out"), "--json", "--quiet")
     assert run.code == 0
@@ -134,7 +141,7 @@ def test_data_of_ones_own(wordsens, tmp_path):
 
 
 @pytest.mark.parametrize("columns", ["80", "120"])
-def test_the_table_stays_readable(wordsens, tmp_path, monkeypatch, columns):
+def test_the_table_stays_readable(wordsens, no_figures, tmp_path, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.chdir(tmp_path)
     run = wordsens("paper", "--out", "out", "--quiet")
@@ -142,6 +149,6 @@ def test_the_table_stays_readable(wordsens, tmp_path, monkeypatch, columns):
     assert len(re.findall(r"^(?:RF|DRF|RAF|ReLU-RAF)\b.* ± \d\.\d{3} ", run.out, re.MULTILINE)) == 8
 
 
-def test_progress_off_a_terminal_is_sparse(wordsens, tmp_path):
+def test_progress_off_a_terminal_is_sparse(wordsens, no_figures, tmp_path):
     lines = wordsens("paper", "--out", str(tmp_path)).err.splitlines()
     assert 1 <= len(lines) <= 3

@@ -52,7 +52,7 @@ def run_sensitivity(request: PaperRequest, *, as_json: bool, quiet: bool) -> Non
     names = [cell.content_hash() for cell in cells]
     records = sorted(store.read(names), key=lambda record: names.index(record.cell))
     write_aside(folder / "sensitivity.parquet", records)
-    figures = _write_figures([record for record in records if record.done], folder / "figures")
+    figures = write_figures([record for record in records if record.done], folder / "figures")
     if as_json:
         _print_json(records, folder, figures, request)
     else:
@@ -86,7 +86,7 @@ def _run(cells: Sequence[SensitivityCell], store: RecordStore, *, device: str, q
         ) from None
 
 
-def _write_figures(records: Sequence[SensitivityRecord], folder: Path) -> list[Path]:
+def write_figures(records: Sequence[SensitivityRecord], folder: Path) -> list[Path]:
     """RF, DRF and attention, each as PDF and PNG."""
     if not records:
         return []

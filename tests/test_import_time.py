@@ -1,0 +1,82 @@
+"""Importing stays light, in what is loaded and in seconds. Each check is shown to be able to fail."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+HEAVY = ("transformers", "matplotlib", "pandas", "datasets", "pyarrow", "pydantic")
+REPEATS = 3
+
+
+def run(code):
+    """The best wall-clock time of a few runs of the code, and what the last one printed."""
+    best = float("inf")
+    output = ""
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+        best = min(best, time.perf_counter() - begin)
+        output = process.stdout
+    return best, output
+
+
+def loaded_of(names, code):
+    """Which of the packages are loaded after the code ran."""
+    report = f"import sys; print('loaded:', *[name for name in {tuple(names)!r} if name in sys.modules])"
+    _, output = run(f"{code}\n{report}")
+    return output.rsplit("loaded:", 1)[1].split()
+
+
+HELP = """
+import contextlib, io
+from wordsens.cli import main
+with contextlib.redirect_stdout(io.StringIO()) as out:
+    assert main(["--help"]) == 0
+assert "measure" in out.getvalue()
+"""
+
+
+def test_importing_the_package_takes_under_1_5_seconds():
+    seconds, _ = run("import wordsens")
+    assert seconds < 1.5
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    assert loaded_of(("torch", *HEAVY), "import wordsens") == []
+
+
+@pytest.mark.parametrize(
+    "name", ["word_sensitivity", "RandomFeatures", "DeepRandomFeatures", "RandomAttentionFeatures", "TextMatrix"]
+)
+def test_using_the_core_loads_torch_and_no_extra(name):
+    assert loaded_of(("torch", *HEAVY), f"import wordsens; wordsens.{name}") == ["torch"]
+
+
+def test_help_takes_under_a_second():
+    seconds, output = run("import sys; from wordsens.cli import main; sys.exit(main(['--help']))")
+    assert "measure" in output
+    assert seconds < 1.0
+
+
+def test_help_loads_no_torch():
+    assert loaded_of(("torch", "numpy", *HEAVY), HELP) == []
+
+
+def test_a_wrong_option_loads_no_torch():
+    code = "from wordsens.cli import main; main(['measure', '--mpa'])"
+    assert loaded_of(("torch", "numpy", "transformers", "matplotlib", "pandas"), code) == []
+
+
+def test_the_check_sees_what_is_loaded():
+    assert loaded_of(("torch", "matplotlib", "pydantic", "transformers"), "import wordsens.figures") == [
+        "torch",
+        "matplotlib",
+        "pydantic",
+    ]
+
+
+def test_the_clock_sees_a_slow_import():
+    seconds, _ = run("import time; time.sleep(0.3)")
+    assert seconds > 0.3
