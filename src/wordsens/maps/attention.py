@@ -70,7 +70,7 @@ class RandomAttentionFeatures(FeatureMap):
     def scores(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
         """X W X^T / (temperature sqrt(d)): (*batch, n, n), or (*batch, heads, n, n) for several heads."""
         texts = texts if self.heads == 1 else texts.unsqueeze(-3)
-        return (texts @ self.weight) @ texts.mT / self._scale()
+        return (texts @ self.weight / self._scale()) @ texts.mT
 
     def attention(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
         """The attention weights, shaped like the scores: entry (j, i) is how much row j takes from word i."""
