@@ -180,7 +180,7 @@ def _products(X: Tensor, weight: Tensor) -> Callable[[], None]:
 def scaling(scale: Scale) -> None:
     """Time of a step and peak memory as n grows, each size in a process of its own; d = 384."""
     for device in devices():
-        found = {n: _at_size(n, device, steps=3) for n in scale.lengths}
+        found = {n: _at_size(n, device) for n in scale.lengths}
         memory = {n: at["memory_peak"] - at["memory_before"] for n, at in found.items()}
         rows = [
             [f"{n:,}", device, seconds(at["set_up"]), seconds(at["step"]), f"{memory[n] / 1e6:,.0f} MB"]
@@ -197,17 +197,23 @@ def scaling(scale: Scale) -> None:
             sizes = _exponent(lengths, [max(memory[n], 1) for n in lengths])
             print(f"\nFitted exponents over {what}: time n^{times:.2f}, memory n^{sizes:.2f} (wanted: at most 2).")
         if scale.largest is not None:
-            at = _at_size(scale.largest, device, steps=2)
-            peak = f"peak of the whole process {at['memory_peak'] / 1e9:.2f} GB (wanted: under 4)"
-            print(f"\nn = {scale.largest:,}, all words at once, {device}: set-up {seconds(at['set_up'])}, ", end="")
-            print(f"a step {seconds(at['step'])}, {peak};")
+            n, wanted = scale.largest, "(wanted: under 4)"
+            at = _at_size(n, device, "--steps", "2")
+            print(f"\nn = {n:,}, all words at once, {device}: set-up {seconds(at['set_up'])}, ", end="")
+            print(f"a step {seconds(at['step'])}, peak of the whole process {_gigabytes(at)} {wanted};")
             print(f"its best word {at['value']:.9f}, through the map {at['recomputed']:.9f}", end="")
             print(f" ({seconds(at['recompute_one'])}).")
+            at = _at_size(n, device, "--search", "4", "--steps", "20")
+            print(f"word_sensitivity of 4 of its words: {seconds(at['whole'])}, peak {_gigabytes(at)} {wanted}.")
 
 
-def _at_size(n: int, device: str, steps: int) -> dict[str, float]:
+def _gigabytes(at: dict[str, float]) -> str:
+    return f"{at['memory_peak'] / 1e9:.2f} GB"
+
+
+def _at_size(n: int, device: str, *options: str) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.attention_at_size", "--words", str(n), "--device", device]
-    command += ["--steps", str(steps), "--threads", str(torch.get_num_threads())]
+    command += ["--threads", str(torch.get_num_threads()), *options]
     print(".", end="", flush=True, file=sys.stderr)
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 

@@ -1,5 +1,7 @@
 """One text of random attention in a process of its own: time of a step over all words, and peak memory, as JSON.
 
+Or, with --search, time and peak memory of word_sensitivity.
+
 Run by benchmarks.attention for every size, since the peak memory of a process can only grow.
 """
 
@@ -23,6 +25,7 @@ def main() -> None:
     parser.add_argument("--words", type=int, required=True)
     parser.add_argument("--dimension", type=int, default=384)
     parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--search", type=int, default=0, help="run word_sensitivity on so many words instead")
     parser.add_argument("--rule", choices=sorted(RULES), default="quasi-newton")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int)
@@ -32,7 +35,10 @@ def main() -> None:
     n, d, device = options.words, options.dimension, torch.device(options.device)
     _steps(8, d, 1, options.rule, device)  # loads the libraries, which are not what is measured
     before = _peak_memory(device)
-    found = _steps(n, d, options.steps, options.rule, device)
+    if options.search:
+        found = _search(n, d, options.search, options.steps, device)
+    else:
+        found = _steps(n, d, options.steps, options.rule, device)
     print(json.dumps({"memory_before": before, "memory_peak": _peak_memory(device), **found}))
 
 
@@ -63,6 +69,15 @@ def _steps(n: int, d: int, steps: int, rule_name: str, device: torch.device) -> 
         "value": math.sqrt(float(climb.squared.max())) / change.base_norm,
         "recomputed": float(value[0]),
     }
+
+
+def _search(n: int, d: int, count: int, steps: int, device: torch.device) -> dict[str, float]:
+    """The whole of word_sensitivity for words spread over the text, from three starts, without crossing."""
+    phi = ws.RandomAttentionFeatures(d, device=device)
+    words = [at * n // count for at in range(count)]
+    start = _now(device)
+    result = ws.word_sensitivity(phi, ws.gaussian_text(n, d), words, starts=3, generations=0, steps=steps)
+    return {"whole": _now(device) - start, "value": result.value}
 
 
 def _now(device: torch.device) -> float:
