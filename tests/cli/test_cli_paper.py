@@ -13,7 +13,7 @@ from wordsens.experiments.presets import Part
 from wordsens.experiments.store import read_records
 from wordsens.experiments.sweep import SensitivitySweep
 
-_SEARCH = {"starts": 1, "steps": 3}
+_SEARCH = {"starts": 1, "steps": 3, "generations": 0}
 
 
 @pytest.fixture(autouse=True)

@@ -42,7 +42,14 @@ _FAST: dict[str, object] = {"starts": 2, "dtype": "float32"}
 SCALES: dict[str, tuple[Part, ...]] = {
     "quick": (
         Part(("rf",), (100, 150, 200, 250), (192,), 5, {**_FAST, **_FEW_WORDS}),
-        Part(("drf",), (50, 80, 120, 160), (64,), 4, {**_FAST, **_FEW_WORDS, "starts": 1}, _DEPTHS),
+        Part(
+            ("drf",),
+            (50, 80, 120, 160),
+            (64,),
+            4,
+            {**_FAST, **_FEW_WORDS, "words": {"sample": 2}, "starts": 1, "steps": 20},
+            _DEPTHS,
+        ),
         Part(_ATTENTION, _ATTENTION_SIZES, (384,), 3, {**_FAST, "steps": 60, "generations": 0}),
     ),
     "laptop": (
