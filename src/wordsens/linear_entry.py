@@ -1,8 +1,8 @@
 """The contract of changes through which Delta enters linearly: one layer, whatever follows entry by entry.
 
 phi(X^i(Delta)) - phi(X) = psi(A_i Delta), where A_i is a linear map and psi acts on each entry. Along a great circle of
-the ball's sphere, A_i (cos t a + sin t b) = cos t A_i a + sin t A_i b: once A_i a and A_i b are known, the whole circle is known
-without another product. Searches that need few products with A_i build on this (`search.krylov`).
+the ball's sphere, A_i (cos t a + sin t b) = cos t A_i a + sin t A_i b: once A_i a and A_i b are known, the whole circle
+is known without another product. Searches that need few products with A_i build on this (`search.krylov`).
 """
 
 from abc import abstractmethod
@@ -41,8 +41,8 @@ class LinearEntryChange(WordChange):
     def along(
         self, entered: Float[Tensor, "b width"], across: Float[Tensor, "b width"], angle: Float[Tensor, " b"]
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"], Float[Tensor, " b"]]:
-        """f(t) = ‖psi(cos t A_i a + sin t A_i b)‖² at an angle t, f'(t) / 2, and f''(t) / 2 without the term in psi''."""
+        """f(t) = ‖psi(cos t A_i a + sin t A_i b)‖² at angles t; f'(t) / 2; and f''(t) / 2 without its term in psi''."""
 
     @abstractmethod
     def release(self, words: Int[Tensor, " w"], perturbations: Float[Tensor, "w d"]) -> None:
-        """Told when the search on these words is over: what need not be remembered, past the witnesses, may be forgotten."""
+        """Told when the search on these words is over: all that is not needed for the witnesses may be forgotten."""

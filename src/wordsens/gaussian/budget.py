@@ -21,8 +21,8 @@ class QueryBudget:
         if self.used + size > self.limit:
             raise BudgetError(
                 f"the answers of {self.what} sampled on demand would take {(self.used + size) / 2**30:.2f} GiB, over "
-                f"the limit of {self.limit / 2**30:.2f} GiB; search fewer words, steps or starts, raise `gaussian_bytes`, "
-                "build a fresh map, or use float32"
+                f"the limit of {self.limit / 2**30:.2f} GiB; search fewer words, steps or starts, "
+                "raise `gaussian_bytes`, build a fresh map, or use float32"
             )
         self.used += size
 

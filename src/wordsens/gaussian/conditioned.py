@@ -62,9 +62,9 @@ class ConditionedGaussian:
 
         V q = P (L^T q) + (I - P P^T) g,    g fresh, iid N(0, standard_deviation²),
 
-    and a unit vector p orthogonal to P alike, with the roles exchanged. This is the conditional law given every answer so far,
-    also when queries depend on earlier answers (Lu, "Householder Dice", 2021; docs/theory/on-demand-gaussians.md).
-    With t answers a further one takes O((rows + columns) t) time; memory is O((rows + columns) t).
+    and a unit vector p orthogonal to P alike, with the roles exchanged. This is the conditional law given every answer
+    so far, also when queries depend on earlier answers (Lu, "Householder Dice", 2021;
+    docs/theory/on-demand-gaussians.md). With t answers a further one takes O((rows + columns) t) time; memory is O((rows + columns) t).
 
     Attributes:
         forward, backward: what is known from the right and from the left.
@@ -106,7 +106,7 @@ class ConditionedGaussian:
         return self._ask(self.backward, self.forward, vectors, answer_support=self.support)
 
     def seal(self, vectors: Float[Tensor, "count columns"], what: str) -> None:
-        """Keep the answers to these vectors alone and forget the rest, so that `what` may no longer be asked anything else."""
+        """Keep the answers to these vectors alone and forget the rest; nothing else may be asked of `what` any more."""
         part = decompose(self.forward.queries, vectors)
         if len(part.directions):
             raise BudgetError(f"{what} cannot be sealed on vectors that it was never asked")
@@ -153,8 +153,8 @@ class ConditionedGaussian:
         self.source.budget.take(side.bytes_to_append(count))
         fresh = self.source.draw(side.answers, count)
         if answer_support is not None:
-            fresh = fresh * answer_support
+            fresh *= answer_support
         if not len(other.queries):
             return fresh
         fixed = other.answers.inner_products(parts.directions)
-        return fresh.add_(other.queries.combine(fixed - other.queries.inner_products(fresh)))
+        return other.queries.add_combination(fresh, fixed - other.queries.inner_products(fresh))

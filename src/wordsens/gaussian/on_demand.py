@@ -23,12 +23,12 @@ Columns = tuple[int, int]
 class OnDemandGaussian(GaussianMatrix):
     """A Gaussian matrix whose products are sampled when they are asked for, exactly in law, adaptive queries included.
 
-    Every answer agrees with all earlier ones: there is one matrix, of which only the answers exist. The columns of a word
-    that is asked on its own are set apart first (`split_columns`), so that the price of a query grows with the number of
-    queries to its word, not to all words.
+    Every answer agrees with all earlier ones: there is one matrix, of which only the answers exist. The columns of a
+    word that is asked on its own are set apart first (`split_columns`), so that the price of a query grows with the
+    number of queries to its word, not to all words.
 
-    The same seed gives the same answers to the same sequence of calls, not to another sequence. A query within rounding of the
-    span of earlier ones (`SPAN_TOLERANCE`) gets the combination of their answers and adds nothing to memory.
+    The same seed gives the same answers to the same sequence of calls, not to another sequence. A query within rounding
+    of the span of earlier ones (`SPAN_TOLERANCE`) gets the combination of their answers and adds nothing to memory.
 
     Args:
         rows, columns: the shape.
@@ -112,8 +112,8 @@ class OnDemandGaussian(GaussianMatrix):
     def fork(self, *, seed: int | None = None) -> "OnDemandGaussian":
         """A copy with the same past, from which it may be asked other things. Past answers share their memory.
 
-        Without a seed the copy's future is the same too: equal calls get equal answers. With one, its future is drawn from the
-        conditional law given the past, independently of this matrix's.
+        Without a seed the copy's future is the same too: equal calls get equal answers. With one, its future is drawn
+        from the conditional law given the past, independently of this matrix's.
         """
         stream = torch.Generator(device="cpu")
         if seed is None:
@@ -136,10 +136,10 @@ class OnDemandGaussian(GaussianMatrix):
         return twin
 
     def seal_block(self, vectors: Float[Tensor, "count block"], start: int) -> None:
-        """Remember only the answers to these vectors, asked before, among all of the block's; it answers nothing else from now on.
+        """Of all that the block was asked, remember only the answers to these vectors; it answers nothing else any more.
 
-        What is forgotten makes room. A query outside the span of what was kept raises BudgetError: an answer drawn afresh could
-        contradict one that was forgotten.
+        What is forgotten makes room. A query outside the span of what was kept raises BudgetError: an answer drawn
+        afresh could contradict one that was forgotten.
         """
         stop = start + vectors.shape[-1]
         self._set_apart(start, stop)
@@ -162,8 +162,12 @@ class OnDemandGaussian(GaussianMatrix):
         total = vectors.new_zeros(len(vectors), self.rows)
         for (begin, end), part in self._overlapping(start, stop):
             low, high = max(begin, start), min(end, stop)
-            padded = torch.nn.functional.pad(vectors[:, low - start : high - start], (low - begin, end - high))
-            total += _distinct(padded if part.support is None else padded * part.support, part.multiply)
+            padded = vectors[:, low - start : high - start]
+            if (low, high) != (begin, end):
+                padded = torch.nn.functional.pad(padded, (low - begin, end - high))
+            if part.support is not None:
+                padded = padded * part.support
+            total += _distinct(padded, part.multiply)
         return total
 
     def _answer_transposed(self, vectors: Float[Tensor, "count rows"], start: int, stop: int) -> Tensor:
@@ -183,6 +187,8 @@ class OnDemandGaussian(GaussianMatrix):
 
 def _distinct(vectors: Float[Tensor, "count asked"], answer: Callable[[Tensor], Tensor]) -> Tensor:
     """The answers, with vectors that equal the first one asked only once: perturbed texts share all words but one."""
+    if len(vectors) == 1:
+        return answer(vectors)
     other = (vectors != vectors[:1]).any(dim=1)
     other[:1] = True
     if bool(other.all()):

@@ -15,14 +15,14 @@ _SMALL_OUTSIDE = 0.5
 def split_columns(whole: ConditionedGaussian, start: int, stop: int) -> tuple[ConditionedGaussian, ConditionedGaussian]:
     """The columns [start, stop) and all the others, as two matrices that are independent given what is known of each.
 
-    A known answer z = V q ties the two: z = V b s + V o c for a query q = s b + c o with unit vectors b inside the columns
-    and o outside, s² + c² = 1. Of the part that the transposed answers leave open, (V b, V o) has iid Gaussian entries, so with a
-    fresh g of the same law
+    A known answer z = V q ties the two: z = V b s + V o c for a query q = s b + c o with unit vectors b inside the
+    columns and o outside, s² + c² = 1. Of the part that the transposed answers leave open, (V b, V o) has iid Gaussian
+    entries, so with a fresh g of the same law
 
         V b = s z + c g,    V o = c z - s g,
 
-    exactly in law, after which nothing ties the two. Several queries are first rotated so that their inner parts, and so their
-    outer parts, are orthogonal (ours; docs/theory/on-demand-gaussians.md). `whole` must not be used again.
+    exactly in law, after which nothing ties the two. Several queries are first rotated so that their inner parts, and
+    so their outer parts, are orthogonal (ours; docs/theory/on-demand-gaussians.md). `whole` must not be used again.
     """
     turned = _rotate(whole.forward, start, stop)
     left, fixed = whole.backward.queries, whole.backward.answers

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-CHUNK = 32
+CHUNK = 16
 """Vectors a chunk holds, unless more come at once."""
 
 SPAN_TOLERANCE = 64.0
@@ -76,9 +76,15 @@ class VectorStack:
     def combine(self, coefficients: Float[Tensor, "count length"]) -> Float[Tensor, "count dimension"]:
         """Row j: the sum over a of coefficients[j, a] times the stack's vector a."""
         total = coefficients.new_zeros(len(coefficients), self.dimension)
+        return self.add_combination(total, coefficients)
+
+    def add_combination(
+        self, total: Float[Tensor, "count dimension"], coefficients: Float[Tensor, "count length"], sign: float = 1.0
+    ) -> Float[Tensor, "count dimension"]:
+        """Add sign times `combine(coefficients)` to the total, in place."""
         parts = self._parts()
         for part, chunk in zip(coefficients.split([len(part) for part in parts], dim=1), parts, strict=True):
-            total.addmm_(part, chunk)
+            total.addmm_(part, chunk, alpha=sign)
         return total
 
     def stacked(self) -> Float[Tensor, "length dimension"]:
@@ -114,9 +120,9 @@ class Decomposition:
 def decompose(basis: VectorStack, vectors: Float[Tensor, "count dimension"]) -> Decomposition:
     """Split vectors into what the orthonormal basis spans and new orthonormal directions.
 
-    Block Gram-Schmidt, a projection being repeated while it cancels more than half of a vector (twice is enough,
-    as Kahan and Parlett showed). What sticks out of the span by at most SPAN_TOLERANCE units of relative precision of the
-    vector's norm is dropped, so a vector that repeats an earlier one, or a combination of earlier ones, gives no new direction.
+    Block Gram-Schmidt, a projection being repeated while it cancels more than half of a vector (twice is enough, as
+    Kahan and Parlett showed). What sticks out of the span by at most SPAN_TOLERANCE units of relative precision of the
+    vector's norm is dropped, so a combination of earlier vectors gives no new direction.
     """
     known = len(basis)
     extra = basis.emptied()
@@ -142,12 +148,13 @@ def _project(
     """Coefficients on the stacks together, and what is left outside their span."""
     lengths = [len(stack) for stack in stacks]
     total = vectors.new_zeros(len(vectors), sum(lengths))
-    rest, norms = vectors, torch.linalg.vector_norm(vectors, dim=1)
-    for _ in range(_MOST_PASSES if total.shape[1] else 0):
+    if not total.shape[1]:
+        return total, vectors
+    rest, norms = vectors.clone(), torch.linalg.vector_norm(vectors, dim=1)
+    for _ in range(_MOST_PASSES):
         coefficients = torch.cat([stack.inner_products(rest) for stack in stacks], dim=1)
         for stack, part in zip(stacks, coefficients.split(lengths, dim=1), strict=True):
-            if part.shape[1]:
-                rest = rest - stack.combine(part)
+            stack.add_combination(rest, part, sign=-1.0)
         total += coefficients
         left = torch.linalg.vector_norm(rest, dim=1)
         if bool(((left > 0.5 * norms) | (left <= floor)).all()):

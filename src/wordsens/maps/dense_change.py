@@ -5,7 +5,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.activations import Activation
-from wordsens.errors import InputError
 from wordsens.feature_map import WordChange, feature_norm
 from wordsens.gaussian import GaussianMatrix, OnDemandGaussian
 from wordsens.lanczos import lanczos
@@ -33,7 +32,8 @@ class DenseChange(WordChange):
         together: whether Delta has shape (g, d), rather than (d,) for one word.
     """
 
-    plan = SearchPlan(starts=4, climb_steps=4, finalists=1, steps=40, tolerance=1e-5, rule="momentum")
+    plan = SearchPlan(starts=8, climb_steps=8, finalists=2, steps=60, tolerance=1e-7)
+    _FRUGAL_PLAN = SearchPlan(starts=4, climb_steps=3, finalists=1, steps=24, tolerance=1e-5)
 
     def __init__(
         self,
@@ -51,6 +51,9 @@ class DenseChange(WordChange):
         self._base = self._steps.pop()
         shape = (groups.shape[1], rows.shape[1]) if together else rows.shape[1:]
         super().__init__(rows, feature_norm(self._base, name), memory_budget, shape)
+        if len(layers) > 1 and any(isinstance(layer, OnDemandGaussian) for layer in layers):
+            # Every product with an on-demand matrix costs as much as all that is remembered of it.
+            self.plan = self._FRUGAL_PLAN
 
     def bytes_per_pair(self) -> int:
         return (3 * len(self._layers) + 3) * len(self._base) * self.rows.element_size()

@@ -48,8 +48,8 @@ def climb_great_circles(
 ) -> CirclePoints:
     """Maximise ‖psi(A a)‖² over unit vectors a, from b points at once: one product with A and one with A^T a step.
 
-    Polak-Ribiere directions. A direction p = g + beta p_before enters as A p = A g + beta A p_before, so only the gradient g
-    is multiplied; the line search needs no product at all. The value never falls.
+    Polak-Ribiere directions. A direction p = g + beta p_before enters as A p = A g + beta A p_before, so only the
+    gradient g is multiplied; the line search needs no product at all. The value never falls.
 
     Args:
         change: gives psi.
@@ -60,34 +60,39 @@ def climb_great_circles(
         tick: called after every step.
     """
     zero = torch.zeros_like(point[:, 0])
+    entered = entered.clone()
     squared = change.along(entered, entered, zero)[0]
     idle = torch.zeros_like(zero, dtype=torch.long)
     before = direction = across = None
     taken = 0
+    # The vectors that enter are long, so they are updated in place.
     while taken < steps and bool((idle < PATIENCE).any()):
         slope = enter_transposed(change.slope(entered))
         slope = slope - _dot(slope, point) * point
         image = enter(slope)
         if before is None or direction is None or across is None:
-            direction, across = slope, image
+            direction, across = slope, image.clone()
         else:
             size = _dot(before, before)
             kept = before - _dot(before, point) * point
             share = (_dot(slope, slope - kept) / torch.where(size > 0, size, torch.ones_like(size))).clamp(min=0)
             downhill = _dot(slope, slope + share * direction) <= 0
             share = torch.where(downhill, torch.zeros_like(share), share)
-            direction, across = slope + share * direction, image + share * across
+            direction, across = slope + share * direction, across.mul_(share).add_(image)
         outward = _dot(direction, point)
-        direction, across = direction - outward * point, across - outward * entered
+        direction, across = direction - outward * point, across.addcmul_(outward, entered, value=-1)
         length = torch.linalg.vector_norm(direction, dim=1, keepdim=True)
         safe = torch.where(length > 0, length, torch.ones_like(length))
-        unit, turned = direction / safe, across / safe
-        angle, best = _best_angle(change, entered, turned, squared)
+        direction, across = direction / safe, across.div_(safe)
+        angle, best = _best_angle(change, entered, across, squared)
         cosine, sine = angle.cos().unsqueeze(1), angle.sin().unsqueeze(1)
+        turned = (cosine * length) * across
+        turned.addcmul_(sine * length, entered, value=-1)
+        entered.mul_(cosine).addcmul_(sine, across)
+        point, direction = cosine * point + sine * direction, length * (cosine * direction - sine * point)
+        across, before = turned, slope
         idle = torch.where(best > squared * (1 + tolerance), 0, idle + 1)
-        direction, across = length * (cosine * unit - sine * point), length * (cosine * turned - sine * entered)
-        point, entered = cosine * point + sine * unit, cosine * entered + sine * turned
-        before, squared = slope, best
+        squared = best
         taken += 1
         tick()
     return CirclePoints(point, entered, squared, idle >= PATIENCE, taken)
@@ -101,8 +106,8 @@ def _best_angle(
 ) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"]]:
     """The angle with the largest value among those tried, 0 included, and that value.
 
-    For a psi that is linear, f(t) = alpha + beta cos 2t + gamma sin 2t with f'(0)/2 = gamma and f''(0)/2 = -2 beta, largest at
-    t = atan2(gamma, beta) / 2. For others the same correction is repeated from the angle reached.
+    For a psi that is linear, f(t) = alpha + beta cos 2t + gamma sin 2t with f'(0)/2 = gamma and f''(0)/2 = -2 beta,
+    largest at t = atan2(gamma, beta) / 2. For others the same correction is repeated from the angle reached.
     """
     angle = best_angle = torch.zeros_like(squared)
     best = squared

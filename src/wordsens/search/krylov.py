@@ -1,10 +1,10 @@
 """The search for one layer: few products with the layer's matrix, many free trials in the space that they span.
 
 The squared change has many local maxima, each near a mixture of the leading singular vectors of the active half of V_i,
-whose singular values crowd together when the text is long. So (1) Lanczos steps on the linearised change, t products with V_i
-and t with its transpose, give a space that holds those vectors; (2) in that space, where every product is a combination
-of known ones, many starts climb for free; (3) the best climbs on with true products. benchmarks/random_features.py
-compares this with power iteration, momentum and plain restarts.
+whose singular values crowd together when the text is long. So (1) Lanczos steps on the linearised change, t products
+with V_i and t with its transpose, give a space that holds those vectors; (2) in that space, where every product is a
+combination of known ones, many starts climb for free; (3) the best climbs on with true products.
+benchmarks/random_features.py compares this with power iteration, momentum and plain restarts.
 """
 
 from collections.abc import Callable
@@ -38,8 +38,8 @@ def krylov_search(
 ) -> SearchResult:
     """Maximise ‖psi(A_i Delta)‖² over the sphere of each word: on it the maximum lies where act is monotone.
 
-    Of the plan, `starts` is the number of free starts, `climb_steps` of their steps, `steps` of steps with true products at
-    most, and `tolerance` their end. Cost a word: about LANCZOS_STEPS + steps products with A_i, and as many with A_i^T.
+    Of the plan, `starts` is the number of free starts, `climb_steps` of their steps, `steps` of those with true products
+    at most, and `tolerance` their end. Cost a word: LANCZOS_STEPS + steps products with A_i, and as many with A_i^T.
     """
     numbers = 3 * (LANCZOS_STEPS + plan.steps) + _TEMPORARIES * plan.starts
     size = max(1, change.memory_budget // (numbers * change.width * change.rows.element_size()))

@@ -21,7 +21,7 @@ def find_witnesses(
     generator: torch.Generator,
     progress: Progress | None = None,
 ) -> SearchResult:
-    """The best Delta found for each word: by the Krylov search where Delta enters linearly, by the general one elsewhere."""
+    """The best Delta found for each word: by the Krylov search where Delta enters linearly, else by the general one."""
     if isinstance(change, LinearEntryChange):
         return krylov_search(change, words, ball, plan, generator=generator, progress=progress)
     return search(change, words, ball, plan, generator=generator, progress=progress)
