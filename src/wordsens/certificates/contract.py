@@ -49,7 +49,7 @@ class Certificate:
 
     @property
     def rigor(self) -> str:
-        """"certified", or "with probability 1 - x"."""
+        """ "certified", or "with probability 1 - x"."""
         if self.failure_probability is None:
             return CERTIFIED
         return f"with probability 1 - {self.failure_probability:.3g}"

@@ -1,0 +1,187 @@
+"""One text under attention, prepared for certificates: every head's scores, outputs and distances, in float64."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.certificates.curves import Curve, affine_curve, divided_relu_curve, sigmoid_curve
+from wordsens.certificates.geometry import Geometry, geometry_of
+from wordsens.certificates.relaxation import Pairs
+from wordsens.maps.scores import Score
+
+
+@dataclass(frozen=True)
+class AttentionText:
+    """N = heads * n rows; row h n + j is row j under head h.
+
+    Attributes:
+        rows: X, (n, d).
+        matrices: (heads, d, d), W / scale.
+        keys: (N, d), W x_l / scale.
+        scores: (N, n).
+        others: (N, n), entry (j, i) is what row j's scores but the i-th add up to: log-sum-exp for softmax, the sum of the
+            positive parts for divided relu. Not used by other scores.
+        outputs: (N, d), o_j.
+        distances: (N, n), ‖x_i - o_j‖ for divided scores, ‖x_i‖ for others.
+    """
+
+    rows: Float[Tensor, "n d"]
+    matrices: Float[Tensor, "heads d d"]
+    score: Score
+    keys: Float[Tensor, "N d"]
+    scores: Float[Tensor, "N n"]
+    others: Float[Tensor, "N n"]
+    outputs: Float[Tensor, "N d"]
+    distances: Float[Tensor, "N n"]
+    geometry: Geometry
+
+    @property
+    def heads(self) -> int:
+        return len(self.matrices)
+
+    def own_rows(self, words: Int[Tensor, " w"]) -> Int[Tensor, "heads w"]:
+        """The indices, among the N rows, of the words' own rows under each head."""
+        n = len(self.rows)
+        return words + n * torch.arange(self.heads, device=words.device).unsqueeze(1)
+
+
+def attention_text(
+    rows: Float[Tensor, "n d"], matrices: Float[Tensor, "heads d d"], score: Score
+) -> AttentionText:
+    """Everything that does not depend on the word. O(heads (n d² + n² d)), plus eigenvalues of N x N matrices."""
+    queries = (rows @ matrices).flatten(end_dim=1)
+    keys = (rows @ matrices.mT).flatten(end_dim=1)
+    scores = queries @ rows.T
+    attention = score.attention(scores)
+    outputs = attention @ rows
+    if not score.normalized:
+        lengths = torch.linalg.vector_norm(rows, dim=1)
+        distances = lengths.expand(len(queries), -1)
+        geometry = geometry_of(queries, None)
+        others = scores
+    else:
+        distances = torch.cdist(outputs, rows, compute_mode="donot_use_mm_for_euclid_dist")
+        geometry = geometry_of(queries, outputs)
+        others = _others(scores, attention, score)
+    return AttentionText(rows, matrices, score, keys, scores, others, outputs, distances, geometry)
+
+
+def _others(scores: Float[Tensor, "N n"], attention: Float[Tensor, "N n"], score: Score) -> Float[Tensor, "N n"]:
+    if score.sums_to_one:
+        total = torch.logsumexp(scores, dim=1, keepdim=True)
+        others = total + torch.log1p(-attention.clamp(max=0.5))
+        row, word = (attention > 0.5).nonzero(as_tuple=True)
+        others[row, word] = torch.logsumexp(scores[row].scatter(1, word.unsqueeze(1), -torch.inf), dim=1)
+        return others
+    weights = torch.relu(scores)
+    others = weights.sum(dim=1, keepdim=True) - weights
+    # The difference cancels where one word has more than half of the sum.
+    row, word = (attention > 0.5).nonzero(as_tuple=True)
+    others[row, word] = weights[row].scatter(1, word.unsqueeze(1), 0.0).sum(dim=1)
+    return others
+
+
+def pairs_of(text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> tuple[Pairs, Tensor]:
+    """The pairs of some words with all rows, and each word's direction, along x_i - centre: (w, d)."""
+    geometry = text.geometry
+    away = text.rows[words] - geometry.centre
+    length = torch.linalg.vector_norm(away, dim=1)
+    direction = away / torch.where(length > 0, length, torch.ones_like(length)).unsqueeze(1)
+    speeds = geometry.query_gram.diagonal().clamp(min=0).sqrt()
+    curve = _curve(text, words, radius.unsqueeze(1) * speeds * (1 + 1e-12))
+
+    squares = text.distances[:, words].T.square()
+    reach = length.unsqueeze(1).expand_as(squares).clone()
+    crude = torch.zeros_like(squares)
+    coupled = torch.ones_like(squares) if text.score.normalized else torch.zeros_like(squares)
+    if text.score.normalized:
+        pair, row = (curve.before > 0.5).nonzero(as_tuple=True)
+        if len(pair):
+            apart = _apart(text, words[pair], row)
+            along = (apart * direction[pair]).sum(dim=1)
+            squares[pair, row] = apart.square().sum(dim=1)
+            reach[pair, row] = along
+            crude[pair, row] = torch.linalg.vector_norm(apart - along.unsqueeze(1) * direction[pair], dim=1)
+            coupled[pair, row] = 0.0
+
+    counted = torch.ones_like(squares)
+    counted[torch.arange(len(words), device=words.device).expand(text.heads, -1), text.own_rows(words)] = 0.0
+    return _assemble(words, curve, radius, squares, reach, crude, coupled * counted, counted, direction, geometry), direction
+
+
+def _curve(text: AttentionText, words: Int[Tensor, " w"], reach: Float[Tensor, "w N"]) -> Curve:
+    scores, others = text.scores[:, words].T, text.others[:, words].T
+    match text.score.name:
+        case "softmax":
+            return sigmoid_curve(scores - others, reach, None)
+        case "relu":
+            return divided_relu_curve(scores, others, reach)
+        case "sigmoid":
+            return sigmoid_curve(scores, reach, torch.ones_like(scores))
+        case name:
+            return affine_curve(scores, reach, kinked=name != "linear")
+
+
+def _apart(text: AttentionText, word: Int[Tensor, " m"], row: Int[Tensor, " m"]) -> Float[Tensor, "m d"]:
+    """x_i - m_ji, m_ji the output of row j without word i; for the pairs in which i has most of row j."""
+    without = text.score.attention_without(text.scores[row], word)
+    # Differences first: the rows may be nearly parallel. A row of zeros, without word i, has output zero.
+    beside = torch.einsum("ml,mld->md", without, text.rows - text.rows[word].unsqueeze(1))
+    left = 1 - without.sum(dim=1, keepdim=True)
+    return left.where(left.abs() > 0.5, torch.zeros_like(left)) * text.rows[word] - beside
+
+
+def _assemble(
+    words: Int[Tensor, " w"],
+    curve: Curve,
+    radius: Float[Tensor, " w"],
+    squares: Float[Tensor, "w N"],
+    reach: Float[Tensor, "w N"],
+    crude: Float[Tensor, "w N"],
+    coupled: Float[Tensor, "w N"],
+    counted: Float[Tensor, "w N"],
+    direction: Float[Tensor, "w d"],
+    geometry: Geometry,
+) -> Pairs:
+    per = radius[:, None, None]
+    g = curve.g / per
+    q = 2 * curve.p * g
+    base = curve.p.square() + g.square() * squares.unsqueeze(-1)
+    step = (curve.t[..., 1:] - curve.t[..., :-1]).square()
+    steep = 2 * curve.factor / radius.unsqueeze(1)
+    longest = torch.maximum(squares.sqrt(), reach.abs())
+    sag = torch.minimum(
+        2 * (reach.square() / torch.where(squares > 0, squares, torch.full_like(squares, 1e-300)) - 1),
+        2 * steep * reach.abs() - 2,
+    ).clamp(min=0)
+    most_p = torch.maximum(curve.p[..., 1:].abs(), curve.p[..., :-1].abs())
+    most_g = torch.maximum(g[..., 1:].abs(), g[..., :-1].abs())
+    turn, slope = curve.turn * step, curve.slope.square() * step
+    climb = turn * (2 * most_p + curve.before.abs().unsqueeze(-1)) + 2 * slope
+    climb = climb * steep.unsqueeze(-1)
+    chord = 2 * turn * (most_p + most_g * longest.unsqueeze(-1)) * (1 + steep / 2 * longest).unsqueeze(-1)
+    chord = chord + slope * sag.unsqueeze(-1) + climb * crude.unsqueeze(-1)
+    return Pairs(
+        words=words,
+        t=curve.t / per,
+        p=curve.p,
+        q=q,
+        base=base,
+        chord=chord,
+        bend=climb * coupled.unsqueeze(-1),
+        widths=step / per**2,
+        affine=slope if curve.affine else None,
+        reach=reach,
+        crude=crude,
+        coupled=coupled,
+        steep=steep,
+        sag=sag,
+        lengths=squares,
+        most_q=q.abs().amax(dim=-1),
+        most_g=g.abs().amax(dim=-1),
+        counted=counted,
+        along_queries=direction @ geometry.queries.T,
+        along_offsets=direction @ geometry.offsets.T,
+    )

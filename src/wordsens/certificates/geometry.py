@@ -1,0 +1,60 @@
+"""What every word's certificate shares: the directions that move scores and outputs, and how far they can move at once."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.certificates.verified import gram_norm_bound
+
+# Shares of the two families of directions in the joint constraint; the bound hardly depends on them.
+_SCORE_SHARE, _OUTPUT_SHARE = 0.85, 0.15
+_LARGEST_WEIGHT = 1e24
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """N rows (n for each head) with u_j, along which row j's score moves, and v_j = centre - o_j.
+
+    score_weight sum_j (u_j . y)² + output_weight sum_j (v_j . y)² <= ‖y‖² for every y: verified, rounding included.
+
+    Attributes:
+        queries: (N, d), u_j = W^T x_j / scale.
+        offsets: (N, d), v_j; zeros where rows are not divided by their sum.
+        centre: (d,), the mean output; zero for scores that are not divided.
+        query_gram, cross_gram, offset_gram: (N, N), u_j . u_l, u_j . v_l, v_j . v_l.
+    """
+
+    queries: Float[Tensor, "N d"]
+    offsets: Float[Tensor, "N d"]
+    centre: Float[Tensor, " d"]
+    query_gram: Float[Tensor, "N N"]
+    cross_gram: Float[Tensor, "N N"]
+    offset_gram: Float[Tensor, "N N"]
+    score_weight: float
+    output_weight: float
+
+
+def geometry_of(queries: Float[Tensor, "N d"], outputs: Float[Tensor, "N d"] | None) -> Geometry:
+    """The geometry of N rows; outputs None where the weights are not divided by their sum."""
+    if outputs is None:
+        centre, offsets = torch.zeros_like(queries[0]), torch.zeros_like(queries)
+    else:
+        centre = outputs.mean(dim=0)
+        offsets = centre - outputs
+    query_gram, cross_gram, offset_gram = queries @ queries.T, queries @ offsets.T, offsets @ offsets.T
+    score_weight = _weight(query_gram, _SCORE_SHARE if outputs is not None else 1.0)
+    output_weight = _weight(offset_gram, _OUTPUT_SHARE)
+    scaled = torch.cat([queries * score_weight**0.5, offsets * output_weight**0.5])
+    gram = scaled @ scaled.T if len(scaled) <= scaled.shape[1] else scaled.T @ scaled
+    joint = gram_norm_bound(gram, inner=max(scaled.shape))
+    if joint > 0:
+        # The square roots and products of `scaled` are rounded as well.
+        score_weight, output_weight = (weight / (joint * (1 + 1e-12)) for weight in (score_weight, output_weight))
+    return Geometry(queries, offsets, centre, query_gram, cross_gram, offset_gram, score_weight, output_weight)
+
+
+def _weight(gram: Tensor, share: float) -> float:
+    largest = float(torch.linalg.eigvalsh(gram)[-1])
+    return share / largest if largest > share / _LARGEST_WEIGHT else _LARGEST_WEIGHT if largest > 0 else 1.0
