@@ -25,8 +25,16 @@ _HOMES = {
     "certify": "wordsens.certificates.certify",
     "correlated_text": "wordsens.text",
     "embed": "wordsens.text",
+    "fit_min_norm": "wordsens.regression",
     "gaussian_text": "wordsens.text",
     "minimal_pairs": "wordsens.text",
+    "MinNormFit": "wordsens.regression",
+    "NewText": "wordsens.generalization",
+    "one_word_frontier": "wordsens.generalization",
+    "one_word_generalization": "wordsens.generalization",
+    "one_word_swap": "wordsens.generalization",
+    "OneWordFrontier": "wordsens.generalization",
+    "OneWordGeneralization": "wordsens.generalization",
     "orthogonal_text": "wordsens.text",
     "read_documents": "wordsens.text",
     "shipped_reviews": "wordsens.text",
@@ -47,9 +55,18 @@ if TYPE_CHECKING:
     from wordsens.certificates.contract import Certificate
     from wordsens.errors import InputError, WordsensError
     from wordsens.feature_map import FeatureMap, FunctionFeatures
+    from wordsens.generalization import (
+        NewText,
+        OneWordFrontier,
+        OneWordGeneralization,
+        one_word_frontier,
+        one_word_generalization,
+        one_word_swap,
+    )
     from wordsens.groups import GroupSensitivity, group_sensitivity, several_words_sensitivity
     from wordsens.maps.attention import RandomAttentionFeatures
     from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
+    from wordsens.regression import MinNormFit, fit_min_norm
     from wordsens.search.theorem import TheoremWitness, theorem_witness
     from wordsens.sensitivity import Sensitivity, word_sensitivity
     from wordsens.text import (

@@ -1,4 +1,4 @@
-"""The one-word experiment: does a model that just learned X tell X with one word changed, and the label flipped, apart?"""
+"""The one-word experiment: does a model that just learned X tell X with one word changed, its label flipped, apart?"""
 
 from wordsens.generalization.frontier import OneWordFrontier, one_word_frontier
 from wordsens.generalization.new_text import NewText

@@ -1,7 +1,7 @@
 """The frontier of the one-word experiment: the least error that leaves gamma below a limit."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,22 +15,23 @@ from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.generalization.new_text import NewText
 from wordsens.generalization.objective import Objective, objective_for, reachable_loss
 from wordsens.generalization.one_word import Word, as_new_text, ball_of, words_of
-from wordsens.generalization.pursuit import Loss, Pursuit
+from wordsens.generalization.pursuit import FEW_WORDS, MANY_WORDS, NEARLY_LINEAR, THOROUGH, Loss, Pursuit
 from wordsens.generalization.result import error_of
 from wordsens.regression import MinNormFit
 from wordsens.regression.features import Texts
 from wordsens.search.climb import RULES, Climb
 from wordsens.search.population import search
+from wordsens.search_plan import SearchPlan
 from wordsens.seeds import generator
 from wordsens.text_matrix import TextMatrix
 
 DEFAULT_GAMMAS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
 
 _STIFFNESS = 50.0
-"""Weight of the squared excess of gamma over its limit. A round of multipliers divides the excess by about 1 + this / 2."""
+"""Weight of the squared excess of gamma over its limit. A round of multipliers divides the excess by 1 + this / 2."""
 
-_ROUNDS = 4
-_ROUND_STEPS = 12
+_ROUNDS = 6
+_ROUND_STEPS = 15
 _INSIDE = 1e-4
 """The search aims at limits that are smaller by this much, relative, so that its points end inside the true ones."""
 
@@ -91,33 +92,34 @@ class OneWordFrontier:
 def one_word_frontier(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     texts: Texts | None,
-    y: Iterable[float] | None,
+    y: Iterable[Any] | None,
     x: TextMatrix | Tensor | NewText,
-    y_x: float | None = None,
+    y_x: float | int | None = None,
     word: Word = 0,
     training: str = "fine-tuned",
-    gammas: Sequence[float] = DEFAULT_GAMMAS,
+    gammas: Iterable[Any] = DEFAULT_GAMMAS,
     seed: int = 0,
     *,
     reachable: int = 0,
-    radius: float | None = None,
-    ridge: float = 0.0,
+    radius: float | int | None = None,
+    ridge: float | int = 0.0,
     fit: MinNormFit | None = None,
     starts: int | None = None,
     steps: int | None = None,
+    generations: int | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> OneWordFrontier:
     """min Err over Delta in the ball with |delta| <= g, for each g of a grid (ours).
 
-    For RF the frontier lies near (2 - g)² (Theorems 4 and 5); for attention it need not. Each limit has a loss of its own,
-    Err plus an augmented Lagrangian of |delta| <= g; all limits (and words) are searched together and exchange their
-    points, and every point that was evaluated counts for every limit it obeys.
+    For RF the frontier lies near (2 - g)² (Theorems 4 and 5); for attention it need not. Each limit has a loss of its
+    own, Err plus an augmented Lagrangian of |delta| <= g; all limits (and words) are searched together and exchange
+    their points, and every point that was evaluated counts for every limit it obeys.
 
     Args:
         phi, texts, y, x, y_x, word, training, seed, radius, ridge, fit, memory_budget: as for one_word_generalization.
         gammas: the limits, positive.
         reachable: in how many directions of the (delta, F) plane to look for the farthest reachable point; 0 for none.
-        starts, steps: of the search; None for what suits the map.
+        starts, steps, generations: of the search; None for what suits the map.
 
     Raises:
         InputError: no limit, or one that is not positive; and what one_word_generalization raises.
@@ -133,13 +135,23 @@ def one_word_frontier(
     corners = _Corners(objective, reachable, new.rows)
     stream = generator(seed, "frontier", training)
     functionals = new.functionals(objective.kind)
-    size = 1 if functionals.one_word_at_a_time else len(words)
-    for group in words.split(size):
+    observe = _both(best, corners)
+
+    def look(group: Int[Tensor, " w"], plan: SearchPlan) -> None:
         ball = ball_of(new, group, radius)
-        observe = _both(best, corners)
-        _search_limits(new, objective, group, ball, best, observe, stream, starts=starts, steps=steps)
+        plan = plan.changed(starts=starts, steps=steps, generations=generations)
+        _search_limits(new, objective, group, ball, best, observe, stream, plan)
         if reachable:
-            _search_corners(new, objective, group, ball, corners, observe, stream, starts=starts, steps=steps)
+            _search_corners(new, objective, group, ball, corners, observe, stream, plan)
+
+    if functionals.one_word_at_a_time:
+        for group in words.split(1):
+            look(group, NEARLY_LINEAR)
+    else:
+        if len(words) > FEW_WORDS:
+            look(words, MANY_WORDS)
+            words = torch.cat([best.word, corners.word]).unique()
+        look(words, THOROUGH)
     return _result(new, training, best, corners, seed)
 
 
@@ -202,9 +214,7 @@ def _search_limits(
     best: _Best,
     observe: Callable[[Tensor, Tensor, Tensor], None],
     stream: torch.Generator,
-    *,
-    starts: int | None,
-    steps: int | None,
+    plan: SearchPlan,
 ) -> None:
     """Every pair of a word and a limit is an item; a search, then rounds that raise the multipliers."""
     count = len(best.limits)
@@ -217,19 +227,19 @@ def _search_limits(
         loss,
         wanted=objective.wanted(),
         observe=observe,
+        plan=plan,
     )
     items = torch.arange(len(limits), device=limits.device)
     radius = ball.radius.repeat_interleave(count)
-    plan = pursuit.plan.changed(starts=starts, steps=steps)
-    found = search(pursuit, items, Ball(radius), plan, generator=stream)
+    found = search(pursuit, items, Ball(radius), pursuit.plan, generator=stream)
     points = found.perturbations / radius.to(found.perturbations.dtype).unsqueeze(1)
     for _ in range(_ROUNDS):
         excess = pursuit.functionals(points * radius.to(points.dtype).unsqueeze(1), items)[:, 0].abs() - limits
         multipliers.add_(_STIFFNESS * excess).clamp_(min=0)
         climb = Climb(pursuit, items, radius, points)
-        rule = RULES[plan.rule](climb, first=0.05)
+        rule = RULES[pursuit.plan.rule](climb, first=0.05)
         for _ in range(_ROUND_STEPS):
-            rule.step(climb, plan.tolerance)
+            rule.step(climb, pursuit.plan.tolerance)
         points = climb.x
 
 
@@ -254,9 +264,7 @@ def _search_corners(
     corners: _Corners,
     observe: Callable[[Tensor, Tensor, Tensor], None],
     stream: torch.Generator,
-    *,
-    starts: int | None,
-    steps: int | None,
+    plan: SearchPlan,
 ) -> None:
     """Every pair of a word and a direction is an item."""
     count = len(corners.angles)
@@ -266,11 +274,15 @@ def _search_corners(
         return reachable_loss(angles[items], values)
 
     pursuit = Pursuit(
-        new.functionals(objective.kind), words.repeat_interleave(count), loss, wanted=(1.0, -1.0), observe=observe
+        new.functionals(objective.kind),
+        words.repeat_interleave(count),
+        loss,
+        wanted=(1.0, -1.0),
+        observe=observe,
+        plan=plan,
     )
     items = torch.arange(len(angles), device=angles.device)
-    plan = pursuit.plan.changed(starts=starts, steps=steps)
-    search(pursuit, items, Ball(ball.radius.repeat_interleave(count)), plan, generator=stream)
+    search(pursuit, items, Ball(ball.radius.repeat_interleave(count)), pursuit.plan, generator=stream)
 
 
 def _result(new: NewText, training: str, best: _Best, corners: _Corners, seed: int) -> OneWordFrontier:

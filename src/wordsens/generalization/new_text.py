@@ -53,7 +53,7 @@ class NewText:
     """
 
     def __init__(
-        self, fit: MinNormFit, x: TextMatrix | Tensor, y_x: float, *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+        self, fit: MinNormFit, x: TextMatrix | Tensor, y_x: float | int, *, memory_budget: int = DEFAULT_MEMORY_BUDGET
     ):
         self.fit = fit
         self.text = as_text(x)

@@ -11,7 +11,8 @@ from wordsens.generalization.new_text import NewText
 from wordsens.regression import TRAININGS
 
 OBJECTIVE_NAMES = ("alignment", "fine-tuned-alignment", "retrained-alignment", "error", "penalized-error")
-"""alignment: (F + 1)² of the training's own F; the next two, of the named one; error: Err; penalized-error: Err + penalty gamma²."""
+"""alignment: (F + 1)² of the training's own F; the next two: of the named one; error: Err; penalized-error:
+Err + penalty gamma²."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Objective:
         return -self.label, -self.label * (1.0 if self.surprise >= 0 else -1.0)
 
 
-def objective_for(new: NewText, training: str, name: str, penalty: float = 1.0) -> Objective:
+def objective_for(new: NewText, training: str, name: str, penalty: float | int = 1.0) -> Objective:
     """The objective of that name for a model that learns (X, y) by `training`."""
     require_choice("training", training, TRAININGS)
     require_choice("objective", name, OBJECTIVE_NAMES)

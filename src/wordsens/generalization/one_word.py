@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Iterable
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import torch
 from jaxtyping import Float, Int
@@ -13,7 +13,7 @@ from wordsens.errors import InputError, require_positive
 from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.generalization.new_text import NewText
 from wordsens.generalization.objective import Objective, objective_for
-from wordsens.generalization.pursuit import Pursuit
+from wordsens.generalization.pursuit import FEW_WORDS, MANY_WORDS, NEARLY_LINEAR, THOROUGH, Pursuit
 from wordsens.generalization.result import (
     OneWordGeneralization,
     error_of,
@@ -35,17 +35,17 @@ Word = SupportsIndex | str | None
 def one_word_generalization(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     texts: Texts | None,
-    y: Iterable[float] | None,
+    y: Iterable[Any] | None,
     x: TextMatrix | Tensor | NewText,
-    y_x: float | None = None,
+    y_x: float | int | None = None,
     word: Word = 0,
     training: str = "fine-tuned",
     objective: str = "alignment",
     seed: int = 0,
     *,
-    penalty: float = 1.0,
-    radius: float | None = None,
-    ridge: float = 0.0,
+    penalty: float | int = 1.0,
+    radius: float | int | None = None,
+    ridge: float | int = 0.0,
     fit: MinNormFit | None = None,
     starts: int | None = None,
     steps: int | None = None,
@@ -80,9 +80,10 @@ def one_word_generalization(
         InputError: an unknown name, label, word or radius; texts of unequal shape.
         SingularGramError: the training texts cannot be interpolated, or X lies in their span and is retrained on.
 
-    >>> phi = lambda X: X
-    >>> one_word_generalization(phi, torch.eye(4, dtype=torch.float64).view(2, 2, 4)[:1], [1], torch.ones(2, 4).double(), 1).error
-    0.0...
+    >>> seen, new = torch.eye(8, dtype=torch.float64).view(8, 2, 4)[:2], torch.ones(2, 4, dtype=torch.float64)
+    >>> g = one_word_generalization(lambda X: X, seen, [1, -1], new, 1, objective="error", radius=1.0)
+    >>> round(g.error, 3), round(g.gamma, 3), round(g.alignment, 3)
+    (0.318, 1.393, 0.956)
     """
     new = as_new_text(phi, texts, y, x, y_x, fit=fit, ridge=ridge, memory_budget=memory_budget)
     chosen = objective_for(new, training, objective, penalty)
@@ -92,48 +93,62 @@ def one_word_generalization(
     def plan_of(plan: SearchPlan) -> SearchPlan:
         return plan.changed(starts=starts, steps=steps, generations=generations, tolerance=tolerance)
 
-    def loss(values: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
-        return chosen.loss(values)
-
     stream = generator(seed, "one word", training, objective)
-    found = search_words(new, words, ball, chosen, loss, plan_of, stream, progress)
+    searched, found = _search_words(new, words, ball, chosen, plan_of, stream, progress)
+    # The searcher's ranking picks a few; the definition decides between them.
+    front = found.squared.topk(min(FEW_WORDS, len(searched))).indices.tolist()
     best, value = min(
-        ((at, _loss_at(new, chosen, int(words[at]), found.perturbations[at])) for at in range(len(words))),
+        ((at, _loss_at(new, chosen, int(searched[at]), found.perturbations[at])) for at in front),
         key=operator.itemgetter(1),
     )
     return result_at(
         new,
-        int(words[best]),
+        int(searched[best]),
         found.perturbations[best],
         training=training,
         objective=objective,
         loss=value,
-        radius=float(ball.radius[best]),
-        evaluations=found.evaluations + len(words),
+        radius=float(ball.radius[words == searched[best]]),
+        evaluations=found.evaluations + len(front),
         converged=bool(found.converged[best]),
         seed=seed,
     )
 
 
-def search_words(
+def _search_words(
     new: NewText,
     words: Int[Tensor, " w"],
     ball: Ball,
     objective: Objective,
-    loss: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
     plan_of: Callable[[SearchPlan], SearchPlan],
     stream: torch.Generator,
     progress: Progress | None,
-) -> SearchResult:
-    """A good Delta for each word: all words together where the map evaluates them together, else word by word."""
+) -> tuple[Int[Tensor, " c"], SearchResult]:
+    """Words and a good Delta for each: of many words, those that a first look puts in front."""
     functionals = new.functionals(objective.kind)
-    size = 1 if functionals.one_word_at_a_time else len(words)
-    parts = []
-    for group, radius in zip(words.split(size), ball.radius.split(size), strict=True):
-        pursuit = Pursuit(functionals, group, loss, wanted=objective.wanted())
+
+    def loss(values: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+        return objective.loss(values)
+
+    def look(chosen: Int[Tensor, " c"], plan: SearchPlan) -> SearchResult:
+        group = words[chosen]
+        pursuit = Pursuit(functionals, group, loss, wanted=objective.wanted(), plan=plan_of(plan))
         items = torch.arange(len(group), device=group.device)
-        plan = plan_of(pursuit.plan)
-        parts.append(search(pursuit, items, Ball(radius), plan, generator=stream, progress=progress))
+        own = Ball(ball.radius[chosen])
+        return search(pursuit, items, own, pursuit.plan, generator=stream, progress=progress)
+
+    every = torch.arange(len(words), device=words.device)
+    if functionals.one_word_at_a_time:
+        return words, _joined([look(one, NEARLY_LINEAR) for one in every.split(1)])
+    if len(words) <= FEW_WORDS:
+        return words, look(every, THOROUGH)
+    first = look(every, MANY_WORDS)
+    front = first.squared.topk(FEW_WORDS).indices
+    both = _joined([first, look(front, THOROUGH)])
+    return torch.cat([words, words[front]]), both
+
+
+def _joined(parts: list[SearchResult]) -> SearchResult:
     return SearchResult(
         perturbations=torch.cat([part.perturbations for part in parts]),
         squared=torch.cat([part.squared for part in parts]),
@@ -188,12 +203,12 @@ def result_at(
 def as_new_text(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     texts: Texts | None,
-    y: Iterable[float] | None,
+    y: Iterable[Any] | None,
     x: TextMatrix | Tensor | NewText,
-    y_x: float | None,
+    y_x: float | int | None,
     *,
     fit: MinNormFit | None,
-    ridge: float,
+    ridge: float | int,
     memory_budget: int,
 ) -> NewText:
     """The text that is about to be learned, from what the caller gave: a fit is made unless there is one."""
@@ -223,7 +238,7 @@ def words_of(word: Word, n: int) -> Int[Tensor, " w"]:
     return torch.tensor([index % n])
 
 
-def ball_of(new: NewText, words: Int[Tensor, " w"], radius: float | None) -> Ball:
+def ball_of(new: NewText, words: Int[Tensor, " w"], radius: float | int | None) -> Ball:
     """The ball of each word: the map's default radius, or the caller's."""
     if radius is None:
         return Ball(new.fit.phi.default_radius(new.rows)[words])

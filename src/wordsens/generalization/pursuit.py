@@ -17,11 +17,18 @@ Loss = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 Observer = Callable[[Tensor, Tensor, Tensor], None]
 """Told of every evaluation: functionals (b, 2), words (b,), perturbations (b, d)."""
 
-_PLAN = SearchPlan(
-    starts=12, climb_steps=10, population=4, generations=2, children=4, finalists=2, steps=60, tolerance=1e-8
+THOROUGH = SearchPlan(
+    starts=16, climb_steps=60, population=6, generations=3, children=8, finalists=4, steps=80, tolerance=1e-8
+)
+FEW_WORDS = 4
+"""Up to this many words are searched thoroughly at once."""
+
+# A first look at every word: those that come out best are searched thoroughly.
+MANY_WORDS = SearchPlan(
+    starts=12, climb_steps=10, population=4, generations=2, children=4, finalists=2, steps=30, tolerance=1e-7
 )
 # Fully connected features are nearly linear in one word: the first gradient points to the optimum.
-_NEARLY_LINEAR = SearchPlan(
+NEARLY_LINEAR = SearchPlan(
     starts=4, climb_steps=8, population=2, generations=0, children=2, finalists=2, steps=30, tolerance=1e-7
 )
 
@@ -35,6 +42,7 @@ class Pursuit(WordChange):
         loss: of the functionals and the items.
         wanted: the signs in which the two functionals should move, for the starting points.
         observe: told of every evaluation.
+        plan: of the search; its rule is chosen by whether the functionals have kinks.
     """
 
     def __init__(
@@ -45,11 +53,11 @@ class Pursuit(WordChange):
         *,
         wanted: tuple[float, float] = (0.0, 0.0),
         observe: Observer | None = None,
+        plan: SearchPlan,
     ):
         super().__init__(functionals.rows, 1.0, functionals.memory_budget)
         self._functionals, self._item_words, self._loss = functionals, words, loss
         self._wanted, self._observe = wanted, observe
-        plan = _NEARLY_LINEAR if functionals.one_word_at_a_time else _PLAN
         self.plan = replace(plan, rule="momentum" if functionals.kinked else "quasi-newton")
 
     def bytes_per_pair(self) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -32,18 +33,18 @@ class _Swap:
 def one_word_swap(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     texts: Texts | None,
-    y: Iterable[float] | None,
+    y: Iterable[Any] | None,
     x: TextMatrix | Tensor | NewText,
-    y_x: float | None = None,
+    y_x: float | int | None = None,
     word: Word = 0,
     training: str = "fine-tuned",
     objective: str = "error",
     *,
     vocabulary: Vocabulary | Callable[[int], Vocabulary],
-    gamma_limit: float | None = None,
-    penalty: float = 1.0,
-    radius: float | None = None,
-    ridge: float = 0.0,
+    gamma_limit: float | int | None = None,
+    penalty: float | int = 1.0,
+    radius: float | int | None = None,
+    ridge: float | int = 0.0,
     fit: MinNormFit | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> OneWordGeneralization:
@@ -72,7 +73,8 @@ def one_word_swap(
     for index in words.tolist():
         names, rows = vocabulary(index) if callable(vocabulary) else vocabulary
         perturbations = _perturbations(new, names, rows, index)
-        values = new.functionals(chosen.kind).values(perturbations, torch.full((len(names),), index, device=rows.device))
+        same = torch.full((len(names),), index, device=new.rows.device)
+        values = new.functionals(chosen.kind).values(perturbations, same)
         evaluations += len(names)
         allowed = torch.linalg.vector_norm(perturbations, dim=1, dtype=torch.float64) <= most
         allowed &= values[:, 0].abs().double() <= limit
@@ -104,7 +106,7 @@ def _perturbations(new: NewText, names: Sequence[str], rows: Tensor, word: int) 
     d = new.rows.shape[1]
     if rows.ndim != 2 or rows.shape[1] != d or len(rows) != len(names) or len(rows) == 0:
         raise InputError(
-            f"`vocabulary` has {len(names)} words and rows of shape {tuple(rows.shape)}; give one row of {d} coordinates "
-            "a word, at least one"
+            f"`vocabulary` has {len(names)} words and rows of shape {tuple(rows.shape)}; give one row of {d} "
+            "coordinates a word, at least one"
         )
     return rows.to(dtype=new.rows.dtype, device=new.rows.device) - new.rows[word]

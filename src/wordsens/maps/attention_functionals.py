@@ -2,7 +2,7 @@
 
 With the notation of `attention_change`, row j != i of the features changes by p_ji Delta + (p_ji - a_ji) r_ji, so
 
-    c . theta = sum over j != i of [p_ji (Delta . theta_j) + (p_ji - a_ji) (r_ji . theta_j)] + (change of row i) . theta_i,
+    c . theta = sum over j != i of [p_ji Delta . theta_j + (p_ji - a_ji) r_ji . theta_j] + (change of row i) . theta_i,
 
 theta_j being row j of theta (n, d). The products r_ji . theta_j do not depend on Delta: one number a row.
 Derivation: docs/theory/generalization.md.
@@ -167,4 +167,3 @@ class AttentionFunctionals(WordFunctionals):
 def _heads_of(phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"]) -> list[_Head]:
     scale = phi.temperature * rows.shape[1] ** 0.5
     return [_Head(rows, matrix, scale, phi.score) for matrix in phi.matrices]
-

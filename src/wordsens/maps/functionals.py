@@ -1,7 +1,7 @@
 """Linear functionals of the features of a text with one word moved: phi(X^i(Delta)) . theta for several theta at once.
 
-What regression needs of a map: the outputs of linear models, and their gradients in Delta. Maps that have a structure of
-their own (attention, fully connected layers) evaluate the functionals without building the perturbed texts.
+What regression needs of a map: the outputs of linear models, and their gradients in Delta. Maps that have a structure
+of their own (attention, fully connected layers) evaluate the functionals without building the perturbed texts.
 """
 
 from abc import ABC, abstractmethod
@@ -63,7 +63,7 @@ class WordFunctionals(ABC):
     ) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b d"]]:
         """The functionals, and the gradient in each Delta of their sum with the weights that `pull` makes of them.
 
-        `pull` sees a chunk at a time: InputError-free and row by row.
+        `pull` sees a chunk at a time, and must treat each row by itself.
         """
         values, gradients = [], []
         for delta, word in self._chunks(perturbations, words):

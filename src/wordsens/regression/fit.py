@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -60,7 +61,7 @@ class MinNormFit:
         held = TrainingFeatures(self.phi, texts, memory_budget=1)
         return held.inner_products(self.theta.unsqueeze(0))[0]
 
-    def accuracy(self, texts: Texts, labels: Iterable[float]) -> float:
+    def accuracy(self, texts: Texts, labels: Iterable[Any]) -> float:
         """The share of texts whose output has the sign of its label; an output of 0 counts as wrong."""
         outputs = self.predict(texts)
         return float((outputs * as_labels(labels, len(outputs), "labels").to(outputs.device) > 0).double().mean())
@@ -110,9 +111,9 @@ class MinNormFit:
 def fit_min_norm(
     phi: FeatureMap,
     texts: Texts,
-    y: Iterable[float],
+    y: Iterable[Any],
     *,
-    ridge: float = 0.0,
+    ridge: float | int = 0.0,
     solver: str = "auto",
     memory_budget: int = TRAINING_BYTES,
 ) -> MinNormFit:
@@ -134,8 +135,8 @@ def fit_min_norm(
         SingularGramError: the kernel matrix is singular, or too close to it for the labels to be interpolated.
 
     >>> from wordsens.feature_map import FunctionFeatures
-    >>> fit = fit_min_norm(FunctionFeatures(lambda X: X, batched=True), torch.eye(3, dtype=torch.float64).view(3, 1, 3), [1, -1, 1])
-    >>> fit.theta
+    >>> texts = torch.eye(3, dtype=torch.float64).view(3, 1, 3)
+    >>> fit_min_norm(FunctionFeatures(lambda X: X, batched=True), texts, [1, -1, 1]).theta
     tensor([ 1., -1.,  1.], dtype=torch.float64)
     """
     require_choice("solver", solver, SOLVERS)
@@ -159,8 +160,8 @@ def fit_min_norm(
     )
     if residual > RESIDUAL:
         raise SingularGramError(
-            f"the labels are not interpolated (relative residual {residual:.2g}; the kernel's condition number is about "
-            f"{conditioning.condition:.2g}); leave out repeated texts, use float64, or pass `ridge`"
+            f"the labels are not interpolated (relative residual {residual:.2g}; the kernel's condition number is "
+            f"about {conditioning.condition:.2g}); leave out repeated texts, use float64, or pass `ridge`"
         )
     return MinNormFit(
         phi=phi,
@@ -174,14 +175,13 @@ def fit_min_norm(
     )
 
 
-def as_labels(labels: Iterable[float], count: int, name: str) -> Float[Tensor, " N"]:
+def as_labels(labels: Iterable[Any], count: int, name: str) -> Float[Tensor, " N"]:
     """The labels in float64; InputError unless there are `count` finite ones."""
     listed = [float("nan") if label is None else float(label) for label in labels]
     given = torch.tensor(listed, dtype=torch.float64)
     if given.shape != (count,):
         raise InputError(f"`{name}` has {tuple(given.shape)} labels for {count} texts; give one a text")
     if not bool(torch.isfinite(given).all()):
-        raise InputError(
-            f"`{name}` has a missing or infinite label at {int((~torch.isfinite(given)).nonzero()[0])}; label every text"
-        )
+        missing = int((~torch.isfinite(given)).nonzero()[0])
+        raise InputError(f"`{name}` has a missing or infinite label at {missing}; label every text")
     return given

@@ -21,6 +21,7 @@ _HOMES = {
     "shipped_reviews": "wordsens.text.shipped_data",
     "stream_documents": "wordsens.text.readers",
     "texts_of_length": "wordsens.text.embedding",
+    "vocabulary_rows": "wordsens.text.vocabulary",
 }
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "shipped_reviews",
     "stream_documents",
     "texts_of_length",
+    "vocabulary_rows",
 ]
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from wordsens.text.shipped_data import MinimalPair, minimal_pairs, shipped_reviews
     from wordsens.text.synthetic import correlated_text, gaussian_text, orthogonal_text
     from wordsens.text.transformer_encoder import TransformerEncoder
+    from wordsens.text.vocabulary import vocabulary_rows
 
 
 def __getattr__(name: str) -> Any:

@@ -79,6 +79,10 @@ class Encoder(ABC):
     def encode(self, batch: Sequence[EncoderInput], *, layer: int) -> list[Float[Tensor, "tokens d"]]:
         """The rows of every input at `layer` (0 to L), one row for each of its token numbers."""
 
+    def vocabulary(self) -> dict[int, str]:
+        """Number and string of every token that is not special; InputError where the encoder does not list them."""
+        raise InputError(f"the encoder {self.name} does not list its vocabulary; use one that does, such as 'minilm'")
+
     def layer_index(self, layer: int) -> int:
         """The layer as a number from 0 to L; negative ones count from the last, -1."""
         if not -self.layers - 1 <= layer <= self.layers:

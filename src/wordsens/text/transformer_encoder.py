@@ -39,6 +39,11 @@ class TransformerEncoder(Encoder):
         trailing = 0 if leading == len(ids) else _leading_ones(special[::-1])
         return Tokenization(tuple(ids), tuple(self._tokenizer.convert_ids_to_tokens(ids)), leading, trailing)
 
+    def vocabulary(self) -> dict[int, str]:
+        special = set(self._tokenizer.all_special_ids)
+        numbers = [number for number in range(len(self._tokenizer)) if number not in special]
+        return dict(zip(numbers, self._tokenizer.convert_ids_to_tokens(numbers), strict=True))
+
     @torch.no_grad()
     def encode(self, batch: Sequence[EncoderInput], *, layer: int) -> list[Float[Tensor, "tokens d"]]:
         longest = max(len(text.ids) for text in batch)

@@ -1,0 +1,99 @@
+"""The frontier against a map whose frontier is known, and its own rules."""
+
+import math
+
+import pytest
+import torch
+
+import wordsens as ws
+from wordsens.errors import InputError
+from wordsens.feature_map import FunctionFeatures
+from wordsens.regression import TRAININGS
+from wordsens.seeds import generator
+
+WORDS, D, N_TEXTS = 4, 6, 9
+GAMMAS = (0.1, 0.5, 1.0, 1.5)
+SHORT = {"starts": 3, "steps": 5, "generations": 0}
+
+
+def data(seed=0):
+    texts = [ws.gaussian_text(WORDS, D, seed=100 * seed + index) for index in range(N_TEXTS + 1)]
+    labels = torch.randn(N_TEXTS, generator=generator(seed, "labels")).sign().tolist()
+    return texts[:-1], labels, texts[-1]
+
+
+def linear_frontier(new, training, word, radius, limit):
+    """min over ‖Delta‖ <= radius, |a.Delta| <= limit of (2 + (a + b).Delta)² for y = +1, on a fine grid."""
+    a = new.fit.theta.view(WORDS, D)[word]
+    b = new.update(training).direction.view(WORDS, D)[word] * new.surprise
+    # Only the span of a and b matters: Delta = s e1 + t e2, e1 along a.
+    e1 = a / a.norm()
+    rest = b - (b @ e1) * e1
+    along, across = float(b @ e1) + float(a.norm()), float(rest.norm())
+    s = torch.linspace(-1, 1, 200_001, dtype=torch.float64) * min(radius, limit / float(a.norm()))
+    least = s * along - (radius**2 - s.square()).clamp(min=0).sqrt() * across
+    return float((2 + least).clamp(min=0).min() ** 2)
+
+
+@pytest.mark.parametrize("training", TRAININGS)
+@pytest.mark.parametrize("radius", [0.2, 0.6])
+def test_the_linear_map_reaches_its_known_frontier(training, radius):
+    texts, labels, x = data(2)
+    phi = FunctionFeatures(lambda X: X, batched=True, name="identity")
+    new = ws.NewText(ws.fit_min_norm(phi, texts, labels), x, 1)
+    frontier = ws.one_word_frontier(phi, None, None, new, None, 1, training, GAMMAS, radius=radius, **SHORT)
+    known = [linear_frontier(new, training, 1, radius, limit) for limit in GAMMAS]
+    assert frontier.errors.tolist() == pytest.approx(known, abs=2e-3)
+    assert any(value > 0.1 for value in known)
+
+
+@pytest.mark.parametrize(("name", "word"), [("softmax", "all"), ("relu", 0), ("rf", 1), ("rf", "all")])
+def test_the_frontier_obeys_its_limits_and_never_rises(name, word):
+    texts, labels, x = data()
+    phi = ws.RandomFeatures(WORDS, D, 40) if name == "rf" else ws.RandomAttentionFeatures(D, name)
+    new = ws.NewText(ws.fit_min_norm(phi, texts, labels), x, -1)
+    frontier = ws.one_word_frontier(
+        phi, None, None, new, None, word, "retrained", reversed(GAMMAS), reachable=6, **SHORT
+    )
+    assert frontier.gammas.tolist() == list(GAMMAS)
+    assert bool((frontier.attained_gammas <= frontier.gammas).all())
+    assert bool((frontier.errors.diff() <= 0).all())
+    assert float(frontier.errors[0]) <= frontier.error_unchanged == pytest.approx(4.0)
+    for index, limit in enumerate(GAMMAS):
+        at, delta = int(frontier.words[index]), frontier.perturbations[index]
+        outputs = new.outputs(at, delta, "retrained")
+        assert (outputs.after - 1) ** 2 == pytest.approx(float(frontier.errors[index]), abs=1e-9)
+        assert float(delta.norm()) <= math.sqrt(D) * (1 + 1e-12)
+        assert frontier.at(limit) == float(frontier.errors[index])
+    assert frontier.at(0.01) == frontier.error_unchanged
+    assert frontier.theorem.tolist() == pytest.approx([(2 - limit) ** 2 for limit in GAMMAS])
+    penalized = ws.one_word_generalization(
+        phi, None, None, new, None, word, "retrained", "penalized-error", penalty=0.3, **SHORT
+    )
+    inside = [limit for limit in GAMMAS if penalized.gamma <= limit]
+    if inside:
+        assert float(frontier.errors[GAMMAS.index(inside[0])]) <= penalized.error + 5e-2
+
+
+def test_the_reachable_points_go_farther_than_the_frontier_and_random_points():
+    texts, labels, x = data()
+    phi = ws.RandomAttentionFeatures(D)
+    new = ws.NewText(ws.fit_min_norm(phi, texts, labels), x, 1)
+    frontier = ws.one_word_frontier(phi, None, None, new, reachable=8, **SHORT)
+    assert frontier.reachable_shifts.shape == (8,)
+    angles = 2 * math.pi * torch.arange(8, dtype=torch.float64) / 8
+    reach = torch.cos(angles) * frontier.reachable_shifts + torch.sin(angles) * (frontier.reachable_alignments - 1)
+    drawn = torch.randn(300, D, generator=generator(0, "drawn"), dtype=torch.float64)
+    drawn = drawn / drawn.norm(dim=1, keepdim=True) * math.sqrt(D)
+    values = new.functionals("fine-tuned").values(drawn, torch.zeros(300, dtype=torch.long))
+    random = (torch.stack([torch.cos(angles), torch.sin(angles)], dim=1) @ values.T).max(dim=1).values
+    assert bool((reach >= random - 1e-6).all())
+    assert set(frontier.to_dict()) >= {"errors", "gammas", "reachable_shifts"}
+
+
+def test_wrong_limits_are_named():
+    texts, labels, x = data()
+    phi = ws.RandomAttentionFeatures(D)
+    for gammas, message in (((), "`gammas` is empty"), ((0.0,), r"`gammas` \(=0.0\) must be a positive")):
+        with pytest.raises(InputError, match=message):
+            ws.one_word_frontier(phi, texts, labels, x, 1, gammas=gammas)

@@ -1,0 +1,79 @@
+"""The structured functionals of each map against the definition: the perturbed text built, mapped, differentiated."""
+
+import pytest
+import torch
+
+from wordsens.maps.attention import RandomAttentionFeatures
+from wordsens.maps.attention_functionals import AttentionFunctionals
+from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
+from wordsens.maps.dense_functionals import DenseFunctionals
+from wordsens.maps.functionals import PlainFunctionals, word_functionals
+from wordsens.seeds import generator
+
+N, D = 6, 10
+MAPS = {
+    **{
+        f"{score}, {heads} heads, temperature {temperature}": (
+            AttentionFunctionals,
+            lambda score=score, heads=heads, temperature=temperature: RandomAttentionFeatures(
+                D, score, seed=1, heads=heads, temperature=temperature
+            ),
+        )
+        for score in ("softmax", "relu", "relu-unnormalized", "sigmoid", "linear")
+        for heads in (1, 2)
+        for temperature in (1.0, 0.1)
+    },
+    "rf": (DenseFunctionals, lambda: RandomFeatures(N, D, 33, gaussian="dense")),
+    "lazy rf": (DenseFunctionals, lambda: RandomFeatures(N, D, 33, gaussian="lazy")),
+    "drf": (DenseFunctionals, lambda: DeepRandomFeatures(N, D, 3, activation="tanh", gaussian="dense")),
+    "lazy drf": (DenseFunctionals, lambda: DeepRandomFeatures(N, D, 3, activation="tanh", gaussian="lazy")),
+}
+
+
+def drawn(*shape, purpose):
+    return torch.randn(*shape, generator=generator(3, purpose), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_values_and_gradients_agree_with_the_definition(name):
+    kind, build = MAPS[name]
+    phi, X = build(), drawn(N, D, purpose="text")
+    thetas = drawn(3, phi(X).numel(), purpose="thetas")
+    structured, plain = word_functionals(phi, X, thetas), PlainFunctionals(phi, X, thetas, memory_budget=1 << 28)
+    assert type(structured) is kind
+    words = torch.arange(18) % N
+    delta = drawn(18, D, purpose="delta") * torch.logspace(-3, 0.5, 18, dtype=torch.float64).unsqueeze(1)
+
+    def pull(values):
+        return torch.cos(values) * torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+
+    values, gradient = structured.values_and_gradient(delta, words, pull)
+    expected, slope = plain.values_and_gradient(delta, words, pull)
+    assert torch.allclose(values, expected, rtol=0, atol=1e-11 * float(expected.abs().max()))
+    assert torch.allclose(gradient, slope, rtol=0, atol=1e-11 * float(slope.abs().max()))
+    assert torch.allclose(structured.values(delta, words), values, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["softmax, 1 heads, temperature 0.1", "rf"])
+def test_chunks_of_a_small_budget_change_nothing(name):
+    phi, X = MAPS[name][1](), drawn(N, D, purpose="text")
+    thetas = drawn(2, phi(X).numel(), purpose="thetas")
+    whole, pieces = word_functionals(phi, X, thetas), word_functionals(phi, X, thetas, memory_budget=1)
+    assert pieces.chunk() == 1 < whole.chunk()
+    delta, words = drawn(7, D, purpose="delta"), torch.arange(7) % N
+    for one, other in zip(
+        whole.values_and_gradient(delta, words, lambda v: v),
+        pieces.values_and_gradient(delta, words, lambda v: v),
+        strict=True,
+    ):
+        assert torch.allclose(one, other, rtol=0, atol=1e-12)
+
+
+def test_zero_moves_nothing_and_starting_directions_fit_the_text():
+    phi, X = RandomAttentionFeatures(D, seed=1), drawn(N, D, purpose="text")
+    functionals = word_functionals(phi, X, drawn(2, N * D, purpose="thetas"))
+    values = functionals.values(torch.zeros(N, D, dtype=torch.float64), torch.arange(N))
+    assert float(values.abs().max()) == 0
+    assert functionals.starting_directions().shape[1] == D
+    plain = PlainFunctionals(phi, X, drawn(2, N * D, purpose="thetas"), memory_budget=1 << 20)
+    assert plain.starting_directions().shape == (0, D)

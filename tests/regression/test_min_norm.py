@@ -1,0 +1,184 @@
+"""The fit and its updates against a pseudo-inverse, and what they refuse."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from wordsens.errors import InputError, ZeroFeaturesError
+from wordsens.feature_map import FunctionFeatures
+from wordsens.maps.attention import RandomAttentionFeatures
+from wordsens.maps.dense import RandomFeatures
+from wordsens.regression import (
+    ConditioningWarning,
+    SingularGramError,
+    TrainingFeatures,
+    fit_min_norm,
+)
+from wordsens.seeds import generator
+
+IDENTITY = FunctionFeatures(lambda X: X, batched=True, name="identity")
+SIZES = [(1, 5), (7, 30), (40, 90)]
+
+
+def problem(count, size, seed=0):
+    """Texts whose features are themselves, labels, and one more text."""
+    stream = generator(seed, "problem", count, size)
+    texts = torch.randn(count, 2, size // 2, generator=stream, dtype=torch.float64)
+    labels = torch.randn(count, generator=stream, dtype=torch.float64).sign()
+    return texts, labels, torch.randn(2, size // 2, generator=stream, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(("count", "size"), SIZES)
+@pytest.mark.parametrize("solver", ["cholesky", "cg"])
+def test_theta_and_both_updates_agree_with_the_pseudo_inverse(count, size, solver):
+    for seed in range(3):
+        texts, labels, x = problem(count, size, seed)
+        Phi, psi = texts.flatten(start_dim=1).numpy(), x.flatten().numpy()
+        fit = fit_min_norm(IDENTITY, texts, labels, solver=solver)
+        theta = np.linalg.pinv(Phi) @ labels.numpy()
+        assert np.abs(fit.theta.numpy() - theta).max() < 1e-9
+
+        surprise = -1.0 - psi @ theta
+        tuned = theta + psi * surprise / (psi @ psi)
+        update = fit.update(x.flatten(), "fine-tuned")
+        assert np.abs((fit.theta + update.direction * surprise).numpy() - tuned).max() < 1e-9
+
+        stacked = np.linalg.pinv(np.vstack([Phi, psi])) @ np.append(labels.numpy(), -1.0)
+        update = fit.update(x.flatten(), "retrained")
+        assert np.abs((fit.theta + update.direction * surprise).numpy() - stacked).max() < 1e-9
+        assert update.alignment == pytest.approx(1.0, abs=1e-12)
+
+
+def test_ridge_agrees_with_the_dense_formula_before_and_after_one_more_text():
+    texts, labels, x = problem(20, 30)
+    Phi, psi = texts.flatten(start_dim=1).numpy(), x.flatten().numpy()
+
+    def dense(Phi, labels):
+        return Phi.T @ np.linalg.solve(Phi @ Phi.T + 0.7 * np.eye(len(Phi)), labels)
+
+    fit = fit_min_norm(IDENTITY, texts, labels, ridge=0.7)
+    theta = dense(Phi, labels.numpy())
+    update = fit.update(x.flatten(), "retrained")
+    after = dense(np.vstack([Phi, psi]), np.append(labels.numpy(), 1.0))
+    assert np.abs(fit.theta.numpy() - theta).max() < 1e-12
+    assert np.abs((fit.theta + update.direction * (1.0 - psi @ theta)).numpy() - after).max() < 1e-12
+    assert update.alignment < 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_streamed_features_give_what_kept_ones_give(dtype):
+    phi = RandomAttentionFeatures(8, seed=1, dtype=dtype)
+    texts = torch.randn(13, 4, 8, generator=generator(0, "texts"), dtype=torch.float64)
+    kept = TrainingFeatures(phi, texts)
+    streamed = TrainingFeatures(phi, texts, memory_budget=3 * 32 * 8)
+    assert kept.kept and not streamed.kept
+    tolerance = 1e-12 if dtype is torch.float64 else 1e-5
+    assert kept.gram().dtype is torch.float64
+    assert torch.allclose(kept.gram(), streamed.gram(), rtol=0, atol=tolerance)
+    vectors = torch.randn(2, 32, generator=generator(0, "vectors"), dtype=torch.float64)
+    assert torch.allclose(kept.inner_products(vectors), streamed.inner_products(vectors), rtol=0, atol=10 * tolerance)
+    weights = torch.randn(3, 13, generator=generator(0, "weights"), dtype=torch.float64)
+    assert torch.allclose(kept.combine(weights), streamed.combine(weights), rtol=0, atol=10 * tolerance)
+
+
+def test_a_lazy_map_and_a_dense_map_interpolate_alike():
+    texts = torch.randn(12, 3, 6, generator=generator(0, "texts"), dtype=torch.float64)
+    labels = torch.tensor([1.0, -1.0] * 6)
+    for gaussian in ("dense", "lazy"):
+        fit = fit_min_norm(RandomFeatures(3, 6, 40, gaussian=gaussian, seed=2), texts, labels)
+        assert torch.allclose(fit.predict(texts), labels.double(), rtol=0, atol=1e-9)
+        assert fit.accuracy(texts, labels) == 1.0
+
+
+def test_float32_features_with_a_float64_gram_stay_close_to_float64():
+    texts = torch.randn(30, 5, 16, generator=generator(0, "texts"), dtype=torch.float64)
+    labels = torch.randn(30, generator=generator(0, "labels")).sign()
+    fits = [
+        fit_min_norm(RandomAttentionFeatures(16, seed=0, dtype=kind), texts, labels)
+        for kind in (torch.float64, torch.float32)
+    ]
+    assert torch.allclose(fits[0].theta, fits[1].theta, rtol=0, atol=1e-4 * float(fits[0].theta.norm()))
+
+
+def test_the_residual_is_orthogonal_to_the_training_features_and_complements_the_rest():
+    texts, labels, x = problem(40, 90)
+    fit = fit_min_norm(IDENTITY, texts, labels)
+    rest = fit.residual(x.view(1, -1))[0]
+    Phi = texts.flatten(start_dim=1)
+    assert float((Phi @ rest).abs().max()) < 1e-12
+    assert float(fit.residual(rest.unsqueeze(0)).sub(rest).abs().max()) < 1e-12
+
+
+def test_conditioning_reports_the_extreme_eigenvalues():
+    texts, labels, _ = problem(40, 90)
+    Phi = texts.flatten(start_dim=1)
+    values = torch.linalg.eigvalsh(Phi @ Phi.T)
+    for solver in ("cholesky", "cg"):
+        report = fit_min_norm(IDENTITY, texts, labels, solver=solver).conditioning
+        assert report.solver == solver and report.jitter == 0 and report.residual < 1e-11
+        assert report.largest == pytest.approx(float(values[-1]), rel=0.05)
+        assert report.smallest == pytest.approx(float(values[0]), rel=0.2)
+        assert report.condition == report.largest / report.smallest
+    assert report.iterations > 10
+
+
+def test_a_repeated_text_is_repaired_with_a_stated_jitter_when_its_labels_agree():
+    # Integers: the Gram matrix is exactly singular, and Cholesky meets an exact zero.
+    texts = torch.tensor([[[3.0, 4.0, 0.0]], [[3.0, 4.0, 0.0]]], dtype=torch.float64)
+    with pytest.warns(ConditioningWarning, match="singular to rounding; .* was added to its diagonal"):
+        fit = fit_min_norm(IDENTITY, texts, [1, 1])
+    assert fit.conditioning.jitter > 0
+    assert torch.allclose(fit.predict(texts), torch.ones(2, dtype=torch.float64), atol=1e-6)
+
+
+def test_a_repeated_text_with_two_labels_is_beyond_repair():
+    texts = torch.tensor([[[3.0, 4.0, 0.0]], [[3.0, 4.0, 0.0]]], dtype=torch.float64)
+    for solver in ("cholesky", "cg"):
+        with warnings.catch_warnings(), pytest.raises(SingularGramError, match="leave out repeated texts"):
+            warnings.simplefilter("ignore", ConditioningWarning)
+            fit_min_norm(IDENTITY, texts, [1, -1], solver=solver)
+
+
+def test_more_texts_than_features_are_refused_without_a_ridge():
+    texts, labels, _ = problem(9, 6)
+    with pytest.raises(SingularGramError, match="9 texts have only 6 features"):
+        fit_min_norm(IDENTITY, texts, labels)
+    assert fit_min_norm(IDENTITY, texts, labels, ridge=1.0).conditioning.residual < 1e-12
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_a_training_text_cannot_be_retrained_on_but_can_be_fine_tuned_on(dtype):
+    texts = torch.randn(12, 3, 6, generator=generator(0, "texts"), dtype=torch.float64)
+    fit = fit_min_norm(RandomAttentionFeatures(6, seed=0, dtype=dtype), texts, [1, -1] * 6)
+    features = fit.map(texts[3])
+    with pytest.raises(SingularGramError, match="lies in the span of the training features"):
+        fit.update(features, "retrained")
+    assert fit.update(features, "fine-tuned").alignment == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"y": [1, -1]}, r"`y` has \(2,\) labels for 3 texts"),
+        ({"y": [1, None, -1]}, "`y` has a missing or infinite label at 1"),
+        ({"texts": []}, "`texts` holds no text"),
+        ({"texts": [torch.ones(2, 4), torch.ones(3, 4), torch.ones(2, 4)]}, r"shape \(3, 4\) at 1, but \(2, 4\) at 0"),
+        ({"texts": torch.ones(3, 4)}, r"must be finite and \(N, n, d\)"),
+        ({"ridge": -1.0}, r"`ridge` \(=-1.0\) must be a finite number, at least 0"),
+        ({"solver": "qr"}, r"`solver` \(='qr'\) must be one of auto, cholesky, cg"),
+    ],
+)
+def test_wrong_input_is_named(arguments, message):
+    usual = {"texts": torch.eye(12, dtype=torch.float64)[:3].view(3, 3, 4), "y": [1, -1, 1]}
+    with pytest.raises(InputError, match=message):
+        fit_min_norm(IDENTITY, **{**usual, **arguments})
+
+
+def test_features_that_are_not_finite_or_zero_are_refused():
+    with pytest.raises(InputError, match="gives NaN or infinity on one of the texts"):
+        fit_min_norm(FunctionFeatures(lambda X: X / 0, batched=True), torch.ones(2, 2, 2), [1, 1])
+    fit = fit_min_norm(IDENTITY, torch.ones(1, 2, 2).double(), [1])
+    with pytest.raises(ZeroFeaturesError, match="so it cannot be learned"):
+        fit.update(torch.zeros(4, dtype=torch.float64), "fine-tuned")
