@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wordsens.certificates.attention_text import AttentionText, attention_text, pairs_of
 from wordsens.certificates.contract import Certificate
-from wordsens.certificates.curves import INNER_NODES
+from wordsens.certificates.curves import NODES
 from wordsens.certificates.multipliers import MultiplierSearch, State
 from wordsens.certificates.own_row import OwnRow, own_row
 from wordsens.certificates.relaxation import Pairs, least_square, upper_bound
@@ -46,7 +46,7 @@ def attention_certificate(
             "use another text, seed or map"
         )
     search = MultiplierSearch(text.geometry)
-    numbers = text.scores.shape[0] * (INNER_NODES + 2)
+    numbers = text.scores.shape[0] * NODES
     plain, upper = [], []
     for chunk in torch.arange(len(words), device=words.device).split(max(1, _CHUNK_NUMBERS // numbers)):
         bounds = _bounds(text, search, errors, words[chunk], radius[chunk].double())

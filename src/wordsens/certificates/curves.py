@@ -10,8 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-INNER_NODES = 29
-_LOW, _HIGH = -6.0, 7.0  # outside these logits p is within .0025 of 0 or .001 of 1, and one cell is enough
+LOW_TAIL, INNER_NODES, HIGH_TAIL = 8, 25, 2
+NODES = LOW_TAIL + INNER_NODES + HIGH_TAIL
+_LOW, _HIGH = -6.0, 7.0  # outside these logits p is within .0025 of 0 or .001 of 1, and cells are wide
 _STEEPEST_TURN = 0.0963  # max of |sigmoid''| = 1/(6 sqrt(3)) = .09622...
 
 
@@ -107,10 +108,21 @@ def _between(value: Tensor, reach: Tensor) -> Tensor:
 
 
 def _nodes(low: Tensor, high: Tensor, reach: Tensor, *, power: int) -> Tensor:
-    """-reach, then nodes from low to high (dense near low for power 2), then reach."""
-    place = torch.linspace(0, 1, INNER_NODES, dtype=low.dtype, device=low.device) ** power
-    inner = low.unsqueeze(-1) * (1 - place) + high.unsqueeze(-1) * place
-    return torch.cat([-reach.unsqueeze(-1), inner, reach.unsqueeze(-1)], dim=-1)
+    """Tails from -reach to low and from high to reach, dense at low and high; between them, for power 2 dense at low."""
+
+    def line(count: int, power: int) -> Tensor:
+        return torch.linspace(0, 1, count, dtype=low.dtype, device=low.device) ** power
+
+    left, middle, reach = low.unsqueeze(-1), high.unsqueeze(-1), reach.unsqueeze(-1)
+    down, inner, up = line(LOW_TAIL + 1, 2).flip(0)[:-1], line(INNER_NODES, power), line(HIGH_TAIL + 1, 2)[1:]
+    return torch.cat(
+        [
+            left * (1 - down) - reach * down,
+            left * (1 - inner) + middle * inner,
+            middle * (1 - up) + reach * up,
+        ],
+        dim=-1,
+    )
 
 
 def _or_one(total: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from wordsens.feature_map import feature_norm
 from wordsens.maps.dense import DeepRandomFeatures
 
 FAILURE_PROBABILITY = 1e-9
-"""With which probability, at most, a Gaussian certificate may fail, over the draw of the weights, all words together."""
+"""The probability, at most, that a Gaussian certificate fails: over the draw of the weights, all words together."""
 
 METHODS = ("auto", "weights", "gaussian")
 
@@ -32,10 +32,10 @@ def dense_certificate(
     """Upper bounds of each word's sensitivity under RF or DRF (docs/theory/certificates-dense.md).
 
     "weights" reads the matrices and holds for certain: layer after layer, the change is at most
-    ‖diag(c) V‖_op times the change before, c_k the steepest secant of act within reach of unit k. "gaussian" reads none: it uses
-    the law of what is not yet known of the Gaussian weights given the pre-activations of X, and holds with probability
-    1 - failure_probability over the draw of the weights; it is tighter, most of all for deep maps. "auto" reads the
-    weights where there are any.
+    ‖diag(c) V‖_op times the change before, c_k the steepest secant of act within reach of unit k. "gaussian" reads
+    none: it uses the law of what is not yet known of the Gaussian weights given the pre-activations of X, and holds
+    with probability 1 - failure_probability over the draw of the weights; it is tighter, most of all for deep maps.
+    "auto" reads the weights where there are any.
 
     Raises:
         InputError: "weights" for a lazy map, which has none; a probability that is not between 0 and 1.
@@ -61,8 +61,10 @@ def _by_weights(
     for index, weight in enumerate(phi.weights):
         preactivation, error = _preactivation(weight, inputs, errors)
         if index == 0:
-            units = [_word_norm(phi, weight[:, word * d : (word + 1) * d], preactivation, error, reach)
-                     for word, reach in zip(words.tolist(), change.tolist(), strict=True)]
+            units = [
+                _word_norm(phi, weight[:, word * d : (word + 1) * d], preactivation, error, reach)
+                for word, reach in zip(words.tolist(), change.tolist(), strict=True)
+            ]
             change = change * torch.tensor([norm for norm, _ in units], dtype=torch.float64, device=change.device)
             slack = max(excess for _, excess in units)
         else:
@@ -106,7 +108,7 @@ def _word_norm(
     error: Float[Tensor, " k"],
     change: float,
 ) -> tuple[float, float]:
-    """An upper bound of ‖diag(c) V‖_op for inputs within `change`, and by how much, relative, it exceeds the computed value."""
+    """A bound of ‖diag(c) V‖_op for inputs within `change`, and its relative excess over the computed value."""
     block = block.double()
     reach = torch.linalg.vector_norm(block, dim=1) * change * (1 + rounding(block.shape[1] + 8))
     # The pre-activation is known to within `error`: take the end nearer to crossing, or allow for it in the slope.

@@ -7,14 +7,18 @@ from torch import Tensor
 
 from wordsens.certificates.attention import attention_certificate
 from wordsens.certificates.contract import Certificate
+from wordsens.certificates.dense import dense_certificate
 from wordsens.feature_map import FeatureMap
 from wordsens.maps.attention import RandomAttentionFeatures
+from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
 
 CertificateBuilder = Callable[..., Certificate | None]
 """(phi, rows (n, d) in the map's dtype, words (w,), radius (w,) float64) -> Certificate, or None."""
 
 _BUILDERS: dict[type[FeatureMap], CertificateBuilder] = {
     RandomAttentionFeatures: attention_certificate,
+    RandomFeatures: dense_certificate,
+    DeepRandomFeatures: dense_certificate,
 }
 
 

@@ -72,7 +72,7 @@ def expected_change(layer: GaussianLayer, change: InputChange) -> float:
 
 
 def expected_width(layer: GaussianLayer, change: InputChange) -> float:
-    """An upper bound of E sup <g, act(h + V delta) - act(h)> over delta in T, over V given V phi = h and a Gaussian g."""
+    """An upper bound of E sup <g, act(h + V delta) - act(h)> over delta in T; V given V phi = h, g Gaussian."""
     k, sigma = len(layer.preactivation), layer.deviation
     length = float(torch.linalg.vector_norm(layer.preactivation))
     plain = layer.activation.lipschitz * (change.along * _ROOT * length + sigma * math.sqrt(k) * change.width)
@@ -149,8 +149,10 @@ def _relu_width(layer: GaussianLayer, change: InputChange) -> float:
 
 
 def _chords() -> tuple[list[float], list[float], tuple[float, float]]:
-    """Edges of cells of y and weights with E F(g_+) <= sum(weights * F(edges)) for convex F that is 0 at 0 and beyond the last edge;
-    and E of y and y² beyond it."""
+    """Edges of cells of y = g_+, weights, and E of y and y² beyond the last edge.
+
+    E F(y) <= sum(weights * F(edges)) for convex F with F(0) = 0, up to what is beyond the last edge.
+    """
     edges = [0.5 * index for index in range(17)]
     density = [math.exp(-0.5 * y * y) / math.sqrt(2 * math.pi) for y in edges]
     above = [0.5 * math.erfc(y / math.sqrt(2)) for y in edges]
@@ -175,9 +177,7 @@ def _second_hinge(b: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
     return ((1 + b**2) * torch.special.ndtr(-b) - b * density).clamp(min=0)
 
 
-def _beyond(
-    tau: float, shift: Float[Tensor, " units"], threshold: Float[Tensor, " units"]
-) -> Float[Tensor, " units"]:
+def _beyond(tau: float, shift: Float[Tensor, " units"], threshold: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
     """E of (tau |g| + shift)² where tau |g| >= threshold."""
     b = (threshold / tau).clamp(min=0)
     density = torch.exp(-0.5 * b**2) / math.sqrt(2 * math.pi)

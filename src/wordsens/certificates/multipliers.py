@@ -15,7 +15,7 @@ from wordsens.certificates.relaxation import Forces, Multipliers, Pairs, centre_
 _NODE_STRIDE = 2  # the search looks at every second node, in float32
 _CONJUGATE_STEPS = 8
 _LONGEST_STEP = 2.0  # of a linear multiplier, in standard deviations of the exponents it changes
-_LEAST_CURVATURE = 0.5
+_LEAST_CURVATURE = 1.0
 
 
 @dataclass(frozen=True)

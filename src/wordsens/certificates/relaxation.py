@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.certificates.curves import HIGH_TAIL, LOW_TAIL
 from wordsens.certificates.geometry import Geometry
 
 
@@ -171,7 +172,7 @@ def _row_suprema(
     above = (0.5 * curvature).sub_(jump).clamp_(min=0).square_()
     excess = above.div_(curvature.mul_(2).clamp_(min=torch.finfo(h.dtype).tiny))
     cells = torch.maximum(h[..., 1:], h[..., :-1]).add_(excess)
-    for at in (0, 1, cells.shape[-1] - 1):
+    for at in (*range(LOW_TAIL + 1), *range(cells.shape[-1] - HIGH_TAIL, cells.shape[-1])):
         cells[..., at] = torch.minimum(cells[..., at], _wide_cell(pairs, psi, force, spread, at))
     return cells.amax(dim=-1) + force.constant
 

@@ -26,10 +26,10 @@ def steepest_secant(
 ) -> Float[Tensor, " k"]:
     """An upper bound c of |act(h + t) - act(h)| / |t| over 0 < |t| <= T, for every unit; h `preactivation`, T `reach`.
 
-    ReLU: 1 where h >= 0; max(0, 1 - |h| / T) where h < 0, since such a unit must first cross 0. leaky_relu: likewise above its
-    leak. Smooth activations: the largest secant slope on a grid of t, plus what it can grow between grid points, the slope's
-    derivative being at most sup |act''| / 2; never more than the Lipschitz constant. Rounding of the result: a few units of
-    the last place, which the caller's slack covers.
+    ReLU: 1 where h >= 0; max(0, 1 - |h| / T) where h < 0, since such a unit must first cross 0. leaky_relu: likewise
+    above its leak. Smooth activations: the largest secant slope on a grid of t, plus what it can grow between grid
+    points, the slope's derivative being at most sup |act''| / 2; never more than the Lipschitz constant. Rounding of
+    the result: a few units of the last place, which the caller's slack covers.
     """
     if activation.name in ("identity", "relu", "leaky_relu"):
         leak = {"identity": 1.0, "relu": 0.0, "leaky_relu": _LEAK}[activation.name]
