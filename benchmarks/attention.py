@@ -1,6 +1,6 @@
 """Random attention: the sensitivity of all words against the straightforward way's for one.
 
-    python -m benchmarks.attention [--section NAME ...] [--quick | --full]
+    python -m benchmarks.attention [--section NAME ...] [--quick | --full] [--size 100x768 ...]
 
 Sections: straightforward (time and value against autograd through the whole map), step (one step over all words against
 the matrix products it is made of), scaling (time and memory as the text grows), sampling (captum's random sampling at
@@ -13,7 +13,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -50,7 +50,7 @@ SCALES = {
         largest=8192,
     ),
 }
-SCALES["full"] = Scale(**{**vars(SCALES["normal"]), "words": 5})
+SCALES["full"] = replace(SCALES["normal"], words=5)
 
 
 def straightforward(scale: Scale) -> None:
@@ -287,13 +287,22 @@ def main() -> None:
     amount = parser.add_mutually_exclusive_group()
     amount.add_argument("--quick", action="store_const", const="quick", dest="scale", help="small sizes, a minute")
     amount.add_argument("--full", action="store_const", const="full", dest="scale", help="five words compared a text")
+    parser.add_argument("--size", action="append", type=_size, help="n x d, like 100x768, in place of the usual sizes")
     parser.add_argument("--threads", type=int, help="torch threads; torch's own choice unless given")
     options = parser.parse_args()
     if options.threads is not None:
         torch.set_num_threads(options.threads)
+    scale = SCALES[options.scale or "normal"]
+    if options.size:
+        scale = replace(scale, sizes=tuple(options.size))
     print(header("Random attention"))
     for name in options.section or SECTIONS:
-        SECTIONS[name](SCALES[options.scale or "normal"])
+        SECTIONS[name](scale)
+
+
+def _size(text: str) -> tuple[int, int]:
+    n, d = text.split("x")
+    return int(n), int(d)
 
 
 if __name__ == "__main__":

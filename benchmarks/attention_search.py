@@ -1,6 +1,6 @@
 """How to search for the worst perturbation of attention: rules and plans at equal numbers of evaluations.
 
-    python -m benchmarks.attention_search [--quick] [--text gaussian|review] [--score softmax|relu|...]
+    python -m benchmarks.attention_search [--quick] [--text gaussian|review] [--score softmax|relu] [--words N]
 
 A plan spends its evaluations a word on starts, on crossing witnesses and on polishing. Every number is a ratio to the
 best value known of the word: the best of all runs here and of one that spends several times more.
@@ -159,6 +159,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small texts, two budgets: a minute")
     parser.add_argument("--text", help="only this kind of text")
     parser.add_argument("--score", help="only this score")
+    parser.add_argument("--words", type=int, help="only texts of so many words")
     parser.add_argument("--threads", type=int, help="torch threads; torch's own choice unless given")
     options = parser.parse_args()
     if options.threads is not None:
@@ -168,8 +169,8 @@ def main() -> None:
     print("evaluations a word. * whatever the budget. ** searched one word at a time, four words of the text.")
     made = kinds()
     for case in QUICK if options.quick else NORMAL:
-        wanted = options.text in (None, case.text) and options.score in (None, case.score)
-        if wanted and case.text in made:
+        filters = ((options.text, case.text), (options.score, case.score), (options.words, case.n))
+        if case.text in made and all(asked in (None, has) for asked, has in filters):
             print(compare(case, made[case.text], (100, 300) if options.quick else (100, 300, 900)))
 
 
