@@ -1,9 +1,37 @@
-"""Records made up for tests of what is done with them."""
+"""What the whole suite shares: devices, hypothesis and threads, and records made up for tests."""
 
+import os
+
+import hypothesis
+import jaxtyping
 import pytest
+import torch
 
 from wordsens.experiments.record import SensitivityRecord
 from wordsens.experiments.spec import hash_identity
+
+pytest.register_assert_rewrite("tests.laws.feature_map_laws", "tests.laws.mixins")
+
+hypothesis.settings.register_profile("wordsens", deadline=None, derandomize=True, max_examples=30)
+hypothesis.settings.load_profile("wordsens")
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Workers already share the cores.
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(params=["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"])
+def device(request) -> str:
+    """Every device at hand: a test that asks for it runs on each."""
+    return request.param
+
+
+@pytest.fixture
+def unchecked_types():
+    """Types are not checked at the call, as outside of the tests: what users see when they pass a wrong one."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(scope="session")
