@@ -47,9 +47,10 @@ _HOMES = {
     "word_sensitivity": "wordsens.sensitivity",
 }
 
-__all__ = [*_HOMES, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = [*_HOMES, "theory", "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 if TYPE_CHECKING:
+    from wordsens import theory
     from wordsens.ball import Ball
     from wordsens.certificates.certify import certificate, certify
     from wordsens.certificates.contract import Certificate
@@ -84,6 +85,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "theory":
+        return importlib.import_module("wordsens.theory")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'wordsens' has no attribute {name!r}; it offers {', '.join(__all__)}")

@@ -1,0 +1,98 @@
+"""Which conditions of the paper's theorems a map and a text meet, in words."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.feature_map import FeatureMap
+from wordsens.maps.attention import RandomAttentionFeatures
+from wordsens.maps.dense import DeepRandomFeatures
+from wordsens.text_matrix import TextMatrix, as_text_matrix
+
+ROW_NORM_TOLERANCE = 1e-3
+"""Rows count as scaled to sqrt(d) when their lengths are within this, relative."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition of a theorem, checked.
+
+    Attributes:
+        name: what is asked.
+        holds: True or False; None where the paper's exact condition is not known to us, or where it is asymptotic.
+        detail: the numbers, in a sentence.
+    """
+
+    name: str
+    holds: bool | None
+    detail: str
+
+    def __str__(self) -> str:
+        mark = {True: "yes", False: "no", None: "open"}[self.holds]
+        return f"[{mark}] {self.name}: {self.detail}"
+
+
+def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition, ...]:
+    """The conditions of the theorem about this map, checked on this text as far as they are known to us.
+
+    The theorems are asymptotic: their constants are not known to us, so where a size is asked to be large the sizes are
+    reported and `holds` is None. The mean cosine is no condition of any theorem; it is reported because correlated
+    words change S (docs/theory/predictions.md). A map that no theorem speaks of gets one condition that says so.
+
+    >>> from wordsens.maps.dense import RandomFeatures
+    >>> print(check_conditions(RandomFeatures(4, 9), torch.ones(4, 9))[0])
+    [yes] rows of length sqrt(d): lengths 3 to 3, sqrt(d) = 3
+    """
+    rows = phi.accept(as_text_matrix(X).rows).double()
+    if isinstance(phi, DeepRandomFeatures):
+        particular = _dense_conditions(phi)
+    elif isinstance(phi, RandomAttentionFeatures):
+        particular = _attention_conditions(phi, *rows.shape)
+    else:
+        return (Condition("a theorem speaks of this map", False, f"none of the paper's theorems is about {phi.name}"),)
+    return (_row_lengths(rows), *particular, _mean_cosine(rows))
+
+
+def _row_lengths(rows: Float[Tensor, "n d"]) -> Condition:
+    lengths, wanted = torch.linalg.vector_norm(rows, dim=1), math.sqrt(rows.shape[1])
+    holds = bool(((lengths / wanted - 1).abs() <= ROW_NORM_TOLERANCE).all())
+    detail = f"lengths {float(lengths.min()):.4g} to {float(lengths.max()):.4g}, sqrt(d) = {wanted:.4g}"
+    return Condition("rows of length sqrt(d)", holds, detail)
+
+
+def _dense_conditions(phi: DeepRandomFeatures) -> tuple[Condition, ...]:
+    activation, flat = phi.activation, phi.layers[0].columns
+    theorem = "Theorem 1" if phi.depth == 1 else "Theorem 2"
+    lipschitz = Condition(
+        "Lipschitz activation", True, f"{activation.name} has Lipschitz constant {activation.lipschitz:.4g}"
+    )
+    width = Condition(
+        "width",
+        None,
+        f"k = {phi.width}, k / (n d) = {phi.width / flat:.3g}; the condition on k in {theorem} is not known to us",
+    )
+    if phi.depth == 1:
+        return lipschitz, width
+    detail = f"L = {phi.depth}; how the constant of Theorem 2 depends on L is not known to us"
+    return lipschitz, width, Condition("fixed depth", None, detail)
+
+
+def _attention_conditions(phi: RandomAttentionFeatures, n: int, d: int) -> tuple[Condition, ...]:
+    score = phi.score.name
+    softmax = Condition("softmax scores", score == "softmax", f"the scores are {score}; Theorem 3 is about softmax")
+    detail = (
+        f"d = {d}, n = {n}, d / n = {d / n:.3g}, log n = {math.log(n):.3g}; Theorem 3 asks d to be large compared "
+        "with n up to logarithms, the exact condition is not known to us"
+    )
+    return softmax, Condition("d large compared with n", None, detail)
+
+
+def _mean_cosine(rows: Float[Tensor, "n d"]) -> Condition:
+    n = len(rows)
+    unit = rows / torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    total = float(unit.sum(dim=0).square().sum())
+    mean = (total - n) / (n * (n - 1)) if n > 1 else 0.0
+    return Condition("correlation of the words", None, f"mean cosine {mean:.3g}; no theorem asks anything of it")
