@@ -11,20 +11,19 @@ from wordsens.certificates.contract import Certificate
 from wordsens.certificates.curves import NODES
 from wordsens.certificates.multipliers import MultiplierSearch, State
 from wordsens.certificates.own_row import OwnRow, own_row
-from wordsens.certificates.relaxation import Pairs, least_square, upper_bound
+from wordsens.certificates.relaxation import Pairs, bound_at, rise_between
 from wordsens.certificates.rounding import RoundingErrors, rounding_errors, row_errors
 from wordsens.certificates.verified import rounding
 from wordsens.errors import ZeroFeaturesError
 from wordsens.maps.attention import RandomAttentionFeatures
 
-# Intervals of z = Delta . (x_i - centre)/(‖x_i - centre‖ radius). The sup lies near .45 as a rule: narrow there.
-_EDGES = (-1.0, 0.0, 0.2, 0.3, 0.38, 0.46, 0.54, 0.62, 0.72, 0.85, 1.0)
-_FIRST = 4
+# Places of z = Delta . (x_i - centre)/(‖x_i - centre‖ radius) with multipliers of their own; the bound is interpolated
+# between them. The sup lies near .45 as a rule: dense there. ‖direction‖ may differ from 1 by rounding: wider than [-1, 1].
+_PLACES = (-1 - 1e-9, -0.4, 0.0, 0.18, 0.32, 0.42, 0.52, 0.64, 0.8, 1 + 1e-9)
+_FIRST = 5
 _CHUNK_NUMBERS = 1 << 18
-_FIRST_TEMPERATURES = [0.5 * 0.72**step for step in range(10)]
-_NEXT_TEMPERATURES = [0.04, 0.025]
-# z passes its interval's ends by this much, and ‖direction‖ may differ from 1 by rounding.
-_BEYOND = 1e-9
+_FIRST_TEMPERATURES = [0.5, 0.4, 0.3, 0.2, 0.2, 0.2, 0.15, 0.15]
+_NEXT_TEMPERATURES = [0.2, 0.2, 0.15]
 
 
 def attention_certificate(
@@ -70,60 +69,51 @@ def _bounds(
     """The bounds of some words, before and after rounding outward."""
     pairs, direction = pairs_of(text, words, radius)
     own = own_row(text, words, radius, direction, errors)
-    sweep = _Sweep(text, search, pairs, own)
-    first = search.improve(pairs, search.start(pairs), sweep.aim(_FIRST), _FIRST_TEMPERATURES)
-    sweep.cover(_FIRST, first)
-    for path in (range(_FIRST + 1, len(_EDGES) - 1), range(_FIRST - 1, -1, -1)):
-        state = first
-        for interval in path:
-            state = sweep.cover_from(interval, state)
+    plain, rounded = _Sweep(text, search, pairs, own).bounds()
     scale = radius / errors.norm * (1 + 1e-14)
     row_error = row_errors(text, errors, pairs, radius)
-    return sweep.plain.sqrt() * scale, (sweep.rounded.sqrt() + row_error) * scale * (1 + 1e-12)
+    return plain.sqrt() * scale, (rounded.sqrt() + row_error) * scale * (1 + 1e-12)
 
 
 class _Sweep:
-    """The largest bound over the intervals of z that are covered so far, in units of the squared radius."""
+    """The largest bound over all z, in units of the squared radius: at the places, and between neighbours."""
 
     def __init__(self, text: AttentionText, search: MultiplierSearch, pairs: Pairs, own: OwnRow):
         self._text, self._search, self._pairs, self._own = text, search, pairs, own
         self._roundings = rounding(4 * sum(text.geometry.queries.shape) + 200)
-        self.plain = torch.zeros_like(pairs.reach[:, 0])
-        self.rounded = self.plain.clone()
 
-    def aim(self, interval: int) -> Float[Tensor, " w"]:
-        """The z that the multipliers of an interval are tuned for."""
-        low, high = _EDGES[interval], _EDGES[interval + 1]
-        return torch.full_like(self.plain, max(low, high - 0.15) * 0.45 + high * 0.55)
+    def bounds(self) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
+        """Before and after rounding outward."""
+        search, pairs = self._search, self._pairs
+        states = {_FIRST: search.improve(pairs, search.start(pairs), self._z(_FIRST), _FIRST_TEMPERATURES)}
+        for at in (*range(_FIRST + 1, len(_PLACES)), *range(_FIRST - 1, -1, -1)):
+            neighbour = states[at - 1 if at > _FIRST else at + 1]
+            states[at] = search.improve(pairs, neighbour, self._z(at), _NEXT_TEMPERATURES)
+        intervals = [self._between(at, states[at], states[at + 1]) for at in range(len(_PLACES) - 1)]
+        plain, rounded = (torch.stack(part).amax(dim=0) for part in zip(*intervals, strict=True))
+        return plain, rounded
 
-    def cover(self, interval: int, state: State) -> None:
-        self._take(*self._evaluate(interval, state))
+    def _z(self, at: int) -> Float[Tensor, " w"]:
+        return torch.full_like(self._own.fixed, _PLACES[at])
 
-    def cover_from(self, interval: int, state: State) -> State:
-        """Cover an interval with a neighbour's multipliers, and with better ones where those are not good enough."""
-        plain, rounded = self._evaluate(interval, state)
-        if bool((rounded > self.rounded).any()):
-            state = self._search.improve(self._pairs, state, self.aim(interval), _NEXT_TEMPERATURES)
-            other_plain, other = self._evaluate(interval, state)
-            plain = torch.where(other < rounded, other_plain, plain)
-            rounded = torch.minimum(rounded, other)
-        self._take(plain, rounded)
-        return state
-
-    def _take(self, plain: Tensor, rounded: Tensor) -> None:
-        self.plain, self.rounded = torch.maximum(self.plain, plain), torch.maximum(self.rounded, rounded)
-
-    def _evaluate(self, interval: int, state: State) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-        by = self._search.multipliers(self._pairs, state, self.aim(interval))
-        low = torch.full_like(self.plain, _EDGES[interval] - _BEYOND)
-        high = torch.full_like(self.plain, _EDGES[interval + 1] + _BEYOND)
-        at_low, at_high, size = upper_bound(self._text.geometry, self._pairs, by, low, high)
-        plain = torch.maximum(at_low, at_high) + self._own.fixed
-        across = (1 - least_square(low, high)).clamp(min=0).sqrt()
-        own_low, own_high = self._own.at(low, across), self._own.at(high, across)
-        if own_low is not None and own_high is not None:
-            plain = torch.minimum(plain, torch.maximum(at_low + own_low, at_high + own_high))
-        # Multipliers that went astray give no bound, and the caller keeps the others'.
-        plain = torch.where(plain.isfinite() & (state.lam > 0), plain.clamp(min=0), torch.full_like(plain, torch.inf))
-        rounded = plain * (1 + 1e-12) + self._roundings * (size + self._own.fixed)
-        return plain, torch.where(rounded.isfinite(), rounded, torch.full_like(rounded, torch.inf))
+    def _between(self, at: int, left: State, right: State) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
+        """The bound over z from place `at` to the next, the multipliers of both places brought to one lam."""
+        lam = (left.lam * right.lam).sqrt()
+        nearest = 0.0 if _PLACES[at] * _PLACES[at + 1] <= 0 else min(abs(_PLACES[at]), abs(_PLACES[at + 1]))
+        across = torch.full_like(lam, math.sqrt(max(0.0, 1 - nearest**2)) * (1 + 1e-15))
+        ends, own_rows = [], []
+        for place, state in ((at, left), (at + 1, right)):
+            z = self._z(place)
+            by = self._search.multipliers(self._pairs, state.with_lam(lam), z)
+            ends.append((by, bound_at(self._text.geometry, self._pairs, by, z, across), z))
+            own_rows.append(self._own.at(z, across))
+        rise = rise_between(self._text.geometry, self._pairs, *ends)
+        values = [end[1].value for end in ends]
+        size = torch.maximum(ends[0][1].size, ends[1][1].size)
+        plain = torch.maximum(*values) + self._own.fixed
+        if own_rows[0] is not None:
+            plain = torch.minimum(plain, torch.maximum(values[0] + own_rows[0], values[1] + own_rows[1]))
+        plain = (plain + rise).clamp(min=0)
+        # Multipliers that went astray give no bound.
+        plain = torch.where(plain.isfinite() & (lam > 0), plain, torch.full_like(plain, torch.inf))
+        return plain, plain * (1 + 1e-12) + self._roundings * (2 * size + self._own.fixed)

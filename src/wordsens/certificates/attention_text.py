@@ -47,9 +47,7 @@ class AttentionText:
         return words + n * torch.arange(self.heads, device=words.device).unsqueeze(1)
 
 
-def attention_text(
-    rows: Float[Tensor, "n d"], matrices: Float[Tensor, "heads d d"], score: Score
-) -> AttentionText:
+def attention_text(rows: Float[Tensor, "n d"], matrices: Float[Tensor, "heads d d"], score: Score) -> AttentionText:
     """Everything that does not depend on the word. O(heads (n d² + n² d)), plus eigenvalues of N x N matrices."""
     queries = (rows @ matrices).flatten(end_dim=1)
     keys = (rows @ matrices.mT).flatten(end_dim=1)
@@ -108,7 +106,9 @@ def pairs_of(text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor
 
     counted = torch.ones_like(squares)
     counted[torch.arange(len(words), device=words.device).expand(text.heads, -1), text.own_rows(words)] = 0.0
-    return _assemble(words, curve, radius, squares, reach, crude, coupled * counted, counted, direction, geometry), direction
+    return _assemble(
+        words, curve, radius, squares, reach, crude, coupled * counted, counted, direction, geometry
+    ), direction
 
 
 def _curve(text: AttentionText, words: Int[Tensor, " w"], reach: Float[Tensor, "w N"]) -> Curve:

@@ -60,9 +60,7 @@ def sigmoid_curve(
     return Curve(t, p, g, edge.clamp(max=0.25), edge.clamp(max=_STEEPEST_TURN), factor, before)
 
 
-def divided_relu_curve(
-    score: Float[Tensor, "w N"], rest: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]
-) -> Curve:
+def divided_relu_curve(score: Float[Tensor, "w N"], rest: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
     """p = v/(v + rest), v = relu(score + t), rest the other weights of the row; 0 where v = 0."""
     kink = _between(-score, reach)
     t = _nodes(kink, reach, reach, power=2)

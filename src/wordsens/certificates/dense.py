@@ -7,7 +7,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.certificates.contract import Certificate
-from wordsens.certificates.layer_change import GaussianLayer, InputChange, expected_change, expected_width
+from wordsens.certificates.layer_change import (
+    GaussianLayer,
+    InputChange,
+    expected_change,
+    expected_width,
+    width_steepness,
+)
 from wordsens.certificates.slopes import steepest_secant
 from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound, rounding
 from wordsens.errors import InputError, require_choice
@@ -173,8 +179,7 @@ def _chain(
         change = InputChange(norm=norm, width=width, along=along, base=base)
         moved = expected_change(layer, change) + layer.deviation * lipschitz * norm * margin
         if index + 1 < len(layers):
-            spread = math.sqrt(len(layer.preactivation)) * layer.deviation * lipschitz * norm * margin
-            widest = expected_width(layer, change) + spread
+            widest = expected_width(layer, change) + width_steepness(layer, change) * margin
             width = min(math.hypot(widest, moved), moved * math.sqrt(len(layer.preactivation)))
             along = moved / bases[index + 1]
         norm = moved

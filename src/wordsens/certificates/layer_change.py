@@ -76,9 +76,14 @@ def expected_width(layer: GaussianLayer, change: InputChange) -> float:
     k, sigma = len(layer.preactivation), layer.deviation
     length = float(torch.linalg.vector_norm(layer.preactivation))
     plain = layer.activation.lipschitz * (change.along * _ROOT * length + sigma * math.sqrt(k) * change.width)
-    if layer.activation.name != "relu":
-        return plain
-    return min(plain, _relu_width(layer, change))
+    return _relu_width(layer, change) if layer.activation.name == "relu" else plain
+
+
+def width_steepness(layer: GaussianLayer, change: InputChange) -> float:
+    """The Lipschitz constant, in the Gaussian matrix behind V, of the functional whose mean `expected_width` bounds."""
+    k = len(layer.preactivation)
+    free = 1 + math.sqrt(k / 2) if layer.activation.name == "relu" else math.sqrt(k)
+    return free * layer.deviation * layer.activation.lipschitz * change.norm
 
 
 def _relu_sum(layer: GaussianLayer, change: InputChange, e: float) -> float:

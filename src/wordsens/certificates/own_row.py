@@ -52,7 +52,9 @@ def own_row(
     # |change of the word's score with itself| <= ‖(W + W^T) x_i‖ radius / scale + ‖W + W^T‖/(2 scale) radius²
     symmetric = text.matrices + text.matrices.mT
     tilt = torch.linalg.vector_norm(x @ symmetric, dim=2) + 2 * errors.key[own]
-    itself = radius * (tilt + 0.5 * radius * _norms(symmetric, sharp=not text.score.normalized).unsqueeze(1)) * (1 + 1e-12)
+    itself = (
+        radius * (tilt + 0.5 * radius * _norms(symmetric, sharp=not text.score.normalized).unsqueeze(1)) * (1 + 1e-12)
+    )
     moves = (radius.unsqueeze(1) * speeds.unsqueeze(1)).scatter(
         2, words.view(1, -1, 1).expand(text.heads, -1, -1), itself.unsqueeze(2)
     )  # (heads, w, n): how far each score of the own row can move

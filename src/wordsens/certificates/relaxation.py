@@ -1,4 +1,4 @@
-"""The bound itself: for any multipliers, no Delta of the ball makes a larger change than `upper_bound` returns.
+"""The bound itself: for any multipliers, no Delta of the ball makes a larger change than `bound_at` returns.
 
 Everything is in units of the radius: Delta = radius y with ‖y‖ <= 1, t_j = u_j . y, e_j = v_j . y, z = direction . y.
 The change of row j, divided by the radius, is p y + g r_j, p and g depending on t_j alone; its square is at most
@@ -112,9 +112,7 @@ class Forces:
     constant: Float[Tensor, "w N"]
 
 
-def forces(
-    geometry: Geometry, pairs: Pairs, by: Multipliers, centre: Centre, z: Float[Tensor, " w"]
-) -> Forces:
+def forces(geometry: Geometry, pairs: Pairs, by: Multipliers, centre: Centre, z: Float[Tensor, " w"]) -> Forces:
     lam = by.lam.unsqueeze(1)
     a, b = geometry.score_weight, geometry.output_weight
     return Forces(
@@ -126,26 +124,50 @@ def forces(
     )
 
 
-def upper_bound(
+@dataclass(frozen=True)
+class Bound:
+    """At one z: a bound of the sum of the rows' squared changes; its part outside the suprema; the size of its terms."""
+
+    value: Float[Tensor, " w"]
+    outside: Float[Tensor, " w"]
+    size: Float[Tensor, " w"]
+
+
+def bound_at(
+    geometry: Geometry, pairs: Pairs, by: Multipliers, z: Float[Tensor, " w"], across: Float[Tensor, " w"]
+) -> Bound:
+    """The bound for perturbations with y . direction = z; `across` is at least sqrt(1 - z²)."""
+    centre = centre_of(geometry, pairs, by)
+    force = forces(geometry, pairs, by, centre, z)
+    beyond = outside(pairs, by, centre, force, z)
+    rows = _row_suprema(geometry, pairs, by, centre, force, across.unsqueeze(1), z)
+    value = (rows * pairs.counted).sum(dim=1) + beyond
+    return Bound(value, beyond, _size_of_terms(geometry, pairs, by, centre, force))
+
+
+def rise_between(
     geometry: Geometry,
     pairs: Pairs,
-    by: Multipliers,
-    low: Float[Tensor, " w"],
-    high: Float[Tensor, " w"],
-) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"], Float[Tensor, " w"]]:
-    """Bounds, at z = low and at z = high, of the rows' squared changes; and the size of the terms, for rounding errors.
+    left: tuple[Multipliers, Bound, Float[Tensor, " w"]],
+    right: tuple[Multipliers, Bound, Float[Tensor, " w"]],
+) -> Float[Tensor, " w"]:
+    """How much the bound can exceed the larger of its values at two z, for all z between them.
 
-    At fixed multipliers the bound is convex in z, so that its larger end covers low <= z <= high.
+    Let alpha, beta and gamma vary linearly in z from one end to the other, lam being the same at both. Then every
+    supremum is convex in z, and the part outside is a quadratic polynomial, whose value midway tells its curvature.
     """
-    centre = centre_of(geometry, pairs, by)
-    across = (1 - least_square(low, high)).clamp(min=0).sqrt().unsqueeze(1)
-    ends, size = [], torch.zeros_like(low)
-    for z in (low, high):
-        force = forces(geometry, pairs, by, centre, z)
-        rows = _row_suprema(geometry, pairs, by, centre, force, across, z)
-        ends.append((rows * pairs.counted).sum(dim=1) + by.lam * (1 + centre.squared - 2 * by.gamma * z))
-        size = torch.maximum(size, _size_of_terms(geometry, pairs, by, centre, force))
-    return ends[0], ends[1], size
+    middle = Multipliers(
+        left[0].lam, *(0.5 * (getattr(left[0], name) + getattr(right[0], name)) for name in ("alpha", "beta", "gamma"))
+    )
+    z = 0.5 * (left[2] + right[2])
+    centre = centre_of(geometry, pairs, middle)
+    beyond = outside(pairs, middle, centre, forces(geometry, pairs, middle, centre, z), z)
+    return (beyond - 0.5 * (left[1].outside + right[1].outside)).clamp(min=0)
+
+
+def outside(pairs: Pairs, by: Multipliers, centre: Centre, force: Forces, z: Tensor) -> Float[Tensor, " w"]:
+    """The part of the bound that no supremum is taken of."""
+    return (force.constant * pairs.counted).sum(dim=1) + by.lam * (1 + centre.squared - 2 * by.gamma * z)
 
 
 def _row_suprema(
@@ -156,14 +178,18 @@ def _row_suprema(
     If h'' >= -c on a cell of width s, h stays below its chord plus c/2 (x - left)(right - x), whose maximum is the larger
     end plus max(0, c s²/2 - |difference of the ends|)² / (2 c s²).
     """
-    psi = torch.addcmul(pairs.base, pairs.q, torch.addcmul(force.linear[..., None], pairs.q, force.quadratic[..., None]))
+    psi = torch.addcmul(
+        pairs.base, pairs.q, torch.addcmul(force.linear[..., None], pairs.q, force.quadratic[..., None])
+    )
     if bool(pairs.crude.any()):
         psi = psi + pairs.q.abs() * (pairs.crude * across).unsqueeze(-1)
     hold = force.hold[:, None, None]
     pulled = pairs.t * torch.addcmul(force.pull[..., None], pairs.t, hold, value=-1)
     h = psi + pulled
     lam = by.lam.unsqueeze(1)
-    spread = (pairs.coupled * (centre.e.abs() + (pairs.most_q + 2 * lam * by.beta.abs()) / (2 * lam * geometry.output_weight)))
+    spread = pairs.coupled * (
+        centre.e.abs() + (pairs.most_q + 2 * lam * by.beta.abs()) / (2 * lam * geometry.output_weight)
+    )
     curvature = torch.addcmul(pairs.chord, pairs.bend, spread.unsqueeze(-1)).addcmul_(pairs.widths, 2 * hold)
     if pairs.affine is not None:
         squares = 2 + pairs.steep * (2 * pairs.reach * z.unsqueeze(1) + pairs.steep / 2 * pairs.lengths)
@@ -172,24 +198,20 @@ def _row_suprema(
     above = (0.5 * curvature).sub_(jump).clamp_(min=0).square_()
     excess = above.div_(curvature.mul_(2).clamp_(min=torch.finfo(h.dtype).tiny))
     cells = torch.maximum(h[..., 1:], h[..., :-1]).add_(excess)
-    for at in (*range(LOW_TAIL + 1), *range(cells.shape[-1] - HIGH_TAIL, cells.shape[-1])):
-        cells[..., at] = torch.minimum(cells[..., at], _wide_cell(pairs, psi, force, spread, at))
-    return cells.amax(dim=-1) + force.constant
+    for tail in (slice(0, LOW_TAIL + 1), slice(cells.shape[-1] - HIGH_TAIL, None)):
+        cells[..., tail] = torch.minimum(cells[..., tail], _wide_cells(pairs, psi, force, spread, tail))
+    return cells.amax(dim=-1)
 
 
-def _wide_cell(pairs: Pairs, psi: Tensor, force: Forces, spread: Tensor, at: int) -> Float[Tensor, "w N"]:
+def _wide_cells(pairs: Pairs, psi: Tensor, force: Forces, spread: Tensor, cells: slice) -> Float[Tensor, "w N picked"]:
     """sup Psi over the cell's p, plus sup of the parabola over its t: all it needs is that p does not fall."""
-    left, right = pairs.t[..., at], pairs.t[..., at + 1]
-    rise = (pairs.p[..., at + 1] - pairs.p[..., at]).square()
-    sag = rise / 8 * (2 * pairs.steep * (spread + pairs.crude) + pairs.sag)
-    hold = force.hold.unsqueeze(1)
-    top = torch.maximum(torch.minimum(force.pull / (2 * hold), right), left)
-    return torch.maximum(psi[..., at], psi[..., at + 1]) + sag + top * (force.pull - hold * top)
-
-
-def least_square(low: Tensor, high: Tensor) -> Tensor:
-    """The smallest z² of the interval."""
-    return torch.where((low <= 0) & (high >= 0), torch.zeros_like(low), torch.minimum(low.square(), high.square()))
+    left, right = (slice(cells.start + step, None if cells.stop is None else cells.stop + step) for step in (0, 1))
+    left = slice(left.start, psi.shape[-1] - 1 if left.stop is None else left.stop)
+    rise = (pairs.p[..., right] - pairs.p[..., left]).square()
+    sag = rise * ((2 * pairs.steep * (spread + pairs.crude) + pairs.sag) / 8).unsqueeze(-1)
+    hold, pull = force.hold[:, None, None], force.pull.unsqueeze(-1)
+    top = torch.maximum(torch.minimum(pull / (2 * hold), pairs.t[..., right]), pairs.t[..., left])
+    return torch.maximum(psi[..., left], psi[..., right]) + sag + top * (pull - hold * top)
 
 
 def _size_of_terms(
@@ -206,9 +228,7 @@ def _size_of_terms(
         + lam * geometry.score_weight * centre.t.square()
     )
     # A relative error in the centre, whose terms may cancel, moves t'_j by ‖u_j‖ times it, e'_j by ‖v_j‖ times it.
-    queries, offsets = (
-        gram.diagonal().clamp(min=0).sqrt() for gram in (geometry.query_gram, geometry.offset_gram)
-    )
+    queries, offsets = (gram.diagonal().clamp(min=0).sqrt() for gram in (geometry.query_gram, geometry.offset_gram))
     moved = 2 * lam * geometry.score_weight * (most_t + centre.t.abs()) * queries
     moved = moved + (pairs.most_q + 2 * lam * by.beta.abs()) * offsets
     return (
