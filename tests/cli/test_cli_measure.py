@@ -60,6 +60,31 @@ def test_chosen_words(wordsens):
     assert (result["words"], result["tokens"]) == ([2, 0], ["her", "i"])
 
 
+def test_a_sample_of_the_words(wordsens):
+    arguments = ["measure", "I love her much and she loves me", "--map", "raf,relu-raf", "--sample", "3", *FAST]
+    raf, relu = json.loads(wordsens(*arguments, "--json").out)["texts"][0]["results"]
+    assert len(set(raf["words"])) == 3
+    assert raf["words"] == relu["words"] == sorted(raf["words"])
+    assert (
+        json.loads(wordsens(*arguments, "--json", "--seed", "1").out)["texts"][0]["results"][0]["words"] != raf["words"]
+    )
+    run = wordsens(*arguments)
+    assert "RAF (softmax): 3 of 8 words searched." in run.out
+    assert len(re.findall(r"^ +\d  \S+ +\d\.\d{4}", run.out, flags=re.MULTILINE)) == 3
+
+
+def test_a_map_that_is_not_built_searches_few_words(wordsens):
+    text = "good film and it goes on and on until it stops at last and we all go home"
+    run = wordsens("measure", text, "--map", "rf,raf", *FAST)
+    assert "RF: 16 of 18 words searched." in run.out
+    assert "RAF" not in run.out.split("of 18 words searched")[1]
+    words = run.out.split("S of each word")[1].split("RF: 16")[0]
+    assert len(re.findall(r"^ +\d+  \S+ +\d\.\d{4}", words, flags=re.MULTILINE)) == 18
+    assert len(re.findall(r"^ +\d+  \S+ +\d\.\d{4}\*? +\d\.\d{4}", words, flags=re.MULTILINE)) == 16
+    drf = json.loads(wordsens("measure", text, "--map", "drf", "--depth", "8", "--json", *FAST).out)
+    assert len(drf["texts"][0]["results"][0]["words"]) == 2
+
+
 @pytest.mark.parametrize(
     ("options", "name"),
     [

@@ -50,6 +50,15 @@ def measure(
         list[int] | None,
         typer.Option(help="Search this word only, counted from 0; may be repeated.", rich_help_panel="Search"),
     ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            help="Search a random sample of so many words; default: all, but 16 for rf and 16 / depth for drf on texts "
+            "whose matrices are too large to build.",
+            show_default=False,
+            rich_help_panel="Search",
+        ),
+    ] = None,
     depth: Annotated[int, typer.Option(help="Layers of drf.", rich_help_panel="Maps")] = 4,
     width: Annotated[
         int | None,
@@ -91,11 +100,13 @@ def measure(
 
     Example: wordsens measure "I love her much" --map rf,raf,relu-raf
     """
-    _require_options(radius=radius, limit=limit, max_words=max_words, starts=starts, steps=steps)
+    _require_options(radius=radius, limit=limit, max_words=max_words, sample=sample, starts=starts, steps=steps)
     if sum(given is not None for given in (text, file, dataset)) != 1:
         raise InputError(
             'give exactly one of TEXT, --file and --dataset; for example: wordsens measure "I love her much"'
         )
+    if word and sample is not None:
+        raise InputError("`--word` and `--sample` both choose the words; give one of them")
     if dataset is None and (text_column != "text" or limit is not None):
         raise InputError("`--text-column` and `--limit` belong to --dataset; drop them, or name a dataset")
 
@@ -116,6 +127,7 @@ def measure(
             keep_special_tokens=keep_special_tokens,
             radius=radius,
             words=tuple(word or ()),
+            sample=sample,
             depth=depth,
             width=width,
             activation=activation,
@@ -136,6 +148,7 @@ def _require_options(
     radius: float | None,
     limit: int | None,
     max_words: int | None,
+    sample: int | None,
     starts: int | None,
     steps: int | None,
 ) -> None:
@@ -146,6 +159,8 @@ def _require_options(
         require_count("limit", limit)
     if max_words is not None:
         require_count("max_words", max_words, least=2)
+    if sample is not None:
+        require_count("sample", sample)
     if starts is not None:
         require_count("starts", starts)
     if steps is not None:

@@ -3,21 +3,30 @@
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from wordsens import __version__
 from wordsens.cli.measure_tables import Measured, print_many, print_one
-from wordsens.cli.terminal import notice, reporting
+from wordsens.cli.terminal import Reporter, notice, reporting
 from wordsens.errors import InputError
-from wordsens.experiments.map_choice import MapOptions, build_map, map_names
+from wordsens.experiments.map_choice import MapOptions, build_map, map_names, map_title
+from wordsens.feature_map import FeatureMap
+from wordsens.maps.dense import DeepRandomFeatures
+from wordsens.seeds import generator
 from wordsens.sensitivity import word_sensitivity
 from wordsens.text import Document, embed, read_documents
 from wordsens.text.encoders import require_device
 from wordsens.text.plain_files import text_file_rows
 from wordsens.text_matrix import TextMatrix
+
+ON_DEMAND_WORDS = 16
+"""How many words of a text rf searches by default where its matrix is not built; drf: so many over its depth."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +46,7 @@ class MeasureRequest:
     keep_special_tokens: bool
     radius: float | None
     words: tuple[int, ...]
+    sample: int | None
     depth: int
     width: int | None
     activation: str
@@ -63,11 +73,12 @@ def run_measure(request: MeasureRequest, *, all_words: bool, as_json: bool, quie
     if skipped and not quiet:
         notice(f"{len(skipped)} of {len(texts)} texts have one word only and are left out")
     measured = []
-    begin = time.monotonic()
-    with reporting(len(kept), "texts", quiet=quiet or len(kept) == 1) as report:
-        for done, text in enumerate(kept, start=1):
-            measured.append(_measured(text, names, request))
-            report.update(done, now=text.source, remaining=(time.monotonic() - begin) / done * (len(kept) - done))
+    with reporting(len(kept), "texts" if len(kept) > 1 else "search", quiet=quiet) as report:
+        for done, text in enumerate(kept):
+            progress = partial(_tell, report, done, text.source if len(kept) > 1 else "")
+            measured.append(_measured(text, names, request, progress))
+        if len(kept) > 1:
+            report.update(len(kept), now="")
     if as_json:
         _print_json(measured, skipped, request)
     elif request.dataset is None:
@@ -76,7 +87,15 @@ def run_measure(request: MeasureRequest, *, all_words: bool, as_json: bool, quie
         print_many(measured)
 
 
-def _measured(text: TextMatrix, names: Sequence[str], request: MeasureRequest) -> Measured:
+def _tell(report: Reporter, texts: int, text: str, name: str, share: float) -> None:
+    """Report that `texts` are measured, and that share of the next one, whose map is called `name`."""
+    report.update(texts + share, now=f"{text} {map_title(name)}".strip())
+
+
+def _measured(
+    text: TextMatrix, names: Sequence[str], request: MeasureRequest, progress: Callable[[str, float], None]
+) -> Measured:
+    """One text under every map; `progress` is told the map and the share that is done."""
     n, d = text.rows.shape
     options = MapOptions(
         depth=request.depth,
@@ -85,21 +104,41 @@ def _measured(text: TextMatrix, names: Sequence[str], request: MeasureRequest) -
         temperature=request.temperature,
     )
     results, seconds = [], []
-    for name in names:
+    for index, name in enumerate(names):
+
+        def tell(done: int, total: int, name: str = name, index: int = index) -> None:
+            progress(name, (index + done / max(total, 1)) / len(names))
+
         started = time.perf_counter()
         phi = build_map(name, n, d, options=options, seed=request.seed, device=request.device)
         result = word_sensitivity(
             phi,
             text,
-            words=request.words or None,
+            words=_searched_words(phi, n, request),
             radius=request.radius,
             seed=request.seed,
             starts=request.starts,
             steps=request.steps,
+            progress=tell,
         )
         results.append(result)
         seconds.append(time.perf_counter() - started)
     return Measured(text, tuple(results), tuple(seconds))
+
+
+def _searched_words(phi: FeatureMap, n: int, request: MeasureRequest) -> list[int] | None:
+    """The words to search: those named, a sample, or None for all.
+
+    A map whose matrices are sampled on demand remembers every query, so all words of a long text would not fit.
+    """
+    if request.words:
+        return list(request.words)
+    count = request.sample
+    if count is None and isinstance(phi, DeepRandomFeatures) and phi.gaussian == "lazy":
+        count = max(2, ON_DEMAND_WORDS // phi.depth)
+    if count is None or count >= n:
+        return None
+    return sorted(torch.randperm(n, generator=generator(request.seed, "sample"))[:count].tolist())
 
 
 def _documents(request: MeasureRequest) -> list[Document]:

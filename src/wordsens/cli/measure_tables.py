@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from rich.table import Table
@@ -45,13 +46,18 @@ def print_one(measured: Measured, *, all_words: bool) -> None:
     n, d = measured.text.rows.shape
     console.print(f"{n} words, d = {d}", style="bold")
     console.print()
+    console.print("Maps", style="bold")
     console.print(_map_table(measured))
     console.print()
     words, left_out = _word_table(measured, all_words=all_words)
+    console.print("S of each word (* the largest)", style="bold")
     console.print(words)
     if left_out:
         console.print(f"... and {left_out} less sensitive words; --all-words shows them.")
     console.print()
+    for result in measured.results:
+        if len(result.words) < n:
+            console.print(f"{map_title(result.map_name)}: {len(result.words)} of {n} words searched.")
     console.print(_explanation(measured.results))
 
 
@@ -65,7 +71,6 @@ def print_many(measured: Sequence[Measured]) -> None:
         ("S", "right"),
         ("at word", "right"),
         ("token", "left"),
-        title="Word sensitivity of each text",
     )
     bracketed = any(result.upper is not None for one in measured for result in one.results)
     if bracketed:
@@ -81,6 +86,7 @@ def print_many(measured: Sequence[Measured]) -> None:
             ]
             row += [str(result.word), _token(result), *([_number(result.upper)] if bracketed else [])]
             made.add_row(*map(Text, row))
+    console.print("Word sensitivity of each text", style="bold")
     console.print(made)
     console.print()
     console.print(_explanation([result for one in measured for result in one.results]))
@@ -96,7 +102,6 @@ def _map_table(measured: Measured) -> Table:
         ("token", "left"),
         ("evaluations", "right"),
         ("seconds", "right"),
-        title="Maps",
     )
     for result, seconds in zip(measured.results, measured.seconds, strict=True):
         row = [
@@ -110,35 +115,43 @@ def _map_table(measured: Measured) -> Table:
 
 
 def _word_table(measured: Measured, *, all_words: bool) -> tuple[Table, int]:
-    """The words in reading order, the largest value of each map marked; and how many words are left out."""
+    """The searched words in reading order, the largest value of each map marked; and how many are left out."""
     results = measured.results
-    first = results[0]
-    count = len(first.tokens)
-    order = range(count)
-    if count > SHOWN_WORDS and not all_words:
-        ranks = [result.per_word.argsort(descending=True).argsort().tolist() for result in results]
-        best = sorted(order, key=lambda at: min(rank[at] for rank in ranks))
-        order = sorted(best[:SHOWN_WORDS])
+    searched = sorted({word for result in results for word in result.words.tolist()})
+    shown = searched if all_words or len(searched) <= SHOWN_WORDS else _most_sensitive(results)
     headings: list[tuple[str, str]] = [("word", "right"), ("token", "left")]
     for result in results:
         headings.append((map_title(result.map_name), "right"))
         if result.upper_per_word is not None:
             headings.append(("upper", "right"))
-    made = table(*headings, title="S of each word (* the largest)")
-    for at in order:
-        cells = [Text(str(int(first.words[at]))), Text(first.tokens[at])]
+    made = table(*headings)
+    for word in shown:
+        cells = [Text(str(word)), Text(measured.text.word(word))]
         for result in results:
-            largest = int(result.words[at]) == result.word
-            cells.append(
-                Text(
-                    f"{float(result.per_word[at]):.4f}{'*' if largest else ' '}",
-                    style="bold" if largest else "",
-                )
-            )
-            if result.upper_per_word is not None:
-                cells.append(Text(_number(float(result.upper_per_word[at]))))
+            at = (result.words == word).nonzero()
+            cells += _cells(result, None if len(at) == 0 else int(at[0]))
         made.add_row(*cells)
-    return made, count - len(order)
+    return made, len(searched) - len(shown)
+
+
+def _most_sensitive(results: Sequence[Sensitivity]) -> list[int]:
+    """SHOWN_WORDS words: the first of each map's ranking, then the second of each, ..., in reading order."""
+    rankings = [result.words[result.per_word.argsort(descending=True)].tolist() for result in results]
+    by_rank = [word for rank in zip_longest(*rankings) for word in rank if word is not None]
+    return sorted(list(dict.fromkeys(by_rank))[:SHOWN_WORDS])
+
+
+def _cells(result: Sensitivity, at: int | None) -> list[Text]:
+    """What the word table says of one word under one map; nothing where the map did not search it."""
+    bracketed = result.upper_per_word is not None
+    if at is None:
+        return [Text("")] * (2 if bracketed else 1)
+    largest = int(result.words[at]) == result.word
+    value = f"{float(result.per_word[at]):.4f}{'*' if largest else ' '}"
+    cells = [Text(value, style="bold" if largest else "")]
+    if result.upper_per_word is not None:
+        cells.append(Text(_number(float(result.upper_per_word[at]))))
+    return cells
 
 
 def _explanation(results: Sequence[Sensitivity]) -> str:

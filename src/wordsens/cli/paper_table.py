@@ -21,7 +21,6 @@ def print_summary(series: Sequence[Series], folder: Path) -> None:
         ("exponent", "right"),
         ("S at\nfirst n", "right"),
         ("S at\nlast n", "right"),
-        title="Word sensitivity against the number of words: S ~ n^exponent",
     )
     for one in series:
         first, last = one.points[0], one.points[-1]
@@ -35,6 +34,7 @@ def print_summary(series: Sequence[Series], folder: Path) -> None:
             f"{first.mean:.3f}",
             f"{last.mean:.3f}",
         )
+    console.print("Word sensitivity against the number of words: S ~ n^exponent", style="bold")
     console.print(made)
     console.print()
     for sentence in findings(series):

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 
@@ -32,12 +32,10 @@ def notice(message: str) -> None:
     stderr().print(f"wordsens: {message}", markup=False)
 
 
-def table(*columns: tuple[str, str], title: str) -> Table:
+def table(*columns: tuple[str, str]) -> Table:
     """An empty table with (heading, justification) columns, closer together on a narrow screen."""
     gap = 2 if stdout().width >= 100 else 1
-    made = Table(
-        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, gap, 0, 0)
-    )
+    made = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
     for heading, side in columns:
         made.add_column(heading, justify="right" if side == "right" else "left", overflow="fold")
     return made
@@ -60,17 +58,23 @@ class Reporter:
     def __init__(self, total: int, what: str, *, bar: Progress | None, plain: bool):
         self._total, self._what, self._bar, self._plain = total, what, bar, plain
         self._begin = self._last = time.monotonic()
-        self._task = None if bar is None else bar.add_task(what, total=total, left="")
+        self._task = None if bar is None else bar.add_task(what, total=total, count="", left="")
 
-    def update(self, done: int, *, now: str, remaining: float | None) -> None:
-        """`done` are finished, the last of them is called `now`, and the others will take `remaining` seconds."""
-        left = "" if remaining is None or done == self._total else f"about {duration(remaining)} left"
+    def update(self, done: int | float, *, now: str, remaining: float | None = None) -> None:
+        """`done` of the total are finished, `now` is what is worked on.
+
+        The others will take `remaining` seconds; None: as long as the finished ones did.
+        """
+        elapsed = time.monotonic() - self._begin
+        if remaining is None and done > 0:
+            remaining = elapsed / done * (self._total - done)
+        left = "" if remaining is None or done >= self._total else f"about {duration(remaining)} left"
+        count = f"{done / self._total:.0%}" if self._total == 1 else f"{int(done)} of {self._total}"
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done, description=f"{self._what} {now}", left=left)
-        elif self._plain and (time.monotonic() - self._last > self.PLAIN_SECONDS or done == self._total):
+            self._bar.update(self._task, completed=done, description=f"{self._what} {now}", count=count, left=left)
+        elif self._plain and (elapsed - (self._last - self._begin) > self.PLAIN_SECONDS or done == self._total > 1):
             self._last = time.monotonic()
-            elapsed = duration(self._last - self._begin)
-            notice(f"{done} of {self._total} {self._what} after {elapsed}{', ' + left if left else ''}")
+            notice(f"{count} {self._what} after {duration(elapsed)}{', ' + left if left else ''}")
 
 
 @contextmanager
@@ -83,7 +87,7 @@ def reporting(total: int, what: str, *, quiet: bool) -> Iterator[Reporter]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[count]}"),
         TextColumn("{task.fields[left]}"),
     )
     with Progress(*columns, console=console, transient=True) as bar:

@@ -78,7 +78,7 @@ class _Watch:
 
 
 def _seed(cell: SensitivityCell, purpose: str) -> int:
-    return derive_seed(cell.seed, purpose, cell.n, cell.d, cell.draw)
+    return derive_seed(cell.seed, purpose, cell.text.kind, cell.n, cell.d, cell.draw)
 
 
 def _searched_words(cell: SensitivityCell) -> list[int] | None:

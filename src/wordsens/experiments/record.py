@@ -1,7 +1,7 @@
 """One measurement as a row of a table."""
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from wordsens.errors import InputError
 from wordsens.experiments.spec import hash_identity
@@ -10,7 +10,40 @@ _ARROW_TYPES = {str: "string", int: "int64", float: "float64", bool: "bool_"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class SensitivityRecord:
+class Record:
+    """What every kind of record has. A kind adds its own columns: strings, numbers, truth values, tuples of numbers.
+
+    Attributes:
+        cell: the content hash of the cell's spec.
+        spec: the identity of the cell, canonical JSON; `cell` is its hash.
+        status: "done" or "failed".
+        error: why a failed cell failed.
+        value: the main number of a finished cell.
+        seconds: wall-clock time of the cell.
+    """
+
+    cell: str
+    spec: str
+    status: str
+    error: str | None = None
+    value: float | None = None
+    seconds: float
+
+    @property
+    def done(self) -> bool:
+        """Whether the cell gave a value."""
+        return self.status == "done"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as plain Python values."""
+        return asdict(self)
+
+
+SomeRecord = TypeVar("SomeRecord", bound=Record)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensitivityRecord(Record):
     """What one cell gave, and all that is needed to compute it again. The columns of the Parquet table.
 
     Attributes:
@@ -45,10 +78,6 @@ class SensitivityRecord:
         machine: operating system, processor and cores.
     """
 
-    cell: str
-    spec: str
-    status: str
-    error: str | None = None
     map: str
     n: int
     d: int
@@ -67,12 +96,10 @@ class SensitivityRecord:
     words: int | None = None
     word: int | None = None
     token: str | None = None
-    value: float | None = None
     upper: float | None = None
     radius: float | None = None
     evaluations: int | None = None
     converged: float | None = None
-    seconds: float
     peak_memory_mb: float | None = None
     dtype: str
     device: str
@@ -81,27 +108,19 @@ class SensitivityRecord:
     torch_version: str
     machine: str
 
-    @property
-    def done(self) -> bool:
-        """Whether the cell gave a value."""
-        return self.status == "done"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The row as plain Python values."""
-        return asdict(self)
-
-
-def record_from_row(row: dict[str, Any]) -> SensitivityRecord:
+def record_from_row(row: dict[str, Any], kind: type[SomeRecord]) -> SomeRecord:
     """The record of a table's row, checked: its columns, its status, and that its hash is that of its spec.
 
     Raises:
         InputError: when the row is not one that wordsens wrote.
     """
-    names = [field.name for field in fields(SensitivityRecord)]
+    names = [field.name for field in fields(kind)]
     missing = sorted(set(names) - set(row))
     if missing:
         raise InputError(f"its table has no column {missing[0]!r}")
-    record = SensitivityRecord(**{name: row[name] for name in names})
+    values: dict[str, Any] = {name: tuple(row[name]) if isinstance(row[name], list) else row[name] for name in names}
+    record = kind(**values)
     if record.status not in ("done", "failed"):
         raise InputError(f"its status (={record.status!r}) must be done or failed")
     if not isinstance(record.spec, str) or hash_identity(record.spec) != record.cell:
@@ -111,12 +130,15 @@ def record_from_row(row: dict[str, Any]) -> SensitivityRecord:
     return record
 
 
-def arrow_schema() -> Any:
-    """The Arrow schema of the table of records."""
+def arrow_schema(kind: type[Record] = SensitivityRecord) -> Any:
+    """The Arrow schema of the table of records of that kind."""
     import pyarrow as pa
 
     columns = []
-    for field in fields(SensitivityRecord):
-        plain = next(kind for kind in _ARROW_TYPES if field.type == kind or field.type == kind | None)
+    for field in fields(kind):
+        if field.type == tuple[float, ...]:
+            columns.append(pa.field(field.name, pa.list_(pa.float64()), nullable=False))
+            continue
+        plain = next(plain for plain in _ARROW_TYPES if field.type in (plain, plain | None))
         columns.append(pa.field(field.name, getattr(pa, _ARROW_TYPES[plain])(), nullable=field.type != plain))
     return pa.schema(columns)
