@@ -146,6 +146,8 @@ class PlainGroupChange(WordChange):
         memory_budget: bytes for intermediate results.
     """
 
+    plan = SearchPlan(inner=4)
+
     # Autograd keeps the activations of every operation: a rough multiple of the text and the features.
     _KEPT_COPIES: ClassVar[int] = 8
 

@@ -13,6 +13,7 @@ class SearchPlan:
 
     Attributes:
         starts: starting points: the map's own directions first, random points of the sphere after them.
+        inner: how many of the starts, the last ones, lie at 0.3 radius, for maps whose maximum may be inside the ball.
         climb_steps: steps that every start, and later every child, is given.
         population: how many of the best points live on to the next generation.
         generations: rounds of crossing: a child is a mixture of two witnesses, the second of this or another word.
@@ -24,20 +25,21 @@ class SearchPlan:
         rule: "quasi-newton" for smooth maps, "momentum" for maps with kinks.
     """
 
-    starts: int = 4
+    starts: int = 8
+    inner: int = 0
     climb_steps: int = 10
     population: int = 4
     generations: int = 0
     children: int = 4
     relays: int = 0
-    finalists: int = 2
-    steps: int = 100
-    tolerance: float = 1e-9
+    finalists: int = 3
+    steps: int = 150
+    tolerance: float = 1e-11
     rule: str = "quasi-newton"
 
     def __post_init__(self) -> None:
         require_count("starts", self.starts)
-        for name in ("climb_steps", "generations", "relays", "steps"):
+        for name in ("climb_steps", "generations", "relays", "inner", "steps"):
             require_count(name, getattr(self, name), least=0)
         for name in ("population", "children", "finalists"):
             require_count(name, getattr(self, name))

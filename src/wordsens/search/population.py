@@ -22,6 +22,9 @@ from wordsens.search_plan import SearchPlan
 Progress = Callable[[int, int], None]
 """Called with (steps done, steps at most)."""
 
+_INNER = 0.3
+"""Where the starts inside the ball lie, in radii."""
+
 _COPIES = 24
 """About how many numbers a search keeps for each coordinate of each point: the rule's memory and the trials."""
 
@@ -138,7 +141,10 @@ class _GroupSearch:
     def _starting_points(self) -> Float[Tensor, "starts w size"]:
         informed = self._coarse.starting_directions(self._words)[: self._plan.starts].flatten(start_dim=2)
         random = self._breeder.random(self._plan.starts - len(informed))
-        return torch.cat([self._breeder.unit(informed), random])
+        points = torch.cat([self._breeder.unit(informed), random])
+        inner = min(self._plan.inner, len(points) - 1)
+        points[len(points) - inner :] *= _INNER
+        return points
 
     def _ranked(self, climb: Climb) -> Float[Tensor, "ranks w size"]:
         return climb.x.view(-1, len(self._words), climb.x.shape[1])
