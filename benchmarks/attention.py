@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,7 +26,7 @@ from benchmarks.texts import MINILM_WIDTH, kinds
 from wordsens.search.climb import RULES, Climb
 from wordsens.sensitivity import attained
 
-PLANS: dict[str, dict[str, int]] = {"default": {}, "3 starts": {"starts": 3, "generations": 0}}
+PLANS: dict[str, dict[str, Any]] = {"default": {}, "3 starts": {"starts": 3, "generations": 0}}
 """What is asked of word_sensitivity: the map's own plan, and three starts without crossing."""
 
 
@@ -95,7 +96,7 @@ def _against(
     phi: ws.RandomAttentionFeatures,
     X: Tensor,
     plain: dict[int, tuple[float, float]],
-    wishes: dict[str, int],
+    wishes: dict[str, Any],
     device: str,
 ) -> list[str]:
     results: list[ws.Sensitivity] = []
@@ -244,9 +245,7 @@ def sampling(scale: Scale) -> None:
                 values = [
                     float(
                         sensitivity_max(
-                            # captum hands over the text in a tuple and wants its features in one; the perturbed
-                            # texts come as they are.
-                            lambda texts, phi=phi: (phi(texts[0]),) if isinstance(texts, tuple) else phi(texts),
+                            lambda texts, phi=phi: _for_captum(phi, texts),
                             X.unsqueeze(0),
                             perturb_func=lambda texts, radius, word=ours.word: _on_sphere(texts, radius, word),
                             perturb_radius=math.sqrt(d),
@@ -269,6 +268,11 @@ def sampling(scale: Scale) -> None:
             rows,
         )
     )
+
+
+def _for_captum(phi: ws.RandomAttentionFeatures, texts: Any) -> Any:
+    """captum hands over the text in a tuple and wants its features in one; the perturbed texts come as they are."""
+    return (phi(texts[0]),) if isinstance(texts, tuple) else phi(texts)
 
 
 def _on_sphere(texts: Tensor, radius: float, word: int) -> Tensor:
