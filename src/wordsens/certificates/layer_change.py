@@ -14,6 +14,7 @@ from wordsens.activations import Activation
 from wordsens.certificates.slopes import steepest_secant
 
 _GRID = 48
+_TURNS = (1.5, 2.5, 4.0, 6.0)
 _ROOT = math.sqrt(2 / math.pi)
 
 
@@ -58,16 +59,16 @@ def expected_change(layer: GaussianLayer, change: InputChange) -> float:
     sup_t q_k(t) - (t - v_k)² / e, v_k = s h_k + sigma rho g_k, for convex q_k(t) >= (act(h_k + t) - act(h_k))².
     """
     steepest = layer.activation.lipschitz**2
+    trials = [fraction / steepest for fraction in torch.linspace(-6, 6, _GRID, dtype=torch.float64).sigmoid().tolist()]
+    edges = {e: (layer.deviation * change.width) ** 2 / e for e in trials}
+    if layer.activation.name == "relu":
+        return math.sqrt(min(edge + _relu_sum(layer, change, e) / (1 - e) for e, edge in edges.items()))
     best = math.inf
-    for fraction in torch.linspace(-6, 6, _GRID, dtype=torch.float64).sigmoid().tolist():
-        e = fraction / steepest
-        edge = (layer.deviation * change.width) ** 2 / e
-        if edge >= best:
-            continue
-        if layer.activation.name == "relu":
-            best = min(best, edge + _relu_sum(layer, change, e) / (1 - e))
-        else:
-            best = min(best, edge + _general_sum(layer, change, e))
+    for multiple in _TURNS:
+        turn = multiple * layer.deviation * change.norm + change.along * layer.preactivation.abs()
+        slope = steepest_secant(layer.activation, layer.preactivation, turn)
+        sums = (edge + _general_sum(layer, change, e, turn, slope) for e, edge in edges.items() if edge < best)
+        best = min(best, min(sums, default=math.inf))
     return math.sqrt(best)
 
 
@@ -105,27 +106,24 @@ def _relu_sum(layer: GaussianLayer, change: InputChange, e: float) -> float:
     return crossing + min(traded, kept)
 
 
-def _general_sum(layer: GaussianLayer, change: InputChange, e: float) -> float:
-    """P(e) from q(t) = (c |t|)² up to a turning point, (c |t| + (L - c)(|t| - turn))² past it."""
+def _general_sum(
+    layer: GaussianLayer, change: InputChange, e: float, turn: Float[Tensor, " k"], slope: Float[Tensor, " k"]
+) -> float:
+    """P(e) from q(t) = (c |t|)² up to a turning point, (c turn + L (|t| - turn))² past it; c the slope, L Lipschitz."""
     h, tau, lipschitz = layer.preactivation, layer.deviation * change.norm, layer.activation.lipschitz
-    best = math.inf
     shift = change.along * h.abs()
-    for multiple in (1.5, 2.5, 4.0, 6.0):
-        turn = multiple * tau + shift
-        slope = steepest_secant(layer.activation, h, turn)
-        weight = slope**2 / (1 - e * slope**2)
-        offset = (lipschitz - slope) * turn
-        threshold = turn * (1 - e * lipschitz**2) + e * lipschitz * offset
-        tail = lipschitz**2 / (1 - e * lipschitz**2) * _beyond(tau, shift - offset / lipschitz, threshold - shift)
-        square = float((weight * h**2).sum())
-        mean = layer.deviation**2 * float(weight.sum())
-        spread = layer.deviation**2 * math.sqrt(2 * float((weight**2).sum()))
-        cross = layer.deviation * _ROOT * math.sqrt(float((weight * h).square().sum()))
-        stretched = max(0.0, square / change.base**2 - mean) + spread / 2
-        joint = min(change.along * change.norm, change.norm**2 / (2 * change.base))
-        total = mean * change.norm**2 + min(change.along * change.base, change.norm) ** 2 * stretched
-        best = min(best, total + 2 * joint * cross + float(torch.where(slope < lipschitz, tail, 0 * tail).sum()))
-    return best
+    weight = slope**2 / (1 - e * slope**2)
+    offset = (lipschitz - slope) * turn
+    threshold = turn * (1 - e * lipschitz**2) + e * lipschitz * offset
+    tail = lipschitz**2 / (1 - e * lipschitz**2) * _beyond(tau, shift - offset / lipschitz, threshold - shift)
+    square = float((weight * h**2).sum())
+    mean = layer.deviation**2 * float(weight.sum())
+    spread = layer.deviation**2 * math.sqrt(2 * float((weight**2).sum()))
+    cross = layer.deviation * _ROOT * math.sqrt(float((weight * h).square().sum()))
+    stretched = max(0.0, square / change.base**2 - mean) + spread / 2
+    joint = min(change.along * change.norm, change.norm**2 / (2 * change.base))
+    total = mean * change.norm**2 + min(change.along * change.base, change.norm) ** 2 * stretched
+    return total + 2 * joint * cross + float(torch.where(slope < lipschitz, tail, 0 * tail).sum())
 
 
 def _relu_width(layer: GaussianLayer, change: InputChange) -> float:

@@ -1,0 +1,98 @@
+"""Predictions of word sensitivity against measurements: `python -m benchmarks.theory [--quick] [--table rf|drf|raf|acts]`.
+
+Prints Markdown tables of S sqrt(n) for RF and DRF and of S for attention, for a typical word: measured mean and standard
+error over independent maps and texts, prediction, and the relative error of the prediction. docs/theory/predictions.md
+records what it printed.
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Iterable
+
+import torch
+
+import wordsens as ws
+
+WORDS = 3
+TABLES = ("rf", "drf", "acts", "raf")
+
+
+def dense_rows(
+    cases: Iterable[tuple[int, int, float, int, str]], *, features: int, least: int, most: int, steps: int
+) -> None:
+    """A line a case (n, d, k / D, depth, activation); the fewer features, the more maps are averaged."""
+    print("| n | d | k/D | L | act | maps | measured | ± | predicted | error |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for n, d, ratio, depth, activation in cases:
+        width = round(ratio * n * d)
+        maps = min(most, max(least, math.ceil(features / width)))
+        found = []
+        for seed in range(maps):
+            phi = ws.DeepRandomFeatures(n, d, depth, width, activation, seed=seed)
+            rows = ws.gaussian_text(n, d, seed=seed).rows
+            result = ws.word_sensitivity(phi, rows, words=range(WORDS), starts=3, steps=steps)
+            found.append(float(result.per_word.mean()) * math.sqrt(n))
+        predicted = ws.theory.rf_sensitivity(n, d, width, depth, activation=activation, words=1) * math.sqrt(n)
+        line(f"{n} | {d} | {ratio:g} | {depth} | {activation} | {maps}", found, predicted)
+
+
+def attention_rows(cases: Iterable[tuple[int, int, float]], *, maps: int) -> None:
+    """A line a case (n, d, mean cosine)."""
+    print("| n | d | mean cosine | maps | measured | ± | predicted | error |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for n, d, cosine in cases:
+        found = []
+        for seed in range(maps):
+            rows = (
+                ws.correlated_text(n, d, cosine, seed=seed).rows if cosine else ws.gaussian_text(n, d, seed=seed).rows
+            )
+            result = ws.word_sensitivity(ws.RandomAttentionFeatures(d, seed=seed), rows, words=range(min(n, 10)))
+            found.append(float(result.per_word.median()))
+        predicted = ws.theory.raf_sensitivity(n, d, mean_cosine=cosine)
+        line(f"{n} | {d} | {cosine:g} | {maps}", found, predicted)
+
+
+def line(what: str, found: list[float], predicted: float) -> None:
+    values = torch.tensor(found, dtype=torch.float64)
+    mean, error = float(values.mean()), float(values.std()) / math.sqrt(len(values))
+    print(
+        f"| {what} | {mean:.4f} | {error:.4f} | {predicted:.4f} | {100 * (predicted / mean - 1):+.1f} % |", flush=True
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="few small cases, under a minute")
+    parser.add_argument("--table", choices=TABLES, action="append", help="only this table; may be repeated")
+    options = parser.parse_args()
+    quick, chosen = options.quick, options.table or TABLES
+    lengths, wide = ((20, 50), 24) if quick else ((20, 50, 100, 200), 96)
+    begin = time.perf_counter()
+    if "rf" in chosen:
+        print("\nRF, S sqrt(n)\n")
+        cases = [(n, wide, ratio, 1, "relu") for n in lengths for ratio in (0.25, 1, 4)]
+        dense_rows(cases, features=4_000 if quick else 60_000, least=4, most=64, steps=100)
+    if "drf" in chosen:
+        print("\nDRF, S sqrt(n)\n")
+        sizes = [(20, 24)] if quick else [(20, 96), (40, 96), (80, 48)]
+        cases = [(n, d, 1, depth, "relu") for n, d in sizes for depth in (2, 4, 8)]
+        dense_rows(cases, features=1_000 if quick else 40_000, least=2 if quick else 8, most=20, steps=60)
+    if "acts" in chosen:
+        print("\nOther activations, S sqrt(n)\n")
+        names = ("tanh",) if quick else ("tanh", "gelu", "erf", "leaky_relu", "identity")
+        cases = [(20, 24 if quick else 96, 1, depth, name) for name in names for depth in (1, 3)]
+        dense_rows(cases, features=1_000 if quick else 40_000, least=2 if quick else 8, most=20, steps=60)
+    if "raf" in chosen:
+        print("\nRAF (softmax), S\n")
+        sizes = (
+            [(20, 96, 0)]
+            if quick
+            else [(n, d, q) for d in (192, 768) for n in (20, 50, 100, 250) for q in (0, 0.2, 0.5)]
+        )
+        attention_rows(sizes, maps=2 if quick else 4)
+    print(f"\n{time.perf_counter() - begin:.0f} s, torch {torch.__version__}, {torch.get_num_threads()} threads")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Finite width: the spectral edge against random matrices, and the predictions against measurements."""
+
+import math
+
+import pytest
+import torch
+
+import wordsens as ws
+from wordsens.activations import ACTIVATIONS, activation_named
+from wordsens.theory.edge import _inverse_scaled, jacobian_edge, linear_gain, tracy_widom_quantile
+
+
+@pytest.mark.parametrize(("dimension", "width"), [(10, 10), (48, 960), (192, 200)])
+def test_one_layer_has_the_marchenko_pastur_edge(dimension, width):
+    active = jacobian_edge(activation_named("relu"), depth=1, dimension=dimension, width=width)
+    assert active.value == pytest.approx((1 + math.sqrt(2 * dimension / width)) ** 2, rel=1e-9)
+    linear = jacobian_edge(activation_named("identity"), depth=1, dimension=dimension, width=width)
+    assert linear.value == pytest.approx((1 + math.sqrt(dimension / width)) ** 2, rel=1e-9)
+    # Johnstone (2001): the Tracy-Widom scale of a Wishart matrix with `width` samples, over `width`.
+    scale = (math.sqrt(width) + math.sqrt(dimension)) * (width**-0.5 + dimension**-0.5) ** (1 / 3) / width
+    assert linear.scale == pytest.approx(scale, rel=1e-4)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_the_edge_agrees_with_products_of_random_matrices(activation):
+    """24 products of fixed seed. The formula is a limit: 3 % is what is left of it at dimension 40."""
+    law, dimension, width, depth = activation_named(activation), 40, 400, 3
+    stream = torch.Generator().manual_seed(0)
+    found = []
+    for _ in range(24):
+        product = torch.eye(dimension, dtype=torch.float64)
+        for _ in range(depth):
+            weight = torch.randn(width, len(product), generator=stream, dtype=torch.float64)
+            slopes = law.derivative(torch.randn(width, 1, generator=stream, dtype=torch.float64))
+            product = slopes * (weight @ product) * math.sqrt(law.he_variance / width)
+        found.append(float(torch.linalg.matrix_norm(product, 2)))
+    edge = jacobian_edge(law, depth=depth, dimension=dimension, width=width)
+    assert math.sqrt(edge.largest_of(1)) == pytest.approx(sum(found) / len(found), rel=0.03)
+
+
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+def test_the_edge_of_a_very_wide_layer_is_its_linear_gain(activation):
+    law = activation_named(activation)
+    assert jacobian_edge(law, depth=2, dimension=1, width=10**9).value == pytest.approx(linear_gain(law) ** 2, rel=1e-3)
+
+
+def test_the_numerical_transform_agrees_with_relu_closed_form():
+    relu, y = activation_named("relu"), torch.tensor([1e-4, 0.1, 3.0], dtype=torch.float64)
+    leaky = _inverse_scaled(activation_named("leaky_relu"), y)
+    assert torch.allclose(leaky, _inverse_scaled(relu, y), rtol=5e-4)
+
+
+@pytest.mark.parametrize(("probability", "quantile"), [(0.05, -3.1808), (0.5, -1.2686), (0.95, 0.9793), (0.99, 2.0234)])
+def test_tracy_widom_quantiles_are_those_of_the_tables(probability, quantile):
+    assert tracy_widom_quantile(probability) == pytest.approx(quantile, abs=0.02)
+
+
+def measured(n, d, *, width, depth, activation, seeds, words):
+    found = []
+    for seed in range(seeds):
+        phi = ws.DeepRandomFeatures(n, d, depth, width, activation, "dense", seed)
+        rows = ws.gaussian_text(n, d, seed=seed).rows
+        found.append(ws.word_sensitivity(phi, rows, words=range(words), starts=3, steps=100).per_word)
+    return float(torch.cat(found).mean())
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "width", "depth", "activation", "tolerance"),
+    [
+        (20, 48, None, 1, "relu", 0.02),
+        (40, 24, 240, 1, "relu", 0.03),
+        (20, 24, 1920, 1, "relu", 0.02),
+        (20, 32, None, 2, "relu", 0.05),
+        (20, 32, None, 4, "relu", 0.05),
+        (20, 32, None, 1, "tanh", 0.03),
+        (20, 32, None, 1, "gelu", 0.05),
+    ],
+)
+def test_a_typical_word_is_as_sensitive_as_predicted(n, d, width, depth, activation, tolerance):
+    """8 maps of fixed seed, 3 words each."""
+    found = measured(n, d, width=width, depth=depth, activation=activation, seeds=8, words=3)
+    predicted = ws.theory.rf_sensitivity(n, d, width, depth, activation=activation, words=1)
+    assert predicted == pytest.approx(found, rel=tolerance)
+
+
+def test_the_largest_over_all_words_is_predicted_too():
+    n, d, found = 20, 24, []
+    for seed in range(6):
+        phi = ws.RandomFeatures(n, d, seed=seed)
+        found.append(ws.word_sensitivity(phi, ws.gaussian_text(n, d, seed=seed).rows, starts=3, steps=60).value)
+    assert ws.theory.rf_sensitivity(n, d) == pytest.approx(sum(found) / len(found), rel=0.03)
+    assert ws.theory.rf_sensitivity(n, d) > ws.theory.rf_sensitivity(n, d, words=1)
+
+
+def test_a_very_wide_map_reaches_the_infinite_width():
+    wide = ws.theory.rf_sensitivity(30, 8, 10**12, 3)
+    assert wide == pytest.approx(ws.theory.rf_sensitivity_infinite_width(30, 3), rel=1e-3)
