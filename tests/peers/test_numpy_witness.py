@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.peers.numpy_maps import attention, random_features
+from tests.peers.numpy_maps import attention, fully_connected
 
 import wordsens as ws
 from wordsens.maps.scores import SCORES
@@ -28,7 +28,7 @@ def test_attention(score, text):
     phi = ws.RandomAttentionFeatures(X.rows.shape[1], score=score, seed=1)
     r = ws.word_sensitivity(phi, X, starts=4, generations=1)
     W = phi.weight.numpy()
-    values = recomputed(lambda rows: attention(W, rows, score), X.rows.numpy(), r)
+    values = recomputed(lambda rows: attention(W, score, rows), X.rows.numpy(), r)
     np.testing.assert_allclose(values, r.per_word.numpy(), rtol=1e-9)
     assert (np.linalg.norm(r.perturbations.numpy(), axis=1) <= np.sqrt(X.rows.shape[1]) * (1 + 1e-12)).all()
 
@@ -39,7 +39,7 @@ def test_random_features(depth):
     phi = ws.RandomFeatures(9, 8, seed=2) if depth == 1 else ws.DeepRandomFeatures(9, 8, depth, seed=2)
     r = ws.word_sensitivity(phi, X)
     weights = [weight.numpy() for weight in phi.weights]
-    values = recomputed(lambda rows: random_features(weights, rows), X.rows.numpy(), r)
+    values = recomputed(lambda rows: fully_connected(weights, "relu", rows), X.rows.numpy(), r)
     np.testing.assert_allclose(values, r.per_word.numpy(), rtol=1e-9)
     if depth == 1:
         assert np.array_equal(phi.weight.numpy(), weights[0])
