@@ -15,15 +15,19 @@ from wordsens.certificates.relaxation import Pairs, bound_at, rise_between
 from wordsens.certificates.rounding import RoundingErrors, rounding_errors, row_errors
 from wordsens.certificates.verified import rounding
 from wordsens.errors import ZeroFeaturesError
+from wordsens.feature_map import feature_norm
 from wordsens.maps.attention import RandomAttentionFeatures
 
 # Places of z = Delta . (x_i - centre)/(‖x_i - centre‖ radius) with multipliers of their own; the bound is interpolated
-# between them. The sup lies near .45 as a rule: dense there. ‖direction‖ may differ from 1 by rounding: wider than [-1, 1].
+# between them. The sup lies near .45 as a rule: dense there. A little beyond [-1, 1]: ‖direction‖ is 1 up to rounding.
 _PLACES = (-1 - 1e-9, -0.4, 0.0, 0.18, 0.32, 0.42, 0.52, 0.64, 0.8, 1 + 1e-9)
 _FIRST = 5
 _CHUNK_NUMBERS = 1 << 18
 _FIRST_TEMPERATURES = [0.5, 0.4, 0.3, 0.2, 0.2, 0.2, 0.15, 0.15]
 _NEXT_TEMPERATURES = [0.2, 0.2, 0.15]
+_CAUTIOUS_FIRST_TEMPERATURES = [0.5, 0.5, 0.4, 0.4, 0.3, 0.3, 0.2, 0.2, 0.2, 0.15, 0.15]
+_CAUTIOUS_NEXT_TEMPERATURES = [0.3, 0.3, 0.2, 0.2, 0.15]
+_DOUBTFUL = 1.06
 
 
 def attention_certificate(
@@ -39,10 +43,11 @@ def attention_certificate(
     matrices = phi.matrices.double() / (phi.temperature * math.sqrt(rows.shape[1]))
     text = attention_text(rows.double(), matrices, phi.score)
     errors = rounding_errors(text)
+    feature_norm(text.outputs, phi.name)
     if not errors.norm > 0:
         raise ZeroFeaturesError(
-            f"{phi.name} maps this text to features that rounding cannot tell from zero, so no relative bound is known; "
-            "use another text, seed or map"
+            f"{phi.name} maps this text to features that rounding cannot tell from zero, so no relative bound is "
+            "known; use another text, seed or map"
         )
     search = MultiplierSearch(text.geometry)
     numbers = text.scores.shape[0] * NODES
@@ -69,29 +74,40 @@ def _bounds(
     """The bounds of some words, before and after rounding outward."""
     pairs, direction = pairs_of(text, words, radius)
     own = own_row(text, words, radius, direction, errors)
-    plain, rounded = _Sweep(text, search, pairs, own).bounds()
+    plain, rounded = _Sweep(text, search, pairs, own).bounds(_FIRST_TEMPERATURES, _NEXT_TEMPERATURES)
+    # Where the search for multipliers went astray on some interval, search again, with more and shorter steps.
+    doubtful = (rounded.amax(dim=0) > _DOUBTFUL * rounded[_FIRST]).nonzero().squeeze(1)
+    if len(doubtful):
+        again = _Sweep(text, search.cautious(), pairs.of(doubtful), own.of(doubtful))
+        other_plain, other = again.bounds(_CAUTIOUS_FIRST_TEMPERATURES, _CAUTIOUS_NEXT_TEMPERATURES)
+        plain[:, doubtful] = torch.where(other < rounded[:, doubtful], other_plain, plain[:, doubtful])
+        rounded[:, doubtful] = torch.minimum(other, rounded[:, doubtful])
+    plain, rounded = plain.amax(dim=0), rounded.amax(dim=0)
     scale = radius / errors.norm * (1 + 1e-14)
     row_error = row_errors(text, errors, pairs, radius)
     return plain.sqrt() * scale, (rounded.sqrt() + row_error) * scale * (1 + 1e-12)
 
 
 class _Sweep:
-    """The largest bound over all z, in units of the squared radius: at the places, and between neighbours."""
+    """Bounds over the intervals of z between neighbouring places, in units of the squared radius."""
 
     def __init__(self, text: AttentionText, search: MultiplierSearch, pairs: Pairs, own: OwnRow):
         self._text, self._search, self._pairs, self._own = text, search, pairs, own
         self._roundings = rounding(4 * sum(text.geometry.queries.shape) + 200)
 
-    def bounds(self) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-        """Before and after rounding outward."""
+    def bounds(
+        self, first: list[float], following: list[float]
+    ) -> tuple[Float[Tensor, "intervals w"], Float[Tensor, "intervals w"]]:
+        """On each interval, before and after rounding outward; the temperatures are those of the Newton steps."""
         search, pairs = self._search, self._pairs
-        states = {_FIRST: search.improve(pairs, search.start(pairs), self._z(_FIRST), _FIRST_TEMPERATURES)}
+        states = {_FIRST: search.improve(pairs, search.start(pairs), self._z(_FIRST), first)}
         for at in (*range(_FIRST + 1, len(_PLACES)), *range(_FIRST - 1, -1, -1)):
             neighbour = states[at - 1 if at > _FIRST else at + 1]
-            states[at] = search.improve(pairs, neighbour, self._z(at), _NEXT_TEMPERATURES)
+            # Where z is +-1 nothing else can move: a neighbour's multipliers do, and there are none to improve.
+            inside = abs(_PLACES[at]) < 1
+            states[at] = search.improve(pairs, neighbour, self._z(at), following) if inside else neighbour
         intervals = [self._between(at, states[at], states[at + 1]) for at in range(len(_PLACES) - 1)]
-        plain, rounded = (torch.stack(part).amax(dim=0) for part in zip(*intervals, strict=True))
-        return plain, rounded
+        return torch.stack([plain for plain, _ in intervals]), torch.stack([rounded for _, rounded in intervals])
 
     def _z(self, at: int) -> Float[Tensor, " w"]:
         return torch.full_like(self._own.fixed, _PLACES[at])

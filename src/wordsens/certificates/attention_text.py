@@ -21,8 +21,8 @@ class AttentionText:
         matrices: (heads, d, d), W / scale.
         keys: (N, d), W x_l / scale.
         scores: (N, n).
-        others: (N, n), entry (j, i) is what row j's scores but the i-th add up to: log-sum-exp for softmax, the sum of the
-            positive parts for divided relu. Not used by other scores.
+        others: (N, n), entry (j, i) is what row j's scores but the i-th add up to: log-sum-exp for softmax, the sum of
+            the positive parts for divided relu. Not used by other scores.
         outputs: (N, d), o_j.
         distances: (N, n), ‖x_i - o_j‖ for divided scores, ‖x_i‖ for others.
     """

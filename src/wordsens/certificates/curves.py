@@ -13,6 +13,7 @@ from torch import Tensor
 LOW_TAIL, INNER_NODES, HIGH_TAIL = 8, 25, 2
 NODES = LOW_TAIL + INNER_NODES + HIGH_TAIL
 _LOW, _HIGH = -6.0, 7.0  # outside these logits p is within .0025 of 0 or .001 of 1, and cells are wide
+_JUMP_MARGIN = 1e-6
 _STEEPEST_TURN = 0.0963  # max of |sigmoid''| = 1/(6 sqrt(3)) = .09622...
 
 
@@ -62,8 +63,9 @@ def sigmoid_curve(
 
 def divided_relu_curve(score: Float[Tensor, "w N"], rest: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
     """p = v/(v + rest), v = relu(score + t), rest the other weights of the row; 0 where v = 0."""
-    kink = _between(-score, reach)
-    t = _nodes(kink, reach, reach, power=2)
+    # Where rest = 0 the curve jumps, and rounding of the score may put the jump a little earlier.
+    margin = torch.where(rest == 0, _JUMP_MARGIN * (score.abs() + reach), torch.zeros_like(score))
+    t = _nodes(_between(-score - margin, reach), reach, reach, power=2)
     own, others = torch.relu(score), rest.unsqueeze(-1)
     weight = torch.relu(score.unsqueeze(-1) + t)
     total = _or_one(weight + others)
@@ -106,7 +108,7 @@ def _between(value: Tensor, reach: Tensor) -> Tensor:
 
 
 def _nodes(low: Tensor, high: Tensor, reach: Tensor, *, power: int) -> Tensor:
-    """Tails from -reach to low and from high to reach, dense at low and high; between them, for power 2 dense at low."""
+    """Tails from -reach to low and from high to reach, dense at low and high; for power 2 dense at low between them."""
 
     def line(count: int, power: int) -> Tensor:
         return torch.linspace(0, 1, count, dtype=low.dtype, device=low.device) ** power

@@ -1,4 +1,4 @@
-"""What every word's certificate shares: the directions that move scores and outputs, and how far they can move at once."""
+"""What every word's certificate shares: the directions that move scores and outputs, and how far they move at once."""
 
 from dataclasses import dataclass
 

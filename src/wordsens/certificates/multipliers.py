@@ -3,6 +3,7 @@
 Nothing here is rigorous, and nothing needs to be: `upper_bound` holds for whatever multipliers it is given.
 """
 
+from copy import copy
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +17,8 @@ _NODE_STRIDE = 2  # the search looks at every second node, in float32
 _CONJUGATE_STEPS = 8
 _LONGEST_STEP = 2.0  # of a linear multiplier, in standard deviations of the exponents it changes
 _LEAST_CURVATURE = 1.0
-_ASTRAY = 1.02  # a step that raises the bound by more than this is taken back
+_LAM_SHARE, _CAUTIOUS_LAM_SHARE = 0.35, 0.15  # of lam, that one step adds at most
+_ASTRAY = 1.15  # a step that raises the bound by more than this is taken back
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class MultiplierSearch:
     """
 
     def __init__(self, geometry: Geometry):
-        self._geometry = geometry
+        self._geometry, self._lam_share = geometry, _LAM_SHARE
         a = geometry.score_weight
         values, vectors = torch.linalg.eigh(geometry.query_gram)
         values = values.clamp(min=0, max=0.999 / a)
@@ -81,6 +83,12 @@ class MultiplierSearch:
         self._resolvent = (vectors / (1 - a * values)) @ vectors.T
         self._stiffness = (vectors * self._spectrum) @ vectors.T
         self._from_offsets = self._resolvent @ geometry.cross_gram
+
+    def cautious(self) -> "MultiplierSearch":
+        """The same search with shorter steps of lam: slower, and steadier."""
+        other = copy(self)
+        other._lam_share = _CAUTIOUS_LAM_SHARE
+        return other
 
     def start(self, pairs: Pairs) -> State:
         """No linear multipliers, and lam a tenth of the bound that lets every row do its worst."""
@@ -114,7 +122,7 @@ class MultiplierSearch:
             if bool(astray.any()):
                 state = state.replaced(astray, best)
                 seen, _ = self._look(pairs, nodes, state, z, heat)
-            longest = torch.where(better, longest, 0.4 * longest)
+            longest = torch.where(astray, 0.4 * longest, longest)
             state = self._newton(pairs, seen, state, z, heat, longest, keep_lam)
         _, value = self._look(pairs, nodes, state, z, unit)
         return best.replaced(value < least, state)
@@ -177,7 +185,9 @@ class MultiplierSearch:
             left = lam_curvature - (mixed * steps[1]).sum(dim=1)
             left = torch.where(left > 0, left, lam_curvature.clamp(min=torch.finfo(lam.dtype).tiny))
             lam_step = -(slope + (mixed * along).sum(dim=1)) / left
-            lam_step = torch.maximum(torch.minimum(lam_step, 0.35 * state.lam), -0.25 * state.lam)
+            lam_step = torch.maximum(
+                torch.minimum(lam_step, self._lam_share * state.lam), -0.7 * self._lam_share * state.lam
+            )
             linear_step = along - steps[1] * lam_step.unsqueeze(1)
         spread = (linear_step.abs() * seen.t_variance.sqrt()).amax(dim=1) / temperature
         share = (longest / torch.maximum(spread, longest)).nan_to_num(0.0)

@@ -27,8 +27,13 @@ class OwnRow:
     across: Float[Tensor, "heads w"] | None = None
     far: Float[Tensor, "heads w"] | None = None
 
+    def of(self, chosen: Int[Tensor, " c"]) -> "OwnRow":
+        """The bounds of some of the words."""
+        arrays = (self.constant, self.along, self.across, self.far)
+        return OwnRow(self.fixed[chosen], *(None if array is None else array[:, chosen] for array in arrays))
+
     def at(self, z: Float[Tensor, " w"], across: Float[Tensor, " w"]) -> Float[Tensor, " w"] | None:
-        """The bound that depends on z: convex in z while `across`, a bound of sqrt(1 - z²), is fixed. None without one."""
+        """The bound that depends on z, convex in z for a fixed bound `across` of sqrt(1 - z²). None without one."""
         if self.constant is None or self.along is None or self.across is None or self.far is None:
             return None
         return torch.maximum(self.far, self.constant + 2 * (self.along * z + self.across * across)).sum(dim=0)
@@ -104,7 +109,7 @@ def _undivided(
     scores: Float[Tensor, "heads w n"],
     moves: Float[Tensor, "heads w n"],
 ) -> Float[Tensor, " w"]:
-    """‖sum over l != i of (change of weight) x_l‖ + |change of weight i| ‖x_i‖ + |new weight i| radius, squared, summed.
+    """(‖sum over l != i of (change of weight) x_l‖ + |change of weight i| ‖x_i‖ + |new weight i| radius)², summed.
 
     The first term is at most ‖X‖_op times the length of the weights' changes, which is at most the Lipschitz constant
     times ‖K‖_op radius, and at most the length of their largest changes.

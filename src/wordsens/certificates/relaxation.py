@@ -9,10 +9,12 @@ For a centre y' = sum_j (alpha_j u_j + beta_j v_j) + gamma direction, t'_j = u_j
 
     0 <= lam (1 - ‖y‖²),    -‖y‖² <= ‖y'‖² - 2 y' . y - a sum_j (t_j - t'_j)² - b sum_j (e_j - e'_j)²,
 
-a and b being the geometry's weights. Adding the first and letting t_j and e_j vary freely gives the bound (docs/theory).
+a and b being the geometry's weights. Adding lam (1 - ‖y‖²) and letting t_j and e_j vary freely gives the bound
+(docs/theory/certificates-attention.md).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -63,6 +65,11 @@ class Pairs:
     counted: Float[Tensor, "w N"]
     along_queries: Float[Tensor, "w N"]
     along_offsets: Float[Tensor, "w N"]
+
+    def of(self, chosen: Int[Tensor, " c"]) -> "Pairs":
+        """The pairs of some of the words."""
+        arrays: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: array[chosen] for name, array in arrays.items() if array is not None})
 
 
 @dataclass(frozen=True)
@@ -126,7 +133,7 @@ def forces(geometry: Geometry, pairs: Pairs, by: Multipliers, centre: Centre, z:
 
 @dataclass(frozen=True)
 class Bound:
-    """At one z: a bound of the sum of the rows' squared changes; its part outside the suprema; the size of its terms."""
+    """At one z: a bound of the sum of the rows' squared changes, its part outside the suprema, its terms' size."""
 
     value: Float[Tensor, " w"]
     outside: Float[Tensor, " w"]
@@ -175,8 +182,8 @@ def _row_suprema(
 ) -> Float[Tensor, "w N"]:
     """sup over |t| <= reach of h, for every pair: on each cell from its end values and a bound of its curvature.
 
-    If h'' >= -c on a cell of width s, h stays below its chord plus c/2 (x - left)(right - x), whose maximum is the larger
-    end plus max(0, c s²/2 - |difference of the ends|)² / (2 c s²).
+    If h'' >= -c on a cell of width s, h stays below its chord plus c/2 (x - left)(right - x), whose maximum is the
+    larger end plus max(0, c s²/2 - |difference of the ends|)² / (2 c s²).
     """
     psi = torch.addcmul(
         pairs.base, pairs.q, torch.addcmul(force.linear[..., None], pairs.q, force.quadratic[..., None])

@@ -8,7 +8,7 @@ bound, by the triangle inequality.
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from wordsens.certificates.attention_text import AttentionText
@@ -52,8 +52,9 @@ def rounding_errors(text: AttentionText) -> RoundingErrors:
         output = (4 * score + sums) * longest
     elif text.score.normalized:
         total = torch.relu(text.scores).sum(dim=1)
-        moved = torch.where(total > 0, 2 * n * score / total, torch.full_like(total, torch.inf))
-        output = moved.clamp(max=2) * longest + sums * longest
+        moved = (2 * n * score / total).nan_to_num(torch.inf).clamp(max=2)
+        # A row whose scores are all negative, rounding or not, is zero.
+        output = torch.where(_unsure(text, score).any(dim=1), moved + sums, torch.zeros_like(moved)) * longest
     else:
         output = score * lengths.sum() + sums * (attention.abs() @ lengths)
     measured = float(torch.linalg.vector_norm(text.outputs)) * (1 - rounding(text.outputs.numel() + 8))
@@ -66,7 +67,8 @@ def row_errors(
 ) -> Float[Tensor, " w"]:
     """A bound of the length, over all counted rows, of the error of their changes, in units of the radius.
 
-    The change of row j is p Delta + g r_j: its error is at most |error of p| radius + |error of g| ‖r_j‖ + |g| |error of r_j|.
+    The change of row j is p Delta + g r_j, and its error at most
+    |error of p| radius + |error of g| ‖r_j‖ + |g| ‖error of r_j‖.
     """
     per = radius.unsqueeze(1)
     most_p = pairs.p.abs().amax(dim=-1)
@@ -92,6 +94,10 @@ def row_errors(
             p_error = shift.nan_to_num(1.0).clamp(max=1.0)
             g_error = (factor * kink / rest + 2 * most_g * shift).nan_to_num(torch.inf, torch.inf)
             g_error = torch.minimum(g_error, 4 / per)
+            # Where no other score can be positive, p is 0 or 1 whatever the rounding; the curve's jump has a margin.
+            unsure = _unsure(text, errors.score)
+            others = (unsure.sum(dim=1, keepdim=True) - unsure.to(torch.int64))[:, pairs.words].T
+            p_error, g_error = (torch.where(others > 0, array, torch.zeros_like(array)) for array in (p_error, g_error))
         case "linear":
             p_error, g_error = score + speed * per, speed.expand_as(most_g)
         case _:
@@ -99,3 +105,8 @@ def row_errors(
     apart = (2 * errors.output if text.score.normalized else 0 * errors.output) + 64 * UNIT_ROUNDOFF * errors.longest
     error = p_error + g_error * lengths + most_g * apart
     return torch.linalg.vector_norm(torch.where(pairs.counted > 0, error, torch.zeros_like(error)), dim=1)
+
+
+def _unsure(text: AttentionText, score_error: Float[Tensor, " N"]) -> Bool[Tensor, "N n"]:
+    """Which scores are positive, or may be."""
+    return text.scores > -2 * score_error.unsqueeze(1)

@@ -17,7 +17,7 @@ def rounding(count: int) -> float:
 
 
 def gram_norm_bound(gram: Float[Tensor, "m m"], *, inner: int) -> float:
-    """An upper bound of ‖T‖_op², given the float64 Gram matrix T T^T that was computed with inner products of `inner` terms.
+    """An upper bound of ‖T‖_op², given the Gram matrix T T^T as float64 inner products of `inner` terms give it.
 
     The largest eigenvalue is estimated, enlarged, and then verified: Cholesky's factorisation of c I - gram, made a
     little smaller on its diagonal, runs to the end only if c I - gram is positive semidefinite (Rump 2006, from
