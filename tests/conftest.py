@@ -1,7 +1,5 @@
 """What the whole suite shares: devices, hypothesis and threads, and records made up for tests."""
 
-import os
-
 import hypothesis
 import jaxtyping
 import pytest
@@ -15,9 +13,8 @@ pytest.register_assert_rewrite("tests.laws.feature_map_laws", "tests.laws.mixins
 hypothesis.settings.register_profile("wordsens", deadline=None, derandomize=True, max_examples=30)
 hypothesis.settings.load_profile("wordsens")
 
-if "PYTEST_XDIST_WORKER" in os.environ:
-    # Workers already share the cores.
-    torch.set_num_threads(1)
+# The tests' matrices are small: threads would spend their time waiting for each other, and xdist shares the cores.
+torch.set_num_threads(1)
 
 
 @pytest.fixture(params=["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"])
