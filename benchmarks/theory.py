@@ -1,7 +1,9 @@
-"""Predictions of word sensitivity against measurements: `python -m benchmarks.theory [--quick] [--table rf|drf|raf|acts]`.
+"""Predictions of word sensitivity against measurements.
 
-Prints Markdown tables of S sqrt(n) for RF and DRF and of S for attention, for a typical word: measured mean and standard
-error over independent maps and texts, prediction, and the relative error of the prediction. docs/theory/predictions.md
+    python -m benchmarks.theory [--quick] [--table rf] [--table drf] [--table acts] [--table raf]
+
+Prints Markdown tables of S sqrt(n) for RF and DRF and of S for attention, for a typical word: the mean and standard error
+of what was measured over independent maps and texts, the prediction, and its relative error. docs/theory/predictions.md
 records what it printed.
 """
 
