@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.ball import Ball
+from wordsens.certificates.dispatch import certificate_for
 from wordsens.errors import InputError, MissingExtraError, require_count, require_positive
 from wordsens.feature_map import (
     DEFAULT_MEMORY_BUDGET,
@@ -27,6 +28,10 @@ from wordsens.seeds import generator
 from wordsens.text_matrix import TextMatrix, as_text_matrix
 
 
+_MAPPED_BYTES = 64 << 20
+"""Perturbed texts are mapped in batches of this size: larger ones fall out of the cache and are slower."""
+
+
 @dataclass(frozen=True)
 class Sensitivity:
     """What `word_sensitivity` found for one text under one map.
@@ -38,8 +43,10 @@ class Sensitivity:
         per_word: (w,), ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ at each word's witness, recomputed through phi.
         perturbations: (w, d), the witness Delta of each word.
         radius: (w,), the radius of each word's ball.
-        upper: a certified upper bound of S_phi(X) over the searched words, or None where the map has no certificate.
+        upper: an upper bound of S_phi(X) over the searched words, or None where the map has no certificate.
         upper_per_word: (w,), likewise for each word, or None.
+        rigor: of the upper bounds: "certified" or "with probability 1 - x"; None without bounds. They speak of phi in
+            exact arithmetic.
         tokens: w strings, what each word is called.
         evaluations: how many perturbed texts the search evaluated, the recomputation included.
         converged: (w,), whether the search stopped gaining before its steps ran out.
@@ -60,6 +67,7 @@ class Sensitivity:
     map_name: str
     upper: float | None = None
     upper_per_word: Float[Tensor, " w"] | None = None
+    rigor: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the witnesses, as plain Python values: what `--json` prints."""
@@ -69,6 +77,7 @@ class Sensitivity:
             "word": self.word,
             "token": self.tokens[int((self.words == self.word).nonzero()[0])],
             "upper": self.upper,
+            "rigor": self.rigor,
             "words": self.words.tolist(),
             "tokens": list(self.tokens),
             "per_word": self.per_word.tolist(),
@@ -110,7 +119,7 @@ class Sensitivity:
         }
         plain = {
             name: getattr(self, name)
-            for name in ("value", "word", "tokens", "evaluations", "seed", "map_name", "upper")
+            for name in ("value", "word", "tokens", "evaluations", "seed", "map_name", "upper", "rigor")
         }
         save_file(tensors, str(path), metadata={"wordsens": json.dumps(plain)})
 
@@ -164,6 +173,7 @@ def word_sensitivity(
     steps: int | None = None,
     generations: int | None = None,
     tolerance: float | None = None,
+    certificate: bool = True,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> Sensitivity:
@@ -172,7 +182,8 @@ def word_sensitivity(
     S_phi(X) = sup over i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
 
     The value is attained: a lower bound of the sup, with a witness for every word. The search proposes witnesses;
-    each is then mapped through phi, and only that recomputed number is reported.
+    each is then mapped through phi, and only that recomputed number is reported. Beside it stands an upper bound, for
+    maps that have a certificate.
 
     Args:
         phi: a feature map, or any differentiable function of an (n, d) tensor.
@@ -181,6 +192,7 @@ def word_sensitivity(
         radius: of the ball, one number or one a searched word; None for the map's default, sqrt(d).
         seed: of the random starts.
         starts, steps, generations, tolerance: how much the search spends (see SearchPlan); None for what suits the map.
+        certificate: whether to compute the upper bounds, where phi has a certificate.
         memory_budget: bytes for intermediate results.
         progress: called with (steps done, steps at most).
 
@@ -206,6 +218,7 @@ def word_sensitivity(
     found = find_witnesses(change, chosen, ball, plan, generator=generator(seed, "starts"), progress=progress)
     per_word = attained(phi, rows, chosen.unsqueeze(1), found.perturbations.unsqueeze(1), memory_budget=memory_budget)
     best = int(per_word.argmax())
+    bounds = certificate_for(phi, rows, chosen, ball.radius) if certificate else None
     return Sensitivity(
         value=float(per_word[best]),
         word=int(chosen[best]),
@@ -218,6 +231,9 @@ def word_sensitivity(
         converged=found.converged,
         seed=int(seed),
         map_name=phi.name,
+        upper=None if bounds is None else bounds.value,
+        upper_per_word=None if bounds is None else bounds.upper,
+        rigor=None if bounds is None else bounds.rigor,
     )
 
 
@@ -255,7 +271,7 @@ def attained(
         norm = feature_norm(base, phi.name)
         n = len(rows)
         numbers = 3 * (rows.numel() + base.numel() + n * n)
-        size = max(1, memory_budget // (numbers * rows.element_size()))
+        size = max(1, min(memory_budget, _MAPPED_BYTES) // (numbers * rows.element_size()))
         changes = [
             torch.linalg.vector_norm(
                 features_by_text(phi, perturbed_texts(rows, word, delta)) - base,

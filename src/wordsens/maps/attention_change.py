@@ -181,7 +181,8 @@ class AttentionWordChange(WordChange):
         self.plan = _plan(len(rows), score)
 
     def coarse(self) -> "AttentionWordChange":
-        if self.rows.dtype == torch.float32:
+        # A float32 copy keeps three n x n arrays; a long text cannot spare them, and its precision is not the limit.
+        if self.rows.dtype == torch.float32 or 3 * 4 * len(self.rows) ** 2 > self.memory_budget // 2:
             return self
         return AttentionWordChange(
             self.rows.float(), self._matrices.float(), self._scale, self._score, self.base_norm, self.memory_budget
