@@ -2,9 +2,9 @@
 
     python -m benchmarks.theory [--quick] [--table rf] [--table drf] [--table acts] [--table raf]
 
-Prints Markdown tables of S sqrt(n) for RF and DRF and of S for attention, for a typical word: the mean and standard error
-of what was measured over independent maps and texts, the prediction, and its relative error. docs/theory/predictions.md
-records what it printed.
+Prints Markdown tables of S sqrt(n) for RF and DRF and of S for attention, for a typical word: the mean of what was
+measured over independent maps and texts with its standard error, the prediction, and the prediction's relative error.
+docs/theory/predictions.md records what it printed.
 """
 
 import argparse
