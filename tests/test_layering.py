@@ -39,7 +39,7 @@ TABLE = {
     "maps.transformer": Row(2),
     "text": Row(2),
     "search": Row(3),
-    "sensitivity": Row(3, also=("search",)),
+    "sensitivity": Row(3, also=("search", "certificates")),
     "certificates": Row(3, also=("sensitivity",)),
     "groups": Row(3, also=("sensitivity", "search")),
     "theory": Row(3),

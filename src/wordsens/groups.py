@@ -152,7 +152,7 @@ def several_words_sensitivity(
     require_count("sets", sets)
     if require_count("count", count) > n:
         raise InputError(f"`count` (={count}) is more than the text's {n} words; choose 1 to {n}")
-    alone = word_sensitivity(phi, text, radius=radius, seed=seed, starts=2, generations=0, steps=10)
+    alone = word_sensitivity(phi, text, radius=radius, seed=seed, starts=2, generations=0, steps=10, certificate=False)
     best = alone.words[alone.per_word.argsort(descending=True)[:count]].tolist()
     stream = generator(seed, "word sets", count)
     drawn = [torch.randperm(n, generator=stream)[:count].tolist() for _ in range(sets - 1)]

@@ -1,6 +1,7 @@
 """Upper bounds of word sensitivity for attention: all rows jointly, through one Lagrangian (docs/theory)."""
 
 import math
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -15,7 +16,6 @@ from wordsens.certificates.relaxation import Pairs, bound_at, rise_between
 from wordsens.certificates.rounding import RoundingErrors, rounding_errors, row_errors
 from wordsens.certificates.verified import rounding
 from wordsens.errors import ZeroFeaturesError
-from wordsens.feature_map import feature_norm
 from wordsens.maps.attention import RandomAttentionFeatures
 
 # Places of z = Delta . (x_i - centre)/(‖x_i - centre‖ radius) with multipliers of their own; the bound is interpolated
@@ -23,6 +23,7 @@ from wordsens.maps.attention import RandomAttentionFeatures
 _PLACES = (-1 - 1e-9, -0.4, 0.0, 0.18, 0.32, 0.42, 0.52, 0.64, 0.8, 1 + 1e-9)
 _FIRST = 5
 _CHUNK_NUMBERS = 1 << 18
+_MOST_ROWS = 1200  # of several heads, taken together; more are taken apart, a head or a few at a time
 _FIRST_TEMPERATURES = [0.5, 0.4, 0.3, 0.2, 0.2, 0.2, 0.15, 0.15]
 _NEXT_TEMPERATURES = [0.2, 0.2, 0.15]
 _CAUTIOUS_FIRST_TEMPERATURES = [0.5, 0.5, 0.4, 0.4, 0.3, 0.3, 0.2, 0.2, 0.2, 0.15, 0.15]
@@ -35,33 +36,59 @@ def attention_certificate(
 ) -> Certificate:
     """The certificate of attention with any score, temperature and number of heads, for the words of one text.
 
-    Computed in float64, whatever phi's dtype. O(heads (n d² + n² d) + N³ + w N²), N = heads n; memory O(N²).
+    Computed in float64, whatever phi's dtype. O(heads (n d² + n² d) + N³ + w N²) with N = heads n; memory O(N²).
+    Heads that are taken apart, where N would be large, have their bounds combined by Pythagoras.
 
     Raises:
         ZeroFeaturesError: phi(X) = 0, or so small that rounding hides it.
     """
-    matrices = phi.matrices.double() / (phi.temperature * math.sqrt(rows.shape[1]))
-    text = attention_text(rows.double(), matrices, phi.score)
-    errors = rounding_errors(text)
-    feature_norm(text.outputs, phi.name)
-    if not errors.norm > 0:
+    rows, matrices = rows.double(), phi.matrices.double() / (phi.temperature * math.sqrt(rows.shape[1]))
+    together = max(1, _MOST_ROWS // len(rows))
+    parts = [_changes(phi, rows, heads, words, radius.double()) for heads in matrices.split(together)]
+    norm = math.hypot(*(part.norm for part in parts)) * (1 - 1e-15)
+    if not norm > 0:
         raise ZeroFeaturesError(
             f"{phi.name} maps this text to features that rounding cannot tell from zero, so no relative bound is "
             "known; use another text, seed or map"
         )
-    search = MultiplierSearch(text.geometry)
-    numbers = text.scores.shape[0] * NODES
-    plain, upper = [], []
-    for chunk in torch.arange(len(words), device=words.device).split(max(1, _CHUNK_NUMBERS // numbers)):
-        bounds = _bounds(text, search, errors, words[chunk], radius[chunk].double())
-        plain.append(bounds[0])
-        upper.append(bounds[1])
+    plain, upper = (
+        torch.stack([getattr(part, name) for part in parts]).square().sum(dim=0).sqrt() for name in ("plain", "upper")
+    )
+    upper = upper / norm * (1 + 1e-14)
     return Certificate(
         words=words,
-        upper=torch.cat(upper),
-        slack=float((torch.cat(upper) / torch.cat(plain) - 1).amax()),
+        upper=upper,
+        slack=float((upper / (plain / norm) - 1).amax()),
         method=f"{phi.score.name} attention: joint Lagrangian over all rows",
     )
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """Bounds of the change of some heads' features, before and after rounding outward, and of their norm from below."""
+
+    plain: Float[Tensor, " w"]
+    upper: Float[Tensor, " w"]
+    norm: float
+
+
+def _changes(
+    phi: RandomAttentionFeatures,
+    rows: Float[Tensor, "n d"],
+    matrices: Float[Tensor, "heads d d"],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+) -> _Changes:
+    text = attention_text(rows, matrices, phi.score)
+    errors = rounding_errors(text)
+    search = MultiplierSearch(text.geometry)
+    numbers = text.scores.shape[0] * NODES
+    bounds = [
+        _bounds(text, search, errors, words[chunk], radius[chunk])
+        for chunk in torch.arange(len(words), device=words.device).split(max(1, _CHUNK_NUMBERS // numbers))
+    ]
+    plain, upper = (torch.cat([pair[at] for pair in bounds]) for at in (0, 1))
+    return _Changes(plain, upper, max(errors.norm, 0.0))
 
 
 def _bounds(
@@ -83,9 +110,8 @@ def _bounds(
         plain[:, doubtful] = torch.where(other < rounded[:, doubtful], other_plain, plain[:, doubtful])
         rounded[:, doubtful] = torch.minimum(other, rounded[:, doubtful])
     plain, rounded = plain.amax(dim=0), rounded.amax(dim=0)
-    scale = radius / errors.norm * (1 + 1e-14)
     row_error = row_errors(text, errors, pairs, radius)
-    return plain.sqrt() * scale, (rounded.sqrt() + row_error) * scale * (1 + 1e-12)
+    return plain.sqrt() * radius, (rounded.sqrt() + row_error) * radius * (1 + 1e-12)
 
 
 class _Sweep:
