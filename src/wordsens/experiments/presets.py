@@ -74,7 +74,7 @@ class Preset:
 
 
 def paper_sensitivity(scale: str, *, data: str | None = None, encoder: str = "minilm", seed: int = 0) -> Preset:
-    """S against n for RF, DRF, RAF and ReLU-RAF, on real and on Gaussian texts (paper, section 7; paper.md, section 5).
+    """S against n for RF, DRF, RAF and ReLU-RAF, on real and on Gaussian texts (the figures of the paper).
 
     Args:
         scale: quick (minutes), laptop (an hour or so) or full (the paper's sizes).
