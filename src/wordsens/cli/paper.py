@@ -4,11 +4,12 @@ from typing import Annotated
 
 import typer
 
-from wordsens.cli.options import AsJson, Device, EncoderName, Quiet, Seed
-from wordsens.errors import require_choice
+from wordsens.cli.options import AsJson, Device, EncoderName, Quiet, Seed, Threads
+from wordsens.errors import InputError, require_choice, require_count
 
 SCALE_NAMES = ("quick", "laptop", "full")
-FIGURE_NAMES = ("sensitivity",)
+FIGURE_NAMES = ("sensitivity", "generalization")
+DEFAULT_FIGURES = ("sensitivity",)
 
 
 def paper(
@@ -16,7 +17,8 @@ def paper(
         list[str] | None,
         typer.Argument(
             metavar="FIGURE",
-            help="sensitivity: S against n for random, deep random and attention features. Default: every figure.",
+            help="sensitivity: S against n for random, deep random and attention features (the default). "
+            "generalization: does a model that just learned a text notice one changed word?",
             show_default=False,
         ),
     ] = None,
@@ -36,23 +38,31 @@ def paper(
     encoder: EncoderName = "minilm",
     seed: Seed = 0,
     device: Device = "cpu",
+    threads: Threads = 1,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """The paper's experiments on real and Gaussian texts: records, figures and a table of exponents.
+    """The paper's experiments on real and Gaussian texts: records, figures and tables.
 
-    Each finished cell is one Parquet file in OUT/records. The same command resumes an interrupted run.
+    Each finished cell is one Parquet file in OUT/records (OUT/generalization-records). The same command resumes an
+    interrupted run.
 
     Example: wordsens paper sensitivity --scale quick --out results
     """
+    require_count("threads", threads)
     require_choice("scale", scale, SCALE_NAMES)
-    for name in figures or FIGURE_NAMES:
-        require_choice("figure", name, FIGURE_NAMES)
+    names = list(dict.fromkeys(require_choice("figure", name, FIGURE_NAMES) for name in figures or DEFAULT_FIGURES))
+    if as_json and len(names) > 1:
+        raise InputError(f"`figure` names {' and '.join(names)}, but --json prints one document; name one figure")
 
+    from wordsens.cli.cpu_threads import cpu_threads
     from wordsens.cli.paper_run import PaperRequest, run_sensitivity
 
-    run_sensitivity(
-        PaperRequest(scale=scale, data=data, out=out, encoder=encoder, seed=seed, device=device),
-        as_json=as_json,
-        quiet=quiet,
-    )
+    request = PaperRequest(scale=scale, data=data, out=out, encoder=encoder, seed=seed, device=device)
+    with cpu_threads(threads):
+        if "sensitivity" in names:
+            run_sensitivity(request, as_json=as_json, quiet=quiet)
+        if "generalization" in names:
+            from wordsens.cli.paper_generalization import run_generalization
+
+            run_generalization(request, as_json=as_json, quiet=quiet)

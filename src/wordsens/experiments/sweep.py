@@ -2,7 +2,7 @@
 
 import itertools
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import yaml
 from pydantic import Field
@@ -18,7 +18,7 @@ class SensitivitySweep(StrictModel):
     Attributes:
         name: what the sweep is called.
         common: keys of every cell, unless its grid says otherwise.
-        grids: for each grid, the keys of SensitivityCell with a value or a list of values.
+        grids: for each grid, the keys of a cell (`cell_kind`) with a value or a list of values.
 
     >>> sweep = SensitivitySweep.parse(
     ...     {"name": "two", "common": {"d": 8, "text": "gaussian"}, "grids": [{"map": "rf", "n": [4, 6]}]}
@@ -27,25 +27,27 @@ class SensitivitySweep(StrictModel):
     [4, 6]
     """
 
+    cell_kind: ClassVar[type[Any]] = SensitivityCell
+
     name: Annotated[str, Field(min_length=1)]
     common: dict[str, Any] = Field(default_factory=dict)
     grids: Annotated[tuple[dict[str, Any], ...], Field(min_length=1, strict=False)]
 
-    def cells(self) -> list[SensitivityCell]:
+    def cells(self) -> list[Any]:
         """The cells, equal ones once; draw after draw, so that an interrupted run has measured every point.
 
         Raises:
             InputError: for an unknown key, an empty axis, or a cell that is not valid: the place, the key, the rule.
         """
-        cells: dict[SensitivityCell, None] = {}
+        cells: dict[Any, None] = {}
         for index, grid in enumerate(self.grids):
             where = f"{self.name}: grids.{index}"
             keys = {**self.common, **grid}
             for key in keys:
-                require_choice(f"{where}.key", key, SensitivityCell.model_fields)
+                require_choice(f"{where}.key", key, self.cell_kind.model_fields)
             axes = [self._axis(where, key, value) for key, value in keys.items()]
             for values in itertools.product(*axes):
-                cell = SensitivityCell.parse(dict(zip(keys, values, strict=True)), where=where)
+                cell = self.cell_kind.parse(dict(zip(keys, values, strict=True)), where=where)
                 cells[cell] = None
         return sorted(cells, key=lambda cell: cell.draw)
 

@@ -1,6 +1,7 @@
 """The one-word experiment: does a model that just learned X tell X with one word changed, its label flipped, apart?"""
 
 from wordsens.generalization.frontier import OneWordFrontier, one_word_frontier
+from wordsens.generalization.labels import linear_labels, random_labels
 from wordsens.generalization.new_text import NewText
 from wordsens.generalization.objective import OBJECTIVE_NAMES
 from wordsens.generalization.one_word import one_word_generalization
@@ -13,7 +14,9 @@ __all__ = [
     "OneWordFrontier",
     "OneWordGeneralization",
     "TheoremConditions",
+    "linear_labels",
     "one_word_frontier",
     "one_word_generalization",
     "one_word_swap",
+    "random_labels",
 ]

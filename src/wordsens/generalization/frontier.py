@@ -15,7 +15,7 @@ from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.generalization.new_text import NewText
 from wordsens.generalization.objective import Objective, objective_for, reachable_loss
 from wordsens.generalization.one_word import Word, as_new_text, ball_of, words_of
-from wordsens.generalization.pursuit import FEW_WORDS, MANY_WORDS, NEARLY_LINEAR, THOROUGH, Loss, Pursuit
+from wordsens.generalization.pursuit import FEW_WORDS, Loss, Pursuit, plans_for
 from wordsens.generalization.result import error_of
 from wordsens.regression import MinNormFit
 from wordsens.regression.features import Texts
@@ -137,21 +137,19 @@ def one_word_frontier(
     functionals = new.functionals(objective.kind)
     observe = _both(best, corners)
 
-    def look(group: Int[Tensor, " w"], plan: SearchPlan) -> None:
-        ball = ball_of(new, group, radius)
+    def look(chosen: Int[Tensor, " w"], plan: SearchPlan, rounds: int) -> None:
         plan = plan.changed(starts=starts, steps=steps, generations=generations)
-        _search_limits(new, objective, group, ball, best, observe, stream, plan)
-        if reachable:
-            _search_corners(new, objective, group, ball, corners, observe, stream, plan)
+        for group in chosen.split(1 if functionals.one_word_at_a_time else len(chosen)):
+            ball = ball_of(new, group, radius)
+            _search_limits(new, objective, group, ball, best, observe, stream, plan, rounds)
+            if reachable:
+                _search_corners(new, objective, group, ball, corners, observe, stream, plan)
 
-    if functionals.one_word_at_a_time:
-        for group in words.split(1):
-            look(group, NEARLY_LINEAR)
-    else:
-        if len(words) > FEW_WORDS:
-            look(words, MANY_WORDS)
-            words = torch.cat([best.word, corners.word]).unique()
-        look(words, THOROUGH)
+    first_look, thorough = plans_for(functionals)
+    if len(words) > FEW_WORDS:
+        look(words, first_look, 1)
+        words = torch.cat([best.word, corners.word]).unique()
+    look(words, thorough, _ROUNDS)
     return _result(new, training, best, corners, seed)
 
 
@@ -215,6 +213,7 @@ def _search_limits(
     observe: Callable[[Tensor, Tensor, Tensor], None],
     stream: torch.Generator,
     plan: SearchPlan,
+    rounds: int,
 ) -> None:
     """Every pair of a word and a limit is an item; a search, then rounds that raise the multipliers."""
     count = len(best.limits)
@@ -233,7 +232,7 @@ def _search_limits(
     radius = ball.radius.repeat_interleave(count)
     found = search(pursuit, items, Ball(radius), pursuit.plan, generator=stream)
     points = found.perturbations / radius.to(found.perturbations.dtype).unsqueeze(1)
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         excess = pursuit.functionals(points * radius.to(points.dtype).unsqueeze(1), items)[:, 0].abs() - limits
         multipliers.add_(_STIFFNESS * excess).clamp_(min=0)
         climb = Climb(pursuit, items, radius, points)

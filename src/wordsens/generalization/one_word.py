@@ -13,7 +13,7 @@ from wordsens.errors import InputError, require_positive
 from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.generalization.new_text import NewText
 from wordsens.generalization.objective import Objective, objective_for
-from wordsens.generalization.pursuit import FEW_WORDS, MANY_WORDS, NEARLY_LINEAR, THOROUGH, Pursuit
+from wordsens.generalization.pursuit import FEW_WORDS, Pursuit, plans_for
 from wordsens.generalization.result import (
     OneWordGeneralization,
     error_of,
@@ -137,15 +137,17 @@ def _search_words(
         own = Ball(ball.radius[chosen])
         return search(pursuit, items, own, pursuit.plan, generator=stream, progress=progress)
 
+    def look_at_all(chosen: Int[Tensor, " c"], plan: SearchPlan) -> SearchResult:
+        size = 1 if functionals.one_word_at_a_time else len(chosen)
+        return _joined([look(part, plan) for part in chosen.split(size)])
+
+    first_look, thorough = plans_for(functionals)
     every = torch.arange(len(words), device=words.device)
-    if functionals.one_word_at_a_time:
-        return words, _joined([look(one, NEARLY_LINEAR) for one in every.split(1)])
     if len(words) <= FEW_WORDS:
-        return words, look(every, THOROUGH)
-    first = look(every, MANY_WORDS)
+        return words, look_at_all(every, thorough)
+    first = look_at_all(every, first_look)
     front = first.squared.topk(FEW_WORDS).indices
-    both = _joined([first, look(front, THOROUGH)])
-    return torch.cat([words, words[front]]), both
+    return torch.cat([words, words[front]]), _joined([first, look_at_all(front, thorough)])
 
 
 def _joined(parts: list[SearchResult]) -> SearchResult:

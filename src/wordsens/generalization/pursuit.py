@@ -17,20 +17,29 @@ Loss = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 Observer = Callable[[Tensor, Tensor, Tensor], None]
 """Told of every evaluation: functionals (b, 2), words (b,), perturbations (b, d)."""
 
+FEW_WORDS = 4
+"""Up to this many words are searched thoroughly; of more, those that come out best of a first look."""
+
 THOROUGH = SearchPlan(
     starts=16, climb_steps=60, population=6, generations=3, children=8, finalists=4, steps=80, tolerance=1e-8
 )
-FEW_WORDS = 4
-"""Up to this many words are searched thoroughly at once."""
-
-# A first look at every word: those that come out best are searched thoroughly.
-MANY_WORDS = SearchPlan(
+FIRST_LOOK = SearchPlan(
     starts=12, climb_steps=10, population=4, generations=2, children=4, finalists=2, steps=30, tolerance=1e-7
 )
 # Fully connected features are nearly linear in one word: the first gradient points to the optimum.
-NEARLY_LINEAR = SearchPlan(
+THOROUGH_LINEAR = SearchPlan(
     starts=4, climb_steps=8, population=2, generations=0, children=2, finalists=2, steps=30, tolerance=1e-7
 )
+FIRST_LOOK_LINEAR = SearchPlan(
+    starts=3, climb_steps=3, population=1, generations=0, children=1, finalists=1, steps=0, tolerance=1e-7
+)
+
+
+def plans_for(functionals: WordFunctionals) -> tuple[SearchPlan, SearchPlan]:
+    """The plans of a first look at many words, and of a thorough search of a few."""
+    if functionals.one_word_at_a_time:
+        return FIRST_LOOK_LINEAR, THOROUGH_LINEAR
+    return FIRST_LOOK, THOROUGH
 
 
 class Pursuit(WordChange):

@@ -14,7 +14,7 @@ from wordsens.text_matrix import TextMatrix, as_text_matrix
 TRAINING_BYTES = 2 << 30
 """What the kept training features may take, unless told otherwise: 2 GiB."""
 
-_PIECE_BYTES = 64 << 20
+_PIECE_BYTES = 32 << 20
 
 Texts = Sequence[TextMatrix | Tensor | np.ndarray] | Tensor | np.ndarray
 """Texts of one shape: a list of (n, d) texts, or one array (texts, n, d)."""

@@ -1,0 +1,176 @@
+"""The work of `wordsens paper generalization`: run what is missing, draw, summarise."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from wordsens import __version__
+from wordsens.cli.paper_run import PaperRequest
+from wordsens.cli.terminal import notice, reporting, stdout, table
+from wordsens.errors import WordsensError
+from wordsens.experiments.generalization_cell import attempt_generalization
+from wordsens.experiments.generalization_preset import paper_generalization
+from wordsens.experiments.generalization_record import GeneralizationRecord
+from wordsens.experiments.generalization_spec import FRONTIER
+from wordsens.experiments.generalization_summary import (
+    LIMIT,
+    GeneralizationSeries,
+    generalization_findings,
+    summarise_generalization,
+)
+from wordsens.experiments.map_choice import map_title
+from wordsens.experiments.runner import RemainingTime, run_cells, unfinished
+from wordsens.experiments.store import RecordStore, write_aside
+from wordsens.experiments.wording import text_title
+from wordsens.figures_generalization import error_against_gamma_figure, frontier_figure
+from wordsens.text.encoders import require_device
+
+
+def run_generalization(request: PaperRequest, *, as_json: bool, quiet: bool) -> None:
+    """Measure what is missing, write records and figures, print the summary.
+
+    Raises WordsensError when a cell failed, after everything else is written.
+    """
+    require_device(request.device)
+    preset = paper_generalization(request.scale, data=request.data, encoder=request.encoder, seed=request.seed)
+    folder = Path(request.out)
+    store = RecordStore(
+        folder / "generalization-records",
+        GeneralizationRecord,
+        on_set_aside=lambda found: notice(f"set aside: {found}"),
+    )
+    if not quiet:
+        for line in preset.notices:
+            notice(line)
+    cells = preset.sweep.cells()
+    preset.sweep.save(folder / "generalization.yaml")
+    _run(cells, store, device=request.device, quiet=quiet)
+    names = {cell.content_hash(): at for at, cell in enumerate(cells)}
+    records = sorted(store.read(names), key=lambda record: names[record.cell])
+    write_aside(folder / "generalization.parquet", records)
+    figures = write_generalization_figures([record for record in records if record.done], folder / "figures")
+    series = summarise_generalization(records)
+    if as_json:
+        _print_json(records, series, folder, figures, request)
+    else:
+        _print_table(series, folder)
+    failed = [record for record in records if not record.done]
+    if failed:
+        raise WordsensError(
+            f"{len(failed)} of {len(cells)} cells failed, the first with {failed[0].error}; "
+            "the same command tries them again"
+        )
+
+
+def _run(cells: Sequence[Any], store: RecordStore[GeneralizationRecord], *, device: str, quiet: bool) -> None:
+    """Measure what is not in the store yet; an interrupt says what is kept and how to go on."""
+    left = unfinished(cells, store)
+    kept = len(cells) - len(left)
+    if kept and not quiet:
+        notice(f"{kept} of {len(cells)} cells are in {store.folder} already")
+    clock = RemainingTime()
+    done = 0
+    try:
+        with reporting(len(left), "cells", quiet=quiet or not left) as report:
+            for record in run_cells(left, store, attempt=attempt_generalization, device=device):
+                clock.observe(left[done], record.seconds)
+                done += 1
+                report.update(done, now=f"{record.map} n={record.n} N={record.texts}", remaining=clock.of(left[done:]))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"interrupted: {kept + done} of {len(cells)} cells are finished in {store.folder}; "
+            "the same command goes on from there"
+        ) from None
+
+
+def write_generalization_figures(records: Sequence[GeneralizationRecord], folder: Path) -> list[Path]:
+    """For each kind of text: Err against gamma, and the frontier, each as PDF and PNG."""
+    written = []
+    for text in dict.fromkeys(record.text for record in records):
+        own = [record for record in records if record.text == text]
+        name = text_title(text)
+        drawn = {}
+        if any(record.objective != FRONTIER for record in own):
+            drawn["error"] = error_against_gamma_figure(own, title=f"Error on the changed text: {name}")
+        if any(record.objective == FRONTIER for record in own):
+            drawn["frontier"] = frontier_figure(own, title=f"Least error under a limit on gamma: {name}")
+        folder.mkdir(parents=True, exist_ok=True)
+        for kind, figure in drawn.items():
+            for suffix in ("pdf", "png"):
+                path = folder / f"generalization-{kind}-{text}.{suffix}"
+                figure.savefig(path, dpi=200)
+                written.append(path)
+    return written
+
+
+def _print_table(series: Sequence[GeneralizationSeries], folder: Path) -> None:
+    console = stdout()
+    made = table(
+        ("map", "left"),
+        ("text", "left"),
+        ("n", "right"),
+        ("N", "right"),
+        ("training", "left"),
+        ("held-out\naccuracy", "right"),
+        ("least F", "right"),
+        (f"median Err\ngamma<{LIMIT:g}", "right"),
+        ("Err < 1", "right"),
+    )
+    for one in series:
+        median, share = one.median(), one.share_below(1.0)
+        made.add_row(
+            map_title(one.map),
+            text_title(one.text),
+            str(one.n),
+            f"{one.texts[0]}-{one.texts[-1]}" if len(one.texts) > 1 else str(one.texts[0]),
+            one.training,
+            f"{one.accuracy:.2f}",
+            f"{one.least_alignment:+.2f}",
+            "" if median is None else f"{median:.2f}",
+            "" if share is None else f"{share:.0%}",
+        )
+    console.print(
+        "One word changed, the label flipped: does the model that just learned the text notice?", style="bold"
+    )
+    console.print(made)
+    console.print()
+    for sentence in generalization_findings(series):
+        console.print(sentence)
+    console.print()
+    below = sum(one.below_bound for one in series)
+    console.print(
+        "Every error is attained by a perturbation that was found: an upper bound of the least one. "
+        + (
+            f"{below} errors lie below their finite-sample bound."
+            if below
+            else "None lies below its finite-sample bound."
+        )
+    )
+    console.print()
+    console.print(f"records  {folder / 'generalization.parquet'}", soft_wrap=True)
+    console.print(f"figures  {folder / 'figures'}", soft_wrap=True)
+
+
+def _print_json(
+    records: Sequence[GeneralizationRecord],
+    series: Sequence[GeneralizationSeries],
+    folder: Path,
+    figures: Sequence[Path],
+    request: PaperRequest,
+) -> None:
+    document: dict[str, Any] = {
+        "command": "paper generalization",
+        "version": __version__,
+        "scale": request.scale,
+        "seed": request.seed,
+        "cells": len(records),
+        "failed": [{"cell": record.cell, "error": record.error} for record in records if not record.done],
+        "series": [one.to_dict() for one in series],
+        "findings": generalization_findings(series),
+        "records": str(folder / "generalization.parquet"),
+        "figures": [str(path) for path in figures],
+    }
+    json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write("\n")

@@ -1,0 +1,214 @@
+"""One generalization cell: from spec to record. Cells that share a fit, or a text, share it in a process."""
+
+import copy
+import os
+import platform
+import time
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from wordsens import __version__
+from wordsens.experiments.cell import _peak_memory_mb, _Watch
+from wordsens.experiments.generalization_record import GeneralizationRecord
+from wordsens.experiments.generalization_spec import FRONTIER, GeneralizationCell
+from wordsens.experiments.map_choice import build_map
+from wordsens.experiments.spec import hash_identity
+from wordsens.experiments.text_source import Embedded
+from wordsens.experiments.training_texts import LabelledTexts, labelled_texts
+from wordsens.feature_map import FeatureMap
+from wordsens.gaussian import OnDemandGaussian
+from wordsens.generalization import (
+    NewText,
+    OneWordFrontier,
+    one_word_frontier,
+    one_word_generalization,
+)
+from wordsens.generalization.result import error_of, finite_sample_bound, theorem_conditions
+from wordsens.maps.dense import RandomFeatures
+from wordsens.regression import MinNormFit, fit_min_norm
+from wordsens.seeds import derive_seed
+
+
+def attempt_generalization(cell: GeneralizationCell, *, device: str = "cpu") -> GeneralizationRecord:
+    """Measure one cell; a failure becomes a record with status "failed" and the error in one line."""
+    watch = _Watch()
+    try:
+        return _record(cell, watch, device, _measured(cell, device), status="done")
+    except Exception as error:
+        message = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
+        return _record(cell, watch, device, {}, status="failed", error=message)
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """A fit and its texts."""
+
+    fit: MinNormFit
+    data: LabelledTexts
+    accuracy: float
+    seconds: float
+
+
+def _measured(cell: GeneralizationCell, device: str) -> dict[str, Any]:
+    fitted = _fitted(cell.of_fit(), device)
+    new = _new_text(cell.of_fit(), cell.sample, device)
+    word = None if cell.word == "all" else cell.word
+    seed = _seed(cell, "search")
+    common: dict[str, Any] = {"radius": cell.radius, **cell.search_options}
+    found: dict[str, Any]
+    if cell.objective == FRONTIER:
+        frontier = one_word_frontier(
+            new.fit.phi, None, None, new, None, word, cell.training, cell.gammas, seed, **common
+        )
+        found = _of_frontier(new, frontier)
+    else:
+        g = one_word_generalization(
+            new.fit.phi,
+            None,
+            None,
+            new,
+            None,
+            word,
+            cell.training,
+            cell.objective,
+            seed,
+            penalty=cell.penalty,
+            **common,
+        )
+        found = {
+            "value": g.error,
+            "gamma": g.gamma,
+            "alignment": g.alignment,
+            "bound": g.bound,
+            "word": g.word,
+            "token": g.token,
+            "output_after": g.output_after,
+            "conditions_hold": g.conditions.hold,
+            "evaluations": g.evaluations,
+            "converged": g.converged,
+        }
+    at_rest = new.outputs(0, torch.zeros_like(new.rows[0]), cell.training)
+    return {
+        **found,
+        "features": fitted.fit.features.size,
+        "source": new.text.source,
+        "label": int(new.label),
+        "output_before": new.output_before,
+        "error_unchanged": error_of(new, at_rest),
+        "accuracy": fitted.accuracy,
+        "condition": fitted.fit.conditioning.condition,
+        "fit_seconds": fitted.seconds,
+    }
+
+
+def _of_frontier(new: NewText, frontier: OneWordFrontier) -> dict[str, Any]:
+    gamma, alignment = float(frontier.attained_gammas[-1]), float(frontier.alignments[-1])
+    word = int(frontier.words[-1])
+    outputs = new.outputs(word, frontier.perturbations[-1], frontier.training)
+    return {
+        "value": float(frontier.errors[-1]),
+        "gamma": gamma,
+        "alignment": alignment,
+        "bound": finite_sample_bound(gamma, alignment, new.surprise),
+        "word": word,
+        "token": new.text.word(word),
+        "output_after": outputs.after,
+        "conditions_hold": theorem_conditions(new, frontier.training, gamma).hold,
+        "evaluations": frontier.evaluations,
+        "limits": tuple(frontier.gammas.tolist()),
+        "least_errors": tuple(frontier.errors.tolist()),
+        "least_gammas": tuple(frontier.attained_gammas.tolist()),
+        "least_alignments": tuple(frontier.alignments.tolist()),
+    }
+
+
+@lru_cache(maxsize=1)
+def _fitted(cell: GeneralizationCell, device: str) -> _Fitted:
+    """The fit that the cells with this `of_fit` share. Its queries to a random matrix are always the same ones."""
+    begin = time.perf_counter()
+    dtype = getattr(torch, cell.dtype)
+    data = labelled_texts(
+        cell.text,
+        cell.labels,
+        cell.n,
+        cell.d,
+        cell.texts,
+        held_out=cell.held_out,
+        draw=cell.draw,
+        seed=cell.seed,
+        dtype=dtype,
+    )
+    phi = build_map(
+        cell.map, cell.n, cell.d, options=cell.map_options, seed=_seed(cell, "map"), dtype=dtype, device=device
+    )
+    texts, labels = data.training
+    fit = fit_min_norm(phi, texts, labels, ridge=cell.ridge)
+    seconds = time.perf_counter() - begin
+    accuracy = replace(fit, phi=_forked(phi, derive_seed(cell.seed, "accuracy"))).accuracy(
+        data.test[0], data.test[1].tolist()
+    )
+    if isinstance(phi, RandomFeatures) and cell.word != "all":
+        # Set apart and asked once, the word's columns are shared by all the texts that are learned after this fit.
+        phi.layers[0].multiply_block(torch.eye(cell.d, dtype=dtype, device=phi.device), cell.word * cell.d)
+    return _Fitted(fit, data, accuracy, seconds)
+
+
+@lru_cache(maxsize=1)
+def _new_text(cell: GeneralizationCell, sample: int, device: str) -> NewText:
+    """One held-out text about to be learned. A matrix on demand is forked: samples do not depend on each other."""
+    fitted = _fitted(cell, device)
+    texts, labels = fitted.data.test
+    fit = replace(fitted.fit, phi=_forked(fitted.fit.phi, derive_seed(cell.seed, "sample", sample)))
+    return NewText(fit, texts[sample], float(labels[sample]))
+
+
+def _forked(phi: FeatureMap, seed: int) -> FeatureMap:
+    """The map with the same past, free to be asked other things; the map itself where it is not sampled on demand."""
+    if not isinstance(phi, RandomFeatures):
+        return phi
+    twin = copy.copy(phi)
+    twin.layers = [layer.fork(seed=seed) if isinstance(layer, OnDemandGaussian) else layer for layer in phi.layers]
+    return twin
+
+
+def _seed(cell: GeneralizationCell, purpose: str) -> int:
+    return derive_seed(cell.seed, purpose, cell.text.kind, cell.n, cell.d, cell.draw)
+
+
+def _record(
+    cell: GeneralizationCell,
+    watch: _Watch,
+    device: str,
+    found: dict[str, Any],
+    *,
+    status: str,
+    error: str | None = None,
+) -> GeneralizationRecord:
+    identity = cell.identity()
+    source = cell.text if isinstance(cell.text, Embedded) else None
+    return GeneralizationRecord(
+        cell=hash_identity(identity),
+        spec=identity,
+        status=status,
+        error=error,
+        **{name: getattr(cell, name) for name in _COPIED},
+        text=cell.text.kind,
+        encoder=None if source is None else source.encoder,
+        layer=None if source is None else source.layer,
+        seconds=watch.seconds,
+        peak_memory_mb=_peak_memory_mb(),
+        device=device,
+        started=watch.started,
+        wordsens_version=__version__,
+        torch_version=torch.__version__,
+        machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        **found,
+    )
+
+
+_COPIED = (
+    "map", "n", "d", "texts", "held_out", "labels", "seed", "draw", "sample", "training", "objective", "dtype",
+)  # fmt: skip

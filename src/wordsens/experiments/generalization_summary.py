@@ -1,0 +1,122 @@
+"""What the generalization records say, series by series."""
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from wordsens.experiments.generalization_record import GeneralizationRecord
+from wordsens.experiments.generalization_spec import FRONTIER
+from wordsens.experiments.map_choice import map_title
+from wordsens.experiments.wording import text_title
+
+Key = tuple[str, str, int, str]
+"""Text kind, map, n, training."""
+
+LIMIT = 0.5
+"""The limit on gamma at which tables and sentences compare the maps."""
+
+
+@dataclass(frozen=True)
+class GeneralizationSeries:
+    """The samples of one map, one n, one kind of text and one training, over all N and draws.
+
+    Attributes:
+        text, map, n, training: the series.
+        texts: the training sizes N.
+        samples: how many (fit, text) pairs.
+        accuracy: mean held-out accuracy at the largest N.
+        limits: of the frontier.
+        least_errors: one a limit, one a sample: [limit][sample].
+        least_alignment: the smallest F that any objective reached.
+        below_bound: records whose Err is below their finite-sample bound by more than rounding: should be 0.
+    """
+
+    text: str
+    map: str
+    n: int
+    training: str
+    texts: tuple[int, ...]
+    samples: int
+    accuracy: float
+    limits: tuple[float, ...]
+    least_errors: tuple[tuple[float, ...], ...]
+    least_alignment: float
+    below_bound: int
+
+    def median(self, limit: float = LIMIT) -> float | None:
+        """The median least Err with gamma below the limit; None where the frontier was not measured there."""
+        if limit not in self.limits or not self.least_errors:
+            return None
+        return statistics.median(self.least_errors[self.limits.index(limit)])
+
+    def share_below(self, error: float, limit: float = LIMIT) -> float | None:
+        """The share of samples whose least Err at the limit is below `error`."""
+        if limit not in self.limits or not self.least_errors:
+            return None
+        errors = self.least_errors[self.limits.index(limit)]
+        return sum(one < error for one in errors) / len(errors)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values, for `--json`."""
+        return asdict(self)
+
+
+def summarise_generalization(records: Iterable[GeneralizationRecord]) -> list[GeneralizationSeries]:
+    """The series of the finished records, in the order they first appear."""
+    groups: dict[Key, list[GeneralizationRecord]] = defaultdict(list)
+    for record in records:
+        if record.done:
+            groups[record.text, record.map, record.n, record.training].append(record)
+    return [_series(key, members) for key, members in groups.items()]
+
+
+def _series(key: Key, records: Sequence[GeneralizationRecord]) -> GeneralizationSeries:
+    frontiers = [record for record in records if record.objective == FRONTIER]
+    limits = frontiers[0].limits if frontiers else ()
+    same = [record for record in frontiers if record.limits == limits]
+    largest = max(record.texts for record in records)
+    accuracies = [record.accuracy for record in records if record.texts == largest and record.accuracy is not None]
+    pairs = {(record.texts, record.draw, record.sample) for record in records}
+    return GeneralizationSeries(
+        *key,
+        texts=tuple(sorted({record.texts for record in records})),
+        samples=len(pairs),
+        accuracy=statistics.fmean(accuracies),
+        limits=limits,
+        least_errors=tuple(tuple(record.least_errors[at] for record in same) for at in range(len(limits))),
+        least_alignment=min(record.alignment for record in records if record.alignment is not None),
+        below_bound=sum(
+            record.value < record.bound * (1 - 1e-6) - 1e-6
+            for record in records
+            if record.value is not None and record.bound is not None
+        ),
+    )
+
+
+def generalization_findings(series: Sequence[GeneralizationSeries]) -> list[str]:
+    """Sentences that say what the frontiers show, one for each map, n and kind of text."""
+    sentences = []
+    for key in dict.fromkeys((one.text, one.map, one.n) for one in series):
+        own = [one for one in series if (one.text, one.map, one.n) == key and one.median() is not None]
+        if not own:
+            continue
+        text, name, n = key
+        told = "; ".join(
+            f"{one.training}: {_number(one.median())}, below 1 in {_share(one.share_below(1.0))} of the samples"
+            for one in own
+        )
+        sentences.append(
+            f"{map_title(name)}, n = {n}, {text_title(text)}: with gamma below {LIMIT}, the median least error is {told} "
+            f"({(2 - LIMIT) ** 2:.2f} is the theorem's limit for random features)."
+        )
+    return sentences
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}"
+
+
+def _share(value: float | None) -> str:
+    return "an unknown share" if value is None else f"{value:.0%}"
