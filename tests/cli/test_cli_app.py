@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from wordsens import __version__
 from wordsens.cli import measure_run
@@ -67,6 +68,16 @@ def test_a_reader_that_goes_away_is_no_error():
     _, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert err == b""
+
+
+def test_a_command_uses_the_threads_asked_for_and_then_those_of_before(wordsens, monkeypatch):
+    seen = []
+    monkeypatch.setattr(measure_run, "run_measure", lambda *_, **__: seen.append(torch.get_num_threads()))
+    before = torch.get_num_threads()
+    wordsens("measure", "a b")
+    wordsens("measure", "a b", "--threads", "2")
+    assert seen == [1, 2]
+    assert torch.get_num_threads() == before
 
 
 def test_the_librarys_names_become_options():

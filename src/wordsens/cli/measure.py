@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from wordsens.cli.options import AsJson, Device, EncoderName, Quiet, Seed
+from wordsens.cli.options import AsJson, Device, EncoderName, Quiet, Seed, Threads
 from wordsens.errors import InputError, require_count, require_positive
 
 
@@ -89,6 +89,7 @@ def measure(
     all_words: Annotated[bool, typer.Option("--all-words", help="Show every word, however long the text is.")] = False,
     seed: Seed = 0,
     device: Device = "cpu",
+    threads: Threads = 1,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -100,6 +101,7 @@ def measure(
 
     Example: wordsens measure "I love her much" --map rf,raf,relu-raf
     """
+    require_count("threads", threads)
     _require_options(radius=radius, limit=limit, max_words=max_words, sample=sample, starts=starts, steps=steps)
     if sum(given is not None for given in (text, file, dataset)) != 1:
         raise InputError(
@@ -110,37 +112,35 @@ def measure(
     if dataset is None and (text_column != "text" or limit is not None):
         raise InputError("`--text-column` and `--limit` belong to --dataset; drop them, or name a dataset")
 
+    from wordsens.cli.cpu_threads import cpu_threads
     from wordsens.cli.measure_run import MeasureRequest, run_measure
 
-    run_measure(
-        MeasureRequest(
-            text=text,
-            file=file,
-            dataset=dataset,
-            text_column=text_column,
-            encoding=encoding,
-            limit=limit,
-            maps=maps,
-            encoder=encoder,
-            layer=layer,
-            max_words=max_words,
-            keep_special_tokens=keep_special_tokens,
-            radius=radius,
-            words=tuple(word or ()),
-            sample=sample,
-            depth=depth,
-            width=width,
-            activation=activation,
-            temperature=temperature,
-            starts=starts,
-            steps=steps,
-            seed=seed,
-            device=device,
-        ),
-        all_words=all_words,
-        as_json=as_json,
-        quiet=quiet,
+    request = MeasureRequest(
+        text=text,
+        file=file,
+        dataset=dataset,
+        text_column=text_column,
+        encoding=encoding,
+        limit=limit,
+        maps=maps,
+        encoder=encoder,
+        layer=layer,
+        max_words=max_words,
+        keep_special_tokens=keep_special_tokens,
+        radius=radius,
+        words=tuple(word or ()),
+        sample=sample,
+        depth=depth,
+        width=width,
+        activation=activation,
+        temperature=temperature,
+        starts=starts,
+        steps=steps,
+        seed=seed,
+        device=device,
     )
+    with cpu_threads(threads):
+        run_measure(request, all_words=all_words, as_json=as_json, quiet=quiet)
 
 
 def _require_options(

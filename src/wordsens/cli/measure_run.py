@@ -61,6 +61,19 @@ def run_measure(request: MeasureRequest, *, all_words: bool, as_json: bool, quie
     """Measure every text under every map, and print tables or one JSON document."""
     names = map_names(request.maps)
     require_device(request.device)
+    measured, skipped = _measure_all(names, request, quiet=quiet)
+    if as_json:
+        _print_json(measured, skipped, request)
+    elif request.dataset is None:
+        print_one(measured[0], all_words=all_words)
+    else:
+        print_many(measured)
+
+
+def _measure_all(
+    names: Sequence[str], request: MeasureRequest, *, quiet: bool
+) -> tuple[list[Measured], list[TextMatrix]]:
+    """What was measured, and the texts that were left out."""
     texts = embed(
         _documents(request),
         encoder=request.encoder,
@@ -79,12 +92,7 @@ def run_measure(request: MeasureRequest, *, all_words: bool, as_json: bool, quie
             measured.append(_measured(text, names, request, progress))
         if len(kept) > 1:
             report.update(len(kept), now="")
-    if as_json:
-        _print_json(measured, skipped, request)
-    elif request.dataset is None:
-        print_one(measured[0], all_words=all_words)
-    else:
-        print_many(measured)
+    return measured, skipped
 
 
 def _tell(report: Reporter, texts: int, text: str, name: str, share: float) -> None:

@@ -4,7 +4,7 @@ import re
 
 _NAMES = (
     "activation|data|dataset|depth|device|encoder|encoding|file|layer|limit|map|max_words|out|radius|sample|scale|seed|starts|"
-    "steps|temperature|text_column|width|words"
+    "steps|temperature|text_column|threads|width|words"
 )
 
 

@@ -12,3 +12,6 @@ EncoderName = Annotated[
     str,
     typer.Option(help="minilm, a folder with a model, or a name on the Hugging Face hub.", rich_help_panel="Text"),
 ]
+Threads = Annotated[
+    int, typer.Option(help="CPU threads. With 1 the numbers are the same on a machine with more cores.")
+]

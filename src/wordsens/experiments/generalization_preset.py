@@ -38,7 +38,7 @@ class Scale:
 _LIGHT: dict[str, object] = {"starts": 6, "generations": 0, "steps": 30}
 
 SCALES: dict[str, Scale] = {
-    "quick": Scale((100, 300), 192, 3, 1, 50, {"dtype": "float32", **_LIGHT}),
+    "quick": Scale((100, 300), 384, 3, 1, 50, {"dtype": "float32", **_LIGHT}),
     "laptop": Scale((100, 300, 1000), 384, 10, 1, 100, {"dtype": "float32"}),
     "full": Scale((100, 300, 500, 700, 900, 1100, 1300), 768, 20, 3, 200, {"dtype": "float32"}),
 }
@@ -55,7 +55,7 @@ class GeneralizationPreset:
 def paper_generalization(
     scale: str, *, data: str | None = None, encoder: str = "minilm", seed: int = 0
 ) -> GeneralizationPreset:
-    """Err against gamma for RF, RAF and ReLU-RAF: both trainings, every objective and the frontier (paper.md, section 5).
+    """Err against gamma for RF, RAF and ReLU-RAF: both trainings, every objective and the frontier (paper, section 7).
 
     Without `data`: Gaussian texts, whose label is the sign of a linear function, and the shipped reviews with their
     sentiment. With `data`: those texts with their sentiment.

@@ -9,7 +9,7 @@ from wordsens.experiments.record import Record
 class GeneralizationRecord(Record):
     """What one cell gave, and all that is needed to compute it again. `value` is Err on the changed text.
 
-    Of a frontier, `value`, gamma, alignment, ... are those at the largest limit, and the last four columns hold the rest.
+    Of a frontier, `value`, gamma, alignment, ... are those at the largest limit; the last four columns hold the rest.
 
     Attributes:
         map, n, d, texts, held_out, labels, seed, draw, sample, training, objective: of the cell.

@@ -105,6 +105,9 @@ class GeneralizationCell(StrictModel):
         names = ("starts", "steps", "generations")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
+
     def of_fit(self) -> "GeneralizationCell":
         """The cell with everything usual that the fit does not depend on: cells with equal ones share a fit."""
         usual = {name: GeneralizationCell.model_fields[name].default for name in _SAMPLE_KEYS}

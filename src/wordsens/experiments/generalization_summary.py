@@ -96,7 +96,7 @@ def _series(key: Key, records: Sequence[GeneralizationRecord]) -> Generalization
 
 
 def generalization_findings(series: Sequence[GeneralizationSeries]) -> list[str]:
-    """Sentences that say what the frontiers show, one for each map, n and kind of text."""
+    """Sentences that say what the frontiers show: the theorem's limit, then one for each map, n and kind of text."""
     sentences = []
     for key in dict.fromkeys((one.text, one.map, one.n) for one in series):
         own = [one for one in series if (one.text, one.map, one.n) == key and one.median() is not None]
@@ -108,10 +108,12 @@ def generalization_findings(series: Sequence[GeneralizationSeries]) -> list[str]
             for one in own
         )
         sentences.append(
-            f"{map_title(name)}, n = {n}, {text_title(text)}: with gamma below {LIMIT}, the median least error is {told} "
-            f"({(2 - LIMIT) ** 2:.2f} is the theorem's limit for random features)."
+            f"{map_title(name)}, n = {n}, {text_title(text)}: with gamma below {LIMIT}, the median least error is "
+            f"{told}."
         )
-    return sentences
+    least = (2 - LIMIT) ** 2
+    theorem = f"In the limit, Theorems 4 and 5 leave random features no error below (2 - {LIMIT})² = {least:.2f} there."
+    return [*sentences, theorem] if sentences else []
 
 
 def _number(value: float | None) -> str:

@@ -64,7 +64,8 @@ class ConditionedGaussian:
 
     and a unit vector p orthogonal to P alike, with the roles exchanged. This is the conditional law given every answer
     so far, also when queries depend on earlier answers (Lu, "Householder Dice", 2021;
-    docs/theory/on-demand-gaussians.md). With t answers a further one takes O((rows + columns) t) time; memory is O((rows + columns) t).
+    docs/theory/on-demand-gaussians.md). With t answers a further one takes O((rows + columns) t) time, and memory is
+    O((rows + columns) t).
 
     Attributes:
         forward, backward: what is known from the right and from the left.

@@ -136,7 +136,7 @@ class OnDemandGaussian(GaussianMatrix):
         return twin
 
     def seal_block(self, vectors: Float[Tensor, "count block"], start: int) -> None:
-        """Of all that the block was asked, remember only the answers to these vectors; it answers nothing else any more.
+        """Of all that the block was asked, remember only the answers to these vectors; it answers nothing else later.
 
         What is forgotten makes room. A query outside the span of what was kept raises BudgetError: an answer drawn
         afresh could contradict one that was forgotten.

@@ -34,7 +34,8 @@ class VectorStack:
     def of(cls, vectors: Float[Tensor, "count dimension"]) -> "VectorStack":
         """A stack that holds copies of these vectors."""
         stack = cls(vectors.shape[1], dtype=vectors.dtype, device=vectors.device)
-        stack.append(vectors)
+        if len(vectors):
+            stack._chunks, stack._filled = [vectors.clone(memory_format=torch.contiguous_format)], [len(vectors)]
         return stack
 
     def emptied(self) -> "VectorStack":

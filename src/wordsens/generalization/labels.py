@@ -9,7 +9,7 @@ from wordsens.seeds import gaussian_on, generator
 
 
 def linear_labels(texts: Texts, seed: int = 0) -> Float[Tensor, " N"]:
-    """The sign of a linear function of each text: sign(<G, X>), G with iid N(0, 1) entries fixed by the seed; 0 gives +1.
+    """The sign of a linear function of each text: sign(<G, X>), G iid N(0, 1), fixed by the seed; 0 gives +1.
 
     >>> linear_labels(torch.ones(2, 3, 4)).tolist() in ([1.0, 1.0], [-1.0, -1.0])
     True

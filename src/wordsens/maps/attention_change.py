@@ -234,7 +234,7 @@ def _plan(words: int, score: Score) -> SearchPlan:
         starts=16,
         climb_steps=10,
         population=8,
-        generations=min(12, max(2, 800 // words)),
+        generations=min(12, max(2, 1000 // words)),
         children=8,
         relays=64,
         finalists=4,

@@ -33,7 +33,7 @@ class DenseChange(WordChange):
     """
 
     plan = SearchPlan(starts=8, climb_steps=8, finalists=2, steps=60, tolerance=1e-7)
-    _FRUGAL_PLAN = SearchPlan(starts=4, climb_steps=3, finalists=1, steps=24, tolerance=1e-5)
+    _FRUGAL_PLAN = SearchPlan(starts=4, climb_steps=3, finalists=1, steps=24, tolerance=3e-5)
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class DenseChange(WordChange):
         self._base = self._steps.pop()
         shape = (groups.shape[1], rows.shape[1]) if together else rows.shape[1:]
         super().__init__(rows, feature_norm(self._base, name), memory_budget, shape)
-        if len(layers) > 1 and any(isinstance(layer, OnDemandGaussian) for layer in layers):
+        if any(isinstance(layer, OnDemandGaussian) for layer in layers):
             # Every product with an on-demand matrix costs as much as all that is remembered of it.
             self.plan = self._FRUGAL_PLAN
 
@@ -133,7 +133,8 @@ class DenseChange(WordChange):
 class OneLayerChange(DenseChange, LinearEntryChange):
     """The change of RF, through which Delta enters linearly: psi(e) = act(V flat(X) + e) - act(V flat(X))."""
 
-    plan = SearchPlan(starts=16, climb_steps=8, finalists=1, steps=30, tolerance=1e-5)
+    plan = SearchPlan(starts=24, climb_steps=12, finalists=3, steps=40, tolerance=1e-7)
+    _FRUGAL_PLAN = SearchPlan(starts=8, climb_steps=8, finalists=1, steps=40, tolerance=3e-5)
 
     @property
     def width(self) -> int:

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from wordsens.linear_entry import LinearEntryChange
 
-_TURNS = 3
-"""Corrections of the angle in a line search: each solves for the best angle of the quadratic form that fits there."""
+_TURNS = 5
+"""Angles that a line search tries."""
 
-PATIENCE = 2
+PATIENCE = 3
 """A run stops after this many steps in a row that gained less than the tolerance."""
 
 
@@ -107,18 +107,24 @@ def _best_angle(
     """The angle with the largest value among those tried, 0 included, and that value.
 
     For a psi that is linear, f(t) = alpha + beta cos 2t + gamma sin 2t with f'(0)/2 = gamma and f''(0)/2 = -2 beta,
-    largest at t = atan2(gamma, beta) / 2. For others the same correction is repeated from the angle reached.
+    largest at t = atan2(gamma, beta) / 2. For others the same correction is repeated from the angle reached until f'
+    has changed sign, and then false position closes in on its root. Kinks of act bend f more than f'' knows.
     """
-    angle = best_angle = torch.zeros_like(squared)
-    best = squared
-    for _ in range(_TURNS):
+    zero = torch.zeros_like(squared)
+    best_angle, best = zero, squared
+    low, high, rise, fall = zero, torch.full_like(zero, torch.inf), zero, zero
+    angle = zero
+    for turn in range(_TURNS + 1):
         value, first, second = change.along(entered, across, angle)
         better = value > best
         best_angle, best = torch.where(better, angle, best_angle), torch.where(better, value, best)
-        angle = angle + 0.5 * torch.atan2(2 * first, -second)
-    value = change.along(entered, across, angle)[0]
-    better = value > best
-    return torch.where(better, angle, best_angle), torch.where(better, value, best)
+        rising = (first > 0) | (turn == 0)
+        low, rise = torch.where(rising, angle, low), torch.where(rising, first, rise)
+        high, fall = torch.where(rising, high, angle), torch.where(rising, fall, first)
+        onward = angle + 0.5 * torch.atan2(2 * first, -second)
+        share = (rise / (rise - fall).clamp(min=torch.finfo(rise.dtype).tiny)).clamp(0.1, 0.9)
+        angle = torch.where(high.isinf(), onward, torch.lerp(low, high.nan_to_num(posinf=0.0), share))
+    return best_angle, best
 
 
 def _dot(first: Float[Tensor, "b m"], second: Float[Tensor, "b m"]) -> Float[Tensor, "b 1"]:

@@ -3,7 +3,7 @@
 The squared change has many local maxima, each near a mixture of the leading singular vectors of the active half of V_i,
 whose singular values crowd together when the text is long. So (1) Lanczos steps on the linearised change, t products
 with V_i and t with its transpose, give a space that holds those vectors; (2) in that space, where every product is a
-combination of known ones, many starts climb for free; (3) the best climbs on with true products.
+combination of known ones, many starts climb for free; (3) the best climb on with true products.
 benchmarks/random_features.py compares this with power iteration, momentum and plain restarts.
 """
 
@@ -24,6 +24,7 @@ from wordsens.seeds import gaussian_on
 LANCZOS_STEPS = 24
 """Products with V_i, and as many with its transpose, before the free trials."""
 
+_SAME_HILL = 0.95
 _TEMPORARIES = 6
 
 
@@ -38,10 +39,11 @@ def krylov_search(
 ) -> SearchResult:
     """Maximise ‖psi(A_i Delta)‖² over the sphere of each word: on it the maximum lies where act is monotone.
 
-    Of the plan, `starts` is the number of free starts, `climb_steps` of their steps, `steps` of those with true products
-    at most, and `tolerance` their end. Cost a word: LANCZOS_STEPS + steps products with A_i, and as many with A_i^T.
+    Of the plan, `starts` is the number of free starts, `climb_steps` of their steps, `finalists` of those that go on,
+    `steps` of their steps at most, and `tolerance` their end. Cost a word: LANCZOS_STEPS + finalists * steps products
+    with A_i, and as many with A_i^T.
     """
-    numbers = 3 * (LANCZOS_STEPS + plan.steps) + _TEMPORARIES * plan.starts
+    numbers = 3 * (LANCZOS_STEPS + plan.finalists * plan.steps) + _TEMPORARIES * plan.starts
     size = max(1, change.memory_budget // (numbers * change.width * change.rows.element_size()))
     groups = list(zip(words.split(size), ball.radius.split(size), strict=True))
     rounds = LANCZOS_STEPS + plan.climb_steps + plan.steps
@@ -87,11 +89,13 @@ class _SphereSearch:
         seen = []
 
         def linearized(point: Tensor) -> Tensor:
-            seen.append(self._enter(point))
+            seen.append(self._change.enter(self._scale * point, self._words))
             tick(len(seen))
-            return self._enter_transposed(self._change.linearized(seen[-1]))
+            return self._scale * self._change.enter_transposed(self._change.linearized(seen[-1]), self._words)
 
-        basis, rotation, _ = lanczos(linearized, self._gaussian(1).squeeze(1), LANCZOS_STEPS)
+        rows = self._change.rows
+        first = gaussian_on(w, rows.shape[1], generator=self._generator, dtype=rows.dtype, device=rows.device)
+        basis, rotation, _ = lanczos(linearized, first, LANCZOS_STEPS)
         entered = torch.stack(seen, dim=1)
         seen.clear()
         coordinates = self._free_starts(rotation)
@@ -104,29 +108,45 @@ class _SphereSearch:
             steps=plan.climb_steps,
             tolerance=plan.tolerance,
         )
-        winner = free.squared.view(w, -1).argmax(dim=1) + torch.arange(w, device=self._words.device) * plan.starts
-        point, start = (free.point[winner].unsqueeze(1) @ basis).squeeze(1), free.entered[winner]
+        chosen = self._finalists(free.squared.view(w, -1), free.point.unflatten(0, (w, -1)))
+        point = (free.point.unflatten(0, (w, -1)).gather(1, _across(chosen, free.point)) @ basis).flatten(end_dim=1)
+        start = free.entered.unflatten(0, (w, -1)).gather(1, _across(chosen, free.entered)).flatten(end_dim=1)
+        free = None
         # Shorter than 1 only where the Krylov space was exhausted, and the basis ends in zeros.
         length = torch.linalg.vector_norm(point, dim=1, keepdim=True)
-        point, start, free = point / length, start / length, None
-        taken = LANCZOS_STEPS + plan.climb_steps
-        steps = iter(range(taken + 1, taken + plan.steps + 1))
+        finalists = chosen.shape[1]
+        words = self._words.repeat_interleave(finalists)
+        scale = self._scale.repeat_interleave(finalists, dim=0)
+        steps = iter(range(basis.shape[1] + 1, basis.shape[1] + plan.steps + 1))
         best = climb_great_circles(
             self._change,
-            self._enter,
-            self._enter_transposed,
-            point,
-            start,
+            lambda a: self._change.enter(scale * a, words),
+            lambda u: scale * self._change.enter_transposed(u, words),
+            point / length,
+            start / length,
             steps=plan.steps,
             tolerance=plan.tolerance,
             tick=lambda: tick(next(steps)),
         )
+        winner = best.squared.view(w, -1).argmax(dim=1) + torch.arange(w, device=words.device) * finalists
         return SearchResult(
-            perturbations=self._radius.linear_maximizer(best.point),
-            squared=best.squared,
-            evaluations=w * (basis.shape[1] + best.steps),
-            converged=best.converged,
+            perturbations=self._radius.linear_maximizer(best.point[winner]),
+            squared=best.squared[winner],
+            evaluations=w * (basis.shape[1] + finalists * best.steps),
+            converged=best.converged[winner],
         )
+
+    def _finalists(
+        self, squared: Float[Tensor, "w starts"], points: Float[Tensor, "w starts t"]
+    ) -> Int[Tensor, "w finalists"]:
+        """The best free starts of each word, each as far from the better ones as another hill would be."""
+        chosen, left = [], squared.clone()
+        for _ in range(min(self._plan.finalists, squared.shape[1])):
+            best = left.argmax(dim=1, keepdim=True)
+            chosen.append(best)
+            near = (points @ points.gather(1, _across(best, points.flatten(end_dim=1))).mT).squeeze(2) > _SAME_HILL
+            left = torch.where(near, left - 2 * left.amax(dim=1, keepdim=True), left)
+        return torch.cat(chosen, dim=1)
 
     def _free_starts(self, rotation: Float[Tensor, "w t t"]) -> Float[Tensor, "w starts t"]:
         """Unit coordinates in the basis: both signs of the leading Ritz vectors, then mixtures that favour these."""
@@ -145,19 +165,7 @@ class _SphereSearch:
         mixed = torch.nn.functional.normalize((drawn * fading) @ rotation, dim=2)
         return torch.cat([signed, mixed], dim=1)
 
-    def _gaussian(self, count: int) -> Float[Tensor, "w count d"]:
-        rows = self._change.rows
-        return gaussian_on(
-            len(self._words),
-            count,
-            rows.shape[1],
-            generator=self._generator,
-            dtype=rows.dtype,
-            device=rows.device,
-        )
 
-    def _enter(self, point: Float[Tensor, "w d"]) -> Float[Tensor, "w k"]:
-        return self._change.enter(self._scale * point, self._words)
-
-    def _enter_transposed(self, slopes: Float[Tensor, "w k"]) -> Float[Tensor, "w d"]:
-        return self._scale * self._change.enter_transposed(slopes, self._words)
+def _across(chosen: Int[Tensor, "w c"], rows: Float[Tensor, "b m"]) -> Int[Tensor, "w c m"]:
+    """The index that gathers the chosen rows of each word."""
+    return chosen.unsqueeze(2).expand(-1, -1, rows.shape[1])

@@ -1,0 +1,111 @@
+"""The search for one layer: known optima, the straightforward search as a peer, and what it costs."""
+
+import math
+
+import pytest
+import torch
+from benchmarks.straightforward_dense import plain_ascent
+
+import wordsens as ws
+from wordsens.activations import ACTIVATIONS
+from wordsens.ball import Ball
+from wordsens.search.great_circle import climb_great_circles
+from wordsens.search.krylov import LANCZOS_STEPS, krylov_search
+from wordsens.search.population import search
+from wordsens.search_plan import SearchPlan
+from wordsens.seeds import generator
+from wordsens.text.synthetic import gaussian_text
+
+
+@pytest.mark.parametrize(("n", "d"), [(4, 3), (4, 40)])
+def test_the_identity_has_the_largest_singular_value_as_its_sensitivity(n, d):
+    """S of word i is sqrt(d) ‖V_i‖_op / ‖V flat(X)‖; the Krylov space is the whole space for d = 3, not for d = 40."""
+    phi = ws.RandomFeatures(n, d, width=60, activation="identity", gaussian="dense")
+    X = gaussian_text(n, d)
+    r = ws.word_sensitivity(phi, X, tolerance=1e-12, steps=100)
+    blocks = phi.weight.view(60, n, d).transpose(0, 1)
+    exact = math.sqrt(d) * torch.linalg.matrix_norm(blocks, 2) / phi(X).norm()
+    torch.testing.assert_close(r.per_word, exact, rtol=1e-7, atol=0)
+    assert bool(r.converged.all())
+
+
+def test_it_finds_what_the_straightforward_search_finds_from_many_starts():
+    n, d = 8, 12
+    phi = ws.RandomFeatures(n, d, gaussian="dense")
+    X = gaussian_text(n, d)
+    r = ws.word_sensitivity(phi, X, words=[0, 5])
+    for value, word in zip(r.per_word.tolist(), [0, 5], strict=True):
+        best = max(plain_ascent([phi.weight], X.rows, word, seed=seed, steps=200).value for seed in range(12))
+        assert value >= best * (1 - 1e-3)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_it_finds_what_the_general_search_finds(activation):
+    n, d = 8, 12
+    phi = ws.RandomFeatures(n, d, activation=activation, gaussian="dense")
+    change = phi.word_change(gaussian_text(n, d).rows)
+    words = torch.arange(n)
+    ball = Ball(torch.full((n,), math.sqrt(d), dtype=torch.float64))
+    general = SearchPlan(starts=8, climb_steps=20, finalists=2, steps=60)
+    reference = search(change, words, ball, general, generator=generator(0, "general"))
+    found = krylov_search(change, words, ball, change.plan, generator=generator(0, "krylov"))
+    assert bool((found.squared >= reference.squared * (1 - 4e-3)).all())
+    torch.testing.assert_close(found.squared, change.squared_norm(found.perturbations, words), rtol=1e-9, atol=0)
+    assert ball.contains(found.perturbations)
+
+
+def test_it_asks_few_products():
+    n, d = 40, 48
+    phi = ws.RandomFeatures(n, d, gaussian="lazy")
+    r = ws.word_sensitivity(phi, gaussian_text(n, d), words=[3])
+    right, left = phi.layers[0].queries
+    steps = r.evaluations - 1 - LANCZOS_STEPS  # one evaluation recomputes the witness
+    assert LANCZOS_STEPS < left <= LANCZOS_STEPS + steps <= 64
+    # The text, its part in the word, the Lanczos vectors, and one direction a step.
+    assert right <= 2 + LANCZOS_STEPS + steps
+    assert bool(r.converged.all())
+
+
+def test_words_in_groups_are_words_one_by_one():
+    n, d = 6, 10
+    phi = ws.RandomFeatures(n, d, gaussian="dense", activation="identity")
+    X = gaussian_text(n, d)
+    values = [ws.word_sensitivity(phi, X, memory_budget=budget).per_word for budget in (1, 1 << 30)]
+    torch.testing.assert_close(*values, rtol=1e-5, atol=0)
+
+
+def test_progress_is_told_to_the_end():
+    seen = []
+    phi = ws.RandomFeatures(5, 6, gaussian="lazy")
+    ws.word_sensitivity(
+        phi, gaussian_text(5, 6), memory_budget=1, progress=lambda done, most: seen.append((done, most))
+    )
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1][0] == seen[-1][1]
+    assert len({most for _, most in seen}) == 1
+
+
+def test_a_climb_never_falls_and_stays_on_the_sphere():
+    n, d, b = 5, 12, 6
+    phi = ws.RandomFeatures(n, d, activation="tanh", gaussian="dense")
+    change = phi.word_change(gaussian_text(n, d).rows)
+    words = torch.full((b,), 2)
+    point = torch.nn.functional.normalize(
+        torch.randn(b, d, generator=generator(0, "points"), dtype=torch.float64), dim=1
+    )
+
+    def enter(a):
+        return change.enter(math.sqrt(d) * a, words)
+
+    def enter_transposed(u):
+        return math.sqrt(d) * change.enter_transposed(u, words)
+
+    before = change.squared_norm(math.sqrt(d) * point, words)
+    entered = enter(point)
+    for steps in (1, 2, 5, 20):
+        end = climb_great_circles(change, enter, enter_transposed, point, entered, steps=steps, tolerance=0.0)
+        assert bool((end.squared >= before).all())
+        torch.testing.assert_close(end.point.norm(dim=1), torch.ones(b, dtype=torch.float64))
+        torch.testing.assert_close(end.entered, enter(end.point))
+        torch.testing.assert_close(end.squared, change.squared_norm(math.sqrt(d) * end.point, words))
+        before = end.squared
