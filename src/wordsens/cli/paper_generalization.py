@@ -124,7 +124,7 @@ def _print_table(series: Sequence[GeneralizationSeries], folder: Path) -> None:
             map_title(one.map),
             text_title(one.text),
             str(one.n),
-            f"{one.texts[0]}-{one.texts[-1]}" if len(one.texts) > 1 else str(one.texts[0]),
+            "-".join(dict.fromkeys(str(size) for size in (min(one.texts), max(one.texts)))),
             one.training,
             f"{one.accuracy:.2f}",
             f"{one.least_alignment:+.2f}",
