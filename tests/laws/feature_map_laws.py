@@ -184,7 +184,8 @@ class SearchLaws:
     def test_a_subset_of_the_words_gives_what_the_full_run_gives(self, device):
         chosen = [self.n - 1, 1]
         full = self.full(device)
-        part = ws.word_sensitivity(self.make(device=device), self.text(), words=chosen)
+        phi = self.make(device=device)
+        part = ws.word_sensitivity(phi, self.text(), words=chosen)
         assert part.words.tolist() == chosen
         assert part.tokens == tuple(full.tokens[word] for word in chosen)
         # Two searches of one word: with kinks they may end on hills a little apart.
