@@ -2,10 +2,10 @@
 
 import numpy as np
 import torch
-
-import wordsens as ws
 from tests.laws.feature_map_laws import QUICK
 from tests.peers.numpy_maps import relative_change
+
+import wordsens as ws
 from wordsens.feature_map import FeatureMap
 from wordsens.sensitivity import attained
 

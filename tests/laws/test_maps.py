@@ -4,11 +4,11 @@ import math
 
 import pytest
 import torch
-
-import wordsens as ws
 from tests.laws.feature_map_laws import FeatureMapLaws, SearchLaws
 from tests.laws.mixins import HomogeneousLaws, NumPyTwinLaws, SeededLaws
 from tests.peers import numpy_maps
+
+import wordsens as ws
 from wordsens.activations import ACTIVATIONS
 from wordsens.maps.scores import SCORES
 
@@ -74,9 +74,7 @@ class LazyLaws(FeatureMapLaws, SeededLaws):
     depth = 1
 
     def make(self, *, seed=0, dtype=torch.float64, device="cpu"):
-        return ws.DeepRandomFeatures(
-            self.n, self.d, self.depth, gaussian="lazy", seed=seed, dtype=dtype, device=device
-        )
+        return ws.DeepRandomFeatures(self.n, self.d, self.depth, gaussian="lazy", seed=seed, dtype=dtype, device=device)
 
 
 class TestRandomFeaturesLazy(LazyLaws, SearchLaws):
