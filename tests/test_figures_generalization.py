@@ -62,7 +62,11 @@ def test_every_point_is_drawn_with_the_curve_of_the_theorems():
         gammas, errors = curve.get_xdata(), curve.get_ydata()
         assert max(abs(error - (2 - gamma) ** 2) for gamma, error in zip(gammas, errors, strict=True)) < 1e-12
         assert sum(len(part.get_offsets()) for part in panel.collections) == 2 * 3 * 2
-    assert [panel.get_title() for panel in figure.axes[:3]] == ["RF, n = 40", "RAF (softmax), n = 40", "RAF (softmax), n = 120"]
+    assert [panel.get_title() for panel in figure.axes[:3]] == [
+        "RF, n = 40",
+        "RAF (softmax), n = 40",
+        "RAF (softmax), n = 120",
+    ]
 
 
 def test_a_point_past_the_axes_is_an_arrow_on_their_edge():
