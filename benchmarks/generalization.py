@@ -4,8 +4,8 @@
     python -m benchmarks.generalization full                    the paper's sizes: time and memory
     python -m benchmarks.generalization straightforward         against dense weights and a pseudo-inverse, in one run
 
-FILE is any source that `wordsens.text.read_documents` reads, with at least N + samples texts of n tokens; the environment
-variable WORDSENS_IMDB stands in for it. Texts are cut to n tokens and never padded.
+FILE is any source that `wordsens.text.read_documents` reads, with at least N + samples texts of n tokens; the
+environment variable WORDSENS_IMDB stands in for it. Texts are cut to n tokens and never padded.
 """
 
 import argparse
@@ -82,7 +82,8 @@ def samples_table(arguments: argparse.Namespace) -> None:
         )
         print(f"held-out accuracy {accuracy:.2f} on {samples} samples")
         print(
-            "sample   y f(X) | training     F(err)  Err   bound | word 0: g=.1   .25   .5   1.0 | all:  .1   .25   .5   1.0"
+            "sample   y f(X) | training     F(err)  Err   bound"
+            " | word 0: g=.1   .25   .5   1.0 | all:  .1   .25   .5   1.0"
         )
         at_half: dict[tuple[str, str], list[float]] = {}
         least_alignment, below = 1.0, 0
@@ -130,8 +131,8 @@ def full_table(arguments: argparse.Namespace) -> None:
             every_objective(fit, texts[count + index], labels[count + index])
         taken = time.perf_counter() - begin
         print(
-            f"{name:<5} {n:>4} {fit.features.size:>7} {count:>6} {fitted:>6.1f} s  {taken:>8.1f} s for {samples} samples"
-            f"{'':>12} {peak_gigabytes():.2f} GB",
+            f"{name:<5} {n:>4} {fit.features.size:>7} {count:>6} {fitted:>6.1f} s  {taken:>8.1f} s for {samples}"
+            f" samples{'':>12} {peak_gigabytes():.2f} GB",
             flush=True,
         )
 
@@ -158,9 +159,8 @@ def straightforward_table() -> None:
         print(f"{ours[0]:>6} {ours[1]:<11} {ours[2]:<10} ", end="")
         print("         " + "  ".join(f"{value:.3f}" for value in ours[3:]), end="")
         print("          " + "  ".join(f"{value:.3f}" for value in theirs[3:]))
-    print(
-        f"time   {library['seconds']:.2f} s against {plain['seconds']:.1f} s: {plain['seconds'] / library['seconds']:.0f} x"
-    )
+    ratio = plain["seconds"] / library["seconds"]
+    print(f"time   {library['seconds']:.2f} s against {plain['seconds']:.1f} s: {ratio:.0f} x")
     print(
         f"memory {library['gigabytes']:.2f} GB against {plain['gigabytes']:.2f} GB: "
         f"{plain['gigabytes'] / library['gigabytes']:.1f} x; "

@@ -27,7 +27,6 @@ from wordsens.search.witnesses import find_witnesses
 from wordsens.seeds import generator
 from wordsens.text_matrix import TextMatrix, as_text_matrix
 
-
 _MAPPED_BYTES = 64 << 20
 """Perturbed texts are mapped in batches of this size: larger ones fall out of the cache and are slower."""
 

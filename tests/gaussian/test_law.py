@@ -1,8 +1,8 @@
 """The on-demand matrix has exactly the law of a dense one, also when queries depend on answers.
 
 Every test draws the same functionals of dense and of on-demand matrices, fixed seeds, and compares them by
-Kolmogorov-Smirnov tests. A test's false-alarm rate over fresh seeds is 1e-3 in all, split over its statistics (Bonferroni).
-The planted bugs show that the same tests have power.
+Kolmogorov-Smirnov tests. A test's false-alarm rate over fresh seeds is 1e-3 in all, split over its statistics
+(Bonferroni). The planted bugs show that the same tests have power.
 """
 
 import math

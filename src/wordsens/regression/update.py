@@ -13,7 +13,7 @@ class Update:
     """The parameters after (X, y) is learned: theta = theta* + direction (y - phi(X).theta*).
 
     Attributes:
-        training: "fine-tuned": direction = phi(X) / ‖phi(X)‖², one exact gradient step (paper.md, section 4).
+        training: "fine-tuned": direction = phi(X) / ‖phi(X)‖², one exact gradient step (section 4 of the paper).
             "retrained": direction = Pphi / (‖Pphi‖² + ridge), the min-norm interpolation of the N + 1 texts, by the
             bordered inverse of the kernel matrix.
         direction: (p,), float64.
