@@ -74,7 +74,8 @@ ACTIVATIONS: dict[str, Activation] = {
         Activation(
             "leaky_relu",
             lambda z: torch.nn.functional.leaky_relu(z, _LEAK),
-            lambda z: torch.where(z > 0, 1.0, _LEAK).to(z.dtype),
+            # Two plain numbers would make a float32 tensor, and round the slope to it.
+            lambda z: torch.where(z > 0, torch.ones_like(z), _LEAK),
             1.0,
             0.5 * (1 + _LEAK**2),
         ),

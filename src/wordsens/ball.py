@@ -28,8 +28,9 @@ class Ball:
             )
 
     def project(self, perturbations: Float[Tensor, "*starts w d"]) -> Float[Tensor, "*starts w d"]:
-        """The nearest points of the balls: vectors outside are scaled to the sphere, others stay."""
-        outside = _lengths(perturbations) > self._inner_radius(perturbations.dtype)
+        """The nearest points of the balls: vectors outside are scaled to the sphere, others stay; idempotent."""
+        # Nearer to the sphere than the target is: what was projected is not projected again for its rounding.
+        outside = _lengths(perturbations) > self.radius.double() * (1 - torch.finfo(perturbations.dtype).eps)
         return torch.where(outside.unsqueeze(-1), self.linear_maximizer(perturbations), perturbations)
 
     def linear_maximizer(self, direction: Float[Tensor, "*starts w d"]) -> Float[Tensor, "*starts w d"]:

@@ -13,7 +13,7 @@ from wordsens.ball import Ball
 from wordsens.errors import InputError, require_choice, require_count, require_positive
 from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.search.population import Progress, search
-from wordsens.seeds import generator
+from wordsens.seeds import Seed, generator
 from wordsens.sensitivity import as_feature_map, as_text, attained, word_sensitivity
 from wordsens.text_matrix import TextMatrix
 
@@ -52,7 +52,7 @@ def group_sensitivity(
     X: TextMatrix | Tensor | np.ndarray,
     groups: Sequence[Sequence[int]],
     radius: float | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     *,
     ball: str = "each",
     starts: int | None = None,
@@ -132,7 +132,7 @@ def several_words_sensitivity(
     X: TextMatrix | Tensor | np.ndarray,
     count: int,
     radius: float | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     *,
     sets: int = 4,
     ball: str = "each",

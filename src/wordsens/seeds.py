@@ -3,15 +3,19 @@
 import hashlib
 from numbers import Integral
 
+import numpy as np
 import torch
 
 from wordsens.errors import InputError
 
+Seed = int | np.integer
+"""A whole number, of Python or of NumPy: equal ones give equal streams."""
 
-def derive_seed(seed: int, *purpose: str | int) -> int:
+
+def derive_seed(seed: Seed, *purpose: str | int) -> int:
     """A 63-bit seed that depends on the seed and on every part of the purpose.
 
-    The first 8 bytes of SHA-256 over the parts, top bit cleared; distinct parts give unrelated seeds.
+    The first 63 bits of SHA-256 over the parts; distinct parts give unrelated seeds.
 
     >>> derive_seed(0, "weights") == derive_seed(0, "weights"), derive_seed(0, "weights") == derive_seed(0, "start")
     (True, False)
@@ -22,7 +26,7 @@ def derive_seed(seed: int, *purpose: str | int) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
-def generator(seed: int, *purpose: str | int, device: torch.device | str = "cpu") -> torch.Generator:
+def generator(seed: Seed, *purpose: str | int, device: torch.device | str = "cpu") -> torch.Generator:
     """A fresh generator for one purpose. Never touches torch's global state.
 
     >>> torch.randn(1, generator=generator(0, "a")) == torch.randn(1, generator=generator(0, "a"))

@@ -24,7 +24,7 @@ from wordsens.feature_map import (
 )
 from wordsens.search.population import Progress
 from wordsens.search.witnesses import find_witnesses
-from wordsens.seeds import generator
+from wordsens.seeds import Seed, generator
 from wordsens.text_matrix import TextMatrix, as_text_matrix
 
 _MAPPED_BYTES = 64 << 20
@@ -164,9 +164,9 @@ class Sensitivity:
 def word_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix | Tensor | np.ndarray,
-    words: Iterable[int] | SupportsIndex | None = None,
+    words: Iterable[int] | Tensor | np.ndarray | SupportsIndex | None = None,
     radius: float | Sequence[float] | np.ndarray | Tensor | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     *,
     starts: int | None = None,
     steps: int | None = None,
@@ -290,7 +290,7 @@ def attained(
     return relative
 
 
-def word_indices(words: Iterable[int] | SupportsIndex | None, n: int) -> Int[Tensor, " w"]:
+def word_indices(words: Iterable[int] | Tensor | np.ndarray | SupportsIndex | None, n: int) -> Int[Tensor, " w"]:
     if words is None:
         return torch.arange(n)
     single = not isinstance(words, Iterable) or (isinstance(words, (Tensor, np.ndarray)) and words.ndim == 0)

@@ -103,8 +103,8 @@ def generalization_findings(series: Sequence[GeneralizationSeries]) -> list[str]
         if not own:
             continue
         text, name, n = key
-        told = "; ".join(
-            f"{one.training}: {_number(one.median())}, below 1 in {_share(one.share_below(1.0))} of the samples"
+        told = " and ".join(
+            f"{_number(one.median())} {one.training} (below 1 in {_share(one.share_below(1.0))} of the samples)"
             for one in own
         )
         sentences.append(

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wordsens.errors import BudgetError
 from wordsens.gaussian.contract import GaussianMatrix
-from wordsens.seeds import generator
+from wordsens.seeds import Seed, generator
 
 DENSE_BYTES = 4 << 30
 """The largest dense matrix that is built: 4 GiB."""
@@ -26,7 +26,7 @@ class DenseGaussian(GaussianMatrix):
         columns: int,
         *,
         standard_deviation: float,
-        seed: int,
+        seed: Seed,
         purpose: str = "gaussian",
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",

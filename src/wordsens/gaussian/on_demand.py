@@ -12,7 +12,7 @@ from wordsens.gaussian.budget import QueryBudget
 from wordsens.gaussian.conditioned import ConditionedGaussian, Source
 from wordsens.gaussian.contract import GaussianMatrix
 from wordsens.gaussian.splitting import split_columns
-from wordsens.seeds import generator
+from wordsens.seeds import Seed, generator
 
 ON_DEMAND_BYTES = 4 << 30
 """What the remembered queries and answers of one matrix may take, unless told otherwise: 4 GiB."""
@@ -53,7 +53,7 @@ class OnDemandGaussian(GaussianMatrix):
         columns: int,
         *,
         standard_deviation: float,
-        seed: int,
+        seed: Seed,
         purpose: str = "gaussian",
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",
@@ -109,7 +109,7 @@ class OnDemandGaussian(GaussianMatrix):
             lambda flat: self._answer(flat, start, stop),
         )
 
-    def fork(self, *, seed: int | None = None) -> "OnDemandGaussian":
+    def fork(self, *, seed: Seed | None = None) -> "OnDemandGaussian":
         """A copy with the same past, from which it may be asked other things. Past answers share their memory.
 
         Without a seed the copy's future is the same too: equal calls get equal answers. With one, its future is drawn

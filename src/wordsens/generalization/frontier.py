@@ -22,7 +22,7 @@ from wordsens.regression.features import Texts
 from wordsens.search.climb import RULES, Climb
 from wordsens.search.population import search
 from wordsens.search_plan import SearchPlan
-from wordsens.seeds import generator
+from wordsens.seeds import Seed, generator
 from wordsens.text_matrix import TextMatrix
 
 DEFAULT_GAMMAS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
@@ -98,7 +98,7 @@ def one_word_frontier(
     word: Word = 0,
     training: str = "fine-tuned",
     gammas: Iterable[Any] = DEFAULT_GAMMAS,
-    seed: int = 0,
+    seed: Seed = 0,
     *,
     reachable: int = 0,
     radius: float | int | None = None,
@@ -284,7 +284,7 @@ def _search_corners(
     search(pursuit, items, Ball(ball.radius.repeat_interleave(count)), pursuit.plan, generator=stream)
 
 
-def _result(new: NewText, training: str, best: _Best, corners: _Corners, seed: int) -> OneWordFrontier:
+def _result(new: NewText, training: str, best: _Best, corners: _Corners, seed: Seed) -> OneWordFrontier:
     """Every witness is mapped through phi; a point that then breaks a limit does not count for it."""
     at = [new.outputs(int(word), delta, training) for word, delta in zip(best.word, best.perturbation, strict=True)]
     rest = new.outputs(int(best.word[0]), torch.zeros_like(best.perturbation[0]), training)

@@ -5,10 +5,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.regression.features import Texts, as_equal_texts
-from wordsens.seeds import gaussian_on, generator
+from wordsens.seeds import Seed, gaussian_on, generator
 
 
-def linear_labels(texts: Texts, seed: int = 0) -> Float[Tensor, " N"]:
+def linear_labels(texts: Texts, seed: Seed = 0) -> Float[Tensor, " N"]:
     """The sign of a linear function of each text: sign(<G, X>), G iid N(0, 1), fixed by the seed; 0 gives +1.
 
     >>> linear_labels(torch.ones(2, 3, 4)).tolist() in ([1.0, 1.0], [-1.0, -1.0])
@@ -22,7 +22,7 @@ def linear_labels(texts: Texts, seed: int = 0) -> Float[Tensor, " N"]:
     return torch.where(products >= 0, 1.0, -1.0).double()
 
 
-def random_labels(count: int, seed: int = 0) -> Float[Tensor, " N"]:
+def random_labels(count: int, seed: Seed = 0) -> Float[Tensor, " N"]:
     """+1 and -1 with equal chances.
 
     >>> sorted(set(random_labels(100).tolist()))

@@ -24,7 +24,7 @@ from wordsens.regression import MinNormFit, fit_min_norm
 from wordsens.regression.features import Texts
 from wordsens.search.population import Progress, SearchResult, search
 from wordsens.search_plan import SearchPlan
-from wordsens.seeds import generator
+from wordsens.seeds import Seed, generator
 from wordsens.sensitivity import as_feature_map
 from wordsens.text_matrix import TextMatrix
 
@@ -41,7 +41,7 @@ def one_word_generalization(
     word: Word = 0,
     training: str = "fine-tuned",
     objective: str = "alignment",
-    seed: int = 0,
+    seed: Seed = 0,
     *,
     penalty: float | int = 1.0,
     radius: float | int | None = None,
@@ -170,7 +170,7 @@ def result_at(
     radius: float,
     evaluations: int,
     converged: bool,
-    seed: int,
+    seed: Seed,
     swapped_for: str | None = None,
 ) -> OneWordGeneralization:
     """The result at one witness, every number recomputed through the map."""

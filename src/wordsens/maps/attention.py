@@ -11,7 +11,7 @@ from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, feature_norm
 from wordsens.maps.attention_change import AttentionWordChange
 from wordsens.maps.attention_groups import AttentionGroupChange
 from wordsens.maps.scores import SCORES
-from wordsens.seeds import gaussian_on, generator
+from wordsens.seeds import Seed, gaussian_on, generator
 
 
 class RandomAttentionFeatures(FeatureMap):
@@ -44,7 +44,7 @@ class RandomAttentionFeatures(FeatureMap):
         self,
         d: int,
         score: str = "softmax",
-        seed: int = 0,
+        seed: Seed = 0,
         dtype: torch.dtype = torch.float64,
         *,
         temperature: float = 1.0,

@@ -11,6 +11,7 @@ from wordsens.errors import InputError, require_choice, require_count
 from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.gaussian import ON_DEMAND_BYTES, DenseGaussian, GaussianMatrix, OnDemandGaussian, dense_bytes
 from wordsens.maps.dense_change import DenseChange, OneLayerChange
+from wordsens.seeds import Seed
 
 GAUSSIAN_KINDS = ("auto", "dense", "lazy")
 
@@ -54,7 +55,7 @@ class DeepRandomFeatures(FeatureMap):
         width: int | None = None,
         activation: str = "relu",
         gaussian: str = "auto",
-        seed: int = 0,
+        seed: Seed = 0,
         *,
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",
@@ -138,7 +139,7 @@ class RandomFeatures(DeepRandomFeatures):
         width: int | None = None,
         activation: str = "relu",
         gaussian: str = "auto",
-        seed: int = 0,
+        seed: Seed = 0,
         *,
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",

@@ -11,7 +11,7 @@ from torch import Tensor
 from wordsens.errors import InputError, require_positive
 from wordsens.feature_map import feature_norm
 from wordsens.maps.attention import RandomAttentionFeatures
-from wordsens.seeds import gaussian_on, generator
+from wordsens.seeds import Seed, gaussian_on, generator
 from wordsens.text_matrix import TextMatrix, as_text_matrix
 
 
@@ -46,7 +46,7 @@ def theorem_witness(
     X: TextMatrix | Tensor | np.ndarray,
     word: int = 0,
     radius: float | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> TheoremWitness:
     """The constructive Delta of Theorem 3 for softmax attention: u_j . Delta is large for most rows j at once.
 
@@ -120,7 +120,7 @@ def theorem_witness(
     )
 
 
-def _orthogonal(queries: Float[Tensor, "n d"], seed: int) -> Float[Tensor, " d"]:
+def _orthogonal(queries: Float[Tensor, "n d"], seed: Seed) -> Float[Tensor, " d"]:
     """A unit vector orthogonal to every row, drawn uniformly from the orthogonal complement."""
     basis = torch.linalg.qr(queries.T).Q
     drawn = gaussian_on(

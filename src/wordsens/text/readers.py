@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 from wordsens.errors import InputError, require_count
-from wordsens.seeds import derive_seed
+from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document
 from wordsens.text.folders import choose_split, class_folder_rows, files_of_one_kind, has_classes, splits_of
 from wordsens.text.hub import dataset_class_names, dataset_rows, is_saved_dataset, load_from_hub, load_saved
@@ -39,7 +39,7 @@ def read_documents(
     encoding: str = "utf-8",
     split: str | None = None,
     limit: int | None = None,
-    sample_seed: int | None = None,
+    sample_seed: Seed | None = None,
     html_breaks_to_spaces: bool = True,
     skip_empty: bool = False,
 ) -> list[Document]:
@@ -197,7 +197,7 @@ def _documents(
         raise InputError(f"{source!r} holds no text; give a source with at least one")
 
 
-def _sample(stream: Iterator[Document], limit: int | None, seed: int) -> list[Document]:
+def _sample(stream: Iterator[Document], limit: int | None, seed: Seed) -> list[Document]:
     """A uniformly random choice in random order, by reservoir sampling: only the chosen ones are held."""
     chance = random.Random(derive_seed(seed, "documents"))
     chosen: list[Document] = []

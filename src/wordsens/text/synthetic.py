@@ -10,11 +10,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_count
-from wordsens.seeds import gaussian_on, generator
+from wordsens.seeds import Seed, gaussian_on, generator
 from wordsens.text_matrix import TextMatrix, rescale_rows
 
 
-def gaussian_text(n: int, d: int, seed: int = 0, *, dtype: torch.dtype = torch.float64) -> TextMatrix:
+def gaussian_text(n: int, d: int, seed: Seed = 0, *, dtype: torch.dtype = torch.float64) -> TextMatrix:
     """n independent rows, each uniform on the sphere of radius sqrt(d): standard Gaussian rows, rescaled.
 
     >>> gaussian_text(3, 5).rows.square().sum(dim=1)
@@ -24,7 +24,7 @@ def gaussian_text(n: int, d: int, seed: int = 0, *, dtype: torch.dtype = torch.f
     return TextMatrix(rows.to(dtype), source=f"gaussian(seed={seed})")
 
 
-def orthogonal_text(n: int, d: int, seed: int = 0, *, dtype: torch.dtype = torch.float64) -> TextMatrix:
+def orthogonal_text(n: int, d: int, seed: Seed = 0, *, dtype: torch.dtype = torch.float64) -> TextMatrix:
     """n rows that are orthogonal to each other, in a uniformly random (Haar) position: X X^T = d I.
 
     Raises InputError when n > d: no more than d rows can be orthogonal.
@@ -44,7 +44,7 @@ def orthogonal_text(n: int, d: int, seed: int = 0, *, dtype: torch.dtype = torch
 
 
 def correlated_text(
-    n: int, d: int, mean_cosine: float, seed: int = 0, *, dtype: torch.dtype = torch.float64
+    n: int, d: int, mean_cosine: float, seed: Seed = 0, *, dtype: torch.dtype = torch.float64
 ) -> TextMatrix:
     """n rows whose pairwise cosines are, or scatter around, `mean_cosine`; the more alike, the nearer to 1.
 
@@ -79,7 +79,7 @@ def correlated_text(
     return TextMatrix(rows.to(dtype), source=f"correlated(mean_cosine={mean_cosine:g}, seed={seed})")
 
 
-def _gaussian(n: int, d: int, seed: int, *purpose: str) -> Float[Tensor, "n d"]:
+def _gaussian(n: int, d: int, seed: Seed, *purpose: str) -> Float[Tensor, "n d"]:
     require_count("n", n)
     require_count("d", d)
     return gaussian_on(n, d, generator=generator(seed, *purpose), dtype=torch.float64, device="cpu")

@@ -1,0 +1,72 @@
+"""`wordsens paper generalization`: records, figures and words; resumed after an interrupt."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from wordsens.cli import paper_generalization
+from wordsens.experiments import generalization_preset
+from wordsens.experiments.generalization_preset import Scale
+
+CELLS = 1 * 1 * 2 * 5
+SMALL = Scale((8,), 6, 1, 1, 4, {"starts": 2, "steps": 3, "generations": 0})
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """One small map on Gaussian texts, and no shipped reviews."""
+    monkeypatch.setitem(generalization_preset.SCALES, "quick", SMALL)
+    monkeypatch.setattr(generalization_preset, "MAPS_AND_WORDS", (("raf", 4),))
+    monkeypatch.setattr(generalization_preset, "available", lambda source, n: 0)
+
+
+def test_records_figures_and_a_table_are_written(wordsens, tmp_path):
+    run = wordsens("paper", "generalization", "--out", str(tmp_path))
+    assert run.code == 0, run.err
+    assert "RAF (softmax)" in run.out
+    assert "None lies below its finite-sample bound." in " ".join(run.out.split())
+    assert len(list((tmp_path / "generalization-records").glob("*.parquet"))) == CELLS
+    names = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    assert names == [
+        f"generalization-{kind}-gaussian.{suffix}" for kind in ("error", "frontier") for suffix in ("pdf", "png")
+    ]
+    assert "too few to learn from" in run.err
+    again = wordsens("paper", "generalization", "--out", str(tmp_path))
+    assert f"{CELLS} of {CELLS} cells are in" in again.err
+
+
+def test_json_has_the_documented_keys(wordsens, documented, monkeypatch, tmp_path):
+    monkeypatch.setattr(paper_generalization, "write_generalization_figures", lambda *_: [])
+    run = wordsens("paper", "generalization", "--out", str(tmp_path), "--json", "--quiet")
+    assert run.err == ""
+    document = json.loads(run.out)
+    assert list(document) == documented("The document of `paper`")
+    assert document["command"] == "paper generalization" and document["cells"] == CELLS
+    for series in document["series"]:
+        assert list(series) == documented("Each of the generalization `series`")
+    assert pq.read_schema(document["records"]).names == documented("The columns of the generalization records")
+
+
+def test_an_interrupted_run_says_how_to_go_on_and_resumes(wordsens, monkeypatch, tmp_path):
+    attempt, seen = paper_generalization.attempt_generalization, []
+
+    def interrupted(cell, **options):
+        seen.append(cell)
+        if len(seen) == 4:
+            raise KeyboardInterrupt
+        return attempt(cell, **options)
+
+    monkeypatch.setattr(paper_generalization, "attempt_generalization", interrupted)
+    stopped = wordsens("paper", "generalization", "--out", str(tmp_path))
+    assert stopped.code == 130
+    assert f"interrupted: 3 of {CELLS} cells are finished" in stopped.err
+    monkeypatch.setattr(paper_generalization, "attempt_generalization", attempt)
+    resumed = wordsens("paper", "generalization", "--out", str(tmp_path), "--json", "--quiet")
+    assert json.loads(resumed.out)["cells"] == CELLS
+
+
+def test_json_of_two_figures_is_refused(wordsens):
+    run = wordsens("paper", "sensitivity", "generalization", "--json")
+    assert run.code == 2
+    assert "--json prints one document; name one figure" in run.err

@@ -1,0 +1,162 @@
+"""Generalization cells: what they are, that they do not depend on each other, and that they are stored and resumed."""
+
+import pytest
+import torch
+
+from wordsens.errors import InputError
+from wordsens.experiments import generalization_cell
+from wordsens.experiments.generalization_cell import attempt_generalization
+from wordsens.experiments.generalization_preset import MAPS_AND_WORDS, SCALES, paper_generalization
+from wordsens.experiments.generalization_record import GeneralizationRecord
+from wordsens.experiments.generalization_spec import GeneralizationCell, GeneralizationSweep
+from wordsens.experiments.generalization_summary import generalization_findings, summarise_generalization
+from wordsens.experiments.runner import run_cells, unfinished
+from wordsens.experiments.store import RecordStore, read_records, write_aside
+from wordsens.experiments.text_source import GaussianText, ReviewsText
+from wordsens.experiments.training_texts import available, labelled_texts
+
+USUAL = {
+    "map": "raf",
+    "n": 4,
+    "d": 6,
+    "texts": 8,
+    "text": "gaussian",
+    "labels": "linear",
+    "held_out": 6,
+    "starts": 2,
+    "steps": 5,
+    "generations": 0,
+}
+SWEEP = GeneralizationSweep.parse(
+    {
+        "name": "small",
+        "common": USUAL,
+        "grids": [
+            {"map": ["rf", "raf"], "training": ["fine-tuned", "retrained"], "objective": ["error", "frontier"]},
+        ],
+    }
+)
+
+
+def cell(**changes):
+    return GeneralizationCell.parse({**USUAL, **changes})
+
+
+def forget():
+    generalization_cell._fitted.cache_clear()
+    generalization_cell._new_text.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["rf", "raf"])
+def test_a_cell_gives_the_same_values_whatever_ran_before(name):
+    wanted = [cell(map=name, objective=kind, sample=sample) for sample in (2, 3) for kind in ("error", "frontier")]
+    forget()
+    together = [attempt_generalization(one) for one in wanted]
+    for one, record in zip(reversed(wanted), reversed(together), strict=True):
+        forget()
+        alone = attempt_generalization(one)
+        assert record.done and alone.done, (record.error, alone.error)
+        assert alone.value == pytest.approx(record.value, abs=1e-6)
+        assert alone.output_before == pytest.approx(record.output_before, abs=1e-9)
+        assert alone.cell == record.cell == one.content_hash()
+
+
+def test_records_are_stored_resumed_and_read_back(tmp_path):
+    cells = SWEEP.cells()
+    assert len(cells) == 8
+    store = RecordStore(tmp_path, GeneralizationRecord)
+    records = list(run_cells(cells[:3], store, attempt=attempt_generalization))
+    assert unfinished(cells, store) == cells[3:]
+    assert sorted(store.read(), key=lambda record: record.cell) == sorted(records, key=lambda record: record.cell)
+    write_aside(tmp_path / "all.parquet", records)
+    assert read_records(tmp_path / "all.parquet", GeneralizationRecord) == records
+    frontier = next(record for record in records if record.objective == "frontier")
+    assert len(frontier.limits) == len(frontier.least_errors) == len(frontier.least_gammas) == 8
+    assert frontier.value == frontier.least_errors[-1]
+    for record in records:
+        assert record.bound <= record.value + 1e-9
+        assert 0 <= record.accuracy <= 1
+        assert record.error_unchanged == pytest.approx(4.0, abs=1e-6)
+
+
+def test_a_failing_cell_is_a_record():
+    record = attempt_generalization(cell(texts=40))
+    assert record.status == "failed"
+    assert "40 texts have only 24 features" in record.error
+
+
+def test_the_hash_covers_what_matters_and_nothing_else():
+    base = cell().content_hash()
+    assert base == cell(penalty=3.0).content_hash() == cell(gammas=(0.5,)).content_hash()
+    changed = [
+        cell(objective="penalized-error", penalty=3.0),
+        cell(objective="penalized-error"),
+        cell(objective="frontier", gammas=(0.5,)),
+        cell(objective="frontier"),
+        *(cell(**{name: value}) for name, value in {"sample": 1, "texts": 7, "training": "retrained"}.items()),
+        *(cell(**{name: value}) for name, value in {"labels": "random", "word": "all", "ridge": 0.5}.items()),
+    ]
+    assert len({one.content_hash() for one in changed} | {base}) == len(changed) + 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"map": "drf"}, "`map`"),
+        ({"labels": "sentiment"}, "`labels` (='sentiment') needs real texts; gaussian texts take linear or random"),
+        ({"sample": 6}, "`sample` (=6) must be less than `held_out` (=6)"),
+        ({"word": 4}, "`word` (=4) must be less than `n` (=4)"),
+        ({"objective": "errors"}, "did you mean 'error'?"),
+        ({"width": 3}, "`width` is not an option of the map 'raf'"),
+        ({"objectve": "error"}, "did you mean 'objective'?"),
+    ],
+)
+def test_wrong_cells_are_named(changes, message):
+    with pytest.raises(InputError) as error:
+        cell(**changes)
+    assert message in str(error.value)
+
+
+def test_test_texts_do_not_depend_on_the_number_of_training_texts():
+    few, many = (
+        labelled_texts(GaussianText(), "linear", 3, 4, count, held_out=5, draw=0, seed=1, dtype=torch.float64)
+        for count in (4, 9)
+    )
+    assert len(few.training[0]) == 4 and len(many.training[0]) == 9
+    for one, other in zip(few.test[0], many.test[0], strict=True):
+        assert torch.equal(one.rows, other.rows)
+    assert torch.equal(few.test[1], many.test[1])
+
+
+def test_shipped_reviews_bring_their_sentiment():
+    texts = labelled_texts(ReviewsText(), "sentiment", 10, 16, 20, held_out=10, draw=0, seed=0, dtype=torch.float32)
+    assert [text.label for text in texts.texts] == texts.labels.tolist()
+    assert set(texts.labels.tolist()) == {-1.0, 1.0}
+    assert available(ReviewsText(), 10) > available(ReviewsText(), 120) > 0
+    with pytest.raises(InputError, match="but 100000 are wanted"):
+        labelled_texts(ReviewsText(), "sentiment", 10, 16, 99_990, held_out=10, draw=0, seed=0, dtype=torch.float32)
+
+
+def test_the_paper_s_sweep_has_every_map_training_and_objective():
+    preset = paper_generalization("quick")
+    cells = preset.sweep.cells()
+    assert {(one.map, one.n) for one in cells} == set(MAPS_AND_WORDS)
+    assert {one.training for one in cells} == {"fine-tuned", "retrained"}
+    assert len({one.objective for one in cells}) == 5
+    assert {one.texts for one in cells if one.text.kind == "gaussian"} == set(SCALES["quick"].texts)
+    assert all(one.word == 0 and one.texts + one.held_out <= 66 for one in cells if one.text.kind == "reviews")
+
+
+def test_findings_speak_of_the_median_at_one_half():
+    records = [attempt_generalization(one) for one in SWEEP.cells()]
+    series = summarise_generalization(records)
+    assert [(one.map, one.training) for one in series] == [
+        (name, training) for name in ("rf", "raf") for training in ("fine-tuned", "retrained")
+    ]
+    assert all(one.below_bound == 0 and one.samples == 1 for one in series)
+    at_half = next(record for record in records if record.objective == "frontier").least_errors[2]
+    assert series[0].median() == at_half
+    sentences = generalization_findings(series)
+    assert len(sentences) == 3
+    assert f"is {at_half:.2f} fine-tuned (below 1 in" in sentences[0]
+    assert generalization_findings([]) == []

@@ -1,0 +1,78 @@
+"""Activations: derivatives, Lipschitz constants and mean squares are what they are said to be."""
+
+import math
+
+import pytest
+import torch
+from tests.peers import numpy_maps
+
+from wordsens.activations import ACTIVATIONS, activation_named
+from wordsens.errors import InputError
+
+EVERY = pytest.mark.parametrize("activation", ACTIVATIONS.values(), ids=ACTIVATIONS)
+
+
+def grid(dtype=torch.float64):
+    return torch.linspace(-6, 6, 24_001, dtype=dtype)
+
+
+@EVERY
+def test_the_derivative_is_autograds(activation):
+    z = grid().requires_grad_()
+    (slope,) = torch.autograd.grad(activation(z).sum(), z)
+    smooth = z.detach() != 0
+    torch.testing.assert_close(activation.derivative(z.detach())[smooth], slope[smooth], rtol=1e-13, atol=1e-14)
+
+
+@EVERY
+def test_the_function_is_its_numpy_twin(activation):
+    expected = numpy_maps.ACTIVATIONS[activation.name](grid().numpy())
+    torch.testing.assert_close(activation(grid()), torch.from_numpy(expected), rtol=1e-13, atol=1e-14)
+
+
+@EVERY
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_dtypes_stay(activation, dtype):
+    assert activation(grid(dtype)).dtype == dtype
+    assert activation.derivative(grid(dtype)).dtype == dtype
+
+
+@EVERY
+def test_the_lipschitz_constant_is_attained_and_never_exceeded(activation):
+    """On slopes over intervals, which are the derivative's means; the slack is the rounding of a quotient."""
+    z = grid()
+    quotients = (activation(z[1:]) - activation(z[:-1])).abs() / (z[1:] - z[:-1])
+    assert float(quotients.max()) <= activation.lipschitz * (1 + 1e-11)
+    assert float(activation.derivative(z).abs().max()) <= activation.lipschitz
+    assert float(quotients.max()) >= activation.lipschitz * (1 - 1e-6)
+
+
+@EVERY
+def test_the_mean_square_is_that_of_a_gaussian(activation):
+    """Monte Carlo over 10⁶ draws; 5 standard errors, so a false alarm over fresh seeds has probability 6e-7."""
+    z = torch.randn(10**6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    squares = activation(z).square()
+    standard_error = float(squares.std()) / 1000
+    assert abs(float(squares.mean()) - activation.mean_square) < 5 * standard_error
+    assert activation.he_variance == 1 / activation.mean_square
+
+
+def test_mean_squares_in_closed_form():
+    assert ACTIVATIONS["relu"].he_variance == 2.0
+    assert ACTIVATIONS["erf"].mean_square == pytest.approx(2 / math.pi * math.asin(2 / 3), rel=1e-15)
+    # E[gelu(z)²] = 1/3 + 1/(2 sqrt(3) pi)
+    gelu = 1 / 3 + 1 / (2 * math.sqrt(3) * math.pi)
+    assert ACTIVATIONS["gelu"].mean_square == pytest.approx(gelu, rel=1e-12)
+
+
+@EVERY
+def test_names(activation):
+    assert activation_named(activation.name) is activation
+
+
+def test_an_unknown_name():
+    with pytest.raises(InputError) as caught:
+        activation_named("rleu")
+    assert str(caught.value) == (
+        "`activation` (='rleu') must be one of relu, leaky_relu, identity, tanh, gelu, erf; did you mean 'relu'?"
+    )
