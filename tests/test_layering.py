@@ -41,6 +41,7 @@ TABLE = {
     "search": Row(3),
     "sensitivity": Row(3, also=("search", "certificates")),
     "certificates": Row(3, also=("sensitivity",)),
+    "jacobian": Row(3, also=("sensitivity",)),
     "groups": Row(3, also=("sensitivity", "search")),
     "theory": Row(3),
     "regression": Row(4),

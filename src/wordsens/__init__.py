@@ -27,6 +27,7 @@ _HOMES = {
     "embed": "wordsens.text",
     "fit_min_norm": "wordsens.regression",
     "gaussian_text": "wordsens.text",
+    "jacobian_sensitivity": "wordsens.jacobian",
     "minimal_pairs": "wordsens.text",
     "MinNormFit": "wordsens.regression",
     "NewText": "wordsens.generalization",
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
         one_word_swap,
     )
     from wordsens.groups import GroupSensitivity, group_sensitivity, several_words_sensitivity
+    from wordsens.jacobian import jacobian_sensitivity
     from wordsens.maps.attention import RandomAttentionFeatures
     from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
     from wordsens.regression import MinNormFit, fit_min_norm

@@ -93,6 +93,32 @@ def test_infinitesimal_radius_is_the_jacobian():
         assert float(r.per_word[word]) / 1e-5 == pytest.approx(exact, rel=1e-4)
 
 
+@pytest.mark.parametrize("score", ["softmax", "sigmoid", "linear"])
+def test_sensitivity_over_radius_tends_to_the_jacobian(score):
+    """S(radius)/radius nears ws.jacobian_sensitivity at least in proportion to the radius."""
+    X = gaussian_rows(6, 8, 7)
+    phi = ws.RandomAttentionFeatures(8, score=score, seed=7)
+    limit = ws.jacobian_sensitivity(phi, X)
+    off = [
+        (ws.word_sensitivity(phi, X, radius=radius, certificate=False).per_word / radius / limit - 1).abs()
+        for radius in (1e-2, 1e-3, 1e-4)
+    ]
+    assert float(off[0].max()) > 1e-4
+    assert float(off[2].max()) < 1e-4
+    assert float(off[1].max()) < float(off[0].max()) / 8
+    assert float(off[2].max()) < float(off[1].max()) / 8 + 1e-8
+
+
+def test_the_jacobian_of_a_linear_map_is_its_sensitivity():
+    n, d, k = 3, 5, 7
+    A = torch.randn(k, n * d, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    X = gaussian_rows(n, d, 4)
+    blocks = [torch.linalg.matrix_norm(A[:, i * d : (i + 1) * d], 2) for i in range(n)]
+    exact = torch.stack(blocks) / (A @ X.flatten()).norm()
+    found = ws.jacobian_sensitivity(lambda text: A @ text.flatten(), X)
+    torch.testing.assert_close(found, exact, rtol=1e-10, atol=0)
+
+
 def test_captum_style_sampling_never_beats_the_search():
     """captum's sensitivity_max samples perturbations at random: an independent lower bound of the same sup."""
     captum = pytest.importorskip("captum.metrics")

@@ -109,7 +109,8 @@ def _bounds(
         other_plain, other = again.bounds(_CAUTIOUS_FIRST_TEMPERATURES, _CAUTIOUS_NEXT_TEMPERATURES)
         plain[:, doubtful] = torch.where(other < rounded[:, doubtful], other_plain, plain[:, doubtful])
         rounded[:, doubtful] = torch.minimum(other, rounded[:, doubtful])
-    plain, rounded = plain.amax(dim=0), rounded.amax(dim=0)
+    apart = own.fixed + pairs.worst_apart()
+    plain, rounded = torch.minimum(plain.amax(dim=0), apart), torch.minimum(rounded.amax(dim=0), apart * (1 + 1e-11))
     row_error = row_errors(text, errors, pairs, radius)
     return plain.sqrt() * radius, (rounded.sqrt() + row_error) * radius * (1 + 1e-12)
 
@@ -158,4 +159,5 @@ class _Sweep:
         plain = (plain + rise).clamp(min=0)
         # Multipliers that went astray give no bound.
         plain = torch.where(plain.isfinite() & (lam > 0), plain, torch.full_like(plain, torch.inf))
-        return plain, plain * (1 + 1e-12) + self._roundings * (2 * size + self._own.fixed)
+        rounded = plain * (1 + 1e-12) + self._roundings * (2 * size + self._own.fixed)
+        return plain, torch.where(rounded.isfinite(), rounded, torch.full_like(rounded, torch.inf))

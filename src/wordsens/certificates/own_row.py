@@ -84,10 +84,10 @@ def own_row(
         self_weight = (weight.gather(2, mine).squeeze(2) * (1 + growth)).clamp(max=1)
         lipschitz = pulled / radius + self_weight
     else:
-        positive = torch.relu(scores)
-        left = (positive - moves - score_error).clamp(min=0).sum(dim=2)
-        pulled = (moves * distances).sum(dim=2) / radius
-        self_weight = (positive + moves + score_error).gather(2, mine).squeeze(2)
+        most = torch.relu(scores + moves + score_error)
+        left = torch.relu(scores - moves - score_error).sum(dim=2)
+        pulled = torch.where(most > 0, moves * distances, torch.zeros_like(most)).sum(dim=2) / radius
+        self_weight = most.gather(2, mine).squeeze(2)
         lipschitz = (pulled + self_weight) / left
     nearest = torch.where(torch.isfinite(lipschitz), lipschitz, torch.full_like(lipschitz, torch.inf))
     far = far / radius

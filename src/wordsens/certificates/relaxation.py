@@ -71,6 +71,11 @@ class Pairs:
         arrays: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(self, **{name: array[chosen] for name, array in arrays.items() if array is not None})
 
+    def worst_apart(self) -> Float[Tensor, " w"]:
+        """The sum of the rows' squared changes if each could do its worst: (|p| + |g| ‖r_j‖)². Holds for every z."""
+        most = self.p.abs().amax(dim=-1) + self.most_g * self.lengths.sqrt()
+        return (most.square() * self.counted).sum(dim=1)
+
 
 @dataclass(frozen=True)
 class Multipliers:

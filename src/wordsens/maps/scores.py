@@ -69,6 +69,15 @@ class Score(ABC):
     ) -> Float[Tensor, "b n"]:
         """The gradient in the scores of a function whose gradient in the weights is `slopes`."""
 
+    def push_forward(
+        self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], changes: Float[Tensor, "b n"]
+    ) -> Float[Tensor, "b n"]:
+        """How the weights change, to first order, when the scores do by `changes`.
+
+        The transpose of `pull_back`; the same, where the derivative of the weights is a symmetric matrix.
+        """
+        return self.pull_back(scores, attention, changes)
+
     @abstractmethod
     def response(self, scores: Float[Tensor, "n n"]) -> Response:
         """How the weight of one word answers to its own score."""
@@ -169,6 +178,13 @@ class NormalizedRelu(Score):
             (slopes - (attention * slopes).sum(dim=-1, keepdim=True)) / total,
             torch.zeros_like(slopes),
         )
+
+    def push_forward(
+        self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], changes: Float[Tensor, "b n"]
+    ) -> Float[Tensor, "b n"]:
+        total = _or_one(torch.relu(scores).sum(dim=-1, keepdim=True))
+        moved = torch.where(scores > 0, changes, torch.zeros_like(changes)) / total
+        return moved - attention * moved.sum(dim=-1, keepdim=True)
 
     def response(self, scores: Float[Tensor, "n n"]) -> Response:
         return _NormalizedReluResponse(scores)

@@ -1,0 +1,212 @@
+"""No perturbation exceeds an attention certificate; where brackets are tight, one made too small is caught."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import HealthCheck, assume, given, settings
+from tests.certificates.attention_cases import (
+    SCORES,
+    Case,
+    cases,
+    changes,
+    gaussian_rows,
+    random_perturbations,
+    rounding_of,
+)
+
+import wordsens as ws
+from wordsens.errors import InputError, ZeroFeaturesError
+
+TIGHT = [("softmax", 2, 1000), ("softmax", 12, 300), ("relu", 3, 300)]
+
+
+def exceeded(upper: torch.Tensor, case: Case, *, count: int = 64, **search) -> bool:
+    """Whether any of `count` random perturbations a word, or of those a search finds, exceeds the bounds."""
+    random = changes(case, random_perturbations(case, count, 0))
+    found = ws.word_sensitivity(case.phi, case.rows, radius=case.radius, certificate=False, **search)
+    allowed = upper + rounding_of(case)
+    return bool((random > allowed).any()) or bool((found.per_word > allowed).any())
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.filter_too_much])
+@given(case=cases())
+def test_no_perturbation_exceeds_the_certificate(case: Case) -> None:
+    try:
+        upper = ws.certify(case.phi, case.rows, radius=case.radius)
+    except ZeroFeaturesError:
+        assume(False)
+        return
+    assert upper.shape == (len(case.rows),)
+    assert not exceeded(upper, case, count=256, starts=6, steps=20, generations=0)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_a_hundred_thousand_perturbations_stay_below(score: str) -> None:
+    case = Case(ws.RandomAttentionFeatures(3, score=score, seed=5), gaussian_rows(4, 3, 5), math.sqrt(3))
+    upper = ws.certify(case.phi, case.rows)
+    worst = torch.stack([changes(case, random_perturbations(case, 5_000, seed)).amax(dim=0) for seed in range(5)])
+    assert bool((worst.amax(dim=0) <= upper).all())
+    assert not exceeded(upper, case)
+
+
+@pytest.mark.parametrize(("score", "n", "d"), TIGHT)
+def test_a_certificate_five_percent_too_small_is_caught(score: str, n: int, d: int) -> None:
+    rows = gaussian_rows(n, d, 1)
+    rows = rows * (math.sqrt(d) / torch.linalg.vector_norm(rows, dim=1, keepdim=True))
+    case = Case(ws.RandomAttentionFeatures(d, score=score, seed=1), rows, math.sqrt(d))
+    upper = ws.certify(case.phi, rows)
+    assert not exceeded(upper, case, starts=4, steps=40, generations=0)
+    assert exceeded(0.95 * upper, case, starts=4, steps=40, generations=0)
+
+
+@pytest.mark.parametrize("score", ["softmax", "sigmoid"])
+@pytest.mark.parametrize("radius", [1e-3, 2.0, 100.0])
+def test_exact_where_no_score_can_move(score: str, radius: float) -> None:
+    """W = 0: every row takes weight a from every word, whatever Delta, and each of n rows changes by a Delta."""
+    n, d = 5, 7
+    rows = gaussian_rows(n, d, 0)
+    phi = ws.RandomAttentionFeatures(d, score=score, weight=torch.zeros(d, d))
+    weight = 1 / n if score == "softmax" else 0.5
+    exact = weight * math.sqrt(n) * radius / float(phi(rows).norm())
+    upper = ws.certify(phi, rows, radius=radius)
+    assert torch.allclose(upper, torch.full((n,), exact, dtype=upper.dtype), rtol=1e-6)
+    assert bool((upper >= exact).all())
+    assert exceeded(0.95 * upper, Case(phi, rows, radius))
+
+
+def test_rows_so_dominated_that_nothing_reaches_a_word() -> None:
+    """A word that every row ignores, to 1e-280: the multipliers underflow, and the bound does without them."""
+    rows = torch.tensor([[2.0], [-1.0], [1.0]], dtype=torch.float64)
+    phi = ws.RandomAttentionFeatures(1, weight=torch.tensor([[350.0]]))
+    upper = ws.certify(phi, rows, radius=1e-2)
+    assert bool(upper.isfinite().all())
+    assert not exceeded(upper, Case(phi, rows, 1e-2))
+
+
+def fine_grid(case: Case) -> torch.Tensor:
+    """The sup over the disc, for d = 2, by a grid of 40,000 points whose best is refined twice."""
+    n = len(case.rows)
+    angle, length = torch.meshgrid(
+        torch.linspace(0, 2 * math.pi, 400, dtype=torch.float64),
+        torch.linspace(0, 1, 101, dtype=torch.float64)[1:],
+        indexing="ij",
+    )
+    angle, length = (part.flatten().unsqueeze(1).expand(-1, n) for part in (angle, length))
+    width = torch.tensor([2 * math.pi / 400, 0.01], dtype=torch.float64)
+    for _ in range(3):
+        polar = case.radius * length.clamp(0, 1).unsqueeze(-1)
+        points = polar * torch.stack([angle.cos(), angle.sin()], dim=-1)
+        values = changes(case, points)
+        best = values.argmax(dim=0, keepdim=True)
+        offset = torch.cartesian_prod(*[torch.linspace(-2, 2, 81, dtype=torch.float64)] * 2)
+        angle = angle.gather(0, best) + width[0] * offset[:, :1]
+        length = length.gather(0, best) + width[1] * offset[:, 1:]
+        width = width / 20
+    return values.amax(dim=0)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("seed", [1, 3])
+def test_two_words_in_the_plane_solved_by_a_grid(score: str, seed: int) -> None:
+    case = Case(ws.RandomAttentionFeatures(2, score=score, seed=seed), gaussian_rows(2, 2, seed), math.sqrt(2))
+    sup = fine_grid(case)
+    bracket = ws.word_sensitivity(case.phi, case.rows, starts=64)
+    assert bracket.upper_per_word is not None
+    assert torch.allclose(bracket.per_word, sup, rtol=1e-3)
+    assert bool((bracket.upper_per_word >= sup).all())
+    assert bool((bracket.upper_per_word <= 3.5 * sup).all())
+
+
+def test_the_bracket_is_narrow_where_words_are_many_and_nearly_orthogonal() -> None:
+    rows = gaussian_rows(24, 500, 3)
+    rows = rows * (math.sqrt(500) / torch.linalg.vector_norm(rows, dim=1, keepdim=True))
+    phi = ws.RandomAttentionFeatures(500, seed=3)
+    found = ws.word_sensitivity(phi, rows, words=range(0, 24, 4))
+    assert found.upper_per_word is not None
+    ratio = found.upper_per_word / found.per_word
+    assert float(ratio.min()) >= 1
+    assert float(ratio.median()) <= 1.12
+
+
+def test_words_together_or_apart_and_radii_a_word() -> None:
+    rows = gaussian_rows(6, 12, 4)
+    phi = ws.RandomAttentionFeatures(12, seed=4)
+    together = ws.certify(phi, rows, radius=[1.0, 2.0, 3.0, 1.0, 2.0, 3.0])
+    apart = torch.cat([ws.certify(phi, rows, words=word, radius=1.0 + word % 3) for word in range(6)])
+    assert torch.allclose(together, apart, rtol=1e-3)
+
+
+def test_small_radii_shrink_the_bound_in_proportion() -> None:
+    rows = gaussian_rows(6, 12, 4)
+    for score in SCORES:
+        phi = ws.RandomAttentionFeatures(12, score=score, seed=4)
+        slope = ws.jacobian_sensitivity(phi, rows)
+        scaled = ws.certify(phi, rows, radius=1e-4) / 1e-4
+        assert bool((scaled >= slope * (1 - 1e-3)).all())
+        assert bool((scaled <= 8 * slope).all())
+
+
+def test_float32_maps_are_bounded_in_exact_arithmetic() -> None:
+    rows = gaussian_rows(5, 16, 6).float()
+    phi = ws.RandomAttentionFeatures(16, seed=6, dtype=torch.float32)
+    exact = ws.RandomAttentionFeatures(16, weight=phi.weight.double())
+    upper = ws.certify(phi, rows)
+    assert upper.dtype == torch.float64
+    assert torch.allclose(upper, ws.certify(exact, rows.double()), rtol=1e-9)
+    found = ws.word_sensitivity(exact, rows.double(), certificate=False)
+    assert bool((found.per_word <= upper).all())
+
+
+def test_heads_taken_apart_still_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = gaussian_rows(6, 8, 7)
+    phi = ws.RandomAttentionFeatures(8, seed=7, heads=3)
+    joint = ws.certify(phi, rows)
+    monkeypatch.setattr("wordsens.certificates.attention._MOST_ROWS", 6)
+    apart = ws.certify(phi, rows)
+    found = ws.word_sensitivity(phi, rows, certificate=False)
+    assert bool((found.per_word <= torch.minimum(joint, apart)).all())
+
+
+def test_the_certificate_says_what_it_is() -> None:
+    found = ws.certificate(ws.RandomAttentionFeatures(4, seed=0), gaussian_rows(5, 4, 0))
+    assert found is not None
+    assert found.rigor == "certified"
+    assert found.failure_probability is None
+    assert 0 <= found.slack < 1e-6
+    assert found.value == float(found.upper.max())
+    assert found.method == "softmax attention: joint Lagrangian over all rows"
+
+
+def test_maps_without_a_certificate() -> None:
+    class Changed(ws.RandomAttentionFeatures):
+        def features(self, texts: torch.Tensor) -> torch.Tensor:
+            return 2 * super().features(texts).square()
+
+    rows = gaussian_rows(3, 4, 0)
+    assert ws.certificate(Changed(4), rows) is None
+    with pytest.raises(InputError, match="`phi` \\(raf\\) has no certificate"):
+        ws.certify(Changed(4), rows)
+    assert ws.word_sensitivity(lambda X: 2 * X, rows).upper is None
+
+
+def test_zero_features_are_refused() -> None:
+    phi = ws.RandomAttentionFeatures(3, score="linear", weight=torch.zeros(3, 3))
+    with pytest.raises(ZeroFeaturesError, match="linear-raf maps this text to features that rounding cannot tell"):
+        ws.certify(phi, gaussian_rows(4, 3, 0))
+
+
+def test_word_sensitivity_carries_the_bounds(tmp_path) -> None:
+    rows = gaussian_rows(5, 6, 8)
+    phi = ws.RandomAttentionFeatures(6, seed=8)
+    result = ws.word_sensitivity(phi, rows, words=[3, 1])
+    assert result.upper_per_word is not None and result.upper is not None
+    assert result.rigor == "certified"
+    assert bool((result.per_word <= result.upper_per_word).all())
+    assert result.upper == float(result.upper_per_word.max())
+    assert result.to_dict()["rigor"] == "certified"
+    result.save(tmp_path / "result.safetensors")
+    loaded = ws.Sensitivity.load(tmp_path / "result.safetensors")
+    assert loaded.rigor == "certified" and loaded.upper == result.upper
+    plain = ws.word_sensitivity(phi, rows, words=[3, 1], certificate=False)
+    assert plain.upper is None and plain.upper_per_word is None and plain.rigor is None

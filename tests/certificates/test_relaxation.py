@@ -1,0 +1,163 @@
+"""The pieces of the attention bound: suprema over cells, convexity in z, verified norms, and any multipliers at all."""
+
+import math
+
+import pytest
+import torch
+from tests.certificates.attention_cases import SCORES, gaussian_rows
+
+import wordsens as ws
+from wordsens.certificates.attention_text import attention_text, pairs_of
+from wordsens.certificates.curves import affine_curve, divided_relu_curve, sigmoid_curve
+from wordsens.certificates.own_row import own_row
+from wordsens.certificates.relaxation import Multipliers, bound_at, rise_between
+from wordsens.certificates.rounding import rounding_errors
+from wordsens.certificates.verified import gram_norm_bound
+from wordsens.seeds import generator
+
+
+def prepared(score: str, n: int = 6, d: int = 9, seed: int = 0):
+    rows = gaussian_rows(n, d, seed)
+    phi = ws.RandomAttentionFeatures(d, score=score, seed=seed)
+    text = attention_text(rows, phi.matrices / math.sqrt(d), phi.score)
+    return phi, rows, text
+
+
+def random_multipliers(pairs, seed: int, size: float) -> Multipliers:
+    stream = generator(seed, "multipliers")
+
+    def drawn(*shape: int) -> torch.Tensor:
+        return size * torch.randn(*shape, generator=stream, dtype=torch.float64)
+
+    w, rows = pairs.reach.shape
+    lam = 3 * drawn(w).exp()
+    return Multipliers(lam, drawn(w, rows) * pairs.counted, 0.1 * drawn(w, rows) * pairs.coupled, drawn(w))
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("size", [0.0, 0.3, 2.0])
+def test_any_multipliers_bound_every_perturbation(score: str, size: float) -> None:
+    phi, rows, text = prepared(score)
+    n, d = rows.shape
+    radius = torch.full((n,), 2.5, dtype=torch.float64)
+    words = torch.arange(n)
+    pairs, direction = pairs_of(text, words, radius)
+    own = own_row(text, words, radius, direction, rounding_errors(text))
+    left, right = random_multipliers(pairs, 1, size), random_multipliers(pairs, 2, size)
+    right = Multipliers(left.lam, right.alpha, right.beta, right.gamma)
+    low, high = torch.full_like(radius, -1 - 1e-9), torch.full_like(radius, 1 + 1e-9)
+    across = torch.ones_like(radius)
+    ends = [(by, bound_at(text.geometry, pairs, by, z, across), z) for by, z in ((left, low), (right, high))]
+    rise = rise_between(text.geometry, pairs, *ends)
+    bound = torch.maximum(ends[0][1].value, ends[1][1].value) + rise + own.fixed
+
+    stream = generator(3, "points")
+    points = torch.randn(400, n, d, generator=stream, dtype=torch.float64)
+    points = radius[0] * points / torch.linalg.vector_norm(points, dim=-1, keepdim=True)
+    points[200:] *= torch.rand(200, n, 1, generator=stream, dtype=torch.float64)
+    texts = rows + torch.eye(n, dtype=rows.dtype).unsqueeze(-1) * points.unsqueeze(-2)
+    squares = (phi(texts) - phi(rows)).square().sum(dim=(-2, -1)) / radius**2
+    assert bool((squares <= bound * (1 + 1e-12)).all())
+
+
+def curve_named(name: str):
+    stream = generator(5, "curve")
+    score = 3 * torch.randn(8, 4, generator=stream, dtype=torch.float64)
+    reach = 4 * torch.rand(8, 4, generator=stream, dtype=torch.float64) + 0.1
+    if name == "softmax":
+        return sigmoid_curve(score, reach, None), lambda t: torch.sigmoid(score.unsqueeze(-1) + t)
+    if name == "sigmoid":
+        return sigmoid_curve(score, reach, torch.ones_like(score)), lambda t: torch.sigmoid(score.unsqueeze(-1) + t)
+    if name == "relu":
+        rest = torch.rand(8, 4, generator=stream, dtype=torch.float64)
+        rest[0] = 0
+        return divided_relu_curve(score, rest, reach), lambda t: _share(score.unsqueeze(-1) + t, rest.unsqueeze(-1))
+    kinked = name != "linear"
+    exact = torch.relu if kinked else (lambda value: value)
+    return affine_curve(score, reach, kinked=kinked), lambda t: exact(score.unsqueeze(-1) + t)
+
+
+def _share(score: torch.Tensor, rest: torch.Tensor) -> torch.Tensor:
+    weight = torch.relu(score)
+    return torch.where(weight > 0, weight / (weight + rest).clamp(min=1e-300), torch.zeros_like(weight))
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_curves_bound_slopes_and_turns_between_their_nodes(name: str) -> None:
+    curve, exact = curve_named(name)
+    assert bool((curve.t[..., 1:] >= curve.t[..., :-1]).all())
+    assert bool((curve.p[..., 1:] >= curve.p[..., :-1] - 1e-15).all())
+    assert torch.allclose(curve.p, exact(curve.t), atol=1e-12)
+    gain = (curve.p - curve.before.unsqueeze(-1)) * curve.factor.unsqueeze(-1)
+    assert torch.allclose(curve.g, gain, rtol=1e-9, atol=1e-9)
+    left, width = curve.t[..., :-1], curve.t[..., 1:] - curve.t[..., :-1]
+    wide = width > 1e-6
+    step = 0.01 * width
+    for place in (0.02, 0.3, 0.6, 0.95):
+        at = left + place * width
+        before, here, after = exact(at - step), exact(at), exact(at + step)
+        slope = (after - before) / (2 * step)
+        turn = (after - 2 * here + before) / step.square()
+        assert bool((slope <= curve.slope * (1 + 1e-6) + 1e-6)[wide].all())
+        noise = 1e-14 / step.square()
+        assert bool((turn.abs() <= curve.turn * (1 + 1e-3) + 1e-6 + noise)[wide].all())
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_suprema_over_cells_cover_every_point_between_nodes(score: str) -> None:
+    from wordsens.certificates import relaxation
+
+    _, rows, text = prepared(score, seed=2)
+    radius = torch.full((len(rows),), 3.0, dtype=torch.float64)
+    pairs, _ = pairs_of(text, torch.arange(len(rows)), radius)
+    by = random_multipliers(pairs, 4, 0.5)
+    z = torch.full_like(radius, 0.4)
+    centre = relaxation.centre_of(text.geometry, pairs, by)
+    force = relaxation.forces(text.geometry, pairs, by, centre, z)
+    across = torch.ones_like(radius).unsqueeze(1)
+    suprema = relaxation._row_suprema(text.geometry, pairs, by, centre, force, across, z)
+    share = torch.linspace(0, 1, 21, dtype=torch.float64)
+    t = pairs.t[..., :-1, None] * (1 - share) + pairs.t[..., 1:, None] * share
+    moved = 3.0 * t.flatten(start_dim=2)
+    scores, others = text.scores.T.unsqueeze(-1), text.others.T.unsqueeze(-1)
+    before = text.score.attention(text.scores).T.unsqueeze(-1)
+    if score in ("softmax", "sigmoid"):
+        p = torch.sigmoid(scores - (others if score == "softmax" else 0) + moved)
+    elif score == "relu":
+        p = _share(scores + moved, others)
+    else:
+        p = scores + moved if score == "linear" else torch.relu(scores + moved)
+    g = (pairs.steep.unsqueeze(-1) / 2) * (p - before)
+    t, q = t.flatten(start_dim=2), 2 * p * g
+    h = p.square() + pairs.lengths.unsqueeze(-1) * g.square()
+    h = h + q * (force.linear.unsqueeze(-1) + force.quadratic.unsqueeze(-1) * q)
+    h = h + q.abs() * pairs.crude.unsqueeze(-1)
+    h = h + t * (force.pull.unsqueeze(-1) - force.hold[:, None, None] * t)
+    most = h.amax(dim=-1)
+    counted = pairs.counted > 0
+    assert bool((most <= suprema + 1e-9 * suprema.abs())[counted].all())
+    assert bool((suprema <= most + 0.05 * (1 + most.abs()))[counted].all())
+
+
+def test_verified_norms_are_above_and_close() -> None:
+    hadamard = torch.ones(1, 1, dtype=torch.float64)
+    for _ in range(5):
+        hadamard = torch.cat([torch.cat([hadamard, hadamard], 1), torch.cat([hadamard, -hadamard], 1)])
+    norm = gram_norm_bound(hadamard @ hadamard.T, inner=32)
+    assert 32 <= norm <= 32 * (1 + 1e-8)
+    assert gram_norm_bound(torch.zeros(3, 3, dtype=torch.float64), inner=3) == 0.0
+    drawn = gaussian_rows(40, 60, 0)
+    exact = torch.linalg.matrix_norm(drawn, 2).item() ** 2
+    assert exact * (1 - 1e-14) <= gram_norm_bound(drawn @ drawn.T, inner=60) <= exact * (1 + 1e-8)
+
+
+def test_the_joint_constraint_holds_for_every_direction() -> None:
+    _, _, text = prepared("softmax", n=12, d=7)
+    geometry = text.geometry
+    points = gaussian_rows(2000, 7, 9)
+    points = torch.cat([points, torch.linalg.eigh(geometry.queries.T @ geometry.queries).eigenvectors.T])
+    points = points / torch.linalg.vector_norm(points, dim=1, keepdim=True)
+    held = geometry.score_weight * (points @ geometry.queries.T).square().sum(dim=1)
+    held = held + geometry.output_weight * (points @ geometry.offsets.T).square().sum(dim=1)
+    assert float(held.max()) <= 1
+    assert float(held.max()) >= 0.5

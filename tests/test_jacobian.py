@@ -1,0 +1,81 @@
+"""The small-radius limit: the structured Jacobian against autograd's full one, and against measured sensitivities."""
+
+import pytest
+import torch
+
+import wordsens as ws
+from wordsens.errors import InputError, ZeroFeaturesError
+from wordsens.seeds import generator
+
+SCORES = ("softmax", "relu", "relu-unnormalized", "sigmoid", "linear")
+
+
+def rows_of(n: int, d: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(n, d, generator=generator(seed, "rows"), dtype=torch.float64)
+
+
+def full(phi, rows: torch.Tensor) -> torch.Tensor:
+    """Every word's largest singular value, from autograd's whole Jacobian."""
+    jacobian = torch.autograd.functional.jacobian(phi, rows).flatten(end_dim=-3)
+    norms = torch.linalg.matrix_norm(jacobian.transpose(0, 1), 2)
+    return norms / phi(rows).norm()
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("heads", [1, 2])
+def test_attention_agrees_with_autograd(score: str, heads: int) -> None:
+    rows = rows_of(6, 5)
+    phi = ws.RandomAttentionFeatures(5, score=score, seed=1, heads=heads, temperature=0.7)
+    assert torch.allclose(ws.jacobian_sensitivity(phi, rows), full(phi, rows), rtol=1e-9)
+    assert torch.allclose(ws.jacobian_sensitivity(phi, rows, words=[4, -6]), full(phi, rows)[[4, 0]], rtol=1e-9)
+
+
+def test_attention_with_one_dominant_word_and_duplicated_rows() -> None:
+    rows = rows_of(5, 4, 2)
+    rows[4] = rows[1]
+    phi = ws.RandomAttentionFeatures(4, weight=20 * ws.RandomAttentionFeatures(4, seed=2).weight)
+    assert torch.allclose(ws.jacobian_sensitivity(phi, rows), full(phi, rows), rtol=1e-8)
+
+
+def test_more_coordinates_than_one_round_of_lanczos() -> None:
+    rows = rows_of(4, 60, 3)
+    for phi in (ws.RandomAttentionFeatures(60, seed=3), ws.RandomFeatures(4, 60, seed=3)):
+        assert torch.allclose(ws.jacobian_sensitivity(phi, rows), full(phi, rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "phi",
+    [
+        ws.RandomFeatures(4, 6, activation="tanh", seed=0),
+        ws.DeepRandomFeatures(4, 6, 3, seed=0),
+        ws.FunctionFeatures(lambda X: torch.sin(X).cumsum(dim=-2), batched=True),
+    ],
+    ids=["rf", "drf", "function"],
+)
+def test_other_maps_by_autograd(phi) -> None:
+    rows = rows_of(4, 6, 4)
+    assert torch.allclose(ws.jacobian_sensitivity(phi, rows), full(phi, rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_it_is_the_limit_of_the_sensitivity(score: str) -> None:
+    rows, radius = rows_of(5, 8, 5), 1e-5
+    phi = ws.RandomAttentionFeatures(8, score=score, seed=5)
+    measured = ws.word_sensitivity(phi, rows, radius=radius, certificate=False).per_word / radius
+    assert torch.allclose(measured, ws.jacobian_sensitivity(phi, rows), rtol=1e-3)
+
+
+def test_a_linear_map_and_a_constant_one() -> None:
+    rows = torch.ones(4, 9, dtype=torch.float64)
+    assert torch.allclose(ws.jacobian_sensitivity(lambda X: 3 * X, rows), torch.full((4,), 1 / 6, dtype=torch.float64))
+    assert ws.jacobian_sensitivity(lambda X: torch.ones(3), rows).tolist() == [0.0] * 4
+
+
+def test_what_it_refuses() -> None:
+    rows = rows_of(3, 4)
+    with pytest.raises(InputError, match="carry no gradient"):
+        ws.jacobian_sensitivity(lambda X: X.detach() * 2, rows)
+    with pytest.raises(ZeroFeaturesError):
+        ws.jacobian_sensitivity(lambda X: 0 * X, rows)
+    with pytest.raises(InputError, match="indices run from 0 to 2"):
+        ws.jacobian_sensitivity(lambda X: X, rows, words=3)
