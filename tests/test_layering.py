@@ -36,7 +36,7 @@ TABLE = {
     "maps.functionals": Row(2, also=("maps.attention", "maps.dense")),
     "maps.dense": Row(2, also=("maps.functionals",)),
     "maps.attention": Row(2, also=("maps.scores", "maps.functionals")),
-    "maps.transformer": Row(2),
+    "maps.transformer": Row(2, also=("text",)),
     "text": Row(2),
     "search": Row(3),
     "sensitivity": Row(3, also=("search", "certificates")),

@@ -42,6 +42,7 @@ _HOMES = {
     "texts_of_length": "wordsens.text",
     "theorem_witness": "wordsens.search.theorem",
     "TheoremWitness": "wordsens.search.theorem",
+    "TransformerFeatures": "wordsens.maps.transformer",
     "group_sensitivity": "wordsens.groups",
     "GroupSensitivity": "wordsens.groups",
     "several_words_sensitivity": "wordsens.groups",
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from wordsens.jacobian import jacobian_sensitivity
     from wordsens.maps.attention import RandomAttentionFeatures
     from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
+    from wordsens.maps.transformer import TransformerFeatures
     from wordsens.regression import MinNormFit, fit_min_norm
     from wordsens.search.theorem import TheoremWitness, theorem_witness
     from wordsens.sensitivity import Sensitivity, word_sensitivity

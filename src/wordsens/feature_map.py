@@ -28,12 +28,14 @@ class FeatureMap(ABC):
         name: what tables and records call the map.
         dtype, device: where phi computes; texts are converted to them.
         text_shape: the (n, d) that phi accepts; None where any size will do.
+        notes: what a reader of a result has to know of the map; results carry them.
     """
 
     name: str
     dtype: torch.dtype = torch.float64
     device: torch.device = torch.device("cpu")
     text_shape: tuple[int | None, int | None] = (None, None)
+    notes: tuple[str, ...] = ()
 
     @abstractmethod
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:

@@ -51,6 +51,7 @@ class Sensitivity:
         converged: (w,), whether the search stopped gaining before its steps ran out.
         seed: the seed of the random starts.
         map_name: the map's name.
+        notes: what the map says of itself, e.g. that it is causal.
     """
 
     value: float
@@ -67,6 +68,7 @@ class Sensitivity:
     upper: float | None = None
     upper_per_word: Float[Tensor, " w"] | None = None
     rigor: str | None = None
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the witnesses, as plain Python values: what `--json` prints."""
@@ -85,6 +87,7 @@ class Sensitivity:
             "converged": self.converged.tolist(),
             "evaluations": self.evaluations,
             "seed": self.seed,
+            "notes": list(self.notes),
         }
 
     def to_pandas(self) -> Any:
@@ -118,7 +121,7 @@ class Sensitivity:
         }
         plain = {
             name: getattr(self, name)
-            for name in ("value", "word", "tokens", "evaluations", "seed", "map_name", "upper", "rigor")
+            for name in ("value", "word", "tokens", "evaluations", "seed", "map_name", "upper", "rigor", "notes")
         }
         save_file(tensors, str(path), metadata={"wordsens": json.dumps(plain)})
 
@@ -133,7 +136,8 @@ class Sensitivity:
             with safe_open(str(path), framework="pt") as file:
                 plain = json.loads((file.metadata() or {})["wordsens"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return cls(**{**plain, "tokens": tuple(plain["tokens"])}, **tensors)
+            lists = {name: tuple(plain.get(name, ())) for name in ("tokens", "notes")}
+            return cls(**{**plain, **lists}, **tensors)
         except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())
             raise InputError(f"`path` (={str(path)!r}) is not a file that Sensitivity.save wrote: {reason}") from error
@@ -151,7 +155,7 @@ class Sensitivity:
         ]
         if len(order) < len(self.tokens):
             lines.append(f"... and {len(self.tokens) - len(order)} more words")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.notes])
 
     def __repr__(self) -> str:
         upper = "" if self.upper is None else f", upper={self.upper:.6g}"
@@ -233,6 +237,7 @@ def word_sensitivity(
         upper=None if bounds is None else bounds.value,
         upper_per_word=None if bounds is None else bounds.upper,
         rigor=None if bounds is None else bounds.rigor,
+        notes=phi.notes,
     )
 
 

