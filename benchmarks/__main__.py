@@ -8,6 +8,7 @@ BENCHMARKS = {
     "attention": "random attention: all words against the straightforward way for one; growth; random sampling",
     "attention_search": "search rules and plans for attention at equal numbers of evaluations",
     "random_features": "random features on demand against dense matrices",
+    "generalization": "one changed word after learning: review embeddings, the paper's sizes, against a pseudo-inverse",
 }
 
 

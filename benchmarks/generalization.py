@@ -1,226 +1,126 @@
-"""Generalization after one changed word: three tables.
+"""Generalization after one changed word: what the errors are, and what they cost.
 
-    python -m benchmarks.generalization samples --data FILE     review embeddings, N = 1,000: RF against RAF
-    python -m benchmarks.generalization full                    the paper's sizes: time and memory
-    python -m benchmarks.generalization straightforward         against dense weights and a pseudo-inverse, in one run
+    python -m benchmarks.generalization [TABLE ...] [--data FILE] [--quick]
 
-FILE is any source that `wordsens.text.read_documents` reads, with at least N + samples texts of n tokens; the
-environment variable WORDSENS_IMDB stands in for it. Texts are cut to n tokens and never padded.
+Tables: samples (review embeddings: RF against RAF, sample by sample), full (the paper's sizes: time and memory),
+straightforward (against dense weights, a pseudo-inverse and a p x p projector, in one run). All of them by default.
+
+FILE is any source of labelled texts that `wordsens.text.read_documents` reads, with at least N + samples texts of n
+words; the environment variable WORDSENS_IMDB stands in for it. Texts are cut to n words and never padded. Without FILE
+the samples table is made of the shipped reviews, which are few.
 """
 
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+from typing import Any
 
-import torch
+from benchmarks.generalization_samples import Setting, samples_table
+from benchmarks.reporting import header, seconds, table
 
-import wordsens as ws
-from wordsens.regression import TRAININGS, MinNormFit
-
-OBJECTIVES = ("fine-tuned-alignment", "retrained-alignment", "error", "penalized-error")
-LIMITS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
-STRAIGHTFORWARD = {"n": 40, "d": 192, "texts": 300, "samples": 2, "seed": 0}
+TABLES = ("samples", "full", "straightforward")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("samples", "full", "straightforward", "library-part", "plain-part"))
-    parser.add_argument("--data", default=os.environ.get("WORDSENS_IMDB"))
-    parser.add_argument("--texts", type=int, default=None, help="N")
-    parser.add_argument("--samples", type=int, default=20)
-    parser.add_argument("--words", type=int, default=40, help="n, of the samples table")
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=", ".join(TABLES))
+    parser.add_argument("--data", default=os.environ.get("WORDSENS_IMDB"), help="labelled texts, for the samples table")
+    parser.add_argument("--texts", type=int, help="N: 1,000 in the samples table, 1,300 in the full one")
+    parser.add_argument("--samples", type=int, help="texts that are learned and changed; 20")
+    parser.add_argument("--words", type=int, default=40, help="n, of the samples table; 40")
     parser.add_argument("--maps", default="rf,raf")
-    parser.add_argument("--every-word", type=int, default=None, help="samples whose best word of all is searched too")
-    parser.add_argument("--folder", type=Path, default=None, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.table == "samples":
-        samples_table(arguments)
-    elif arguments.table == "full":
-        full_table(arguments)
-    elif arguments.table == "straightforward":
-        straightforward_table()
-    elif arguments.table == "library-part":
-        library_part(arguments.folder)
-    else:
-        plain_part(arguments.folder)
+    parser.add_argument("--every-word", type=int, help="samples whose best word of all is searched too; all of them")
+    parser.add_argument("--quick", action="store_true", help="small sizes")
+    options = parser.parse_args()
+    wanted = options.tables or list(TABLES)
+    if unknown := set(wanted) - set(TABLES):
+        parser.error(f"no table is called {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
+    print(header("Generalization after one changed word"))
+    maps = options.maps.split(",")
+    if "samples" in wanted:
+        samples_table(_setting(options, maps))
+    if "full" in wanted:
+        full_table(maps, options)
+    if "straightforward" in wanted:
+        straightforward_table(quick=options.quick)
 
 
-def peak_gigabytes() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+def _setting(options: argparse.Namespace, maps: list[str]) -> Setting:
+    few = options.quick or options.data is None
+    samples = options.samples or (4 if few else 20)
+    every = options.every_word
+    return Setting(
+        data=options.data,
+        maps=tuple(maps),
+        texts=options.texts or (30 if few else 1000),
+        samples=samples,
+        words=options.words,
+        every_word=min(samples, 1 if options.quick else samples) if every is None else every,
+    )
 
 
-def built(name: str, n: int, d: int, gaussian: str = "lazy") -> ws.FeatureMap:
-    if name == "rf":
-        return ws.RandomFeatures(n, d, gaussian=gaussian, dtype=torch.float32)
-    return ws.RandomAttentionFeatures(d, {"raf": "softmax", "relu-raf": "relu"}[name], dtype=torch.float32)
-
-
-def samples_table(arguments: argparse.Namespace) -> None:
-    """Each sample's frontier at word 0 and at the best of all words, and RF's error against the finite-sample bound."""
-    if arguments.data is None:
-        sys.exit("--data (or WORDSENS_IMDB) names no reviews; this table needs about a thousand long ones")
-    count, samples, n = arguments.texts or 1000, arguments.samples, arguments.words
-    documents = ws.texts_of_length(ws.read_documents(arguments.data), n, count=count + samples)
-    texts = ws.embed(documents, max_words=n, dtype=torch.float32)
-    labels = [text.label for text in texts]
-    d = texts[0].rows.shape[1]
-    print(f"MiniLM embeddings, n = {n}, d = {d}, N = {count}; Err at the least found; g is the limit on gamma")
-    for name in arguments.maps.split(","):
-        # Every word is searched, so that all of V is needed: kept dense where it fits.
-        phi = built(name, n, d, "dense" if 4 * (n * d) ** 2 < 2 << 30 else "lazy")
-        begin = time.perf_counter()
-        fit = ws.fit_min_norm(phi, texts[:count], labels[:count])
-        accuracy = fit.accuracy(texts[count:], labels[count:])
-        print(
-            f"\n{name}: fit {time.perf_counter() - begin:.1f} s, condition {fit.conditioning.condition:.0f}, ", end=""
+def full_table(maps: list[str], options: argparse.Namespace) -> None:
+    """Each map in a process of its own: the fit, then 20 texts, both trainings and every objective."""
+    texts, samples = options.texts or (60 if options.quick else 1300), options.samples or (2 if options.quick else 20)
+    rows, total = [], {"wall": 0.0, "cpu": 0.0}
+    for name in maps:
+        n, d = (40 if name == "rf" else 120), (96 if options.quick else 768)
+        found = _part("generalization_at_size", name, str(n), str(d), str(texts), str(samples))
+        wall, cpu = (sum(found[f"{part}{kind}"] for part in ("fit", "samples")) for kind in ("", "_cpu"))
+        total["wall"] += wall
+        total["cpu"] += cpu
+        rows.append(
+            [
+                *(name, str(n), str(d), f"{found['features']:,}", f"{texts:,}"),
+                *(seconds(found["fit"]), seconds(found["fit_cpu"])),
+                *(seconds(found["samples"]), seconds(found["samples_cpu"])),
+                f"{found['peak']:.2f} GB",
+            ]
         )
-        print(f"held-out accuracy {accuracy:.2f} on {samples} samples")
-        print(
-            "sample   y f(X) | training     F(err)  Err   bound"
-            " | word 0: g=.1   .25   .5   1.0 | all:  .1   .25   .5   1.0"
-        )
-        at_half: dict[tuple[str, str], list[float]] = {}
-        least_alignment, below = 1.0, 0
-        for index in range(samples):
-            new = ws.NewText(fit, texts[count + index], labels[count + index] or 1)
-            for training in TRAININGS:
-                g = ws.one_word_generalization(phi, None, None, new, None, 0, training, "error")
-                low = ws.one_word_generalization(phi, None, None, new, None, 0, training, "alignment")
-                least_alignment = min(least_alignment, low.alignment)
-                below += sum(one.error < one.bound - 1e-6 for one in (g, low))
-                line = f"{index:>6}   {new.output_before * new.label:+.2f}   | {training:<10}  {g.alignment:+.2f}   "
-                line += f"{g.error:.3f} {g.bound:.3f} |"
-                for word in (
-                    (0, None) if index < (samples if arguments.every_word is None else arguments.every_word) else (0,)
-                ):
-                    frontier = ws.one_word_frontier(phi, None, None, new, None, word, training, LIMITS)
-                    at_half.setdefault((training, "word 0" if word == 0 else "best word"), []).append(frontier.at(0.5))
-                    line += "   " + " ".join(f"{frontier.at(limit):5.2f}" for limit in (0.1, 0.25, 0.5, 1.0)) + " |"
-                print(line, flush=True)
-        print(f"least F of all: {least_alignment:.3f}; errors below their finite-sample bound: {below}")
-        for (training, word), errors in at_half.items():
-            ranked = sorted(errors)
-            print(
-                f"least Err at g = .5, {training}, {word}: min {ranked[0]:.2f}, median {ranked[len(ranked) // 2]:.2f}, "
-                f"max {ranked[-1]:.2f}; under .5 in {sum(error < 0.5 for error in errors)} of {len(errors)}"
-            )
+    columns = ["map", "n", "d", "p", "N", "fit", "of CPU", f"{samples} texts", "of CPU", "peak memory"]
+    print(table("The paper's sizes: both trainings, every objective", columns, rows))
+    print(f"\nAll of it: {seconds(total['wall'])}, {seconds(total['cpu'])} of CPU.")
 
 
-def full_table(arguments: argparse.Namespace) -> None:
-    """The paper's sizes on Gaussian texts: each map in a process of its own would need no more than its row says."""
-    count, samples, d = arguments.texts or 1300, arguments.samples, 768
-    print("map    n     p       N     fit    20 samples, 2 trainings, all objectives   peak so far")
-    for name in arguments.maps.split(","):
-        n = 120 if name == "raf" else 40
-        stream = torch.Generator().manual_seed(0)
-        texts = torch.randn(count + samples, n, d, generator=stream)
-        texts *= d**0.5 / torch.linalg.vector_norm(texts, dim=2, keepdim=True)
-        labels = torch.where(torch.randn(count + samples, generator=stream) > 0, 1.0, -1.0).tolist()
-        phi = built(name, n, d)
-        begin = time.perf_counter()
-        fit = ws.fit_min_norm(phi, texts[:count], labels[:count])
-        fitted = time.perf_counter() - begin
-        begin = time.perf_counter()
-        for index in range(samples):
-            every_objective(fit, texts[count + index], labels[count + index])
-        taken = time.perf_counter() - begin
-        print(
-            f"{name:<5} {n:>4} {fit.features.size:>7} {count:>6} {fitted:>6.1f} s  {taken:>8.1f} s for {samples}"
-            f" samples{'':>12} {peak_gigabytes():.2f} GB",
-            flush=True,
-        )
-
-
-def every_objective(fit: MinNormFit, x: torch.Tensor, label: float) -> list[ws.OneWordGeneralization]:
-    new = ws.NewText(fit, x, label)
-    return [
-        ws.one_word_generalization(fit.phi, None, None, new, None, 0, training, objective)
-        for training in TRAININGS
-        for objective in OBJECTIVES
-    ]
-
-
-def straightforward_table() -> None:
-    """Both on the same problem, each in a process of its own; the library first, whose V the other is then given."""
+def straightforward_table(*, quick: bool) -> None:
+    """The same problem twice, each in a process of its own; the library first, whose V the other is then given."""
+    sizes = ("8", "24", "40") if quick else ("40", "192", "300")
     with tempfile.TemporaryDirectory() as folder:
-        for part in ("library-part", "plain-part"):
-            subprocess.run([sys.executable, "-m", "benchmarks.generalization", part, "--folder", folder], check=True)
-        library, plain = (json.loads((Path(folder) / f"{name}.json").read_text()) for name in ("library", "plain"))
-    n, d = STRAIGHTFORWARD["n"], STRAIGHTFORWARD["d"]
-    print(f"RF, d = {d}, n = {n}, k = D = {n * d}, N = {STRAIGHTFORWARD['texts']}; library: float32 features")
-    print("sample training    objective   library: loss  Err    gamma  F      straightforward: loss  Err    gamma  F")
-    for ours, theirs in zip(library["rows"], plain["rows"], strict=True):
-        print(f"{ours[0]:>6} {ours[1]:<11} {ours[2]:<10} ", end="")
-        print("         " + "  ".join(f"{value:.3f}" for value in ours[3:]), end="")
-        print("          " + "  ".join(f"{value:.3f}" for value in theirs[3:]))
-    ratio = plain["seconds"] / library["seconds"]
-    print(f"time   {library['seconds']:.2f} s against {plain['seconds']:.1f} s: {ratio:.0f} x")
-    print(
-        f"memory {library['gigabytes']:.2f} GB against {plain['gigabytes']:.2f} GB: "
-        f"{plain['gigabytes'] / library['gigabytes']:.1f} x; "
-        f"beyond the {library['idle']:.2f} GB of Python and torch: "
-        f"{(plain['gigabytes'] - plain['idle']) / (library['gigabytes'] - library['idle']):.1f} x"
-    )
-
-
-def straightforward_data() -> tuple[torch.Tensor, torch.Tensor]:
-    setting = STRAIGHTFORWARD
-    count = setting["texts"] + setting["samples"]
-    texts = torch.stack([ws.gaussian_text(setting["n"], setting["d"], seed=index).rows for index in range(count)])
-    labels = torch.randn(count, generator=torch.Generator().manual_seed(setting["seed"]), dtype=torch.float64).sign()
-    return texts, labels
-
-
-def library_part(folder: Path) -> None:
-    n, d, count = STRAIGHTFORWARD["n"], STRAIGHTFORWARD["d"], STRAIGHTFORWARD["texts"]
-    texts, labels = straightforward_data()
-    idle = peak_gigabytes()
-    begin = time.perf_counter()
-    # Features in float32, their Gram matrix and everything solved with it in float64.
-    phi = ws.RandomFeatures(n, d, gaussian="lazy", seed=STRAIGHTFORWARD["seed"], dtype=torch.float32)
-    fit = ws.fit_min_norm(phi, texts[:count], labels[:count])
+        V = str(Path(folder) / "V.pt")
+        ours, theirs = (_part("generalization_straightforward", part, V, *sizes) for part in ("library", "plain"))
     rows = []
-    for index in range(STRAIGHTFORWARD["samples"]):
-        new = ws.NewText(fit, texts[count + index], float(labels[count + index]))
-        for training in TRAININGS:
-            for objective in ("alignment", "error"):
-                g = ws.one_word_generalization(phi, None, None, new, None, 0, training, objective)
-                rows.append([index, training, objective, g.loss, g.error, g.gamma, g.alignment])
-    seconds, gigabytes = time.perf_counter() - begin, peak_gigabytes()
-    (folder / "library.json").write_text(
-        json.dumps({"rows": rows, "seconds": seconds, "gigabytes": gigabytes, "idle": idle})
+    for one, other in zip(ours["rows"], theirs["rows"], strict=True):
+        numbers = [f"{part[name]:.4f}" for name in ("loss", "error", "gamma", "F") for part in (one, other)]
+        rows.append([f"{one['sample']}, {one['training']}, {one['objective']}", *numbers])
+    columns = ["sample, training, objective"]
+    columns += [f"{name}{whose}" for name in ("loss", "Err", "gamma", "F") for whose in ("", ", plainly")]
+    n, d, texts = sizes
+    print(table(f"Against the straightforward way: RF, n = {n}, d = {d}, k = n d, N = {texts}", columns, rows))
+    behind = max(one["loss"] - other["loss"] for one, other in zip(ours["rows"], theirs["rows"], strict=True))
+    print(f"\nThe library's loss minus the other's is at most {behind:.2g}.")
+    rows = [
+        [name, seconds(found["work"]), seconds(found["work_cpu"]), f"{found['peak']:.2f} GB", f"{found['idle']:.2f} GB"]
+        for name, found in (("wordsens", ours), ("straightforward", theirs))
+    ]
+    beyond = (theirs["peak"] - theirs["idle"]) / (ours["peak"] - ours["idle"])
+    rows.append(
+        [
+            "ratio",
+            *(f"{theirs[name] / ours[name]:.0f}" for name in ("work", "work_cpu")),
+            *(f"{theirs['peak'] / ours['peak']:.1f}", f"beyond it: {beyond:.1f}"),
+        ]
     )
-    # Not measured: the matrix that was sampled, filled in where nothing was asked of it, for the other implementation.
-    identity = torch.eye(d)
-    V = torch.cat([phi.layers[0].multiply_block(identity, word * d).T for word in range(n)], dim=1)
-    torch.save(V.double(), folder / "V.pt")
+    print(table("Its price", ["", "time", "of CPU", "peak memory", "of it Python and torch"], rows))
 
 
-def plain_part(folder: Path) -> None:
-    from benchmarks.straightforward_regression import StraightforwardRegression
-
-    texts, labels = straightforward_data()
-    count = STRAIGHTFORWARD["texts"]
-    idle = peak_gigabytes()
-    begin = time.perf_counter()
-    V = torch.load(folder / "V.pt", weights_only=True)
-    plain = StraightforwardRegression(V, texts[:count], labels[:count])
-    rows = []
-    for index in range(STRAIGHTFORWARD["samples"]):
-        for training in TRAININGS:
-            for objective in ("alignment", "error"):
-                found = plain.descend(texts[count + index], float(labels[count + index]), 0, training, objective)
-                rows.append([index, training, objective, found.loss, found.error, found.gamma, found.alignment])
-    seconds = time.perf_counter() - begin
-    (folder / "plain.json").write_text(
-        json.dumps({"rows": rows, "seconds": seconds, "gigabytes": peak_gigabytes(), "idle": idle})
-    )
+def _part(module: str, *arguments: str) -> dict[str, Any]:
+    """What a module of this folder prints as JSON, from a process of its own: peak memory can only grow."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 if __name__ == "__main__":
