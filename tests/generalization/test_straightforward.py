@@ -36,7 +36,8 @@ def test_the_same_perturbation_has_the_same_error_gamma_and_alignment(both, trai
 @pytest.mark.parametrize("training", TRAININGS)
 @pytest.mark.parametrize("objective", ["alignment", "error"])
 def test_the_library_finds_no_worse_a_perturbation(both, training, objective):
+    """ReLU's kinks leave several optima close by, so that either may be ahead by a little: 0.3 % of the loss."""
     new, plain = both
     found = plain.descend(new.rows, new.label, 2, training, objective, steps=100)
     ours = ws.one_word_generalization(new.fit.phi, None, None, new, None, 2, training, objective)
-    assert ours.loss <= found.loss + 2e-3
+    assert ours.loss <= found.loss * 1.003
