@@ -1,0 +1,112 @@
+"""Ways to maximise the change of one random layer, traced by the products with V_i and V_i^T that they spend."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from wordsens.ball import Ball
+from wordsens.linear_entry import LinearEntryChange
+from wordsens.search.great_circle import climb_great_circles
+from wordsens.search.krylov import LANCZOS_STEPS, krylov_search
+
+WORD = 0
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The best value of ‖phi(X^i(Delta)) - phi(X)‖ after so many products."""
+
+    products: list[int]
+    values: list[float]
+
+    def products_to(self, value: float) -> int | None:
+        """How many products it took to reach the value; None where it never did."""
+        return next((spent for spent, at in zip(self.products, self.values, strict=True) if at >= value), None)
+
+
+Method = Callable[[LinearEntryChange, int], Iterator[tuple[int, float]]]
+"""From a seed of its start, yields (products so far, value there)."""
+
+
+def traces(method: Method, change: LinearEntryChange, *, seeds: int) -> list[Trace]:
+    """The method's traces from as many random starts."""
+    found = []
+    for seed in range(seeds):
+        spent, values = zip(*method(change, seed), strict=True)
+        found.append(Trace(list(spent), [max(values[: at + 1]) for at in range(len(values))]))
+    return found
+
+
+def power_iteration(change: LinearEntryChange, seed: int) -> Iterator[tuple[int, float]]:
+    """Every step to the ball's linear maximiser in the gradient's direction."""
+    return _heavy_ball(change, seed, steps=150, keep=0.0)
+
+
+def momentum(keep: float) -> Method:
+    """Power iteration that adds `keep` times its last move."""
+    return lambda change, seed: _heavy_ball(change, seed, steps=100, keep=keep)
+
+
+def _heavy_ball(change: LinearEntryChange, seed: int, *, steps: int, keep: float) -> Iterator[tuple[int, float]]:
+    word, radius = torch.tensor([WORD]), math.sqrt(change.rows.shape[1])
+    before = point = _start(change, seed)
+    for step in range(steps):
+        entered = change.enter(radius * point, word)
+        yield 2 * step + 1, float(_value(change, entered))
+        gradient = change.enter_transposed(change.slope(entered), word)
+        onward = gradient / gradient.norm() + keep * (point - before)
+        before, point = point, onward / onward.norm()
+
+
+def conjugate_gradients(change: LinearEntryChange, seed: int) -> Iterator[tuple[int, float]]:
+    """Great circles with exact line searches, from the random start."""
+    enter, enter_transposed = _products(change)
+    start = _start(change, seed)
+    for steps in (0, 2, 4, 6, 8, 10, 13, 16, 20, 25, 30, 40, 60):
+        # Every run repeats a shorter one, whose products are known, and goes on.
+        end = climb_great_circles(change, enter, enter_transposed, start, enter(start), steps=steps, tolerance=0.0)
+        yield 1 + 2 * steps, math.sqrt(float(end.squared))
+
+
+def krylov(change: LinearEntryChange, seed: int) -> Iterator[tuple[int, float]]:
+    """The library's search: Lanczos steps, free trials in their span, conjugate gradients."""
+    for steps in (0, 2, 4, 6, 8, 12, 16, 24):
+        found = krylov_search(
+            change,
+            torch.tensor([WORD]),
+            Ball(torch.tensor([math.sqrt(change.rows.shape[1])], dtype=torch.float64)),
+            change.plan.changed(steps=steps, tolerance=0.0),
+            generator=torch.Generator().manual_seed(seed),
+        )
+        yield 2 * (LANCZOS_STEPS + steps), math.sqrt(float(found.squared))
+
+
+def _start(change: LinearEntryChange, seed: int) -> Tensor:
+    stream = torch.Generator().manual_seed(seed)
+    start = torch.randn(1, change.rows.shape[1], generator=stream, dtype=torch.float64).to(change.rows)
+    return start / start.norm()
+
+
+def _products(change: LinearEntryChange) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+    word, radius = torch.tensor([WORD]), math.sqrt(change.rows.shape[1])
+    return (
+        lambda point: change.enter(radius * point, word),
+        lambda slopes: radius * change.enter_transposed(slopes, word),
+    )
+
+
+def _value(change: LinearEntryChange, entered: Tensor) -> Tensor:
+    return change.along(entered, entered, torch.zeros_like(entered[:, 0]))[0].sqrt()
+
+
+METHODS: dict[str, Method] = {
+    "power iteration": power_iteration,
+    "momentum 0.5": momentum(0.5),
+    "momentum 0.8": momentum(0.8),
+    "momentum 0.9": momentum(0.9),
+    "conjugate gradients": conjugate_gradients,
+    "Krylov (ours)": krylov,
+}
