@@ -1,7 +1,7 @@
 """RF and DRF have the same law with dense and with on-demand matrices: sensitivity, feature norms, inner products.
 
-Two-sample Kolmogorov-Smirnov tests over 200 draws each, fixed seeds. A test's false-alarm rate over fresh seeds is 1e-3 in
-all (Bonferroni over its five statistics). With the conditioning term dropped the same tests fail at once.
+Two-sample Kolmogorov-Smirnov tests over 200 draws each, fixed seeds. A test's false-alarm rate over fresh seeds is 1e-3
+in all (Bonferroni over its five statistics). With the conditioning term dropped the same tests fail at once.
 """
 
 from functools import cache

@@ -4,6 +4,7 @@ docs/theory/certificates-dense.md states and proves what is computed here.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -62,7 +63,8 @@ def expected_change(layer: GaussianLayer, change: InputChange) -> float:
     trials = [fraction / steepest for fraction in torch.linspace(-6, 6, _GRID, dtype=torch.float64).sigmoid().tolist()]
     edges = {e: (layer.deviation * change.width) ** 2 / e for e in trials}
     if layer.activation.name == "relu":
-        return math.sqrt(min(edge + _relu_sum(layer, change, e) / (1 - e) for e, edge in edges.items()))
+        relu_sum = _relu_sum(layer, change)
+        return math.sqrt(min(edge + relu_sum(e) / (1 - e) for e, edge in edges.items()))
     best = math.inf
     for multiple in _TURNS:
         turn = multiple * layer.deviation * change.norm + change.along * layer.preactivation.abs()
@@ -87,8 +89,8 @@ def width_steepness(layer: GaussianLayer, change: InputChange) -> float:
     return free * layer.deviation * layer.activation.lipschitz * change.norm
 
 
-def _relu_sum(layer: GaussianLayer, change: InputChange, e: float) -> float:
-    """(1 - e) P(e) for ReLU: active units move freely but cannot go below 0, inactive ones must cross 0 first."""
+def _relu_sum(layer: GaussianLayer, change: InputChange) -> Callable[[float], float]:
+    """e -> (1 - e) P(e) for ReLU: active units move freely but cannot go below 0, inactive ones must cross 0 first."""
     h, tau = layer.preactivation, layer.deviation * change.norm
     active, shrunk = h[h > 0], max(0.0, 1 - change.along)
     count = len(active)
@@ -99,11 +101,16 @@ def _relu_sum(layer: GaussianLayer, change: InputChange, e: float) -> float:
     joint = min(along * change.norm, change.norm**2 / (2 * base))
     traded = mean * change.norm**2 + min(along * base, change.norm) ** 2 * stretched
     traded += 2 * joint * layer.deviation * _ROOT * layer.output
-    saved = float((tau**2 * _second_hinge(active * (1 - e) / tau)).sum())
-    returned = float((active * tau * _first_hinge(active * (1 - e) / tau)).sum())
-    kept = tau**2 * count - saved + (along * layer.output) ** 2
-    kept += 2 * along * (tau * _ROOT * layer.output + returned)
-    return crossing + min(traded, kept)
+
+    def bound(e: float) -> float:
+        stop = active * (1 - e) / tau
+        saved = float((tau**2 * _second_hinge(stop)).sum())
+        returned = float((active * tau * _first_hinge(stop)).sum())
+        kept = tau**2 * count - saved + (along * layer.output) ** 2
+        kept += 2 * along * (tau * _ROOT * layer.output + returned)
+        return crossing + min(traded, kept)
+
+    return bound
 
 
 def _general_sum(

@@ -134,7 +134,7 @@ class OneLayerChange(DenseChange, LinearEntryChange):
     """The change of RF, through which Delta enters linearly: psi(e) = act(V flat(X) + e) - act(V flat(X))."""
 
     plan = SearchPlan(starts=24, climb_steps=12, finalists=3, steps=40, tolerance=1e-7)
-    _FRUGAL_PLAN = SearchPlan(starts=8, climb_steps=8, finalists=1, steps=40, tolerance=3e-5)
+    _FRUGAL_PLAN = SearchPlan(starts=8, climb_steps=5, finalists=1, steps=40, tolerance=1e-4)
 
     @property
     def width(self) -> int:
@@ -156,15 +156,15 @@ class OneLayerChange(DenseChange, LinearEntryChange):
         cosine, sine = angle.cos().unsqueeze(1), angle.sin().unsqueeze(1)
         value, first, second = (torch.zeros_like(angle) for _ in range(3))
         for at in self._pieces(len(entered)):
-            here = cosine * entered[:, at] + sine * across[:, at]
-            turn = cosine * across[:, at] - sine * entered[:, at]
+            here = (entered[:, at] * cosine).addcmul_(across[:, at], sine)
+            turn = (across[:, at] * cosine).addcmul_(entered[:, at], sine, value=-1)
             moved = self._steps[0][at] + here
             slope = self._activation.derivative(moved)
-            change = self._activation(moved) - self._base[at]
+            change = self._activation(moved).sub_(self._base[at])
             turn *= slope
-            value += change.square().sum(dim=1)
+            value += torch.linalg.vecdot(change, change)
             first += torch.linalg.vecdot(change, turn)
-            second += turn.square().sum(dim=1) - torch.linalg.vecdot(change.mul_(slope), here)
+            second += torch.linalg.vecdot(turn, turn) - torch.linalg.vecdot(change.mul_(slope), here)
         return value, first, second
 
     def release(self, words: Int[Tensor, " w"], perturbations: Float[Tensor, "w d"]) -> None:

@@ -84,7 +84,7 @@ def climb_great_circles(
         length = torch.linalg.vector_norm(direction, dim=1, keepdim=True)
         safe = torch.where(length > 0, length, torch.ones_like(length))
         direction, across = direction / safe, across.div_(safe)
-        angle, best = _best_angle(change, entered, across, squared)
+        angle, best = _best_angle(change, entered, across, squared, tolerance)
         cosine, sine = angle.cos().unsqueeze(1), angle.sin().unsqueeze(1)
         turned = (cosine * length) * across
         turned.addcmul_(sine * length, entered, value=-1)
@@ -103,12 +103,14 @@ def _best_angle(
     entered: Float[Tensor, "b k"],
     across: Float[Tensor, "b k"],
     squared: Float[Tensor, " b"],
+    tolerance: float,
 ) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"]]:
     """The angle with the largest value among those tried, 0 included, and that value.
 
     For a psi that is linear, f(t) = alpha + beta cos 2t + gamma sin 2t with f'(0)/2 = gamma and f''(0)/2 = -2 beta,
     largest at t = atan2(gamma, beta) / 2. For others the same correction is repeated from the angle reached until f'
-    has changed sign, and then false position closes in on its root. Kinks of act bend f more than f'' knows.
+    has changed sign, and then false position closes in on its root. Kinks of act bend f more than f'' knows. It stops
+    where a Newton step would gain less than a tenth of the tolerance, about f'^2 / (2 |f''|), on every circle.
     """
     zero = torch.zeros_like(squared)
     best_angle, best = zero, squared
@@ -118,6 +120,8 @@ def _best_angle(
         value, first, second = change.along(entered, across, angle)
         better = value > best
         best_angle, best = torch.where(better, angle, best_angle), torch.where(better, value, best)
+        if turn > 0 and bool((first.square() <= 0.1 * tolerance * second.abs() * value).all()):
+            break
         rising = (first > 0) | (turn == 0)
         low, rise = torch.where(rising, angle, low), torch.where(rising, first, rise)
         high, fall = torch.where(rising, high, angle), torch.where(rising, fall, first)
