@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-HEAVY = ("transformers", "matplotlib", "pandas", "datasets", "pyarrow", "pydantic")
+HEAVY = ("transformers", "matplotlib", "pandas", "datasets", "pyarrow", "pydantic", "yaml", "dask", "distributed")
 REPEATS = 3
 
 

@@ -64,6 +64,8 @@ ONLY_IN = {
     "typer": ("cli",),
     "rich": ("cli",),
     "pydantic": ("experiments",),
+    "distributed": ("experiments",),
+    "dask_jobqueue": ("experiments",),
 }
 
 

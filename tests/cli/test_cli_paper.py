@@ -8,10 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from wordsens.cli import paper_run
-from wordsens.experiments import presets, runner
+from wordsens.experiments import cell as cell_module
+from wordsens.experiments import presets
 from wordsens.experiments.presets import Part
 from wordsens.experiments.store import read_records
-from wordsens.experiments.sweep import SensitivitySweep
+from wordsens.experiments.sweep_file import load_sweep
 
 _SEARCH = {"starts": 1, "steps": 3, "generations": 0}
 
@@ -53,7 +54,7 @@ def test_records_figures_and_a_table_of_exponents(wordsens, tmp_path):
     assert "Against softmax attention, ReLU attention falls" in run.out
     assert "A random sample of each text's words searched: RF." in run.out
     assert str(tmp_path / "sensitivity.parquet") in run.out
-    assert len(SensitivitySweep.load(tmp_path / "sweep.yaml").cells()) == CELLS
+    assert len(load_sweep(tmp_path / "sweep.yaml").cells()) == CELLS
 
 
 def test_json_has_the_documented_keys(wordsens, no_figures, documented, tmp_path):
@@ -70,7 +71,7 @@ def test_json_has_the_documented_keys(wordsens, no_figures, documented, tmp_path
 
 def test_an_interrupted_run_is_resumed_with_the_same_values(wordsens, no_figures, tmp_path, monkeypatch):
     whole = wordsens("paper", "--out", str(tmp_path / "whole"), "--json", "--quiet")
-    attempt = runner.attempt_cell
+    attempt = cell_module.attempt_cell
     seen = []
 
     def interrupted(cell, **options):
@@ -79,7 +80,7 @@ def test_an_interrupted_run_is_resumed_with_the_same_values(wordsens, no_figures
             raise KeyboardInterrupt
         return attempt(cell, **options)
 
-    monkeypatch.setattr(runner, "attempt_cell", interrupted)
+    monkeypatch.setattr(cell_module, "attempt_cell", interrupted)
     stopped = wordsens("paper", "--out", str(tmp_path / "halves"))
     assert stopped.code == 130
     assert stopped.out == ""
@@ -87,7 +88,9 @@ def test_an_interrupted_run_is_resumed_with_the_same_values(wordsens, no_figures
     assert "the same command goes on from there" in stopped.err
     assert "Traceback" not in stopped.err
     seen.clear()
-    monkeypatch.setattr(runner, "attempt_cell", lambda cell, **options: seen.append(cell) or attempt(cell, **options))
+    monkeypatch.setattr(
+        cell_module, "attempt_cell", lambda cell, **options: seen.append(cell) or attempt(cell, **options)
+    )
     resumed = wordsens("paper", "--out", str(tmp_path / "halves"), "--json")
     assert f"5 of {CELLS} cells are in" in resumed.err
     assert len(seen) == CELLS - 5
@@ -114,7 +117,7 @@ def test_a_torn_shard_is_reported_and_measured_again(wordsens, no_figures, tmp_p
 
 
 def test_a_failed_cell_is_told_after_everything_else(wordsens, no_figures, tmp_path, monkeypatch):
-    attempt = runner.attempt_cell
+    attempt = cell_module.attempt_cell
 
     def failing(cell, **options):
         record = attempt(cell, **options)
@@ -122,12 +125,12 @@ def test_a_failed_cell_is_told_after_everything_else(wordsens, no_figures, tmp_p
             return replace(record, status="failed", value=None, error="RuntimeError: out of luck")
         return record
 
-    monkeypatch.setattr(runner, "attempt_cell", failing)
+    monkeypatch.setattr(cell_module, "attempt_cell", failing)
     run = wordsens("paper", "--out", str(tmp_path))
     assert run.code == 1
     assert f"wordsens: 2 of {CELLS} cells failed, the first with RuntimeError: out of luck" in run.err
     assert "ReLU-RAF" in run.out
-    monkeypatch.setattr(runner, "attempt_cell", attempt)
+    monkeypatch.setattr(cell_module, "attempt_cell", attempt)
     assert wordsens("paper", "--out", str(tmp_path), "--quiet").code == 0
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wordsens.experiments import runner
+from wordsens.experiments import cell as cell_module
 from wordsens.experiments.runner import RemainingTime, run_cells, unfinished
 from wordsens.experiments.spec import SensitivityCell
 from wordsens.experiments.store import RecordStore
@@ -36,14 +36,14 @@ def test_a_resumed_run_gives_the_values_of_an_undisturbed_one(tmp_path):
 
 
 def test_an_interrupt_goes_through_and_keeps_what_is_finished(tmp_path, monkeypatch):
-    attempt = runner.attempt_cell
+    attempt = cell_module.attempt_cell
 
     def interrupted(cell, **options):
         if cell is CELLS[2]:
             raise KeyboardInterrupt
         return attempt(cell, **options)
 
-    monkeypatch.setattr(runner, "attempt_cell", interrupted)
+    monkeypatch.setattr(cell_module, "attempt_cell", interrupted)
     store = RecordStore(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         list(run_cells(CELLS, store))

@@ -3,7 +3,8 @@
 import pytest
 
 from wordsens.errors import InputError
-from wordsens.experiments.sweep import SensitivitySweep
+from wordsens.experiments.sweep import Sweep
+from wordsens.experiments.sweep_file import load_sweep, parse_sweep
 
 YAML = """
 name: demo
@@ -15,7 +16,7 @@ grids:
 
 
 def test_every_combination_is_a_cell_draw_after_draw():
-    cells = SensitivitySweep.from_yaml(YAML).cells()
+    cells = parse_sweep(YAML, where="s.yaml").cells()
     assert [(cell.map, cell.n, cell.draw) for cell in cells] == [
         ("rf", 4, 0),
         ("rf", 6, 0),
@@ -33,31 +34,34 @@ def test_every_combination_is_a_cell_draw_after_draw():
 
 
 def test_equal_cells_are_measured_once():
-    twice = SensitivitySweep.parse(
+    twice = Sweep.parse(
         {"name": "a", "common": {"map": "raf", "d": 8, "text": "gaussian"}, "grids": [{"n": [4, 4]}, {"n": 4}]}
     )
     assert len(twice.cells()) == 1
 
 
 def test_a_sweep_survives_a_file(tmp_path):
-    sweep = SensitivitySweep.from_yaml(YAML)
+    sweep = parse_sweep(YAML, where="s.yaml")
     sweep.save(tmp_path / "sweep.yaml")
-    assert SensitivitySweep.load(tmp_path / "sweep.yaml").cells() == sweep.cells()
+    assert load_sweep(tmp_path / "sweep.yaml").cells() == sweep.cells()
 
 
 @pytest.mark.parametrize(
     ("yaml", "message"),
     [
-        ("name: a\ngrid: []", "s.yaml: `key` (='grid') must be one of name, common, grids; did you mean 'grids'?"),
-        ("name: a\ngrids: []", "s.yaml: `grids` (=[])"),
+        (
+            "name: a\ngrid: []",
+            "s.yaml:2: `key` (='grid') must be one of name, kind, seeds, common, grids, include, override",
+        ),
+        ("name: a\ngrids: []", "s.yaml:2: `grids` (=[])"),
         ("name: a", "s.yaml: `grids` is missing"),
-        ("- a", "s.yaml: a sweep is a mapping with the keys name, common and grids"),
-        ("name: [", "s.yaml: not valid YAML"),
+        ("- a", "s.yaml: a sweep is a mapping with the keys name, kind, seeds,"),
+        ("name: [", "s.yaml:1: not valid YAML"),
     ],
 )
 def test_a_file_that_is_no_sweep(yaml, message):
     with pytest.raises(InputError) as caught:
-        SensitivitySweep.from_yaml(yaml, where="s.yaml")
+        parse_sweep(yaml, where="s.yaml")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -66,13 +70,13 @@ def test_a_file_that_is_no_sweep(yaml, message):
     ("grid", "message"),
     [
         ({"n": []}, "a: grids.0: `n` is an empty list; give it at least one value"),
-        ({"n": 4, "dpeth": 2}, "`a: grids.0.key` (='dpeth') must be one of map, n, d,"),
+        ({"n": 4, "dpeth": 2}, "a: grids.0: `key` (='dpeth') must be one of map, n, d,"),
         ({"n": [4, 1]}, "a: grids.0: `n` (=1) must be greater than or equal to 2"),
         ({"n": 4, "depth": 2}, "a: grids.0: `depth` (=2) is not an option of the map 'raf'"),
     ],
 )
 def test_a_grid_with_a_mistake(grid, message):
-    sweep = SensitivitySweep.parse({"name": "a", "common": {"map": "raf", "d": 8, "text": "gaussian"}, "grids": [grid]})
+    sweep = Sweep.parse({"name": "a", "common": {"map": "raf", "d": 8, "text": "gaussian"}, "grids": [grid]})
     with pytest.raises(InputError) as caught:
         sweep.cells()
     assert message in str(caught.value)
@@ -80,7 +84,7 @@ def test_a_grid_with_a_mistake(grid, message):
 
 def test_a_file_that_is_not_there_or_not_text(tmp_path):
     with pytest.raises(InputError, match="cannot be read as a text file"):
-        SensitivitySweep.load(tmp_path / "none.yaml")
+        load_sweep(tmp_path / "none.yaml")
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="cannot be read as a text file"):
-        SensitivitySweep.load(tmp_path / "bytes.yaml")
+        load_sweep(tmp_path / "bytes.yaml")

@@ -12,9 +12,11 @@ from wordsens import __version__
 from wordsens.cli.measure import measure
 from wordsens.cli.option_names import in_options
 from wordsens.cli.paper import paper
+from wordsens.cli.stopping import Terminated
+from wordsens.cli.sweep import sweep
 from wordsens.errors import InputError, MissingExtraError, WordsensError
 
-DONE, FAILURE, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILURE, WRONG_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 
 # typer carries click under a private name in some versions; its public BadParameter leads to the root error
 # in all.
@@ -47,10 +49,12 @@ def wordsens(
 
 app.command(rich_help_panel="One text")(measure)
 app.command(rich_help_panel="Experiments")(paper)
+app.add_typer(sweep, name="sweep", rich_help_panel="Experiments")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0 done, 1 a failure, 2 the input is wrong, 130 interrupted.
+    """Run the command line and return its exit code: 0 done, 1 a failure, 2 the input is wrong, 130
+    interrupted, 143 terminated.
 
     Args:
         arguments: without the program's name; None for those of the process.
@@ -62,6 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except typer.Exit as end:
         return end.exit_code
+    except Terminated as stop:
+        return _say(str(stop) or "terminated", TERMINATED)
     except KeyboardInterrupt as interrupt:
         return _say(str(interrupt) or "interrupted", INTERRUPTED)
     except (BrokenPipeError, SystemExit):
@@ -70,7 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except (InputError, MissingExtraError) as error:
-        return _say(in_options(str(error)), WRONG_INPUT)
+        # A spec has keys where a command has options.
+        return _say(str(error) if given[0] == "sweep" else in_options(str(error)), WRONG_INPUT)
     except WordsensError as error:
         return _say(str(error), FAILURE)
     except _UsageError as error:

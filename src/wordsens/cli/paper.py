@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
+from wordsens.cli.executor_options import ExecutorRequest, Scheduler, Slurm, Witnesses, Workers
 from wordsens.cli.options import AsJson, Device, EncoderName, Quiet, Seed, Threads
-from wordsens.errors import InputError, require_choice, require_count
+from wordsens.errors import InputError, require_choice
 
 SCALE_NAMES = ("quick", "laptop", "full")
 FIGURE_NAMES = ("sensitivity", "generalization")
@@ -39,6 +40,10 @@ def paper(
     seed: Seed = 0,
     device: Device = "cpu",
     threads: Threads = 1,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    slurm: Slurm = None,
+    witnesses: Witnesses = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -49,7 +54,7 @@ def paper(
 
     Example: wordsens paper sensitivity --scale quick --out results
     """
-    require_count("threads", threads)
+    executor = ExecutorRequest(workers=workers, scheduler=scheduler, slurm=slurm, threads=threads)
     require_choice("scale", scale, SCALE_NAMES)
     names = list(dict.fromkeys(require_choice("figure", name, FIGURE_NAMES) for name in figures or DEFAULT_FIGURES))
     if as_json and len(names) > 1:
@@ -57,12 +62,14 @@ def paper(
 
     from wordsens.cli.cpu_threads import cpu_threads
     from wordsens.cli.paper_run import PaperRequest, run_sensitivity
+    from wordsens.cli.running import RunRequest
 
-    request = PaperRequest(scale=scale, data=data, out=out, encoder=encoder, seed=seed, device=device)
+    run = RunRequest(device=device, executor=executor, witnesses=witnesses, quiet=quiet)
+    request = PaperRequest(scale=scale, data=data, out=out, encoder=encoder, seed=seed, run=run)
     with cpu_threads(threads):
         if "sensitivity" in names:
-            run_sensitivity(request, as_json=as_json, quiet=quiet)
+            run_sensitivity(request, as_json=as_json)
         if "generalization" in names:
             from wordsens.cli.paper_generalization import run_generalization
 
-            run_generalization(request, as_json=as_json, quiet=quiet)
+            run_generalization(request, as_json=as_json)

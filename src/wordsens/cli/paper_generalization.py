@@ -8,9 +8,8 @@ from typing import Any
 
 from wordsens import __version__
 from wordsens.cli.paper_run import PaperRequest
-from wordsens.cli.terminal import notice, reporting, stdout, table
-from wordsens.errors import WordsensError
-from wordsens.experiments.generalization_cell import attempt_generalization
+from wordsens.cli.running import fail_for, open_store, run_missing
+from wordsens.cli.terminal import notice, stdout, table
 from wordsens.experiments.generalization_preset import paper_generalization
 from wordsens.experiments.generalization_record import GeneralizationRecord
 from wordsens.experiments.generalization_spec import FRONTIER
@@ -21,32 +20,27 @@ from wordsens.experiments.generalization_summary import (
     summarise_generalization,
 )
 from wordsens.experiments.map_choice import map_title
-from wordsens.experiments.runner import RemainingTime, run_cells, unfinished
-from wordsens.experiments.store import RecordStore, write_aside
+from wordsens.experiments.store import write_aside
 from wordsens.experiments.wording import text_title
 from wordsens.figures_generalization import error_against_gamma_figure, frontier_figure
 from wordsens.text.encoders import require_device
 
 
-def run_generalization(request: PaperRequest, *, as_json: bool, quiet: bool) -> None:
+def run_generalization(request: PaperRequest, *, as_json: bool) -> None:
     """Measure what is missing, write records and figures, print the summary.
 
     Raises WordsensError when a cell failed, after everything else is written.
     """
-    require_device(request.device)
+    require_device(request.run.device)
     preset = paper_generalization(request.scale, data=request.data, encoder=request.encoder, seed=request.seed)
     folder = Path(request.out)
-    store = RecordStore(
-        folder / "generalization-records",
-        GeneralizationRecord,
-        on_set_aside=lambda found: notice(f"set aside: {found}"),
-    )
-    if not quiet:
+    store = open_store(folder / "generalization-records", GeneralizationRecord)
+    if not request.run.quiet:
         for line in preset.notices:
             notice(line)
     cells = preset.sweep.cells()
     preset.sweep.save(folder / "generalization.yaml")
-    _run(cells, store, device=request.device, quiet=quiet)
+    run_missing(cells, store, "generalization", request.run)
     names = {cell.content_hash(): at for at, cell in enumerate(cells)}
     records = sorted(store.read(names), key=lambda record: names[record.cell])
     write_aside(folder / "generalization.parquet", records)
@@ -56,33 +50,7 @@ def run_generalization(request: PaperRequest, *, as_json: bool, quiet: bool) -> 
         _print_json(records, series, folder, figures, request)
     else:
         _print_table(series, folder)
-    failed = [record for record in records if not record.done]
-    if failed:
-        raise WordsensError(
-            f"{len(failed)} of {len(cells)} cells failed, the first with {failed[0].error}; "
-            "the same command tries them again"
-        )
-
-
-def _run(cells: Sequence[Any], store: RecordStore[GeneralizationRecord], *, device: str, quiet: bool) -> None:
-    """Measure what is not in the store yet; an interrupt says what is kept and how to go on."""
-    left = unfinished(cells, store)
-    kept = len(cells) - len(left)
-    if kept and not quiet:
-        notice(f"{kept} of {len(cells)} cells are in {store.folder} already")
-    clock = RemainingTime()
-    done = 0
-    try:
-        with reporting(len(left), "cells", quiet=quiet or not left) as report:
-            for record in run_cells(left, store, attempt=attempt_generalization, device=device):
-                clock.observe(left[done], record.seconds)
-                done += 1
-                report.update(done, now=f"{record.map} n={record.n} N={record.texts}", remaining=clock.of(left[done:]))
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            f"interrupted: {kept + done} of {len(cells)} cells are finished in {store.folder}; "
-            "the same command goes on from there"
-        ) from None
+    fail_for([record for record in records if not record.done], len(cells))
 
 
 def write_generalization_figures(records: Sequence[GeneralizationRecord], folder: Path) -> list[Path]:

@@ -9,13 +9,11 @@ from typing import Any
 
 from wordsens import __version__
 from wordsens.cli.paper_table import print_summary
-from wordsens.cli.terminal import notice, reporting
-from wordsens.errors import WordsensError
+from wordsens.cli.running import RunRequest, fail_for, open_store, run_missing
+from wordsens.cli.terminal import notice
 from wordsens.experiments.presets import paper_sensitivity
 from wordsens.experiments.record import SensitivityRecord
-from wordsens.experiments.runner import RemainingTime, run_cells, unfinished
-from wordsens.experiments.spec import SensitivityCell
-from wordsens.experiments.store import RecordStore, write_aside
+from wordsens.experiments.store import write_aside
 from wordsens.experiments.summary import summarise
 from wordsens.experiments.wording import findings
 from wordsens.figures import sensitivity_figure
@@ -31,59 +29,33 @@ class PaperRequest:
     out: str
     encoder: str
     seed: int
-    device: str
+    run: RunRequest
 
 
-def run_sensitivity(request: PaperRequest, *, as_json: bool, quiet: bool) -> None:
+def run_sensitivity(request: PaperRequest, *, as_json: bool) -> None:
     """Measure what is missing, write records and figures, print the summary.
 
     Raises WordsensError when a cell failed, after everything else is written.
     """
-    require_device(request.device)
+    require_device(request.run.device)
     preset = paper_sensitivity(request.scale, data=request.data, encoder=request.encoder, seed=request.seed)
     folder = Path(request.out)
-    store = RecordStore(folder / "records", on_set_aside=lambda found: notice(f"set aside: {found}"))
-    if not quiet:
+    store = open_store(folder / "records", SensitivityRecord)
+    if not request.run.quiet:
         for line in preset.notices:
             notice(line)
     cells = preset.sweep.cells()
     preset.sweep.save(folder / "sweep.yaml")
-    _run(cells, store, device=request.device, quiet=quiet)
-    names = [cell.content_hash() for cell in cells]
-    records = sorted(store.read(names), key=lambda record: names.index(record.cell))
+    run_missing(cells, store, "sensitivity", request.run)
+    names = {cell.content_hash(): at for at, cell in enumerate(cells)}
+    records = sorted(store.read(names), key=lambda record: names[record.cell])
     write_aside(folder / "sensitivity.parquet", records)
     figures = write_figures([record for record in records if record.done], folder / "figures")
     if as_json:
         _print_json(records, folder, figures, request)
     else:
         print_summary(summarise(records), folder)
-    failed = [record for record in records if not record.done]
-    if failed:
-        raise WordsensError(
-            f"{len(failed)} of {len(cells)} cells failed, the first with {failed[0].error}; "
-            "the same command tries them again"
-        )
-
-
-def _run(cells: Sequence[SensitivityCell], store: RecordStore, *, device: str, quiet: bool) -> None:
-    """Measure what is not in the store yet; an interrupt says what is kept and how to go on."""
-    left = unfinished(cells, store)
-    kept = len(cells) - len(left)
-    if kept and not quiet:
-        notice(f"{kept} of {len(cells)} cells are in {store.folder} already")
-    clock = RemainingTime()
-    done = 0
-    try:
-        with reporting(len(left), "cells", quiet=quiet or not left) as report:
-            for record in run_cells(left, store, device=device):
-                clock.observe(left[done], record.seconds)
-                done += 1
-                report.update(done, now=f"{record.map} n={record.n} {record.text}", remaining=clock.of(left[done:]))
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            f"interrupted: {kept + done} of {len(cells)} cells are finished in {store.folder}; "
-            "the same command goes on from there"
-        ) from None
+    fail_for([record for record in records if not record.done], len(cells))
 
 
 def write_figures(records: Sequence[SensitivityRecord], folder: Path) -> list[Path]:

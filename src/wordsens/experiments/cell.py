@@ -1,51 +1,66 @@
 """One cell: from spec to record. The values depend on the spec alone, not on what ran before."""
 
-import os
-import platform
-import time
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from wordsens import __version__
 from wordsens.experiments.documents import load_text
+from wordsens.experiments.identity import hash_identity
 from wordsens.experiments.map_choice import DENSE_MAPS, build_map
+from wordsens.experiments.provenance import Watch, error_line, libraries, machine, peak_memory_mb
 from wordsens.experiments.record import SensitivityRecord
-from wordsens.experiments.spec import SensitivityCell, hash_identity
+from wordsens.experiments.spec import SensitivityCell
 from wordsens.experiments.text_source import Embedded
 from wordsens.feature_map import FeatureMap
 from wordsens.seeds import derive_seed, generator
 from wordsens.sensitivity import Sensitivity, word_sensitivity
 from wordsens.text_matrix import TextMatrix
 
+KeepWitness = Callable[[Mapping[str, Tensor]], None]
+"""Called with the tensors from which a finished cell's value can be computed again."""
 
-def run_cell(cell: SensitivityCell, *, device: str = "cpu") -> SensitivityRecord:
+
+def run_cell(cell: SensitivityCell, *, device: str = "cpu", keep: KeepWitness | None = None) -> SensitivityRecord:
     """Measure one cell; a failure is raised.
 
     The text, the weights, the searched words and the random starts each have a seed of their own, derived
     from the cell's seed, n, d and draw: maps that differ in nothing else see the same text, and no cell
     depends on another.
 
+    Args:
+        cell: what is measured.
+        device: where it is computed.
+        keep: given the witnesses: `rows` (n, d) of the text, and for each searched word its index (`words`), its
+            perturbation (`perturbations`) and what that attains (`per_word`).
+
     Returns:
         A record with status "done".
     """
-    watch = _Watch()
-    return _record(cell, watch, device, _measured(cell, device), status="done")
+    watch = Watch()
+    return _record(cell, watch, device, _measured(cell, device, keep), status="done")
 
 
-def attempt_cell(cell: SensitivityCell, *, device: str = "cpu") -> SensitivityRecord:
+def attempt_cell(cell: SensitivityCell, *, device: str = "cpu", keep: KeepWitness | None = None) -> SensitivityRecord:
     """Measure one cell; a failure becomes a record with status "failed" and the error in one line."""
-    watch = _Watch()
+    watch = Watch()
     try:
-        return _record(cell, watch, device, _measured(cell, device), status="done")
+        return _record(cell, watch, device, _measured(cell, device, keep), status="done")
     except Exception as error:
-        message = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
-        name = f"drf{cell.depth}" if cell.map == "drf" else cell.map
-        return _record(cell, watch, device, {"map": name}, status="failed", error=message)
+        return failed_cell(cell, error_line(error), device=device, watch=watch)
 
 
-def _measured(cell: SensitivityCell, device: str) -> dict[str, Any]:
+def failed_cell(
+    cell: SensitivityCell, error: str, *, device: str = "cpu", watch: Watch | None = None
+) -> SensitivityRecord:
+    """The record of a cell that could not be measured, for the reason that the error gives."""
+    name = f"drf{cell.depth}" if cell.map == "drf" else cell.map
+    return _record(cell, watch or Watch(), device, {"map": name}, status="failed", error=error)
+
+
+def _measured(cell: SensitivityCell, device: str, keep: KeepWitness | None) -> dict[str, Any]:
     text = load_text(cell.text, cell.n, cell.d, draw=cell.draw, seed=cell.seed)
     phi = build_map(
         cell.map,
@@ -64,17 +79,16 @@ def _measured(cell: SensitivityCell, device: str) -> dict[str, Any]:
         seed=_seed(cell, "search"),
         **cell.search_options,
     )
+    if keep is not None:
+        keep(
+            {
+                "rows": text.rows,
+                "words": result.words,
+                "per_word": result.per_word,
+                "perturbations": result.perturbations,
+            }
+        )
     return _found(phi, text, result)
-
-
-class _Watch:
-    def __init__(self) -> None:
-        self.started = datetime.now(UTC).isoformat(timespec="seconds")
-        self._begin = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        return time.perf_counter() - self._begin
 
 
 def _seed(cell: SensitivityCell, purpose: str) -> int:
@@ -112,7 +126,7 @@ def _found(phi: FeatureMap, text: TextMatrix, result: Sensitivity) -> dict[str, 
 
 def _record(
     cell: SensitivityCell,
-    watch: _Watch,
+    watch: Watch,
     device: str,
     found: dict[str, Any],
     *,
@@ -136,21 +150,13 @@ def _record(
         draw=cell.draw,
         map_seed=_seed(cell, "map"),
         seconds=watch.seconds,
-        peak_memory_mb=_peak_memory_mb(),
+        peak_memory_mb=peak_memory_mb(),
         dtype=cell.dtype,
         device=device,
         started=watch.started,
         wordsens_version=__version__,
         torch_version=torch.__version__,
-        machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        machine=machine(),
+        libraries=libraries(),
         **found,
     )
-
-
-def _peak_memory_mb() -> float | None:
-    try:
-        import resource
-    except ImportError:  # Windows has no such module
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if platform.system() == "Darwin" else 2**10)

@@ -1,8 +1,6 @@
 """One generalization cell: from spec to record. Cells that share a fit, or a text, share it in a process."""
 
 import copy
-import os
-import platform
 import time
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -11,11 +9,12 @@ from typing import Any
 import torch
 
 from wordsens import __version__
-from wordsens.experiments.cell import _peak_memory_mb, _Watch
+from wordsens.experiments.cell import KeepWitness
 from wordsens.experiments.generalization_record import GeneralizationRecord
 from wordsens.experiments.generalization_spec import FRONTIER, GeneralizationCell
+from wordsens.experiments.identity import hash_identity
 from wordsens.experiments.map_choice import build_map
-from wordsens.experiments.spec import hash_identity
+from wordsens.experiments.provenance import Watch, error_line, libraries, machine, peak_memory_mb
 from wordsens.experiments.text_source import Embedded
 from wordsens.experiments.training_texts import LabelledTexts, labelled_texts
 from wordsens.feature_map import FeatureMap
@@ -32,14 +31,29 @@ from wordsens.regression import MinNormFit, fit_min_norm
 from wordsens.seeds import derive_seed
 
 
-def attempt_generalization(cell: GeneralizationCell, *, device: str = "cpu") -> GeneralizationRecord:
-    """Measure one cell; a failure becomes a record with status "failed" and the error in one line."""
-    watch = _Watch()
+def attempt_generalization(
+    cell: GeneralizationCell, *, device: str = "cpu", keep: KeepWitness | None = None
+) -> GeneralizationRecord:
+    """Measure one cell; a failure becomes a record with status "failed" and the error in one line.
+
+    Args:
+        cell: what is measured.
+        device: where it is computed.
+        keep: given the witnesses: `rows` (n, d) of the text X, the changed `word` and its `perturbation` (d,); of a
+            frontier, one of each for every limit.
+    """
+    watch = Watch()
     try:
-        return _record(cell, watch, device, _measured(cell, device), status="done")
+        return _record(cell, watch, device, _measured(cell, device, keep), status="done")
     except Exception as error:
-        message = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
-        return _record(cell, watch, device, {}, status="failed", error=message)
+        return failed_generalization(cell, error_line(error), device=device, watch=watch)
+
+
+def failed_generalization(
+    cell: GeneralizationCell, error: str, *, device: str = "cpu", watch: Watch | None = None
+) -> GeneralizationRecord:
+    """The record of a cell that could not be measured, for the reason that the error gives."""
+    return _record(cell, watch or Watch(), device, {}, status="failed", error=error)
 
 
 @dataclass(frozen=True)
@@ -52,7 +66,7 @@ class _Fitted:
     seconds: float
 
 
-def _measured(cell: GeneralizationCell, device: str) -> dict[str, Any]:
+def _measured(cell: GeneralizationCell, device: str, keep: KeepWitness | None) -> dict[str, Any]:
     fitted = _fitted(cell.of_fit(), device)
     new = _new_text(cell.of_fit(), cell.sample, device)
     word = None if cell.word == "all" else cell.word
@@ -64,6 +78,7 @@ def _measured(cell: GeneralizationCell, device: str) -> dict[str, Any]:
             new.fit.phi, None, None, new, None, word, cell.training, cell.gammas, seed, **common
         )
         found = _of_frontier(new, frontier)
+        witness = {"word": frontier.words, "perturbation": frontier.perturbations}
     else:
         g = one_word_generalization(
             new.fit.phi,
@@ -90,6 +105,9 @@ def _measured(cell: GeneralizationCell, device: str) -> dict[str, Any]:
             "evaluations": g.evaluations,
             "converged": g.converged,
         }
+        witness = {"word": torch.tensor(g.word), "perturbation": g.perturbation}
+    if keep is not None:
+        keep({"rows": new.rows, **witness})
     at_rest = new.outputs(0, torch.zeros_like(new.rows[0]), cell.training)
     return {
         **found,
@@ -180,7 +198,7 @@ def _seed(cell: GeneralizationCell, purpose: str) -> int:
 
 def _record(
     cell: GeneralizationCell,
-    watch: _Watch,
+    watch: Watch,
     device: str,
     found: dict[str, Any],
     *,
@@ -199,12 +217,13 @@ def _record(
         encoder=None if source is None else source.encoder,
         layer=None if source is None else source.layer,
         seconds=watch.seconds,
-        peak_memory_mb=_peak_memory_mb(),
+        peak_memory_mb=peak_memory_mb(),
         device=device,
         started=watch.started,
         wordsens_version=__version__,
         torch_version=torch.__version__,
-        machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        machine=machine(),
+        libraries=libraries(),
         **found,
     )
 

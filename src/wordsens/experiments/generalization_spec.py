@@ -1,15 +1,15 @@
 """The typed spec of one generalization measurement: a fit, a further text, a training, an objective."""
 
 import json
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from wordsens.errors import InputError, require_choice
+from wordsens.experiments.identity import hash_identity
 from wordsens.experiments.map_choice import MAP_NAMES, MapOptions, options_used_by
-from wordsens.experiments.spec import hash_identity
 from wordsens.experiments.strict_model import StrictModel
-from wordsens.experiments.sweep import SensitivitySweep
+from wordsens.experiments.sweep import Sweep
 from wordsens.experiments.text_source import DatasetText, ReviewsText, TextSource, spelled_out
 from wordsens.experiments.training_texts import LABEL_KINDS, labelled_fingerprint
 from wordsens.generalization import OBJECTIVE_NAMES
@@ -135,7 +135,7 @@ class GeneralizationCell(StrictModel):
         return hash_identity(self.identity())
 
 
-class GeneralizationSweep(SensitivitySweep):
+class GeneralizationSweep(Sweep):
     """Grids of generalization cells; cells that share a fit stand together."""
 
-    cell_kind: ClassVar[type[Any]] = GeneralizationCell
+    kind: str = "generalization"

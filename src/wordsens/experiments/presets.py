@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.documents import texts_at_least
-from wordsens.experiments.sweep import SensitivitySweep
+from wordsens.experiments.sweep import Sweep
 from wordsens.experiments.text_source import DatasetText, ReviewsText
 from wordsens.text import load_encoder
 
@@ -69,7 +69,7 @@ SCALES: dict[str, tuple[Part, ...]] = {
 class Preset:
     """A sweep, and what the user should know of how it was fitted to the data."""
 
-    sweep: SensitivitySweep
+    sweep: Sweep
     notices: tuple[str, ...]
 
 
@@ -113,7 +113,7 @@ def paper_sensitivity(scale: str, *, data: str | None = None, encoder: str = "mi
             f"`data` (={data!r}) has no text of {parts[-1].sizes[1]} words or more, so S cannot be followed over n; "
             "give longer texts"
         )
-    sweep = SensitivitySweep.parse({"name": f"paper-sensitivity-{scale}", "common": {"seed": seed}, "grids": grids})
+    sweep = Sweep.parse({"name": f"paper-sensitivity-{scale}", "common": {"seed": seed}, "grids": grids})
     return Preset(sweep, tuple(notices))
 
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
 
 from wordsens.errors import InputError
-from wordsens.experiments.spec import hash_identity
+from wordsens.experiments.identity import hash_identity
 
 _ARROW_TYPES = {str: "string", int: "int64", float: "float64", bool: "bool_"}
 
@@ -20,6 +20,7 @@ class Record:
         error: why a failed cell failed.
         value: the main number of a finished cell.
         seconds: wall-clock time of the cell.
+        libraries: the versions of Python, torch, ..., as JSON; None in records of before they were kept.
     """
 
     cell: str
@@ -28,6 +29,7 @@ class Record:
     error: str | None = None
     value: float | None = None
     seconds: float
+    libraries: str | None = None
 
     @property
     def done(self) -> bool:
@@ -110,24 +112,24 @@ class SensitivityRecord(Record):
 
 
 def record_from_row(row: dict[str, Any], kind: type[SomeRecord]) -> SomeRecord:
-    """The record of a table's row, checked: its columns, its status, and that its hash is that of its spec.
+    """The record of a row of a verified table."""
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    return kind(**values)
+
+
+def require_rows(cells: list[Any], specs: list[Any], statuses: list[Any], values: list[Any]) -> None:
+    """The columns that every kind has, checked row by row: status, and that each hash is that of its spec.
 
     Raises:
-        InputError: when the row is not one that wordsens wrote.
+        InputError: when a row is not one that wordsens wrote.
     """
-    names = [field.name for field in fields(kind)]
-    missing = sorted(set(names) - set(row))
-    if missing:
-        raise InputError(f"its table has no column {missing[0]!r}")
-    values: dict[str, Any] = {name: tuple(row[name]) if isinstance(row[name], list) else row[name] for name in names}
-    record = kind(**values)
-    if record.status not in ("done", "failed"):
-        raise InputError(f"its status (={record.status!r}) must be done or failed")
-    if not isinstance(record.spec, str) or hash_identity(record.spec) != record.cell:
-        raise InputError("its hash is not that of its spec")
-    if record.done and record.value is None:
-        raise InputError("it says done, but has no value")
-    return record
+    for cell, spec, status, value in zip(cells, specs, statuses, values, strict=True):
+        if status not in ("done", "failed"):
+            raise InputError(f"its status (={status!r}) must be done or failed")
+        if not isinstance(spec, str) or hash_identity(spec) != cell:
+            raise InputError("its hash is not that of its spec")
+        if status == "done" and value is None:
+            raise InputError("it says done, but has no value")
 
 
 def arrow_schema(kind: type[Record] = SensitivityRecord) -> Any:

@@ -1,30 +1,21 @@
-"""Run the cells of a spec in this process, one after another."""
+"""Run the cells of a sweep: each record is on disk before the next thing happens."""
 
-import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from wordsens.experiments.cell import attempt_cell
+from wordsens.experiments.cell_kind import kind_of_records
+from wordsens.experiments.executor import Executor, InProcess
 from wordsens.experiments.record import SomeRecord
+from wordsens.experiments.remaining_time import RemainingTime
+from wordsens.experiments.run_state import RunState
 from wordsens.experiments.store import RecordStore
+from wordsens.experiments.task import Job, Outcome
 
 
 @runtime_checkable
 class Cell(Protocol):
-    """What a runner asks of a cell: its name in the store, and what tells how long it takes."""
-
-    @property
-    def map(self) -> str: ...
-
-    @property
-    def n(self) -> int: ...
-
-    @property
-    def d(self) -> int: ...
-
-    @property
-    def text(self) -> Any: ...
+    """What a runner asks of a cell: its name in the store."""
 
     def content_hash(self) -> str: ...
 
@@ -32,10 +23,20 @@ class Cell(Protocol):
 SomeCell = TypeVar("SomeCell", bound=Cell)
 
 
-def unfinished(cells: Sequence[SomeCell], store: RecordStore[Any]) -> list[SomeCell]:
-    """The cells that the store has no value for, in order. Cells that failed are tried again."""
+def unfinished(cells: Sequence[SomeCell], store: RecordStore[Any], *, witnesses: bool = False) -> list[SomeCell]:
+    """The cells that the store has no value for, in order. Cells that failed are tried again.
+
+    Args:
+        cells: of a sweep.
+        store: where their records are.
+        witnesses: whether a finished cell without a whole witness file counts as unfinished.
+    """
     hashes = [cell.content_hash() for cell in cells]
-    done = {record.cell for record in store.read(hashes) if record.done}
+    table = store.table(hashes)
+    columns = zip(table.column("cell").to_pylist(), table.column("status").to_pylist(), strict=True)
+    done = {cell for cell, status in columns if status == "done"}
+    if witnesses:
+        done = {cell for cell in done if store.witness(cell) is not None}
     return [cell for cell, name in zip(cells, hashes, strict=True) if name not in done]
 
 
@@ -43,50 +44,65 @@ def run_cells(
     cells: Sequence[SomeCell],
     store: RecordStore[SomeRecord],
     *,
+    job: Job | None = None,
+    executor: Executor | None = None,
     attempt: Callable[..., Any] | None = None,
     device: str = "cpu",
+    tell: Callable[[RunState], None] = lambda state: None,
 ) -> Iterator[SomeRecord]:
-    """Measure the cells and yield each record once it is on disk. `attempt` measures one; by default, its sensitivity.
+    """Measure the cells and yield each record once it is on disk.
 
     A cell that fails gives a record with status "failed"; the others run on. An interrupt goes through: what
-    has been yielded is on disk, and `unfinished` says what is left.
+    has been yielded is on disk, and `unfinished` says what is left. Other runs are kept away from the store.
+
+    Args:
+        cells: to be measured.
+        store: for their records.
+        job: how they are measured; None for the kind of the store's records, on `device`.
+        executor: where; None for this process.
+        attempt: measures one cell in this process, in place of what its kind does.
+        device: where `attempt`, or the default job, computes.
+        tell: told after each record how far the run is.
+
+    Raises:
+        BusyStoreError: another run is at work on the store.
+        StoreError: a record cannot be written; what was written before is whole.
     """
-    measure: Any = attempt_cell if attempt is None else attempt
-    for cell in cells:
-        record = measure(cell, device=device)
-        store.write(record)
-        yield record
+    job = Job(kind_of_records(store.kind).name, device) if job is None else job
+    executor = InProcess() if executor is None else executor
+    clock = RemainingTime(cells)
+    state = RunState(executor.described, len(cells))
+    with store.held():
+        state.save(store.folder)
+        outcomes = (
+            executor.outcomes(job, cells)
+            if attempt is None
+            else ((place, Outcome(attempt(cell, device=device))) for place, cell in enumerate(cells))
+        )
+        with closing(outcomes):  # pyright: ignore[reportArgumentType] - both are generators
+            for place, outcome in outcomes:
+                record = _checked(job, cells[place], outcome)
+                store.write(record, outcome.witness if record.done else None)
+                clock.observe(cells[place], record.seconds)
+                state.done, state.failed = state.done + record.done, state.failed + (not record.done)
+                if state.due or state.running == 0:
+                    state.slots = max(1, executor.slots)
+                    state.remaining = (clock.left() or 0.0) / max(1, state.running)
+                    state.save(store.folder)
+                tell(state)
+                yield record
 
 
-class RemainingTime:
-    """Seconds that the cells still to come will take, from those that have finished.
-
-    A cell is expected to take the mean of the finished cells that differ from it in the draw alone; where
-    there is none, of those that differ in n too, scaled by n²; else the mean of all.
-    """
-
-    def __init__(self) -> None:
-        self._by_point: dict[tuple[object, ...], list[float]] = defaultdict(list)
-        self._by_series: dict[tuple[object, ...], list[float]] = defaultdict(list)
-        self._all: list[float] = []
-
-    def observe(self, cell: Cell, seconds: float) -> None:
-        """A finished cell took that long."""
-        self._by_point[(*_series(cell), cell.n)].append(seconds)
-        self._by_series[_series(cell)].append(seconds / cell.n**2)
-        self._all.append(seconds)
-
-    def of(self, cells: Iterable[Cell]) -> float | None:
-        """The seconds that the cells will take; None before any has finished."""
-        return math.fsum(self._expected(cell) for cell in cells) if self._all else None
-
-    def _expected(self, cell: Cell) -> float:
-        if same := self._by_point.get((*_series(cell), cell.n)):
-            return sum(same) / len(same)
-        if alike := self._by_series.get(_series(cell)):
-            return sum(alike) / len(alike) * cell.n**2
-        return sum(self._all) / len(self._all)
+def _checked(job: Job, cell: Cell, outcome: Outcome) -> Any:
+    """The record; a failed one where what came back is not of this cell: a worker that reads other data, for one."""
+    name = cell.content_hash()
+    if outcome.record.cell == name:
+        return outcome.record
+    return job.cell_kind.failed_with(
+        cell,
+        f"what came back is of another cell ({outcome.record.cell}): the dataset differs where it was measured",
+        device=job.device,
+    )
 
 
-def _series(cell: Cell) -> tuple[object, ...]:
-    return (cell.map, cell.d, getattr(cell, "depth", None), getattr(cell, "objective", None), cell.text.kind)
+__all__ = ["Cell", "RemainingTime", "run_cells", "unfinished"]

@@ -1,6 +1,5 @@
 """The typed spec of one measurement: everything that can change its value, and a hash of exactly that."""
 
-import hashlib
 import json
 from typing import Annotated, Any, Literal
 
@@ -9,13 +8,11 @@ from pydantic import Field, field_validator, model_serializer, model_validator
 from wordsens.activations import ACTIVATIONS
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.documents import fingerprint
+from wordsens.experiments.identity import SCHEMA_VERSION, hash_identity
 from wordsens.experiments.map_choice import DEFAULT_DEPTH, MAP_NAMES, MapOptions, options_used_by
 from wordsens.experiments.strict_model import StrictModel
 from wordsens.experiments.text_source import DatasetText, ReviewsText, TextSource, spelled_out
 from wordsens.maps.dense import GAUSSIAN_KINDS
-
-SCHEMA_VERSION = 1
-"""Raised when the meaning of a spec's key, or the way a cell is computed, changes: old records are then not reused."""
 
 _MAP_OPTIONS = ("depth", "width", "activation", "gaussian", "temperature")
 
@@ -143,12 +140,3 @@ class SensitivityCell(StrictModel):
     def content_hash(self) -> str:
         """The cell's name in the store: SHA-256 of `identity`, the first 32 hexadecimal digits."""
         return hash_identity(self.identity())
-
-
-def hash_identity(identity: str) -> str:
-    """The name of the cell with that identity.
-
-    >>> len(hash_identity("{}"))
-    32
-    """
-    return hashlib.sha256(identity.encode()).hexdigest()[:32]

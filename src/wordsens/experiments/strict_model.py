@@ -1,5 +1,7 @@
 """The base of every spec: unknown keys refused, types not bent, and errors of one line."""
 
+import re
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from wordsens.errors import InputError, MissingExtraError, require_choice
@@ -10,6 +12,7 @@ except ImportError as error:
     raise MissingExtraError("pydantic", "records", "a spec") from error
 
 Model = TypeVar("Model", bound=BaseModel)
+Loc = tuple[str | int, ...]
 
 
 class StrictModel(BaseModel):
@@ -26,12 +29,13 @@ class StrictModel(BaseModel):
         return data
 
     @classmethod
-    def parse(cls: type[Model], data: Any, *, where: str = "") -> Model:
+    def parse(cls: type[Model], data: Any, *, where: str | Callable[[Loc], str] = "") -> Model:
         """The model that the data describe.
 
         Args:
             data: a dictionary of the model's keys.
-            where: what the error names as the place of the mistake, a file for instance.
+            where: what the error names as the place of the mistake, a file for instance; or a function that gives
+                it from the path of the key that is wrong.
 
         Raises:
             InputError: one line with the key, its value and the rule.
@@ -39,17 +43,27 @@ class StrictModel(BaseModel):
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            place = f"{where}: " if where else ""
-            raise InputError(place + _one_line(error)) from error
+            line, path = _one_line(error)
+            place = where if isinstance(where, str) else where(path)
+            raise InputError(f"{place}: {line}" if place else line) from error
 
 
-def _one_line(error: ValidationError) -> str:
+def _one_line(error: ValidationError) -> tuple[str, Loc]:
+    """The first mistake in one line, and the path of its key."""
     first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"])
+    path: Loc = tuple(first["loc"])
+    key = ".".join(str(part) for part in path)
     own = first.get("ctx", {}).get("error")
     if isinstance(own, InputError):
-        return f"{key}: {own}" if key else str(own)
+        return f"{key}: {own}" if key else str(own), path + _named(str(own), path)
     if first["type"] == "missing":
-        return f"`{key}` is missing; give it a value"
+        return f"`{key}` is missing; give it a value", path
     rule = first["msg"].removeprefix("Input ").replace("should be", "must be")
-    return f"`{key}` (={first['input']!r}) {rule[0].lower()}{rule[1:]}"
+    return f"`{key}` (={first['input']!r}) {rule[0].lower()}{rule[1:]}", path
+
+
+def _named(message: str, path: Loc) -> Loc:
+    """The key that a message of ours speaks of, where the path does not end there yet."""
+    unknown = re.match(r"`key` \(='(.*?)'\)", message)
+    name = unknown or re.match(r"`(\w+)`", message)
+    return (name[1],) if name and name[1] not in path else ()

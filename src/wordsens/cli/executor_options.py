@@ -1,0 +1,91 @@
+"""Where the cells of an experiment run: the options that `paper` and `sweep` share. Loads no torch and no dask."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wordsens.errors import InputError, require_count
+
+if TYPE_CHECKING:
+    from wordsens.experiments.executor import Executor
+
+_PANEL = "Where cells run"
+
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        help="So many processes on this machine, one cell each at a time.", show_default=False, rich_help_panel=_PANEL
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        help="The workers of a Dask scheduler: tcp://HOST:8786, or its scheduler file.",
+        show_default=False,
+        rich_help_panel=_PANEL,
+    ),
+]
+Slurm = Annotated[
+    str | None,
+    typer.Option(help="SLURM jobs as a YAML file asks for them.", show_default=False, rich_help_panel=_PANEL),
+]
+Witnesses = Annotated[
+    bool,
+    typer.Option(
+        "--witnesses", help="Keep each cell's perturbations too, one safetensors file a cell.", rich_help_panel="Store"
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutorRequest:
+    """The options by their names; none of the first three is this process.
+
+    Raises InputError where two of them are given.
+    """
+
+    workers: int | None = None
+    scheduler: str | None = None
+    slurm: str | None = None
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        require_count("threads", self.threads)
+        if self.workers is not None:
+            require_count("workers", self.workers)
+        given = [name for name in ("workers", "scheduler", "slurm") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise InputError(f"--{given[0]} and --{given[1]} both say where cells run; give one of them")
+
+
+@contextmanager
+def opened(request: ExecutorRequest, tell: Callable[[str], None]) -> "Iterator[Executor]":
+    """The executor that was asked for, closed at the end; `tell` gets what a user should know while it runs."""
+    executor = _executor(request, tell)
+    try:
+        yield executor
+    finally:
+        executor.close()
+
+
+def _executor(request: ExecutorRequest, tell: Callable[[str], None]) -> "Executor":
+    if request.slurm is not None:
+        from wordsens.experiments.slurm import SlurmSpec, slurm_workers
+
+        return slurm_workers(SlurmSpec.load(request.slurm), tell=tell)
+    if request.scheduler is not None:
+        from wordsens.experiments.cluster import remote_workers
+
+        return remote_workers(request.scheduler, tell=tell)
+    if request.workers is not None:
+        from wordsens.experiments.cluster import cores, local_workers
+
+        if request.workers * request.threads > cores():
+            tell(f"{request.workers} workers of {request.threads} threads on {cores()} cores will wait for each other")
+        return local_workers(request.workers, threads=request.threads, tell=tell)
+    from wordsens.experiments.executor import InProcess
+
+    return InProcess()

@@ -1,0 +1,102 @@
+"""Running what is missing of an experiment: progress, notices, and how it says that it was stopped."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wordsens.cli.executor_options import ExecutorRequest, opened
+from wordsens.cli.stopping import stopped_by_sigterm
+from wordsens.cli.terminal import Reporter, notice, reporting
+from wordsens.errors import WordsensError
+from wordsens.experiments.record import Record
+from wordsens.experiments.run_state import RunState
+from wordsens.experiments.runner import run_cells, unfinished
+from wordsens.experiments.shard import StoreError
+from wordsens.experiments.store import RecordStore
+from wordsens.experiments.task import Job
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """How an experiment runs.
+
+    Attributes:
+        device: where its cells compute.
+        executor: where they run.
+        witnesses: whether their witnesses are kept.
+        quiet: no progress, no notices.
+    """
+
+    device: str = "cpu"
+    executor: ExecutorRequest = field(default_factory=ExecutorRequest)
+    witnesses: bool = False
+    quiet: bool = False
+
+
+def open_store(folder: Any, kind: type[Any], *, read_only: bool = False) -> RecordStore[Any]:
+    """The store in the folder; files that cannot be trusted are told on stderr."""
+    return RecordStore(folder, kind, on_set_aside=lambda found: notice(f"set aside: {found}"), read_only=read_only)
+
+
+def run_missing(cells: Sequence[Any], store: RecordStore[Any], kind: str, request: RunRequest) -> None:
+    """Measure the cells that the store has no value for.
+
+    Raises:
+        KeyboardInterrupt: it was stopped; the message says what is kept and how to go on.
+        StoreError: a record cannot be written; likewise.
+    """
+    left = unfinished(cells, store, witnesses=request.witnesses)
+    kept = len(cells) - len(left)
+    if kept and not request.quiet:
+        notice(f"{kept} of {len(cells)} cells are in {store.folder} already")
+    if not left:
+        return
+    job = Job(kind, request.device, request.executor.threads, request.witnesses)
+    told = RunState("", len(left))
+
+    def note(line: str) -> None:
+        if not request.quiet:
+            notice(line)
+
+    def finished() -> str:
+        return f"{kept + told.done} of {len(cells)} cells are finished in {store.folder}"
+
+    try:
+        with (
+            stopped_by_sigterm(),
+            opened(request.executor, note) as executor,
+            reporting(len(left), "cells", quiet=request.quiet) as report,
+        ):
+
+            def tell(state: RunState) -> None:
+                nonlocal told
+                told = state
+
+            for record in run_cells(left, store, job=job, executor=executor, tell=tell):
+                _report(report, record, told)
+    except KeyboardInterrupt as stop:
+        raise type(stop)(f"interrupted: {finished()}; the same command goes on from there") from None
+    except StoreError as error:
+        raise StoreError(f"{error}: {finished()}; free some space, and the same command goes on from there") from error
+
+
+def fail_for(failed: Sequence[Record], total: int) -> None:
+    """Raise WordsensError when any cell failed, after everything else is written."""
+    if failed:
+        raise WordsensError(
+            f"{len(failed)} of {total} cells failed, the first with {failed[0].error}; "
+            "the same command tries them again"
+        )
+
+
+def _report(report: Reporter, record: Record, state: RunState) -> None:
+    report.update(state.done + state.failed, now=_told(record), remaining=state.remaining)
+
+
+def _told(record: Any) -> str:
+    """What tells a record apart, in a few words."""
+    map_name = getattr(record, "map", None)
+    if map_name is None:
+        return f"draw {record.draw}" if hasattr(record, "draw") else record.cell[:8]
+    texts = getattr(record, "texts", None)
+    return f"{map_name} n={record.n} {record.text if texts is None else f'N={texts}'}"

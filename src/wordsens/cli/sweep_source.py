@@ -1,0 +1,46 @@
+"""From what the command line names to a sweep and its folder."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from wordsens.errors import InputError
+from wordsens.experiments.catalogue import included
+from wordsens.experiments.sweep import Sweep
+from wordsens.experiments.sweep_file import load_sweep, overridden
+
+SPEC_FILE = "sweep.yaml"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A sweep, and the folder of its records."""
+
+    sweep: Sweep
+    folder: Path
+
+    @property
+    def records(self) -> Path:
+        """Where its shards are."""
+        return self.folder / self.sweep.cell_kind.folder
+
+
+def sweep_source(spec: str, overrides: Iterable[str] = (), out: str | None = None) -> Source:
+    """The sweep that SPEC names: the folder of an earlier run, a YAML file, or the name of a preset or an example.
+
+    Its folder is `out`, or the folder named, or one with the name of the sweep in the current folder.
+
+    Raises:
+        InputError: there is no such sweep, or it is wrong.
+    """
+    path = Path(spec)
+    if path.is_dir():
+        if not (path / SPEC_FILE).is_file():
+            raise InputError(f"`spec` (={spec!r}) is a folder without {SPEC_FILE}; name one that a sweep was run in")
+        return Source(load_sweep(path / SPEC_FILE, overrides=overrides), Path(out or path))
+    if path.is_file():
+        sweep = load_sweep(path, overrides=overrides)
+    else:
+        sweep = overridden(included(spec, Path(), load=load_sweep), overrides)
+    return Source(sweep, Path(out or re.sub(r"[^\w.-]+", "-", sweep.name)))
