@@ -55,7 +55,7 @@ class GeneralizationPreset:
 def paper_generalization(
     scale: str, *, data: str | None = None, encoder: str = "minilm", seed: int = 0
 ) -> GeneralizationPreset:
-    """Err against gamma for RF, RAF and ReLU-RAF: both trainings, every objective and the frontier (paper, section 7).
+    """Err against gamma for RF, RAF and ReLU-RAF: both trainings, every objective and the frontier.
 
     Without `data`: Gaussian texts, whose label is the sign of a linear function, and the shipped reviews with their
     sentiment. With `data`: those texts with their sentiment.

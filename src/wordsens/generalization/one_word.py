@@ -57,7 +57,7 @@ def one_word_generalization(
     """A model learns N texts, then (X, y); one word of X changes, and the right label is -y: does the model see it?
 
     Err = (phi(X^i(Delta)).theta + y)², with Delta in the ball of radius sqrt(d) chosen for the objective
-    (section 4 of the paper). The witness is mapped through phi, and only recomputed numbers are reported.
+    (the setting of Theorems 4 and 5). The witness is mapped through phi, and only recomputed numbers are reported.
 
     Args:
         phi: a feature map, or any differentiable function of an (n, d) tensor.

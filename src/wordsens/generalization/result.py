@@ -44,7 +44,7 @@ class TheoremConditions:
 
 @dataclass(frozen=True)
 class OneWordGeneralization:
-    """The model that learned (X, y), on X with one word changed and the label flipped (section 4 of the paper).
+    """The model that learned (X, y), on X with one word changed and the label flipped (Theorems 4 and 5).
 
     All numbers are recomputed through the map at the witness, by definition.
 

@@ -119,7 +119,7 @@ def fit_min_norm(
 ) -> MinNormFit:
     """The least-norm parameters that interpolate N labelled texts, from their N x N kernel matrix.
 
-    theta* = Phi^T (Phi Phi^T)^-1 Y (section 4 of the paper). Nothing of size p x p is formed. With Cholesky:
+    theta* = Phi^T (Phi Phi^T)^-1 Y (docs/theory/generalization.md). Nothing of size p x p is formed. With Cholesky:
     O(N² p + N³) time and 8 N² bytes beyond the features.
 
     Args:

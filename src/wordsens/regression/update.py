@@ -13,9 +13,9 @@ class Update:
     """The parameters after (X, y) is learned: theta = theta* + direction (y - phi(X).theta*).
 
     Attributes:
-        training: "fine-tuned": direction = phi(X) / ‖phi(X)‖², one exact gradient step (section 4 of the paper).
-            "retrained": direction = Pphi / (‖Pphi‖² + ridge), the min-norm interpolation of the N + 1 texts, by the
-            bordered inverse of the kernel matrix.
+        training: "fine-tuned": direction = phi(X) / ‖phi(X)‖², one exact gradient step (Theorem 4).
+            "retrained": direction = Pphi / (‖Pphi‖² + ridge), the min-norm interpolation of the N + 1 texts
+            (Theorem 5), by the bordered inverse of the kernel matrix.
         direction: (p,), float64.
         alignment: phi(X).direction, the feature alignment of X with itself: 1, or less with a ridge.
     """
