@@ -43,6 +43,7 @@ TABLE = {
     "certificates": Row(3, also=("sensitivity",)),
     "jacobian": Row(3, also=("sensitivity",)),
     "groups": Row(3, also=("sensitivity", "search")),
+    "whole_words": Row(3, also=("sensitivity", "search")),
     "theory": Row(3),
     "regression": Row(4),
     "generalization": Row(4, also=("regression",)),

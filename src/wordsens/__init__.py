@@ -46,6 +46,8 @@ _HOMES = {
     "group_sensitivity": "wordsens.groups",
     "GroupSensitivity": "wordsens.groups",
     "several_words_sensitivity": "wordsens.groups",
+    "whole_word_sensitivity": "wordsens.whole_words",
+    "WholeWordSensitivity": "wordsens.whole_words",
     "word_sensitivity": "wordsens.sensitivity",
 }
 
@@ -86,6 +88,7 @@ if TYPE_CHECKING:
         texts_of_length,
     )
     from wordsens.text_matrix import TextMatrix
+    from wordsens.whole_words import WholeWordSensitivity, whole_word_sensitivity
 
 
 def __getattr__(name: str) -> Any:
