@@ -9,6 +9,9 @@ BENCHMARKS = {
     "attention_search": "search rules and plans for attention at equal numbers of evaluations",
     "random_features": "random features on demand against dense matrices",
     "generalization": "one changed word after learning: review embeddings, the paper's sizes, against a pseudo-inverse",
+    "transformer_search": "search plans on a trained model",
+    "minilm_layers": "every layer of MiniLM: S against n",
+    "swaps": "real swaps: scan of a vocabulary, recall of the shortlist",
 }
 
 

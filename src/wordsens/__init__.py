@@ -23,6 +23,7 @@ _HOMES = {
     "WordsensError": "wordsens.errors",
     "certificate": "wordsens.certificates.certify",
     "certify": "wordsens.certificates.certify",
+    "best_swaps": "wordsens.swaps",
     "correlated_text": "wordsens.text",
     "embed": "wordsens.text",
     "fit_min_norm": "wordsens.regression",
@@ -39,6 +40,8 @@ _HOMES = {
     "orthogonal_text": "wordsens.text",
     "read_documents": "wordsens.text",
     "shipped_reviews": "wordsens.text",
+    "swap_ratio": "wordsens.swaps",
+    "Swaps": "wordsens.swaps",
     "texts_of_length": "wordsens.text",
     "theorem_witness": "wordsens.search.theorem",
     "TheoremWitness": "wordsens.search.theorem",
@@ -46,6 +49,7 @@ _HOMES = {
     "group_sensitivity": "wordsens.groups",
     "GroupSensitivity": "wordsens.groups",
     "several_words_sensitivity": "wordsens.groups",
+    "Vocabulary": "wordsens.swap_vocabulary",
     "whole_word_sensitivity": "wordsens.whole_words",
     "WholeWordSensitivity": "wordsens.whole_words",
     "word_sensitivity": "wordsens.sensitivity",
@@ -76,6 +80,8 @@ if TYPE_CHECKING:
     from wordsens.regression import MinNormFit, fit_min_norm
     from wordsens.search.theorem import TheoremWitness, theorem_witness
     from wordsens.sensitivity import Sensitivity, word_sensitivity
+    from wordsens.swap_vocabulary import Vocabulary
+    from wordsens.swaps import Swaps, best_swaps, swap_ratio
     from wordsens.text import (
         Document,
         correlated_text,

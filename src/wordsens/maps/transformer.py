@@ -14,6 +14,8 @@ from wordsens.maps.transformer_change import TransformerChange
 from wordsens.maps.transformer_pooling import Pooling, pooling_of
 from wordsens.maps.transformer_reading import Reader
 from wordsens.maps.transformer_stack import Stack
+from wordsens.maps.transformer_vocabulary import transformer_vocabulary, whole_word_tokens
+from wordsens.swap_vocabulary import Vocabulary
 from wordsens.text.embedding import Texts
 from wordsens.text.encoders import require_device
 from wordsens.text.pretrained import ATTENTIONS, TASKS, load_model
@@ -204,6 +206,28 @@ class TransformerFeatures(FeatureMap):
     def rows_of(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
         """The rows that enter the first layer when the model reads these tokens."""
         return self._stack.entering(ids).to(self.dtype)
+
+    def vocabulary(
+        self,
+        *,
+        pieces: bool = False,
+        special: bool = False,
+        signs: bool = False,
+        case: str = "any",
+        special_tokens: bool = True,
+        rescale: bool = False,
+    ) -> Vocabulary:
+        """The model's vocabulary, to swap words for: whole words of letters, unless told otherwise.
+
+        Args:
+            pieces, special, signs, case: which tokens; see `whole_word_tokens`.
+            special_tokens: whether row 0 of the texts is the leading special token, as `embed` here has it.
+            rescale: rows of length sqrt(d), as `wordsens.embed` gives them.
+        """
+        reader = self._reading()
+        tokens = whole_word_tokens(reader.tokenizer, pieces=pieces, special=special, signs=signs, case=case)
+        first = 0 if special_tokens else reader.leading_tokens
+        return transformer_vocabulary(tokens, self.rows_of, name=self._model_name, first=first, rescale=rescale)
 
     def _reading(self) -> Reader:
         if self.reader is None:

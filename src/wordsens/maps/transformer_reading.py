@@ -25,6 +25,7 @@ class Reader:
     Attributes:
         context: the most tokens the model takes, special ones included; None where there is no limit.
         own_tokens: how many special tokens stand around a text.
+        leading_tokens: how many of them stand before it.
     """
 
     def __init__(self, tokenizer: Any, stack: Stack, name: str):
@@ -33,6 +34,8 @@ class Reader:
         self.context = context_of(tokenizer, stack.anatomy.base)
         frame = tokenizer("", add_special_tokens=True)["input_ids"]
         self.own_tokens = len(frame)
+        mask = tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
+        self.leading_tokens = mask.index(0) if 0 in mask else 0
 
     def embed(self, texts: Texts, *, max_words: int | None = None) -> list[TextMatrix]:
         """The rows that enter the first layer, one TextMatrix a text. See `TransformerFeatures.embed`."""

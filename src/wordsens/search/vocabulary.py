@@ -1,0 +1,194 @@
+"""The entry of a vocabulary that moves a map most, word by word: by a scan of all entries, or by a shortlist.
+
+The shortlist (ours) is for maps whose every evaluation is a pass of a model. A few random entries, the anchors, are
+evaluated with their gradients; every other entry's squared change is predicted from each anchor to first order,
+
+    f(Delta_v) ≈ sum_a w_av (f(Delta_a) + g_a . (Delta_v - Delta_a)),
+
+with weights w_av that fall with the angle between the rows; the best predicted are evaluated, the best of those become
+anchors, and so on. What it returns is evaluated, never predicted.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.feature_map import WordChange
+from wordsens.swap_vocabulary import Vocabulary
+
+FINALISTS = 16
+"""How many entries a word keeps for a second evaluation in the map's own precision."""
+
+_COARSE_MARGIN = 1e-3
+"""Entries this close to the best, relative, in the squared change are not told apart by a scan in float32."""
+
+_CHUNK_BYTES = 192 << 20
+
+Tick = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The best entry of each word.
+
+    Attributes:
+        entries: (w,), indices into the vocabulary.
+        perturbations: (w, d), from the word's row to the entry's.
+        evaluations: swaps that were evaluated, a gradient counted as three.
+    """
+
+    entries: Int[Tensor, " w"]
+    perturbations: Float[Tensor, "w d"]
+    evaluations: int
+
+
+def scan(change: WordChange, words: Int[Tensor, " w"], vocabulary: Vocabulary, tick: Tick | None = None) -> Entries:
+    """Every entry for every word: exact. O(w v) evaluations, in float32 where the map has a faster float32 twin.
+
+    Entries that float32 cannot tell from the best are evaluated again in the map's own precision.
+    """
+    coarse = change.coarse()
+    w, d = len(words), change.rows.shape[1]
+    size = max(1, _CHUNK_BYTES // (4 * w * d * change.rows.element_size()))
+    best = torch.full((w, FINALISTS), -torch.inf, dtype=coarse.rows.dtype, device=words.device)
+    entry = torch.zeros(w, FINALISTS, dtype=torch.long, device=words.device)
+    everything = torch.arange(len(vocabulary), device=words.device)
+    for start in range(0, len(vocabulary), size):
+        chunk = everything[start : start + size]
+        delta = vocabulary.rows(chunk, words).to(coarse.rows) - coarse.rows[words]
+        squared = coarse.squared_norm(delta.flatten(end_dim=1), words.repeat(len(chunk))).view(len(chunk), w).T
+        joined = torch.cat([best, squared], dim=1)
+        best, at = joined.topk(FINALISTS, dim=1) if joined.shape[1] >= FINALISTS else (joined, None)
+        entry = torch.cat([entry, chunk.expand(w, -1)], dim=1).gather(1, at) if at is not None else entry
+        if tick is not None:
+            tick(min(start + size, len(vocabulary)), len(vocabulary))
+    evaluations = w * len(vocabulary)
+    if coarse is not change:
+        best, more = _verified(change, words, vocabulary, entry, best)
+        evaluations += more
+    chosen = entry.gather(1, best.argmax(dim=1, keepdim=True)).squeeze(1)
+    return Entries(chosen, _deltas(change, vocabulary, chosen, words), evaluations)
+
+
+def _verified(
+    change: WordChange, words: Tensor, vocabulary: Vocabulary, entry: Tensor, coarse: Tensor
+) -> tuple[Tensor, int]:
+    """The finalists' squared changes in the map's own precision; a word whose finalists are all alike is scanned so."""
+    finite = torch.isfinite(coarse)
+    exact = torch.full_like(coarse, -torch.inf, dtype=change.rows.dtype)
+    for rank in range(coarse.shape[1]):
+        delta = _deltas(change, vocabulary, entry[:, rank], words)
+        exact[:, rank] = torch.where(finite[:, rank], change.squared_norm(delta, words), -torch.inf)
+    evaluations = int(finite.sum())
+    crowded = coarse[:, -1] > exact.amax(dim=1).to(coarse.dtype) * (1 - _COARSE_MARGIN)
+    for at in crowded.nonzero().squeeze(1).tolist():
+        word = words[at : at + 1]
+        for chunk in torch.arange(len(vocabulary), device=words.device).split(4096):
+            delta = (vocabulary.rows(chunk, word)[:, 0] - change.rows[word]).to(change.rows.dtype)
+            squared = change.squared_norm(delta, word.expand(len(chunk)))
+            evaluations += len(chunk)
+            if squared.max() > exact[at].max():
+                entry[at, 0], exact[at, 0] = chunk[squared.argmax()], squared.max()
+    return exact, evaluations
+
+
+@dataclass(frozen=True)
+class ShortlistPlan:
+    """What a shortlist spends on each word.
+
+    Attributes:
+        anchors: random entries evaluated with their gradients at the beginning.
+        rounds: how often entries are predicted and evaluated.
+        verified: entries evaluated a round.
+        promoted: how many of them become anchors.
+        sharpness: how fast an anchor's weight falls with the angle: exp(sharpness cos).
+    """
+
+    anchors: int = 16
+    rounds: int = 4
+    verified: int = 64
+    promoted: int = 8
+    sharpness: float = 8.0
+
+    def evaluations(self) -> int:
+        """Evaluations a word, a gradient counted as three."""
+        return 3 * self.anchors + self.rounds * self.verified + 3 * (self.rounds - 1) * self.promoted + FINALISTS
+
+
+def shortlist(
+    change: WordChange,
+    words: Int[Tensor, " w"],
+    vocabulary: Vocabulary,
+    plan: ShortlistPlan,
+    generator: torch.Generator,
+    tick: Tick | None = None,
+) -> Entries:
+    """The best of the entries that the plan evaluates, for each word: not always the best of all."""
+    coarse = change.coarse()
+    everything = torch.arange(len(vocabulary), device=words.device)
+    chosen, deltas, evaluations = [], [], 0
+    for at in range(len(words)):
+        word = words[at : at + 1]
+        rows = torch.cat([vocabulary.rows(chunk, word)[:, 0] for chunk in everything.split(2048)])
+        hunt = _Hunt(coarse, int(word), rows.to(coarse.rows), plan)
+        finalists = hunt.run(generator)
+        delta = (rows[finalists] - change.rows[word]).to(change.rows.dtype)
+        exact = change.squared_norm(delta, word.expand(len(finalists)))
+        evaluations += hunt.evaluations + len(finalists)
+        chosen.append(finalists[exact.argmax()])
+        deltas.append(delta[exact.argmax()])
+        if tick is not None:
+            tick(at + 1, len(words))
+    return Entries(torch.stack(chosen), torch.stack(deltas), evaluations)
+
+
+class _Hunt:
+    """The shortlist of one word."""
+
+    def __init__(self, change: WordChange, word: int, rows: Float[Tensor, "v d"], plan: ShortlistPlan):
+        self._change, self._word, self._plan = change, word, plan
+        self._deltas = rows - change.rows[word]
+        self._directions = torch.nn.functional.normalize(rows - rows.mean(dim=0), dim=1)
+        self._squared = torch.full((len(rows),), -torch.inf, dtype=rows.dtype, device=rows.device)
+        self.evaluations = 0
+
+    def run(self, generator: torch.Generator) -> Int[Tensor, " f"]:
+        """The finalists: the entries with the largest squared change of those evaluated."""
+        plan, count = self._plan, len(self._deltas)
+        new = torch.randperm(count, generator=generator)[: plan.anchors].to(self._deltas.device)
+        anchors = new[:0]
+        slopes = self._deltas[:0]
+        for turn in range(plan.rounds):
+            value, slope = self._change.squared_norm_and_gradient(self._deltas[new], self._same(new))
+            self._squared[new] = value
+            anchors, slopes = torch.cat([anchors, new]), torch.cat([slopes, slope])
+            self.evaluations += 3 * len(new)
+            score = self._predicted(anchors, slopes).masked_fill(torch.isfinite(self._squared), -torch.inf)
+            open_ones = int(torch.isfinite(score).sum())
+            found = score.topk(min(plan.verified, open_ones)).indices
+            if len(found) == 0:
+                break
+            self._squared[found] = self._change.squared_norm(self._deltas[found], self._same(found))
+            self.evaluations += len(found)
+            if turn + 1 < plan.rounds:
+                new = found[self._squared[found].topk(min(plan.promoted, len(found))).indices]
+        return self._squared.topk(min(FINALISTS, int(torch.isfinite(self._squared).sum()))).indices
+
+    def _predicted(self, anchors: Int[Tensor, " a"], slopes: Float[Tensor, "a d"]) -> Float[Tensor, " v"]:
+        along = slopes @ self._deltas.T - torch.linalg.vecdot(slopes, self._deltas[anchors]).unsqueeze(1)
+        linear = self._squared[anchors].unsqueeze(1) + along
+        near = self._directions[anchors] @ self._directions.T
+        return (torch.softmax(self._plan.sharpness * near, dim=0) * linear).sum(dim=0)
+
+    def _same(self, entries: Tensor) -> Tensor:
+        return torch.full_like(entries, self._word)
+
+
+def _deltas(change: WordChange, vocabulary: Vocabulary, entries: Tensor, words: Tensor) -> Float[Tensor, "w d"]:
+    """From each word's row to its own entry's."""
+    # Rows are asked for word by word: an entry's row may depend on the place.
+    rows = [vocabulary.rows(entries[at : at + 1], words[at : at + 1])[0, 0] for at in range(len(words))]
+    return (torch.stack(rows) - change.rows[words]).to(change.rows.dtype)

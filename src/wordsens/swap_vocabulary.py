@@ -1,0 +1,50 @@
+"""Entries of a vocabulary, and the row that each would have at each place of a text."""
+
+from collections.abc import Callable, Sequence
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.errors import InputError
+
+
+class Vocabulary:
+    """What a word may be swapped for.
+
+    Args:
+        tokens: v entries, as they are shown.
+        rows: a function of entries (c,) and positions (p,), counted as rows of the text, that gives the rows (c, p, d)
+            these entries have there.
+        name: what results call it.
+
+    Raises:
+        InputError: when there is no entry.
+    """
+
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        rows: Callable[[Int[Tensor, " c"], Int[Tensor, " p"]], Float[Tensor, "c p d"]],
+        *,
+        name: str = "vocabulary",
+    ):
+        self.tokens = tuple(tokens)
+        self.rows = rows
+        self.name = name
+        if not self.tokens:
+            raise InputError("the vocabulary is empty; let more entries through")
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @classmethod
+    def of_rows(cls, tokens: Sequence[str], rows: Float[Tensor, "v d"], *, name: str = "vocabulary") -> "Vocabulary":
+        """Entries whose rows are the same everywhere.
+
+        >>> import torch
+        >>> Vocabulary.of_rows(["a", "b"], torch.eye(2)).rows(torch.tensor([1]), torch.tensor([0, 3])).shape
+        torch.Size([1, 2, 2])
+        """
+        if len(rows) != len(tokens):
+            raise InputError(f"`rows` has {len(rows)} rows for {len(tokens)} tokens; give one row a token")
+        return cls(tokens, lambda entries, at: rows[entries].unsqueeze(1).expand(-1, len(at), -1), name=name)
