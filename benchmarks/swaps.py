@@ -11,7 +11,6 @@ from the best is evaluated again in float32.
 import argparse
 import time
 
-
 import wordsens as ws
 from benchmarks.reporting import header, seconds, table
 from wordsens.text import minimal_pairs, shipped_reviews
@@ -75,9 +74,18 @@ def _recall(model: ws.TransformerFeatures, count: int) -> None:
         print(f"{done} words: recall {hits / done:.3f}, value ratio {sum(ratios) / done:.4f}", flush=True)
         if done >= count:
             break
+    each = [seconds(total / done) for total in times.values()]
+    mean = f"{sum(ratios) / done:.4f}"
     rows = [
-        [str(done), str(len(vocabulary)), f"{hits / done:.3f}", f"{sum(ratios) / done:.4f}", f"{min(ratios):.4f}"]
-        + [f"{spent / done:.0f}", seconds(times["scan"] / done), seconds(times["shortlist"] / done)]
+        [
+            str(done),
+            str(len(vocabulary)),
+            f"{hits / done:.3f}",
+            mean,
+            f"{min(ratios):.4f}",
+            f"{spent / done:.0f}",
+            *each,
+        ]
     ]
     columns = ["words", "entries", "recall of the best", "mean value ratio", "least", "evaluations a word"]
     print(table("Shortlist", [*columns, "scan, a word", "shortlist, a word"], rows))
