@@ -23,6 +23,7 @@ _HOMES = {
     "WordsensError": "wordsens.errors",
     "certificate": "wordsens.certificates.certify",
     "certify": "wordsens.certificates.certify",
+    "attention_pair": "wordsens.attention_views",
     "best_swaps": "wordsens.swaps",
     "correlated_text": "wordsens.text",
     "embed": "wordsens.text",
@@ -38,7 +39,11 @@ _HOMES = {
     "OneWordFrontier": "wordsens.generalization",
     "OneWordGeneralization": "wordsens.generalization",
     "orthogonal_text": "wordsens.text",
+    "pair_distances": "wordsens.fading",
+    "prompt_pair": "wordsens.attention_views",
     "read_documents": "wordsens.text",
+    "removal_effects": "wordsens.removals",
+    "Removals": "wordsens.removals",
     "shipped_reviews": "wordsens.text",
     "swap_ratio": "wordsens.swaps",
     "Swaps": "wordsens.swaps",
@@ -59,10 +64,12 @@ __all__ = [*_HOMES, "theory", "__version__"]  # pyright: ignore[reportUnsupporte
 
 if TYPE_CHECKING:
     from wordsens import theory
+    from wordsens.attention_views import attention_pair, prompt_pair
     from wordsens.ball import Ball
     from wordsens.certificates.certify import certificate, certify
     from wordsens.certificates.contract import Certificate
     from wordsens.errors import InputError, WordsensError
+    from wordsens.fading import pair_distances
     from wordsens.feature_map import FeatureMap, FunctionFeatures
     from wordsens.generalization import (
         NewText,
@@ -78,6 +85,7 @@ if TYPE_CHECKING:
     from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
     from wordsens.maps.transformer import TransformerFeatures
     from wordsens.regression import MinNormFit, fit_min_norm
+    from wordsens.removals import Removals, removal_effects
     from wordsens.search.theorem import TheoremWitness, theorem_witness
     from wordsens.sensitivity import Sensitivity, word_sensitivity
     from wordsens.swap_vocabulary import Vocabulary

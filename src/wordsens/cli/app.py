@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from wordsens import __version__
+from wordsens.cli.audit import audit
 from wordsens.cli.measure import measure
 from wordsens.cli.option_names import in_options
 from wordsens.cli.paper import paper
@@ -48,6 +49,7 @@ def wordsens(
 
 
 app.command(rich_help_panel="One text")(measure)
+app.command(rich_help_panel="Models")(audit)
 app.command(rich_help_panel="Experiments")(paper)
 app.add_typer(sweep, name="sweep", rich_help_panel="Experiments")
 

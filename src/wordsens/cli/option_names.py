@@ -3,8 +3,8 @@
 import re
 
 _NAMES = (
-    "activation|data|dataset|depth|device|encoder|encoding|file|layer|limit|map|max_words|out|radius|sample|scale|scheduler|seed|slurm|starts|"
-    "steps|temperature|text_column|threads|width|words|workers"
+    "activation|data|dataset|depth|device|encoder|encoding|file|layer|limit|map|max_words|out|output|pool|radius|removal|sample|scale|scheduler|seed|slurm|starts|"
+    "steps|temperature|text_column|threads|threshold|width|words_per_text|words|workers"
 )
 
 

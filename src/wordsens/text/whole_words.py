@@ -10,6 +10,15 @@ _WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W{_IDEOGRAPHS}]+(?:['’\-][^\W{_IDEOGR
 """An ideograph or kana; letters and digits, with apostrophes and hyphens inside; or one other sign."""
 
 
+def reading_words(text: str) -> list[str]:
+    """The words of a text as they are written.
+
+    >>> reading_words("He didn't!")
+    ['He', "didn't", '!']
+    """
+    return _WORD.findall(text)
+
+
 def whole_words(text: str, offsets: Sequence[tuple[int, int]], first_row: int) -> tuple[Word, ...]:
     """The words of the text with the rows of their tokens; a word without a token of its own is left out.
 

@@ -1,0 +1,67 @@
+"""What can honestly be said of a word without a tagger: its frequency, its place, and shipped English lists."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+_NEGATIONS = "no not never none nobody nothing neither nor nowhere without cannot hardly barely scarcely"
+
+NEGATIONS = frozenset(_NEGATIONS.split())
+"""English words that negate. Words that end in n't count too."""
+
+_FUNCTION_WORDS = """
+    a an the this that these those some any each every either all both half several many much few little more most
+    other another such what which whose whatever i me my mine myself you your yours yourself yourselves he him his
+    himself she her hers herself it its itself we us our ours ourselves they them their theirs themselves who whom one
+    ones there here and or but if because as until while of at by for with about against between into through during
+    before after above below to from up down in out on off over under again further then once when where why how than
+    so too very just only own same also though although since unless whether yet still even upon among within along
+    across behind beyond near toward towards per via am is are was were be been being do does did doing have has had
+    having can could may might must shall should will would ought i'm you're he's she's it's we're they're i've you've
+    we've they've i'd you'd he'd she'd we'd they'd i'll you'll he'll she'll we'll they'll that's who's what's here's
+    there's let's
+"""
+
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+"""English articles, pronouns, prepositions, conjunctions, auxiliaries and a few adverbs of degree and place."""
+
+KINDS = ("negation", "function word", "content word", "number or sign")
+PLACES = ("first fifth", "middle", "last fifth")
+
+
+def kind_of(word: str) -> str:
+    """One of KINDS, by the shipped English lists.
+
+    >>> [kind_of(word) for word in ("Isn't", "the", "film", "!")]
+    ['negation', 'function word', 'content word', 'number or sign']
+    """
+    plain = word.lower().replace("’", "'")
+    if plain in NEGATIONS or plain.endswith("n't"):
+        return "negation"
+    if plain in FUNCTION_WORDS:
+        return "function word"
+    return "content word" if any(letter.isalpha() for letter in plain) else "number or sign"
+
+
+def place_of(share: float) -> str:
+    """One of PLACES, from the word's place as a share of the text: 0 the first word, 1 the last."""
+    return PLACES[0] if share < 0.2 else PLACES[2] if share > 0.8 else PLACES[1]
+
+
+def frequency_bands(counts: Counter[str]) -> dict[str, str]:
+    """For each word of the data, "common" if it is among the words that make up half of all running words, else
+    "frequent" for the next 40 %, and "rare" for the last tenth.
+
+    >>> frequency_bands(Counter(the=50, film=40, gaffer=10))
+    {'the': 'common', 'film': 'frequent', 'gaffer': 'rare'}
+    """
+    total = sum(counts.values())
+    before, bands = 0, {}
+    for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        bands[word] = "common" if before < 0.5 * total else "frequent" if before < 0.9 * total else "rare"
+        before += count
+    return bands
+
+
+def counted(words: Iterable[str]) -> Counter[str]:
+    """How often each word occurs, in lower case."""
+    return Counter(word.lower() for word in words)
