@@ -75,6 +75,10 @@ def test_a_point_past_the_axes_is_an_arrow_on_their_edge():
     for part in figure.axes[0].collections:
         for gamma, value in part.get_offsets():
             assert low[0] <= gamma <= low[1] and high[0] <= value <= high[1]
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "beyond the axes" in labels
+    inside = error_against_gamma_figure([record()])
+    assert "beyond the axes" not in [text.get_text() for text in inside.legends[0].get_texts()]
 
 
 def test_the_frontier_is_the_median_of_the_samples():

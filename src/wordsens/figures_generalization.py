@@ -21,7 +21,7 @@ _OBJECTIVES = {
     "fine-tuned-alignment": ("fine-tuned alignment", "#0072B2", "o"),
     "retrained-alignment": ("retrained alignment", "#009E73", "^"),
     "error": ("error", "#D55E00", "s"),
-    "penalized-error": ("error, gamma penalized", "#CC79A7", "D"),
+    "penalized-error": (r"error, $\gamma$ penalized", "#CC79A7", "D"),
     "alignment": ("alignment", "#56B4E9", "P"),
 }
 _CURVE = "#333333"
@@ -67,7 +67,13 @@ def error_against_gamma_figure(records: Iterable[GeneralizationRecord], *, title
             for texts, area in sizes.items()
             if texts in (min(sizes), max(sizes))
         ]
-    _finish(figure, panels, columns, handles, ylabel="error on the changed text")
+    if any(_outside(record.gamma, record.value) for record in points):
+        handles.append(
+            Line2D([], [], linestyle="", color="#999999", marker="^", fillstyle="none", label="beyond the axes")
+        )
+    _finish(
+        figure, panels, columns, handles, xlabel=r"$\gamma$ of the model before", ylabel="error on the changed text"
+    )
     return figure
 
 
@@ -98,12 +104,11 @@ def frontier_figure(records: Iterable[GeneralizationRecord], *, title: str = "")
         Line2D([], [], color=_BAND, alpha=0.5, linewidth=0.7, label="each sample"),
         Line2D([], [], color=_CURVE, linewidth=1.2, label=r"$(2-\gamma)^2$"),
     ]
-    _finish(figure, panels, columns, handles, ylabel="least error on the changed text")
-    for panel in panels[-1]:
-        panel.set_xlabel(r"limit on $\gamma$", fontsize=_FONT)
+    ylabel = "least error on the changed text"
+    _finish(figure, panels, columns, handles, xlabel=r"limit on $\gamma$", ylabel=ylabel)
     for panel in (panel for line in panels for panel in line):
         panel.set_xlim(0, 2.05)
-        panel.set_ylim(0, 4.6)
+        panel.set_ylim(-0.12, 4.6)
     return figure
 
 
@@ -127,15 +132,19 @@ def _scatter(panel: Axes, records: Sequence[GeneralizationRecord], sizes: dict[i
     for name, (_, colour, marker) in _OBJECTIVES.items():
         own = [(one.gamma, one.value, sizes[one.texts]) for one in records if one.objective == name]
         known = [(gamma, value, area) for gamma, value, area in own if gamma is not None and value is not None]
-        inside = [one for one in known if one[0] <= _GAMMA_SHOWN and one[1] <= _ERROR_SHOWN]
+        inside = [one for one in known if not _outside(one[0], one[1])]
         if inside:
             gammas, values, areas = zip(*inside, strict=True)
             panel.scatter(gammas, values, s=areas, color=colour, marker=marker, alpha=0.7, linewidths=0, zorder=3)
         for gamma, value, area in known:
-            if gamma > _GAMMA_SHOWN or value > _ERROR_SHOWN:
-                place = (min(gamma, _GAMMA_SHOWN * 0.985), min(value, _ERROR_SHOWN * 0.985))
+            if _outside(gamma, value):
+                place = (min(gamma, _GAMMA_SHOWN * 0.97), min(value, _ERROR_SHOWN * 0.97))
                 arrow = "^" if value > _ERROR_SHOWN else ">"
                 panel.scatter(*place, s=area, facecolors="none", edgecolors=colour, marker=arrow, linewidths=0.8)
+
+
+def _outside(gamma: float | None, value: float | None) -> bool:
+    return gamma is not None and value is not None and (gamma > _GAMMA_SHOWN or value > _ERROR_SHOWN)
 
 
 def _curve(panel: Axes) -> None:
@@ -166,6 +175,7 @@ def _finish(
     columns: Sequence[tuple[str, int]],
     handles: Sequence[Line2D],
     *,
+    xlabel: str,
     ylabel: str,
 ) -> None:
     for panel, (name, n) in zip(panels[0], columns, strict=True):
@@ -179,7 +189,7 @@ def _finish(
             panel.grid(True, linewidth=0.4, color="#dddddd")
             panel.set_axisbelow(True)
     for panel in panels[-1]:
-        panel.set_xlabel(r"$\gamma$: change of the output before learning", fontsize=_FONT)
+        panel.set_xlabel(xlabel, fontsize=_FONT)
     figure.legend(
         handles=list(handles),
         loc="outside lower center",

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from wordsens.cli import paper_generalization
-from wordsens.experiments import generalization_preset
+from wordsens.experiments import generalization_cell, generalization_preset
 from wordsens.experiments.generalization_preset import Scale
 
 CELLS = 1 * 1 * 2 * 5
@@ -24,8 +24,10 @@ def small(monkeypatch):
 def test_records_figures_and_a_table_are_written(wordsens, tmp_path):
     run = wordsens("paper", "generalization", "--out", str(tmp_path))
     assert run.code == 0, run.err
-    assert "RAF (softmax)" in run.out
-    assert "None lies below its finite-sample bound." in " ".join(run.out.split())
+    said = " ".join(run.out.split())
+    assert "raf gaussian 4 8 fine-tuned" in said
+    assert "RAF (softmax), n = 4, Gaussian texts: with gamma below 0.5" in said
+    assert "None lies below its finite-sample bound." in said
     assert len(list((tmp_path / "generalization-records").glob("*.parquet"))) == CELLS
     names = sorted(path.name for path in (tmp_path / "figures").iterdir())
     assert names == [
@@ -49,7 +51,7 @@ def test_json_has_the_documented_keys(wordsens, documented, monkeypatch, tmp_pat
 
 
 def test_an_interrupted_run_says_how_to_go_on_and_resumes(wordsens, monkeypatch, tmp_path):
-    attempt, seen = paper_generalization.attempt_generalization, []
+    attempt, seen = generalization_cell.attempt_generalization, []
 
     def interrupted(cell, **options):
         seen.append(cell)
@@ -57,11 +59,11 @@ def test_an_interrupted_run_says_how_to_go_on_and_resumes(wordsens, monkeypatch,
             raise KeyboardInterrupt
         return attempt(cell, **options)
 
-    monkeypatch.setattr(paper_generalization, "attempt_generalization", interrupted)
+    monkeypatch.setattr(generalization_cell, "attempt_generalization", interrupted)
     stopped = wordsens("paper", "generalization", "--out", str(tmp_path))
     assert stopped.code == 130
     assert f"interrupted: 3 of {CELLS} cells are finished" in stopped.err
-    monkeypatch.setattr(paper_generalization, "attempt_generalization", attempt)
+    monkeypatch.setattr(generalization_cell, "attempt_generalization", attempt)
     resumed = wordsens("paper", "generalization", "--out", str(tmp_path), "--json", "--quiet")
     assert json.loads(resumed.out)["cells"] == CELLS
 

@@ -19,7 +19,6 @@ from wordsens.experiments.generalization_summary import (
     generalization_findings,
     summarise_generalization,
 )
-from wordsens.experiments.map_choice import map_title
 from wordsens.experiments.store import write_aside
 from wordsens.experiments.wording import text_title
 from wordsens.figures_generalization import error_against_gamma_figure, frontier_figure
@@ -63,7 +62,7 @@ def write_generalization_figures(records: Sequence[GeneralizationRecord], folder
         if any(record.objective != FRONTIER for record in own):
             drawn["error"] = error_against_gamma_figure(own, title=f"Error on the changed text: {name}")
         if any(record.objective == FRONTIER for record in own):
-            drawn["frontier"] = frontier_figure(own, title=f"Least error under a limit on gamma: {name}")
+            drawn["frontier"] = frontier_figure(own, title=rf"Least error under a limit on $\gamma$: {name}")
         folder.mkdir(parents=True, exist_ok=True)
         for kind, figure in drawn.items():
             for suffix in ("pdf", "png"):
@@ -89,8 +88,8 @@ def _print_table(series: Sequence[GeneralizationSeries], folder: Path) -> None:
     for one in series:
         median, share = one.median(), one.share_below(1.0)
         made.add_row(
-            map_title(one.map),
-            text_title(one.text),
+            one.map,
+            one.text,
             str(one.n),
             "-".join(dict.fromkeys(str(size) for size in (min(one.texts), max(one.texts)))),
             one.training,
