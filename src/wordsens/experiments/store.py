@@ -4,7 +4,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
@@ -137,7 +137,12 @@ class RecordStore(Generic[SomeRecord]):
         self._loose = 0
         if len(paths) < 2:
             return 0
-        found = [(path, table) for path in paths if (table := self._verified(path)) is not None]
+        found = []
+        for path in paths:
+            # Where there are no locks, another run may be at the same files.
+            with suppress(FileNotFoundError):
+                if (table := self._verified(path)) is not None:
+                    found.append((path, table))
         if found:
             table = _one_a_cell(pa.concat_tables([table for _, table in found]), None)
             write_table_aside(self.folder / f"many-{secrets.token_hex(8)}.parquet", table)

@@ -66,7 +66,7 @@ def _parsed(text: str, where: str, folder: Path, overrides: list[Override], dept
     data = dict(placed.data)
     wanted = data.pop(INCLUDE, None)
     own = _own_overrides(data.pop(OVERRIDE, None), placed)
-    places: dict[CellPath, str] = {path: place for path, place in placed.places.items() if path}
+    places: dict[CellPath, str] = dict(placed.places)
     if wanted is not None:
         data, places = _with_included(wanted, data, placed, folder, depth)
     for one in (*own, *overrides):

@@ -69,6 +69,9 @@ def read_yaml(text: str, *, where: str) -> Placed:
     return Placed(data, places, where)
 
 
+_PLAIN_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+
+
 class _Loader(yaml.SafeLoader):
     """SafeLoader with numbers as in YAML 1.2."""
 
@@ -89,6 +92,8 @@ def _plain(
     if id(node) in above:
         raise InputError(f"{place}: an alias stands inside its own anchor; write the value out")
     above |= {id(node)}
+    if not isinstance(node, yaml.ScalarNode) and node.tag not in _PLAIN_TAGS:
+        raise InputError(f"{place}: not valid YAML for a spec: the tag {node.tag!r}; write plain values")
     if isinstance(node, yaml.SequenceNode):
         return [_plain(loader, one, (*path, at), places, where, above) for at, one in enumerate(node.value)]
     if isinstance(node, yaml.MappingNode):

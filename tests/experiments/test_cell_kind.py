@@ -1,0 +1,61 @@
+"""The kinds of cell: each row of the table holds together."""
+
+import pytest
+
+from wordsens.errors import InputError
+from wordsens.experiments.cell_kind import KINDS, kind_named, kind_of_records
+from wordsens.experiments.record import Record
+
+CELLS = {
+    "sensitivity": {"map": "raf", "n": 3, "d": 4, "text": "gaussian", "steps": 2},
+    "generalization": {
+        "map": "raf",
+        "n": 3,
+        "d": 4,
+        "texts": 4,
+        "text": "gaussian",
+        "labels": "linear",
+        "held_out": 2,
+        "starts": 1,
+        "steps": 2,
+        "generations": 0,
+    },
+    "rehearsal": {"draw": 3, "work": 1},
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kind_measures_records_and_explains_its_failures(name):
+    kind = kind_named(name)
+    cell = kind.cell_type.parse(CELLS[name])
+    kept = []
+    record = kind.attempt_with(cell, device="cpu", keep=kept.append)
+    assert isinstance(record, kind.record_type)
+    assert record.done, record.error
+    assert record.cell == cell.content_hash()
+    assert len(kept) == 1
+    assert bool(kept[0]) == kind.witnesses
+    failed = kind.failed_with(cell, "out of luck", device="cpu")
+    assert (failed.status, failed.error, failed.cell) == ("failed", "out of luck", record.cell)
+    assert '"torch"' in record.libraries
+    assert cell.draw == kind.cell_type.parse(cell.model_dump(mode="json", exclude_unset=True)).draw
+    assert kind_of_records(kind.record_type) is kind
+
+
+def test_folders_differ():
+    assert len({kind.folder for kind in KINDS.values()}) == len(KINDS)
+
+
+def test_what_shares_work():
+    cell = kind_named("generalization").cell_type.parse(CELLS["generalization"])
+    other = cell.model_copy(update={"sample": 1})
+    kind = kind_named("generalization")
+    assert kind.shared_by(cell) == kind.shared_by(other) != kind.shared_by(cell.model_copy(update={"texts": 5}))
+    assert kind_named("rehearsal").shared_by(cell) is None
+
+
+def test_unknown_kinds():
+    with pytest.raises(InputError, match="did you mean 'rehearsal'"):
+        kind_named("rehersal")
+    with pytest.raises(InputError, match=r"`record` \(=Record\) is no kind of cell"):
+        kind_of_records(Record)
