@@ -42,12 +42,12 @@ def print_status(spec: str, overrides: Iterable[str], out: str | None, *, as_jso
                 "to_come": len(names) - done - len(failed),
                 "remaining": run.remaining if run else None,
                 "where": run.where if run else None,
-                "seconds": sum(found["seconds"]),
+                "seconds": float(sum(found["seconds"])),
                 "records": str(source.records),
             }
         )
         return
-    _print_status(source, len(names), done, failed, run, sum(found["seconds"]))
+    _print_status(source, len(names), done, failed, run, float(sum(found["seconds"])))
 
 
 def _print_status(

@@ -173,6 +173,7 @@ def local_workers(count: int, *, threads: int = 1, tell: Tell = lambda line: Non
         # Dask's own lines about workers that die; ours say it in one.
         silence_logs=logging.CRITICAL,
         env=environment,
+        preload=["wordsens.experiments.deaf_worker"],
     )
     client = distributed.Client(cluster)
     return DaskExecutor(client, f"{_workers(count)} on this machine", tell=tell, closers=[cluster.close, client.close])
