@@ -12,6 +12,7 @@ BENCHMARKS = {
     "transformer_search": "search plans on a trained model",
     "minilm_layers": "every layer of MiniLM: S against n",
     "swaps": "real swaps: scan of a vocabulary, recall of the shortlist",
+    "audit_speed": "an audit's search against the straightforward loop over words",
 }
 
 

@@ -26,10 +26,13 @@ def attention_figure(pair: AttentionPair) -> Figure:
     figure = Figure(figsize=(panels * (side + 1.1), side + 1.0), layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]
     top = max(float(weights.max()) for weights in pair.weights)
-    for panel, tokens, weights in zip(axes, pair.tokens, pair.weights, strict=False):
-        image = panel.imshow(weights.numpy(), cmap="Blues", vmin=0, vmax=top)
+    images = [
+        panel.imshow(weights.numpy(), cmap="Blues", vmin=0, vmax=top)
+        for panel, weights in zip(axes[:2], pair.weights, strict=True)
+    ]
+    for panel, tokens in zip(axes[:2], pair.tokens, strict=True):
         _label(panel, tokens, pair.changed)
-    figure.colorbar(image, ax=list(axes[:2]), shrink=0.7, label="attention").ax.tick_params(labelsize=_FONT)
+    figure.colorbar(images[0], ax=list(axes[:2]), shrink=0.7, label="attention").ax.tick_params(labelsize=_FONT)
     axes[0].set_title("first text", fontsize=_FONT + 1)
     axes[1].set_title("second text", fontsize=_FONT + 1)
     if difference is not None:

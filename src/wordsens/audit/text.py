@@ -38,7 +38,7 @@ def attempt_text(
 
 def chosen_words(text: TextMatrix, count: int, *, seed: int, source: str) -> list[int]:
     """Which whole words are measured: negations first, then a random draw, in the order of the text."""
-    words = text.whole_words or ()
+    words = list(text.whole_words or ())
     order = torch.randperm(len(words), generator=generator(seed, "audited words", source)).tolist()
     order.sort(key=lambda at: kind_of(words[at].text) != "negation")
     return sorted(order[:count])
