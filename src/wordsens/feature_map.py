@@ -117,6 +117,10 @@ class WordChange(ABC):
         """Directions in which this map is known to be sensitive, for the search to start from. None by default."""
         return self.rows.new_empty(0, len(words), *self.shape)
 
+    def kicking_directions(self) -> Float[Tensor, "m *shape"]:
+        """Directions along which the search looks for better maxima near those found. None by default: random ones."""
+        return self.rows.new_empty(0, *self.shape)
+
     def squared_norm(self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
         """‖phi(X^i(Delta)) - phi(X)‖² for b pairs of a word (or group) index i and a Delta."""
         chunks = self._chunks(perturbations, words)

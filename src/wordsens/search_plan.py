@@ -16,8 +16,10 @@ class SearchPlan:
         inner: how many of the starts, the last ones, lie at 0.3 radius, for maps whose maximum may be inside the ball.
         climb_steps: steps that every start, and later every child, is given.
         population: how many of the best points live on to the next generation.
-        generations: rounds of crossing: a child is a mixture of two witnesses, the second of this or another word.
+        generations: rounds of crossing: a child is a mixture of two witnesses, the second of this or another word; after
+            them as many rounds of kicks less one: a child is the best point, moved a little.
         children: children a round.
+        kick_steps: steps that a kicked point is given; 0: no rounds of kicks.
         relays: how many other words' witnesses every word tries at the end.
         finalists: how many of the last population are polished.
         steps: steps of polishing at most.
@@ -31,6 +33,7 @@ class SearchPlan:
     population: int = 4
     generations: int = 0
     children: int = 4
+    kick_steps: int = 0
     relays: int = 0
     finalists: int = 3
     steps: int = 150
@@ -39,7 +42,7 @@ class SearchPlan:
 
     def __post_init__(self) -> None:
         require_count("starts", self.starts)
-        for name in ("climb_steps", "generations", "relays", "inner", "steps"):
+        for name in ("climb_steps", "generations", "kick_steps", "relays", "inner", "steps"):
             require_count(name, getattr(self, name), least=0)
         for name in ("population", "children", "finalists"):
             require_count(name, getattr(self, name))
@@ -59,6 +62,12 @@ class SearchPlan:
         wishes = {"starts": starts, "steps": steps, "generations": generations, "tolerance": tolerance}
         return replace(self, **{name: wish for name, wish in wishes.items() if wish is not None})
 
+    @property
+    def kicks(self) -> int:
+        """Rounds of kicks: where a search is to be cheap, crossing finds more."""
+        return max(0, self.generations - 1) if self.kick_steps else 0
+
     def rounds(self) -> int:
         """Steps from beginning to end, at most: what progress counts."""
-        return self.climb_steps * (2 + self.generations + (self.relays > 0)) + self.steps
+        crossing = self.climb_steps * (2 + self.generations + (self.relays > 0))
+        return crossing + self.kick_steps * (self.kicks + (self.kicks > 0)) + self.steps

@@ -11,9 +11,13 @@ from torch import Tensor
 from wordsens.seeds import gaussian_on
 
 ALIKE = 0.98
-"""Two points of a word whose cosine exceeds this count as the same hill when the fittest are chosen."""
+"""Two points of a word whose cosine exceeds this count as the same hill while the search is young."""
+
+SAME = 0.9995
+"""The same once points have converged: hills whose cosine is 0.99 may differ by one captured row."""
 
 _ELSEWHERE, _AS_IT_IS, _KICK = 0.5, 0.5, 0.7
+_TOWARDS, _BORROWED, _SHORTEST, _LONGEST = 0.6, 0.5, 0.2, 0.7
 
 
 class Breeder:
@@ -58,6 +62,22 @@ class Breeder:
         same = ((first == second) & (partner == own)).unsqueeze(-1)
         return self.unit(torch.where(same, child + _KICK * self.random(count), child))
 
+    def kicked(
+        self, parents: Float[Tensor, "ranks w size"], directions: Float[Tensor, "m size"], count: int
+    ) -> Float[Tensor, "count w size"]:
+        """Neighbours of each word's best point: a fraction of a unit vector is added to it, or taken away.
+
+        The vector is half of the time another word's best point, else one of the `directions`, or a random one where
+        there are none.
+        """
+        points, shape = self.unit(parents[0]), (count, parents.shape[1])
+        borrowed = points[self._integers(len(points), shape)]
+        drawn = self.unit(directions)[self._integers(len(directions), shape)] if len(directions) else self.random(count)
+        added = torch.where((self._uniform(shape) < _BORROWED).unsqueeze(-1), borrowed, drawn)
+        length = _SHORTEST + (_LONGEST - _SHORTEST) * self._uniform(shape)
+        length = torch.where(self._uniform(shape) < _TOWARDS, length, -length)
+        return self.unit(points + length.unsqueeze(-1).to(points.dtype) * added)
+
     def some(self, points: Float[Tensor, "w size"], count: int) -> Float[Tensor, "count size"]:
         """`count` of the points, drawn without replacement; all of them where there are fewer."""
         order = torch.randperm(len(points), generator=self._generator, device=self._generator.device)
@@ -79,17 +99,18 @@ class Breeder:
 
 
 def fittest(
-    squared: Float[Tensor, "ranks w"], points: Float[Tensor, "ranks w size"], count: int
+    squared: Float[Tensor, "ranks w"], points: Float[Tensor, "ranks w size"], count: int, alike: float = ALIKE
 ) -> Int[Tensor, "count w"]:
     """The ranks of each word's `count` best points, best first; points like a better one come after all others.
 
-    Without that rule the best hill fills the population with copies of itself.
+    Two points are alike where their cosine exceeds `alike`. Without that rule the best hill fills the population with
+    copies of itself.
     """
     order = squared.argsort(dim=0, descending=True)
     sorted_points = points.gather(0, order.unsqueeze(-1).expand_as(points)).transpose(0, 1)
     directions = torch.nn.functional.normalize(sorted_points, dim=-1, eps=torch.finfo(points.dtype).tiny)
-    alike = torch.tril(directions @ directions.mT, diagonal=-1) > ALIKE
-    copies = alike.any(dim=2).T
+    close = torch.tril(directions @ directions.mT, diagonal=-1) > alike
+    copies = close.any(dim=2).T
     # Stable: among originals, and among copies, the order by value stays.
     ranked = copies.to(torch.int8).argsort(dim=0, stable=True)
     return order.gather(0, ranked[:count])

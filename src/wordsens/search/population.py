@@ -1,8 +1,9 @@
-"""The search: climb from several starts, cross the best witnesses within and between words, polish the winners.
+"""The search: climb from several starts, cross the best witnesses within and between words, kick, polish the winners.
 
 The squared change of attention has many local maxima, each drawing other rows to the changed word. Which rows can be
 drawn together is nearly the same for every word of a text, so a mixture of two good witnesses, the second perhaps of
-another word, is a far better start than a random point (benchmarks/attention_search.py holds the comparison).
+another word, is a far better start than a random point (benchmarks/attention_search.py holds the comparison). What is
+then still missed are mostly hills next to the one found, which differ by one drawn row: kicks find those.
 """
 
 import math
@@ -16,7 +17,7 @@ from torch import Tensor
 from wordsens.ball import Ball
 from wordsens.feature_map import WordChange
 from wordsens.search.climb import PATIENCE, RULES, Climb
-from wordsens.search.points import Breeder, fittest
+from wordsens.search.points import ALIKE, SAME, Breeder, fittest
 from wordsens.search_plan import SearchPlan
 
 Progress = Callable[[int, int], None]
@@ -59,7 +60,8 @@ def search(
     """Maximise ‖phi(X^i(Delta)) - phi(X)‖² over the ball of each word, or the `blocks` balls of each group.
 
     Words are searched together, in groups that fit the change's memory budget; crossing stays within a group.
-    Cost: about starts * climb_steps + generations * children * climb_steps + finalists * steps evaluations a word.
+    Cost: about starts * climb_steps + generations * children * (climb_steps + kick_steps) + finalists * steps
+    evaluations a word.
     """
     numbers = max(plan.starts, plan.population + plan.children) * math.prod(change.shape) * _COPIES
     size = max(1, change.memory_budget // (numbers * change.rows.element_size()))
@@ -124,6 +126,8 @@ class _GroupSearch:
         if plan.relays:
             best = self._fittest(best, plan.finalists)
             best = best.joined(self._climb(self._relays(best)))
+        if plan.kicks:
+            best = self._kick(best)
         best = self._fittest(best, plan.finalists)
         if self._coarse is not self._change:
             self._polish(best, replace(self._coarse_plan, steps=plan.climb_steps))
@@ -138,6 +142,18 @@ class _GroupSearch:
             converged=converged[chosen],
         )
 
+    def _kick(self, best: Climb) -> Climb:
+        """Look for better hills next to the ones found; every point is nearly converged before it is compared."""
+        plan = self._plan
+        best = self._fittest(best, plan.finalists)
+        self._polish(best, replace(self._coarse_plan, steps=plan.kick_steps))
+        directions = self._coarse.kicking_directions().flatten(start_dim=1)
+        for _ in range(plan.kicks):
+            best = self._fittest(best, plan.finalists, SAME)
+            children = self._breeder.kicked(self._ranked(best), directions, plan.children)
+            best = best.joined(self._climb(children, plan.kick_steps))
+        return self._fittest(best, plan.finalists, SAME)
+
     def _starting_points(self) -> Float[Tensor, "starts w size"]:
         informed = self._coarse.starting_directions(self._words)[: self._plan.starts].flatten(start_dim=2)
         random = self._breeder.random(self._plan.starts - len(informed))
@@ -149,13 +165,14 @@ class _GroupSearch:
     def _ranked(self, climb: Climb) -> Float[Tensor, "ranks w size"]:
         return climb.x.view(-1, len(self._words), climb.x.shape[1])
 
-    def _climb(self, points: Float[Tensor, "ranks w size"]) -> Climb:
+    def _climb(self, points: Float[Tensor, "ranks w size"], steps: int | None = None) -> Climb:
+        """Climb from every point for `steps`, the plan's climb_steps by default."""
         ranks = len(points)
         words, radius = self._words.repeat(ranks), self._radius.repeat(ranks)
         climb = Climb(self._coarse, words, radius, points.flatten(end_dim=1), self._blocks)
         self._evaluations += len(climb)
         rule = RULES[self._plan.rule](climb)
-        for _ in range(self._plan.climb_steps):
+        for _ in range(self._plan.climb_steps if steps is None else steps):
             rule.step(climb, self._coarse_plan.tolerance)
             self._evaluations += len(climb)
             self._tick()
@@ -174,9 +191,9 @@ class _GroupSearch:
         ranks = min(self._plan.finalists, len(candidates))
         return candidates[squared.view(-1, w).topk(ranks, dim=0).indices]
 
-    def _fittest(self, climb: Climb, count: int) -> Climb:
+    def _fittest(self, climb: Climb, count: int, alike: float = ALIKE) -> Climb:
         w = len(self._words)
-        ranks = fittest(climb.squared.view(-1, w), self._ranked(climb), count)
+        ranks = fittest(climb.squared.view(-1, w), self._ranked(climb), count, alike)
         return climb.select((ranks * w + torch.arange(w, device=ranks.device)).flatten())
 
     def _exact(self, climb: Climb) -> Climb:
