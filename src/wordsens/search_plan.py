@@ -16,8 +16,8 @@ class SearchPlan:
         inner: how many of the starts, the last ones, lie at 0.3 radius, for maps whose maximum may be inside the ball.
         climb_steps: steps that every start, and later every child, is given.
         population: how many of the best points live on to the next generation.
-        generations: rounds of crossing: a child is a mixture of two witnesses, the second of this or another word; after
-            them as many rounds of kicks less one: a child is the best point, moved a little.
+        generations: rounds of crossing: a child is a mixture of two witnesses, the second of this or another word;
+            after them as many rounds of kicks less one: a child is the best point, moved a little.
         children: children a round.
         kick_steps: steps that a kicked point is given; 0: no rounds of kicks.
         relays: how many other words' witnesses every word tries at the end.

@@ -27,7 +27,7 @@ _CACHED_NUMBERS = 1 << 19
 """How many numbers one intermediate array may have on a CPU: a few of them fit in its cache."""
 
 _OWN_DIRECTIONS = 6
-"""Eigenvectors of W + W^T that starts are made of: 6 found more than 1 or 12 at equal evaluations (n = 250, d = 768)."""
+"""Eigenvectors of W + W^T that starts are made of: 6 found more than 1 or 3, and as much as 12 (n = 250, d = 768)."""
 
 _LEAST_PAIRS = 64
 """Fewer pairs at a time would make the matrix products slow."""
@@ -243,7 +243,7 @@ def _plan(words: int, score: Score) -> SearchPlan:
         starts=16,
         climb_steps=10,
         population=8,
-        generations=min(12, max(2, 1000 // words)),
+        generations=min(12, max(2, 800 // words)),
         children=8,
         kick_steps=0 if score.kinked else 25,
         relays=64,

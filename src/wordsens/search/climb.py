@@ -71,6 +71,18 @@ class Climb:
         away = torch.where(on_sphere, outward, torch.zeros_like(outward)).unsqueeze(-1)
         return torch.addcmul(direction, x, away, value=-1).flatten(start_dim=1)
 
+    def along(self, direction: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
+        """The direction made tangent to each sphere against which the slope presses; `feasible` elsewhere.
+
+        There a step's inward part would lose in the first order what its tangent part gains in the second.
+        """
+        blocks, x = direction.unflatten(1, (self.blocks, -1)), self.x.unflatten(1, (self.blocks, -1))
+        pressing = torch.linalg.vecdot(self.slope.unflatten(1, (self.blocks, -1)), x) > 0
+        inward = torch.linalg.vecdot(blocks, x).clamp(max=0)
+        on_sphere = torch.linalg.vector_norm(x, dim=-1) > 1 - 64 * torch.finfo(x.dtype).eps
+        away = torch.where(on_sphere & pressing, inward, torch.zeros_like(inward)).unsqueeze(-1)
+        return self.feasible(torch.addcmul(blocks, x, away, value=-1).flatten(start_dim=1), self.x)
+
     def uphill(self) -> Float[Tensor, "b size"]:
         """The gradient as far as the balls let it be followed: zero at a stationary point."""
         return self.feasible(self.slope, self.x)
@@ -164,7 +176,7 @@ class QuasiNewton(Rule):
 
     def step(self, climb: Climb, tolerance: float) -> None:
         before, uphill = climb.x, climb.uphill()
-        direction = climb.feasible(self._direction(uphill), before)
+        direction = climb.along(self._direction(uphill))
         downhill = torch.linalg.vecdot(direction, uphill) <= 0
         if bool(downhill.any()):
             direction = torch.where(downhill.unsqueeze(1), uphill * self._factor.unsqueeze(1), direction)
