@@ -84,7 +84,7 @@ def size(scale: Scale) -> None:
             [
                 "RF" if depth == 1 else f"DRF, L = {depth}",
                 *(str(n), str(d), f"{weights / 1e9:,.0f} GB", seconds(median(run["seconds"] for run in runs))),
-                *(gigabytes(max(run["memory_peak"] for run in runs)), WANTED[depth]),
+                *(gigabytes(max(run["memory_peak"] for run in runs)), WANTED.get(depth, "")),
                 *(f"{fmean(run['value'] for run in runs):.4f}", f"{1 - reference['value'] / reference['longer']:.1e}"),
             ]
         )

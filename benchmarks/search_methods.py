@@ -71,6 +71,50 @@ def conjugate_gradients(change: LinearEntryChange, seed: int) -> Iterator[tuple[
         yield 1 + 2 * steps, math.sqrt(float(end.squared))
 
 
+def block_power(starts: int) -> Method:
+    """Power iteration from several random starts side by side, the best of them at every step."""
+
+    def trace(change: LinearEntryChange, seed: int) -> Iterator[tuple[int, float]]:
+        runs = [list(_heavy_ball(change, starts * seed + at, steps=40, keep=0.0)) for at in range(starts)]
+        for step in zip(*runs, strict=True):
+            yield starts * step[0][0], max(value for _, value in step)
+
+    return trace
+
+
+def block_lanczos(block: int) -> Method:
+    """The leading Ritz vector of a (block) Krylov space of the linearised change, then conjugate gradients from it."""
+
+    def trace(change: LinearEntryChange, seed: int) -> Iterator[tuple[int, float]]:
+        enter, enter_transposed = _products(change)
+        points, entered = [_orthonormal(_start(change, seed, block))], []
+        while len(entered) < LANCZOS_STEPS // block:
+            entered.append(enter(points[-1]))
+            onward, known = enter_transposed(change.linearized(entered[-1])), torch.cat(points)
+            for _ in range(2):
+                onward = onward - (onward @ known.T) @ known
+            points.append(_orthonormal(onward))
+        basis, seen = torch.cat(points[:-1]), torch.cat(entered)
+        leading = torch.linalg.eigh(seen @ change.linearized(seen).T).eigenvectors[:, -1:].T
+        for steps in (0, 2, 4, 6, 8, 12, 16, 24):
+            ends = [
+                climb_great_circles(
+                    change,
+                    enter,
+                    enter_transposed,
+                    sign * leading @ basis,
+                    sign * leading @ seen,
+                    steps=steps,
+                    tolerance=0.0,
+                )
+                for sign in (1, -1)
+            ]
+            best = math.sqrt(max(float(end.squared) for end in ends))
+            yield 2 * len(basis) + 4 * steps, best
+
+    return trace
+
+
 def krylov(change: LinearEntryChange, seed: int) -> Iterator[tuple[int, float]]:
     """The library's search: Lanczos steps, free trials in their span, conjugate gradients."""
     for steps in (0, 2, 4, 6, 8, 12, 16, 24):
@@ -84,17 +128,21 @@ def krylov(change: LinearEntryChange, seed: int) -> Iterator[tuple[int, float]]:
         yield 2 * (LANCZOS_STEPS + steps), math.sqrt(float(found.squared))
 
 
-def _start(change: LinearEntryChange, seed: int) -> Tensor:
+def _start(change: LinearEntryChange, seed: int, count: int = 1) -> Tensor:
     stream = torch.Generator().manual_seed(seed)
-    start = torch.randn(1, change.rows.shape[1], generator=stream, dtype=torch.float64).to(change.rows)
-    return start / start.norm()
+    start = torch.randn(count, change.rows.shape[1], generator=stream, dtype=torch.float64).to(change.rows)
+    return start / start.norm(dim=1, keepdim=True)
+
+
+def _orthonormal(rows: Tensor) -> Tensor:
+    return torch.linalg.qr(rows.T).Q.T
 
 
 def _products(change: LinearEntryChange) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
-    word, radius = torch.tensor([WORD]), math.sqrt(change.rows.shape[1])
+    radius = math.sqrt(change.rows.shape[1])
     return (
-        lambda point: change.enter(radius * point, word),
-        lambda slopes: radius * change.enter_transposed(slopes, word),
+        lambda point: change.enter(radius * point, torch.full((len(point),), WORD)),
+        lambda slopes: radius * change.enter_transposed(slopes, torch.full((len(slopes),), WORD)),
     )
 
 
@@ -107,6 +155,9 @@ METHODS: dict[str, Method] = {
     "momentum 0.5": momentum(0.5),
     "momentum 0.8": momentum(0.8),
     "momentum 0.9": momentum(0.9),
+    "power iteration, 4 starts": block_power(4),
     "conjugate gradients": conjugate_gradients,
+    "Lanczos, conjugate gradients": block_lanczos(1),
+    "block Lanczos of 4, the same": block_lanczos(4),
     "Krylov (ours)": krylov,
 }

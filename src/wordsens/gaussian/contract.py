@@ -46,3 +46,11 @@ class GaussianMatrix(ABC):
         self, vectors: Float[Tensor, "*batch rows"], start: int, stop: int
     ) -> Float[Tensor, "*batch block"]:
         """V[:, start:stop]^T u for every vector u of the batch."""
+
+    @abstractmethod
+    def fork(self, *, seed: int | None = None) -> "GaussianMatrix":
+        """A matrix that agrees on every answer given so far, and may then be asked other things.
+
+        Without a seed its future is the same too: equal calls get equal answers. With one, what is not yet determined
+        is drawn from the conditional law given the past, independently of this matrix's future.
+        """

@@ -61,6 +61,10 @@ class DenseGaussian(GaussianMatrix):
     ) -> Float[Tensor, "*batch block"]:
         return vectors @ self.matrix[:, start:stop]
 
+    def fork(self, *, seed: int | None = None) -> "DenseGaussian":
+        """The matrix itself: all of it is determined, whatever the seed."""
+        return self
+
 
 def dense_bytes(rows: int, columns: int, dtype: torch.dtype) -> int:
     """Bytes of a dense (rows, columns) matrix."""

@@ -29,6 +29,7 @@ class VectorStack:
         self.device = device
         self._chunks: list[Tensor] = []
         self._filled: list[int] = []
+        self._length = 0
 
     @classmethod
     def of(cls, vectors: Float[Tensor, "count dimension"]) -> "VectorStack":
@@ -36,6 +37,7 @@ class VectorStack:
         stack = cls(vectors.shape[1], dtype=vectors.dtype, device=vectors.device)
         if len(vectors):
             stack._chunks, stack._filled = [vectors.clone(memory_format=torch.contiguous_format)], [len(vectors)]
+            stack._length = len(vectors)
         return stack
 
     def emptied(self) -> "VectorStack":
@@ -43,7 +45,7 @@ class VectorStack:
         return VectorStack(self.dimension, dtype=self.dtype, device=self.device)
 
     def __len__(self) -> int:
-        return sum(self._filled)
+        return self._length
 
     @property
     def bytes(self) -> int:
@@ -58,6 +60,7 @@ class VectorStack:
 
     def append(self, vectors: Float[Tensor, "count dimension"]) -> None:
         """Keep copies of the vectors."""
+        self._length += len(vectors)
         while len(vectors):
             if not self._chunks or self._filled[-1] == len(self._chunks[-1]):
                 self._chunks.append(self._room(max(CHUNK, len(vectors))))
@@ -72,7 +75,8 @@ class VectorStack:
         """Entry (j, a): the inner product of vector j with the stack's vector a."""
         if not self._chunks:
             return vectors.new_empty(len(vectors), 0)
-        return torch.cat([vectors @ chunk.T for chunk in self._parts()], dim=1)
+        products = [vectors @ chunk.T for chunk in self._parts()]
+        return products[0] if len(products) == 1 else torch.cat(products, dim=1)
 
     def combine(self, coefficients: Float[Tensor, "count length"]) -> Float[Tensor, "count dimension"]:
         """Row j: the sum over a of coefficients[j, a] times the stack's vector a."""
@@ -83,8 +87,8 @@ class VectorStack:
         self, total: Float[Tensor, "count dimension"], coefficients: Float[Tensor, "count length"], sign: float = 1.0
     ) -> Float[Tensor, "count dimension"]:
         """Add sign times `combine(coefficients)` to the total, in place."""
-        parts = self._parts()
-        for part, chunk in zip(coefficients.split([len(part) for part in parts], dim=1), parts, strict=True):
+        parts = coefficients.split(self._filled, dim=1) if self._filled else ()
+        for part, chunk in zip(parts, self._parts(), strict=True):
             total.addmm_(part, chunk, alpha=sign)
         return total
 
@@ -95,7 +99,7 @@ class VectorStack:
     def fork(self) -> "VectorStack":
         """A copy that can grow apart from this one. Only a chunk with room left is copied."""
         twin = self.emptied()
-        twin._filled = list(self._filled)
+        twin._filled, twin._length = list(self._filled), self._length
         twin._chunks = [
             chunk if filled == len(chunk) else chunk.clone()
             for chunk, filled in zip(self._chunks, self._filled, strict=True)
@@ -147,16 +151,16 @@ def _project(
     stacks: tuple[VectorStack, ...], vectors: Float[Tensor, "count dimension"], floor: Float[Tensor, " count"]
 ) -> tuple[Float[Tensor, "count length"], Float[Tensor, "count dimension"]]:
     """Coefficients on the stacks together, and what is left outside their span."""
-    lengths = [len(stack) for stack in stacks]
-    total = vectors.new_zeros(len(vectors), sum(lengths))
-    if not total.shape[1]:
+    stacks = tuple(stack for stack in stacks if len(stack))
+    total = vectors.new_zeros(len(vectors), sum(len(stack) for stack in stacks))
+    if not stacks:
         return total, vectors
     rest, norms = vectors.clone(), torch.linalg.vector_norm(vectors, dim=1)
     for _ in range(_MOST_PASSES):
-        coefficients = torch.cat([stack.inner_products(rest) for stack in stacks], dim=1)
-        for stack, part in zip(stacks, coefficients.split(lengths, dim=1), strict=True):
+        parts = [stack.inner_products(rest) for stack in stacks]
+        for stack, part in zip(stacks, parts, strict=True):
             stack.add_combination(rest, part, sign=-1.0)
-        total += coefficients
+        total += torch.cat(parts, dim=1)
         left = torch.linalg.vector_norm(rest, dim=1)
         if bool(((left > 0.5 * norms) | (left <= floor)).all()):
             break

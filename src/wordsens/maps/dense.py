@@ -1,5 +1,6 @@
 """Random features (RF) and deep random features (DRF): fully connected layers with Gaussian weights."""
 
+import copy
 import math
 
 import torch
@@ -108,6 +109,22 @@ class DeepRandomFeatures(FeatureMap):
         for layer in self.layers:
             hidden = self.activation(layer.multiply(hidden))
         return hidden
+
+    def fork(self, *, seed: int | None = None) -> "DeepRandomFeatures":
+        """A map that gives the answers given so far, from which another search can start; past answers are shared.
+
+        Without a seed its future is this map's: equal calls get equal answers. With one, what a lazy map has not yet
+        determined is drawn anew from its conditional law given the past (docs/theory/on-demand-gaussians.md), so that
+        forks are different maps that agree on what was asked; a dense map is determined, and every fork is the same.
+
+        >>> phi, X = RandomFeatures(4, 8, gaussian="lazy"), torch.ones(4, 8)
+        >>> features, other = phi(X), phi.fork(seed=1)
+        >>> torch.allclose(other(X), features), torch.allclose(other(X.cumsum(0)), phi(X.cumsum(0)))
+        (True, False)
+        """
+        twin = copy.copy(self)
+        twin.layers = [layer.fork(seed=seed) for layer in self.layers]
+        return twin
 
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> DenseChange:
         words = torch.arange(rows.shape[0], device=self.device).unsqueeze(1)

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from wordsens.linear_entry import LinearEntryChange
 
-_TURNS = 5
-"""Angles that a line search tries."""
+TURNS = 5
+"""Angles that a line search tries at most."""
 
 PATIENCE = 3
 """A run stops after this many steps in a row that gained less than the tolerance."""
@@ -44,6 +44,7 @@ def climb_great_circles(
     *,
     steps: int,
     tolerance: float,
+    turns: int = TURNS,
     tick: Callable[[], None] = lambda: None,
 ) -> CirclePoints:
     """Maximise ‖psi(A a)‖² over unit vectors a, from b points at once: one product with A and one with A^T a step.
@@ -57,6 +58,7 @@ def climb_great_circles(
         point, entered: where to start, unit vectors (a zero vector stays where it is), and A of them.
         steps: at most.
         tolerance: a run counts as converged after PATIENCE steps in a row with a smaller relative gain in the square.
+        turns: angles that a line search tries at most.
         tick: called after every step.
     """
     zero = torch.zeros_like(point[:, 0])
@@ -84,7 +86,7 @@ def climb_great_circles(
         length = torch.linalg.vector_norm(direction, dim=1, keepdim=True)
         safe = torch.where(length > 0, length, torch.ones_like(length))
         direction, across = direction / safe, across.div_(safe)
-        angle, best = _best_angle(change, entered, across, squared, tolerance)
+        angle, best = _best_angle(change, entered, across, squared, turns, tolerance)
         cosine, sine = angle.cos().unsqueeze(1), angle.sin().unsqueeze(1)
         turned = (cosine * length) * across
         turned.addcmul_(sine * length, entered, value=-1)
@@ -103,6 +105,7 @@ def _best_angle(
     entered: Float[Tensor, "b k"],
     across: Float[Tensor, "b k"],
     squared: Float[Tensor, " b"],
+    turns: int,
     tolerance: float,
 ) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"]]:
     """The angle with the largest value among those tried, 0 included, and that value.
@@ -116,7 +119,7 @@ def _best_angle(
     best_angle, best = zero, squared
     low, high, rise, fall = zero, torch.full_like(zero, torch.inf), zero, zero
     angle = zero
-    for turn in range(_TURNS + 1):
+    for turn in range(turns + 1):
         value, first, second = change.along(entered, across, angle)
         better = value > best
         best_angle, best = torch.where(better, angle, best_angle), torch.where(better, value, best)

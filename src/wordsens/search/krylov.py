@@ -24,6 +24,9 @@ from wordsens.seeds import gaussian_on
 LANCZOS_STEPS = 24
 """Products with V_i, and as many with its transpose, before the free trials."""
 
+_FREE_TURNS = 3
+"""Angles that a free line search tries: the next step mends what it leaves."""
+
 _SAME_HILL = 0.95
 _TEMPORARIES = 6
 
@@ -107,6 +110,7 @@ class _SphereSearch:
             (coordinates @ entered).flatten(end_dim=1),
             steps=plan.climb_steps,
             tolerance=plan.tolerance,
+            turns=_FREE_TURNS,
         )
         chosen = self._finalists(free.squared.view(w, -1), free.point.unflatten(0, (w, -1)))
         point = (free.point.unflatten(0, (w, -1)).gather(1, _across(chosen, free.point)) @ basis).flatten(end_dim=1)
