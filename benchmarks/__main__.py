@@ -7,6 +7,8 @@ import sys
 BENCHMARKS = {
     "attention": "random attention: all words against the straightforward way for one; growth; random sampling",
     "attention_search": "search rules and plans for attention at equal numbers of evaluations",
+    "brackets": "upper bounds over attained values, known sups, other radii, time",
+    "theory": "predictions against measurements",
     "random_features": "random features on demand against dense matrices",
     "generalization": "one changed word after learning: review embeddings, the paper's sizes, against a pseudo-inverse",
     "transformer_search": "search plans on a trained model",

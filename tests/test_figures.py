@@ -6,6 +6,7 @@ from itertools import pairwise
 import matplotlib
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PolyCollection
 
 from wordsens.errors import InputError
 from wordsens.figures import sensitivity_figure
@@ -115,6 +116,37 @@ def test_a_bar_longer_than_its_mean_stays_on_the_axis(make_record):
     records = [make_record(n=n, value=value) for n in (10, 100) for value in (0.001, 3.0)]
     low, high = sensitivity_figure(records).axes[0].get_ylim()
     assert 0 < low < high
+
+
+def test_a_band_reaches_from_the_mean_to_the_upper_bound_and_predictions_are_dashed(make_record):
+    records = [
+        make_record(map="raf", n=n, draw=draw, value=1.0 + draw, upper=2.5 + draw, predicted=1.4, rigor="certified")
+        for n in (10, 20, 50)
+        for draw in (0, 1)
+    ]
+    panel = sensitivity_figure(records).axes[0]
+    (band,) = (piece for piece in panel.collections if isinstance(piece, PolyCollection))
+    corners = {(round(x, 9), round(y, 9)) for x, y in band.get_paths()[0].vertices}
+    assert corners == {(n, y) for n in (10, 20, 50) for y in (1.5, 3.0)}
+    (predicted,) = (line for line in panel.lines if line.is_dashed() and len(line.get_xdata()) == 3)
+    assert list(predicted.get_ydata()) == [1.4] * 3
+    told = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert told[-2:] == ["band: up to the certified upper bound", "predicted"]
+    assert panel.get_ylim()[1] > 3.0
+
+
+def test_a_bound_far_beyond_the_values_gets_no_band_and_the_legend_says_so(make_record):
+    records = [
+        make_record(map="drf8", n=n, draw=draw, value=1.0, upper=50.0, rigor="with probability 1 - 1e-09")
+        for n in (10, 20, 50)
+        for draw in (0, 1)
+    ]
+    figure = drawn(sensitivity_figure(records))
+    panel = figure.axes[0]
+    assert panel.get_ylim()[1] < 3
+    told = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert told[-1] == "upper bound off the panel: DRF, L = 8"
+    assert not any(isinstance(piece, PolyCollection) for piece in panel.collections)
 
 
 def test_one_point_can_be_drawn(make_record):

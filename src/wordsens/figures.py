@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
+from wordsens.certificates.contract import CERTIFIED
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.experiments.map_choice import map_title
 from wordsens.experiments.record import SensitivityRecord
@@ -12,6 +13,8 @@ from wordsens.experiments.wording import exponent_text, text_title
 try:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 except ImportError as error:
     raise MissingExtraError("matplotlib", "figures", "a figure") from error
@@ -28,6 +31,7 @@ _STYLES = (
     ("#000000", "X"),
 )
 _GUIDE = "#777777"
+_TALLEST_BAND = 2.0
 _PANEL_INCHES = (3.5, 2.9)
 _LEGEND_LINE_INCHES = 0.17
 _FONT = 8
@@ -37,7 +41,9 @@ def sensitivity_figure(records: Iterable[SensitivityRecord], *, title: str = "")
     """S against n on logarithmic axes, one panel for each kind of text, with a common S axis.
 
     Markers are means over the draws and bars one standard deviation; lines are the fitted power laws, whose
-    exponents and standard errors stand in the legends; the dotted line falls as 1/sqrt(n).
+    exponents and standard errors stand in the legends; the dotted line falls as 1/sqrt(n). A band reaches from the
+    mean attained value to the mean upper bound: the sup lies in it. Dashed lines are predictions. A series whose upper
+    bounds go beyond twice the largest value otherwise drawn has no band, and the legend says so.
 
     Args:
         records: of the maps that share the figure; failed ones are left out.
@@ -51,7 +57,7 @@ def sensitivity_figure(records: Iterable[SensitivityRecord], *, title: str = "")
         raise InputError("`records` has no finished record; run the experiment first")
     kinds = list(dict.fromkeys(one.text for one in series))
     styles = {key: _STYLES[at % len(_STYLES)] for at, key in enumerate(dict.fromkeys(map(_key, series)))}
-    entries = 1 + max(sum(one.text == kind for one in series) for kind in kinds)
+    entries = max(_entries([one for one in series if one.text == kind]) for kind in kinds)
     width, height = _PANEL_INCHES
     figure = Figure(figsize=(width * len(kinds), height + _LEGEND_LINE_INCHES * (entries - 2)), layout="constrained")
     panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
@@ -85,8 +91,12 @@ def _guide(series: Sequence[Series]) -> list[tuple[int, float]]:
 
 def _limits(series: Sequence[Series], others: Iterable[float]) -> tuple[float, float]:
     """The S axis: every mean with its bar, the other values, and a twentieth of the decades to spare."""
-    ends = [_bar(point.mean, point.standard_deviation) for one in series for point in one.points]
+    points = [point for one in series for point in one.points]
+    ends = [_bar(point.mean, point.standard_deviation) for point in points]
     values = [value for end in ends for value in end] + list(others)
+    values += [point.predicted for point in points if point.predicted is not None]
+    highest = _TALLEST_BAND * max(values)
+    values += [upper for one in series if max(uppers := _uppers(one), default=math.inf) <= highest for upper in uppers]
     spare = max((max(values) / min(values)) ** 0.05, 1.02)
     return min(values) / spare, max(values) * spare
 
@@ -123,8 +133,13 @@ def _draw_panel(
         if one.fit is not None:
             reach = [sizes[0], sizes[-1]]
             panel.plot(reach, [one.fit.at(n) for n in reach], color=colour, linewidth=1)
+        _draw_bracket(panel, one, colour, limits[1])
+        predicted = [(point.n, point.predicted) for point in one.points if point.predicted is not None]
+        if predicted:
+            panel.plot(*zip(*predicted, strict=True), color=colour, linewidth=1, linestyle=(0, (4, 2)))
     (line,) = panel.plot(*zip(*guide, strict=True), color=_GUIDE, linestyle=":", linewidth=1.2, zorder=1)
     entries.append((line, r"falls as $1/\sqrt{n}$"))
+    entries += _keys(series, limits[1])
     panel.legend(
         *zip(*entries, strict=True),
         loc="upper center",
@@ -133,6 +148,50 @@ def _draw_panel(
         fontsize=_FONT - 0.5,
         borderaxespad=0,
     )
+
+
+def _uppers(series: Series) -> list[float]:
+    return [point.upper for point in series.points if point.upper is not None]
+
+
+def _draw_bracket(panel: Axes, series: Series, colour: str, top: float) -> None:
+    """From the mean attained value up to the mean upper bound, where the panel has room for all of it."""
+    known = [(point.n, point.mean, point.upper) for point in series.points if point.upper is not None]
+    if known and max(_uppers(series)) <= top:
+        sizes, means, uppers = (list(column) for column in zip(*known, strict=True))
+        panel.fill_between(sizes, means, uppers, color=colour, alpha=0.16, linewidth=0, zorder=0.5)
+
+
+def _keys(series: Sequence[Series], top: float) -> list[tuple[object, str]]:
+    """What the bands and the dashed lines are, where there are any, and which upper bounds are not shown."""
+    bounded = [one for one in series if _uppers(one)]
+    beyond = [map_title(one.map) for one in bounded if max(_uppers(one)) > top]
+    keys: list[tuple[object, str]] = []
+    if len(bounded) > len(beyond):
+        what = "certified upper bound" if all(one.rigor == CERTIFIED for one in bounded) else "upper bound"
+        keys.append((Patch(color=_GUIDE, alpha=0.2, linewidth=0), f"band: up to the {what}"))
+    if any(point.predicted is not None for one in series for point in one.points):
+        keys.append((Line2D([], [], color=_GUIDE, linewidth=1, linestyle=(0, (4, 2))), "predicted"))
+    if beyond:
+        keys.append((Line2D([], [], linestyle=""), f"upper bound off the panel: {_listed(beyond)}"))
+    return keys
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names; what they share at their beginning once.
+
+    >>> _listed(["DRF, L = 4", "DRF, L = 8"])
+    'DRF, L = 4, 8'
+    """
+    first = names[0].rpartition(" ")[0]
+    alike = len(names) > 1 and first and all(name.rpartition(" ")[0] == first for name in names)
+    return f"{first} {', '.join(name.rpartition(' ')[2] for name in names)}" if alike else ", ".join(names)
+
+
+def _entries(series: Sequence[Series]) -> int:
+    """How many lines the legend of these series has, at most."""
+    some_beyond = any(_uppers(one) for one in series)
+    return len(series) + 1 + len(_keys(series, math.inf)) + some_beyond
 
 
 def _set_axes(panel: Axes, sizes: Sequence[int], limits: tuple[float, float]) -> None:

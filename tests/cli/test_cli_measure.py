@@ -54,6 +54,34 @@ def test_the_numbers_are_those_of_the_library(wordsens):
     assert result["radius"] == [5.0] * 4
 
 
+def test_theory_stands_beside_the_numbers(wordsens):
+    arguments = ["measure", "I love her much", "--map", "raf,relu-raf,sigmoid-raf", *FAST]
+    run = wordsens(*arguments, "--small-radius", "--conditions")
+    told = " ".join(run.out.split())
+    assert "S/radius at 0" in told
+    assert "The upper numbers are certified: no perturbation in the ball goes beyond them." in told
+    assert "The predicted numbers are theory's, and no bounds: a typical word for RAF (softmax)." in told
+    assert told.count("[yes] rows of length sqrt(d)") == 3
+    assert "[no] softmax scores: the scores are relu; Theorem 3 is about softmax" in told
+    results = json.loads(wordsens(*arguments, "--small-radius", "--json").out)["texts"][0]["results"]
+    X = ws.embed("I love her much")[0]
+    phi = ws.RandomAttentionFeatures(384, seed=0)
+    assert results[0]["predicted"] == ws.theory.predict(phi, X).value
+    assert results[0]["predicted_of"] == "a typical word"
+    assert results[0]["small_radius"] == pytest.approx(ws.jacobian_sensitivity(phi, X).tolist(), rel=1e-9)
+    assert [result["predicted"] for result in results[1:]] == [None, None]
+    plain = json.loads(wordsens(*arguments, "--radius", "1", "--json").out)["texts"][0]["results"][0]
+    assert (plain["predicted"], plain["small_radius"]) == (None, None)
+
+
+def test_bounds_that_hold_with_a_probability_say_so(wordsens):
+    text = "good film and it goes on and on until it stops at last and we all go home"
+    run = wordsens("measure", text, "--map", "rf", "--sample", "1", "--small-radius", *FAST)
+    told = " ".join(run.out.split())
+    assert "(they hold with probability 1 - 1e-09 for RF)" in told
+    assert "one word for RF." in told
+
+
 def test_chosen_words(wordsens):
     run = wordsens("measure", "I love her much", "--map", "raf", "--word", "2", "--word", "-4", "--json", *FAST)
     (result,) = json.loads(run.out)["texts"][0]["results"]

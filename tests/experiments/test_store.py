@@ -116,6 +116,14 @@ def test_another_schema_version_or_a_missing_column_is_refused(tmp_path, records
         read_records(path)
 
 
+def test_a_table_without_the_columns_that_came_later_is_read(tmp_path, records):
+    path = tmp_path / "older.parquet"
+    table = as_table([replace(record, rigor="certified", predicted=0.5) for record in records])
+    older = table.drop_columns(["rigor", "predicted"]).replace_schema_metadata({"wordsens.schema": "1"})
+    pq.write_table(older, path)
+    assert read_records(path) == [replace(record, rigor=None, predicted=None) for record in records]
+
+
 def test_many_records_in_one_file(tmp_path, records):
     write_aside(tmp_path / "all.parquet", records)
     assert read_records(tmp_path / "all.parquet") == records

@@ -68,6 +68,23 @@ def test_series_by_map_text_and_dimension(make_record):
     assert summarise([]) == []
 
 
+def test_bounds_and_predictions_are_averaged_and_the_weakest_rigor_is_told(make_record):
+    sure, likely = "certified", "with probability 1 - 1e-09"
+    records = [
+        make_record(n=n, draw=draw, value=value, upper=2 * value, predicted=1.5 * value, rigor=rigor)
+        for n, value in ((10, 2.0), (20, 1.0))
+        for draw, rigor in enumerate((sure, likely))
+    ]
+    (one,) = summarise(records)
+    assert [(point.upper, point.predicted) for point in one.points] == [(4.0, 3.0), (2.0, 1.5)]
+    assert (one.bracket_ratio, one.prediction_ratio, one.rigor) == (2.0, 1.5, likely)
+    assert summarise(records[::2])[0].rigor == sure
+    (partly,) = summarise([*records, make_record(n=10, draw=2, value=1.0)])
+    assert partly.points[0].upper is None
+    (without,) = summarise([make_record()])
+    assert (without.bracket_ratio, without.prediction_ratio, without.rigor) == (None, None, None)
+
+
 def series(name, exponent, *, text="gaussian", error=0.01, last=0.5):
     points = (SizePoint(10, 1.0, 0.1, 3), SizePoint(100, last, 0.1, 3))
     return Series(name, text, 8, points, PowerLaw(exponent, error, 1.0), 6, 10, True, 1.0)

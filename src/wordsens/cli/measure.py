@@ -87,6 +87,22 @@ def measure(
         ),
     ] = None,
     all_words: Annotated[bool, typer.Option("--all-words", help="Show every word, however long the text is.")] = False,
+    small_radius: Annotated[
+        bool,
+        typer.Option(
+            "--small-radius",
+            help="Also the limit of S / radius as the radius shrinks: the Jacobian's largest singular value.",
+            rich_help_panel="Theory",
+        ),
+    ] = False,
+    conditions: Annotated[
+        bool,
+        typer.Option(
+            "--conditions",
+            help="Also which conditions of the paper's theorems the text and the maps meet, in words.",
+            rich_help_panel="Theory",
+        ),
+    ] = False,
     seed: Seed = 0,
     device: Device = "cpu",
     threads: Threads = 1,
@@ -136,11 +152,12 @@ def measure(
         temperature=temperature,
         starts=starts,
         steps=steps,
+        small_radius=small_radius,
         seed=seed,
         device=device,
     )
     with cpu_threads(threads):
-        run_measure(request, all_words=all_words, as_json=as_json, quiet=quiet)
+        run_measure(request, all_words=all_words, conditions=conditions, as_json=as_json, quiet=quiet)
 
 
 def _require_options(

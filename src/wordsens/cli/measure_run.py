@@ -12,18 +12,20 @@ from typing import Any
 import torch
 
 from wordsens import __version__
-from wordsens.cli.measure_tables import Measured, print_many, print_one
+from wordsens.cli.measure_tables import Beside, Measured, print_many, print_one
 from wordsens.cli.terminal import Reporter, notice, reporting
 from wordsens.errors import InputError
 from wordsens.experiments.map_choice import MapOptions, build_map, map_names, map_title
 from wordsens.feature_map import FeatureMap
+from wordsens.jacobian import jacobian_sensitivity
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.seeds import generator
-from wordsens.sensitivity import word_sensitivity
+from wordsens.sensitivity import Sensitivity, word_sensitivity
 from wordsens.text import Document, embed, read_documents
 from wordsens.text.encoders import require_device
 from wordsens.text.plain_files import text_file_rows
 from wordsens.text_matrix import TextMatrix
+from wordsens.theory import check_conditions, predict
 
 ON_DEMAND_WORDS = 16
 """How many words of a text rf searches by default where its matrix is not built; drf: so many over its depth."""
@@ -53,11 +55,12 @@ class MeasureRequest:
     temperature: float
     starts: int | None
     steps: int | None
+    small_radius: bool
     seed: int
     device: str
 
 
-def run_measure(request: MeasureRequest, *, all_words: bool, as_json: bool, quiet: bool) -> None:
+def run_measure(request: MeasureRequest, *, all_words: bool, conditions: bool, as_json: bool, quiet: bool) -> None:
     """Measure every text under every map, and print tables or one JSON document."""
     names = map_names(request.maps)
     require_device(request.device)
@@ -65,7 +68,7 @@ def run_measure(request: MeasureRequest, *, all_words: bool, as_json: bool, quie
     if as_json:
         _print_json(measured, skipped, request)
     elif request.dataset is None:
-        print_one(measured[0], all_words=all_words)
+        print_one(measured[0], all_words=all_words, conditions=conditions)
     else:
         print_many(measured)
 
@@ -111,7 +114,7 @@ def _measured(
         activation=request.activation,
         temperature=request.temperature,
     )
-    results, seconds = [], []
+    results, seconds, beside = [], [], []
     for index, name in enumerate(names):
 
         def tell(done: int, total: int, name: str = name, index: int = index) -> None:
@@ -131,7 +134,22 @@ def _measured(
         )
         results.append(result)
         seconds.append(time.perf_counter() - started)
-    return Measured(text, tuple(results), tuple(seconds))
+        beside.append(_beside(phi, text, result, request))
+    return Measured(text, tuple(results), tuple(seconds), tuple(beside))
+
+
+def _beside(phi: FeatureMap, text: TextMatrix, result: Sensitivity, request: MeasureRequest) -> Beside:
+    """Theory on the same map and text: its predictions are about the radius sqrt(d)."""
+    words = result.words.tolist()
+    # Hundreds of products with the Jacobian: a map that is sampled on demand would remember them all.
+    built = not (isinstance(phi, DeepRandomFeatures) and phi.gaussian == "lazy")
+    asked = request.small_radius and built
+    limit = jacobian_sensitivity(phi, text, words, seed=request.seed).tolist() if asked else None
+    return Beside(
+        predicted=predict(phi, text, words=len(words)) if request.radius is None else None,
+        conditions=check_conditions(phi, text),
+        small_radius=None if limit is None else tuple(limit),
+    )
 
 
 def _searched_words(phi: FeatureMap, n: int, request: MeasureRequest) -> list[int] | None:

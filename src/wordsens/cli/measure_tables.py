@@ -8,13 +8,39 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from wordsens.certificates.contract import CERTIFIED
 from wordsens.cli.terminal import stdout, table
 from wordsens.experiments.map_choice import map_title
 from wordsens.sensitivity import Sensitivity
 from wordsens.text_matrix import TextMatrix
+from wordsens.theory import Condition, Prediction
 
 SHOWN_WORDS = 40
 """Longer texts show this many words, the most sensitive ones, unless every word is asked for."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What theory sets beside a measurement.
+
+    Attributes:
+        predicted: of S, where there is a prediction.
+        conditions: of the theorem about the map.
+        small_radius: the limit of S / radius as the radius shrinks, a number a searched word; None unless asked for.
+    """
+
+    predicted: Prediction | None
+    conditions: tuple[Condition, ...]
+    small_radius: tuple[float, ...] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values: a part of an entry of `results`."""
+        return {
+            "predicted": None if self.predicted is None else self.predicted.value,
+            "predicted_of": None if self.predicted is None else self.predicted.of,
+            "conditions": [str(condition) for condition in self.conditions],
+            "small_radius": None if self.small_radius is None else list(self.small_radius),
+        }
 
 
 @dataclass(frozen=True)
@@ -24,6 +50,7 @@ class Measured:
     text: TextMatrix
     results: tuple[Sensitivity, ...]
     seconds: tuple[float, ...]
+    beside: tuple[Beside, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values: one entry of `texts` in the JSON document."""
@@ -34,14 +61,14 @@ class Measured:
             "d": self.text.rows.shape[1],
             "tokens": list(self.text.tokens or ()),
             "results": [
-                {**result.to_dict(), "seconds": seconds}
-                for result, seconds in zip(self.results, self.seconds, strict=True)
+                {**result.to_dict(), **beside.to_dict(), "seconds": seconds}
+                for result, seconds, beside in zip(self.results, self.seconds, self.beside, strict=True)
             ],
         }
 
 
-def print_one(measured: Measured, *, all_words: bool) -> None:
-    """One text: a table of the maps, a table of the words, and what the numbers mean."""
+def print_one(measured: Measured, *, all_words: bool, conditions: bool = False) -> None:
+    """One text: tables of the maps and of the words, what the numbers mean; the theorems' conditions, if asked."""
     console = stdout()
     n, d = measured.text.rows.shape
     console.print(f"{n} words, d = {d}", style="bold")
@@ -58,7 +85,13 @@ def print_one(measured: Measured, *, all_words: bool) -> None:
     for result in measured.results:
         if len(result.words) < n:
             console.print(f"{map_title(result.map_name)}: {len(result.words)} of {n} words searched.")
-    console.print(_explanation(measured.results))
+    console.print(_explanation([measured]))
+    if conditions:
+        for result, beside in zip(measured.results, measured.beside, strict=True):
+            console.print()
+            console.print(f"Conditions of the theorem about {map_title(result.map_name)}", style="bold")
+            for condition in beside.conditions:
+                console.print(str(condition), markup=False, highlight=False)
 
 
 def print_many(measured: Sequence[Measured]) -> None:
@@ -89,25 +122,31 @@ def print_many(measured: Sequence[Measured]) -> None:
     console.print("Word sensitivity of each text", style="bold")
     console.print(made)
     console.print()
-    console.print(_explanation([result for one in measured for result in one.results]))
+    console.print(_explanation(measured))
 
 
 def _map_table(measured: Measured) -> Table:
     bracketed = any(result.upper is not None for result in measured.results)
+    predicted = any(beside.predicted is not None for beside in measured.beside)
+    limited = any(beside.small_radius is not None for beside in measured.beside)
     made = table(
         ("map", "left"),
         ("S", "right"),
         *([("upper", "right")] if bracketed else []),
+        *([("predicted", "right")] if predicted else []),
+        *([("S/radius at 0", "right")] if limited else []),
         ("at word", "right"),
         ("token", "left"),
         ("evaluations", "right"),
         ("seconds", "right"),
     )
-    for result, seconds in zip(measured.results, measured.seconds, strict=True):
+    for result, seconds, beside in zip(measured.results, measured.seconds, measured.beside, strict=True):
         row = [
             map_title(result.map_name),
             f"{result.value:.4f}",
             *([_number(result.upper)] if bracketed else []),
+            *([_number(None if beside.predicted is None else beside.predicted.value)] if predicted else []),
+            *([_number(max(beside.small_radius or (), default=None))] if limited else []),
         ]
         row += [str(result.word), _token(result), str(result.evaluations), f"{seconds:.2f}"]
         made.add_row(*map(Text, row))
@@ -154,7 +193,8 @@ def _cells(result: Sensitivity, at: int | None) -> list[Text]:
     return cells
 
 
-def _explanation(results: Sequence[Sensitivity]) -> str:
+def _explanation(measured: Sequence[Measured]) -> str:
+    results = [result for one in measured for result in one.results]
     radii = [float(radius) for result in results for radius in result.radius]
     low, high = min(radii), max(radii)
     size = f"{high:.4g}" if high - low <= 1e-9 * high else f"between {low:.4g} and {high:.4g}"
@@ -162,8 +202,26 @@ def _explanation(results: Sequence[Sensitivity]) -> str:
         "S is how far the features move, relative to their norm, when one word's vector may move by "
         f"‖Delta‖ <= {size}. Each number is attained by a perturbation that was found: a lower bound of the sup.",
     ]
-    if any(result.upper is not None for result in results):
-        lines.append("The upper numbers are certified: no perturbation in the ball goes beyond them.")
+    rigors = {map_title(result.map_name): result.rigor for result in results if result.rigor is not None}
+    if rigors:
+        weaker = [f"{rigor} for {name}" for name, rigor in rigors.items() if rigor != CERTIFIED]
+        surely = "certified" if len(weaker) < len(rigors) else "bounds"
+        besides = f" (they hold {', '.join(weaker)})" if weaker else ""
+        lines.append(f"The upper numbers are {surely}: no perturbation in the ball goes beyond them{besides}.")
+    predictions = {
+        map_title(result.map_name): beside.predicted.of
+        for one in measured
+        for result, beside in zip(one.results, one.beside, strict=True)
+        if beside.predicted is not None
+    }
+    if predictions and len(measured) == 1:
+        told = ", ".join(f"{of} for {name}" for name, of in predictions.items())
+        lines.append(f"The predicted numbers are theory's, and no bounds: {told}.")
+    if any(beside.small_radius is not None for one in measured for beside in one.beside):
+        lines.append(
+            "S/radius at 0 is its limit as the radius shrinks, the largest over the words: the Jacobian's largest "
+            "singular value, relative to the features' norm. It is left out where matrices are not built."
+        )
     running = sum(int((~result.converged).sum()) for result in results)
     if running:
         total = sum(len(result.words) for result in results)

@@ -21,6 +21,8 @@ def print_summary(series: Sequence[Series], folder: Path) -> None:
         ("exponent", "right"),
         ("S at\nfirst n", "right"),
         ("S at\nlast n", "right"),
+        ("upper\n/ S", "right"),
+        ("predicted\n/ S", "right"),
     )
     for one in series:
         first, last = one.points[0], one.points[-1]
@@ -33,6 +35,8 @@ def print_summary(series: Sequence[Series], folder: Path) -> None:
             exponent_text(one.fit),
             f"{first.mean:.3f}",
             f"{last.mean:.3f}",
+            _ratio(one.bracket_ratio),
+            _ratio(one.prediction_ratio),
         )
     console.print("Word sensitivity against the number of words: S ~ n^exponent", style="bold")
     console.print(made)
@@ -41,9 +45,33 @@ def print_summary(series: Sequence[Series], folder: Path) -> None:
         console.print(sentence)
     console.print()
     console.print(_search_note(series))
+    for sentence in _bound_notes(series):
+        console.print(sentence)
     console.print()
     console.print(f"records  {folder / 'sensitivity.parquet'}", soft_wrap=True)
     console.print(f"figures  {folder / 'figures'}", soft_wrap=True)
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _bound_notes(series: Sequence[Series]) -> list[str]:
+    """What stands behind the upper bounds and the predictions."""
+    by_rigor: dict[str, dict[str, None]] = {}
+    for one in series:
+        if one.rigor is not None:
+            by_rigor.setdefault(one.rigor, {})[map_title(one.map)] = None
+    notes = []
+    if by_rigor:
+        told = "; ".join(f"{rigor} for {', '.join(names)}" for rigor, names in by_rigor.items())
+        notes.append(f"Upper bounds, which no perturbation exceeds: {told}. upper / S: the median over n.")
+    if any(one.prediction_ratio is not None for one in series):
+        notes.append(
+            "Predictions, which are no bounds: of the largest searched word for RF and DRF, of a typical word for "
+            "softmax attention. predicted / S: the median over n."
+        )
+    return notes
 
 
 def _search_note(series: Sequence[Series]) -> str:

@@ -18,6 +18,7 @@ from wordsens.feature_map import FeatureMap
 from wordsens.seeds import derive_seed, generator
 from wordsens.sensitivity import Sensitivity, word_sensitivity
 from wordsens.text_matrix import TextMatrix
+from wordsens.theory import predict
 
 KeepWitness = Callable[[Mapping[str, Tensor]], None]
 """Called with the tensors from which a finished cell's value can be computed again."""
@@ -88,7 +89,7 @@ def _measured(cell: SensitivityCell, device: str, keep: KeepWitness | None) -> d
                 "perturbations": result.perturbations,
             }
         )
-    return _found(phi, text, result)
+    return _found(phi, text, result, usual_radius=cell.radius is None)
 
 
 def _seed(cell: SensitivityCell, purpose: str) -> int:
@@ -104,8 +105,9 @@ def _searched_words(cell: SensitivityCell) -> list[int] | None:
     return sorted(torch.randperm(cell.n, generator=stream)[: cell.words.sample].tolist())
 
 
-def _found(phi: FeatureMap, text: TextMatrix, result: Sensitivity) -> dict[str, Any]:
+def _found(phi: FeatureMap, text: TextMatrix, result: Sensitivity, *, usual_radius: bool) -> dict[str, Any]:
     at = int((result.words == result.word).nonzero()[0])
+    predicted = predict(phi, text, words=len(result.words)) if usual_radius else None
     return {
         "map": phi.name,
         "depth": getattr(phi, "depth", None),
@@ -118,6 +120,8 @@ def _found(phi: FeatureMap, text: TextMatrix, result: Sensitivity) -> dict[str, 
         "token": result.tokens[at],
         "value": result.value,
         "upper": result.upper,
+        "rigor": result.rigor,
+        "predicted": None if predicted is None else predicted.value,
         "radius": float(result.radius[at]),
         "evaluations": result.evaluations,
         "converged": float(result.converged.double().mean()),

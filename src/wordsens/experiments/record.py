@@ -68,7 +68,10 @@ class SensitivityRecord(Record):
         words: how many words were searched.
         word, token: the word with the largest value, and what it is called.
         value: the attained word sensitivity: a lower bound of the sup.
-        upper: a certified upper bound over the searched words, where the map has one.
+        upper: an upper bound over the searched words, where the map has one.
+        rigor: of the upper bound: "certified", or "with probability 1 - x".
+        predicted: what theory predicts, where it does: for rf and drf the largest of the searched words, for softmax
+            attention a typical word.
         radius: of the ball of that word.
         evaluations: how many perturbed texts were evaluated.
         converged: the share of searched words whose search stopped gaining before its steps ran out.
@@ -99,6 +102,8 @@ class SensitivityRecord(Record):
     word: int | None = None
     token: str | None = None
     upper: float | None = None
+    rigor: str | None = None
+    predicted: float | None = None
     radius: float | None = None
     evaluations: int | None = None
     converged: float | None = None

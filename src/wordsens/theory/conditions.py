@@ -58,9 +58,8 @@ def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition
 
 def _row_lengths(rows: Float[Tensor, "n d"]) -> Condition:
     lengths, wanted = torch.linalg.vector_norm(rows, dim=1), math.sqrt(rows.shape[1])
-    holds = bool(((lengths / wanted - 1).abs() <= ROW_NORM_TOLERANCE).all())
     detail = f"lengths {float(lengths.min()):.4g} to {float(lengths.max()):.4g}, sqrt(d) = {wanted:.4g}"
-    return Condition("rows of length sqrt(d)", holds, detail)
+    return Condition("rows of length sqrt(d)", rows_are_scaled(rows), detail)
 
 
 def _dense_conditions(phi: DeepRandomFeatures) -> tuple[Condition, ...]:
@@ -90,9 +89,24 @@ def _attention_conditions(phi: RandomAttentionFeatures, n: int, d: int) -> tuple
     return softmax, Condition("d large compared with n", None, detail)
 
 
-def _mean_cosine(rows: Float[Tensor, "n d"]) -> Condition:
+def mean_cosine(rows: Float[Tensor, "n d"]) -> float:
+    """The mean cosine of the pairs of rows; 0 for a single row.
+
+    >>> mean_cosine(torch.ones(3, 4))
+    1.0
+    """
     n = len(rows)
     unit = rows / torch.linalg.vector_norm(rows, dim=1, keepdim=True)
     total = float(unit.sum(dim=0).square().sum())
-    mean = (total - n) / (n * (n - 1)) if n > 1 else 0.0
-    return Condition("correlation of the words", None, f"mean cosine {mean:.3g}; no theorem asks anything of it")
+    return (total - n) / (n * (n - 1)) if n > 1 else 0.0
+
+
+def rows_are_scaled(rows: Float[Tensor, "n d"]) -> bool:
+    """Whether every row has length sqrt(d), up to ROW_NORM_TOLERANCE."""
+    lengths, wanted = torch.linalg.vector_norm(rows, dim=1), math.sqrt(rows.shape[1])
+    return bool(((lengths / wanted - 1).abs() <= ROW_NORM_TOLERANCE).all())
+
+
+def _mean_cosine(rows: Float[Tensor, "n d"]) -> Condition:
+    detail = f"mean cosine {mean_cosine(rows):.3g}; no theorem asks anything of it"
+    return Condition("correlation of the words", None, detail)

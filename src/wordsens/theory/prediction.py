@@ -1,0 +1,69 @@
+"""The prediction that belongs to a map and a text."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.errors import require_count
+from wordsens.feature_map import FeatureMap
+from wordsens.maps.attention import RandomAttentionFeatures
+from wordsens.maps.dense import DeepRandomFeatures
+from wordsens.text_matrix import TextMatrix, as_text_matrix
+from wordsens.theory.attention import raf_sensitivity
+from wordsens.theory.conditions import mean_cosine, rows_are_scaled
+from wordsens.theory.finite_width import rf_sensitivity
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A predicted S: neither attained nor certified.
+
+    Attributes:
+        value: of S.
+        of: what it predicts: "the largest of 16 words", or "a typical word".
+        source: where it comes from, a few words.
+    """
+
+    value: float
+    of: str
+    source: str
+
+
+def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None) -> Prediction | None:
+    """The prediction of S for this map and text, from their sizes and, for attention, the mean cosine of the rows.
+
+    Random features, deep ones: `rf_sensitivity`. Softmax attention with one head and temperature 1:
+    `raf_sensitivity`. None for other maps, and for rows that are not of length sqrt(d), which no formula here is about.
+    The radius is sqrt(d). What each prediction is worth: docs/theory/predictions.md.
+
+    Args:
+        words: over how many words S is the largest; None for all of the text's.
+
+    >>> import torch
+    >>> from wordsens.maps.dense import RandomFeatures
+    >>> predict(RandomFeatures(4, 9), torch.ones(4, 9)).of
+    'the largest of 4 words'
+    """
+    rows = phi.accept(as_text_matrix(X).rows).double()
+    n, d = rows.shape
+    count = n if words is None else require_count("words", words)
+    if not rows_are_scaled(rows):
+        return None
+    if isinstance(phi, DeepRandomFeatures):
+        value = rf_sensitivity(n, d, phi.width, phi.depth, activation=phi.activation.name, words=count)
+        return Prediction(value, f"the largest of {count} words" if count > 1 else "one word", "finite width")
+    if isinstance(phi, RandomAttentionFeatures) and (phi.score.name, phi.heads, phi.temperature) == ("softmax", 1, 1):
+        return Prediction(
+            raf_sensitivity(n, d, mean_cosine=_shared_cosine(rows)), "a typical word", "mean field, semi-empirical"
+        )
+    return None
+
+
+def _shared_cosine(rows: Float[Tensor, "n d"]) -> float:
+    """The mean cosine, as a share that rows can have in common: at least 0, less than 1; 0 where it is mere noise."""
+    n, d = rows.shape
+    cosine = mean_cosine(rows)
+    # Of iid Gaussian rows the mean cosine scatters by sqrt(2 / (n (n - 1) d)).
+    noise = 3 * (2 / (n * (n - 1) * d)) ** 0.5
+    return 0.0 if cosine < noise else min(cosine, 1 - 1e-3)
