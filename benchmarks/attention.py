@@ -26,8 +26,18 @@ from benchmarks.texts import MINILM_WIDTH, kinds
 from wordsens.search.climb import RULES, Climb
 from wordsens.sensitivity import attained
 
-PLANS: dict[str, dict[str, Any]] = {"default": {}, "3 starts": {"starts": 3, "generations": 0}}
-"""What is asked of word_sensitivity: the map's own plan, and three starts without crossing."""
+PLANS: dict[str, dict[str, Any]] = {
+    "default, with bounds": {},
+    "default": {"certificate": False},
+    "12 starts, one crossing": {
+        "starts": 12,
+        "generations": 1,
+        "steps": 20,
+        "tolerance": 1e-5,
+        "certificate": False,
+    },
+}
+"""What is asked of word_sensitivity: the map's own plan, with and without the upper bounds, and a cheap one."""
 
 
 @dataclass(frozen=True)
