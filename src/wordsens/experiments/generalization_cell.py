@@ -68,7 +68,8 @@ class _Fitted:
 
 def _measured(cell: GeneralizationCell, device: str, keep: KeepWitness | None) -> dict[str, Any]:
     fitted = _fitted(cell.of_fit(), device)
-    new = _new_text(cell.of_fit(), cell.sample, device)
+    # Searching every word asks a matrix on demand for more and more of itself: such cells do not share their text.
+    new = (_fresh_text if cell.word == "all" else _new_text)(cell.of_fit(), cell.sample, device)
     word = None if cell.word == "all" else cell.word
     seed = _seed(cell, "search")
     common: dict[str, Any] = {"radius": cell.radius, **cell.search_options}
@@ -176,6 +177,11 @@ def _fitted(cell: GeneralizationCell, device: str) -> _Fitted:
 
 @lru_cache(maxsize=1)
 def _new_text(cell: GeneralizationCell, sample: int, device: str) -> NewText:
+    """The text that neighbouring cells share."""
+    return _fresh_text(cell, sample, device)
+
+
+def _fresh_text(cell: GeneralizationCell, sample: int, device: str) -> NewText:
     """One held-out text about to be learned. A matrix on demand is forked: samples do not depend on each other."""
     fitted = _fitted(cell, device)
     texts, labels = fitted.data.test
