@@ -240,7 +240,7 @@ class AttentionWordChange(WordChange):
 def _plan(words: int, score: Score) -> SearchPlan:
     """What a search of this text spends: fewer generations for longer texts, whose words share what is found."""
     return SearchPlan(
-        starts=16,
+        starts=24,
         climb_steps=10,
         population=8,
         generations=min(12, max(2, 800 // words)),
