@@ -124,6 +124,8 @@ def _killed(
         else:
             _kill(process.pid)
             process.wait()
+            if process.stderr is not None:
+                process.stderr.close()
             told["parent"] += 1
             process = _start(spec, out, options)
         told["done"].append(_files(out))

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from distributed import KilledWorker
+from safetensors import safe_open
 
 from wordsens.errors import InputError, WordsensError
 from wordsens.experiments.cluster import LOSSES, DaskExecutor, LostSchedulerError, local_workers, remote_workers
@@ -79,13 +80,26 @@ def test_real_cells_and_their_witnesses_are_the_same_bit_for_bit(cluster, tmp_pa
     list(run_cells(cells, there, job=job, executor=cluster.executor))
     assert [one.value.hex() for one in here.read()] == [one.value.hex() for one in there.read()]
     for one in here.read():
-        mine, other = ((store.folder / "witnesses" / f"{one.cell}.safetensors").read_bytes() for store in (here, there))
+        mine, other = (witnesses(store.folder / "witnesses" / f"{one.cell}.safetensors") for store in (here, there))
         assert mine == other
+
+
+def witnesses(path):
+    """What the file says and the bits of its tensors; the order of a safetensors header's entries is arbitrary."""
+    with safe_open(path, framework="numpy") as file:
+        return file.metadata(), {name: file.get_tensor(name).tobytes() for name in file.keys()}  # noqa: SIM118
 
 
 def test_nobody_answers():
     with pytest.raises(InputError, match=r"`scheduler` \(='none.json'\) does not answer"):
         remote_workers("none.json")
+
+
+@pytest.mark.parametrize("written", ["", "[]", '{"address": 3}'])
+def test_a_scheduler_file_that_is_not_one(written, tmp_path):
+    (tmp_path / "scheduler.json").write_text(written)
+    with pytest.raises(InputError, match="does not answer"):
+        remote_workers(str(tmp_path / "scheduler.json"))
 
 
 class Future:

@@ -1,5 +1,6 @@
 """Running cells on Dask: processes of this machine, or the workers of any scheduler. Loads dask when it is used."""
 
+import json
 import logging
 import os
 import queue
@@ -7,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from wordsens import __version__
@@ -169,7 +171,7 @@ def local_workers(count: int, *, threads: int = 1, tell: Tell = lambda line: Non
         threads_per_worker=1,
         processes=True,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         # Dask's own lines about workers that die; ours say it in one.
         silence_logs=logging.CRITICAL,
         env=environment,
@@ -189,10 +191,9 @@ def remote_workers(address: str, *, tell: Tell = lambda line: None) -> DaskExecu
     distributed = _distributed()
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
-        if address.endswith(".json"):
-            client = distributed.Client(scheduler_file=address, timeout=CONNECT_SECONDS)
-        else:
-            client = distributed.Client(address, timeout=CONNECT_SECONDS)
+        # Given the file itself, dask would wait for it for ever.
+        reached = _address_in(address) if address.endswith(".json") else address
+        client = distributed.Client(reached, timeout=CONNECT_SECONDS)
     except (OSError, ValueError, TimeoutError) as error:
         raise InputError(
             f"`scheduler` (={address!r}) does not answer ({error_line(error)}); start one with: dask scheduler"
@@ -204,6 +205,14 @@ def on_cluster(cluster: Any, described: str, *, tell: Tell = lambda line: None) 
     """The workers of a Dask cluster object, which is closed at the end."""
     client = _distributed().Client(cluster)
     return DaskExecutor(client, described, tell=tell, closers=[cluster.close, client.close])
+
+
+def _address_in(scheduler_file: str) -> str:
+    """The address in the file that `dask scheduler --scheduler-file` wrote. OSError or ValueError when there is none."""
+    written = json.loads(Path(scheduler_file).read_text(encoding="utf-8"))
+    if not isinstance(written, dict) or not isinstance(written.get("address"), str):
+        raise ValueError("the file holds no scheduler's address")
+    return written["address"]
 
 
 def _distributed() -> Any:

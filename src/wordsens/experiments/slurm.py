@@ -93,7 +93,7 @@ def slurm_cluster(spec: SlurmSpec) -> Any:
             *spec.prologue,
         ],
         worker_extra_args=["--nthreads", "1"],
-        scheduler_options={"dashboard_address": None},
+        scheduler_options={"dashboard_address": ":0"},
         **{name: value for name, value in optional.items() if value is not None},
     )
 
