@@ -208,7 +208,7 @@ def on_cluster(cluster: Any, described: str, *, tell: Tell = lambda line: None) 
 
 
 def _address_in(scheduler_file: str) -> str:
-    """The address in the file that `dask scheduler --scheduler-file` wrote. OSError or ValueError when there is none."""
+    """The address that `dask scheduler --scheduler-file` wrote there. OSError or ValueError when there is none."""
     written = json.loads(Path(scheduler_file).read_text(encoding="utf-8"))
     if not isinstance(written, dict) or not isinstance(written.get("address"), str):
         raise ValueError("the file holds no scheduler's address")
