@@ -83,9 +83,12 @@ class WordChange(ABC):
         memory_budget: bytes for intermediate results; a batch is cut into chunks that respect it.
         shape: of one Delta: (d,) for one word, (g, d) for g words that move together.
         plan: the search that suits this map, unless the caller wants another.
+        smooth: whether a step off the sphere into the ball never pays where the gradient points outward; False for
+            losses with kinks, on which such steps find more.
     """
 
     plan: SearchPlan = SearchPlan()
+    smooth: bool = True
 
     def __init__(
         self,

@@ -54,7 +54,7 @@ def test_a_sweep_survives_a_file(tmp_path):
             "s.yaml:2: `key` (='grid') must be one of name, kind, seeds, common, grids, include, override",
         ),
         ("name: a\ngrids: []", "s.yaml:2: `grids` (=[])"),
-        ("name: a", "s.yaml: `grids` is missing"),
+        ("name: a", "s.yaml:1: `grids` is missing"),
         ("- a", "s.yaml: a sweep is a mapping with the keys name, kind, seeds,"),
         ("name: [", "s.yaml:1: not valid YAML"),
     ],

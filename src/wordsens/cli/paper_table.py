@@ -21,9 +21,8 @@ def print_summary(series: Sequence[Series], folder: Path) -> None:
         ("exponent", "right"),
         ("S at\nfirst n", "right"),
         ("S at\nlast n", "right"),
-        ("upper\n/ S", "right"),
-        ("predicted\n/ S", "right"),
     )
+    bracketed = table(("map", "left"), ("text", "left"), ("upper / S", "right"), ("predicted / S", "right"))
     for one in series:
         first, last = one.points[0], one.points[-1]
         made.add_row(
@@ -35,14 +34,17 @@ def print_summary(series: Sequence[Series], folder: Path) -> None:
             exponent_text(one.fit),
             f"{first.mean:.3f}",
             f"{last.mean:.3f}",
-            _ratio(one.bracket_ratio),
-            _ratio(one.prediction_ratio),
         )
+        ratios = (_ratio(one.bracket_ratio), _ratio(one.prediction_ratio))
+        bracketed.add_row(map_title(one.map), text_title(one.text), *ratios)
     console.print("Word sensitivity against the number of words: S ~ n^exponent", style="bold")
     console.print(made)
     console.print()
     for sentence in findings(series):
         console.print(sentence)
+    console.print()
+    console.print("Bounds and predictions beside the attained values", style="bold")
+    console.print(bracketed)
     console.print()
     console.print(_search_note(series))
     for sentence in _bound_notes(series):

@@ -54,6 +54,8 @@ class Pursuit(WordChange):
         plan: of the search; its rule is chosen by whether the functionals have kinks.
     """
 
+    smooth = False
+
     def __init__(
         self,
         functionals: WordFunctionals,

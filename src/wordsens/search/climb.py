@@ -74,8 +74,11 @@ class Climb:
     def along(self, direction: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
         """The direction made tangent to each sphere against which the slope presses; `feasible` elsewhere.
 
-        There a step's inward part would lose in the first order what its tangent part gains in the second.
+        There a step's inward part would lose in the first order what its tangent part gains in the second. A change
+        with kinks is left its inward steps: its gradient says less about what lies ahead.
         """
+        if not self.change.smooth:
+            return self.feasible(direction, self.x)
         blocks, x = direction.unflatten(1, (self.blocks, -1)), self.x.unflatten(1, (self.blocks, -1))
         pressing = torch.linalg.vecdot(self.slope.unflatten(1, (self.blocks, -1)), x) > 0
         inward = torch.linalg.vecdot(blocks, x).clamp(max=0)
