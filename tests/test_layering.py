@@ -44,6 +44,7 @@ TABLE = {
     "certificates": Row(3, also=("sensitivity",)),
     "jacobian": Row(3, also=("sensitivity",)),
     "groups": Row(3, also=("sensitivity", "search")),
+    "several_texts": Row(3, also=("sensitivity", "search")),
     "swaps": Row(3, also=("sensitivity", "search")),
     "whole_words": Row(3, also=("sensitivity", "search")),
     "theory": Row(3),

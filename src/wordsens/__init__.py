@@ -54,6 +54,7 @@ _HOMES = {
     "group_sensitivity": "wordsens.groups",
     "GroupSensitivity": "wordsens.groups",
     "several_words_sensitivity": "wordsens.groups",
+    "word_sensitivities": "wordsens.several_texts",
     "Vocabulary": "wordsens.swap_vocabulary",
     "whole_word_sensitivity": "wordsens.whole_words",
     "WholeWordSensitivity": "wordsens.whole_words",
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
     from wordsens.removals import Removals, removal_effects
     from wordsens.search.theorem import TheoremWitness, theorem_witness
     from wordsens.sensitivity import Sensitivity, word_sensitivity
+    from wordsens.several_texts import word_sensitivities
     from wordsens.swap_vocabulary import Vocabulary
     from wordsens.swaps import Swaps, best_swaps, swap_ratio
     from wordsens.text import (

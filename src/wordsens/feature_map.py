@@ -6,7 +6,7 @@ the change of many perturbed words faster than by mapping each perturbed text; t
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import torch
@@ -66,6 +66,19 @@ class FeatureMap(ABC):
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> "WordChange":
         """What evaluates ‖phi(X^i(Delta)) - phi(X)‖² for many (i, Delta) at once."""
         return PlainWordChange(self, rows, memory_budget=memory_budget)
+
+    def texts_at_once(self, n: int, *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> int:
+        """How many texts of n words `texts_change` serves best at once; 1 where each is searched by itself."""
+        return 1
+
+    def texts_change(
+        self, texts: Sequence[Float[Tensor, "n d"]], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> "WordChange":
+        """`word_change` of several texts of equal length at once: word i of text t is word t n + i.
+
+        Only for maps whose `texts_at_once` is more than 1.
+        """
+        raise AssertionError(f"{self.name} does not evaluate several texts at once")
 
     def group_change(
         self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET

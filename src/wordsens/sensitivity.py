@@ -22,7 +22,7 @@ from wordsens.feature_map import (
     features_by_text,
     perturbed_texts,
 )
-from wordsens.search.population import Progress
+from wordsens.search.population import Progress, SearchResult
 from wordsens.search.witnesses import find_witnesses
 from wordsens.seeds import Seed, generator
 from wordsens.text_matrix import TextMatrix, as_text_matrix
@@ -219,18 +219,36 @@ def word_sensitivity(
     change = phi.word_change(rows, memory_budget=memory_budget)
     plan = change.plan.changed(starts=starts, steps=steps, generations=generations, tolerance=tolerance)
     found = find_witnesses(change, chosen, ball, plan, generator=generator(seed, "starts"), progress=progress)
-    per_word = attained(phi, rows, chosen.unsqueeze(1), found.perturbations.unsqueeze(1), memory_budget=memory_budget)
+    return sensitivity_at(
+        phi, text, chosen, ball, found, seed=seed, certificate=certificate, memory_budget=memory_budget
+    )
+
+
+def sensitivity_at(
+    phi: FeatureMap,
+    text: TextMatrix,
+    words: Int[Tensor, " w"],
+    ball: Ball,
+    found: SearchResult,
+    *,
+    seed: Seed,
+    certificate: bool,
+    memory_budget: int,
+) -> Sensitivity:
+    """The result of a search: every witness mapped through phi, and the certificate where it is asked for."""
+    rows = phi.accept(text.rows)
+    per_word = attained(phi, rows, words.unsqueeze(1), found.perturbations.unsqueeze(1), memory_budget=memory_budget)
     best = int(per_word.argmax())
-    bounds = certificate_for(phi, rows, chosen, ball.radius) if certificate else None
+    bounds = certificate_for(phi, rows, words, ball.radius) if certificate else None
     return Sensitivity(
         value=float(per_word[best]),
-        word=int(chosen[best]),
-        words=chosen,
+        word=int(words[best]),
+        words=words,
         per_word=per_word,
         perturbations=found.perturbations,
         radius=ball.radius,
-        tokens=tuple(text.word(int(word)) for word in chosen),
-        evaluations=found.evaluations + len(chosen),
+        tokens=tuple(text.word(int(word)) for word in words),
+        evaluations=found.evaluations + len(words),
         converged=found.converged,
         seed=int(seed),
         map_name=phi.name,

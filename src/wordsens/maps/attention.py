@@ -1,6 +1,7 @@
 """Random attention features (RAF): one attention layer with Gaussian query-key weights and no value matrix."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -10,6 +11,7 @@ from wordsens.errors import InputError, require_choice, require_count, require_p
 from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, feature_norm
 from wordsens.maps.attention_change import AttentionWordChange
 from wordsens.maps.attention_groups import AttentionGroupChange
+from wordsens.maps.attention_texts import AttentionTextsChange, texts_at_once
 from wordsens.maps.scores import SCORES
 from wordsens.seeds import Seed, gaussian_on, generator
 
@@ -85,6 +87,14 @@ class RandomAttentionFeatures(FeatureMap):
         rows = self.accept(rows)
         norm = feature_norm(self.features(rows), self.name)
         return AttentionWordChange(rows, self.matrices, self._scale(), self.score, norm, memory_budget)
+
+    def texts_at_once(self, n: int, *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> int:
+        return texts_at_once(n, self.weight, memory_budget)
+
+    def texts_change(
+        self, texts: Sequence[Float[Tensor, "n d"]], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> AttentionTextsChange:
+        return AttentionTextsChange([self.word_change(rows, memory_budget=memory_budget) for rows in texts])
 
     def group_change(
         self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET

@@ -13,6 +13,7 @@ evaluated plainly.
 Arrays indexed [word, row] are stored word first: a batch gathers whole rows.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.feature_map import WordChange
+from wordsens.maps.attention_products import Counts, add_and_double, times
 from wordsens.maps.scores import Response, Score, row_blocks
 from wordsens.search_plan import SearchPlan
 
@@ -34,7 +36,10 @@ _LEAST_PAIRS = 64
 
 
 class _Head:
-    """One attention head on one text: everything that does not depend on Delta. O(n² d + n d²) once, n² memory."""
+    """One attention head on one text: everything that does not depend on Delta. O(n² d + n d²) once, n² memory.
+
+    `joined` heads serve several texts of n words: word i of text t is word t n + i, rows are counted within a text.
+    """
 
     def __init__(self, rows: Float[Tensor, "n d"], matrix: Float[Tensor, "d d"], scale: float, score: Score):
         self.rows = rows
@@ -58,6 +63,23 @@ class _Head:
             self.outputs = score.attention(self.scores) @ self.values
             self.stacked = torch.cat([self.queries, self.keys])
 
+    @classmethod
+    def joined(cls, heads: "Sequence[_Head]") -> "_Head":
+        """One W on several texts of equal length, at once."""
+        result = object.__new__(cls)
+        result.score, result.symmetric = heads[0].score, heads[0].symmetric
+        kept = "lengths" if result.score.normalized else "squared_values"
+        for name in ("scores", "values", "outputs", kept):
+            setattr(result, name, torch.cat([getattr(head, name) for head in heads]))
+        result.stacked = torch.stack([head.stacked for head in heads])
+        result.response = Response.joined([head.response for head in heads])
+        result.dominant = _Dominant.joined([head.dominant for head in heads], heads[0].scores.shape[0])
+        return result
+
+    def top_directions(self) -> Float[Tensor, "m d"]:
+        """The top eigenvectors of W + W^T: along them the changed word's score with itself rises fastest."""
+        return torch.linalg.eigh(self.symmetric)[1].T.flip(0)[:_OWN_DIRECTIONS]
+
     def _attend_divided(self) -> None:
         """The outputs, the squared lengths ‖r_ji‖² (word first), and the rows that one word dominates."""
         n = self.rows.shape[0]
@@ -79,13 +101,16 @@ class _Head:
         self.dominant = _Dominant(words, rows, rest) if len(words) else None
 
     def evaluate(
-        self, delta: Float[Tensor, "b d"], words: Int[Tensor, " b"], gradient: bool
+        self, delta: Float[Tensor, "b d"], words: Int[Tensor, " b"], gradient: bool, counts: Counts = None
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
-        n = self.rows.shape[0]
+        """The squared changes and gradients; of several texts, with the pairs sorted by text, `counts` of each."""
+        n = self.scores.shape[1]
         pair = torch.arange(len(words), device=words.device)
-        products = delta @ self.stacked.T
+        row_of_word = words if counts is None else words % n
+        values = self.values if counts is None else self.values.unflatten(0, (-1, n))
+        products = times(delta, self.stacked.mT, counts)
         moved, keyed = products[:, :n], products[:, n : 2 * n]
-        to_own = moved[pair, words]
+        to_own = moved[pair, row_of_word]
         answer = self.response.move(moved, words)
         p, gain = answer.p, answer.gain
         own = self.values.index_select(0, words)
@@ -103,8 +128,8 @@ class _Head:
         else:
             length = self.squared_values.index_select(0, words).unsqueeze(1)
         # Row i is not of this form: it is taken out here and evaluated plainly below.
-        p[pair, words] = 0
-        gain[pair, words] = 0
+        p[pair, row_of_word] = 0
+        gain[pair, row_of_word] = 0
         on_delta = torch.addcmul(p * torch.linalg.vecdot(delta, delta).unsqueeze(1), gain, along)
         on_rest = torch.addcmul(p * along, gain, length)
         squared = torch.linalg.vecdot(p, on_delta) + torch.linalg.vecdot(gain, on_rest)
@@ -112,21 +137,21 @@ class _Head:
         # Row i, whose query, key and value all move.
         pushed = delta @ self.symmetric
         new_scores = self.scores.index_select(0, words).add_(keyed)
-        new_scores[pair, words] += to_own + 0.5 * torch.linalg.vecdot(pushed, delta)
+        new_scores[pair, row_of_word] += to_own + 0.5 * torch.linalg.vecdot(pushed, delta)
         attention = self.score.attention(new_scores)
-        to_itself = attention[pair, words].unsqueeze(1)
-        change = (attention @ self.values).sub_(self.outputs.index_select(0, words)).addcmul_(to_itself, delta)
+        to_itself = attention[pair, row_of_word].unsqueeze(1)
+        change = times(attention, values, counts).sub_(self.outputs.index_select(0, words)).addcmul_(to_itself, delta)
         squared += torch.linalg.vecdot(change, change)
         if not gradient:
             return squared, None
 
         # Half of the gradient. What it takes from each stacked row is written where the products were.
-        on_weights = change @ self.values.T
-        on_weights[pair, words] += torch.linalg.vecdot(change, delta)
+        on_weights = times(change, values.mT, counts)
+        on_weights[pair, row_of_word] += torch.linalg.vecdot(change, delta)
         own_slope = self.score.pull_back(new_scores, attention, on_weights)
-        own_self = own_slope[pair, words]
+        own_self = own_slope[pair, row_of_word]
         torch.mul(answer.p_slope, on_delta, out=moved).addcmul_(answer.gain_slope, on_rest)
-        moved[pair, words] = own_self
+        moved[pair, row_of_word] = own_self
         keyed.copy_(own_slope)
         result = torch.linalg.vecdot(p, p).unsqueeze(1) * delta
         result.addcmul_(to_itself, change).addcmul_(own_self.unsqueeze(1), pushed)
@@ -140,7 +165,7 @@ class _Head:
         else:
             pulled = torch.linalg.vecdot(p, gain).unsqueeze(1)
         result.addcmul_(pulled, own)
-        return squared, result.addmm_(products, self.stacked, beta=2, alpha=2)
+        return squared, add_and_double(result, products, self.stacked, counts)
 
 
 @dataclass(frozen=True)
@@ -161,6 +186,12 @@ class _Dominant:
         which, at = (words.unsqueeze(1) == self.words).nonzero(as_tuple=True)
         return which, self.rows[at], self.rest[at]
 
+    @staticmethod
+    def joined(parts: "Sequence[_Dominant | None]", n: int) -> "_Dominant | None":
+        """Those of several texts of n words; None where none has any."""
+        some = [(part.words + text * n, part.rows, part.rest) for text, part in enumerate(parts) if part is not None]
+        return _Dominant(*(torch.cat(arrays) for arrays in zip(*some, strict=True))) if some else None
+
 
 class AttentionWordChange(WordChange):
     """‖phi(X^i(Delta)) - phi(X)‖² and its gradient for random attention, by the closed form of the module's docstring.
@@ -180,7 +211,7 @@ class AttentionWordChange(WordChange):
     ):
         super().__init__(rows, base_norm, memory_budget)
         self._matrices, self._scale, self._score = matrices, scale, score
-        self._heads = [_Head(rows, matrix, scale, score) for matrix in matrices]
+        self.heads = [_Head(rows, matrix, scale, score) for matrix in matrices]
         self.plan = _plan(len(rows), score)
 
     def coarse(self) -> "AttentionWordChange":
@@ -200,19 +231,22 @@ class AttentionWordChange(WordChange):
 
         The eigenvectors raise the changed word's score with itself fastest, which is what moves row i.
         """
+        return self.directions([head.top_directions() for head in self.heads]).unsqueeze(1).expand(-1, len(words), -1)
+
+    def directions(self, top: list[Float[Tensor, "m d"]]) -> Float[Tensor, "starts d"]:
+        """The starting directions, the same for every word, from the top eigenvectors of every head."""
         per_head = []
-        for head in self._heads:
+        for head, own in zip(self.heads, top, strict=True):
             drawn = torch.nn.functional.normalize(head.queries.sum(dim=0), dim=0)
-            own = torch.linalg.eigh(head.symmetric)[1].T.flip(0)[:_OWN_DIRECTIONS]
             away = torch.nn.functional.normalize(-head.keys.sum(dim=0), dim=0)
             mixed = torch.stack([drawn + own, drawn - own], dim=1).flatten(end_dim=1)
             per_head.append(torch.cat([mixed, torch.stack([drawn, -drawn, own[0] + away, away - own[0]])]))
         # Every head's first direction, then every head's second: few starts serve all heads.
-        return torch.stack(per_head, dim=1).flatten(end_dim=1).unsqueeze(1).expand(-1, len(words), -1)
+        return torch.stack(per_head, dim=1).flatten(end_dim=1)
 
     def kicking_directions(self) -> Float[Tensor, "m d"]:
         """The rows u_j: along u_j the score of row j with the changed word moves, and with it whether j is drawn."""
-        return torch.cat([head.queries for head in self._heads])
+        return torch.cat([head.queries for head in self.heads])
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
@@ -229,7 +263,7 @@ class AttentionWordChange(WordChange):
         for delta, word in pieces:
             piece = slice(start, start + len(word))
             start = piece.stop
-            for head in self._heads:
+            for head in self.heads:
                 value, uphill = head.evaluate(delta, word, gradient)
                 squared[piece] += value
                 if slope is not None and uphill is not None:

@@ -1,6 +1,8 @@
 """Attention scores: how they become weights, how the weight of one moved word answers, and their derivatives."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import torch
@@ -42,6 +44,15 @@ class Response(ABC):
     ) -> Float[Tensor, " m"]:
         """p - a for single pairs of a word and a row with a > 1/2. Only for normalized scores."""
         raise AssertionError(f"{type(self).__name__} is not of scores divided by their sum")
+
+    @staticmethod
+    def joined(parts: "Sequence[Response]") -> "Response":
+        """The response of several texts of n words each, of one score: word i of text t is word t n + i."""
+        result = copy(parts[0])
+        for name, value in vars(result).items():
+            if isinstance(value, Tensor):
+                setattr(result, name, torch.cat([getattr(part, name) for part in parts]))
+        return result
 
 
 class Score(ABC):

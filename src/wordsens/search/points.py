@@ -78,10 +78,10 @@ class Breeder:
         length = torch.where(self._uniform(shape) < _TOWARDS, length, -length)
         return self.unit(points + length.unsqueeze(-1).to(points.dtype) * added)
 
-    def some(self, points: Float[Tensor, "w size"], count: int) -> Float[Tensor, "count size"]:
-        """`count` of the points, drawn without replacement; all of them where there are fewer."""
+    def some(self, points: Float[Tensor, "w size"], count: int) -> Float[Tensor, "count w size"]:
+        """`count` of the points, drawn without replacement, the same for every word; all where there are fewer."""
         order = torch.randperm(len(points), generator=self._generator, device=self._generator.device)
-        return points[order[:count].to(self._device)]
+        return points[order[:count].to(self._device)].unsqueeze(1).expand(-1, len(points), -1)
 
     def unit(self, points: Float[Tensor, "*ranks w size"]) -> Float[Tensor, "*ranks w size"]:
         """The points with every block scaled to the unit sphere; a zero block stays zero."""

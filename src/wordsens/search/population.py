@@ -7,7 +7,7 @@ then still missed are mostly hills next to the one found, which differ by one dr
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -18,6 +18,7 @@ from wordsens.ball import Ball
 from wordsens.feature_map import WordChange
 from wordsens.search.climb import PATIENCE, RULES, Climb
 from wordsens.search.points import ALIKE, SAME, Breeder, fittest
+from wordsens.search.separate_points import SeparateBreeders
 from wordsens.search_plan import SearchPlan
 
 Progress = Callable[[int, int], None]
@@ -63,24 +64,61 @@ def search(
     Cost: about starts * climb_steps + generations * children * (climb_steps + kick_steps) + finalists * steps
     evaluations a word.
     """
-    numbers = max(plan.starts, plan.population + plan.children) * math.prod(change.shape) * _COPIES
-    size = max(1, change.memory_budget // (numbers * change.rows.element_size()))
+    size = words_at_once(change, plan)
     groups = list(zip(words.split(size), ball.radius.split(size), strict=True))
     total = plan.rounds() * len(groups)
     results = []
     for done, (group, radius) in enumerate(groups):
         tick = _Ticker(progress, done * plan.rounds(), total)
-        results.append(_GroupSearch(change, group, radius, blocks, plan, generator, tick).run())
+        results.append(_GroupSearch(change, group, radius, blocks, plan, [generator], tick).run())
     if progress is not None:
         progress(total, total)
-    points = torch.cat([result.perturbations for result in results])
+    points, squared, evaluations, converged = (torch.cat(part) for part in zip(*results, strict=True))
     inside = ball.project(points.unflatten(1, (blocks, -1)).transpose(0, 1)).transpose(0, 1)
     return SearchResult(
         perturbations=inside.reshape(len(points), *change.shape),
-        squared=torch.cat([result.squared for result in results]),
-        evaluations=sum(result.evaluations for result in results),
-        converged=torch.cat([result.converged for result in results]),
+        squared=squared,
+        evaluations=int(evaluations.sum()),
+        converged=converged,
     )
+
+
+def search_together(
+    change: WordChange,
+    ball: Ball,
+    plan: SearchPlan,
+    *,
+    generators: Sequence[torch.Generator],
+    progress: Progress | None = None,
+) -> list[SearchResult]:
+    """`search` on all words of several texts of equal length, step by step at once; one result a text.
+
+    Crossing stays within a text and every text has a generator of its own, so each result is that of `search` on that
+    text alone, to rounding. All words must fit the memory budget: see `words_at_once`.
+
+    Args:
+        change: of all words, those of the first text first.
+        ball: their balls.
+        generators: one a text.
+    """
+    texts = len(generators)
+    words = torch.arange(len(ball.radius), device=change.rows.device)
+    found = _GroupSearch(change, words, ball.radius, 1, plan, generators, _Ticker(progress, 0, plan.rounds())).run()
+    if progress is not None:
+        progress(plan.rounds(), plan.rounds())
+    points, *rest = found
+    inside = ball.project(points)
+    by_text = zip(*(part.chunk(texts) for part in (inside, *rest)), strict=True)
+    return [SearchResult(mine, squared, int(spent.sum()), done) for mine, squared, spent, done in by_text]
+
+
+def words_at_once(change: WordChange, plan: SearchPlan) -> int:
+    """How many words a search takes at a time, by the change's memory budget."""
+    numbers = max(plan.starts, plan.population + plan.children) * math.prod(change.shape) * _COPIES
+    return max(1, change.memory_budget // (numbers * change.rows.element_size()))
+
+
+_Found = tuple[Float[Tensor, "w size"], Float[Tensor, " w"], Int[Tensor, " w"], Bool[Tensor, " w"]]
 
 
 class _Ticker:
@@ -94,7 +132,7 @@ class _Ticker:
 
 
 class _GroupSearch:
-    """The search on w words at once. A climb holds its points rank by rank: ascent r * w + j is the r-th of word j."""
+    """The search on w words at once, of one text or as many of each of several. A climb holds its points rank by rank: ascent r * w + j is the r-th of word j."""
 
     def __init__(
         self,
@@ -103,7 +141,7 @@ class _GroupSearch:
         radius: Float[Tensor, " w"],
         blocks: int,
         plan: SearchPlan,
-        generator: torch.Generator,
+        generators: Sequence[torch.Generator],
         tick: _Ticker,
     ):
         self._change, self._words, self._radius, self._blocks = change, words, radius, blocks
@@ -113,11 +151,13 @@ class _GroupSearch:
         noise = 4 * torch.finfo(self._coarse.rows.dtype).eps
         self._coarse_plan = plan if self._coarse is change else replace(plan, tolerance=max(plan.tolerance, noise))
         rows = self._coarse.rows
-        size = math.prod(change.shape)
-        self._breeder = Breeder(len(words), blocks, size, generator, rows.dtype, rows.device)
-        self._evaluations = 0
+        size, own = math.prod(change.shape), len(words) // len(generators)
+        breeders = [Breeder(own, blocks, size, generator, rows.dtype, rows.device) for generator in generators]
+        self._breeder = breeders[0] if len(breeders) == 1 else SeparateBreeders(breeders)
+        self._evaluations = torch.zeros(int(words.max()) + 1, dtype=torch.long, device=words.device)
 
-    def run(self) -> SearchResult:
+    def run(self) -> _Found:
+        """The best point of every word, its squared change, the evaluations spent on it, and whether it converged."""
         plan = self._plan
         best = self._climb(self._starting_points())
         for _ in range(plan.generations):
@@ -135,12 +175,11 @@ class _GroupSearch:
         converged = self._polish(best, plan)
         winner = best.squared.view(-1, len(self._words)).argmax(dim=0)
         chosen = winner * len(self._words) + torch.arange(len(winner), device=winner.device)
-        return SearchResult(
-            perturbations=best.x[chosen] * best.radius[chosen].to(best.x.dtype).unsqueeze(1),
-            squared=best.squared[chosen],
-            evaluations=self._evaluations,
-            converged=converged[chosen],
-        )
+        points = best.x[chosen] * best.radius[chosen].to(best.x.dtype).unsqueeze(1)
+        return points, best.squared[chosen], self._evaluations[self._words], converged[chosen]
+
+    def _spend(self, words: Int[Tensor, " b"], times: int = 1) -> None:
+        self._evaluations.index_add_(0, words, torch.full_like(words, times))
 
     def _kick(self, best: Climb) -> Climb:
         """Look for better hills next to the ones found; every point is nearly converged before it is compared."""
@@ -170,26 +209,27 @@ class _GroupSearch:
         ranks = len(points)
         words, radius = self._words.repeat(ranks), self._radius.repeat(ranks)
         climb = Climb(self._coarse, words, radius, points.flatten(end_dim=1), self._blocks)
-        self._evaluations += len(climb)
+        steps = self._plan.climb_steps if steps is None else steps
+        self._spend(words, 1 + steps)
         rule = RULES[self._plan.rule](climb)
-        for _ in range(self._plan.climb_steps if steps is None else steps):
+        for _ in range(steps):
             rule.step(climb, self._coarse_plan.tolerance)
-            self._evaluations += len(climb)
             self._tick()
         return climb
 
     def _relays(self, best: Climb) -> Float[Tensor, "finalists w size"]:
-        """For every word, those witnesses of the other words that move it most."""
+        """For every word, those witnesses of its text's other words that move it most."""
         w = len(self._words)
         winners = self._breeder.unit(self._ranked(best)[0])
         candidates = self._breeder.some(winners, self._plan.relays)
-        scale = self._radius.to(winners.dtype).repeat(len(candidates)).unsqueeze(1)
-        points = candidates.repeat_interleave(w, dim=0) * scale
-        perturbations = points.unflatten(1, self._change.shape)
-        squared = self._coarse.squared_norm(perturbations, self._words.repeat(len(candidates)))
-        self._evaluations += len(points)
+        scale = self._radius.to(winners.dtype).unsqueeze(1)
+        perturbations = (candidates * scale).flatten(end_dim=1).unflatten(1, self._change.shape)
+        words = self._words.repeat(len(candidates))
+        squared = self._coarse.squared_norm(perturbations, words)
+        self._spend(words)
         ranks = min(self._plan.finalists, len(candidates))
-        return candidates[squared.view(-1, w).topk(ranks, dim=0).indices]
+        best_ranks = squared.view(-1, w).topk(ranks, dim=0).indices
+        return candidates.gather(0, best_ranks.unsqueeze(-1).expand(-1, -1, candidates.shape[-1]))
 
     def _fittest(self, climb: Climb, count: int, alike: float = ALIKE) -> Climb:
         w = len(self._words)
@@ -198,7 +238,7 @@ class _GroupSearch:
 
     def _exact(self, climb: Climb) -> Climb:
         """The same points in the map's own precision."""
-        self._evaluations += len(climb)
+        self._spend(climb.words)
         return Climb(self._change, climb.words, climb.radius, climb.x.to(self._change.rows.dtype), self._blocks)
 
     def _polish(self, climb: Climb, plan: SearchPlan) -> Bool[Tensor, " b"]:
@@ -209,7 +249,7 @@ class _GroupSearch:
         rule = RULES[plan.rule](part, first=0.1)
         for _ in range(plan.steps):
             rule.step(part, plan.tolerance)
-            self._evaluations += len(part)
+            self._spend(part.words)
             self._tick()
             going = part.idle < PATIENCE
             if not bool(going.all()):

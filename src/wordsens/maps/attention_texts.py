@@ -1,0 +1,77 @@
+"""The change of an attention layer when one word moves, on several texts of equal length at once.
+
+Word i of text t is word t n + i. Products with W + W^T are the same for every text; all others meet their own text's
+matrices. For short texts this spares what a small operation costs besides its arithmetic.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.feature_map import WordChange
+from wordsens.maps.attention_change import AttentionWordChange, _Head
+
+_CACHED_COORDINATES = 1 << 14
+"""Coordinates of all words that are searched together on a CPU: a search keeps 16 points a word, and past 2^18 numbers
+an array leaves the cache, which costs more than larger operations spare."""
+
+
+class AttentionTextsChange(WordChange):
+    """‖phi(X^i(Delta)) - phi(X)‖² and its gradient for pairs of a word of any of T texts and a Delta.
+
+    The numbers are those of each text's own AttentionWordChange. Cost: as there, per pair; memory O(T n (n + d)).
+
+    Attributes:
+        changes: each text's own.
+    """
+
+    def __init__(self, changes: Sequence[AttentionWordChange]):
+        first = changes[0]
+        rows = torch.cat([change.rows for change in changes])
+        super().__init__(rows, first.base_norm, first.memory_budget)
+        self.changes = changes
+        self.plan = first.plan
+        self._words = len(first.rows)
+        self._heads = [_Head.joined(heads) for heads in zip(*(change.heads for change in changes), strict=True)]
+
+    def coarse(self) -> "AttentionTextsChange":
+        coarse = [change.coarse() for change in self.changes]
+        return self if coarse[0] is self.changes[0] else AttentionTextsChange(coarse)
+
+    def bytes_per_pair(self) -> int:
+        return self.changes[0].bytes_per_pair()
+
+    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
+        """Each text's own."""
+        top = [head.top_directions() for head in self._heads]
+        return torch.stack([change.directions(top) for change in self.changes], dim=1)[:, words // self._words]
+
+    def kicking_directions(self) -> Float[Tensor, "m d"]:
+        """Each text's own, as many for each, text by text."""
+        return torch.cat([change.kicking_directions() for change in self.changes])
+
+    def _evaluate(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+        texts = words // self._words
+        order = texts.argsort(stable=True)
+        counts = torch.bincount(texts, minlength=len(self.changes)).tolist()
+        delta, word = perturbations[order], words[order]
+        values, slopes = zip(*(head.evaluate(delta, word, gradient, counts) for head in self._heads), strict=True)
+        squared = torch.empty_like(values[0])
+        squared[order] = sum(values[1:], values[0])
+        if not gradient:
+            return squared, None
+        slope = torch.empty_like(perturbations)
+        slope[order] = sum(slopes[1:], slopes[0])
+        return squared, slope
+
+
+def texts_at_once(n: int, weight: Tensor, memory_budget: int) -> int:
+    """How many texts of n words to search together: by the memory budget, and on a CPU by its cache."""
+    heads, d = (1 if weight.ndim == 2 else len(weight)), weight.shape[-1]
+    kept = heads * (8 * n * n + 10 * n * d + 2 * d * d) * weight.element_size()
+    fitting = memory_budget // (2 * kept)
+    return fitting if weight.device.type != "cpu" else min(fitting, _CACHED_COORDINATES // (n * max(n, d)))
