@@ -132,7 +132,10 @@ class _Ticker:
 
 
 class _GroupSearch:
-    """The search on w words at once, of one text or as many of each of several. A climb holds its points rank by rank: ascent r * w + j is the r-th of word j."""
+    """The search on w words at once, of one text or as many words of each of several.
+
+    A climb holds its points rank by rank: ascent r * w + j is the r-th of word j.
+    """
 
     def __init__(
         self,
