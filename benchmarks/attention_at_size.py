@@ -8,14 +8,12 @@ Run by benchmarks.attention for every size, since the peak memory of a process c
 import argparse
 import json
 import math
-import resource
-import sys
 import time
-from pathlib import Path
 
 import torch
 
 import wordsens as ws
+from benchmarks.reporting import peak_bytes
 from wordsens.search.climb import RULES, Climb
 from wordsens.sensitivity import attained
 
@@ -90,13 +88,7 @@ def _peak_memory(device: torch.device) -> int:
     """The most bytes held at once: on a GPU by tensors, on a CPU by this process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated()
-    status = Path("/proc/self/status")
-    if status.exists():
-        # On Linux getrusage also counts what the parent held when it started this process; VmHWM does not.
-        (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
-        return int(line.split()[1]) * 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    return peak_bytes()
 
 
 if __name__ == "__main__":

@@ -6,14 +6,13 @@ Run by benchmarks.random_features for every row, since the peak memory of a proc
 
 import argparse
 import json
-import resource
-import sys
 import time
 from pathlib import Path
 
 import torch
 
 import wordsens as ws
+from benchmarks.reporting import peak_bytes
 from benchmarks.straightforward_dense import gaussian_weights, plain_ascent
 
 
@@ -83,17 +82,6 @@ def resident_bytes() -> int:
         return peak_bytes()
     (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmRSS")]
     return int(line.split()[1]) * 1024
-
-
-def peak_bytes() -> int:
-    """The most that this process has held at once."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        # On Linux getrusage also counts what the parent held when it started this process; VmHWM does not.
-        (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
-        return int(line.split()[1]) * 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 if __name__ == "__main__":

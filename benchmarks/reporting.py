@@ -2,6 +2,7 @@
 
 import datetime
 import platform
+import resource
 import subprocess
 import sys
 import time
@@ -114,3 +115,14 @@ def _cores() -> int:
     import os
 
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def peak_bytes() -> int:
+    """The most that this process has held at once."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # On Linux getrusage also counts what the parent held when it started this process; VmHWM does not.
+        (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
+        return int(line.split()[1]) * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from wordsens import __version__
 from wordsens.errors import InputError, MissingExtraError, WordsensError
@@ -149,7 +149,7 @@ class DaskExecutor(Executor):
         self._waiting = not now
         self._workers = dict(now)
 
-    def _gone(self) -> Any:
+    def _gone(self) -> NoReturn:
         raise LostSchedulerError(f"the scheduler went away ({self._described})") from None
 
 
