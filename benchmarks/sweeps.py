@@ -1,6 +1,6 @@
-"""Sweeps that are killed: python -m benchmarks.sweeps [kills|cost|many] [--quick].
+"""Sweeps that are killed: python -m benchmarks.sweeps [kills] [cost] [many] [--quick] [--set-up NAME].
 
-kills   200 cells, killed with SIGKILL at 20 random moments and resumed each time, in three set-ups; the records are
+kills   200 cells, killed with SIGKILL at 20 random moments and resumed each time, in four set-ups; the records are
         compared with those of an undisturbed run.
 cost    what the store and the scheduler add to a cell that does nothing, and what a second worker gains.
 many    100,000 records: status, reading, exporting.
@@ -43,15 +43,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=["kills", "cost", "many", []], default=[])
     parser.add_argument("--quick", action="store_true", help="40 cells and 4 kills; 2,000 records")
+    parser.add_argument("--set-up", choices=_SET_UPS, action="append", help="of kills: only this one; again for more")
     given = parser.parse_args(arguments)
     parts = given.parts or ["kills", "cost", "many"]
     print(header("Sweeps that survive"))
     with tempfile.TemporaryDirectory(prefix="wordsens-sweeps-") as folder:
-        good = [_PARTS[part](Path(folder), given.quick) for part in parts]
+        good = [
+            show_kills(Path(folder), given.quick, given.set_up or list(_SET_UPS))
+            if part == "kills"
+            else _PARTS[part](Path(folder), given.quick)
+            for part in parts
+        ]
     return 0 if all(good) else 1
 
 
-def show_kills(folder: Path, quick: bool) -> bool:
+def show_kills(folder: Path, quick: bool, set_ups: Sequence[str]) -> bool:
     """Kill and resume in every set-up, and compare."""
     cells, kills = (40, 4) if quick else (CELLS, KILLS)
     spec = folder / "killed.yaml"
@@ -60,12 +66,9 @@ def show_kills(folder: Path, quick: bool) -> bool:
     _finish(spec, undisturbed, "pause=0.0")
     expected = results(undisturbed)
     rows, good = [], True
-    for name, set_up in (
-        ("in process", _nothing),
-        ("LocalCluster, 2 workers", _local),
-        ("dask scheduler + 2 dask workers", _remote),
-    ):
-        out = folder / name.replace(" ", "-").replace(",", "")
+    for short in set_ups:
+        name, set_up = _SET_UPS[short]
+        out = folder / short
         begin = time.perf_counter()
         with set_up(folder) as (options, workers):
             told = _killed(spec, out, options, workers, kills)
@@ -194,8 +197,15 @@ def _local(folder: Path) -> Iterator[tuple[list[str], Callable[[int], list[int]]
 
 
 @contextmanager
-def _remote(folder: Path) -> Iterator[tuple[list[str], Callable[[int], list[int]]]]:
-    """A scheduler and two workers of their own; a worker that was killed is replaced, as a cluster would."""
+def _lone(folder: Path) -> Iterator[tuple[list[str], Callable[[int], list[int]]]]:
+    """A scheduler and two workers, of which one is killed for good: the run goes on with the other."""
+    with _remote(folder, replaced=False) as given:
+        yield given
+
+
+@contextmanager
+def _remote(folder: Path, *, replaced: bool = True) -> Iterator[tuple[list[str], Callable[[int], list[int]]]]:
+    """A scheduler and two workers of their own; a worker that was killed is replaced, as a cluster would, or not."""
     address = folder / f"scheduler-{random.Random().randrange(10**9)}.json"
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
     dask = [sys.executable, "-m", "dask"]
@@ -216,9 +226,13 @@ def _remote(folder: Path) -> Iterator[tuple[list[str], Callable[[int], list[int]
             "127.0.0.1",
             "--no-dashboard",
         ]
-        held.append(subprocess.Popen([*dask, *arguments], **quiet))
+        # Without its nanny a worker is one process, which SIGKILL ends at once and nobody starts again.
+        held.append(subprocess.Popen([*dask, *arguments, *([] if replaced else ["--no-nanny"])], **quiet))
 
     def alive(pid: int) -> list[int]:
+        if not replaced:
+            left = [one.pid for one in held if one.poll() is None]
+            return left if len(left) == 2 else []
         for one in [one for one in held if one.poll() is not None]:
             held.remove(one)
             worker()
@@ -230,6 +244,8 @@ def _remote(folder: Path) -> Iterator[tuple[list[str], Callable[[int], list[int]
         while not address.is_file():
             time.sleep(0.05)
         yield ["pause=0.3", "--scheduler", str(address)], alive
+        if not replaced and sum(one.poll() is None for one in held) != 1:
+            raise SystemExit("one worker was to be left at the end")
     finally:
         for one in [*held, scheduler]:
             one.terminate()
@@ -345,7 +361,13 @@ def _measured(command: Sequence[str]) -> tuple[float, float]:
     return time.perf_counter() - begin, usage.ru_maxrss * 1024 / 1e6
 
 
-_PARTS: dict[str, Callable[[Path, bool], bool]] = {"kills": show_kills, "cost": show_cost, "many": show_many}
+_SET_UPS: dict[str, tuple[str, Any]] = {
+    "process": ("in process", _nothing),
+    "local": ("LocalCluster, 2 workers", _local),
+    "remote": ("dask scheduler + 2 dask workers", _remote),
+    "lone": ("dask scheduler + 2 dask workers, one killed for good", _lone),
+}
+_PARTS: dict[str, Callable[[Path, bool], bool]] = {"cost": show_cost, "many": show_many}
 
 if __name__ == "__main__":
     sys.exit(main())

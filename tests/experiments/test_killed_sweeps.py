@@ -1,20 +1,31 @@
 """Sweeps killed with SIGKILL, the parent and its workers, end with the records of an undisturbed run."""
 
-from pathlib import Path
+from collections import Counter
 
 import pytest
 from benchmarks import sweeps
 
+from wordsens.experiments.rehearsal import RehearsalRecord
+from wordsens.experiments.store import RecordStore
 
-@pytest.mark.parametrize("set_up", [sweeps._nothing, sweeps._local])
+
+@pytest.mark.parametrize("set_up", [sweeps._nothing, sweeps._local, sweeps._lone])
 def test_killed_and_resumed(tmp_path, set_up):
     spec = tmp_path / "killed.yaml"
     spec.write_text(sweeps.SPEC.format(last=11, work=1, pause=0.1))
     sweeps._finish(spec, tmp_path / "whole", "pause=0.0")
-    with set_up(Path(tmp_path)) as (options, workers):
+    with set_up(tmp_path) as (options, workers):
         told = sweeps._killed(spec, tmp_path / "killed", options, workers, kills=2, longest=0.1)
     assert told["parent"] + told["worker"] == 2
-    assert (told["worker"] > 0) == (set_up is sweeps._local)
+    assert told["worker"] == (set_up is not sweeps._nothing)
     found = sweeps.results(tmp_path / "killed")
     assert len(found) == 12
     assert found == sweeps.results(tmp_path / "whole")
+    if set_up is sweeps._lone:
+        # Whatever was left when one worker died was measured by the other.
+        records = RecordStore(tmp_path / "killed" / "rehearsal-records", RehearsalRecord, read_only=True).read()
+        counts = Counter(record.process for record in records)
+        assert len(counts) <= 2
+        left = len(records) - told["done"][-1]
+        assert left > 0
+        assert max(counts.values()) >= left
