@@ -57,6 +57,23 @@ def test_overrides_and_resume_go_on_with_what_the_folder_says(wordsens):
     assert sorted(one.draw for one in records("other")) == [7, 8]
 
 
+def test_the_folder_remembers_the_device_and_keeps_the_values_of_others(wordsens, here):
+    # Torch knows the device "meta" everywhere, and can measure nothing on it.
+    common = "common: {map: raf, n: 3, d: 4, text: gaussian, steps: 2}"
+    (here / "a.yaml").write_text(f"name: a\n{common}\ngrids: [{{draw: [0, 1]}}]\n")
+    assert wordsens("sweep", "run", "a.yaml", "--quiet").code == 0
+    elsewhere = wordsens("sweep", "run", "a.yaml", "--device", "meta", "--quiet")
+    assert elsewhere.code == 1
+    assert "2 of 2 cells failed" in elsewhere.err
+    status = json.loads(wordsens("sweep", "status", "a", "--json").out)
+    assert (status["cells"], status["done"], len(status["failed"])) == (2, 0, 2)
+    assert wordsens("sweep", "resume", "a", "--quiet").code == 1
+    back = wordsens("sweep", "resume", "a", "--device", "cpu")
+    assert back.code == 0
+    assert "2 of 2 cells are in a/records already" in back.err
+    assert json.loads(wordsens("sweep", "status", "a", "--json").out)["done"] == 2
+
+
 def test_status_before_and_after(wordsens, here):
     before = wordsens("sweep", "status", "small.yaml")
     assert before.code == 0

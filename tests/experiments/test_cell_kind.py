@@ -29,13 +29,13 @@ def test_a_kind_measures_records_and_explains_its_failures(name):
     kind = kind_named(name)
     cell = kind.cell_type.parse(CELLS[name])
     kept = []
-    record = kind.attempt_with(cell, device="cpu", keep=kept.append)
+    record = kind.attempt_with(cell, keep=kept.append)
     assert isinstance(record, kind.record_type)
     assert record.done, record.error
     assert record.cell == cell.content_hash()
     assert len(kept) == 1
     assert bool(kept[0]) == kind.witnesses
-    failed = kind.failed_with(cell, "out of luck", device="cpu")
+    failed = kind.failed_with(cell, "out of luck")
     assert (failed.status, failed.error, failed.cell) == ("failed", "out of luck", record.cell)
     assert '"torch"' in record.libraries
     assert cell.draw == kind.cell_type.parse(cell.model_dump(mode="json", exclude_unset=True)).draw

@@ -71,6 +71,7 @@ def test_a_missing_key_is_named():
         {"generations": 1},
         {"tolerance": 0.1},
         {"dtype": "float32"},
+        {"device": "cuda"},
         {"text": "orthogonal"},
         {"text": {"kind": "correlated", "mean_cosine": 0.5}},
         {"text": "reviews"},
@@ -85,7 +86,7 @@ def test_whatever_can_change_the_result_changes_the_hash(change):
 
 def test_the_changes_above_cover_every_key():
     reached = {"n", "d", "draw", "seed", "width", "activation", "gaussian", "words", "radius", "starts", "steps"}
-    reached |= {"generations", "tolerance", "dtype", "text", "map", "depth"}
+    reached |= {"generations", "tolerance", "dtype", "device", "text", "map", "depth"}
     assert set(SensitivityCell.model_fields) - reached == {"temperature"}
     assert cell(RAF, temperature=2.0).content_hash() != cell(RAF).content_hash()
 
@@ -93,6 +94,8 @@ def test_the_changes_above_cover_every_key():
 def test_what_cannot_change_the_result_does_not_change_the_hash():
     assert cell(RF, activation="relu").content_hash() == cell(RF).content_hash()
     assert cell(RF, text={"kind": "gaussian"}).content_hash() == cell(RF).content_hash()
+    assert cell(RF, device="cpu").content_hash() == cell(RF).content_hash()
+    assert cell(RF, device="cuda:1").content_hash() == cell(RF, device="cuda").content_hash()
     assert cell(RF, words="all").content_hash() == cell(RF).content_hash()
     assert cell(RF, radius=2).content_hash() == cell(RF, radius=2.0).content_hash()
     assert set(json.loads(cell(RAF).identity())).isdisjoint({"depth", "width", "activation", "gaussian"})

@@ -60,6 +60,11 @@ class ExecutorRequest:
         if len(given) > 1:
             raise InputError(f"--{given[0]} and --{given[1]} both say where cells run; give one of them")
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether they may run on other machines, which may have what this one lacks."""
+        return self.scheduler is not None or self.slurm is not None
+
 
 @contextmanager
 def opened(request: ExecutorRequest, tell: Callable[[str], None]) -> "Iterator[Executor]":

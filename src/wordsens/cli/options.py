@@ -6,6 +6,10 @@ import typer
 
 Seed = Annotated[int, typer.Option(help="Fixes the weights, the texts drawn and the random starts.")]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, ...")]
+CellDevice = Annotated[
+    str | None,
+    typer.Option(help="Where to compute, whatever the spec says: cpu, cuda, ...", show_default=False),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout (docs/cli.md) and no table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.")]
 EncoderName = Annotated[

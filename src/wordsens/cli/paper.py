@@ -64,8 +64,8 @@ def paper(
     from wordsens.cli.paper_run import PaperRequest, run_sensitivity
     from wordsens.cli.running import RunRequest
 
-    run = RunRequest(device=device, executor=executor, witnesses=witnesses, quiet=quiet)
-    request = PaperRequest(scale=scale, data=data, out=out, encoder=encoder, seed=seed, run=run)
+    run = RunRequest(executor=executor, witnesses=witnesses, quiet=quiet)
+    request = PaperRequest(scale=scale, data=data, out=out, encoder=encoder, seed=seed, device=device, run=run)
     with cpu_threads(threads):
         if "sensitivity" in names:
             run_sensitivity(request, as_json=as_json)

@@ -8,7 +8,7 @@ from typing import Any
 
 from wordsens import __version__
 from wordsens.cli.paper_run import PaperRequest
-from wordsens.cli.running import fail_for, open_store, run_missing
+from wordsens.cli.running import fail_for, open_store, require_devices, run_missing
 from wordsens.cli.terminal import notice, stdout, table
 from wordsens.experiments.generalization_preset import paper_generalization
 from wordsens.experiments.generalization_record import GeneralizationRecord
@@ -20,9 +20,9 @@ from wordsens.experiments.generalization_summary import (
     summarise_generalization,
 )
 from wordsens.experiments.store import write_aside
+from wordsens.experiments.sweep_file import on_device
 from wordsens.experiments.wording import text_title
 from wordsens.figures_generalization import error_against_gamma_figure, frontier_figure
-from wordsens.text.encoders import require_device
 
 
 def run_generalization(request: PaperRequest, *, as_json: bool) -> None:
@@ -30,15 +30,16 @@ def run_generalization(request: PaperRequest, *, as_json: bool) -> None:
 
     Raises WordsensError when a cell failed, after everything else is written.
     """
-    require_device(request.run.device)
     preset = paper_generalization(request.scale, data=request.data, encoder=request.encoder, seed=request.seed)
     folder = Path(request.out)
     store = open_store(folder / "generalization-records", GeneralizationRecord)
     if not request.run.quiet:
         for line in preset.notices:
             notice(line)
-    cells = preset.sweep.cells()
-    preset.sweep.save(folder / "generalization.yaml")
+    sweep = on_device(preset.sweep, request.device)
+    cells = sweep.cells()
+    require_devices(cells, request.run)
+    sweep.save(folder / "generalization.yaml")
     run_missing(cells, store, "generalization", request.run)
     names = {cell.content_hash(): at for at, cell in enumerate(cells)}
     records = sorted(store.read(names), key=lambda record: names[record.cell])

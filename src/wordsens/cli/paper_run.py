@@ -9,15 +9,15 @@ from typing import Any
 
 from wordsens import __version__
 from wordsens.cli.paper_table import print_summary
-from wordsens.cli.running import RunRequest, fail_for, open_store, run_missing
+from wordsens.cli.running import RunRequest, fail_for, open_store, require_devices, run_missing
 from wordsens.cli.terminal import notice
 from wordsens.experiments.presets import paper_sensitivity
 from wordsens.experiments.record import SensitivityRecord
 from wordsens.experiments.store import write_aside
 from wordsens.experiments.summary import summarise
+from wordsens.experiments.sweep_file import on_device
 from wordsens.experiments.wording import findings
 from wordsens.figures import sensitivity_figure
-from wordsens.text.encoders import require_device
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +29,7 @@ class PaperRequest:
     out: str
     encoder: str
     seed: int
+    device: str
     run: RunRequest
 
 
@@ -37,15 +38,16 @@ def run_sensitivity(request: PaperRequest, *, as_json: bool) -> None:
 
     Raises WordsensError when a cell failed, after everything else is written.
     """
-    require_device(request.run.device)
     preset = paper_sensitivity(request.scale, data=request.data, encoder=request.encoder, seed=request.seed)
     folder = Path(request.out)
     store = open_store(folder / "records", SensitivityRecord)
     if not request.run.quiet:
         for line in preset.notices:
             notice(line)
-    cells = preset.sweep.cells()
-    preset.sweep.save(folder / "sweep.yaml")
+    sweep = on_device(preset.sweep, request.device)
+    cells = sweep.cells()
+    require_devices(cells, request.run)
+    sweep.save(folder / "sweep.yaml")
     run_missing(cells, store, "sensitivity", request.run)
     names = {cell.content_hash(): at for at, cell in enumerate(cells)}
     records = sorted(store.read(names), key=lambda record: names[record.cell])

@@ -8,6 +8,7 @@ from wordsens.cli.executor_options import ExecutorRequest, opened
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import Reporter, notice, reporting
 from wordsens.errors import WordsensError
+from wordsens.experiments.device_key import CPU
 from wordsens.experiments.record import Record
 from wordsens.experiments.run_state import RunState
 from wordsens.experiments.runner import run_cells, unfinished
@@ -21,13 +22,11 @@ class RunRequest:
     """How an experiment runs.
 
     Attributes:
-        device: where its cells compute.
         executor: where they run.
         witnesses: whether their witnesses are kept.
         quiet: no progress, no notices.
     """
 
-    device: str = "cpu"
     executor: ExecutorRequest = field(default_factory=ExecutorRequest)
     witnesses: bool = False
     quiet: bool = False
@@ -36,6 +35,15 @@ class RunRequest:
 def open_store(folder: Any, kind: type[Any], *, read_only: bool = False) -> RecordStore[Any]:
     """The store in the folder; files that cannot be trusted are told on stderr."""
     return RecordStore(folder, kind, on_set_aside=lambda found: notice(f"set aside: {found}"), read_only=read_only)
+
+
+def require_devices(cells: Sequence[Any], request: RunRequest) -> None:
+    """InputError where the cells are computed on this machine, and it lacks a device of theirs."""
+    if not request.executor.elsewhere:
+        for device in sorted({cell.device for cell in cells} - {CPU}):
+            from wordsens.text.encoders import require_device
+
+            require_device(device)
 
 
 def run_missing(cells: Sequence[Any], store: RecordStore[Any], kind: str, request: RunRequest) -> None:
@@ -51,7 +59,7 @@ def run_missing(cells: Sequence[Any], store: RecordStore[Any], kind: str, reques
         notice(f"{kept} of {len(cells)} cells are in {store.folder} already")
     if not left:
         return
-    job = Job(kind, request.device, request.executor.threads, request.witnesses)
+    job = Job(kind, request.executor.threads, request.witnesses)
     told = RunState("", len(left))
 
     def note(line: str) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from wordsens.cli.executor_options import ExecutorRequest, Scheduler, Slurm, Witnesses, Workers
-from wordsens.cli.options import AsJson, Device, Quiet, Threads
+from wordsens.cli.options import AsJson, CellDevice, Quiet, Threads
 
 sweep = typer.Typer(
     help="Any grid of cells: run, resumed, watched, merged and exported. Guide: docs/sweeps.md.",
@@ -37,7 +37,7 @@ def run(
     scheduler: Scheduler = None,
     slurm: Slurm = None,
     witnesses: Witnesses = False,
-    device: Device = "cpu",
+    device: CellDevice = None,
     threads: Threads = 1,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -58,7 +58,7 @@ def resume(
     scheduler: Scheduler = None,
     slurm: Slurm = None,
     witnesses: Witnesses = False,
-    device: Device = "cpu",
+    device: CellDevice = None,
     threads: Threads = 1,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -76,7 +76,7 @@ def _run(
     overrides: list[str] | None,
     out: str | None,
     executor: ExecutorRequest,
-    device: str,
+    device: str | None,
     *,
     witnesses: bool,
     as_json: bool,
@@ -86,8 +86,8 @@ def _run(
     from wordsens.cli.running import RunRequest
     from wordsens.cli.sweep_run import run_sweep
 
-    request = RunRequest(device=device, executor=executor, witnesses=witnesses, quiet=quiet)
-    run_sweep(spec, overrides or (), out, request, as_json=as_json, resume=resume)
+    request = RunRequest(executor=executor, witnesses=witnesses, quiet=quiet)
+    run_sweep(spec, overrides or (), out, device, request, as_json=as_json, resume=resume)
 
 
 @sweep.command()

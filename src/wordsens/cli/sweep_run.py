@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from wordsens import __version__
-from wordsens.cli.running import RunRequest, fail_for, open_store, run_missing
+from wordsens.cli.running import RunRequest, fail_for, open_store, require_devices, run_missing
 from wordsens.cli.sweep_source import SPEC_FILE, Source, sweep_source
 from wordsens.cli.terminal import duration, stdout
 from wordsens.errors import InputError
@@ -15,23 +15,27 @@ from wordsens.experiments.shard import write_whole
 
 
 def run_sweep(
-    spec: str, overrides: Iterable[str], out: str | None, request: RunRequest, *, as_json: bool, resume: bool
+    spec: str,
+    overrides: Iterable[str],
+    out: str | None,
+    device: str | None,
+    request: RunRequest,
+    *,
+    as_json: bool,
+    resume: bool,
 ) -> None:
     """Measure what is missing, and print what became of the cells.
 
     Raises WordsensError when a cell failed, after everything else is written.
     """
-    source = sweep_source(spec, overrides, out)
+    source = sweep_source(spec, overrides, out, device=device)
     kept = source.folder / SPEC_FILE
     if resume:
         if not kept.is_file():
             raise InputError(f"`spec` (={spec!r}) has nothing to go on with in {source.folder}; start with: sweep run")
-        source = sweep_source(str(source.folder))
+        source = sweep_source(str(source.folder), device=device)
     cells = source.sweep.cells()
-    if source.sweep.kind != "rehearsal":
-        from wordsens.text.encoders import require_device
-
-        require_device(request.device)
+    require_devices(cells, request)
     store = open_store(source.records, source.sweep.cell_kind.record_type)
     content = source.sweep.to_yaml().encode()
     if not kept.is_file() or kept.read_bytes() != content:

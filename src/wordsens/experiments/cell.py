@@ -24,7 +24,7 @@ KeepWitness = Callable[[Mapping[str, Tensor]], None]
 """Called with the tensors from which a finished cell's value can be computed again."""
 
 
-def run_cell(cell: SensitivityCell, *, device: str = "cpu", keep: KeepWitness | None = None) -> SensitivityRecord:
+def run_cell(cell: SensitivityCell, *, keep: KeepWitness | None = None) -> SensitivityRecord:
     """Measure one cell; a failure is raised.
 
     The text, the weights, the searched words and the random starts each have a seed of their own, derived
@@ -33,7 +33,6 @@ def run_cell(cell: SensitivityCell, *, device: str = "cpu", keep: KeepWitness | 
 
     Args:
         cell: what is measured.
-        device: where it is computed.
         keep: given the witnesses: `rows` (n, d) of the text, and for each searched word its index (`words`), its
             perturbation (`perturbations`) and what that attains (`per_word`).
 
@@ -41,27 +40,25 @@ def run_cell(cell: SensitivityCell, *, device: str = "cpu", keep: KeepWitness | 
         A record with status "done".
     """
     watch = Watch()
-    return _record(cell, watch, device, _measured(cell, device, keep), status="done")
+    return _record(cell, watch, _measured(cell, keep), status="done")
 
 
-def attempt_cell(cell: SensitivityCell, *, device: str = "cpu", keep: KeepWitness | None = None) -> SensitivityRecord:
+def attempt_cell(cell: SensitivityCell, *, keep: KeepWitness | None = None) -> SensitivityRecord:
     """Measure one cell; a failure becomes a record with status "failed" and the error in one line."""
     watch = Watch()
     try:
-        return _record(cell, watch, device, _measured(cell, device, keep), status="done")
+        return _record(cell, watch, _measured(cell, keep), status="done")
     except Exception as error:
-        return failed_cell(cell, error_line(error), device=device, watch=watch)
+        return failed_cell(cell, error_line(error), watch=watch)
 
 
-def failed_cell(
-    cell: SensitivityCell, error: str, *, device: str = "cpu", watch: Watch | None = None
-) -> SensitivityRecord:
+def failed_cell(cell: SensitivityCell, error: str, *, watch: Watch | None = None) -> SensitivityRecord:
     """The record of a cell that could not be measured, for the reason that the error gives."""
     name = f"drf{cell.depth}" if cell.map == "drf" else cell.map
-    return _record(cell, watch or Watch(), device, {"map": name}, status="failed", error=error)
+    return _record(cell, watch or Watch(), {"map": name}, status="failed", error=error)
 
 
-def _measured(cell: SensitivityCell, device: str, keep: KeepWitness | None) -> dict[str, Any]:
+def _measured(cell: SensitivityCell, keep: KeepWitness | None) -> dict[str, Any]:
     text = load_text(cell.text, cell.n, cell.d, draw=cell.draw, seed=cell.seed)
     phi = build_map(
         cell.map,
@@ -70,7 +67,7 @@ def _measured(cell: SensitivityCell, device: str, keep: KeepWitness | None) -> d
         options=cell.map_options,
         seed=_seed(cell, "map"),
         dtype=getattr(torch, cell.dtype),
-        device=device,
+        device=cell.device,
     )
     result = word_sensitivity(
         phi,
@@ -131,7 +128,6 @@ def _found(phi: FeatureMap, text: TextMatrix, result: Sensitivity, *, usual_radi
 def _record(
     cell: SensitivityCell,
     watch: Watch,
-    device: str,
     found: dict[str, Any],
     *,
     status: str,
@@ -156,7 +152,8 @@ def _record(
         seconds=watch.seconds,
         peak_memory_mb=peak_memory_mb(),
         dtype=cell.dtype,
-        device=device,
+        device=cell.device,
+        threads=torch.get_num_threads(),
         started=watch.started,
         wordsens_version=__version__,
         torch_version=torch.__version__,

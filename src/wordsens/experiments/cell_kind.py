@@ -20,8 +20,8 @@ class CellKind:
         cell: see `home`.
         record_home, record: the module of the records and their dataclass, a `Record`.
         attempt_home: the module of `attempt` and `failed`.
-        attempt: function of (cell, device=, keep=) that gives a record, failed or done.
-        failed: function of (cell, error, device=) that gives the record of a cell that could not be attempted.
+        attempt: function of (cell, keep=) that gives a record, failed or done.
+        failed: function of (cell, error) that gives the record of a cell that could not be attempted.
         sharing: name of the cell's method whose equal results mean that cells share costly work (a fit), so that one
             worker should get them together; None where they share nothing.
         witnesses: whether its cells have witnesses to keep.

@@ -102,7 +102,7 @@ class DaskExecutor(Executor):
                     )
                 for place, outcome in zip(places, found, strict=True):
                     if isinstance(outcome, str):
-                        outcome = Outcome(job.cell_kind.failed_with(cells[place], outcome, device=job.device))
+                        outcome = Outcome(job.cell_kind.failed_with(cells[place], outcome))
                     yield place, outcome
         finally:
             with suppress(Exception):

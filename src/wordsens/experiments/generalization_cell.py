@@ -31,29 +31,24 @@ from wordsens.regression import MinNormFit, fit_min_norm
 from wordsens.seeds import derive_seed
 
 
-def attempt_generalization(
-    cell: GeneralizationCell, *, device: str = "cpu", keep: KeepWitness | None = None
-) -> GeneralizationRecord:
+def attempt_generalization(cell: GeneralizationCell, *, keep: KeepWitness | None = None) -> GeneralizationRecord:
     """Measure one cell; a failure becomes a record with status "failed" and the error in one line.
 
     Args:
         cell: what is measured.
-        device: where it is computed.
         keep: given the witnesses: `rows` (n, d) of the text X, the changed `word` and its `perturbation` (d,); of a
             frontier, one of each for every limit.
     """
     watch = Watch()
     try:
-        return _record(cell, watch, device, _measured(cell, device, keep), status="done")
+        return _record(cell, watch, _measured(cell, keep), status="done")
     except Exception as error:
-        return failed_generalization(cell, error_line(error), device=device, watch=watch)
+        return failed_generalization(cell, error_line(error), watch=watch)
 
 
-def failed_generalization(
-    cell: GeneralizationCell, error: str, *, device: str = "cpu", watch: Watch | None = None
-) -> GeneralizationRecord:
+def failed_generalization(cell: GeneralizationCell, error: str, *, watch: Watch | None = None) -> GeneralizationRecord:
     """The record of a cell that could not be measured, for the reason that the error gives."""
-    return _record(cell, watch or Watch(), device, {}, status="failed", error=error)
+    return _record(cell, watch or Watch(), {}, status="failed", error=error)
 
 
 @dataclass(frozen=True)
@@ -66,10 +61,10 @@ class _Fitted:
     seconds: float
 
 
-def _measured(cell: GeneralizationCell, device: str, keep: KeepWitness | None) -> dict[str, Any]:
-    fitted = _fitted(cell.of_fit(), device)
+def _measured(cell: GeneralizationCell, keep: KeepWitness | None) -> dict[str, Any]:
+    fitted = _fitted(cell.of_fit())
     # Searching every word asks a matrix on demand for more and more of itself: such cells do not share their text.
-    new = (_fresh_text if cell.word == "all" else _new_text)(cell.of_fit(), cell.sample, device)
+    new = (_fresh_text if cell.word == "all" else _new_text)(cell.of_fit(), cell.sample)
     word = None if cell.word == "all" else cell.word
     seed = _seed(cell, "search")
     common: dict[str, Any] = {"radius": cell.radius, **cell.search_options}
@@ -145,7 +140,7 @@ def _of_frontier(new: NewText, frontier: OneWordFrontier) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1)
-def _fitted(cell: GeneralizationCell, device: str) -> _Fitted:
+def _fitted(cell: GeneralizationCell) -> _Fitted:
     """The fit that the cells with this `of_fit` share. Its queries to a random matrix are always the same ones."""
     begin = time.perf_counter()
     dtype = getattr(torch, cell.dtype)
@@ -161,7 +156,7 @@ def _fitted(cell: GeneralizationCell, device: str) -> _Fitted:
         dtype=dtype,
     )
     phi = build_map(
-        cell.map, cell.n, cell.d, options=cell.map_options, seed=_seed(cell, "map"), dtype=dtype, device=device
+        cell.map, cell.n, cell.d, options=cell.map_options, seed=_seed(cell, "map"), dtype=dtype, device=cell.device
     )
     texts, labels = data.training
     fit = fit_min_norm(phi, texts, labels, ridge=cell.ridge)
@@ -176,14 +171,14 @@ def _fitted(cell: GeneralizationCell, device: str) -> _Fitted:
 
 
 @lru_cache(maxsize=1)
-def _new_text(cell: GeneralizationCell, sample: int, device: str) -> NewText:
+def _new_text(cell: GeneralizationCell, sample: int) -> NewText:
     """The text that neighbouring cells share."""
-    return _fresh_text(cell, sample, device)
+    return _fresh_text(cell, sample)
 
 
-def _fresh_text(cell: GeneralizationCell, sample: int, device: str) -> NewText:
+def _fresh_text(cell: GeneralizationCell, sample: int) -> NewText:
     """One held-out text about to be learned. A matrix on demand is forked: samples do not depend on each other."""
-    fitted = _fitted(cell, device)
+    fitted = _fitted(cell)
     texts, labels = fitted.data.test
     fit = replace(fitted.fit, phi=_forked(fitted.fit.phi, derive_seed(cell.seed, "sample", sample)))
     return NewText(fit, texts[sample], float(labels[sample]))
@@ -205,7 +200,6 @@ def _seed(cell: GeneralizationCell, purpose: str) -> int:
 def _record(
     cell: GeneralizationCell,
     watch: Watch,
-    device: str,
     found: dict[str, Any],
     *,
     status: str,
@@ -224,7 +218,8 @@ def _record(
         layer=None if source is None else source.layer,
         seconds=watch.seconds,
         peak_memory_mb=peak_memory_mb(),
-        device=device,
+        device=cell.device,
+        threads=torch.get_num_threads(),
         started=watch.started,
         wordsens_version=__version__,
         torch_version=torch.__version__,

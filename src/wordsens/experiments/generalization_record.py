@@ -26,7 +26,7 @@ class GeneralizationRecord(Record):
         evaluations, converged: of the search.
         fit_seconds: wall-clock time of the fit, shared by the cells that share it.
         peak_memory_mb: the largest resident memory of the process up to the end of the cell, in MiB.
-        dtype, device, started, wordsens_version, torch_version, machine: as for a sensitivity.
+        dtype, device, threads, started, wordsens_version, torch_version, machine: as for a sensitivity.
         limits, least_errors, least_gammas, least_alignments: of a frontier, one a limit; else empty.
     """
 
@@ -64,6 +64,7 @@ class GeneralizationRecord(Record):
     peak_memory_mb: float | None = None
     dtype: str
     device: str
+    threads: int | None = None
     started: str
     wordsens_version: str
     torch_version: str

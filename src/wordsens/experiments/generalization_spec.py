@@ -1,11 +1,12 @@
 """The typed spec of one generalization measurement: a fit, a further text, a training, an objective."""
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from wordsens.errors import InputError, require_choice
+from wordsens.experiments.device_key import CPU, Device, with_kind_of_device
 from wordsens.experiments.identity import hash_identity
 from wordsens.experiments.map_choice import MAP_NAMES, MapOptions, options_used_by
 from wordsens.experiments.strict_model import StrictModel
@@ -47,6 +48,7 @@ class GeneralizationCell(StrictModel):
         width, activation: rf only. temperature: attention maps only.
         starts, steps, generations: of the search; None for what suits the map.
         dtype: of the features; the kernel matrix and all that follows is float64.
+        device: where it is computed; its kind belongs to the identity, its number does not.
     """
 
     map: str
@@ -73,6 +75,7 @@ class GeneralizationCell(StrictModel):
     steps: Annotated[int, Field(ge=0)] | None = None
     generations: Annotated[int, Field(ge=0)] | None = None
     dtype: Literal["float64", "float32"] = "float64"
+    device: Device = CPU
 
     _text = field_validator("text", mode="before")(spelled_out)
 
@@ -115,7 +118,7 @@ class GeneralizationCell(StrictModel):
 
     def identity(self) -> str:
         """Canonical JSON of what can change the result: a dataset's content stands for its path."""
-        fields: dict[str, Any] = self.model_dump(mode="json")
+        fields = with_kind_of_device(self.model_dump(mode="json"))
         for name in set(_MAP_OPTIONS) - options_used_by(self.map):
             del fields[name]
         if self.objective != "penalized-error":

@@ -15,6 +15,7 @@ _OF_THE_RUN = frozenset(
         "fit_seconds",
         "peak_memory_mb",
         "device",
+        "threads",
         "started",
         "machine",
         "process",

@@ -78,6 +78,7 @@ class SensitivityRecord(Record):
         seconds: wall-clock time of the cell.
         peak_memory_mb: the largest resident memory of the process up to the end of the cell, in MiB.
         dtype, device: what it was computed in and on.
+        threads: CPU threads of torch meanwhile; None in records of before they were kept.
         started: UTC, ISO 8601.
         wordsens_version, torch_version: of the libraries.
         machine: operating system, processor and cores.
@@ -110,6 +111,7 @@ class SensitivityRecord(Record):
     peak_memory_mb: float | None = None
     dtype: str
     device: str
+    threads: int | None = None
     started: str
     wordsens_version: str
     torch_version: str

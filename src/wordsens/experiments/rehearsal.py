@@ -13,6 +13,7 @@ from pydantic import Field
 
 from wordsens import __version__
 from wordsens.errors import WordsensError
+from wordsens.experiments.device_key import CPU, Device
 from wordsens.experiments.identity import hash_identity
 from wordsens.experiments.provenance import Watch, error_line, libraries, machine, peak_memory_mb
 from wordsens.experiments.record import Record
@@ -30,6 +31,7 @@ class RehearsalCell(StrictModel):
         work: thousands of hashes to compute: about half a millisecond of one core each.
         pause: seconds to wait; changes no value.
         fail: whether it fails.
+        device: written into the record; it computes on none, so that it changes no value.
     """
 
     draw: Annotated[int, Field(ge=0)] = 0
@@ -37,10 +39,11 @@ class RehearsalCell(StrictModel):
     work: Annotated[int, Field(ge=0)] = 0
     pause: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     fail: bool = False
+    device: Device = CPU
 
     def identity(self) -> str:
         """Canonical JSON of what can change the result."""
-        fields = self.model_dump(mode="json", exclude={"pause"})
+        fields = self.model_dump(mode="json", exclude={"pause", "device"})
         kind = {"kind": "rehearsal", "schema": REHEARSAL_SCHEMA}
         return json.dumps({**kind, **fields}, sort_keys=True, separators=(",", ":"))
 
@@ -71,7 +74,7 @@ class RehearsalRecord(Record):
 
 
 def attempt_rehearsal(
-    cell: RehearsalCell, *, device: str = "cpu", keep: Callable[[Mapping[str, Any]], None] | None = None
+    cell: RehearsalCell, *, keep: Callable[[Mapping[str, Any]], None] | None = None
 ) -> RehearsalRecord:
     """Run one cell; it has no witness to keep.
 
@@ -85,16 +88,14 @@ def attempt_rehearsal(
             raise WordsensError("this cell of the rehearsal was told to fail")
         if keep is not None:
             keep({})
-        return _record(cell, watch, device, status="done", value=_value(cell))
+        return _record(cell, watch, status="done", value=_value(cell))
     except Exception as error:
-        return failed_rehearsal(cell, error_line(error), device=device, watch=watch)
+        return failed_rehearsal(cell, error_line(error), watch=watch)
 
 
-def failed_rehearsal(
-    cell: RehearsalCell, error: str, *, device: str = "cpu", watch: Watch | None = None
-) -> RehearsalRecord:
+def failed_rehearsal(cell: RehearsalCell, error: str, *, watch: Watch | None = None) -> RehearsalRecord:
     """The record of a cell that could not be run, for the reason that the error gives."""
-    return _record(cell, watch or Watch(), device, status="failed", error=error)
+    return _record(cell, watch or Watch(), status="failed", error=error)
 
 
 def _value(cell: RehearsalCell) -> float:
@@ -104,7 +105,7 @@ def _value(cell: RehearsalCell) -> float:
     return int.from_bytes(digest[:6]) / 2**48
 
 
-def _record(cell: RehearsalCell, watch: Watch, device: str, **found: Any) -> RehearsalRecord:
+def _record(cell: RehearsalCell, watch: Watch, **found: Any) -> RehearsalRecord:
     identity = cell.identity()
     return RehearsalRecord(
         cell=hash_identity(identity),
@@ -116,7 +117,7 @@ def _record(cell: RehearsalCell, watch: Watch, device: str, **found: Any) -> Reh
         work=cell.work,
         process=f"{platform.node()}:{os.getpid()}",
         peak_memory_mb=peak_memory_mb(),
-        device=device,
+        device=cell.device,
         started=watch.started,
         wordsens_version=__version__,
         machine=machine(),

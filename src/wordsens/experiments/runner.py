@@ -47,7 +47,6 @@ def run_cells(
     job: Job | None = None,
     executor: Executor | None = None,
     attempt: Callable[..., Any] | None = None,
-    device: str = "cpu",
     tell: Callable[[RunState], None] = lambda state: None,
 ) -> Iterator[SomeRecord]:
     """Measure the cells and yield each record once it is on disk.
@@ -58,17 +57,16 @@ def run_cells(
     Args:
         cells: to be measured.
         store: for their records.
-        job: how they are measured; None for the kind of the store's records, on `device`.
+        job: how they are measured; None for the kind of the store's records.
         executor: where; None for this process.
         attempt: measures one cell in this process, in place of what its kind does.
-        device: where `attempt`, or the default job, computes.
         tell: told after each record how far the run is.
 
     Raises:
         BusyStoreError: another run is at work on the store.
         StoreError: a record cannot be written; what was written before is whole.
     """
-    job = Job(kind_of_records(store.kind).name, device) if job is None else job
+    job = Job(kind_of_records(store.kind).name) if job is None else job
     executor = InProcess() if executor is None else executor
     clock = RemainingTime(cells)
     state = RunState(executor.described, len(cells))
@@ -77,7 +75,7 @@ def run_cells(
         outcomes = (
             executor.outcomes(job, cells)
             if attempt is None
-            else ((place, Outcome(attempt(cell, device=device))) for place, cell in enumerate(cells))
+            else ((place, Outcome(attempt(cell))) for place, cell in enumerate(cells))
         )
         with closing(outcomes):  # pyright: ignore[reportArgumentType] - both are generators
             for place, outcome in outcomes:
@@ -101,7 +99,6 @@ def _checked(job: Job, cell: Cell, outcome: Outcome) -> Any:
     return job.cell_kind.failed_with(
         cell,
         f"what came back is of another cell ({outcome.record.cell}): the dataset differs where it was measured",
-        device=job.device,
     )
 
 

@@ -24,7 +24,7 @@ except ImportError as error:
     raise MissingExtraError("pyarrow", "records", "a store of records") from error
 
 SCHEMA_KEY = b"wordsens.schema"
-LATER_COLUMNS = frozenset({"libraries", "rigor", "predicted"})
+LATER_COLUMNS = frozenset({"libraries", "rigor", "predicted", "threads"})
 """Columns that files of earlier versions lack; they read as None."""
 
 _MANY = 1000

@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_serializer, model_validator
 
 from wordsens.activations import ACTIVATIONS
 from wordsens.errors import InputError, require_choice
+from wordsens.experiments.device_key import CPU, Device, with_kind_of_device
 from wordsens.experiments.documents import fingerprint
 from wordsens.experiments.identity import SCHEMA_VERSION, hash_identity
 from wordsens.experiments.map_choice import DEFAULT_DEPTH, MAP_NAMES, MapOptions, options_used_by
@@ -60,6 +61,7 @@ class SensitivityCell(StrictModel):
         radius: of the ball; None for sqrt(d).
         starts, steps, generations, tolerance: of the search; None for what suits the map.
         dtype: of the whole computation.
+        device: where it is computed: cpu, cuda, ... Its kind belongs to the identity, its number does not.
     """
 
     map: str
@@ -80,6 +82,7 @@ class SensitivityCell(StrictModel):
     generations: Annotated[int, Field(ge=0)] | None = None
     tolerance: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     dtype: Literal["float64", "float32"] = "float64"
+    device: Device = CPU
 
     _text = field_validator("text", mode="before")(spelled_out)
 
@@ -127,7 +130,7 @@ class SensitivityCell(StrictModel):
 
     def identity(self) -> str:
         """Canonical JSON of what can change the result: the map's options, a dataset's content for its path."""
-        fields = self.model_dump(mode="json")
+        fields = with_kind_of_device(self.model_dump(mode="json"))
         for name in set(_MAP_OPTIONS) - options_used_by(self.map):
             del fields[name]
         if isinstance(self.text, DatasetText):

@@ -45,6 +45,18 @@ def overridden(sweep: Sweep, overrides: Iterable[str]) -> Sweep:
     return _built(data, places, sweep.name)
 
 
+def on_device(sweep: Sweep, device: str) -> Sweep:
+    """The sweep with every cell on the device, as torch names it.
+
+    >>> sweep = parse_sweep("name: a\\nkind: rehearsal\\ngrids: [{draw: [0, 1]}]", where="a.yaml")
+    >>> {cell.device for cell in on_device(sweep, "cuda:1").cells()}
+    {'cuda:1'}
+    """
+    data, places = sweep.model_dump(exclude_none=True), dict(sweep.places)
+    apply_override(Override("device", device, f"--device {device}"), data, places)
+    return _built(data, places, sweep.name)
+
+
 def _loaded(path: Path, overrides: Iterable[str], depth: int) -> Sweep:
     try:
         text = path.read_text(encoding="utf-8")

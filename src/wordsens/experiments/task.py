@@ -26,13 +26,11 @@ class Job:
 
     Attributes:
         kind: the name of their kind.
-        device: where they are computed.
         threads: CPU threads of torch while it runs; None leaves them as they are.
         witnesses: whether their witnesses are kept.
     """
 
     kind: str
-    device: str = "cpu"
     threads: int | None = None
     witnesses: bool = False
 
@@ -67,9 +65,9 @@ def measure(job: Job, cell: Any) -> Outcome:
         if torch.get_num_threads() != job.threads:
             torch.set_num_threads(job.threads)
     if not (job.witnesses and kind.witnesses):
-        return Outcome(attempt(cell, device=job.device))
+        return Outcome(attempt(cell))
     kept: list[Mapping[str, Any]] = []
-    record = attempt(cell, device=job.device, keep=kept.append)
+    record = attempt(cell, keep=kept.append)
     return Outcome(record, packed_witness(record.cell, kept[-1]) if record.done else None)
 
 
