@@ -56,7 +56,7 @@ class TestEachTextAsIfAlone:
         assert lots == [[4, 4]]
         for X, r in zip(mixed, found, strict=True):
             # A climb over kinks, cut off after 15 steps, turns rounding into more.
-            relative = 1e-6 if phi.score.kinked else 1e-9
+            relative = 1e-4 if phi.score.kinked else 1e-9
             assert_same(r, ws.word_sensitivity(phi, X, seed=7, **QUICK), relative)
 
     def test_a_longer_search_and_its_certificate(self, lots):

@@ -63,6 +63,16 @@ class FeatureMap(ABC):
         """The radius of each word's ball where the caller names none: sqrt(d) (paper, eq. 1)."""
         return torch.full((rows.shape[0],), math.sqrt(rows.shape[1]), dtype=torch.float64, device=self.device)
 
+    def perturbed_features(
+        self, rows: Float[Tensor, "n d"], words: Int[Tensor, "b g"], perturbations: Float[Tensor, "b g d"]
+    ) -> Float[Tensor, "b features"]:
+        """phi of b perturbed texts, flattened: row words[p, k] of X moved by perturbations[p, k].
+
+        By default each text is built and mapped. A map may spare what the texts share with X, but computes the features
+        themselves: this is what reported values are recomputed with.
+        """
+        return features_by_text(self, perturbed_texts(rows, words, perturbations))
+
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> "WordChange":
         """What evaluates ‖phi(X^i(Delta)) - phi(X)‖² for many (i, Delta) at once."""
         return PlainWordChange(self, rows, memory_budget=memory_budget)
@@ -129,6 +139,10 @@ class WordChange(ABC):
         """A cheaper change for exploring, in float32 perhaps; polishing and every reported number use this one."""
         return self
 
+    def reduced(self) -> "ReducedChange | None":
+        """A still cheaper one, of fewer coordinates, for the first part of a search. None by default."""
+        return None
+
     def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w *shape"]:
         """Directions in which this map is known to be sensitive, for the search to start from. None by default."""
         return self.rows.new_empty(0, len(words), *self.shape)
@@ -156,6 +170,20 @@ class WordChange(ABC):
     def _chunks(self, perturbations: Tensor, words: Tensor) -> list[tuple[Tensor, Tensor]]:
         size = max(1, self.memory_budget // max(1, self.bytes_per_pair()))
         return list(zip(perturbations.split(size), words.split(size), strict=True))
+
+
+class ReducedChange(WordChange):
+    """A change that stands for another one at Delta = c @ basis, nearly, and costs less.
+
+    Attributes:
+        basis: (k, d), orthonormal rows.
+        left_out: (m, d), unit directions in which the other change grows and this one does not know it: a search mixes
+            what it found with them when it comes back.
+        shape: (k,).
+    """
+
+    basis: Float[Tensor, "k d"]
+    left_out: Float[Tensor, "m d"]
 
 
 class PlainGroupChange(WordChange):

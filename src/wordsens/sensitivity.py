@@ -19,8 +19,6 @@ from wordsens.feature_map import (
     FeatureMap,
     FunctionFeatures,
     feature_norm,
-    features_by_text,
-    perturbed_texts,
 )
 from wordsens.search.population import Progress, SearchResult
 from wordsens.search.witnesses import find_witnesses
@@ -284,7 +282,7 @@ def attained(
     *,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> Float[Tensor, " w"]:
-    """‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ by definition: every perturbed text is built and mapped.
+    """‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ by definition: the features of every perturbed text are computed.
 
     One value a row of `words`, whose g words move together, each by its own Delta. Norms are taken in float64.
     """
@@ -296,7 +294,7 @@ def attained(
         size = max(1, min(memory_budget, _MAPPED_BYTES) // (numbers * rows.element_size()))
         changes = [
             torch.linalg.vector_norm(
-                features_by_text(phi, perturbed_texts(rows, word, delta)) - base,
+                phi.perturbed_features(rows, word, delta) - base,
                 dim=1,
                 dtype=torch.float64,
             )

@@ -81,6 +81,30 @@ class RandomAttentionFeatures(FeatureMap):
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
         return self.attention(texts) @ (texts if self.heads == 1 else texts.unsqueeze(-3))
 
+    def perturbed_features(
+        self, rows: Float[Tensor, "n d"], words: Int[Tensor, "b g"], perturbations: Float[Tensor, "b g d"]
+    ) -> Float[Tensor, "b features"]:
+        """attention(X' W X'^T) X' of each perturbed text X', whose scores differ from X's in g rows and g columns.
+
+        The attention is taken anew from all scores. O(heads b (n² d + g d²)) against O(heads b (2 n² d + n d²)).
+        """
+        words = words.to(rows.device)
+        moved = rows[words] + perturbations
+        pair, place = torch.arange(len(words), device=rows.device).unsqueeze(1), words.unsqueeze(2)
+        per_head = []
+        for matrix in self.matrices:
+            matrix = matrix / self._scale()
+            queries, keys = moved @ matrix, moved @ matrix.T
+            scores = (rows @ matrix @ rows.T).repeat(len(words), 1, 1)
+            scores[pair, words] = queries @ rows.T
+            scores.mT[pair, words] = keys @ rows.T
+            scores[pair.unsqueeze(2), place, place.mT] = queries @ moved.mT
+            attention = self.score.attention(scores)
+            to_moved = attention.mT[pair, words].mT
+            output = (attention.flatten(end_dim=1) @ rows).unflatten(0, attention.shape[:2])
+            per_head.append(output.baddbmm_(to_moved, perturbations))
+        return torch.stack(per_head, dim=1).flatten(start_dim=1) if self.heads > 1 else per_head[0].flatten(1)
+
     def word_change(
         self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
     ) -> AttentionWordChange:

@@ -1,6 +1,6 @@
 """Linear functionals of attention features when one word moves, from the closed form of the change.
 
-With the notation of `attention_change`, row j != i of the features changes by p_ji Delta + (p_ji - a_ji) r_ji, so
+With the notation of `attention_rows`, row j != i of the features changes by p_ji Delta + (p_ji - a_ji) r_ji, so
 
     c . theta = sum over j != i of [p_ji Delta . theta_j + (p_ji - a_ji) r_ji . theta_j] + (change of row i) . theta_i,
 
@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention import RandomAttentionFeatures
-from wordsens.maps.attention_change import _Head
+from wordsens.maps.attention_head import Head
 from wordsens.maps.functionals import Pull, WordFunctionals
 from wordsens.maps.scores import Moved
 
@@ -39,7 +39,7 @@ class _HeadFunctionals:
         thetas: (m, n, d), this head's part of every theta.
     """
 
-    def __init__(self, head: _Head, thetas: Float[Tensor, "m n d"]):
+    def __init__(self, head: Head, thetas: Float[Tensor, "m n d"]):
         self.head, self.thetas = head, thetas
         self.flat = thetas.flatten(end_dim=1)
 
@@ -164,6 +164,6 @@ class AttentionFunctionals(WordFunctionals):
         return [torch.stack([self._rest[int(word)][head] for word in words]) for head in range(len(self._heads))]
 
 
-def _heads_of(phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"]) -> list[_Head]:
+def _heads_of(phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"]) -> list[Head]:
     scale = phi.temperature * rows.shape[1] ** 0.5
-    return [_Head(rows, matrix, scale, phi.score) for matrix in phi.matrices]
+    return [Head(rows, matrix, scale, phi.score) for matrix in phi.matrices]

@@ -12,7 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.feature_map import WordChange
-from wordsens.maps.attention_change import AttentionWordChange, _Head
+from wordsens.maps.attention_change import AttentionWordChange
+from wordsens.maps.attention_head import Head
 
 _CACHED_COORDINATES = 1 << 14
 """Coordinates of all words that are searched together on a CPU: a search keeps 16 to 24 points a word, and past about
@@ -39,7 +40,7 @@ class AttentionTextsChange(WordChange):
         self.changes = changes
         self.plan = first.plan
         self._words = len(first.rows)
-        self._heads = [_Head.joined(heads) for heads in zip(*(change.heads for change in changes), strict=True)]
+        self._heads = [Head.joined(heads) for heads in zip(*(change.heads for change in changes), strict=True)]
 
     def coarse(self) -> "AttentionTextsChange":
         coarse = [change.coarse() for change in self.changes]
@@ -50,7 +51,7 @@ class AttentionTextsChange(WordChange):
 
     def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
         """Each text's own."""
-        top = [head.top_directions() for head in self._heads]
+        top = [head.top_directions for head in self._heads]
         return torch.stack([change.directions(top) for change in self.changes], dim=1)[:, words // self._words]
 
     def kicking_directions(self) -> Float[Tensor, "m d"]:

@@ -1,6 +1,7 @@
 """Many independent ascents at once, and the two rules that tell each where to step next."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -44,6 +45,7 @@ class Climb:
         self.x = self.into_ball(x)
         self.squared, self.slope = self.evaluate(self.x)
         self.idle = torch.zeros_like(words)
+        self._uphill: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.words)
@@ -88,24 +90,28 @@ class Climb:
 
     def uphill(self) -> Float[Tensor, "b size"]:
         """The gradient as far as the balls let it be followed: zero at a stationary point."""
-        return self.feasible(self.slope, self.x)
+        if self._uphill is None:
+            self._uphill = self.feasible(self.slope, self.x)
+        return self._uphill
 
-    def move(self, trial: Float[Tensor, "b size"], tolerance: float) -> tuple[Bool[Tensor, " b"], Tensor, Tensor]:
-        """Try the points; keep those that gain. Returns which gained, the trial points and their slopes."""
+    def move(self, trial: Float[Tensor, "b size"], tolerance: float) -> Bool[Tensor, " b"]:
+        """Try the points; go to those that gain. Returns which did."""
         trial = self.into_ball(trial)
         squared, slope = self.evaluate(trial)
         better = squared > self.squared
         gained = better & (squared > self.squared * (1 + tolerance))
         self.idle = torch.where(gained, 0, self.idle + 1)
-        self.x = torch.where(better.unsqueeze(1), trial, self.x)
-        self.slope = torch.where(better.unsqueeze(1), slope, self.slope)
-        self.squared = torch.where(better, squared, self.squared)
-        return better, trial, slope
+        # Most trials gain: what did not is put back, which is faster than choosing row by row.
+        stay = (~better).nonzero().squeeze(1)
+        for new, old in ((trial, self.x), (slope, self.slope), (squared, self.squared)):
+            new[stay] = old[stay]
+        self.x, self.slope, self.squared, self._uphill = trial, slope, squared, None
+        return better
 
     def select(self, chosen: Int[Tensor, " c"]) -> "Climb":
         """The chosen ascents, as they stand."""
         part = object.__new__(Climb)
-        part.change, part.blocks = self.change, self.blocks
+        part.change, part.blocks, part._uphill = self.change, self.blocks, None
         for name in ("words", "radius", "x", "squared", "slope", "idle"):
             setattr(part, name, getattr(self, name)[chosen])
         return part
@@ -114,13 +120,21 @@ class Climb:
         """Put ascents that `select` took out back in their places."""
         for name in ("x", "squared", "slope", "idle"):
             getattr(self, name)[chosen] = getattr(part, name)
+        self._uphill = None
 
     def joined(self, other: "Climb") -> "Climb":
         """These ascents and the others."""
+        return Climb.of([self, other])
+
+    @staticmethod
+    def of(parts: "Sequence[Climb]") -> "Climb":
+        """All ascents of some climbs of one change, in order."""
+        if len(parts) == 1:
+            return parts[0]
         both = object.__new__(Climb)
-        both.change, both.blocks = self.change, self.blocks
+        both.change, both.blocks, both._uphill = parts[0].change, parts[0].blocks, None
         for name in ("words", "radius", "x", "squared", "slope", "idle"):
-            setattr(both, name, torch.cat([getattr(self, name), getattr(other, name)]))
+            setattr(both, name, torch.cat([getattr(part, name) for part in parts]))
         return both
 
 
@@ -152,7 +166,7 @@ class Momentum(Rule):
     def step(self, climb: Climb, tolerance: float) -> None:
         memory = _unit(climb.slope).add_(self._memory, alpha=self.KEEP)
         direction = _unit(climb.feasible(memory, climb.x))
-        better, _, _ = climb.move(climb.x + self._eta.unsqueeze(1) * direction, tolerance)
+        better = climb.move(climb.x + self._eta.unsqueeze(1) * direction, tolerance)
         self._memory = torch.where(better.unsqueeze(1), memory, torch.zeros_like(memory))
         self._eta = torch.where(better, self._eta * self.GROW, self._eta * self.SHRINK).clamp(max=self.LONGEST)
 
@@ -185,9 +199,10 @@ class QuasiNewton(Rule):
             direction = torch.where(downhill.unsqueeze(1), uphill * self._factor.unsqueeze(1), direction)
         length = torch.linalg.vector_norm(direction, dim=1)
         step = (self._scale * length).clamp(max=self.LONGEST)
-        better, trial, slope = climb.move(before + step.unsqueeze(1) * _unit(direction), tolerance)
+        better = climb.move(before + step.unsqueeze(1) * _unit(direction), tolerance)
 
-        moved, bent = trial - before, uphill - climb.feasible(slope, trial)
+        # Zero where the trial lost and the ascent stays.
+        moved, bent = climb.x - before, uphill - climb.uphill()
         curvature = torch.linalg.vecdot(moved, bent)
         squared = torch.linalg.vecdot(bent, bent)
         norms = torch.linalg.vector_norm(moved, dim=1) * squared.sqrt()

@@ -37,6 +37,10 @@ class Breeder:
         self._words, self._blocks, self._size = words, blocks, size
         self._generator, self._dtype, self._device = generator, dtype, device
 
+    def resized(self, size: int) -> "Breeder":
+        """One for points of `size` coordinates, from the same generator."""
+        return Breeder(self._words, self._blocks, size, self._generator, self._dtype, self._device)
+
     def random(self, ranks: int) -> Float[Tensor, "ranks w size"]:
         """Uniform directions."""
         drawn = gaussian_on(

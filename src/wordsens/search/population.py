@@ -27,6 +27,12 @@ Progress = Callable[[int, int], None]
 _INNER = 0.3
 """Where the starts inside the ball lie, in radii."""
 
+_CACHED_NUMBERS = 1 << 18
+"""Coordinates of the points that climb together on a CPU."""
+
+_MIXED, _MIXTURES = 0.5, 4
+"""The angle, in radians, between a best point and its mixtures with other directions; how many of these climb."""
+
 _COPIES = 24
 """About how many numbers a search keeps for each coordinate of each point: the rule's memory and the trials."""
 
@@ -151,8 +157,10 @@ class _GroupSearch:
         self._plan, self._tick = plan, tick
         self._coarse = change.coarse()
         # A gain below rounding is no gain: in float32 the last digits are noise.
-        noise = 4 * torch.finfo(self._coarse.rows.dtype).eps
-        self._coarse_plan = plan if self._coarse is change else replace(plan, tolerance=max(plan.tolerance, noise))
+        self._noise = 4 * torch.finfo(self._coarse.rows.dtype).eps
+        self._coarse_plan = (
+            plan if self._coarse is change else replace(plan, tolerance=max(plan.tolerance, self._noise))
+        )
         rows = self._coarse.rows
         size, own = math.prod(change.shape), len(words) // len(generators)
         breeders = [Breeder(own, blocks, size, generator, rows.dtype, rows.device) for generator in generators]
@@ -162,39 +170,70 @@ class _GroupSearch:
     def run(self) -> _Found:
         """The best point of every word, its squared change, the evaluations spent on it, and whether it converged."""
         plan = self._plan
-        best = self._climb(self._starting_points())
-        for _ in range(plan.generations):
-            best = self._fittest(best, plan.population)
-            best = best.joined(self._climb(self._breeder.children(self._ranked(best), plan.children)))
-        if plan.relays:
-            best = self._fittest(best, plan.finalists)
-            best = best.joined(self._climb(self._relays(best)))
-        if plan.kicks:
-            best = self._kick(best)
+        best = self._explored()
         best = self._fittest(best, plan.finalists)
-        if self._coarse is not self._change:
+        if self._coarse is self._change:
+            converged = self._polish(best, plan)
+        elif plan.tolerance >= self._noise:
+            self._polish(best, plan)
+            best = self._fittest(best, min(2, plan.finalists))
+            converged, best = best.idle >= PATIENCE, self._exact(best)
+        else:
             self._polish(best, replace(self._coarse_plan, steps=plan.climb_steps))
             best = self._exact(self._fittest(best, min(2, plan.finalists)))
-        converged = self._polish(best, plan)
+            converged = self._polish(best, plan)
         winner = best.squared.view(-1, len(self._words)).argmax(dim=0)
         chosen = winner * len(self._words) + torch.arange(len(winner), device=winner.device)
         points = best.x[chosen] * best.radius[chosen].to(best.x.dtype).unsqueeze(1)
         return points, best.squared[chosen], self._evaluations[self._words], converged[chosen]
 
-    def _spend(self, words: Int[Tensor, " b"], times: int = 1) -> None:
-        self._evaluations.index_add_(0, words, torch.full_like(words, times))
+    def _explored(self) -> Climb:
+        """The best points before they are polished, found in fewer coordinates where the change has such."""
+        points, change = self._starting_points(), self._coarse
+        reduced = change.reduced()
+        if reduced is None:
+            best = self._relayed(self._crossed(change, self._breeder, points))
+            return self._kicked(best, change, self._breeder) if self._plan.kicks else best
+        breeder = self._breeder.resized(*reduced.shape)
+        best = self._crossed(reduced, breeder, points @ reduced.basis.T)
+        if self._plan.kicks:
+            best = self._kicked(best, reduced, breeder)
+        best = self._fittest(best, self._plan.finalists)
+        best = Climb(change, best.words, best.radius, best.x @ reduced.basis, self._blocks)
+        best = self._relayed(best)
+        return best.joined(self._climb(self._mixed(best, reduced.left_out), change))
 
-    def _kick(self, best: Climb) -> Climb:
+    def _crossed(
+        self, change: WordChange, breeder: Breeder | SeparateBreeders, points: Float[Tensor, "starts w size"]
+    ) -> Climb:
+        """Climb from the points, then, generation after generation, from children of the best found so far."""
+        best = self._climb(breeder.unit(points), change)
+        for _ in range(self._plan.generations):
+            best = self._fittest(best, self._plan.population)
+            best = best.joined(self._climb(breeder.children(self._ranked(best), self._plan.children), change))
+        return best
+
+    def _relayed(self, best: Climb) -> Climb:
+        """Climb also from other words' witnesses."""
+        if not self._plan.relays:
+            return best
+        best = self._fittest(best, self._plan.finalists)
+        return best.joined(self._climb(self._relays(best), self._coarse))
+
+    def _kicked(self, best: Climb, change: WordChange, breeder: Breeder | SeparateBreeders) -> Climb:
         """Look for better hills next to the ones found; every point is nearly converged before it is compared."""
         plan = self._plan
         best = self._fittest(best, plan.finalists)
         self._polish(best, replace(self._coarse_plan, steps=plan.kick_steps))
-        directions = self._coarse.kicking_directions().flatten(start_dim=1)
+        directions = change.kicking_directions().flatten(start_dim=1)
         for _ in range(plan.kicks):
             best = self._fittest(best, plan.finalists, SAME)
-            children = self._breeder.kicked(self._ranked(best), directions, plan.children)
-            best = best.joined(self._climb(children, plan.kick_steps))
+            children = breeder.kicked(self._ranked(best), directions, plan.children)
+            best = best.joined(self._climb(children, change, plan.kick_steps))
         return self._fittest(best, plan.finalists, SAME)
+
+    def _spend(self, words: Int[Tensor, " b"], times: int = 1) -> None:
+        self._evaluations.index_add_(0, words, torch.full_like(words, times))
 
     def _starting_points(self) -> Float[Tensor, "starts w size"]:
         informed = self._coarse.starting_directions(self._words)[: self._plan.starts].flatten(start_dim=2)
@@ -207,32 +246,48 @@ class _GroupSearch:
     def _ranked(self, climb: Climb) -> Float[Tensor, "ranks w size"]:
         return climb.x.view(-1, len(self._words), climb.x.shape[1])
 
-    def _climb(self, points: Float[Tensor, "ranks w size"], steps: int | None = None) -> Climb:
+    def _climb(self, points: Float[Tensor, "ranks w size"], change: WordChange, steps: int | None = None) -> Climb:
         """Climb from every point for `steps`, the plan's climb_steps by default."""
         ranks = len(points)
         words, radius = self._words.repeat(ranks), self._radius.repeat(ranks)
-        climb = Climb(self._coarse, words, radius, points.flatten(end_dim=1), self._blocks)
         steps = self._plan.climb_steps if steps is None else steps
         self._spend(words, 1 + steps)
-        rule = RULES[self._plan.rule](climb)
-        for _ in range(steps):
-            rule.step(climb, self._coarse_plan.tolerance)
-            self._tick()
-        return climb
+        # On a CPU a few at a time: what a step keeps of them then stays in the cache.
+        size = max(1, _CACHED_NUMBERS // points.shape[-1]) if points.device.type == "cpu" else len(words)
+        lots = list(zip(words.split(size), radius.split(size), points.flatten(end_dim=1).split(size), strict=True))
+        climbs = []
+        for at, (some, reach, x) in enumerate(lots):
+            climb = Climb(change, some, reach, x, self._blocks)
+            rule = RULES[self._plan.rule](climb)
+            for step in range(1, steps + 1):
+                rule.step(climb, self._coarse_plan.tolerance)
+                if (at * steps + step) % len(lots) == 0:
+                    self._tick()
+            climbs.append(climb)
+        return Climb.of(climbs)
 
     def _relays(self, best: Climb) -> Float[Tensor, "finalists w size"]:
         """For every word, those witnesses of its text's other words that move it most."""
-        w = len(self._words)
         winners = self._breeder.unit(self._ranked(best)[0])
         candidates = self._breeder.some(winners, self._plan.relays)
-        scale = self._radius.to(winners.dtype).unsqueeze(1)
+        return self._best_of(candidates, self._plan.finalists)
+
+    def _mixed(self, best: Climb, directions: Float[Tensor, "m size"]) -> Float[Tensor, "count w size"]:
+        """For every word, the best mixtures of its best point with ± the directions."""
+        (winner,) = self._ranked(self._fittest(best, 1))
+        along = torch.cat([directions, -directions]).unsqueeze(1)
+        mixtures = math.cos(_MIXED) * self._breeder.unit(winner.unsqueeze(0)) + math.sin(_MIXED) * along
+        return self._best_of(self._breeder.unit(mixtures), _MIXTURES)
+
+    def _best_of(self, candidates: Float[Tensor, "c w size"], count: int) -> Float[Tensor, "count w size"]:
+        """The candidates of every word that move it most."""
+        scale = self._radius.to(candidates.dtype).unsqueeze(1)
         perturbations = (candidates * scale).flatten(end_dim=1).unflatten(1, self._change.shape)
         words = self._words.repeat(len(candidates))
         squared = self._coarse.squared_norm(perturbations, words)
         self._spend(words)
-        ranks = min(self._plan.finalists, len(candidates))
-        best_ranks = squared.view(-1, w).topk(ranks, dim=0).indices
-        return candidates.gather(0, best_ranks.unsqueeze(-1).expand(-1, -1, candidates.shape[-1]))
+        ranks = squared.view(len(candidates), -1).topk(min(count, len(candidates)), dim=0).indices
+        return candidates.gather(0, ranks.unsqueeze(-1).expand(-1, -1, candidates.shape[-1]))
 
     def _fittest(self, climb: Climb, count: int, alike: float = ALIKE) -> Climb:
         w = len(self._words)

@@ -18,6 +18,9 @@ class SeparateBreeders:
     def __init__(self, breeders: Sequence[Breeder]):
         self._breeders = breeders
 
+    def resized(self, size: int) -> "SeparateBreeders":
+        return SeparateBreeders([breeder.resized(size) for breeder in self._breeders])
+
     def random(self, ranks: int) -> Float[Tensor, "ranks w size"]:
         return torch.cat([breeder.random(ranks) for breeder in self._breeders], dim=1)
 

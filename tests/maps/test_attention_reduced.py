@@ -1,0 +1,102 @@
+"""Attention's change without the word's own row, in the coordinates of the u_j: against the definition."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import wordsens as ws
+from wordsens.feature_map import perturbed_texts
+from wordsens.maps.attention_reduced import ReducedAttentionChange
+from wordsens.maps.scores import SCORES
+
+
+def gaussian(*shape, seed):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def reduced_of(phi, X):
+    change = phi.word_change(X)
+    return ReducedAttentionChange(change.rows, change.heads, change.base_norm, change.memory_budget)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    n=st.integers(2, 8),
+    d=st.integers(2, 9),
+    heads=st.integers(1, 2),
+    score=st.sampled_from(sorted(SCORES)),
+    temperature=st.sampled_from([1.0, 0.05]),
+    seed=st.integers(0, 10**6),
+)
+def test_is_the_change_of_the_other_rows(n, d, heads, score, temperature, seed):
+    X = gaussian(n, d, seed=seed)
+    phi = ws.RandomAttentionFeatures(d, score=score, seed=seed, heads=heads, temperature=temperature)
+    if float(phi(X).norm()) == 0:
+        return
+    reduced = reduced_of(phi, X)
+    words = torch.arange(n).repeat(2)
+    points = gaussian(2 * n, *reduced.shape, seed=seed + 1)
+    delta = points @ reduced.basis
+    change = (phi(perturbed_texts(X, words.unsqueeze(1), delta.unsqueeze(1))) - phi(X)).view(2 * n, heads, n, d)
+    change[torch.arange(2 * n), :, words] = 0
+    wanted = change.square().sum(dim=(1, 2, 3))
+    torch.testing.assert_close(reduced.squared_norm(points, words), wanted, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("score", sorted(SCORES))
+def test_the_gradient(score):
+    X, phi = gaussian(6, 9, seed=1), ws.RandomAttentionFeatures(9, score=score, seed=1)
+    reduced, words = reduced_of(phi, X), torch.arange(6)
+    points = gaussian(6, *reduced.shape, seed=2)
+    _, slope = reduced.squared_norm_and_gradient(points, words)
+    step = 1e-6
+    for at in range(reduced.shape[0]):
+        ahead, behind = points.clone(), points.clone()
+        ahead[:, at] += step
+        behind[:, at] -= step
+        numeric = (reduced.squared_norm(ahead, words) - reduced.squared_norm(behind, words)) / (2 * step)
+        torch.testing.assert_close(slope[:, at], numeric, rtol=1e-5, atol=1e-6)
+
+
+def test_a_dominated_row_keeps_its_digits():
+    """Scores in the hundreds: rows that one word takes all of."""
+    X = 20 * gaussian(5, 8, seed=3)
+    phi = ws.RandomAttentionFeatures(8, seed=3)
+    assert float(phi.attention(X).max()) > 1 - 1e-12
+    reduced, words = reduced_of(phi, X), torch.arange(5)
+    points = gaussian(5, *reduced.shape, seed=4)
+    change = phi(perturbed_texts(X, words.unsqueeze(1), (points @ reduced.basis).unsqueeze(1))) - phi(X)
+    change[words, words] = 0
+    wanted = change.square().sum(dim=(1, 2))
+    torch.testing.assert_close(reduced.squared_norm(points, words), wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_fewer_coordinates_where_the_text_is_short():
+    X = gaussian(5, 9, seed=0)
+    assert reduced_of(ws.RandomAttentionFeatures(9), X).shape == (5,)
+    assert reduced_of(ws.RandomAttentionFeatures(9, heads=2), X).shape == (9,)
+    assert reduced_of(ws.RandomAttentionFeatures(9), gaussian(12, 9, seed=0)).shape == (9,)
+
+
+def test_long_texts_are_explored_so_and_short_ones_are_not():
+    phi = ws.RandomAttentionFeatures(16)
+    assert phi.word_change(ws.gaussian_text(199, 16).rows).reduced() is None
+    assert phi.word_change(ws.gaussian_text(200, 16).rows).reduced() is not None
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_a_long_text_loses_nothing(monkeypatch):
+    """The search in fewer coordinates finds what the whole one does, in the mean over the words of a text of 200."""
+    X, phi = ws.gaussian_text(200, 256, seed=2).rows, ws.RandomAttentionFeatures(256, seed=2)
+    found = ws.word_sensitivity(phi, X, certificate=False)
+    monkeypatch.setattr("wordsens.maps.attention_change._LEAST_REDUCED", 10**6)
+    whole = ws.word_sensitivity(phi, X, certificate=False, starts=24, generations=2)
+    ratios = found.per_word / whole.per_word
+    assert float(ratios.mean()) > 0.995
+    assert float(ratios.min()) > 0.95
+
+
+def test_kinks_are_searched_in_all_coordinates():
+    """Under ReLU the changed word's own row may hold most of the change."""
+    assert ws.RandomAttentionFeatures(16, score="relu").word_change(ws.gaussian_text(200, 16).rows).reduced() is None
