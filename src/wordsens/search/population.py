@@ -195,7 +195,7 @@ class _GroupSearch:
             best = self._relayed(self._crossed(change, self._breeder, points))
             return self._kicked(best, change, self._breeder) if self._plan.kicks else best
         breeder = self._breeder.resized(*reduced.shape)
-        best = self._crossed(reduced, breeder, points @ reduced.basis.T)
+        best = self._crossed(reduced, breeder, breeder.unit(points @ reduced.basis.T))
         if self._plan.kicks:
             best = self._kicked(best, reduced, breeder)
         best = self._fittest(best, self._plan.finalists)
@@ -207,7 +207,7 @@ class _GroupSearch:
         self, change: WordChange, breeder: Breeder | SeparateBreeders, points: Float[Tensor, "starts w size"]
     ) -> Climb:
         """Climb from the points, then, generation after generation, from children of the best found so far."""
-        best = self._climb(breeder.unit(points), change)
+        best = self._climb(points, change)
         for _ in range(self._plan.generations):
             best = self._fittest(best, self._plan.population)
             best = best.joined(self._climb(breeder.children(self._ranked(best), self._plan.children), change))
