@@ -16,6 +16,7 @@ BENCHMARKS = {
     "minilm_layers": "every layer of MiniLM: S against n",
     "swaps": "real swaps: scan of a vocabulary, recall of the shortlist",
     "audit_speed": "an audit's search against the straightforward loop over words",
+    "sweeps": "sweeps killed and resumed, what store and scheduler cost, 100,000 records",
 }
 
 
