@@ -1,25 +1,32 @@
 """Real swaps: a scan of MiniLM's whole vocabulary for random attention; the shortlist's recall on MiniLM itself.
 
-python -m benchmarks.swaps [scan] [recall] [--words 40] [--quick]
+python -m benchmarks.swaps [scan] [recall] [--words 40] [--keep FILE] [--quick]
 
 `scan`: all words of a 100-word review times all entries, random attention of MiniLM's rescaled rows, d = 384.
 `recall`: for words of short sentences, MiniLM's mean embedding: the shortlist against a full scan of the vocabulary.
 A full scan takes one pass of the model for every entry; it runs in bfloat16 where that is fast, and what cannot be told
-from the best is evaluated again in float32.
+from the best is evaluated again in float32. With `--keep` its results are written to a file, and read from there when
+the shortlist has changed and the scan has not.
 """
 
 import argparse
+import json
 import time
+from pathlib import Path
 
 import wordsens as ws
 from benchmarks.reporting import header, seconds, table
 from wordsens.text import minimal_pairs, shipped_reviews
+
+_SAME = 1 - 1e-4
+"""A swap counts as the best when its value is that close to the best's."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sections", nargs="*", default=["scan", "recall"])
     parser.add_argument("--words", type=int, default=40)
+    parser.add_argument("--keep", type=Path)
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
     print(header("Real swaps"), flush=True)
@@ -27,7 +34,7 @@ def main() -> None:
     if "scan" in arguments.sections:
         _scan(model, 20 if arguments.quick else 100)
     if "recall" in arguments.sections:
-        _recall(model, 2 if arguments.quick else arguments.words)
+        _recall(model, 2 if arguments.quick else arguments.words, arguments.keep)
 
 
 def _scan(model: ws.TransformerFeatures, n: int) -> None:
@@ -49,46 +56,48 @@ def _scan(model: ws.TransformerFeatures, n: int) -> None:
     )
 
 
-def _recall(model: ws.TransformerFeatures, count: int) -> None:
+def _recall(model: ws.TransformerFeatures, count: int, keep: Path | None) -> None:
     vocabulary = model.vocabulary(case="lower")
-    sentences = sorted({pair.first for pair in minimal_pairs()}, key=lambda text: (len(text), text))
-    hits, ratios, spent, done = 0, [], 0, 0
+    kept = json.loads(keep.read_text()) if keep is not None and keep.exists() else {}
+    ratios: list[float] = []
+    spent = 0
     times = {"scan": 0.0, "shortlist": 0.0}
-    for sentence in sentences:
+    for sentence, rows in _sentences(model, count):
+        (X,) = model.embed(sentence)
+        begin = time.perf_counter()
+        short = ws.best_swaps(model, X, vocabulary, words=rows, method="shortlist")
+        times["shortlist"] += time.perf_counter() - begin
+        begin = time.perf_counter()
+        for row in rows:
+            if f"{row} {sentence}" not in kept:
+                full = ws.best_swaps(model, X, vocabulary, words=row, method="scan")
+                kept[f"{row} {sentence}"] = [float(full.per_word[0]), full.swapped_for[0]]
+                if keep is not None:
+                    keep.write_text(json.dumps(kept, indent=1))
+        times["scan"] += time.perf_counter() - begin
+        spent += short.evaluations
+        for row, value, entry in zip(rows, short.per_word.tolist(), short.swapped_for, strict=True):
+            best, other = kept[f"{row} {sentence}"]
+            ratios.append(value / best)
+            if value < best * _SAME:
+                print(f"missed: {X.word(row)} -> {other} ({best:.4f}); found {entry} ({value:.4f})", flush=True)
+    done, hits = len(ratios), sum(ratio > _SAME for ratio in ratios)
+    cells = [str(done), str(len(vocabulary)), f"{hits / done:.3f}", f"{sum(ratios) / done:.4f}", f"{min(ratios):.4f}"]
+    cells += [f"{spent / done:.0f}", *(seconds(total / done) for total in times.values())]
+    columns = ["words", "entries", "recall of the best", "mean value ratio", "least", "evaluations a word"]
+    print(table("Shortlist", [*columns, "scan, a word (0: kept)", "shortlist, a word"], [cells]))
+
+
+def _sentences(model: ws.TransformerFeatures, count: int) -> list[tuple[str, list[int]]]:
+    """The shortest sentences of the minimal pairs, and up to four words of each that are one token: `count` in all."""
+    found: list[tuple[str, list[int]]] = []
+    for sentence in sorted({pair.first for pair in minimal_pairs()}, key=lambda text: (len(text), text)):
         (X,) = model.embed(sentence)
         single = [word.rows[0] for word in X.whole_words or () if len(word.rows) == 1 and word.text.isalpha()][:4]
-        words = single[: count - done]
-        if not words:
-            continue
-        found = {}
-        for method in times:
-            started = time.perf_counter()
-            found[method] = ws.best_swaps(model, X, vocabulary, words=words, method=method)
-            times[method] += time.perf_counter() - started
-        full, short = found["scan"], found["shortlist"]
-        ratio = short.per_word / full.per_word
-        hits += int((ratio > 1 - 1e-4).sum())
-        ratios += ratio.tolist()
-        spent += short.evaluations
-        done += len(words)
-        print(f"{done} words: recall {hits / done:.3f}, value ratio {sum(ratios) / done:.4f}", flush=True)
-        if done >= count:
-            break
-    each = [seconds(total / done) for total in times.values()]
-    mean = f"{sum(ratios) / done:.4f}"
-    rows = [
-        [
-            str(done),
-            str(len(vocabulary)),
-            f"{hits / done:.3f}",
-            mean,
-            f"{min(ratios):.4f}",
-            f"{spent / done:.0f}",
-            *each,
-        ]
-    ]
-    columns = ["words", "entries", "recall of the best", "mean value ratio", "least", "evaluations a word"]
-    print(table("Shortlist", [*columns, "scan, a word", "shortlist, a word"], rows))
+        left = count - sum(len(rows) for _, rows in found)
+        if single[:left]:
+            found.append((sentence, single[:left]))
+    return found
 
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@ class Vocabulary:
         rows: a function of entries (c,) and positions (p,), counted as rows of the text, that gives the rows (c, p, d)
             these entries have there.
         name: what results call it.
+        outliers: entries that a shortlist always evaluates: words unlike their neighbours, which no slope foretells.
 
     Raises:
-        InputError: when there is no entry.
+        InputError: when there is no entry, or an outlier is not one of them.
     """
 
     def __init__(
@@ -27,12 +28,17 @@ class Vocabulary:
         rows: Callable[[Int[Tensor, " c"], Int[Tensor, " p"]], Float[Tensor, "c p d"]],
         *,
         name: str = "vocabulary",
+        outliers: Sequence[int] = (),
     ):
         self.tokens = tuple(tokens)
         self.rows = rows
         self.name = name
+        self.outliers = tuple(outliers)
         if not self.tokens:
             raise InputError("the vocabulary is empty; let more entries through")
+        wrong = [entry for entry in self.outliers if not 0 <= entry < len(self)]
+        if wrong:
+            raise InputError(f"`outliers` has {wrong[0]}, which is no entry; choose from 0 to {len(self) - 1}")
 
     def __len__(self) -> int:
         return len(self.tokens)

@@ -174,8 +174,17 @@ class TestEveryFamily:
         assert float(r.per_word[0]) > float(sampled.max())
 
 
-def test_every_family_of_the_table_is_tested_or_a_twin_of_one():
-    assert set(FAMILIES) - set(EVERY) == {"xlm-roberta", "camembert"}
+@pytest.mark.parametrize(("tiles", "dots"), [(False, False), (True, False), (False, True)])
+def test_a_search_explores_in_bfloat16_where_the_processor_multiplies_it(monkeypatch, tiles, dots):
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: tiles)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: dots)
+    twin = phi_of("bert").fast_twin()
+    assert (twin is None) == (not tiles and not dots)
+    assert twin is None or twin.stack.dtype == torch.bfloat16
+
+
+def test_every_family_of_the_table_is_tested():
+    assert set(FAMILIES) == set(EVERY)
 
 
 def test_later_rows_alone_are_run_for_a_causal_model(monkeypatch):

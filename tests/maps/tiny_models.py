@@ -8,7 +8,7 @@ WORDS = ("the", "film", "was", "good", "bad", "very", "long", "short", "and", "n
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTEXT = 24
 
-ENCODERS = ("bert", "roberta", "distilbert", "mpnet", "modernbert", "electra")
+ENCODERS = ("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "mpnet", "modernbert", "electra")
 DECODERS = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
 SIZE = len(WORDS) + len(SPECIAL)
 
@@ -27,6 +27,7 @@ _CHANGES = {
     "bert": {},
     "roberta": {"max_position_embeddings": CONTEXT + 1},
     "xlm-roberta": {"max_position_embeddings": CONTEXT + 1},
+    "camembert": {"max_position_embeddings": CONTEXT + 1},
     "distilbert": {},
     "mpnet": {"max_position_embeddings": CONTEXT + 2, "pad_token_id": 1},
     # The first layer attends to everything, the next two to two neighbours on each side.

@@ -85,6 +85,33 @@ def test_a_shortlist_finds_what_a_scan_finds():
     assert bool((short.per_word <= full.per_word * (1 + 1e-12)).all())
 
 
+def test_outliers_are_evaluated_whatever_is_predicted():
+    """A map that jumps at one entry and is flat elsewhere: no slope foretells it."""
+    rows = ws.gaussian_text(4, 12, seed=20).rows
+    bank = ws.gaussian_text(900, 12, seed=21).rows
+    odd = torch.nn.functional.normalize(bank[700], dim=0)
+
+    def spike(X):
+        near = torch.nn.functional.normalize(X, dim=-1) @ odd
+        return torch.cat([X.mean(dim=-2), 1e5 * torch.relu(near - 0.999).amax(dim=-1, keepdim=True)], dim=-1)
+
+    phi, plan = ws.FunctionFeatures(spike, batched=True), ShortlistPlan(anchors=4, rounds=2, verified=10, promoted=2)
+    names = [f"w{at}" for at in range(900)]
+    for outliers, expected in (((), False), ((3, 700), True)):
+        vocabulary = Vocabulary(names, lambda which, at: bank[which].unsqueeze(1).expand(-1, len(at), -1),
+                                outliers=outliers)  # fmt: skip
+        found = ws.best_swaps(phi, rows, vocabulary, method="shortlist", plan=plan)
+        assert [entry == "w700" for entry in found.swapped_for] == [expected] * 4
+        assert found.evaluations <= 4 * (plan.evaluations() + 1 + len(outliers))
+
+
+def test_a_models_outliers_are_negations_and_function_words():
+    vocabulary = ws.TransformerFeatures.from_pretrained("minilm").vocabulary(case="lower")
+    outliers = {vocabulary.tokens[entry] for entry in vocabulary.outliers}
+    assert {"never", "nobody", "not", "the", "of"} < outliers
+    assert "film" not in outliers
+
+
 def test_a_shortlist_of_a_small_vocabulary_is_a_scan():
     rows = ws.gaussian_text(3, 5, seed=13).rows
     phi = ws.RandomAttentionFeatures(5, seed=14)
@@ -160,5 +187,7 @@ class TestFilters:
             whole_word_tokens(tokenizer(), case="upper")
         with pytest.raises(ws.InputError, match="the vocabulary is empty; let more entries through"):
             Vocabulary((), lambda which, at: which)
+        with pytest.raises(ws.InputError, match="`outliers` has 2, which is no entry; choose from 0 to 1"):
+            Vocabulary(("a", "b"), lambda which, at: which, outliers=(0, 2))
         with pytest.raises(ws.InputError, match=r"`rows` has 2 rows for 1 tokens; give one row a token"):
             Vocabulary.of_rows(["a"], torch.ones(2, 2))

@@ -309,4 +309,5 @@ def _fast_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device)[0] >= 8
     # Elsewhere bfloat16 products are emulated, and slower than float32.
-    return device.type == "cpu" and torch.cpu._is_amx_tile_supported()  # pyright: ignore[reportPrivateUsage]
+    tiles, dots = torch.cpu._is_amx_tile_supported, torch.cpu._is_avx512_bf16_supported  # pyright: ignore[reportPrivateUsage]
+    return device.type == "cpu" and (tiles() or dots())

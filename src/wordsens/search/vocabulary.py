@@ -6,7 +6,8 @@ evaluated with their gradients; every other entry's squared change is predicted 
     f(Delta_v) ≈ sum_a w_av (f(Delta_a) + g_a . (Delta_v - Delta_a)),
 
 with weights w_av that fall with the angle between the rows; the best predicted are evaluated, the best of those become
-anchors, and so on. What it returns is evaluated, never predicted.
+anchors, and so on. The vocabulary's outliers are evaluated whatever is predicted. What it returns is evaluated, never
+predicted.
 """
 
 from collections.abc import Callable
@@ -114,7 +115,7 @@ class ShortlistPlan:
     sharpness: float = 8.0
 
     def evaluations(self) -> int:
-        """Evaluations a word, a gradient counted as three."""
+        """Evaluations a word besides the vocabulary's outliers, a gradient counted as three."""
         return 3 * self.anchors + self.rounds * self.verified + 3 * (self.rounds - 1) * self.promoted + FINALISTS
 
 
@@ -129,11 +130,12 @@ def shortlist(
     """The best of the entries that the plan evaluates, for each word: not always the best of all."""
     coarse = change.coarse()
     everything = torch.arange(len(vocabulary), device=words.device)
+    outliers = torch.tensor(vocabulary.outliers, dtype=torch.long, device=words.device)
     chosen, deltas, evaluations = [], [], 0
     for at in range(len(words)):
         word = words[at : at + 1]
         rows = torch.cat([vocabulary.rows(chunk, word)[:, 0] for chunk in everything.split(2048)])
-        hunt = _Hunt(coarse, int(word), rows.to(coarse.rows), plan)
+        hunt = _Hunt(coarse, int(word), rows.to(coarse.rows), plan, outliers)
         finalists = hunt.run(generator)
         delta = (rows[finalists] - change.rows[word]).to(change.rows.dtype)
         exact = change.squared_norm(delta, word.expand(len(finalists)))
@@ -148,12 +150,21 @@ def shortlist(
 class _Hunt:
     """The shortlist of one word."""
 
-    def __init__(self, change: WordChange, word: int, rows: Float[Tensor, "v d"], plan: ShortlistPlan):
+    def __init__(
+        self,
+        change: WordChange,
+        word: int,
+        rows: Float[Tensor, "v d"],
+        plan: ShortlistPlan,
+        outliers: Int[Tensor, " o"],
+    ):
         self._change, self._word, self._plan = change, word, plan
         self._deltas = rows - change.rows[word]
         self._directions = torch.nn.functional.normalize(rows - rows.mean(dim=0), dim=1)
         self._squared = torch.full((len(rows),), -torch.inf, dtype=rows.dtype, device=rows.device)
         self.evaluations = 0
+        if len(outliers):
+            self._evaluate(outliers)
 
     def run(self, generator: torch.Generator) -> Int[Tensor, " f"]:
         """The finalists: the entries with the largest squared change of those evaluated."""
@@ -171,10 +182,11 @@ class _Hunt:
             found = score.topk(min(plan.verified, open_ones)).indices
             if len(found) == 0:
                 break
-            self._squared[found] = self._change.squared_norm(self._deltas[found], self._same(found))
-            self.evaluations += len(found)
+            self._evaluate(found)
             if turn + 1 < plan.rounds:
-                new = found[self._squared[found].topk(min(plan.promoted, len(found))).indices]
+                # Of all that were evaluated, whenever and for whatever reason.
+                best = self._squared.index_fill(0, anchors, -torch.inf)
+                new = best.topk(min(plan.promoted, int(torch.isfinite(best).sum()))).indices
         return self._squared.topk(min(FINALISTS, int(torch.isfinite(self._squared).sum()))).indices
 
     def _predicted(self, anchors: Int[Tensor, " a"], slopes: Float[Tensor, "a d"]) -> Float[Tensor, " v"]:
@@ -182,6 +194,10 @@ class _Hunt:
         linear = self._squared[anchors].unsqueeze(1) + along
         near = self._directions[anchors] @ self._directions.T
         return (torch.softmax(self._plan.sharpness * near, dim=0) * linear).sum(dim=0)
+
+    def _evaluate(self, entries: Int[Tensor, " e"]) -> None:
+        self._squared[entries] = self._change.squared_norm(self._deltas[entries], self._same(entries))
+        self.evaluations += len(entries)
 
     def _same(self, entries: Tensor) -> Tensor:
         return torch.full_like(entries, self._word)
