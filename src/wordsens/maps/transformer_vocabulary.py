@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
 from wordsens.swap_vocabulary import Vocabulary
-from wordsens.text.english import FUNCTION_WORDS, NEGATIONS
+from wordsens.text.english import NEGATIONS
 from wordsens.text_matrix import rescale_rows
 
 CASES = ("any", "lower", "capital")
@@ -62,7 +62,7 @@ def transformer_vocabulary(
 ) -> Vocabulary:
     """The tokens with the rows that enter the first layer when they stand at a place.
 
-    English negations and function words are the vocabulary's outliers.
+    English negations are the vocabulary's outliers.
 
     Args:
         tokens: number and spelling.
@@ -80,6 +80,6 @@ def transformer_vocabulary(
         found = rows_of(texts)[:, at]
         return rescale_rows(found.flatten(end_dim=1)).view_as(found) if rescale else found
 
-    # Measured on MiniLM: what a shortlist by slopes misses are nearly always negations.
-    unlike = [entry for entry, token in enumerate(tokens.values()) if token.lower() in NEGATIONS | FUNCTION_WORDS]
+    # Measured on MiniLM: nearly all that a shortlist by slopes misses are negations.
+    unlike = [entry for entry, token in enumerate(tokens.values()) if token.lower() in NEGATIONS]
     return Vocabulary(list(tokens.values()), rows, name=name, outliers=unlike)
