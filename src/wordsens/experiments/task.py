@@ -11,6 +11,7 @@ from typing import Any
 
 from wordsens import __version__
 from wordsens.errors import WordsensError
+from wordsens.experiments.allocator import keep_freed_memory
 from wordsens.experiments.cell_kind import CellKind, kind_named
 from wordsens.experiments.provenance import error_line
 from wordsens.experiments.record import Record
@@ -86,6 +87,7 @@ def measure_payloads(job: Job, payloads: Sequence[Mapping[str, Any]], version: s
         # Read by BLAS libraries when they are loaded, which on a fresh worker is still to come.
         for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
             os.environ.setdefault(name, str(job.threads))
+    keep_freed_memory()
     with _ONE_AT_A_TIME:
         return [_measured(job, payload) for payload in payloads]
 
