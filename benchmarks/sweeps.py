@@ -38,7 +38,7 @@ grids:
 """
 ATTENTION = """\
 name: attention
-common: {{map: raf, text: gaussian, n: 30, d: 32, starts: 3, steps: 40, generations: 0}}
+common: {{map: raf, text: gaussian, n: {n}, d: 384}}
 grids:
   - draw: {{range: [0, {last}]}}
 """
@@ -291,21 +291,22 @@ def show_cost(folder: Path, quick: bool) -> bool:
     ]
     print(table("A cell that does nothing: store and scheduler", ["set-up", "cells", "a cell", "at most"], rows))
     busy = [RehearsalCell(draw=draw, work=500 if not quick else 50) for draw in range(60)]
-    spec, cells = folder / "attention.yaml", 12 if quick else 60
-    spec.write_text(ATTENTION.format(last=cells - 1))
+    spec, cells, n = folder / "attention.yaml", 4 if quick else 16, 10 if quick else 100
+    spec.write_text(ATTENTION.format(last=cells - 1, n=n))
     rows, shares = [], []
-    for what, seconds in (
-        ("60 cells that hash, workers up", lambda workers: _run(folder, busy, workers)),
-        (f"`sweep run`, {cells} attention cells, start included", lambda workers: _whole(folder, spec, workers)),
+    whole = f"`sweep run`, {cells} cells of attention, n = {n}, start included"
+    for what, times, seconds in (
+        ("60 cells that hash, workers up", 1 if quick else 3, lambda workers: _run(folder, busy, workers)),
+        (whole, 1, lambda workers: _whole(folder, spec, workers)),
     ):
         # They take turns, so that a busy moment of the machine falls on both.
-        rounds = [(seconds(1), seconds(2)) for _ in range(1 if quick else 3)]
-        one, two = (min(times) for times in zip(*rounds, strict=True))
+        rounds = [(seconds(1), seconds(2)) for _ in range(times)]
+        one, two = map(min, zip(*rounds, strict=True))
         shares.append(two / one)
         rows.append([what, f"{one:.2f} s", f"{two:.2f} s", f"{two / one:.3f}", ".65"])
     print(
         table(
-            f"Cells that compute, the least of {1 if quick else 3} times",
+            "Cells that compute (hashing: the least of three times)",
             ["what", "one worker", "two", "of one's", "at most"],
             rows,
         )

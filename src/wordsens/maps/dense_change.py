@@ -33,7 +33,7 @@ class DenseChange(WordChange):
     """
 
     plan = SearchPlan(starts=8, climb_steps=8, finalists=2, steps=60, tolerance=1e-7)
-    _FRUGAL_PLAN = SearchPlan(starts=4, climb_steps=3, finalists=1, steps=24, tolerance=3e-5)
+    _FRUGAL_PLAN = SearchPlan(starts=4, climb_steps=3, finalists=1, steps=40, tolerance=1e-5)
 
     def __init__(
         self,

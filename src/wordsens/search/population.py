@@ -100,8 +100,8 @@ def search_together(
     """`search` on all words of several texts of equal length, step by step at once; one result a text.
 
     Crossing stays within a text and every text has a generator of its own, so each result is that of `search` on that
-    text alone, to rounding, or that of the search in all coordinates where the text alone would be explored in fewer. All
-    words must fit the memory budget: see `words_at_once`.
+    text alone, to rounding; a long text under attention is explored in all coordinates here, alone in fewer. All words
+    must fit the memory budget: see `words_at_once`.
 
     Args:
         change: of all words, those of the first text first.
