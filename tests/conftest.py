@@ -1,12 +1,16 @@
 """What the whole suite shares: devices, hypothesis and threads, and records made up for tests."""
 
+from dataclasses import replace
+
 import hypothesis
 import jaxtyping
 import pytest
 import torch
 
+from wordsens.certificates import attention
 from wordsens.experiments.record import SensitivityRecord
 from wordsens.experiments.spec import hash_identity
+from wordsens.maps import attention_change
 
 pytest.register_assert_rewrite("tests.laws.feature_map_laws", "tests.laws.mixins")
 
@@ -29,6 +33,26 @@ def unchecked_types():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def loose_bounds(monkeypatch):
+    """Attention's upper bounds after one step of tightening: as valid, wider, and a tenth of the time."""
+    for name in ("_FIRST_TEMPERATURES", "_CAUTIOUS_FIRST_TEMPERATURES"):
+        monkeypatch.setattr(attention, name, [0.3])
+    for name in ("_NEXT_TEMPERATURES", "_CAUTIOUS_NEXT_TEMPERATURES"):
+        monkeypatch.setattr(attention, name, [])
+
+
+@pytest.fixture
+def short_searches(monkeypatch):
+    """Attention's own plan with few starts and one generation: for tests of what is told, not of what is found."""
+    usual = attention_change._plan
+
+    def plan(words, score):
+        return replace(usual(words, score), starts=4, generations=1, relays=4, finalists=1)
+
+    monkeypatch.setattr(attention_change, "_plan", plan)
 
 
 @pytest.fixture(scope="session")

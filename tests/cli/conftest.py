@@ -9,6 +9,11 @@ import pytest
 from wordsens.cli import main
 
 
+@pytest.fixture(autouse=True)
+def _cheap(loose_bounds, short_searches):
+    """How tight a bound and how good a search is belongs to other tests."""
+
+
 class Run(NamedTuple):
     """How a run ended, and what it wrote."""
 
