@@ -1,27 +1,11 @@
 """The kinds of cell: each row of the table holds together."""
 
 import pytest
+from tests.experiments.small_cells import CELLS
 
 from wordsens.errors import InputError
 from wordsens.experiments.cell_kind import KINDS, kind_named, kind_of_records
 from wordsens.experiments.record import Record
-
-CELLS = {
-    "sensitivity": {"map": "raf", "n": 3, "d": 4, "text": "gaussian", "steps": 2},
-    "generalization": {
-        "map": "raf",
-        "n": 3,
-        "d": 4,
-        "texts": 4,
-        "text": "gaussian",
-        "labels": "linear",
-        "held_out": 2,
-        "starts": 1,
-        "steps": 2,
-        "generations": 0,
-    },
-    "rehearsal": {"draw": 3, "work": 1},
-}
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from tests.experiments.small_cells import CELLS
 
 from wordsens.cli.executor_options import ExecutorRequest
 from wordsens.cli.running import RunRequest, require_devices
@@ -13,27 +14,11 @@ from wordsens.experiments.cell_kind import kind_named
 from wordsens.experiments.generalization_cell import attempt_generalization
 from wordsens.experiments.sweep_file import on_device, parse_sweep
 
-KEYS = {
-    "sensitivity": {"map": "raf", "n": 3, "d": 4, "text": "gaussian", "steps": 2},
-    "generalization": {
-        "map": "raf",
-        "n": 3,
-        "d": 4,
-        "texts": 4,
-        "text": "gaussian",
-        "labels": "linear",
-        "held_out": 2,
-        "starts": 1,
-        "steps": 2,
-        "generations": 0,
-    },
-    "rehearsal": {},
-}
 SWEEP = "name: a\ncommon: {map: raf, n: 3, d: 4, text: gaussian, steps: 2}\ngrids: [{draw: [0, 1]}]\n"
 
 
 def cell(kind, **changes):
-    return kind_named(kind).cell_type.parse({**KEYS[kind], **changes})
+    return kind_named(kind).cell_type.parse({**CELLS[kind], **changes})
 
 
 @pytest.mark.parametrize("kind", ["sensitivity", "generalization"])
@@ -49,7 +34,7 @@ def test_a_rehearsal_computes_on_none():
     assert cell("rehearsal", device="cuda").content_hash() == cell("rehearsal").content_hash()
 
 
-@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("kind", CELLS)
 def test_the_record_says_where_it_was_computed(kind):
     kinds = kind_named(kind)
     failed = kinds.failed_with(cell(kind, device="cuda:1"), "no luck")

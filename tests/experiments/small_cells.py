@@ -1,0 +1,18 @@
+"""Keys of one small cell of every kind."""
+
+CELLS = {
+    "sensitivity": {"map": "raf", "n": 3, "d": 4, "text": "gaussian", "steps": 2},
+    "generalization": {
+        "map": "raf",
+        "n": 3,
+        "d": 4,
+        "texts": 4,
+        "text": "gaussian",
+        "labels": "linear",
+        "held_out": 2,
+        "starts": 1,
+        "steps": 2,
+        "generations": 0,
+    },
+    "rehearsal": {"draw": 3, "work": 1},
+}
