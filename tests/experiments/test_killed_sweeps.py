@@ -1,5 +1,8 @@
 """Sweeps killed with SIGKILL, the parent and its workers, end with the records of an undisturbed run."""
 
+import signal
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -29,3 +32,14 @@ def test_killed_and_resumed(tmp_path, set_up):
         left = len(records) - told["done"][-1]
         assert left > 0
         assert max(counts.values()) >= left
+
+
+def test_a_process_that_does_not_answer_sigterm_is_killed():
+    deaf = subprocess.Popen(
+        [sys.executable, "-c", "import signal; signal.signal(15, signal.SIG_IGN); print(); signal.pause()"],
+        stdout=subprocess.PIPE,
+    )
+    with deaf.stdout:
+        deaf.stdout.readline()
+        sweeps._end([deaf], patience=0.2)
+    assert deaf.returncode == -signal.SIGKILL
