@@ -81,16 +81,27 @@ def test_a_point_past_the_axes_is_an_arrow_on_their_edge():
     assert "beyond the axes" not in [text.get_text() for text in inside.legends[0].get_texts()]
 
 
-def test_the_frontier_is_the_median_of_the_samples():
+def test_the_frontier_is_the_median_of_the_samples_of_each_size():
     limits = (0.5, 1.0)
     records = [
-        record(objective="frontier", sample=sample, limits=limits, least_errors=(3.0 - sample, 1.0), value=1.0)
+        record(
+            objective="frontier",
+            sample=sample,
+            texts=texts,
+            limits=limits,
+            least_errors=(4.0 - sample, less),
+            value=1.0,
+        )
+        for texts, less in ((100, 1.5), (1000, 1.0))
         for sample in range(3)
     ]
     figure = frontier_figure(records)
-    median = next(line for line in figure.axes[0].lines if line.get_marker() == "o")
-    assert list(median.get_ydata()) == [2.0, 1.0]
-    assert list(median.get_xdata()) == list(limits)
+    medians = [line for line in figure.axes[0].lines if line.get_marker() in ("o", "s")]
+    assert [list(line.get_ydata()) for line in medians] == [[3.0, 1.5], [3.0, 1.0]]
+    assert all(list(line.get_xdata()) == list(limits) for line in medians)
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels[:2] == ["N = 100: median", "N = 1,000: median"]
+    assert len({line.get_color() for line in medians}) == 2
 
 
 def test_nothing_to_draw_is_refused():

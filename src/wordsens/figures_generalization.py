@@ -1,6 +1,8 @@
 """Generalization records to matplotlib figures. Nothing is read or written here, and pyplot is not used."""
 
+import statistics
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.experiments.generalization_record import GeneralizationRecord
@@ -10,6 +12,7 @@ from wordsens.experiments.map_choice import map_title
 from wordsens.regression import TRAININGS
 
 try:
+    from matplotlib import colormaps
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -25,7 +28,8 @@ _OBJECTIVES = {
     "alignment": ("alignment", "#56B4E9", "P"),
 }
 _CURVE = "#333333"
-_BAND = "#0072B2"
+_SIZES = colormaps["viridis_r"]
+_SIZE_MARKERS = "os^Dv<>"
 _PANEL_INCHES = (2.35, 2.1)
 _FONT = 8
 _GAMMA_SHOWN, _ERROR_SHOWN = 3.0, 6.0
@@ -78,7 +82,7 @@ def error_against_gamma_figure(records: Iterable[GeneralizationRecord], *, title
 
 
 def frontier_figure(records: Iterable[GeneralizationRecord], *, title: str = "") -> Figure:
-    """The least Err found against the limit on gamma: median and middle half of the samples, with (2 - gamma)².
+    """The least Err found against the limit on gamma, with (2 - gamma)²: for each N, the median and each sample.
 
     Args:
         records: of one kind of text; failed ones are left out.
@@ -91,17 +95,20 @@ def frontier_figure(records: Iterable[GeneralizationRecord], *, title: str = "")
     if not series:
         raise InputError("`records` has no finished frontier; run the experiment first")
     columns = list(dict.fromkeys((one.map, one.n) for one in series))
+    looks = _looks(sorted({one.texts for one in series}))
     figure, panels = _panels(columns, title)
     for row, training in enumerate(TRAININGS):
         for column, (name, n) in enumerate(columns):
             for one in series:
                 if (one.map, one.n, one.training) == (name, n, training):
-                    _draw_frontier(panels[row][column], one)
+                    _draw_frontier(panels[row][column], one, looks[one.texts])
             _curve(panels[row][column])
     handles = [
-        Line2D([], [], color=_BAND, marker="o", markersize=3.5, linewidth=1.2, label="least error found: median"),
-        Line2D([], [], color=_BAND, alpha=0.25, linewidth=6, label="middle half of the samples"),
-        Line2D([], [], color=_BAND, alpha=0.5, linewidth=0.7, label="each sample"),
+        *(
+            Line2D([], [], color=colour, marker=marker, markersize=4, linewidth=1.2, label=f"N = {texts:,}: median")
+            for texts, (colour, marker) in looks.items()
+        ),
+        Line2D([], [], color="#999999", linewidth=0.7, label="each sample, in its N's colour"),
         Line2D([], [], color=_CURVE, linewidth=1.2, label=r"$(2-\gamma)^2$"),
     ]
     ylabel = "least error on the changed text"
@@ -152,21 +159,18 @@ def _curve(panel: Axes) -> None:
     panel.plot(gammas, [(2 - gamma) ** 2 for gamma in gammas], color=_CURVE, linewidth=1.2, zorder=2)
 
 
-def _draw_frontier(panel: Axes, series: GeneralizationSeries) -> None:
+def _draw_frontier(panel: Axes, series: GeneralizationSeries, look: tuple[Any, str]) -> None:
+    colour, marker = look
     for sample in zip(*series.least_errors, strict=True):
-        panel.plot(series.limits, sample, color=_BAND, linewidth=0.4, alpha=0.25, zorder=1)
-    ranked = [sorted(errors) for errors in series.least_errors]
-    low, middle, high = ([_quantile(errors, share) for errors in ranked] for share in (0.25, 0.5, 0.75))
-    panel.fill_between(series.limits, low, high, color=_BAND, alpha=0.2, linewidth=0, zorder=2)
-    panel.plot(series.limits, middle, color=_BAND, marker="o", markersize=3.5, linewidth=1.2, zorder=3)
+        panel.plot(series.limits, sample, color=colour, linewidth=0.5, alpha=0.25, zorder=1)
+    middle = [statistics.median(errors) for errors in series.least_errors]
+    panel.plot(series.limits, middle, color=colour, marker=marker, markersize=4, linewidth=1.2, zorder=3)
 
 
-def _quantile(ranked: Sequence[float], share: float) -> float:
-    """Linear interpolation between the ranked values."""
-    place = share * (len(ranked) - 1)
-    low = int(place)
-    high = min(low + 1, len(ranked) - 1)
-    return ranked[low] + (place - low) * (ranked[high] - ranked[low])
+def _looks(texts: Sequence[int]) -> dict[int, tuple[Any, str]]:
+    """A colour and a marker for each N, from light (few texts) to dark."""
+    steps = max(1, len(texts) - 1)
+    return {n: (_SIZES(0.15 + 0.8 * at / steps), _SIZE_MARKERS[at % len(_SIZE_MARKERS)]) for at, n in enumerate(texts)}
 
 
 def _finish(

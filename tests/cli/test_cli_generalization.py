@@ -26,7 +26,7 @@ def test_records_figures_and_a_table_are_written(wordsens, tmp_path):
     assert run.code == 0, run.err
     said = " ".join(run.out.split())
     assert "raf gaussian 4 8 fine-tuned" in said
-    assert "RAF (softmax), n = 4, Gaussian texts: with gamma below 0.5" in said
+    assert "RAF (softmax), n = 4, N = 8, Gaussian texts: with gamma below 0.5" in said
     assert "None lies below its finite-sample bound." in said
     assert len(list((tmp_path / "generalization-records").glob("*.parquet"))) == CELLS
     names = sorted(path.name for path in (tmp_path / "figures").iterdir())

@@ -1,5 +1,7 @@
 """Generalization cells: what they are, that they do not depend on each other, and that they are stored and resumed."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -156,6 +158,13 @@ def test_findings_speak_of_the_median_at_one_half():
     assert all(one.below_bound == 0 and one.samples == 1 for one in series)
     at_half = next(record for record in records if record.objective == "frontier").least_errors[2]
     assert series[0].median() == at_half
+    assert all(one.texts == SWEEP.cells()[0].texts for one in series)
+    larger = [replace(record, texts=2 * record.texts) for record in records]
+    both = summarise_generalization([*larger, *records])
+    assert [(one.map, one.training, one.texts) for one in both] == [
+        (one.map, one.training, times * one.texts) for one in series for times in (1, 2)
+    ]
+    assert f"N = {both[1].texts}" in generalization_findings(both)[0]
     sentences = generalization_findings(series)
     assert len(sentences) == 3
     assert f"is {at_half:.2f} fine-tuned (below 1 in" in sentences[0]

@@ -8,6 +8,8 @@ import torch
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.feature_map import FunctionFeatures
+from wordsens.generalization.frontier import _Best
+from wordsens.generalization.objective import objective_for
 from wordsens.regression import TRAININGS
 from wordsens.seeds import generator
 
@@ -89,6 +91,18 @@ def test_the_reachable_points_go_farther_than_the_frontier_and_random_points():
     random = (torch.stack([torch.cos(angles), torch.sin(angles)], dim=1) @ values.T).max(dim=1).values
     assert bool((reach >= random - 1e-6).all())
     assert set(frontier.to_dict()) >= {"errors", "gammas", "reachable_shifts"}
+
+
+def test_a_point_on_its_limit_does_not_push_out_one_inside():
+    # Recomputed, the point on the limit may lie past it and not count: then the limit would be left with nothing.
+    texts, labels, x = data()
+    new = ws.NewText(ws.fit_min_norm(ws.RandomAttentionFeatures(D), texts, labels), x, -1)
+    best = _Best(new, objective_for(new, "retrained", "error"), torch.tensor([1.0], dtype=torch.float64))
+    on_it, inside = torch.full((1, D), 2.0), torch.full((1, D), 3.0)
+    for shift, point in ((1.0 - 1e-6, on_it), (1.0 - 1e-4, inside), (1.0, on_it)):
+        best.see(torch.tensor([[shift, 0.0]], dtype=torch.float64), torch.tensor([2]), point.double())
+    assert best.perturbation.tolist() == inside.tolist()
+    assert best.error < 4
 
 
 def test_wrong_limits_are_named():

@@ -92,7 +92,7 @@ def _print_table(series: Sequence[GeneralizationSeries], folder: Path) -> None:
             one.map,
             one.text,
             str(one.n),
-            "-".join(dict.fromkeys(str(size) for size in (min(one.texts), max(one.texts)))),
+            str(one.texts),
             one.training,
             f"{one.accuracy:.2f}",
             f"{one.least_alignment:+.2f}",

@@ -17,7 +17,7 @@ from wordsens.generalization import OBJECTIVE_NAMES
 from wordsens.generalization.frontier import DEFAULT_GAMMAS
 from wordsens.regression import TRAININGS
 
-GENERALIZATION_SCHEMA = 1
+GENERALIZATION_SCHEMA = 2
 """Raised when the meaning of a key, or the way a cell is computed, changes: old records are then not reused."""
 
 FRONTIER = "frontier"

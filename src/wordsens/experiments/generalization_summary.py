@@ -11,8 +11,8 @@ from wordsens.experiments.generalization_spec import FRONTIER
 from wordsens.experiments.map_choice import map_title
 from wordsens.experiments.wording import text_title
 
-Key = tuple[str, str, int, str]
-"""Text kind, map, n, training."""
+Key = tuple[str, str, int, str, int]
+"""Text kind, map, n, training, N."""
 
 LIMIT = 0.5
 """The limit on gamma at which tables and sentences compare the maps."""
@@ -20,13 +20,13 @@ LIMIT = 0.5
 
 @dataclass(frozen=True)
 class GeneralizationSeries:
-    """The samples of one map, one n, one kind of text and one training, over all N and draws.
+    """The samples of one map, one n, one kind of text, one training and one N, over all draws.
 
     Attributes:
         text, map, n, training: the series.
-        texts: the training sizes N.
+        texts: the size of the training set, N.
         samples: how many (fit, text) pairs.
-        accuracy: mean held-out accuracy at the largest N.
+        accuracy: mean held-out accuracy.
         limits: of the frontier.
         least_errors: one a limit, one a sample: [limit][sample].
         least_alignment: the smallest F that any objective reached.
@@ -37,7 +37,7 @@ class GeneralizationSeries:
     map: str
     n: int
     training: str
-    texts: tuple[int, ...]
+    texts: int
     samples: int
     accuracy: float
     limits: tuple[float, ...]
@@ -64,24 +64,24 @@ class GeneralizationSeries:
 
 
 def summarise_generalization(records: Iterable[GeneralizationRecord]) -> list[GeneralizationSeries]:
-    """The series of the finished records, in the order they first appear."""
+    """The series of the finished records: map by map in the order they first appear, then by training, then by N."""
     groups: dict[Key, list[GeneralizationRecord]] = defaultdict(list)
     for record in records:
         if record.done:
-            groups[record.text, record.map, record.n, record.training].append(record)
-    return [_series(key, members) for key, members in groups.items()]
+            groups[record.text, record.map, record.n, record.training, record.texts].append(record)
+    order = list(dict.fromkeys(key[:3] for key in groups))
+    keys = sorted(groups, key=lambda key: (order.index(key[:3]), key[3], key[4]))
+    return [_series(key, groups[key]) for key in keys]
 
 
 def _series(key: Key, records: Sequence[GeneralizationRecord]) -> GeneralizationSeries:
     frontiers = [record for record in records if record.objective == FRONTIER]
     limits = frontiers[0].limits if frontiers else ()
     same = [record for record in frontiers if record.limits == limits]
-    largest = max(record.texts for record in records)
-    accuracies = [record.accuracy for record in records if record.texts == largest and record.accuracy is not None]
-    pairs = {(record.texts, record.draw, record.sample) for record in records}
+    accuracies = [record.accuracy for record in records if record.accuracy is not None]
+    pairs = {(record.draw, record.sample) for record in records}
     return GeneralizationSeries(
         *key,
-        texts=tuple(sorted({record.texts for record in records})),
         samples=len(pairs),
         accuracy=statistics.fmean(accuracies),
         limits=limits,
@@ -96,20 +96,22 @@ def _series(key: Key, records: Sequence[GeneralizationRecord]) -> Generalization
 
 
 def generalization_findings(series: Sequence[GeneralizationSeries]) -> list[str]:
-    """Sentences that say what the frontiers show: the theorem's limit, then one for each map, n and kind of text."""
+    """What the frontiers show at the largest N: a sentence for each map, n and kind of text; the theorem's limit."""
     sentences = []
     for key in dict.fromkeys((one.text, one.map, one.n) for one in series):
-        own = [one for one in series if (one.text, one.map, one.n) == key and one.median() is not None]
-        if not own:
+        known = [one for one in series if (one.text, one.map, one.n) == key and one.median() is not None]
+        if not known:
             continue
+        largest = max(one.texts for one in known)
+        own = [one for one in known if one.texts == largest]
         text, name, n = key
         told = " and ".join(
             f"{_number(one.median())} {one.training} (below 1 in {_share(one.share_below(1.0))} of the samples)"
             for one in own
         )
         sentences.append(
-            f"{map_title(name)}, n = {n}, {text_title(text)}: with gamma below {LIMIT}, the median least error is "
-            f"{told}."
+            f"{map_title(name)}, n = {n}, N = {largest:,}, {text_title(text)}: with gamma below {LIMIT}, the median "
+            f"least error is {told}."
         )
     least = (2 - LIMIT) ** 2
     theorem = f"In the limit, Theorems 4 and 5 leave random features no error below (2 - {LIMIT})² = {least:.2f} there."

@@ -168,7 +168,8 @@ class _Best:
     def see(self, values: Float[Tensor, "b 2"], words: Int[Tensor, " b"], perturbations: Float[Tensor, "b d"]) -> None:
         self.evaluations += len(words)
         error = self._objective.miss(values).square().double()
-        inside = values[:, 0].abs().double().unsqueeze(0) <= self.limits.unsqueeze(1)
+        # A point on the limit itself could lie past it when it is recomputed, and then would not count at all.
+        inside = values[:, 0].abs().double().unsqueeze(0) <= self.limits.unsqueeze(1) * (1 - _INSIDE / 2)
         least, at = torch.where(inside, error, torch.inf).min(dim=1)
         better = least < self.error
         self.error = torch.where(better, least, self.error)
