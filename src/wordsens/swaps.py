@@ -62,7 +62,8 @@ def best_swaps(
     """max over the vocabulary's entries v of ‖phi(X^i(x_v - x_i)) - phi(X)‖ / ‖phi(X)‖, for each word i.
 
     Attained. The swap may be longer than the radius of a ball around x_i. Cost: w v evaluations for a scan, which a map
-    with a closed form makes cheap; plan.evaluations() passes of the model a word for a shortlist.
+    with a closed form makes cheap; plan.evaluations() = E passes of the model a word for a shortlist, and O(v E d) for
+    its predictions.
 
     Args:
         phi: a feature map, or a differentiable function of an (n, d) tensor.

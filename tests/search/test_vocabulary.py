@@ -105,6 +105,27 @@ def test_outliers_are_evaluated_whatever_is_predicted():
         assert found.evaluations <= 4 * (plan.evaluations() + 1 + len(outliers))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_few_entries_apart_from_all_others_are_not_overlooked(seed):
+    """As of a script that few entries have: 12 of 900, whose effect no slope in the large groups foretells."""
+    rows = ws.gaussian_text(4, 12, seed=20).rows
+    apart = torch.nn.functional.normalize(ws.gaussian_text(1, 12, seed=22).rows[0], dim=0) * 12**0.5
+    bank = ws.gaussian_text(3, 12, seed=24).rows.repeat(300, 1) + 0.1 * ws.gaussian_text(900, 12, seed=21).rows
+    bank[880:892] = apart + 0.1 * ws.gaussian_text(12, 12, seed=23).rows
+
+    def effect(X):
+        near = torch.nn.functional.normalize(X, dim=-1) @ torch.nn.functional.normalize(apart, dim=0)
+        return torch.cat([0.1 * X.mean(dim=-2), 10 * torch.relu(near - 0.9).amax(dim=-1, keepdim=True)], dim=-1)
+
+    vocabulary = Vocabulary.of_rows([f"w{at}" for at in range(900)], bank)
+    plan = ShortlistPlan(anchors=8, rounds=3, verified=12, promoted=4)
+    phi = ws.FunctionFeatures(effect, batched=True)
+    full = ws.best_swaps(phi, rows, vocabulary, method="scan")
+    found = ws.best_swaps(phi, rows, vocabulary, method="shortlist", plan=plan, seed=seed)
+    assert all(880 <= int(entry[1:]) < 892 for entry in full.swapped_for)
+    assert found.swapped_for == full.swapped_for
+
+
 def test_a_models_outliers_are_negations():
     vocabulary = ws.TransformerFeatures.from_pretrained("minilm").vocabulary(case="lower")
     outliers = {vocabulary.tokens[entry] for entry in vocabulary.outliers}

@@ -1,13 +1,15 @@
 """The entry of a vocabulary that moves a map most, word by word: by a scan of all entries, or by a shortlist.
 
-The shortlist (ours) is for maps whose every evaluation is a pass of a model. A few random entries, the anchors, are
-evaluated with their gradients; every other entry's squared change is predicted from each anchor to first order,
+The shortlist (ours) is for maps whose every evaluation is a pass of a model. A few entries, the anchors, are evaluated
+with their gradients; every other entry's squared change is predicted from each anchor to first order,
 
-    f(Delta_v) ≈ sum_a w_av (f(Delta_a) + g_a . (Delta_v - Delta_a)),
+    f(Delta_v) ≈ m_v = sum_a w_av (f(Delta_a) + g_a . (Delta_v - Delta_a)),
 
-with weights w_av that fall with the angle between the rows; the best predicted are evaluated, the best of those become
-anchors, and so on. The vocabulary's outliers are evaluated whatever is predicted. What it returns is evaluated, never
-predicted.
+with weights w_av that fall with the angle between the rows, plus what kriging makes of the misses f - m at all entries
+E that were evaluated, k_vE (K_EE + noise)^-1 (f - m)_E, with k that falls with the angle too. The best predicted are
+evaluated, the best of those become anchors, and so on. The first anchors are spread over the vocabulary by k-means, or
+a script that few entries have would be overlooked. The vocabulary's outliers are evaluated whatever is predicted. What
+it returns is evaluated, never predicted.
 """
 
 from collections.abc import Callable
@@ -26,7 +28,13 @@ FINALISTS = 16
 _COARSE_MARGIN = 1e-3
 """Entries this close to the best, relative, in the squared change are not told apart by a scan in float32."""
 
+_LLOYD_STEPS = 8
+_NOISE = 1e-2
+"""Of the kernel's 1 at a distance of 0: how far the misses of two entries with the same direction may differ."""
+
 _CHUNK_BYTES = 192 << 20
+_PREDICTED = 8192
+"""Entries predicted at a time."""
 
 Tick = Callable[[int, int], None]
 
@@ -101,18 +109,20 @@ class ShortlistPlan:
     """What a shortlist spends on each word.
 
     Attributes:
-        anchors: random entries evaluated with their gradients at the beginning.
+        anchors: entries evaluated with their gradients at the beginning, spread over the vocabulary.
         rounds: how often entries are predicted and evaluated.
         verified: entries evaluated a round.
         promoted: how many of them become anchors.
         sharpness: how fast an anchor's weight falls with the angle: exp(sharpness cos).
+        kriging: the same of the correction's kernel: exp(kriging (cos - 1)).
     """
 
-    anchors: int = 16
-    rounds: int = 4
-    verified: int = 64
+    anchors: int = 24
+    rounds: int = 8
+    verified: int = 80
     promoted: int = 8
     sharpness: float = 8.0
+    kriging: float = 2.0
 
     def evaluations(self) -> int:
         """Evaluations a word besides the vocabulary's outliers, a gradient counted as three."""
@@ -168,8 +178,7 @@ class _Hunt:
 
     def run(self, generator: torch.Generator) -> Int[Tensor, " f"]:
         """The finalists: the entries with the largest squared change of those evaluated."""
-        plan, count = self._plan, len(self._deltas)
-        new = torch.randperm(count, generator=generator)[: plan.anchors].to(self._deltas.device)
+        plan, new = self._plan, self._spread(generator)
         anchors = new[:0]
         slopes = self._deltas[:0]
         for turn in range(plan.rounds):
@@ -189,11 +198,44 @@ class _Hunt:
                 new = best.topk(min(plan.promoted, int(torch.isfinite(best).sum()))).indices
         return self._squared.topk(min(FINALISTS, int(torch.isfinite(self._squared).sum()))).indices
 
+    def _spread(self, generator: torch.Generator) -> Int[Tensor, " a"]:
+        """The entries nearest the centres of spherical k-means, seeded by k-means++: at most `anchors`."""
+        directions, count = self._directions, min(self._plan.anchors, len(self._directions))
+        drawn = torch.rand(count, generator=generator, dtype=torch.float64).to(directions.device)
+        chosen = [int(drawn[0] * len(directions))]
+        apart = torch.full((len(directions),), torch.inf, dtype=torch.float64, device=directions.device)
+        for share in drawn[1:]:
+            apart = torch.minimum(apart, 1 - (directions @ directions[chosen[-1]]).double()).clamp(min=0)
+            heap = apart.cumsum(dim=0)
+            chosen.append(min(int(torch.searchsorted(heap, share * heap[-1], right=True)), len(directions) - 1))
+        centres = directions[chosen]
+        for _ in range(_LLOYD_STEPS):
+            nearest = (directions @ centres.T).argmax(dim=1)
+            sums = torch.zeros_like(centres).index_add_(0, nearest, directions)
+            centres = torch.nn.functional.normalize(sums, dim=1)
+        return (directions @ centres.T).argmax(dim=0).unique()
+
     def _predicted(self, anchors: Int[Tensor, " a"], slopes: Float[Tensor, "a d"]) -> Float[Tensor, " v"]:
-        along = slopes @ self._deltas.T - torch.linalg.vecdot(slopes, self._deltas[anchors]).unsqueeze(1)
-        linear = self._squared[anchors].unsqueeze(1) + along
-        near = self._directions[anchors] @ self._directions.T
-        return (torch.softmax(self._plan.sharpness * near, dim=0) * linear).sum(dim=0)
+        """Of every entry, the first-order mixture and the correction."""
+        offsets = self._squared[anchors] - torch.linalg.vecdot(slopes, self._deltas[anchors])
+
+        def first_order(entries: Tensor) -> Tensor:
+            weights = torch.softmax(self._plan.sharpness * self._cosines(entries, anchors), dim=1)
+            return (weights * (self._deltas[entries] @ slopes.T + offsets)).sum(dim=1)
+
+        def kernel(entries: Tensor) -> Tensor:
+            return torch.exp(self._plan.kriging * (self._cosines(entries, known) - 1))
+
+        known = torch.isfinite(self._squared).nonzero().squeeze(1)
+        among = kernel(known).double()
+        among.diagonal().add_(_NOISE)
+        misses = (self._squared[known] - first_order(known)).double().unsqueeze(1)
+        weights = torch.cholesky_solve(misses, torch.linalg.cholesky(among)).squeeze(1).to(offsets.dtype)
+        everything = torch.arange(len(self._deltas), device=known.device)
+        return torch.cat([first_order(chunk) + kernel(chunk) @ weights for chunk in everything.split(_PREDICTED)])
+
+    def _cosines(self, entries: Int[Tensor, " e"], others: Int[Tensor, " o"]) -> Float[Tensor, "e o"]:
+        return self._directions[entries] @ self._directions[others].T
 
     def _evaluate(self, entries: Int[Tensor, " e"]) -> None:
         self._squared[entries] = self._change.squared_norm(self._deltas[entries], self._same(entries))
