@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from wordsens.errors import InputError
 from wordsens.maps.transformer_families import Anatomy, anatomy_of
+from wordsens.text.reached import Reached
 
 _PROBED_TOKENS = 5
 _PROBE_TOLERANCE = 1e-4
@@ -108,7 +109,7 @@ class Stack:
         with torch.no_grad(), self._stopping(self._before(self.anatomy.blocks[0], _stop)):
             try:
                 self.anatomy.base(input_ids=ids.to(self.device), use_cache=False)
-            except _Reached as reached:
+            except Reached as reached:
                 return reached.tensor
         raise LookupError("the first block is not part of the forward pass")
 
@@ -153,7 +154,7 @@ class Stack:
         with self._stopping(hook(_stop)):
             try:
                 self._pass(rows, self.anatomy.base)
-            except _Reached as reached:
+            except Reached as reached:
                 return reached.tensor
         raise LookupError("the layer is not part of the forward pass")
 
@@ -213,11 +214,5 @@ class Stack:
         return bool((ours - expected).abs().max() <= tolerance * (1 + expected.abs().max()))
 
 
-class _Reached(Exception):  # noqa: N818 - not an error: it carries a tensor out of a forward pass
-    def __init__(self, tensor: Tensor):
-        super().__init__()
-        self.tensor = tensor
-
-
 def _stop(tensor: Tensor) -> None:
-    raise _Reached(tensor)
+    raise Reached(tensor)

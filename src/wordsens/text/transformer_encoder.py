@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from wordsens.text.encoders import Encoder, EncoderInput, Tokenization
 from wordsens.text.pretrained import MINILM, load_pretrained
+from wordsens.text.reached import Reached
 
 _PROBE_TOKENS = 4
 
@@ -66,13 +67,13 @@ class TransformerEncoder(Encoder):
         """What enters `block`, without running it or anything behind it."""
 
         def stop(_: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
-            raise _Reached(positional[0] if positional else named["hidden_states"])
+            raise Reached(positional[0] if positional else named["hidden_states"])
 
         handle = block.register_forward_pre_hook(stop, with_kwargs=True)
         try:
             self._model(input_ids=ids, attention_mask=mask)
-        except _Reached as reached:
-            return reached.hidden
+        except Reached as reached:
+            return reached.tensor
         finally:
             handle.remove()
         raise LookupError("the block is not part of the forward pass")
@@ -99,12 +100,6 @@ class TransformerEncoder(Encoder):
                 if torch.is_tensor(entering) and torch.equal(entering, states[0]):
                     return *size, blocks[0]
         return *size, None
-
-
-class _Reached(Exception):  # noqa: N818 - not an error: it carries a tensor out of a forward pass
-    def __init__(self, hidden: Tensor):
-        super().__init__()
-        self.hidden = hidden
 
 
 def _leading_ones(mask: Sequence[int]) -> int:
