@@ -208,6 +208,8 @@ def test_signals_stop_a_run_and_its_workers_cleanly(here, sign, code):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A shell without job control has its background commands, this test among them, ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     store = here / "small" / "rehearsal-records"
     begin = time.monotonic()
