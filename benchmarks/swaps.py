@@ -4,8 +4,8 @@ python -m benchmarks.swaps [scan] [recall] [--words 40] [--fresh SKIP] [--keep F
 
 `scan`: all words of a 100-word review times all entries, random attention of MiniLM's rescaled rows, d = 384.
 `recall`: for words of short sentences, MiniLM's mean embedding: the shortlist against a full scan of the vocabulary.
-The plan was tuned on the first 40 words, and on the first 60 of those drawn at random from the other sentences: with
-`--fresh 60` the words are the next ones drawn.
+The plan was tuned on the first 40 words. With `--fresh SKIP` words are drawn at random from the other sentences and the
+first SKIP are left out; the plan was tuned on 60 of those too, so that `--fresh 60` gives words that nobody looked at.
 A full scan takes one pass of the model for every entry; it runs in bfloat16 where that is fast, and what cannot be told
 from the best is evaluated again in float32. With `--keep` its results are written to a file, and read from there when
 the shortlist has changed and the scan has not.
@@ -31,7 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sections", nargs="*", default=["scan", "recall"])
     parser.add_argument("--words", type=int, default=40)
-    parser.add_argument("--fresh", type=int, metavar="SKIP", help="random words of other sentences, after so many; 60")
+    parser.add_argument("--fresh", type=int, metavar="SKIP", help="random words of other sentences; skip the first")
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()

@@ -258,7 +258,7 @@ def _remote(folder: Path, *, replaced: bool = True) -> Iterator[tuple[list[str],
 
 
 def _end(processes: Sequence["subprocess.Popen[Any]"], patience: float = 10.0) -> None:
-    """Ask them to stop, then make them: a dask worker may never answer SIGTERM (3 of 21 did not)."""
+    """Ask them to stop, then make them: of 21 dask workers told at their start, 3 never ended."""
     for one in processes:
         one.terminate()
     deadline = time.monotonic() + patience

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -137,8 +138,8 @@ def prompt_pair(
     return PromptPair(phi.stack.name, (first, second), tuple(answers), torch.stack(rows))
 
 
-def _first_tokens(tokenizer: object, answer: str) -> set[int]:
-    spelled = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in (answer, f" {answer}")]  # type: ignore[operator]
+def _first_tokens(tokenizer: Any, answer: str) -> set[int]:
+    spelled = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in (answer, f" {answer}")]
     if not all(spelled):
         raise InputError(f"`answers` has {answer!r}, which gives no token; write a word")
     return {ids[0] for ids in spelled}

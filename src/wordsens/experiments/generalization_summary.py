@@ -64,13 +64,13 @@ class GeneralizationSeries:
 
 
 def summarise_generalization(records: Iterable[GeneralizationRecord]) -> list[GeneralizationSeries]:
-    """The series of the finished records: map by map in the order they first appear, then by training, then by N."""
+    """The series of the finished records, in the order they first appear; those that differ in N alone by N."""
     groups: dict[Key, list[GeneralizationRecord]] = defaultdict(list)
     for record in records:
         if record.done:
             groups[record.text, record.map, record.n, record.training, record.texts].append(record)
-    order = list(dict.fromkeys(key[:3] for key in groups))
-    keys = sorted(groups, key=lambda key: (order.index(key[:3]), key[3], key[4]))
+    order = list(dict.fromkeys(key[:4] for key in groups))
+    keys = sorted(groups, key=lambda key: (order.index(key[:4]), key[4]))
     return [_series(key, groups[key]) for key in keys]
 
 

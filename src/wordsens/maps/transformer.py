@@ -309,5 +309,6 @@ def _fast_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device)[0] >= 8
     # Elsewhere bfloat16 products are emulated, and slower than float32.
-    tiles, dots = torch.cpu._is_amx_tile_supported, torch.cpu._is_avx512_bf16_supported  # pyright: ignore[reportPrivateUsage]
-    return device.type == "cpu" and (tiles() or dots())
+    # Torch has no public name for these: a release without them is a release that cannot tell.
+    tests = (getattr(torch.cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
+    return device.type == "cpu" and any(test is not None and test() for test in tests)

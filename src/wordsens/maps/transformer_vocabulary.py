@@ -80,6 +80,6 @@ def transformer_vocabulary(
         found = rows_of(texts)[:, at]
         return rescale_rows(found.flatten(end_dim=1)).view_as(found) if rescale else found
 
-    # Measured on MiniLM: nearly all that a shortlist by slopes misses are negations.
+    # On MiniLM nearly all that a shortlist by slopes alone missed, of 40 words, were negations.
     unlike = [entry for entry, token in enumerate(tokens.values()) if token.lower() in NEGATIONS]
     return Vocabulary(list(tokens.values()), rows, name=name, outliers=unlike)

@@ -6,9 +6,10 @@ with their gradients; every other entry's squared change is predicted from each 
     f(Delta_v) ≈ m_v = sum_a w_av (f(Delta_a) + g_a . (Delta_v - Delta_a)),
 
 with weights w_av that fall with the angle between the rows, plus what kriging makes of the misses f - m at all entries
-E that were evaluated, k_vE (K_EE + noise)^-1 (f - m)_E, with k that falls with the angle too. The best predicted are
-evaluated, the best of those become anchors, and so on. The first anchors are spread over the vocabulary by k-means, or
-a script that few entries have would be overlooked. The vocabulary's outliers are evaluated whatever is predicted. What
+E that were evaluated, k_vE (K_EE + noise)^-1 (f - m)_E, with k that falls with the angle too (simple kriging). The best
+predicted are evaluated, the best of those become anchors, and so on. The first anchors are spread over the vocabulary
+by k-means, its centres seeded by k-means++ (Arthur and Vassilvitskii, 2007), or a group of few entries would be
+overlooked. The vocabulary's outliers are evaluated whatever is predicted. What
 it returns is evaluated, never predicted.
 """
 
@@ -29,12 +30,14 @@ _COARSE_MARGIN = 1e-3
 """Entries this close to the best, relative, in the squared change are not told apart by a scan in float32."""
 
 _LLOYD_STEPS = 8
+"""Of k-means."""
+
 _NOISE = 1e-2
 """Of the kernel's 1 at a distance of 0: how far the misses of two entries with the same direction may differ."""
 
 _CHUNK_BYTES = 192 << 20
-_PREDICTED = 8192
-"""Entries predicted at a time."""
+_PREDICTED_AT_ONCE = 8192
+"""Entries: their kernel with all that were evaluated is held."""
 
 Tick = Callable[[int, int], None]
 
@@ -114,7 +117,7 @@ class ShortlistPlan:
         verified: entries evaluated a round.
         promoted: how many of them become anchors.
         sharpness: how fast an anchor's weight falls with the angle: exp(sharpness cos).
-        kriging: the same of the correction's kernel: exp(kriging (cos - 1)).
+        kriging: how fast the correction's kernel falls with the angle: exp(kriging (cos - 1)).
     """
 
     anchors: int = 24
@@ -206,8 +209,8 @@ class _Hunt:
         apart = torch.full((len(directions),), torch.inf, dtype=torch.float64, device=directions.device)
         for share in drawn[1:]:
             apart = torch.minimum(apart, 1 - (directions @ directions[chosen[-1]]).double()).clamp(min=0)
-            heap = apart.cumsum(dim=0)
-            chosen.append(min(int(torch.searchsorted(heap, share * heap[-1], right=True)), len(directions) - 1))
+            mass = apart.cumsum(dim=0)
+            chosen.append(min(int(torch.searchsorted(mass, share * mass[-1], right=True)), len(directions) - 1))
         centres = directions[chosen]
         for _ in range(_LLOYD_STEPS):
             nearest = (directions @ centres.T).argmax(dim=1)
@@ -216,7 +219,8 @@ class _Hunt:
         return (directions @ centres.T).argmax(dim=0).unique()
 
     def _predicted(self, anchors: Int[Tensor, " a"], slopes: Float[Tensor, "a d"]) -> Float[Tensor, " v"]:
-        """Of every entry, the first-order mixture and the correction."""
+        """The squared change of every entry: the first-order mixture m and the correction. O(v E d + E³)."""
+        known = torch.isfinite(self._squared).nonzero().squeeze(1)
         offsets = self._squared[anchors] - torch.linalg.vecdot(slopes, self._deltas[anchors])
 
         def first_order(entries: Tensor) -> Tensor:
@@ -226,13 +230,14 @@ class _Hunt:
         def kernel(entries: Tensor) -> Tensor:
             return torch.exp(self._plan.kriging * (self._cosines(entries, known) - 1))
 
-        known = torch.isfinite(self._squared).nonzero().squeeze(1)
         among = kernel(known).double()
         among.diagonal().add_(_NOISE)
         misses = (self._squared[known] - first_order(known)).double().unsqueeze(1)
         weights = torch.cholesky_solve(misses, torch.linalg.cholesky(among)).squeeze(1).to(offsets.dtype)
         everything = torch.arange(len(self._deltas), device=known.device)
-        return torch.cat([first_order(chunk) + kernel(chunk) @ weights for chunk in everything.split(_PREDICTED)])
+        return torch.cat(
+            [first_order(chunk) + kernel(chunk) @ weights for chunk in everything.split(_PREDICTED_AT_ONCE)]
+        )
 
     def _cosines(self, entries: Int[Tensor, " e"], others: Int[Tensor, " o"]) -> Float[Tensor, "e o"]:
         return self._directions[entries] @ self._directions[others].T
