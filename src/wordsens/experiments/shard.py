@@ -47,7 +47,8 @@ def read_shard(path: Path, kind: type[Record], *, cell: str | None = None) -> An
         FileNotFoundError: it is not there.
     """
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        # Given a name, pyarrow takes a folder called ~ for the user's own.
+        with path.open("rb") as opened, pq.ParquetFile(opened, page_checksum_verification=True) as file:
             metadata = file.schema_arrow.metadata or {}
             table = file.read() if SCHEMA_KEY in metadata else None
     except FileNotFoundError:
@@ -58,12 +59,12 @@ def read_shard(path: Path, kind: type[Record], *, cell: str | None = None) -> An
     if version != str(SCHEMA_VERSION) or table is None:
         origin = f"was written with record schema {version}" if version else "was not written by wordsens"
         raise InputError(f"{origin}; this version reads record schema {SCHEMA_VERSION}")
-    table = _in_schema(table, kind)
-    cells = table.column("cell").to_pylist()
-    require_rows(cells, *(table.column(name).to_pylist() for name in ("spec", "status", "value")))
-    if cell is not None and cells != [cell]:
+    made = _in_schema(table, kind)
+    require_rows(row for batch in table.to_batches(_MANY) for row in batch.to_pylist())
+    if cell is not None and made.column("cell").to_pylist() != [cell]:
         raise InputError("does not hold the one cell that its name says")
-    return table
+    known = set(made.column_names)
+    return made if known == {*table.column_names} | {DIGEST} - ({DIGEST} - {*table.column_names}) else _redigested(made)
 
 
 def _in_schema(table: Any, kind: type[Record]) -> Any:
