@@ -30,8 +30,8 @@ def options_of(command: Any, arguments: Sequence[str], *, keep: Collection[str] 
 def in_options(message: str, options: Mapping[str, str]) -> str:
     """The message with every argument that an option stands for under the option's name.
 
-    >>> in_options("`radius` (=0) must be positive; pass max_words=510", {"radius": "--radius", "max_words": "--max-words"})
-    '--radius (=0) must be positive; pass --max-words 510'
+    >>> in_options("`radius` (=0) must be positive; or radius=2", {"radius": "--radius"})
+    '--radius (=0) must be positive; or --radius 2'
     >>> in_options("`X` has one word", {})
     'the text has one word'
     """

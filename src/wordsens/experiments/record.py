@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from wordsens.errors import InputError
 from wordsens.experiments.identity import hash_identity
@@ -27,6 +27,9 @@ class Record:
         seconds: wall-clock time of the cell.
         libraries: the versions of Python, torch, ..., as JSON; None in records of before they were kept.
     """
+
+    SPEC_COLUMNS: ClassVar[tuple[str, ...]] = ()
+    """Columns that the spec alone decides (`spec_columns`)."""
 
     cell: str
     spec: str
@@ -63,20 +66,28 @@ class SensitivityRecord(Record):
         depth: layers of rf and drf.
         width: features of a layer of rf and drf.
         activation: of rf and drf.
+        gaussian: how the matrices of rf and drf are kept.
         temperature: of the attention maps.
         text: the kind of the text: reviews, dataset, gaussian, orthogonal, correlated.
         source: the text itself, e.g. "shipped/review-001".
         encoder, layer: what embedded a real text.
+        keep_special_tokens: whether [CLS] and [SEP] of a real text count as words.
+        text_content: a digest of the texts that a real one was drawn from.
+        mean_cosine: of the rows of a correlated text.
         label: of the text, +1 or -1, where it has one.
         seed, draw: of the cell.
         map_seed: the seed the map was built with.
+        word_choice: which words were asked for: all, or the JSON of a sample or of indices.
+        starts, steps, generations, tolerance: of the search, as asked for; None for what suits the map.
         words: how many words were searched.
         word, token: the word with the largest value, and what it is called.
         value: the attained word sensitivity: a lower bound of the sup.
+        median_word: the median over the searched words of what each attains; None in records of before it was kept.
         upper: an upper bound over the searched words, where the map has one.
         rigor: of the upper bound: "certified", or "with probability 1 - x".
-        predicted: what theory predicts, where it does: for rf and drf the largest of the searched words, for softmax
-            attention a typical word.
+        predicted: what theory predicts, where it does.
+        predicted_of: what that is of: "the largest of 16 words" or "a typical word" (compare `median_word`).
+        predicted_in_range: whether the sizes lie where the prediction was compared with measurements.
         radius: of the ball of that word.
         evaluations: how many perturbed texts were evaluated.
         converged: the share of searched words whose search stopped gaining before its steps ran out.
@@ -89,27 +100,44 @@ class SensitivityRecord(Record):
         machine: operating system, processor and cores.
     """
 
+    SPEC_COLUMNS: ClassVar[tuple[str, ...]] = (
+        "gaussian", "keep_special_tokens", "text_content", "mean_cosine", "word_choice", "starts", "steps",
+        "generations", "tolerance",
+    )  # fmt: skip
+
     map: str
     n: int
     d: int
     depth: int | None = None
     width: int | None = None
     activation: str | None = None
+    gaussian: str | None = None
     temperature: float | None = None
     text: str
     source: str | None = None
     encoder: str | None = None
     layer: int | None = None
+    keep_special_tokens: bool | None = None
+    text_content: str | None = None
+    mean_cosine: float | None = None
     label: int | None = None
     seed: int
     draw: int
     map_seed: int
+    word_choice: str | None = None
+    starts: int | None = None
+    steps: int | None = None
+    generations: int | None = None
+    tolerance: float | None = None
     words: int | None = None
     word: int | None = None
     token: str | None = None
+    median_word: float | None = None
     upper: float | None = None
     rigor: str | None = None
     predicted: float | None = None
+    predicted_of: str | None = None
+    predicted_in_range: bool | None = None
     radius: float | None = None
     evaluations: int | None = None
     converged: float | None = None

@@ -109,6 +109,6 @@ def _require_signs(trained: Float[Tensor, " N"], y_x: float | int) -> None:
         told = ", ".join(f"{label:g}" for label in others[:3]) + (", ..." if len(others) > 3 else "")
         name = "y_x" if y_x in others else "y"
         raise InputError(
-            f"`{name}` (={told}) must be +1 or -1, since the changed text has the opposite label -y; map the labels first: "
-            "2 * y - 1 for labels 0 and 1"
+            f"`{name}` (={told}) must be +1 or -1, since the changed text has the opposite label; map the labels "
+            "first: 2 * y - 1 for labels 0 and 1"
         )

@@ -10,7 +10,6 @@ from torch import Tensor
 from wordsens.generalization.new_text import NewText, Outputs
 from wordsens.maps.dense import RandomFeatures
 
-
 SOLVED_DIGITS = 3
 """So many digits of theta* must be left by rounding for the theorems' numbers to be about it."""
 
@@ -44,7 +43,7 @@ class TheoremConditions:
 
     @property
     def hold(self) -> bool:
-        """RF, gamma < 2, a kernel that float64 solves with; for Theorem 5 also N < p, N < n d: necessary, not sufficient."""
+        """RF, gamma < 2, a solved kernel; for Theorem 5 also N < p and N < n d: necessary, not sufficient."""
         if not (self.random_features and self.gamma_below_two and self.solved):
             return False
         return self.theorem == 4 or (self.texts_per_feature < 1 and self.texts_per_coordinate < 1)
