@@ -16,6 +16,7 @@ try:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+    from matplotlib.transforms import ScaledTranslation
 except ImportError as error:
     raise MissingExtraError("matplotlib", "figures", "a figure") from error
 
@@ -38,6 +39,7 @@ _DASHES = (0, (4, 2))
 _TALLEST_BAND = 2.0
 _PANEL_INCHES = (3.5, 2.9)
 _LEGEND_LINE_INCHES = 0.18
+_LEGEND_DROP_INCHES = 0.45
 _LEGEND_SIGN_INCHES, _LETTER_INCHES = 0.75, 0.058
 _FONT = 8
 
@@ -73,7 +75,7 @@ def sensitivity_figure(records: Iterable[SensitivityRecord], *, title: str = "")
     styles = {key: (*_STYLES[at % len(_STYLES)], at >= len(_STYLES)) for at, key in enumerate(keys)}
     entries = max(_entries([one for one in series if one.text == kind]) for kind in kinds)
     width, height = _panel_width(series), _PANEL_INCHES[1]
-    figure = Figure(figsize=(width * len(kinds), height + _LEGEND_LINE_INCHES * (entries - 1)), layout="constrained")
+    figure = Figure(figsize=(width * len(kinds), height + _LEGEND_LINE_INCHES * (entries - 2)), layout="constrained")
     panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
     guides = {kind: _guide([one for one in series if one.text == kind]) for kind in kinds}
     limits = _limits(series, [value for guide in guides.values() for _, value in guide])
@@ -179,7 +181,8 @@ def _draw_panel(
     panel.legend(
         *zip(*entries, strict=True),
         loc="upper center",
-        bbox_to_anchor=(0.5, -0.23),
+        bbox_to_anchor=(0.5, 0),
+        bbox_transform=panel.transAxes + ScaledTranslation(0, -_LEGEND_DROP_INCHES, panel.get_figure().dpi_scale_trans),
         frameon=False,
         fontsize=_FONT - 0.5,
         borderaxespad=0,
