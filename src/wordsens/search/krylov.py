@@ -116,8 +116,6 @@ class _SphereSearch:
         point = (free.point.unflatten(0, (w, -1)).gather(1, _across(chosen, free.point)) @ basis).flatten(end_dim=1)
         start = free.entered.unflatten(0, (w, -1)).gather(1, _across(chosen, free.entered)).flatten(end_dim=1)
         free = None
-        # Shorter than 1 only where the Krylov space was exhausted, and the basis ends in zeros.
-        length = torch.linalg.vector_norm(point, dim=1, keepdim=True)
         finalists = chosen.shape[1]
         words = self._words.repeat_interleave(finalists)
         scale = self._scale.repeat_interleave(finalists, dim=0)
@@ -126,8 +124,8 @@ class _SphereSearch:
             self._change,
             lambda a: self._change.enter(scale * a, words),
             lambda u: scale * self._change.enter_transposed(u, words),
-            point / length,
-            start / length,
+            point,
+            start,
             steps=plan.steps,
             tolerance=plan.tolerance,
             tick=lambda: tick(next(steps)),
