@@ -9,10 +9,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.feature_map import FeatureMap, feature_norm, features_by_text, perturbed_texts
+from wordsens.feature_map import FeatureMap, feature_norm, features_by_text, perturbed_texts, require_repeatable
 from wordsens.lanczos import lanczos
 from wordsens.maps.attention import RandomAttentionFeatures
 from wordsens.maps.attention_jacobian import AttentionJacobian
+from wordsens.repeatable import leaves_the_map_as_found
 from wordsens.seeds import gaussian_on, generator
 from wordsens.sensitivity import as_feature_map, as_text, word_indices
 from wordsens.text_matrix import TextMatrix
@@ -24,6 +25,7 @@ _ROUNDS = 25
 _TOLERANCE = 1e-12
 
 
+@leaves_the_map_as_found
 def jacobian_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix | Tensor | np.ndarray,
@@ -56,7 +58,7 @@ def jacobian_sensitivity(
     rows = phi.accept(text.rows)
     chosen = word_indices(words, len(text)).to(rows.device)
     with torch.no_grad():
-        norm = feature_norm(phi(rows), phi.name)
+        norm = feature_norm(require_repeatable(phi, rows), phi.name)
     start = gaussian_on(
         len(chosen),
         rows.shape[1],

@@ -10,14 +10,15 @@ benchmarks/random_features.py compares this with power iteration, momentum and p
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.ball import Ball
 from wordsens.lanczos import lanczos
 from wordsens.linear_entry import LinearEntryChange
 from wordsens.search.great_circle import climb_great_circles
-from wordsens.search.population import Progress, SearchResult
+from wordsens.search.result import Progress, SearchResult
+from wordsens.search.stationary import STEEPNESS, TRIALS
 from wordsens.search_plan import SearchPlan
 from wordsens.seeds import gaussian_on
 
@@ -134,9 +135,25 @@ class _SphereSearch:
         return SearchResult(
             perturbations=self._radius.linear_maximizer(best.point[winner]),
             squared=best.squared[winner],
-            evaluations=w * (basis.shape[1] + finalists * best.steps),
-            converged=best.converged[winner],
+            evaluations=w * (basis.shape[1] + finalists * best.steps + 1),
+            converged=best.converged[winner] & self._stationary(best.point[winner], best.entered[winner]),
         )
+
+    def _stationary(self, point: Float[Tensor, "w d"], entered: Float[Tensor, "w k"]) -> Bool[Tensor, " w"]:
+        """Whether the squared change rises along its gradient on the sphere as little as search.stationary allows."""
+        gradient = self._scale * self._change.enter_transposed(self._change.slope(entered), self._words)
+        flat = (gradient == 0).all(dim=1)
+        gradient = gradient - torch.linalg.vecdot(gradient, point).unsqueeze(1) * point
+        length = torch.linalg.vector_norm(gradient, dim=1)
+        # A length of zero is stationary; the direction is then zero, and the trials gain nothing.
+        direction = torch.nn.functional.normalize(gradient, dim=1, eps=torch.finfo(gradient.dtype).tiny)
+        across = self._change.enter(self._scale * direction, self._words)
+        squared = self._change.along(entered, across, torch.zeros_like(length))[0]
+        still = torch.ones_like(flat)
+        for angle in TRIALS:
+            ahead = self._change.along(entered, across, torch.full_like(length, angle))[0]
+            still &= ahead - squared <= STEEPNESS * 2 * squared * angle
+        return ((length <= STEEPNESS * squared) | still) & ~flat
 
     def _finalists(
         self, squared: Float[Tensor, "w starts"], points: Float[Tensor, "w starts t"]
