@@ -34,6 +34,7 @@ class DenseChange(WordChange):
 
     plan = SearchPlan(starts=8, climb_steps=8, finalists=2, steps=60, tolerance=1e-7)
     _FRUGAL_PLAN = SearchPlan(starts=4, climb_steps=3, finalists=1, steps=40, tolerance=1e-5)
+    _SATURATING_PLAN = SearchPlan(starts=24, climb_steps=20, finalists=5, steps=60, tolerance=1e-7)
 
     def __init__(
         self,
@@ -54,6 +55,8 @@ class DenseChange(WordChange):
         if any(isinstance(layer, OnDemandGaussian) for layer in layers):
             # Every product with an on-demand matrix costs as much as all that is remembered of it.
             self.plan = self._FRUGAL_PLAN
+        elif activation.saturates:
+            self.plan = self._SATURATING_PLAN
 
     def bytes_per_pair(self) -> int:
         return (3 * len(self._layers) + 3) * len(self._base) * self.rows.element_size()
@@ -135,6 +138,7 @@ class OneLayerChange(DenseChange, LinearEntryChange):
 
     plan = SearchPlan(starts=24, climb_steps=12, finalists=3, steps=40, tolerance=1e-7)
     _FRUGAL_PLAN = SearchPlan(starts=8, climb_steps=5, finalists=1, steps=40, tolerance=1e-4)
+    _SATURATING_PLAN = SearchPlan(starts=64, climb_steps=20, finalists=4, steps=40, tolerance=1e-7)
 
     @property
     def width(self) -> int:

@@ -8,6 +8,7 @@ benchmarks/random_features.py compares this with power iteration, momentum and p
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -102,7 +103,7 @@ class _SphereSearch:
         basis, rotation, _ = lanczos(linearized, first, LANCZOS_STEPS)
         entered = torch.stack(seen, dim=1)
         seen.clear()
-        coordinates = self._free_starts(rotation)
+        coordinates = self._free_starts(rotation, entered)
         free = climb_great_circles(
             self._change,
             lambda c: (c.unflatten(0, (w, -1)) @ entered).flatten(end_dim=1),
@@ -167,22 +168,20 @@ class _SphereSearch:
             left = torch.where(near, left - 2 * left.amax(dim=1, keepdim=True), left)
         return torch.cat(chosen, dim=1)
 
-    def _free_starts(self, rotation: Float[Tensor, "w t t"]) -> Float[Tensor, "w starts t"]:
-        """Unit coordinates in the basis: both signs of the leading Ritz vectors, then mixtures that favour these."""
+    def _free_starts(
+        self, rotation: Float[Tensor, "w t t"], entered: Float[Tensor, "w t k"]
+    ) -> Float[Tensor, "w starts t"]:
+        """Unit coordinates in the basis: both signs of the leading Ritz vectors, mixtures that favour these, and, as many
+        as the mixtures, those that come nearest to a random pattern of signs of the units."""
         w, t, _ = rotation.shape
-        leading = rotation[:, : max(1, self._plan.starts // 4)]
+        draw = partial(gaussian_on, generator=self._generator, dtype=rotation.dtype, device=rotation.device)
+        leading = rotation[:, : max(1, self._plan.starts // 8)]
         signed = torch.stack([leading, -leading], dim=2).flatten(1, 2)[:, : self._plan.starts]
-        drawn = gaussian_on(
-            w,
-            self._plan.starts - signed.shape[1],
-            t,
-            generator=self._generator,
-            dtype=rotation.dtype,
-            device=rotation.device,
-        )
-        fading = torch.exp(-4 * torch.arange(t, device=drawn.device) / t).to(drawn.dtype)
-        mixed = torch.nn.functional.normalize((drawn * fading) @ rotation, dim=2)
-        return torch.cat([signed, mixed], dim=1)
+        left = self._plan.starts - signed.shape[1]
+        fading = torch.exp(-4 * torch.arange(t, device=rotation.device) / t).to(rotation.dtype)
+        mixed = (draw(w, left - left // 2, t) * fading) @ rotation
+        patterned = draw(w, left // 2, entered.shape[2]).sign() @ entered.mT
+        return torch.cat([signed, torch.nn.functional.normalize(torch.cat([mixed, patterned], dim=1), dim=2)], dim=1)
 
 
 def _across(chosen: Int[Tensor, "w c"], rows: Float[Tensor, "b m"]) -> Int[Tensor, "w c m"]:
