@@ -9,13 +9,24 @@ from wordsens.errors import InputError
 X = ws.gaussian_text(5, 6, seed=0).rows
 
 
+class NormOverTexts(torch.nn.Module):
+    """Batch norm whose statistics are those of all words of all texts of a batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(6, dtype=torch.float64)
+
+    def forward(self, texts):
+        return self.norm(texts.reshape(-1, 6)).view(texts.shape).tanh()
+
+
 def noisy(kind):
     torch.manual_seed(0)
     body = torch.nn.Linear(6, 8, dtype=torch.float64)
     if kind == "dropout":
         return ws.FunctionFeatures(torch.nn.Sequential(body, torch.nn.Dropout(0.3)))
     if kind == "batch norm over the batch":
-        return ws.FunctionFeatures(torch.nn.BatchNorm1d(5, dtype=torch.float64), batched=True)
+        return ws.FunctionFeatures(NormOverTexts(), batched=True)
     if kind == "batch norm then dropout":
         norm = torch.nn.BatchNorm1d(8, dtype=torch.float64)
         return ws.FunctionFeatures(torch.nn.Sequential(body, norm, torch.nn.Dropout(0.3)))
