@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from tests.peers import numpy_maps
 
 import wordsens as ws
 from wordsens.maps.scores import SCORES
@@ -67,7 +66,7 @@ def test_reported_values_are_within_their_error_and_below_the_bound(make, exactl
 
 
 def test_the_value_that_exceeded_its_bound():
-    """Linear attention at radius 1e-6: the bound is tight there, and the difference of the features lost nine digits."""
+    """Linear attention at radius 1e-6: the bound is tight, the difference of features lost nine digits."""
     for seed in range(3):
         phi, X = ws.RandomAttentionFeatures(6, "linear", seed=seed), ws.gaussian_text(8, 6, seed=seed)
         for radius in (1e-9, 1e-6):

@@ -12,8 +12,8 @@ from torch import Tensor
 from wordsens.ball import Ball
 from wordsens.errors import InputError, require_choice, require_count, require_positive
 from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.search.population import search
 from wordsens.repeatable import leaves_the_map_as_found
+from wordsens.search.population import search
 from wordsens.search.result import Progress
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity import as_feature_map, as_text, attained, word_sensitivity

@@ -70,9 +70,7 @@ def jacobian_sensitivity(
         product = AttentionJacobian(rows, phi.matrices, scale, phi.score, chosen).normal_product
         squares = _largest(product, start)
     else:
-        squares = torch.cat(
-            [_largest(_product(phi, rows, word), start[at : at + 1]) for at, word in enumerate(chosen)]
-        )
+        squares = torch.cat([_largest(_product(phi, rows, word), start[at : at + 1]) for at, word in enumerate(chosen)])
     return squares.clamp(min=0).sqrt().double() / norm
 
 

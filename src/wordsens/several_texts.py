@@ -11,8 +11,8 @@ from torch import Tensor
 from wordsens.ball import Ball
 from wordsens.errors import InputError, require_count, require_positive
 from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, feature_norm
-from wordsens.search.population import search_together, words_at_once
 from wordsens.repeatable import leaves_the_map_as_found
+from wordsens.search.population import search_together, words_at_once
 from wordsens.search.result import Progress
 from wordsens.search_plan import SearchPlan
 from wordsens.seeds import Seed, generator

@@ -11,8 +11,8 @@ from torch import Tensor
 from wordsens.ball import Ball
 from wordsens.errors import InputError
 from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
-from wordsens.search.population import search
 from wordsens.repeatable import leaves_the_map_as_found
+from wordsens.search.population import search
 from wordsens.search.result import Progress
 from wordsens.seeds import generator
 from wordsens.sensitivity import as_feature_map, as_text, attained

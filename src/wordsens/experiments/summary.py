@@ -91,7 +91,7 @@ class Series:
         fit: the power law, or None when there are too few points.
         texts: how many distinct texts the draws used.
         searched: the most words searched in a text; `all_words` says whether that was every word.
-        converged: the mean share of words whose search had stopped gaining.
+        converged: the mean share of words whose search had stopped at a stationary point.
         rigor: what stands behind the upper bounds: "certified", or "with probability 1 - x" if one of them needs it.
     """
 

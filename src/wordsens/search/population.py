@@ -98,9 +98,7 @@ def search_together(
         strict=True,
     )
     return [
-        settled(
-            change, own, Ball(radius), SearchResult(mine, value, int(count.sum()), done), generator=generator
-        )
+        settled(change, own, Ball(radius), SearchResult(mine, value, int(count.sum()), done), generator=generator)
         for own, radius, mine, value, count, done, generator in by_text
     ]
 
