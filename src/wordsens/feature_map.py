@@ -239,7 +239,7 @@ class PlainGroupChange(WordChange):
         return self._KEPT_COPIES * numbers * self.rows.element_size()
 
     def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w *shape"]:
-        """Both signs of the two leading singular vectors of each Jacobian at X, nearly: eight Lanczos steps by autograd.
+        """Both signs of the two leading singular vectors of each Jacobian at X, nearly: Lanczos by autograd.
 
         None for a map that autograd cannot differentiate twice.
         """

@@ -35,8 +35,9 @@ def require_equal_answers(name: str, once: Tensor, again: Tensor) -> None:
     apart = torch.linalg.vector_norm(again.double().flatten() - once.double().flatten())
     if bool(apart > torch.finfo(once.dtype).eps ** 0.5 * size):
         raise InputError(
-            f"{name} answers differently each time it maps one text (by {float(apart / size):.1g}, relative), as dropout, "
-            "batch norm in training mode and random numbers do, so no witness attains its value; call .eval() on the module"
+            f"{name} answers differently each time it maps one text (by {float(apart / size):.1g}, relative), "
+            "as dropout, batch norm in training mode and random numbers do, so no witness attains its value; "
+            "call .eval() on the module"
         )
 
 
@@ -63,7 +64,7 @@ def _buffers_kept(phi: Any) -> Iterator[None]:
 
 
 def _modules(thing: Any, depth: int = 3) -> Iterator[nn.Module]:
-    """The torch modules that a map is, holds as an attribute, or refers to as a function: closures, globals, partials."""
+    """The torch modules that a map is, holds, or as a function refers to: closures, globals, partials."""
     if isinstance(thing, nn.Module):
         yield thing
         return

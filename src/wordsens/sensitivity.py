@@ -44,8 +44,8 @@ class Sensitivity:
         words: (w,), the words that were searched.
         per_word: (w,), ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ at each word's witness, recomputed through phi, less
             `rounding` (0 where nothing is left).
-        rounding: (w,), an estimate of the recomputation's rounding error: eps times how phi magnifies the last digits of
-            X and of the best witness. Near it, at tiny radii, the change is lost in the digits of phi(X).
+        rounding: (w,), an estimate of the recomputation's rounding error: how phi magnifies the last digits of X
+            and of the best witness. Near it, at tiny radii, the change is lost in the digits of phi(X).
         perturbations: (w, d), the witness Delta of each word.
         radius: (w,), the radius of each word's ball.
         upper: an upper bound of S_phi(X) over the searched words, or None where the map has no certificate.
@@ -197,8 +197,8 @@ def word_sensitivity(
     S_phi(X) = sup over i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
 
     The value is attained: a lower bound of the sup, with a witness for every word. The search proposes witnesses;
-    each is then mapped through phi, and only that recomputed number, less its rounding error, is reported. Beside it stands an upper bound, for
-    maps that have a certificate.
+    each is then mapped through phi, and only that recomputed number, less its rounding error, is reported. Beside it
+    stands an upper bound, for maps that have a certificate.
 
     Args:
         phi: a feature map, or any differentiable function of an (n, d) tensor.

@@ -14,7 +14,8 @@ from wordsens.seeds import gaussian_on
 
 STEEPNESS = 0.01
 """A point is stationary where the squared change f rises along its feasible gradient g by less than this times 2 f a
-radius. At the end of default searches of random maps |g| / 2 f was at most .0003 where phi is smooth (attention, one to three layers)."""
+radius. At the end of default searches of random maps |g| / 2 f was at most .0003 where
+phi is smooth (attention, one to three layers)."""
 
 TRIALS = (1e-2, 1e-3)
 """The steps, in radii, along g after which f decides where |g| says nothing: at a kink g belongs to one side of it."""
