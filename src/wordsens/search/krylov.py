@@ -171,8 +171,8 @@ class _SphereSearch:
     def _free_starts(
         self, rotation: Float[Tensor, "w t t"], entered: Float[Tensor, "w t k"]
     ) -> Float[Tensor, "w starts t"]:
-        """Unit coordinates in the basis: both signs of the leading Ritz vectors, mixtures that favour these, and, half of
-        the rest, what comes nearest to random patterns of signs of the units.
+        """Unit coordinates in the basis: both signs of the leading Ritz vectors, mixtures that favour these, and, half
+        of the rest, what comes nearest to random patterns of signs of the units.
         """
         w, t, _ = rotation.shape
         draw = partial(gaussian_on, generator=self._generator, dtype=rotation.dtype, device=rotation.device)
