@@ -235,7 +235,7 @@ def _explanation(measured: Sequence[Measured]) -> str:
     running = sum(int((~result.converged).sum()) for result in results)
     if running:
         total = sum(len(result.words) for result in results)
-        lines.append(f"The search was still gaining at {running} of {total} words; --steps lets it go on.")
+        lines.append(f"The search ended at no stationary point for {running} of {total} words; --steps lets it go on.")
     return "\n".join(lines)
 
 

@@ -90,7 +90,7 @@ class SensitivityRecord(Record):
         predicted_in_range: whether the sizes lie where the prediction was compared with measurements.
         radius: of the ball of that word.
         evaluations: how many perturbed texts were evaluated.
-        converged: the share of searched words whose search stopped gaining before its steps ran out.
+        converged: the share of searched words whose search stopped at a stationary point before its steps ran out.
         seconds: wall-clock time of the cell.
         peak_memory_mb: the largest resident memory of the process up to the end of the cell, in MiB.
         dtype, device: what it was computed in and on.

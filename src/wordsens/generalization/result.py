@@ -72,7 +72,7 @@ class OneWordGeneralization:
         loss: the objective's value.
         conditions: of Theorem 4 or 5.
         evaluations: how many perturbed texts were evaluated.
-        converged: whether the search stopped gaining before its steps ran out.
+        converged: whether the search stopped gaining, before its steps ran out, at a stationary point.
         seed: of the random starts.
         map_name: the map's name.
     """
