@@ -14,12 +14,11 @@ from wordsens.certificates.layer_change import (
     GaussianLayer,
     InputChange,
     _beyond,
-    _chords,
     _first_hinge,
     _second_hinge,
     expected_change,
-    expected_width,
 )
+from wordsens.certificates.layer_width import _chords, expected_width
 from wordsens.certificates.slopes import steepest_secant
 from wordsens.errors import InputError
 from wordsens.sensitivity import attained
