@@ -129,7 +129,7 @@ def test_the_bracket_without_the_matrix_is_at_most_one_point_two():
     found = ws.word_sensitivity(phi, rows, words=[0], starts=2, steps=30)
     certificate = ws.certificate(phi, rows, words=[0])
     assert 1 <= float(certificate.upper) / found.value <= 1.2
-    assert certificate.rigor == "with probability 1 - 1e-09"
+    assert certificate.rigor == "with probability 1 - 1e-09 over the weights, for a text chosen without them"
 
 
 def test_deep_bounds_without_the_matrices_are_far_below_the_product_of_norms():

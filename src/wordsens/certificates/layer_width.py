@@ -11,7 +11,7 @@ from wordsens.certificates.layer_change import _HALF, _ROOT, GaussianLayer, Inpu
 from wordsens.certificates.slopes import CURVATURE, LEAKS
 
 _RAMP = 1.0
-"""Half the length of the rounded hinge's ramp, in units of sigma rho: the best of .5, 1, 1.6, 2.4 at n = 50, d = 192, 768."""
+"""Half the length of the rounded hinge's ramp, in units of sigma rho: best of .5 to 2.4 for n = 50, d = 192, 768."""
 _SHARES = (0.7, 0.85, 1.0)
 _FEW = (2.0, 3.0, 4.5, 7.0, 10.0)
 """Trials of theta, in units of its best value were no unit to cross, and were crossing units alone to count."""

@@ -69,7 +69,8 @@ class SensitivityRecord(Record):
         word, token: the word with the largest value, and what it is called.
         value: the attained word sensitivity: a lower bound of the sup.
         upper: an upper bound over the searched words, where the map has one.
-        rigor: of the upper bound: "certified", or "with probability 1 - x".
+        rigor: of the upper bound: "certified", or "with probability 1 - x over the weights, ..."; x speaks of one
+            cell, and the bounds of m cells all hold but for probability m x.
         predicted: what theory predicts, where it does: for rf and drf the largest of the searched words, for softmax
             attention a typical word.
         radius: of the ball of that word.
