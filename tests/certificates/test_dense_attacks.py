@@ -28,8 +28,8 @@ def relu_network(weights, texts):
 
 
 def ascend(weights, rows, word, radius, starts, steps, seed=0):
-    """The largest relative change of a ReLU network that repeated full gradient steps on the sphere find; NumPy only."""
-    n, d = rows.shape
+    """The largest relative change of a ReLU network that full gradient steps on the sphere find; NumPy only."""
+    d = rows.shape[1]
     flat, block = rows.ravel(), slice(word * d, (word + 1) * d)
     base = relu_network(weights, flat[None])[0]
     # Random starts, and both directions along the word itself.

@@ -41,7 +41,8 @@ def certify(
             optimised text, say). Then only bounds that hold for certain are given.
 
     Raises:
-        InputError: the map has no certificate, or none that holds for a text that depends on its weights; a bad text, word or radius.
+        InputError: the map has no certificate, or none that holds for a text that depends on its
+            weights; a bad text, word or radius.
         ZeroFeaturesError: phi(X) = 0.
     """
     found = certificate(phi, X, words, radius, text_depends_on_weights=text_depends_on_weights)

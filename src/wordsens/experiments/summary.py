@@ -92,8 +92,8 @@ class Series:
         texts: how many distinct texts the draws used.
         searched: the most words searched in a text; `all_words` says whether that was every word.
         converged: the mean share of words whose search had stopped gaining.
-        rigor: what stands behind the upper bounds: "certified", or "with probability 1 - x over the weights, ..." if one of
-            them needs it; x is one cell's.
+        rigor: what stands behind the upper bounds: "certified", or "with probability 1 - x over the weights, ..."
+            if one of them needs it; x is one cell's.
     """
 
     map: str
