@@ -64,6 +64,7 @@ def exceeds(sample, bound):
     return float(sample.mean() - 5 * sample.std() / math.sqrt(len(sample))) > bound * (1 + 1e-12)
 
 
+@pytest.mark.usefixtures("unchecked_types")  # checks triple the time
 @pytest.mark.parametrize("along", [0.0, 0.5, 1.5, 6.0])
 @pytest.mark.parametrize("across", [0.1, 3.0])
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
