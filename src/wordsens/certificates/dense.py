@@ -16,7 +16,7 @@ from wordsens.feature_map import feature_norm
 from wordsens.maps.dense import DeepRandomFeatures
 
 FAILURE_PROBABILITY = 1e-9
-"""The probability, at most, that a Gaussian certificate fails: over the draw of the weights, all words together."""
+"""The probability, at most, that a Gaussian certificate fails: over the draw of the weights, the words of one call."""
 
 _LEAST_RADIUS = 1e-290
 """Smaller balls are bounded as this one is by the law, so that no product of a radius underflows."""
@@ -38,7 +38,8 @@ def dense_certificate(
     "weights" reads the matrices and holds for certain: layer after layer, the change is at most
     ‖diag(c) V‖_op times the change before, c_k the steepest secant of act within reach of unit k. "gaussian" reads
     none: it uses the law of what is not yet known of the Gaussian weights given the pre-activations of X, and holds
-    with probability 1 - failure_probability over the draw of the weights; it is tighter, most of all for deep maps.
+    with probability 1 - failure_probability over the draw of the weights, all these words together, for rows, words
+    and radius that were chosen without looking at the weights; it is tighter, most of all for deep maps.
     "auto" reads the weights where there are any.
 
     Raises:

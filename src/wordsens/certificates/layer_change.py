@@ -16,8 +16,8 @@ from wordsens.certificates.slopes import steepest_secant
 
 _GRID = 48
 _TURNS = (1.5, 2.5, 4.0, 6.0)
-_ROOT = math.sqrt(2 / math.pi)
-_HALF = 1 / math.sqrt(2 * math.pi)
+ABSOLUTE_MEAN = math.sqrt(2 / math.pi)
+POSITIVE_MEAN = 1 / math.sqrt(2 * math.pi)
 """E |g| and E g_+ of a standard Gaussian."""
 _NOTHING = 40.0
 """exp(-40² / 2) is 0 in float64: hinges from here on are."""
@@ -89,14 +89,14 @@ def _relu_sum(layer: GaussianLayer, change: InputChange) -> Callable[[float], fl
     mean, excess = sigma**2 * count, (layer.output / base) ** 2
     stretched = max(0.0, excess - mean) + sigma**2 * math.sqrt(count / 2)
     traded = mean + min(along * base, 1.0) ** 2 * stretched
-    traded += 2 * min(along, 1 / (2 * base)) * sigma * _ROOT * layer.output
+    traded += 2 * min(along, 1 / (2 * base)) * sigma * ABSOLUTE_MEAN * layer.output
 
     def bound(e: float) -> float:
         stop = active * (1 - e) / tau
         saved = sigma**2 * float(_second_hinge(stop).sum())
         returned = sigma * float((active * _first_hinge(stop)).sum())
         kept = mean - saved + (along * layer.output) ** 2
-        kept += 2 * along * (sigma * _ROOT * layer.output + returned)
+        kept += 2 * along * (sigma * ABSOLUTE_MEAN * layer.output + returned)
         return crossing + min(traded, kept)
 
     return bound
@@ -119,7 +119,7 @@ def _general_sum(
     square = float((weight * h**2).sum())
     mean = sigma**2 * float(weight.sum())
     spread = sigma**2 * math.sqrt(2 * float((weight**2).sum()))
-    cross = sigma * _ROOT * math.sqrt(float((weight * h).square().sum()))
+    cross = sigma * ABSOLUTE_MEAN * math.sqrt(float((weight * h).square().sum()))
     stretched = max(0.0, square / base**2 - mean) + spread / 2
     total = mean + min(along * base, 1.0) ** 2 * stretched + 2 * min(along, 1 / (2 * base)) * cross
     return total + float(torch.where(slope < lipschitz, tail, 0 * tail).sum())
@@ -133,7 +133,7 @@ def reached(b: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
 def reached_square(b: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
     """E (g_+ - b)_+²; b may be negative."""
     past = (-b).clamp(min=0)
-    return _second_hinge(b.clamp(min=0)) + 2 * _HALF * past + past**2
+    return _second_hinge(b.clamp(min=0)) + 2 * POSITIVE_MEAN * past + past**2
 
 
 def _first_hinge(b: Float[Tensor, " units"]) -> Float[Tensor, " units"]:

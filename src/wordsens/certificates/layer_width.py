@@ -7,7 +7,14 @@ import math
 
 import torch
 
-from wordsens.certificates.layer_change import _HALF, _ROOT, GaussianLayer, InputChange, reached, reached_square
+from wordsens.certificates.layer_change import (
+    ABSOLUTE_MEAN,
+    POSITIVE_MEAN,
+    GaussianLayer,
+    InputChange,
+    reached,
+    reached_square,
+)
 from wordsens.certificates.slopes import CURVATURE, LEAKS
 
 _RAMP = 1.0
@@ -47,7 +54,7 @@ def likely_along(layer: GaussianLayer, change: InputChange, margin: float) -> fl
     if layer.activation.name in LEAKS:
         crossing = features.abs() * reached((1 - change.along) * h.abs() / tau)
         bent = (1 - LEAKS[layer.activation.name]) * tau * float(crossing.sum()) / output**2
-        return change.along + (reach + _HALF * tau) / output + bent + steady
+        return change.along + (reach + POSITIVE_MEAN * tau) / output + bent + steady
     linear = features * layer.activation.derivative(h)
     bend = 0.5 * CURVATURE[layer.activation.name] * features.abs()
     length, best = float(torch.linalg.vector_norm(linear)), math.inf
@@ -57,10 +64,10 @@ def likely_along(layer: GaussianLayer, change: InputChange, margin: float) -> fl
         if not float(left.min()) > 0:
             continue
         swing = change.along * h.abs()
-        curved = bend / left * (swing**2 + 2 * _ROOT * tau * swing + tau**2)
+        curved = bend / left * (swing**2 + 2 * ABSOLUTE_MEAN * tau * swing + tau**2)
         total = reach * length / (2 * share) + 0.5 * theta * float((linear**2 / left).sum()) + float(curved.sum())
         total += change.along * abs(float((linear * h / left).sum()))
-        total += _HALF * tau * float(torch.linalg.vector_norm(linear / left))
+        total += POSITIVE_MEAN * tau * float(torch.linalg.vector_norm(linear / left))
         best = min(best, total)
     return best / output**2 + steady
 
@@ -69,21 +76,21 @@ def _plain_width(layer: GaussianLayer, change: InputChange) -> float:
     """The mean, act taken as nothing but a Lipschitz function."""
     length = float(torch.linalg.vector_norm(layer.preactivation))
     free = layer.deviation * math.sqrt(len(layer.preactivation)) * change.width
-    return layer.activation.lipschitz * (change.along * _ROOT * length + free)
+    return layer.activation.lipschitz * (change.along * ABSOLUTE_MEAN * length + free)
 
 
 def _steady_width(layer: GaussianLayer, change: InputChange, margin: float) -> float:
     """The mean with a rounded hinge, whose slope is small where the hinge is: what is above the mean is then little."""
     tau = layer.deviation * change.norm
-    most = (math.sqrt(_crossing_width(layer, change)) + 0.5 * margin * math.sqrt(_HALF / _RAMP)) ** 2
-    return _relu_width(layer, change, _RAMP) + margin * tau * math.sqrt(1 + _HALF * most / _RAMP)
+    most = (math.sqrt(_crossing_width(layer, change)) + 0.5 * margin * math.sqrt(POSITIVE_MEAN / _RAMP)) ** 2
+    return _relu_width(layer, change, _RAMP) + margin * tau * math.sqrt(1 + POSITIVE_MEAN * most / _RAMP)
 
 
 def _relu_width(layer: GaussianLayer, change: InputChange, ramp: float) -> float:
     """The mean for ReLU: active units count as linear, inactive ones by what they have beyond 0."""
     h, tau = layer.preactivation, layer.deviation * change.norm
     count, width = int((h > 0).sum()), change.width / change.norm
-    separate = change.along * _ROOT * layer.output + tau * _HALF * math.sqrt(count)
+    separate = change.along * ABSOLUTE_MEAN * layer.output + tau * POSITIVE_MEAN * math.sqrt(count)
     joint = change.norm * math.hypot(layer.output / change.base, layer.deviation * math.sqrt(count))
     ideal = width / math.sqrt(max(count, 1))
     trials = [share * ideal for share in _SHARES]
