@@ -50,8 +50,8 @@ class Sensitivity:
         radius: (w,), the radius of each word's ball.
         upper: an upper bound of S_phi(X) over the searched words, or None where the map has no certificate.
         upper_per_word: (w,), likewise for each word, or None.
-        rigor: of the upper bounds: "certified" or "with probability 1 - x"; None without bounds. They speak of phi in
-            exact arithmetic.
+        rigor: of the upper bounds: "certified", or "with probability 1 - x over the weights, for a text chosen without
+            them"; None without bounds. They speak of phi in exact arithmetic.
         tokens: w strings, what each word is called.
         evaluations: how many perturbed texts the search evaluated, the recomputation included.
         converged: (w,), whether the ascent that won stopped, before its steps ran out, at a point of its ball that is
@@ -189,6 +189,7 @@ def word_sensitivity(
     generations: int | None = None,
     tolerance: float | None = None,
     certificate: bool = True,
+    text_depends_on_weights: bool = False,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> Sensitivity:
@@ -208,6 +209,8 @@ def word_sensitivity(
         seed: of the random starts.
         starts, steps, generations, tolerance: how much the search spends (see SearchPlan); None for what suits the map.
         certificate: whether to compute the upper bounds, where phi has a certificate.
+        text_depends_on_weights: X, words or radius were chosen by phi's weights or answers; `upper` is then None where
+            it would hold with a probability over the weights only (see `certify`; one call's probability).
         memory_budget: bytes for intermediate results.
         progress: called with (steps done, steps at most).
 
@@ -233,7 +236,15 @@ def word_sensitivity(
     plan = change.plan.changed(starts=starts, steps=steps, generations=generations, tolerance=tolerance)
     found = find_witnesses(change, chosen, ball, plan, generator=generator(seed, "starts"), progress=progress)
     return sensitivity_at(
-        phi, text, chosen, ball, found, seed=seed, certificate=certificate, memory_budget=memory_budget
+        phi,
+        text,
+        chosen,
+        ball,
+        found,
+        seed=seed,
+        certificate=certificate,
+        text_depends_on_weights=text_depends_on_weights,
+        memory_budget=memory_budget,
     )
 
 
@@ -246,6 +257,7 @@ def sensitivity_at(
     *,
     seed: Seed,
     certificate: bool,
+    text_depends_on_weights: bool = False,
     memory_budget: int,
 ) -> Sensitivity:
     """The result of a search: every witness mapped through phi, and the certificate where it is asked for."""
@@ -257,7 +269,8 @@ def sensitivity_at(
     # phi(X^i(Delta)) and phi(X) are each wrong by that share of their norms, at most 1 + per_word and 1.
     rounding = error * (2 + per_word)
     per_word = (per_word - rounding).clamp(min=0)
-    bounds = certificate_for(phi, rows, words, ball.radius) if certificate else None
+    asked = {"text_depends_on_weights": text_depends_on_weights}
+    bounds = certificate_for(phi, rows, words, ball.radius, **asked) if certificate else None
     return Sensitivity(
         value=float(per_word[best]),
         word=int(words[best]),

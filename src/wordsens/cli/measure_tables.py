@@ -205,7 +205,7 @@ def _explanation(measured: Sequence[Measured]) -> str:
     ]
     rigors = {map_title(result.map_name): result.rigor for result in results if result.rigor is not None}
     if rigors:
-        weaker = [f"{rigor} for {name}" for name, rigor in rigors.items() if rigor != CERTIFIED]
+        weaker = [f"for {name} {rigor}" for name, rigor in rigors.items() if rigor != CERTIFIED]
         surely = "certified" if len(weaker) < len(rigors) else "bounds"
         besides = f" (they hold {', '.join(weaker)})" if weaker else ""
         lines.append(f"The upper numbers are {surely}: no perturbation in the ball goes beyond them{besides}.")

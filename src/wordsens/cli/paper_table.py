@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from wordsens.certificates.contract import CERTIFIED
 from wordsens.cli.terminal import stdout, table
 from wordsens.experiments.map_choice import map_title
 from wordsens.experiments.summary import Series
@@ -76,8 +77,9 @@ def _bound_notes(series: Sequence[Series]) -> list[str]:
             by_rigor.setdefault(one.rigor, {})[map_title(one.map)] = None
     notes = []
     if by_rigor:
-        told = "; ".join(f"{rigor} for {', '.join(names)}" for rigor, names in by_rigor.items())
-        notes.append(f"Upper bounds, which no perturbation exceeds: {told}. upper / S: the median over n.")
+        told = "; ".join(f"{', '.join(names)}: {rigor}" for rigor, names in by_rigor.items())
+        cell = " (each cell's; m cells: m times)" if set(by_rigor) - {CERTIFIED} else ""
+        notes.append(f"Upper bounds, which no perturbation exceeds; {told}{cell}. upper / S: the median over n.")
     predicted = [one for one in series if one.prediction_ratio is not None]
     if predicted:
         by_kind: dict[str, dict[str, None]] = {}

@@ -84,7 +84,8 @@ class SensitivityRecord(Record):
         value: the attained word sensitivity: a lower bound of the sup.
         median_word: the median over the searched words of what each attains; None in records of before it was kept.
         upper: an upper bound over the searched words, where the map has one.
-        rigor: of the upper bound: "certified", or "with probability 1 - x".
+        rigor: of the upper bound: "certified", or "with probability 1 - x over the weights, ..."; x speaks of one
+            cell, and the bounds of m cells all hold but for probability m x.
         predicted: what theory predicts, where it does.
         predicted_of: what that is of: "the largest of 16 words" or "a typical word" (compare `median_word`).
         predicted_in_range: whether the sizes lie where the prediction was compared with measurements.

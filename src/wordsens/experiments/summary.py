@@ -98,7 +98,8 @@ class Series:
         texts: how many distinct texts the draws used.
         searched: the most words searched in a text; `all_words` says whether that was every word.
         converged: the mean share of words whose search had stopped at a stationary point.
-        rigor: what stands behind the upper bounds: "certified", or "with probability 1 - x" if one of them needs it.
+        rigor: what stands behind the upper bounds: "certified", or "with probability 1 - x over the weights, ..."
+            if one of them needs it; x is one cell's.
         varied: what tells the series from others of its map: "temperature = 0.5", for each key of the spec that varies.
         predicted_of: what the predictions are of: "a typical word" or "the largest searched word"; None without any.
     """
