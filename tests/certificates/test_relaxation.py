@@ -8,11 +8,12 @@ from tests.certificates.attention_cases import SCORES, gaussian_rows
 
 import wordsens as ws
 from wordsens.certificates.attention_text import attention_text, pairs_of
-from wordsens.certificates.curves import affine_curve, divided_relu_curve, sigmoid_curve
 from wordsens.certificates.own_row import own_row
 from wordsens.certificates.relaxation import Multipliers, bound_at, rise_between
 from wordsens.certificates.rounding import rounding_errors
 from wordsens.certificates.verified import gram_norm_bound
+from wordsens.maps.scores import SCORES as BY_NAME
+from wordsens.maps.scores import Certified, offered
 from wordsens.seeds import generator
 
 
@@ -64,17 +65,16 @@ def curve_named(name: str):
     stream = generator(5, "curve")
     score = 3 * torch.randn(8, 4, generator=stream, dtype=torch.float64)
     reach = 4 * torch.rand(8, 4, generator=stream, dtype=torch.float64) + 0.1
-    if name == "softmax":
-        return sigmoid_curve(score, reach, None), lambda t: torch.sigmoid(score.unsqueeze(-1) + t)
-    if name == "sigmoid":
-        return sigmoid_curve(score, reach, torch.ones_like(score)), lambda t: torch.sigmoid(score.unsqueeze(-1) + t)
-    if name == "relu":
-        rest = torch.rand(8, 4, generator=stream, dtype=torch.float64)
-        rest[0] = 0
-        return divided_relu_curve(score, rest, reach), lambda t: _share(score.unsqueeze(-1) + t, rest.unsqueeze(-1))
-    kinked = name != "linear"
-    exact = torch.relu if kinked else (lambda value: value)
-    return affine_curve(score, reach, kinked=kinked), lambda t: exact(score.unsqueeze(-1) + t)
+    rest = torch.rand(8, 4, generator=stream, dtype=torch.float64)
+    rest[0] = 0
+    exact = {
+        "softmax": lambda t: torch.sigmoid(score.unsqueeze(-1) - rest.unsqueeze(-1) + t),
+        "relu": lambda t: _share(score.unsqueeze(-1) + t, rest.unsqueeze(-1)),
+        "relu-unnormalized": lambda t: torch.relu(score.unsqueeze(-1) + t),
+        "sigmoid": lambda t: torch.sigmoid(score.unsqueeze(-1) + t),
+        "linear": lambda t: score.unsqueeze(-1) + t,
+    }
+    return offered(BY_NAME[name], Certified).curve(score, rest, reach), exact[name]
 
 
 def _share(score: torch.Tensor, rest: torch.Tensor) -> torch.Tensor:

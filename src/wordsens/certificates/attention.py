@@ -9,7 +9,6 @@ from torch import Tensor
 
 from wordsens.certificates.attention_text import AttentionText, attention_text, pairs_of
 from wordsens.certificates.contract import Certificate
-from wordsens.certificates.curves import NODES
 from wordsens.certificates.multipliers import MultiplierSearch, State
 from wordsens.certificates.own_row import OwnRow, own_row
 from wordsens.certificates.relaxation import Pairs, bound_at, rise_between
@@ -17,6 +16,8 @@ from wordsens.certificates.rounding import RoundingErrors, rounding_errors, row_
 from wordsens.certificates.verified import rounding
 from wordsens.errors import ZeroFeaturesError
 from wordsens.maps.attention import RandomAttentionFeatures
+from wordsens.maps.scores import Certified, offered
+from wordsens.maps.scores.curves import NODES
 
 # Places of z = Delta . (x_i - centre)/(‖x_i - centre‖ radius) with multipliers of their own; the bound is interpolated
 # between them. The sup lies near .45 as a rule: dense there. A little beyond [-1, 1]: ‖direction‖ is 1 up to rounding.
@@ -33,8 +34,10 @@ _DOUBTFUL = 1.06
 
 def attention_certificate(
     phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
-) -> Certificate:
-    """The certificate of attention with any score, temperature and number of heads, for the words of one text.
+) -> Certificate | None:
+    """The certificate of attention, of any temperature and number of heads, for the words of one text.
+
+    None where the score offers no bounds (`Certified`).
 
     Computed in float64, whatever phi's dtype. O(heads (n d² + n² d) + N³ + w N²) with N = heads n; memory O(N²).
     Heads that are taken apart, where N would be large, have their bounds combined by Pythagoras.
@@ -42,9 +45,12 @@ def attention_certificate(
     Raises:
         ZeroFeaturesError: phi(X) = 0, or so small that rounding hides it.
     """
+    score = offered(phi.score, Certified)
+    if score is None:
+        return None
     rows, matrices = rows.double(), phi.matrices.double() / (phi.temperature * math.sqrt(rows.shape[1]))
     together = max(1, _MOST_ROWS // len(rows))
-    parts = [_changes(phi, rows, heads, words, radius.double()) for heads in matrices.split(together)]
+    parts = [_changes(score, rows, heads, words, radius.double()) for heads in matrices.split(together)]
     norm = math.hypot(*(part.norm for part in parts)) * (1 - 1e-15)
     if not norm > 0:
         raise ZeroFeaturesError(
@@ -59,7 +65,7 @@ def attention_certificate(
         words=words,
         upper=upper,
         slack=float((upper / (plain / norm) - 1).amax()),
-        method=f"{phi.score.name} attention: joint Lagrangian over all rows",
+        method=f"{score.name} attention: joint Lagrangian over all rows",
     )
 
 
@@ -73,13 +79,13 @@ class _Changes:
 
 
 def _changes(
-    phi: RandomAttentionFeatures,
+    score: Certified,
     rows: Float[Tensor, "n d"],
     matrices: Float[Tensor, "heads d d"],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
 ) -> _Changes:
-    text = attention_text(rows, matrices, phi.score)
+    text = attention_text(rows, matrices, score)
     errors = rounding_errors(text)
     search = MultiplierSearch(text.geometry)
     numbers = text.scores.shape[0] * NODES

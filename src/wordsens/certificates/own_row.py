@@ -9,6 +9,7 @@ from torch import Tensor
 from wordsens.certificates.attention_text import AttentionText
 from wordsens.certificates.rounding import RoundingErrors
 from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound
+from wordsens.maps.scores.certified import RowSteps
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def own_row(
     scores = text.scores[own]
     score_error = errors.score[own].unsqueeze(2)
     if not text.score.normalized:
-        return OwnRow(_undivided(text, words, radius, scores, moves + score_error))
+        return OwnRow(_undivided(text, words, radius, text.score.row_steps(scores, moves, score_error)))
     error = errors.output[own] + 16 * UNIT_ROUNDOFF * errors.longest
     distances = text.distances[own] + error.unsqueeze(2)
     mine = words.view(1, -1, 1).expand(text.heads, -1, 1)
@@ -77,18 +78,8 @@ def own_row(
         far = torch.maximum(far, torch.linalg.vector_norm(outputs, dim=2) + error)
     along = (apart * direction).sum(dim=2)
     across = torch.linalg.vector_norm(apart - along.unsqueeze(2) * direction, dim=2) + 2 * error
-    weight = text.score.attention(scores)
-    if text.score.sums_to_one:
-        growth = torch.expm1(2 * moves.amax(dim=2)) * (1 + 8 * score_error.squeeze(2))
-        pulled = growth * (weight * distances).sum(dim=2)
-        self_weight = (weight.gather(2, mine).squeeze(2) * (1 + growth)).clamp(max=1)
-        lipschitz = pulled / radius + self_weight
-    else:
-        most = torch.relu(scores + moves + score_error)
-        left = torch.relu(scores - moves - score_error).sum(dim=2)
-        pulled = torch.where(most > 0, moves * distances, torch.zeros_like(most)).sum(dim=2) / radius
-        self_weight = most.gather(2, mine).squeeze(2)
-        lipschitz = (pulled + self_weight) / left
+    steps = text.score.row_steps(scores, moves, score_error)
+    lipschitz = (steps.change * distances).sum(dim=2) / radius + steps.after.gather(2, mine).squeeze(2)
     nearest = torch.where(torch.isfinite(lipschitz), lipschitz, torch.full_like(lipschitz, torch.inf))
     far = far / radius
     length = torch.linalg.vector_norm(apart, dim=2) + error
@@ -106,27 +97,22 @@ def _undivided(
     text: AttentionText,
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
-    scores: Float[Tensor, "heads w n"],
-    moves: Float[Tensor, "heads w n"],
+    steps: RowSteps,
 ) -> Float[Tensor, " w"]:
     """(‖sum over l != i of (change of weight) x_l‖ + |change of weight i| ‖x_i‖ + |new weight i| radius)², summed.
 
     The first term is at most ‖X‖_op times the length of the weights' changes, which is at most the Lipschitz constant
     times ‖K‖_op radius, and at most the length of their largest changes.
     """
-    weights = text.score.attention
-    largest = torch.maximum(weights(scores + moves) - weights(scores), weights(scores) - weights(scores - moves))
     mine = words.view(1, -1, 1).expand(text.heads, -1, 1)
-    itself = largest.gather(2, mine).squeeze(2)
-    after = torch.maximum(weights(scores + moves).abs(), weights(scores - moves).abs()).gather(2, mine).squeeze(2)
-    one_by_one = torch.linalg.vector_norm(largest.scatter(2, mine, 0.0), dim=2)
-    lipschitz = 0.25 if text.score.name == "sigmoid" else 1.0
+    itself, after = (array.gather(2, mine).squeeze(2) for array in (steps.change, steps.after))
+    one_by_one = torch.linalg.vector_norm(steps.change.scatter(2, mine, 0.0), dim=2)
     n, d = text.rows.shape
     keys = text.keys.view(text.heads, n, d)
     together = torch.stack(
         [torch.tensor(gram_norm_bound(_gram(head), inner=max(n, d)), dtype=radius.dtype).sqrt() for head in keys]
     ).to(radius.device)
-    spread = torch.minimum(one_by_one, lipschitz * together.unsqueeze(1) * radius)
+    spread = torch.minimum(one_by_one, text.score.lipschitz * together.unsqueeze(1) * radius)
     longest = gram_norm_bound(_gram(text.rows), inner=max(n, d)) ** 0.5
     own_length = torch.linalg.vector_norm(text.rows[words], dim=1)
     return ((longest * spread + itself * own_length) / radius + after).square().sum(dim=0)

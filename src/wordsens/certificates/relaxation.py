@@ -20,8 +20,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates.curves import HIGH_TAIL, LOW_TAIL
 from wordsens.certificates.geometry import Geometry
+from wordsens.maps.scores.curves import HIGH_TAIL, LOW_TAIL
 
 
 @dataclass(frozen=True)

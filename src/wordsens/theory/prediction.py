@@ -9,6 +9,7 @@ from wordsens.errors import require_count
 from wordsens.feature_map import FeatureMap
 from wordsens.maps.attention import RandomAttentionFeatures
 from wordsens.maps.dense import DeepRandomFeatures
+from wordsens.maps.scores import Softmax
 from wordsens.text_matrix import TextMatrix, as_text_matrix
 from wordsens.theory.attention import raf_sensitivity
 from wordsens.theory.conditions import mean_cosine, rows_are_scaled
@@ -53,7 +54,7 @@ def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
     if isinstance(phi, DeepRandomFeatures):
         value = rf_sensitivity(n, d, phi.width, phi.depth, activation=phi.activation.name, words=count)
         return Prediction(value, f"the largest of {count} words" if count > 1 else "one word", "finite width")
-    if isinstance(phi, RandomAttentionFeatures) and (phi.score.name, phi.heads, phi.temperature) == ("softmax", 1, 1):
+    if isinstance(phi, RandomAttentionFeatures) and (type(phi.score), phi.heads, phi.temperature) == (Softmax, 1, 1):
         return Prediction(
             raf_sensitivity(n, d, mean_cosine=_shared_cosine(rows)), "a typical word", "mean field, semi-empirical"
         )
