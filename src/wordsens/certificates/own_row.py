@@ -1,6 +1,6 @@
 """The word's own row: query, key and value all move, and its new output is bounded apart from the others."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -14,14 +14,16 @@ from wordsens.maps.scores.certified import RowSteps
 
 @dataclass(frozen=True)
 class OwnRow:
-    """Two bounds of the squared change of the word's own rows, over all heads, in units of the squared radius.
+    """Two bounds of the squared change of the word's own rows, over all heads, in units of (radius unit)².
 
     Attributes:
+        unit: (w,), positive.
         fixed: (w,), holds for every z.
         constant, along, across: (heads, w): also max(far, constant + 2 (along z + across sqrt(1 - z²))), summed.
         far: (heads, w).
     """
 
+    unit: Float[Tensor, " w"]
     fixed: Float[Tensor, " w"]
     constant: Float[Tensor, "heads w"] | None = None
     along: Float[Tensor, "heads w"] | None = None
@@ -31,7 +33,15 @@ class OwnRow:
     def of(self, chosen: Int[Tensor, " c"]) -> "OwnRow":
         """The bounds of some of the words."""
         arrays = (self.constant, self.along, self.across, self.far)
-        return OwnRow(self.fixed[chosen], *(None if array is None else array[:, chosen] for array in arrays))
+        return OwnRow(
+            self.unit[chosen], self.fixed[chosen], *(None if array is None else array[:, chosen] for array in arrays)
+        )
+
+    def in_units(self, unit: Float[Tensor, " w"]) -> "OwnRow":
+        """The same bounds in another unit."""
+        share = (self.unit / unit).square()
+        arrays = (self.fixed, self.constant, self.along, self.across, self.far)
+        return OwnRow(unit, *(None if array is None else array * share for array in arrays))
 
     def at(self, z: Float[Tensor, " w"], across: Float[Tensor, " w"]) -> Float[Tensor, " w"] | None:
         """The bound that depends on z, convex in z for a fixed bound `across` of sqrt(1 - z²). None without one."""
@@ -67,7 +77,7 @@ def own_row(
     scores = text.scores[own]
     score_error = errors.score[own].unsqueeze(2)
     if not text.score.normalized:
-        return OwnRow(_undivided(text, words, radius, text.score.row_steps(scores, moves, score_error)))
+        return _in_own_unit(_undivided(text, words, radius, text.score.row_steps(scores, moves, score_error)))
     error = errors.output[own] + 16 * UNIT_ROUNDOFF * errors.longest
     distances = text.distances[own] + error.unsqueeze(2)
     mine = words.view(1, -1, 1).expand(text.heads, -1, 1)
@@ -84,13 +94,21 @@ def own_row(
     far = far / radius
     length = torch.linalg.vector_norm(apart, dim=2) + error
     hull = torch.maximum(far, 1 + length / radius)
-    return OwnRow(
-        fixed=torch.minimum(nearest, hull).square().sum(dim=0),
-        constant=1 + (length / radius).square(),
-        along=along / radius,
-        across=across / radius,
-        far=far.square(),
+    own = _in_own_unit(torch.minimum(nearest, hull))
+    return replace(
+        own,
+        constant=(1 / own.unit).square() + (length / radius / own.unit).square(),
+        along=along / radius / own.unit.square(),
+        across=across / radius / own.unit.square(),
+        far=(far / own.unit).square(),
     )
+
+
+def _in_own_unit(lengths: Float[Tensor, "heads w"]) -> OwnRow:
+    """The bound `fixed` of rows that change by these lengths, over the radius, in units of the longest."""
+    longest = lengths.amax(dim=0)
+    unit = torch.where((longest > 0) & longest.isfinite(), longest, torch.ones_like(longest))
+    return OwnRow(unit, (lengths / unit).square().sum(dim=0))
 
 
 def _undivided(
@@ -98,8 +116,8 @@ def _undivided(
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
     steps: RowSteps,
-) -> Float[Tensor, " w"]:
-    """(‖sum over l != i of (change of weight) x_l‖ + |change of weight i| ‖x_i‖ + |new weight i| radius)², summed.
+) -> Float[Tensor, "heads w"]:
+    """(‖sum over l != i of (change of weight) x_l‖ + |change of weight i| ‖x_i‖ + |new weight i| radius) / radius.
 
     The first term is at most ‖X‖_op times the length of the weights' changes, which is at most the Lipschitz constant
     times ‖K‖_op radius, and at most the length of their largest changes.
@@ -115,7 +133,7 @@ def _undivided(
     spread = torch.minimum(one_by_one, text.score.lipschitz * together.unsqueeze(1) * radius)
     longest = gram_norm_bound(_gram(text.rows), inner=max(n, d)) ** 0.5
     own_length = torch.linalg.vector_norm(text.rows[words], dim=1)
-    return ((longest * spread + itself * own_length) / radius + after).square().sum(dim=0)
+    return (longest * spread + itself * own_length) / radius + after
 
 
 def _gram(matrix: Tensor) -> Tensor:

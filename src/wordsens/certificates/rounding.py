@@ -61,15 +61,17 @@ def row_errors(
     The change of row j is p Delta + g r_j, and its error at most
     |error of p| radius + |error of g| ‖r_j‖ + |g| ‖error of r_j‖.
     """
-    per = radius.unsqueeze(1)
+    per, unit = radius.unsqueeze(1), pairs.unit.unsqueeze(1)
+    most_g = pairs.most_g * unit
     p_error, g_error = text.score.curve_errors(
         Rounding(
+            before=text.scores[:, pairs.words].T,
             score=errors.score.unsqueeze(0),
             speed=errors.speed.unsqueeze(0),
-            fastest=text.geometry.query_gram.diagonal().clamp(min=0).sqrt().unsqueeze(0),
+            fastest=text.geometry.query_gram.diagonal().clamp(min=0).sqrt().unsqueeze(0) * text.geometry.speed,
             radius=per,
-            most_p=pairs.p.abs().amax(dim=-1),
-            most_g=pairs.most_g,
+            most_p=pairs.p.abs().amax(dim=-1) * unit,
+            most_g=most_g,
             factor=pairs.steep * per / 2,
             others=text.others[:, pairs.words].T,
             all_scores=text.scores,
@@ -77,5 +79,5 @@ def row_errors(
         )
     )
     apart = (2 * errors.output if text.score.normalized else 0 * errors.output) + 64 * UNIT_ROUNDOFF * errors.longest
-    error = p_error + g_error * pairs.lengths.sqrt() + pairs.most_g * apart
+    error = p_error + g_error * pairs.lengths.sqrt() + most_g * apart
     return torch.linalg.vector_norm(torch.where(pairs.counted > 0, error, torch.zeros_like(error)), dim=1)

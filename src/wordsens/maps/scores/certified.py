@@ -16,6 +16,7 @@ class Rounding:
     """How far rounding may have put the curves of w words from the exact ones: word first, or one row for all words.
 
     Attributes:
+        before: the scores at which the curves start.
         score: bounds of the error of any score of a row.
         speed: of the error of the speed at which row j's score with the word moves, ‖u_j‖.
         fastest: ‖u_j‖.
@@ -26,6 +27,7 @@ class Rounding:
         all_scores: (N, n), of every row; `words` are the columns meant.
     """
 
+    before: Float[Tensor, "w N"]
     score: Float[Tensor, "1 N"]
     speed: Float[Tensor, "1 N"]
     fastest: Float[Tensor, "1 N"]
@@ -42,9 +44,11 @@ class Rounding:
         """Of the error, per radius, of relu(s + t) - relu(s).
 
         A score that is off puts the kink elsewhere: the difference is off by no more than twice that, and by no more
-        than twice |t|.
+        than twice |t|. Where the kink is out of reach, the difference is t.
         """
-        return torch.minimum(2 * self.score / self.radius, 2 * self.fastest) + self.speed
+        off = torch.minimum(2 * self.score / self.radius, 2 * self.fastest) + self.speed
+        clear = self.before - 2 * self.fastest * self.radius > 2 * self.score
+        return torch.where(clear, self.speed, off)
 
 
 @dataclass(frozen=True)

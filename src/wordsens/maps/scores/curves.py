@@ -1,7 +1,8 @@
 """How the attention p of a row to the changed word grows with the row's score gain t, cut into cells.
 
 On a grid of t over the whole range |t| <= ‖u_j‖ radius, a curve holds p and the gain g at the nodes, and on each cell
-between two nodes bounds of p' and p''. p never falls in t, which is all that the widest cells rely on.
+between two nodes bounds of p' and p'', times the cell's width and its square: no unit of t matters. p never falls in t,
+which is all that the widest cells rely on.
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ class Curve:
         t: score gains; the first is -reach, the last is reach.
         p: the attention at the nodes.
         g: p - a, times `factor`.
-        slope, turn: upper bounds of p' and |p''| on each cell; p' is exact where `affine`.
+        rise, turn: upper bounds of p' s and |p''| s² on each cell, s its width; p' is exact where `affine`.
         factor: (w, N), g = factor (p - a).
         before: (w, N), a.
         affine: whether p is affine on every cell.
@@ -31,7 +32,7 @@ class Curve:
     t: Float[Tensor, "w N K"]
     p: Float[Tensor, "w N K"]
     g: Float[Tensor, "w N K"]
-    slope: Float[Tensor, "w N cells"]
+    rise: Float[Tensor, "w N cells"]
     turn: Float[Tensor, "w N cells"]
     factor: Float[Tensor, "w N"]
     before: Float[Tensor, "w N"]

@@ -9,6 +9,7 @@ from wordsens.maps.scores.closed_form import ClosedForm, Moved, Response, row_bl
 from wordsens.maps.scores.curves import Curve, between, nodes
 
 _JUMP_MARGIN = 1e-6
+_JUMP = 1e60  # stands for no bound: where p jumps from 0 to 1, monotony gives the smaller bound, or the hull does
 
 
 class DividedRelu(ClosedForm, Certified):
@@ -154,14 +155,16 @@ def _curve(score: Float[Tensor, "w N"], rest: Float[Tensor, "w N"], reach: Float
     before = own / _or_one(own + rest)
     factor = torch.where(dominant, torch.ones_like(own), (own + rest) / _or_one(rest))
     factor = torch.where((own == 0) & (rest == 0), torch.ones_like(own), factor)
-    gain = (weight - own.unsqueeze(-1)) / total
+    # Where both are positive their difference is t itself; computed, it would cancel.
+    step = torch.where((weight > 0) & (score > 0).unsqueeze(-1), t, weight - own.unsqueeze(-1))
+    gain = step / total
     alone = (rest == 0) & dominant
     g = torch.where(dominant.unsqueeze(-1), gain * (rest / _or_one(own + rest)).unsqueeze(-1), gain)
     g = torch.where(alone.unsqueeze(-1), p - 1, g)
     moves = weight[..., 1:] > 0
-    # With rest = 0 and v = 0 the curve jumps from 0 to 1: any large number makes the caller fall back on monotony.
-    least = (weight[..., :-1] + others).clamp(min=1e-12)
-    slope = torch.where(moves, others / least**2, torch.zeros_like(least))
-    turn = torch.where(moves, 2 * others / least**3, torch.zeros_like(least))
-    jump = moves & (weight[..., :-1] == 0) & (others == 0)
-    return Curve(t, p, g, slope + 1e6 * jump, turn + 1e6 * jump, factor, before)
+    least, width = weight[..., :-1] + others, weight[..., 1:] - weight[..., :-1]
+    share, longest = others / _or_one(least), (width / _or_one(least)).clamp(max=_JUMP)
+    jump = moves & (least == 0)
+    rise = torch.where(jump, _JUMP, torch.where(moves, share * longest, 0.0))
+    turn = torch.where(jump, _JUMP, torch.where(moves, 2 * share * longest.square(), 0.0))
+    return Curve(t, p, g, rise, turn, factor, before)

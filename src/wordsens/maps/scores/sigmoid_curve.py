@@ -29,18 +29,20 @@ def sigmoid_curve(
     # p - a = (p (1 - a) + a (1 - p)) tanh(t/2): no cancellation where t is small.
     g = (p * (factor * rest).unsqueeze(-1) + (1 - p) * (factor * before).unsqueeze(-1)) * torch.tanh(t / 2)
     edge = torch.minimum(p[..., 1:], torch.sigmoid(-logit.unsqueeze(-1) - t[..., :-1]))
-    return Curve(t, p, g, edge.clamp(max=0.25), edge.clamp(max=_STEEPEST_TURN), factor, before)
+    width = t[..., 1:] - t[..., :-1]
+    return Curve(t, p, g, edge.clamp(max=0.25) * width, edge.clamp(max=_STEEPEST_TURN) * width**2, factor, before)
 
 
 def sigmoid_errors(
     rounding: Rounding, logit: Float[Tensor, "1 N"]
 ) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
-    """Bounds of the errors of p and g / radius when the logits are off by up to `logit`."""
+    """Bounds of the errors of p and g / radius when the logits are off by up to `logit`: p is in [0, 1], |g| <= 1."""
     shift = logit + rounding.speed * rounding.radius
     p_error = 2 * rounding.most_p * shift
     g_error = 4 * logit * rounding.most_g
     g_error = g_error + 2 * rounding.factor * rounding.most_p.clamp(max=0.25) * rounding.speed
-    return torch.where(shift > _LARGEST_SHIFT, torch.full_like(p_error, torch.inf), p_error), g_error
+    far = shift > _LARGEST_SHIFT
+    return torch.where(far, 1.0, p_error), torch.minimum(torch.where(far, torch.inf, g_error), 2 / rounding.radius)
 
 
 def sigmoid_gain(logit: Tensor, moved: Tensor) -> Tensor:

@@ -76,6 +76,12 @@ class Sigmoid(_Undivided, CertifiedElementwise):
     def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
         return sigmoid_errors(rounding, rounding.score)
 
+    def weight_errors(
+        self, scores: Float[Tensor, "N n"], attention: Float[Tensor, "N n"], error: Float[Tensor, "N 1"]
+    ) -> Float[Tensor, "N n"]:
+        """Far from 0 a weight is within exp(-|score|) of 0 or of 1."""
+        return torch.minimum(self.lipschitz * error, torch.exp((error - scores.abs()).clamp(max=0)))
+
 
 class Linear(_Undivided, CertifiedElementwise):
     """s_l itself, not divided: linear attention without a feature map."""
@@ -115,9 +121,9 @@ class _UndividedResponse(Response):
 
 def _linear_curve(score: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
     t = nodes(-reach, reach, reach, power=1)
-    slope = torch.ones_like(t[..., 1:])
+    rise = t[..., 1:] - t[..., :-1]
     p = score.unsqueeze(-1) + t
-    return Curve(t, p, t, slope, torch.zeros_like(slope), torch.ones_like(score), score, affine=True)
+    return Curve(t, p, t, rise, torch.zeros_like(rise), torch.ones_like(score), score, affine=True)
 
 
 def _relu_curve(score: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
@@ -126,5 +132,5 @@ def _relu_curve(score: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Cur
     before = torch.relu(score)
     # Where both are positive p - a is t itself; the difference would cancel.
     g = torch.where((p > 0) & (score > 0).unsqueeze(-1), t, p - before.unsqueeze(-1))
-    slope = (p[..., 1:] > 0).to(t.dtype)
-    return Curve(t, p, g, slope, torch.zeros_like(slope), torch.ones_like(score), before, affine=True)
+    rise = torch.where(p[..., 1:] > 0, t[..., 1:] - t[..., :-1], 0.0)
+    return Curve(t, p, g, rise, torch.zeros_like(rise), torch.ones_like(score), before, affine=True)
