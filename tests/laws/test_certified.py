@@ -26,7 +26,7 @@ TEMPERATURES = [1e-20, 1.0, 1e20]
 CERTIFIED = {**{name: name for name in SCORES}, "arctangent": Arctangent()}
 FORMULAS = {**numpy_maps.SCORES, "arctangent": np.arctan}
 HIDDEN = {("zero sum", "softmax", 1e20), ("zero sum", "sigmoid", 1e20), ("repeated", "softmax", 1e-20)}
-"""Where rounding hides phi(X): weights all but equal on rows that add up to zero; scores of 1e20 that are tied. Besides,
+"""Rounding hides phi(X): weights all but equal on rows that add up to zero; scores of 1e20 that are tied. Besides,
 the arctangent's own terms say nothing of scores that are off by more than 1."""
 LONG = np.finfo(np.longdouble).eps
 

@@ -123,17 +123,19 @@ def _undivided(
     times ‖K‖_op radius, and at most the length of their largest changes.
     """
     mine = words.view(1, -1, 1).expand(text.heads, -1, 1)
-    itself, after = (array.gather(2, mine).squeeze(2) for array in (steps.change, steps.after))
-    one_by_one = torch.linalg.vector_norm(steps.change.scatter(2, mine, 0.0), dim=2)
+    # Over the radius before anything is squared, which would underflow.
+    change = steps.change / radius.unsqueeze(1)
+    itself, after = (array.gather(2, mine).squeeze(2) for array in (change, steps.after))
+    one_by_one = torch.linalg.vector_norm(change.scatter(2, mine, 0.0), dim=2)
     n, d = text.rows.shape
     keys = text.keys.view(text.heads, n, d)
     together = torch.stack(
         [torch.tensor(gram_norm_bound(_gram(head), inner=max(n, d)), dtype=radius.dtype).sqrt() for head in keys]
     ).to(radius.device)
-    spread = torch.minimum(one_by_one, text.score.lipschitz * together.unsqueeze(1) * radius)
+    spread = torch.minimum(one_by_one, text.score.lipschitz * together.unsqueeze(1))
     longest = gram_norm_bound(_gram(text.rows), inner=max(n, d)) ** 0.5
     own_length = torch.linalg.vector_norm(text.rows[words], dim=1)
-    return (longest * spread + itself * own_length) / radius + after
+    return longest * spread + itself * own_length + after
 
 
 def _gram(matrix: Tensor) -> Tensor:
