@@ -36,7 +36,7 @@ TABLE = {
     "swap_vocabulary": Row(1),
     "feature_map": Row(1, also=("text_matrix", "search_plan", "repeatable", "lanczos", "normal_product")),
     "maps.scores": Row(2),
-    "maps.functionals": Row(2, also=("maps.attention", "maps.dense")),
+    "maps.functionals": Row(2, also=("maps.attention", "maps.dense", "maps.scores")),
     "maps.dense": Row(2, also=("maps.functionals",)),
     "maps.attention": Row(2, also=("maps.scores", "maps.functionals")),
     "maps.transformer": Row(2, also=("text",)),

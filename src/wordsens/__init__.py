@@ -18,6 +18,7 @@ _HOMES = {
     "InputError": "wordsens.errors",
     "RandomAttentionFeatures": "wordsens.maps.attention",
     "RandomFeatures": "wordsens.maps.dense",
+    "Score": "wordsens.maps.scores",
     "Sensitivity": "wordsens.sensitivity",
     "TextMatrix": "wordsens.text_matrix",
     "WordsensError": "wordsens.errors",
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from wordsens.jacobian import jacobian_sensitivity
     from wordsens.maps.attention import RandomAttentionFeatures
     from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
+    from wordsens.maps.scores import Score
     from wordsens.maps.transformer import TransformerFeatures
     from wordsens.regression import MinNormFit, fit_min_norm
     from wordsens.removals import Removals, removal_effects

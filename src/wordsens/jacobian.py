@@ -13,6 +13,7 @@ from wordsens.feature_map import FeatureMap, feature_norm, features_by_text, per
 from wordsens.lanczos import lanczos
 from wordsens.maps.attention import RandomAttentionFeatures
 from wordsens.maps.attention_jacobian import AttentionJacobian
+from wordsens.maps.scores import ClosedForm, offered
 from wordsens.normal_product import Product, normal_product
 from wordsens.repeatable import leaves_the_map_as_found
 from wordsens.seeds import gaussian_on, generator
@@ -65,9 +66,9 @@ def jacobian_sensitivity(
         dtype=rows.dtype,
         device=rows.device,
     )
-    if type(phi) is RandomAttentionFeatures:
+    if type(phi) is RandomAttentionFeatures and (score := offered(phi.score, ClosedForm)) is not None:
         scale = phi.temperature * rows.shape[1] ** 0.5
-        product = AttentionJacobian(rows, phi.matrices, scale, phi.score, chosen).normal_product
+        product = AttentionJacobian(rows, phi.matrices, scale, score, chosen).normal_product
         squares = _largest(product, start)
     else:
         squares = torch.cat([_largest(_product(phi, rows, word), start[at : at + 1]) for at, word in enumerate(chosen)])

@@ -9,6 +9,7 @@ from wordsens.errors import require_count
 from wordsens.feature_map import FeatureMap
 from wordsens.maps.attention import RandomAttentionFeatures
 from wordsens.maps.dense import DeepRandomFeatures
+from wordsens.maps.scores import Softmax
 from wordsens.text_matrix import TextMatrix, as_text_matrix
 from wordsens.theory.attention import raf_sensitivity
 from wordsens.theory.conditions import mean_cosine, rows_are_scaled
@@ -74,7 +75,7 @@ def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
         if phi.activation.name != "relu":
             outside += (f"activation {phi.activation.name} (measured: relu)",)
         return Prediction(value, f"the largest of {count} words" if count > 1 else TYPICAL, "finite width", outside)
-    if isinstance(phi, RandomAttentionFeatures) and (phi.score.name, phi.heads, phi.temperature) == ("softmax", 1, 1):
+    if isinstance(phi, RandomAttentionFeatures) and (type(phi.score), phi.heads, phi.temperature) == (Softmax, 1, 1):
         cosine = _shared_cosine(rows)
         outside = _outside({"n": n, "d": d, "mean cosine": cosine}, RAF_RANGE)
         return Prediction(raf_sensitivity(n, d, mean_cosine=cosine), TYPICAL, "mean field, semi-empirical", outside)
