@@ -5,11 +5,11 @@ import json
 import pyarrow.parquet as pq
 import pytest
 from tests.maps.tiny_models import model_of, tokenizer
+from wordsens.fading import Fading
 
 from wordsens.audit.text import attempt_text
 from wordsens.cli import audit_run
 from wordsens.cli.audit_tables import advice
-from wordsens.fading import Fading
 from wordsens.text.shipped_data import MinimalPair
 
 TEXTS = ("the film was not good", "the film was very long and not unlikely bad", "good and bad and short", "good")
