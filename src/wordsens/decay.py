@@ -122,7 +122,7 @@ def pair_distances(
             if extra > len(words):
                 break
             passages = [" ".join([*before, sentence, *after]) for sentence in (pair.first, pair.second)]
-            counted = [len(phi.reader.tokenizer(passage, verbose=False)["input_ids"]) for passage in passages]
+            counted = [phi.reader.count(passage) for passage in passages]
             if phi.reader.context is not None and max(counted) > phi.reader.context:
                 break
             with torch.no_grad():

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 
 import pyarrow.parquet as pq
@@ -17,7 +18,7 @@ from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.audit import text as audit_text_module
 from wordsens.cli import audit_run
 from wordsens.cli.audit_tables import advice
-from wordsens.decay import Decay
+from wordsens.decay import Decay, pair_distances
 from wordsens.experiments import audit_cell
 from wordsens.experiments.audit_record import AuditRecord
 from wordsens.experiments.audit_spec import AuditCell
@@ -41,6 +42,7 @@ def asked(tmp_path, monkeypatch):
     save_model(tmp_path / "model")
     (tmp_path / "t.csv").write_text("text\n" + "\n".join(TEXTS) + "\n")
     monkeypatch.setattr(audit_run, "minimal_pairs", lambda: PAIRS)
+    monkeypatch.setattr(audit_run, "pair_distances", partial(pair_distances, filler=" ".join(TEXTS)))
     out = tmp_path / "out"
     arguments = ["audit", str(tmp_path / "model"), "--dataset", str(tmp_path / "t.csv"), "--out", str(out)]
     return [*arguments, "--layer-texts", "0", "--max-words", "20"], out

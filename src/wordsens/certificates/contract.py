@@ -1,6 +1,5 @@
 """What a certificate says."""
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -53,8 +52,3 @@ class Certificate:
         if self.failure_probability is None:
             return CERTIFIED
         return f"with probability 1 - {self.failure_probability:.3g}"
-
-
-def rounded_up(value: float) -> float:
-    """The next float64 above the value."""
-    return math.nextafter(value, math.inf)

@@ -40,6 +40,16 @@ class Sweep(StrictModel):
 
     _places: Mapping[CellPath, str] = PrivateAttr(default_factory=dict)
 
+    @field_validator("name")
+    @classmethod
+    def _names_a_folder(cls, name: str) -> str:
+        if not name.strip(". ") or any(one in "/\\" or not one.isprintable() for one in name):
+            raise InputError(
+                f"`name` (={name!r}) becomes a folder: it must have more than dots and spaces, no slash and no control "
+                "character; give the folder with --out instead"
+            )
+        return name
+
     @field_validator("kind")
     @classmethod
     def _known_kind(cls, name: str) -> str:
