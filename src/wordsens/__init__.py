@@ -40,7 +40,7 @@ _HOMES = {
     "OneWordFrontier": "wordsens.generalization",
     "OneWordGeneralization": "wordsens.generalization",
     "orthogonal_text": "wordsens.text",
-    "pair_distances": "wordsens.fading",
+    "pair_distances": "wordsens.decay",
     "prompt_pair": "wordsens.attention_views",
     "read_documents": "wordsens.text",
     "removal_effects": "wordsens.removals",
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
     from wordsens.ball import Ball
     from wordsens.certificates.certify import certificate, certify
     from wordsens.certificates.contract import Certificate
+    from wordsens.decay import pair_distances
     from wordsens.errors import InputError, WordsensError
-    from wordsens.fading import pair_distances
     from wordsens.feature_map import FeatureMap, FunctionFeatures
     from wordsens.generalization import (
         NewText,

@@ -2,50 +2,11 @@
 
 import math
 
-import numpy as np
 import pytest
-from scipy.stats import linregress
 
-from wordsens.errors import InputError
-from wordsens.experiments.summary import PowerLaw, Series, SizePoint, fit_power_law, summarise
+from wordsens.experiments.summary import Series, SizePoint, summarise
 from wordsens.experiments.wording import exponent_text, findings, text_title
-
-
-def test_the_fit_is_that_of_scipy():
-    stream = np.random.default_rng(0)
-    sizes = np.repeat([10, 20, 50, 100], 5)
-    values = 2.5 * sizes**-0.4 * np.exp(0.1 * stream.standard_normal(20))
-    fit = fit_power_law(sizes.tolist(), values.tolist())
-    peer = linregress(np.log(sizes), np.log(values))
-    assert fit.exponent == pytest.approx(peer.slope, rel=1e-12)
-    assert fit.standard_error == pytest.approx(peer.stderr, rel=1e-10)
-    assert fit.constant == pytest.approx(math.exp(peer.intercept), rel=1e-12)
-    assert fit.at(50) == pytest.approx(fit.constant * 50**fit.exponent)
-
-
-def test_the_standard_error_covers_the_truth_as_often_as_it_says():
-    # Monte Carlo: |estimate - truth| <= 1.96 s.e. in about 95 % of 400 fits of 40 points (Student's t: 94.3 %).
-    stream = np.random.default_rng(1)
-    sizes = np.repeat([10, 20, 50, 100], 10).tolist()
-    covered = 0
-    for _ in range(400):
-        values = np.array(sizes) ** -0.5 * np.exp(0.2 * stream.standard_normal(40))
-        fit = fit_power_law(sizes, values.tolist())
-        covered += abs(fit.exponent + 0.5) <= 1.96 * fit.standard_error
-    assert 0.91 <= covered / 400 <= 0.975
-
-
-@pytest.mark.parametrize(
-    ("sizes", "values", "message"),
-    [
-        ([1, 2], [1.0, 1.0], "must give at least three points of at least two sizes"),
-        ([2, 2, 2], [1.0, 1.0, 1.0], "must give at least three points of at least two sizes"),
-        ([1, 2, 3], [1.0, 0.0, 1.0], "smallest 0.0"),
-    ],
-)
-def test_points_that_cannot_be_fitted(sizes, values, message):
-    with pytest.raises(InputError, match=message):
-        fit_power_law(sizes, values)
+from wordsens.power_law import PowerLaw
 
 
 def test_series_by_map_text_and_dimension(make_record):

@@ -11,59 +11,8 @@ from wordsens.certificates.contract import CERTIFIED
 from wordsens.errors import InputError
 from wordsens.experiments.record import SensitivityRecord
 from wordsens.experiments.spec_columns import columns_of, rank, told, varying
+from wordsens.power_law import PowerLaw, fit_power_law
 from wordsens.theory.prediction import TYPICAL
-
-
-@dataclass(frozen=True)
-class PowerLaw:
-    """S = constant * n^exponent, fitted to draws.
-
-    Attributes:
-        exponent: b.
-        standard_error: of b.
-        constant: exp(a).
-    """
-
-    exponent: float
-    standard_error: float
-    constant: float
-
-    def at(self, n: int | float) -> float:
-        """constant * n^exponent."""
-        return self.constant * n**self.exponent
-
-
-def fit_power_law(sizes: Sequence[int], values: Sequence[float]) -> PowerLaw:
-    """Ordinary least squares of log S on log n, every draw one point.
-
-    With x = log n, y = log S, m points, and residuals e_j = y_j - a - b x_j:
-
-        b = sum_j (x_j - mean x) y_j / sum_j (x_j - mean x)²,    a = mean y - b mean x,
-        s.e.(b)² = (sum_j e_j² / (m - 2)) / sum_j (x_j - mean x)².
-
-    The standard error takes the draws as independent with one variance of log S; it covers their scatter, not
-    a departure of the mean from a power law.
-
-    Raises:
-        InputError: fewer than three points, one size only, or a value that is not positive.
-
-    >>> fit_power_law([1, 4, 16], [1.0, 0.5, 0.25]).exponent
-    -0.5
-    """
-    if len(sizes) != len(values) or len(values) < 3 or len(set(sizes)) < 2:
-        raise InputError(
-            f"`sizes` (={list(sizes)!r}) must give at least three points of at least two sizes; run more draws or sizes"
-        )
-    if min(values) <= 0 or min(sizes) <= 0:
-        raise InputError(f"`values` (smallest {min(values)!r}) must be positive to be fitted by a power law")
-    x = [math.log(size) for size in sizes]
-    y = [math.log(value) for value in values]
-    count = len(x)
-    mean_x, mean_y = math.fsum(x) / count, math.fsum(y) / count
-    spread = math.fsum((one - mean_x) ** 2 for one in x)
-    slope = math.fsum((one - mean_x) * (other - mean_y) for one, other in zip(x, y, strict=True)) / spread
-    residual = math.fsum((other - mean_y - slope * (one - mean_x)) ** 2 for one, other in zip(x, y, strict=True))
-    return PowerLaw(slope, math.sqrt(residual / (count - 2) / spread), math.exp(mean_y - slope * mean_x))
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ class Sweep(StrictModel):
                 cells[kind.parse(keys, where=lambda loc, keys=keys, place=place: place(_actual(loc, keys)))] = None
             if len(cells) > MOST_CELLS:
                 raise InputError(f"{place(())}: more than {MOST_CELLS:,} cells; take fewer values an axis")
-        return sorted(cells, key=lambda cell: cell.draw)
+        return sorted(cells, key=lambda cell: getattr(cell, "draw", 0))
 
     def to_yaml(self) -> str:
         """The sweep as YAML, which `sweep_file.parse_sweep` reads back."""

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from wordsens.experiments.map_choice import map_title
-from wordsens.experiments.summary import PowerLaw, Series
+from wordsens.experiments.summary import Series
+from wordsens.power_law import PowerLaw
 
 _TEXTS = {
     "reviews": "movie reviews",
