@@ -11,6 +11,7 @@ from wordsens.certificates.attention_text import AttentionText, attention_text, 
 from wordsens.certificates.contract import Certificate
 from wordsens.certificates.multipliers import MultiplierSearch, State
 from wordsens.certificates.own_row import OwnRow, own_row
+from wordsens.certificates.quadratic_bound import QuadraticBound
 from wordsens.certificates.relaxation import Pairs, bound_at, rise_between
 from wordsens.certificates.rounding import RoundingErrors, rounding_errors, row_errors
 from wordsens.certificates.verified import rounding
@@ -87,10 +88,10 @@ def _changes(
 ) -> _Changes:
     text = attention_text(rows, matrices, score)
     errors = rounding_errors(text)
-    search = MultiplierSearch(text.geometry)
+    search, quadratic = MultiplierSearch(text.geometry), QuadraticBound(text, errors)
     numbers = text.scores.shape[0] * NODES
     bounds = [
-        _bounds(text, search, errors, words[chunk], radius[chunk])
+        _bounds(text, search, quadratic, errors, words[chunk], radius[chunk])
         for chunk in torch.arange(len(words), device=words.device).split(max(1, _CHUNK_NUMBERS // numbers))
     ]
     plain, upper = (torch.cat([pair[at] for pair in bounds]) for at in (0, 1))
@@ -100,6 +101,7 @@ def _changes(
 def _bounds(
     text: AttentionText,
     search: MultiplierSearch,
+    quadratic: QuadraticBound,
     errors: RoundingErrors,
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
@@ -107,6 +109,8 @@ def _bounds(
     """The bounds of some words, before and after rounding outward."""
     pairs, direction = pairs_of(text, words, radius)
     own = own_row(text, words, radius, direction, errors)
+    forms = quadratic.bounds(pairs, radius, own.fixed.sqrt())
+    own = own.at_most(forms.own)
     plain, rounded = _Sweep(text, search, pairs, own).bounds(_FIRST_TEMPERATURES, _NEXT_TEMPERATURES)
     # Where the search for multipliers went astray on some interval, search again, with more and shorter steps.
     doubtful = (rounded.amax(dim=0) > _DOUBTFUL * rounded[_FIRST]).nonzero().squeeze(1)
@@ -118,7 +122,8 @@ def _bounds(
     apart = own.fixed + pairs.worst_apart()
     plain, rounded = torch.minimum(plain.amax(dim=0), apart), torch.minimum(rounded.amax(dim=0), apart * (1 + 1e-11))
     row_error = row_errors(text, errors, pairs, radius)
-    return plain.sqrt() * radius, (rounded.sqrt() + row_error) * radius * (1 + 1e-12)
+    plain, rounded = (torch.minimum(squares.sqrt(), forms.whole) for squares in (plain, rounded))
+    return plain * radius, (rounded + row_error) * radius * (1 + 1e-12)
 
 
 class _Sweep:

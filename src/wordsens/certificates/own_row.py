@@ -1,6 +1,6 @@
 """The word's own row: query, key and value all move, and its new output is bounded apart from the others."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -32,6 +32,10 @@ class OwnRow:
         """The bounds of some of the words."""
         arrays = (self.constant, self.along, self.across, self.far)
         return OwnRow(self.fixed[chosen], *(None if array is None else array[:, chosen] for array in arrays))
+
+    def at_most(self, change: Float[Tensor, " w"]) -> "OwnRow":
+        """With another bound that holds for every z: of the change, over all heads, in units of the radius."""
+        return replace(self, fixed=torch.minimum(self.fixed, change.square()))
 
     def at(self, z: Float[Tensor, " w"], across: Float[Tensor, " w"]) -> Float[Tensor, " w"] | None:
         """The bound that depends on z, convex in z for a fixed bound `across` of sqrt(1 - z²). None without one."""

@@ -8,7 +8,7 @@ from wordsens.maps.scores.certified import Rounding
 from wordsens.maps.scores.curves import Curve, between, nodes
 
 _LOW, _HIGH = -6.0, 7.0  # outside these logits p is within .0025 of 0 or .001 of 1, and cells are wide
-_STEEPEST_TURN = 0.0963  # max of |sigmoid''| = 1/(6 sqrt(3)) = .09622...
+STEEPEST_TURN = 0.0963  # max of |sigmoid''| = 1/(6 sqrt(3)) = .09622...
 _LARGEST_SHIFT = 0.1
 
 
@@ -29,7 +29,7 @@ def sigmoid_curve(
     # p - a = (p (1 - a) + a (1 - p)) tanh(t/2): no cancellation where t is small.
     g = (p * (factor * rest).unsqueeze(-1) + (1 - p) * (factor * before).unsqueeze(-1)) * torch.tanh(t / 2)
     edge = torch.minimum(p[..., 1:], torch.sigmoid(-logit.unsqueeze(-1) - t[..., :-1]))
-    return Curve(t, p, g, edge.clamp(max=0.25), edge.clamp(max=_STEEPEST_TURN), factor, before)
+    return Curve(t, p, g, edge.clamp(max=0.25), edge.clamp(max=STEEPEST_TURN), factor, before)
 
 
 def sigmoid_errors(
