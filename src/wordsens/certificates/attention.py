@@ -111,6 +111,23 @@ def _bounds(
     own = own_row(text, words, radius, direction, errors)
     forms = quadratic.bounds(pairs, radius, own.fixed.sqrt())
     own = own.at_most(forms.own)
+    apart = own.fixed + pairs.worst_apart()
+    plain, rounded = apart.clone(), apart * (1 + 1e-11)
+    swept = (~forms.tight).nonzero().squeeze(1)
+    if len(swept):
+        squares = _swept(text, search, pairs.of(swept), own.of(swept))
+        plain[swept], rounded[swept] = (
+            torch.minimum(*two) for two in zip((plain[swept], rounded[swept]), squares, strict=True)
+        )
+    plain, rounded = (torch.minimum(squares.sqrt(), forms.whole) for squares in (plain, rounded))
+    row_error = row_errors(text, errors, pairs, radius)
+    return plain * radius, (rounded + row_error) * radius * (1 + 1e-12)
+
+
+def _swept(
+    text: AttentionText, search: MultiplierSearch, pairs: Pairs, own: OwnRow
+) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
+    """The Lagrangian's bounds of some words' squared changes, before and after rounding outward."""
     plain, rounded = _Sweep(text, search, pairs, own).bounds(_FIRST_TEMPERATURES, _NEXT_TEMPERATURES)
     # Where the search for multipliers went astray on some interval, search again, with more and shorter steps.
     doubtful = (rounded.amax(dim=0) > _DOUBTFUL * rounded[_FIRST]).nonzero().squeeze(1)
@@ -119,11 +136,7 @@ def _bounds(
         other_plain, other = again.bounds(_CAUTIOUS_FIRST_TEMPERATURES, _CAUTIOUS_NEXT_TEMPERATURES)
         plain[:, doubtful] = torch.where(other < rounded[:, doubtful], other_plain, plain[:, doubtful])
         rounded[:, doubtful] = torch.minimum(other, rounded[:, doubtful])
-    apart = own.fixed + pairs.worst_apart()
-    plain, rounded = torch.minimum(plain.amax(dim=0), apart), torch.minimum(rounded.amax(dim=0), apart * (1 + 1e-11))
-    row_error = row_errors(text, errors, pairs, radius)
-    plain, rounded = (torch.minimum(squares.sqrt(), forms.whole) for squares in (plain, rounded))
-    return plain * radius, (rounded + row_error) * radius * (1 + 1e-12)
+    return plain.amax(dim=0), rounded.amax(dim=0)
 
 
 class _Sweep:

@@ -15,16 +15,22 @@ from wordsens.maps.scores.expanded import Expanded, Expansion
 
 @dataclass(frozen=True)
 class Form:
-    """change / radius <= sqrt(y^T matrix y) + constant; `size` bounds the norms of the terms that make up the matrix."""
+    """change / radius <= sqrt(y^T matrix y) + constant.
+
+    `size` bounds the norms of the terms that make up the matrix; `excess` is about the share by which the form exceeds
+    the first-order one.
+    """
 
     matrix: Float[Tensor, "w m m"]
     constant: Float[Tensor, " w"]
     size: Float[Tensor, " w"]
+    excess: Float[Tensor, " w"]
 
     def plus(self, other: "Form") -> "Form":
         """Of two sets of rows together."""
         constant = torch.hypot(self.constant, other.constant)
-        return Form(self.matrix + other.matrix, constant, self.size + other.size)
+        excess = torch.maximum(self.excess, other.excess)
+        return Form(self.matrix + other.matrix, constant, self.size + other.size, excess)
 
     def bound(self, roundings: float) -> Float[Tensor, " w"]:
         """Verified, for all ‖y‖ <= 1."""
@@ -36,8 +42,8 @@ class OwnExpansion:
 
     In units of the radius r, with kappa_l = k_l - sum_m mean_m k_m (k_i + u_i for the word itself), the score moves by
     tau_l = r kappa_l . y + away_l q, |q| <= twist r² being its quadratic part. The row's change is at most
-    sqrt(y^T matrix y) + constant, matrix = (1 + eps) scale² J^T J + (1 + 1/eps) F, J = sum_l slope_l x~_l kappa_l^T + a_i I,
-    F from `bend` and `spread` (docs/theory/certificates-attention.md).
+    sqrt(y^T matrix y) + constant, matrix = (1 + eps) scale² J^T J + (1 + 1/eps) F, F from `bend` and `spread`, and
+    J = sum_l slope_l x~_l kappa_l^T + a_i I (docs/theory/certificates-attention.md).
     """
 
     def __init__(
@@ -100,16 +106,34 @@ class OwnExpansion:
         factors = self._remainder(per)
         rest = (self._kappa * factors.unsqueeze(2)).mT @ self._kappa
         curved = factors.amax(dim=1) > 0
-        share = (estimated_eigenvalues(rest) / estimated_eigenvalues(square)).sqrt().nan_to_num(1.0).clamp(1e-9, 1e9)
+        largest = (factors * self._speeds.square()).amax(dim=1)
+        share = (largest / estimated_eigenvalues(square, steps=6)).sqrt().nan_to_num(1.0).clamp(1e-9, 1e9)
         more, most = torch.where(curved, 1 + share, 1.0), torch.where(curved, 1 + 1 / share, 0.0)
         size = more * length.square() + most * (factors * self._lengths.square()).sum(dim=1)
-        return Form(more[:, None, None] * square + most[:, None, None] * rest, self._constant(per), size)
+        matrix, constant = more[:, None, None] * square + most[:, None, None] * rest, self._constant(per)
+        return Form(matrix, constant, size, torch.maximum(more - 1, constant / length))
+
+    def hull(self) -> Float[Tensor, " w"]:
+        """A bound of the change of a row whose weights w sum to one, none exceeding `cap`, in units of the radius.
+
+        ‖sum_l w_l x~_l‖² = sum_l w_l² ‖x~_l‖² + sum over l != m of w_l w_m x~_l . x~_m, at most
+        eta + cap (max_l ‖x~_l‖² - eta), eta the largest x~_l . x~_m of two words; and w_i Delta is added.
+        """
+        gram = self._apart @ self._apart.mT
+        gram.diagonal(dim1=1, dim2=2).fill_(-torch.inf)
+        longest = self._distances.amax(dim=1)
+        eta = gram.amax(dim=2).amax(dim=1) + (2 * self._output_error.squeeze(1) + self._slack * longest) * longest
+        eta = torch.minimum(eta, longest.square())
+        square = (eta + self._row.cap * (longest.square() - eta)).clamp(min=0)
+        return square.sqrt() * (1 + 1e-12) / self._radius + torch.minimum(
+            self._row.cap, self._weight + (self._row.rise * self._itself).sum(dim=1)
+        )
 
     def _remainder(self, per: Float[Tensor, "w 1"]) -> Float[Tensor, "w n"]:
         """f with ‖remainder‖² <= sum_l f_l (kappa_l . y)².
 
-        ‖sum_l bend_l tau_l² x~_l‖ <= y^T V y, whose square is at most ‖V‖ y^T V y; ‖sum_l b_l x~_l‖² <= nu sum_l b_l² ‖x~_l‖²,
-        nu the largest eigenvalue of the Gram matrix of the normalised x~_l.
+        ‖sum_l bend_l tau_l² x~_l‖ <= y^T V y, whose square is at most ‖V‖ y^T V y;
+        ‖sum_l b_l x~_l‖² <= nu sum_l b_l² ‖x~_l‖², nu the largest eigenvalue of the Gram matrix of the normalised x~_l.
         """
         bend = self._row.bend * self._distances * self._radius.unsqueeze(1) / per
         bent = bend.sqrt().unsqueeze(2) * self._kappa

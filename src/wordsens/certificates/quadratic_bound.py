@@ -1,14 +1,15 @@
 """Bounds of attention's change by quadratic forms in the perturbation: exact to first order as the radius goes to zero.
 
 In units of the radius (Delta = radius y, ‖y‖ <= 1) row j != i changes by p y + rho (u_j . y) r_j, rho = g/t between two
-numbers; the word's own row by J y plus a remainder. The squares of both are at most quadratic forms in y, apart from small
-constants; the largest eigenvalue of the sum of the forms, verified, is the bound (docs/theory/certificates-attention.md).
+numbers; the word's own row by J y plus a remainder. The squares of both are at most quadratic forms in y, apart from
+small constants; the bound is the largest eigenvalue of the sum of the forms, verified
+(docs/theory/certificates-attention.md).
 """
 
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.certificates.attention_text import AttentionText, apart_from
@@ -20,15 +21,20 @@ from wordsens.certificates.secants import secants
 from wordsens.certificates.verified import gram_norm_bound, rounding
 from wordsens.maps.scores import Expanded, offered
 
+_TIGHT = 0.3  # the bound is then at most 15 % above first order, where the Lagrangian is off by a factor of 4 and more
 _BATCH_NUMBERS = 1 << 22  # of the forms that are in memory at a time: 32 MiB an array
 
 
 @dataclass(frozen=True)
 class QuadraticBounds:
-    """In units of the radius: of the whole change, but for rounding of the other rows, and of the word's own rows."""
+    """In units of the radius: of the whole change, but for rounding of the other rows, and of the word's own rows.
+
+    `tight` where the first bound is so close to the first-order change that no other need be tried.
+    """
 
     whole: Float[Tensor, " w"]
     own: Float[Tensor, " w"]
+    tight: Bool[Tensor, " w"]
 
 
 class QuadraticBound:
@@ -42,13 +48,15 @@ class QuadraticBound:
     def bounds(self, pairs: Pairs, radius: Float[Tensor, " w"], own: Float[Tensor, " w"]) -> QuadraticBounds:
         """Infinite where the score has no expansion, and where they cannot improve on `own`, known of the own rows."""
         whole, mine = torch.full_like(own, torch.inf), torch.full_like(own, torch.inf)
+        tight = torch.zeros_like(own, dtype=torch.bool)
         if self._score is not None:
             chosen = self._promising(self._score, pairs.words, radius, own).nonzero().squeeze(1)
             if len(chosen):
                 coordinates, twist = self._prepare()
                 for part in chosen.split(max(1, _BATCH_NUMBERS // coordinates.rows.shape[1] ** 2)):
-                    whole[part], mine[part] = self._batch(self._score, coordinates, twist, pairs.of(part), radius[part])
-        return QuadraticBounds(whole, mine)
+                    found = self._batch(self._score, coordinates, twist, pairs.of(part), radius[part])
+                    whole[part], mine[part], tight[part] = found
+        return QuadraticBounds(whole, mine, tight)
 
     def _promising(
         self, score: Expanded, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], own: Float[Tensor, " w"]
@@ -63,7 +71,9 @@ class QuadraticBound:
             together = torch.linalg.vector_norm(moves, dim=1)
             row = score.expansion(text.scores[rows], moves, together, self._errors.score[rows].unsqueeze(1))
             terms = (row.bend * moves + row.spread) * text.distances[rows] * speeds
-            least = torch.maximum(least, torch.maximum(terms.amax(dim=1), row.rise.gather(1, words[:, None]).squeeze(1)))
+            least = torch.maximum(
+                least, torch.maximum(terms.amax(dim=1), row.rise.gather(1, words[:, None]).squeeze(1))
+            )
         return least.nan_to_num(torch.inf) < own
 
     def _prepare(self) -> tuple[Coordinates, Float[Tensor, " heads"]]:
@@ -83,7 +93,7 @@ class QuadraticBound:
         twist: Float[Tensor, " heads"],
         pairs: Pairs,
         radius: Float[Tensor, " w"],
-    ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
+    ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"], Bool[Tensor, " w"]]:
         n, m = coordinates.rows.shape
         roundings = rounding(8 * (self._text.heads * n + m) + 400) + 16 * coordinates.error
         heads = [
@@ -97,11 +107,17 @@ class QuadraticBound:
         for form in more:
             own = own.plus(form)
         whole = own.plus(others.form(unit))
-        return whole.bound(roundings) * unit, own.bound(roundings) * unit
+        tight = whole.excess < _TIGHT
+        mine = torch.stack([head.hull() for head in heads]).square().sum(dim=0).sqrt()
+        if not score.sums_to_one:
+            mine = torch.full_like(mine, torch.inf)
+        if not bool(tight.all()):
+            mine = torch.minimum(mine, own.bound(roundings) * unit)
+        return whole.bound(roundings) * unit, mine, tight
 
 
 class _Others:
-    """All rows but the word's own. The square of p y + rho (u . y) r is, for low <= rho <= high and a middle value p', at most
+    """All rows but the word's own. For low <= rho <= high and any p', the square of p y + rho (u . y) r is at most
 
     (1 + eps) p'² ‖y‖² + 2 p' high (u . y) (r . y) + high² ‖r‖² (u . y)²,     1 + eps = 2 high / (high + low),
 
@@ -123,6 +139,7 @@ class _Others:
         self._p = torch.where((halves <= tilted).unsqueeze(1), 0.5 * (most + least), curve.before) * counted
         self._high, self._dominated = high * counted, (curve.before > 0.5) & (counted > 0)
         self._share = torch.where(high > 0, 2 * high / (high + low), 1.0)
+        self._excess = (torch.where(counted > 0, self._share, 1.0) - 1).amax(dim=1)
         self._lengths = pairs.lengths.sqrt() * (1 + 1e-12)
         self._speeds = speeds
         self.unit = (self._p.abs() + self._high * self._lengths * speeds).amax(dim=1)
@@ -149,4 +166,4 @@ class _Others:
         level = (self._share * p.square()).sum(dim=1)
         longest = 2 * torch.linalg.vector_norm(self._text.rows, dim=1).amax()
         size = 2 * (p.abs() + high * (self._lengths + longest) * self._speeds).square().sum(dim=1)
-        return Form(half + half.mT + level[:, None, None] * identity, self._constant / unit, size)
+        return Form(half + half.mT + level[:, None, None] * identity, self._constant / unit, size, self._excess)

@@ -1,4 +1,4 @@
-"""What a score offers for bounds at small radii: a row of weights to first order in all its scores, with a remainder."""
+"""A row of weights to first order in all its scores, with a remainder: for bounds at small radii."""
 
 from abc import abstractmethod
 from dataclasses import dataclass

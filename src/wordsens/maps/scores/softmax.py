@@ -71,7 +71,7 @@ class Softmax(ClosedForm, Expanded):
     ) -> Expansion:
         """New weights are a_l e^tau_l / Z, Z = sum_m a_m e^tau_m >= 1 by Jensen's inequality, sum_m a_m tau_m being 0.
 
-        The terms but the l-th have the mean -a_l tau_l/(1 - a_l), so Z >= a_l e^tau_l + (1 - a_l) e^(-a_l tau_l/(1 - a_l)).
+        tau has the mean -a_l tau_l/(1 - a_l) over the others: Z >= a_l e^tau_l + (1 - a_l) e^(-a_l tau_l/(1 - a_l)).
         """
         attention = self.attention(scores)
         # What rounding can do to a weight, and to log Z through the mean that was subtracted.

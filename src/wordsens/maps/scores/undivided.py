@@ -1,6 +1,7 @@
 """Scores whose weights are not divided by their sum: each weight is a function of its own score."""
 
 from abc import abstractmethod
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
@@ -11,8 +12,6 @@ from wordsens.maps.scores.closed_form import ClosedForm, Moved, Response
 from wordsens.maps.scores.curves import Curve, between, nodes
 from wordsens.maps.scores.expanded import Expanded, Expansion, secant_expansion
 from wordsens.maps.scores.sigmoid_curve import STEEPEST_TURN, sigmoid_curve, sigmoid_errors, sigmoid_gain
-
-_BY_SCORE = ("slope", "slope_error", "bend", "spread", "rise")
 
 
 class _Undivided(ClosedForm):
@@ -108,8 +107,11 @@ class Sigmoid(_Undivided, CertifiedElementwise, Expanded):
             slope, slope_error, curved, torch.zeros_like(slope), high * moves, secants.scale, secants.cap
         )
         small = (curved * moves).amax(dim=1, keepdim=True) < secants.spread.amax(dim=1, keepdim=True)
-        picked = (torch.where(small, getattr(smooth, name), getattr(secants, name)) for name in _BY_SCORE)
-        return Expansion(*picked, secants.scale, secants.cap)
+        picked = {
+            field: torch.where(small, getattr(smooth, field), getattr(secants, field))
+            for field in ("slope", "slope_error", "bend", "spread", "rise")
+        }
+        return replace(secants, **picked)
 
     def curve(self, scores: Float[Tensor, "w N"], others: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
         return sigmoid_curve(scores, reach, torch.ones_like(scores))
