@@ -178,11 +178,13 @@ def _draw_panel(
     (line,) = panel.plot(*zip(*guide, strict=True), color=_GUIDE, linestyle=":", linewidth=1.2, zorder=1)
     entries.append((line, r"falls as $1/\sqrt{n}$"))
     entries += _keys(series, limits[1])
+    figure = panel.get_figure()
+    assert figure is not None
     panel.legend(
         *zip(*entries, strict=True),
         loc="upper center",
         bbox_to_anchor=(0.5, 0),
-        bbox_transform=panel.transAxes + ScaledTranslation(0, -_LEGEND_DROP_INCHES, panel.get_figure().dpi_scale_trans),
+        bbox_transform=panel.transAxes + ScaledTranslation(0, -_LEGEND_DROP_INCHES, figure.dpi_scale_trans),
         frameon=False,
         fontsize=_FONT - 0.5,
         borderaxespad=0,

@@ -11,6 +11,7 @@ from wordsens.certificates.attention_text import AttentionText, attention_text, 
 from wordsens.certificates.contract import Certificate
 from wordsens.certificates.multipliers import MultiplierSearch, State
 from wordsens.certificates.own_row import OwnRow, own_row
+from wordsens.certificates.quadratic_bound import QuadraticBound
 from wordsens.certificates.relaxation import Pairs, bound_at, rise_between
 from wordsens.certificates.rounding import RoundingErrors, rounding_errors, row_errors
 from wordsens.certificates.verified import UNIT_ROUNDOFF, rounding
@@ -120,10 +121,10 @@ def _changes(
 ) -> _Changes:
     text = attention_text(rows, matrices, score)
     errors = rounding_errors(text)
-    search = MultiplierSearch(text.geometry)
+    search, quadratic = MultiplierSearch(text.geometry), QuadraticBound(text, errors)
     numbers = text.scores.shape[0] * NODES
     bounds = [
-        _bounds(text, search, errors, words[chunk], radius[chunk])
+        _bounds(text, search, quadratic, errors, words[chunk], radius[chunk])
         for chunk in torch.arange(len(words), device=words.device).split(max(1, _CHUNK_NUMBERS // numbers))
     ]
     plain, upper = (torch.cat([pair[at] for pair in bounds]) for at in (0, 1))
@@ -133,6 +134,7 @@ def _changes(
 def _bounds(
     text: AttentionText,
     search: MultiplierSearch,
+    quadratic: QuadraticBound,
     errors: RoundingErrors,
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
@@ -142,6 +144,26 @@ def _bounds(
     own = own_row(text, words, radius, direction, errors)
     pairs = pairs_of(text, words, radius, own.unit * own.fixed.sqrt())
     own = own.in_units(pairs.unit)
+    forms = quadratic.bounds(pairs, radius, own.unit * own.fixed.sqrt())
+    own = own.at_most(forms.own)
+    apart = own.fixed + pairs.worst_apart()
+    plain, rounded = apart.clone(), apart * (1 + 1e-11)
+    swept = (~forms.tight).nonzero().squeeze(1)
+    if len(swept):
+        squares = _swept(text, search, pairs.of(swept), own.of(swept))
+        plain[swept], rounded[swept] = (
+            torch.minimum(*two) for two in zip((plain[swept], rounded[swept]), squares, strict=True)
+        )
+    plain, rounded = (torch.minimum(squares.sqrt() * pairs.unit, forms.whole) for squares in (plain, rounded))
+    hull = _hull(text, errors, words, radius)
+    rounded = rounded + row_errors(text, errors, pairs, radius)
+    return torch.minimum(plain, hull), torch.minimum(rounded, hull) * (1 + 1e-12)
+
+
+def _swept(
+    text: AttentionText, search: MultiplierSearch, pairs: Pairs, own: OwnRow
+) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
+    """The Lagrangian's bounds of some words' squared changes, before and after rounding outward."""
     plain, rounded = _Sweep(text, search, pairs, own).bounds(_FIRST_TEMPERATURES, _NEXT_TEMPERATURES)
     # Where the search for multipliers went astray on some interval, search again, with more and shorter steps.
     doubtful = (rounded.amax(dim=0) > _DOUBTFUL * rounded[_FIRST]).nonzero().squeeze(1)
@@ -150,12 +172,7 @@ def _bounds(
         other_plain, other = again.bounds(_CAUTIOUS_FIRST_TEMPERATURES, _CAUTIOUS_NEXT_TEMPERATURES)
         plain[:, doubtful] = torch.where(other < rounded[:, doubtful], other_plain, plain[:, doubtful])
         rounded[:, doubtful] = torch.minimum(other, rounded[:, doubtful])
-    apart = own.fixed + pairs.worst_apart()
-    plain, rounded = torch.minimum(plain.amax(dim=0), apart), torch.minimum(rounded.amax(dim=0), apart * (1 + 1e-11))
-    row_error = row_errors(text, errors, pairs, radius)
-    plain, rounded = plain.sqrt() * pairs.unit, rounded.sqrt() * pairs.unit + row_error
-    hull = _hull(text, errors, words, radius)
-    return torch.minimum(plain, hull), torch.minimum(rounded, hull) * (1 + 1e-12)
+    return plain.amax(dim=0), rounded.amax(dim=0)
 
 
 def _hull(

@@ -88,7 +88,7 @@ def pairs_of(
     if text.score.normalized:
         pair, row = (curve.before > 0.5).nonzero(as_tuple=True)
         if len(pair):
-            apart = _apart(text, words[pair], row)
+            apart = apart_from(text, text.rows, words[pair], row)
             along = (apart * direction[pair]).sum(dim=1)
             squares[pair, row] = apart.square().sum(dim=1)
             reach[pair, row] = along
@@ -100,13 +100,17 @@ def pairs_of(
     return _assemble(words, curve, radius, own, squares, reach, crude, coupled * counted, counted, direction, geometry)
 
 
-def _apart(text: AttentionText, word: Int[Tensor, " m"], row: Int[Tensor, " m"]) -> Float[Tensor, "m d"]:
-    """x_i - m_ji, m_ji the output of row j without word i; for the pairs in which i has most of row j."""
+def apart_from(
+    text: AttentionText, rows: Float[Tensor, "n k"], word: Int[Tensor, " m"], row: Int[Tensor, " m"]
+) -> Float[Tensor, "m k"]:
+    """x_i - m_ji, m_ji the output of row j without word i; for the pairs in which i has most of row j.
+
+    `rows` are X in any coordinates."""
     without = text.score.attention_without(text.scores[row], word)
     # Differences first: the rows may be nearly parallel. A row of zeros, without word i, has output zero.
-    beside = torch.einsum("ml,mld->md", without, text.rows - text.rows[word].unsqueeze(1))
+    beside = torch.einsum("ml,mld->md", without, rows - rows[word].unsqueeze(1))
     left = 1 - without.sum(dim=1, keepdim=True)
-    return left.where(left.abs() > 0.5, torch.zeros_like(left)) * text.rows[word] - beside
+    return left.where(left.abs() > 0.5, torch.zeros_like(left)) * rows[word] - beside
 
 
 def _assemble(

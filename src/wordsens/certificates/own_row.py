@@ -40,8 +40,12 @@ class OwnRow:
     def in_units(self, unit: Float[Tensor, " w"]) -> "OwnRow":
         """The same bounds in another unit."""
         share = (self.unit / unit).square()
-        arrays = (self.fixed, self.constant, self.along, self.across, self.far)
-        return OwnRow(unit, *(None if array is None else array * share for array in arrays))
+        arrays = (self.constant, self.along, self.across, self.far)
+        return OwnRow(unit, self.fixed * share, *(None if array is None else array * share for array in arrays))
+
+    def at_most(self, change: Float[Tensor, " w"]) -> "OwnRow":
+        """With another bound that holds for every z: of the change, over all heads, in units of the radius."""
+        return replace(self, fixed=torch.minimum(self.fixed, (change / self.unit).square()))
 
     def at(self, z: Float[Tensor, " w"], across: Float[Tensor, " w"]) -> Float[Tensor, " w"] | None:
         """The bound that depends on z, convex in z for a fixed bound `across` of sqrt(1 - z²). None without one."""

@@ -27,8 +27,8 @@ def columns_of(spec: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in keys.items():
         if key == "text" and isinstance(value, dict):
-            own = {"kind": "text", "content": "text_content"}
-            found |= {own.get(name, name): one for name, one in value.items()}
+            own: dict[str, str] = {"kind": "text", "content": "text_content"}
+            found |= {own.get(str(name), str(name)): one for name, one in value.items()}
         elif key in ("words", "word"):
             found["word_choice"] = value if isinstance(value, str) else json.dumps(value)
         elif key not in ("schema", "kind"):

@@ -4,15 +4,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.maps.scores.certified import Certified, Rounding, RowSteps
+from wordsens.maps.scores.certified import Rounding, RowSteps
 from wordsens.maps.scores.closed_form import ClosedForm, Moved, Response, row_blocks
 from wordsens.maps.scores.curves import Curve, between, nodes
+from wordsens.maps.scores.expanded import Expanded, Expansion
 
 _JUMP_MARGIN = 1e-6
 _JUMP = 1e60  # stands for no bound: where p jumps from 0 to 1, monotony gives the smaller bound, or the hull does
 
 
-class DividedRelu(ClosedForm, Certified):
+class DividedRelu(ClosedForm, Expanded):
     """relu(s_l) / sum_m relu(s_m); a row whose sum is 0 stays 0."""
 
     name, normalized, kinked = "relu", True, True
@@ -86,6 +87,37 @@ class DividedRelu(ClosedForm, Certified):
         left = torch.relu(scores - moves - error).sum(dim=2, keepdim=True)
         change = torch.where(most > 0, moves / left, torch.zeros_like(most))
         return RowSteps(change.nan_to_num(torch.inf, torch.inf), (most / left).nan_to_num(0.0, torch.inf))
+
+    def expansion(
+        self,
+        scores: Float[Tensor, "w n"],
+        moves: Float[Tensor, "w n"],
+        together: Float[Tensor, " w"],
+        error: Float[Tensor, "w 1"],
+    ) -> Expansion:
+        """Over the old sum, the row changing by zeta times that, zeta the old sum over the new one."""
+        weights = torch.relu(scores)
+        total = weights.sum(dim=1, keepdim=True)
+        active = scores + moves + error > 0
+        counted = active.sum(dim=1, keepdim=True).to(scores.dtype)
+        drop = torch.minimum(counted.sqrt() * together.unsqueeze(1), (moves * active).sum(dim=1, keepdim=True))
+        loose = scores.shape[1] * (error + 4 * torch.finfo(scores.dtype).eps * total)
+        left = total - drop - 2 * loose
+        scale = torch.where(left > 0, (total + loose) / left, torch.inf)
+        across = (1 - (scores.abs() - error).clamp(min=0) / torch.where(moves > 0, moves, error)).clamp(0, 1)
+        across = across.nan_to_num(1.0)
+        low = torch.where(scores > 0, 1 - across, torch.zeros_like(across)) / total
+        high = torch.where(scores > 0, torch.ones_like(across), across) / total
+        slope = 0.5 * (high + low)
+        return Expansion(
+            slope=slope,
+            slope_error=slope * (2 * loose / (total - loose)),
+            bend=torch.zeros_like(slope),
+            spread=0.5 * (high - low) * scale,
+            rise=high * moves * scale,
+            scale=scale.squeeze(1),
+            cap=torch.ones_like(scale).squeeze(1),
+        )
 
 
 class _DividedReluResponse(Response):

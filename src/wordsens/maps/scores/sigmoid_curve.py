@@ -8,7 +8,7 @@ from wordsens.maps.scores.certified import Rounding
 from wordsens.maps.scores.curves import Curve, between, nodes
 
 _LOW, _HIGH = -6.0, 7.0  # outside these logits p is within .0025 of 0 or .001 of 1, and cells are wide
-_STEEPEST_TURN = 0.0963  # max of |sigmoid''| = 1/(6 sqrt(3)) = .09622...
+STEEPEST_TURN = 0.0963  # max of |sigmoid''| = 1/(6 sqrt(3)) = .09622...
 _LARGEST_SHIFT = 0.1
 
 
@@ -30,7 +30,7 @@ def sigmoid_curve(
     g = (p * (factor * rest).unsqueeze(-1) + (1 - p) * (factor * before).unsqueeze(-1)) * torch.tanh(t / 2)
     edge = torch.minimum(p[..., 1:], torch.sigmoid(-logit.unsqueeze(-1) - t[..., :-1]))
     width = t[..., 1:] - t[..., :-1]
-    return Curve(t, p, g, edge.clamp(max=0.25) * width, edge.clamp(max=_STEEPEST_TURN) * width**2, factor, before)
+    return Curve(t, p, g, edge.clamp(max=0.25) * width, edge.clamp(max=STEEPEST_TURN) * width**2, factor, before)
 
 
 def sigmoid_errors(

@@ -4,16 +4,17 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.scores.certified import Certified, Rounding, RowSteps
+from wordsens.maps.scores.certified import Rounding, RowSteps
 from wordsens.maps.scores.closed_form import ClosedForm, Moved, Response, row_blocks
 from wordsens.maps.scores.curves import Curve
+from wordsens.maps.scores.expanded import Expanded, Expansion
 from wordsens.maps.scores.sigmoid_curve import sigmoid_curve, sigmoid_errors, sigmoid_gain, tanh_half
 
 
-class Softmax(ClosedForm, Certified):
+class Softmax(ClosedForm, Expanded):
     """exp(s_l) / sum_m exp(s_m)."""
 
-    name, normalized, sums_to_one = "softmax", True, True
+    name, normalized, sums_to_one, shift_invariant = "softmax", True, True, True
 
     def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
         return torch.softmax(scores, dim=-1)
@@ -60,6 +61,47 @@ class Softmax(ClosedForm, Certified):
         attention = (self.attention(scores) * torch.exp(8 * error)).clamp(max=1)
         change = attention * torch.expm1(2 * moves.amax(dim=2, keepdim=True))
         return RowSteps(change.nan_to_num(0.0, torch.inf), (attention + change).nan_to_num(1.0).clamp(max=1))
+
+    def expansion(
+        self,
+        scores: Float[Tensor, "w n"],
+        moves: Float[Tensor, "w n"],
+        together: Float[Tensor, " w"],
+        error: Float[Tensor, "w 1"],
+    ) -> Expansion:
+        """New weights are a_l e^tau_l / Z, Z = sum_m a_m e^tau_m >= 1 by Jensen's inequality, sum_m a_m tau_m being 0.
+
+        tau has the mean -a_l tau_l/(1 - a_l) over the others: Z >= a_l e^tau_l + (1 - a_l) e^(-a_l tau_l/(1 - a_l)).
+        """
+        attention = self.attention(scores)
+        # What rounding can do to a weight, and to log Z through the mean that was subtracted.
+        loose = 8 * error + 64 * scores.shape[1] * torch.finfo(scores.dtype).eps
+        scale = torch.exp((loose * moves.amax(dim=1, keepdim=True)).squeeze(1))
+        inflated = torch.exp(loose) * scale.unsqueeze(1)
+        grid = torch.linspace(0, 1, _CELLS + 1, dtype=scores.dtype, device=scores.device)
+        tau = moves.unsqueeze(-1) * grid
+        odds = (torch.log1p(-attention) - attention.log()).unsqueeze(-1)
+        rest = (1 - attention).unsqueeze(-1)
+        least = attention.unsqueeze(-1) * tau.exp() + rest * torch.exp(-attention.unsqueeze(-1) * tau / rest)
+        # (e^tau - 1 - tau)/tau² rises; where it would cancel, e^(tau/2)/2 is above it.
+        curved = torch.where(tau < 0.01, 0.5 * torch.exp(tau / 2), (torch.expm1(tau) - tau) / tau.square())
+        bend = attention * (curved[..., 1:] / least[..., :-1].clamp(min=1)).amax(dim=-1).clamp(min=0.5) * inflated
+        most = torch.exp(odds.squeeze(-1) - moves / rest.squeeze(-1))
+        rise = torch.maximum(-torch.expm1(-moves) / (1 + most), -attention * torch.expm1(-moves)) * inflated
+        cap = (inflated / (1 + most)).amax(dim=1).clamp(max=1)
+        return Expansion(
+            slope=attention,
+            slope_error=attention * torch.expm1(loose),
+            bend=bend.nan_to_num(torch.inf),
+            spread=torch.zeros_like(bend),
+            rise=rise.nan_to_num(1.0).clamp(max=1),
+            scale=scale,
+            cap=cap.nan_to_num(1.0),
+        )
+
+
+_CELLS = 48
+"""Of the range of a score's move: the remainder is taken 2 % too large where scores move by 2."""
 
 
 class _SoftmaxResponse(Response):

@@ -1,6 +1,7 @@
 """Scores whose weights are not divided by their sum: each weight is a function of its own score."""
 
 from abc import abstractmethod
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
@@ -9,7 +10,8 @@ from torch import Tensor
 from wordsens.maps.scores.certified import CertifiedElementwise, Rounding
 from wordsens.maps.scores.closed_form import ClosedForm, Moved, Response
 from wordsens.maps.scores.curves import Curve, between, nodes
-from wordsens.maps.scores.sigmoid_curve import sigmoid_curve, sigmoid_errors, sigmoid_gain
+from wordsens.maps.scores.expanded import Expanded, Expansion, secant_expansion
+from wordsens.maps.scores.sigmoid_curve import STEEPEST_TURN, sigmoid_curve, sigmoid_errors, sigmoid_gain
 
 
 class _Undivided(ClosedForm):
@@ -28,7 +30,7 @@ class _Undivided(ClosedForm):
         return self.pull_back(scores, attention, torch.ones_like(scores))
 
 
-class Relu(_Undivided, CertifiedElementwise):
+class Relu(_Undivided, CertifiedElementwise, Expanded):
     """relu(s_l), not divided."""
 
     name, kinked, lipschitz = "relu-unnormalized", True, 1.0
@@ -45,6 +47,20 @@ class Relu(_Undivided, CertifiedElementwise):
         after = torch.relu(score + moved)
         return after, after - torch.relu(score), torch.sign(after)
 
+    def expansion(
+        self,
+        scores: Float[Tensor, "w n"],
+        moves: Float[Tensor, "w n"],
+        together: Float[Tensor, " w"],
+        error: Float[Tensor, "w 1"],
+    ) -> Expansion:
+        """The secant is 1 while the score stays positive, 0 while negative; across 0, between."""
+        across = (1 - (scores.abs() - error).clamp(min=0) / torch.where(moves > 0, moves, error)).clamp(0, 1)
+        across = across.nan_to_num(1.0)
+        positive = scores > 0
+        low = torch.where(positive, 1 - across, torch.zeros_like(across))
+        return secant_expansion(scores, low, torch.where(positive, torch.ones_like(across), across), moves)
+
     def curve(self, scores: Float[Tensor, "w N"], others: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
         return _relu_curve(scores, reach)
 
@@ -53,7 +69,7 @@ class Relu(_Undivided, CertifiedElementwise):
         return shift.expand_as(rounding.most_p), rounding.kink.expand_as(rounding.most_g)
 
 
-class Sigmoid(_Undivided, CertifiedElementwise):
+class Sigmoid(_Undivided, CertifiedElementwise, Expanded):
     """1 / (1 + exp(-s_l)), not divided."""
 
     name, lipschitz = "sigmoid", 0.25
@@ -70,6 +86,33 @@ class Sigmoid(_Undivided, CertifiedElementwise):
         p = torch.sigmoid(score + moved)
         return p, sigmoid_gain(score, moved), p - p * p
 
+    def expansion(
+        self,
+        scores: Float[Tensor, "w n"],
+        moves: Float[Tensor, "w n"],
+        together: Float[Tensor, " w"],
+        error: Float[Tensor, "w 1"],
+    ) -> Expansion:
+        """By the second derivative where moves are small; by the range of the slope where that is less."""
+        weights = self.attention(scores)
+        slope = weights * torch.sigmoid(-scores)
+        slope_error = slope * torch.expm1(4 * error + 1e-15)
+        furthest = moves.amax(dim=1, keepdim=True) + error
+        edge = (scores.abs() - furthest).clamp(min=0)
+        high = torch.sigmoid(edge) * torch.sigmoid(-edge) * (1 + 1e-12)
+        edge = scores.abs() + furthest
+        secants = secant_expansion(scores, torch.sigmoid(edge) * torch.sigmoid(-edge) * (1 - 1e-12), high, moves)
+        curved = 0.5 * torch.minimum(high, torch.full_like(high, STEEPEST_TURN))
+        smooth = Expansion(
+            slope, slope_error, curved, torch.zeros_like(slope), high * moves, secants.scale, secants.cap
+        )
+        small = (curved * moves).amax(dim=1, keepdim=True) < secants.spread.amax(dim=1, keepdim=True)
+        picked = {
+            field: torch.where(small, getattr(smooth, field), getattr(secants, field))
+            for field in ("slope", "slope_error", "bend", "spread", "rise")
+        }
+        return replace(secants, **picked)
+
     def curve(self, scores: Float[Tensor, "w N"], others: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
         return sigmoid_curve(scores, reach, torch.ones_like(scores))
 
@@ -83,7 +126,7 @@ class Sigmoid(_Undivided, CertifiedElementwise):
         return torch.minimum(self.lipschitz * error, torch.exp((error - scores.abs()).clamp(max=0)))
 
 
-class Linear(_Undivided, CertifiedElementwise):
+class Linear(_Undivided, CertifiedElementwise, Expanded):
     """s_l itself, not divided: linear attention without a feature map."""
 
     name, lipschitz = "linear", 1.0
@@ -98,6 +141,16 @@ class Linear(_Undivided, CertifiedElementwise):
 
     def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return score + moved, moved.clone(), torch.ones_like(moved)
+
+    def expansion(
+        self,
+        scores: Float[Tensor, "w n"],
+        moves: Float[Tensor, "w n"],
+        together: Float[Tensor, " w"],
+        error: Float[Tensor, "w 1"],
+    ) -> Expansion:
+        ones = torch.ones_like(scores)
+        return secant_expansion(scores, ones, ones, moves)
 
     def curve(self, scores: Float[Tensor, "w N"], others: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
         return _linear_curve(scores, reach)

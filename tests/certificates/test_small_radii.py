@@ -1,0 +1,153 @@
+"""Attention's bounds from the Jacobian's limit to large radii: valid against plain NumPy, and narrow."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from tests.certificates.attention_cases import SCORES, gaussian_rows
+
+import wordsens as ws
+from wordsens.certificates.own_expansion import OwnExpansion
+from wordsens.certificates.secants import secants
+from wordsens.certificates.verified import largest_eigenvalues
+from wordsens.maps.scores import SCORES as ALL_SCORES
+from wordsens.maps.scores import Expanded
+from wordsens.seeds import generator
+
+SHARES = (1e-6, 1e-2, 0.1, 0.3, 1.0, 10.0)
+
+
+def by_hand(rows: np.ndarray, matrices: np.ndarray, score: str) -> np.ndarray:
+    """phi(X) in NumPy, (heads, n, d); `matrices` are W over the scale."""
+    scores = rows @ matrices @ rows.swapaxes(-1, -2)
+    match score:
+        case "softmax":
+            weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        case "relu" | "relu-unnormalized":
+            weights = np.maximum(scores, 0)
+        case "sigmoid":
+            weights = 1 / (1 + np.exp(-scores))
+        case _:
+            weights = scores
+    if score in ("softmax", "relu"):
+        total = weights.sum(axis=-1, keepdims=True)
+        weights = weights / np.where(total > 0, total, 1)
+    return weights @ rows
+
+
+def change(rows: np.ndarray, matrices: np.ndarray, score: str, word: int, delta: np.ndarray) -> np.ndarray:
+    """‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ for each row of `delta`."""
+    base = by_hand(rows, matrices, score)
+    texts = np.repeat(rows[None], len(delta), axis=0)
+    texts[:, word] += delta
+    moved = by_hand(texts[:, None], matrices, score) - base
+    return np.sqrt((moved**2).sum(axis=(1, 2, 3))) / np.linalg.norm(base)
+
+
+def climbed(rows: np.ndarray, matrices: np.ndarray, score: str, word: int, radius: float) -> float:
+    """The largest change that 400 random perturbations and an ascent by difference quotients find."""
+    random = np.random.default_rng(0)
+    d = rows.shape[1]
+    delta = random.standard_normal((400, d))
+    delta *= radius / np.linalg.norm(delta, axis=1, keepdims=True)
+    values = change(rows, matrices, score, word, delta)
+    best = delta[values.argsort()[-2:]]
+    for _ in range(15):
+        steps = 1e-4 * radius * np.concatenate([np.eye(d), -np.eye(d)])
+        around = [change(rows, matrices, score, word, start + steps) for start in best]
+        slopes = np.stack([value[:d] - value[d:] for value in around])
+        slopes /= np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), 1e-300)
+        best = best + 0.3 * radius * slopes
+        best *= radius / np.linalg.norm(best, axis=1, keepdims=True)
+        values = np.append(values, change(rows, matrices, score, word, best))
+    return float(values.max())
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize(("n", "d", "heads"), [(4, 6, 1), (7, 3, 2)])
+def test_no_climb_in_numpy_exceeds_the_bound_at_any_radius(score: str, n: int, d: int, heads: int) -> None:
+    rows = gaussian_rows(n, d, 8)
+    phi = ws.RandomAttentionFeatures(d, score=score, seed=8, heads=heads)
+    matrices = phi.matrices.numpy() / math.sqrt(d)
+    for share in SHARES:
+        radius = share * math.sqrt(d)
+        upper = ws.certify(phi, rows, words=[0, n - 1], radius=radius)
+        for word, bound in zip((0, n - 1), upper.tolist(), strict=True):
+            found = climbed(rows.numpy(), matrices, score, word, radius)
+            assert found <= bound + 1e-13, (share, word)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("heads", [1, 2])
+def test_the_limit_is_the_norm_of_the_jacobian_that_autograd_finds(score: str, heads: int) -> None:
+    rows = gaussian_rows(8, 12, 2)
+    phi = ws.RandomAttentionFeatures(12, score=score, seed=2, heads=heads)
+    upper = ws.certify(phi, rows, words=[3], radius=1e-7)
+
+    def moved(x: torch.Tensor) -> torch.Tensor:
+        return phi(torch.cat([rows[:3], x.unsqueeze(0), rows[4:]])).flatten()
+
+    jacobian = torch.autograd.functional.jacobian(moved, rows[3])
+    exact = torch.linalg.matrix_norm(jacobian, 2) / torch.linalg.vector_norm(phi(rows))
+    assert isinstance(jacobian, torch.Tensor)
+    # Where a score has kinks, p² counts twice: about 1/d of the square.
+    assert 1 <= float(upper) / (float(exact) * 1e-7) <= (1.05 if score == "relu" else 1.003)
+
+
+@pytest.mark.parametrize("share", [1e-6, 1e-4, 0.01, 0.03, 0.1, 1.0, 3.0, 10.0])
+def test_softmax_brackets_are_narrow(share: float) -> None:
+    text = ws.gaussian_text(20, 64, seed=0)
+    phi = ws.RandomAttentionFeatures(64, seed=0)
+    words, radius = [0, 6, 10, 19], share * 8
+    upper = ws.certify(phi, text, words=words, radius=radius)
+    if share <= 1e-4:
+        attained = ws.jacobian_sensitivity(phi, text, words=words) * radius
+    else:
+        attained = ws.word_sensitivity(phi, text, words=words, radius=radius, certificate=False).per_word
+    assert bool((upper >= attained * (1 - 1e-3)).all())
+    assert float((upper / attained).max()) <= 1.6
+
+
+def test_a_remainder_that_is_dropped_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the own row moves most, a bound without its remainder falls below what is attained."""
+    rows, radius = gaussian_rows(20, 64, 0), 0.8
+    phi = ws.RandomAttentionFeatures(64, seed=0)
+    found = ws.word_sensitivity(phi, rows, radius=radius, certificate=False).per_word
+    assert bool((found <= ws.certify(phi, rows, radius=radius) * (1 + 1e-9)).all())
+    kept = OwnExpansion._remainder
+    monkeypatch.setattr(OwnExpansion, "_remainder", lambda *arguments: 0 * kept(*arguments))
+    assert bool((found > ws.certify(phi, rows, radius=radius)).any())
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_secants_bound_the_gain_on_a_fine_grid(score: str) -> None:
+    kind = ALL_SCORES[score]
+    assert isinstance(kind, Expanded)
+    scores = torch.linspace(-3, 3, 13, dtype=torch.float64).unsqueeze(0)
+    others = torch.full_like(scores, 0.7)
+    for reach in (1e-5, 0.1, 1.0, 5.0):
+        curve = kind.curve(scores, others, torch.full_like(scores, reach))
+        low, high = secants(curve, kinked=kind.kinked)
+        for fraction in torch.linspace(-1, 1, 402).tolist():
+            t = torch.full_like(scores, fraction * reach)
+            if score in ("softmax", "relu"):
+                weight = torch.exp if score == "softmax" else torch.relu
+                rest = torch.full_like(scores, math.exp(0.7) if score == "softmax" else 0.7)
+                after = weight(scores + t) / (weight(scores + t) + rest)
+                before = weight(scores) / (weight(scores) + rest)
+            else:
+                after, before = kind.attention(scores + t), kind.attention(scores)
+            gain = curve.factor * (after - before) / t
+            assert bool((gain <= high + 1e-6).all()) and bool((gain >= low - 1e-6).all())
+
+
+def test_largest_eigenvalues_are_bounded_from_above_and_closely() -> None:
+    factors = torch.randn(5, 9, 4, generator=generator(0, "rows"), dtype=torch.float64)
+    factors[1] = 0
+    matrices = factors @ factors.mT
+    bound = largest_eigenvalues(matrices, torch.zeros(5, dtype=torch.float64)).numpy()
+    exact = np.linalg.eigvalsh(matrices.numpy())[:, -1]
+    assert (bound >= exact * (1 - 1e-14)).all()
+    assert (bound <= 1.01 * exact + 1e-12).all()
+    assert np.isinf(largest_eigenvalues(matrices * math.nan, torch.zeros(5, dtype=torch.float64)).numpy()).all()
