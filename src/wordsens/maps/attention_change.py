@@ -1,10 +1,13 @@
 """The change of an attention layer when one word moves, for every word at the price of one plain evaluation."""
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.feature_map import WordChange
+from wordsens.maps.attention_candidates import candidates
 from wordsens.maps.attention_head import Head, in_cache
 from wordsens.maps.attention_reduced import ReducedAttentionChange
 from wordsens.maps.scores import Score
@@ -52,6 +55,25 @@ class AttentionWordChange(WordChange):
             return None
         return ReducedAttentionChange(self.rows, self.heads, self.base_norm, self.memory_budget)
 
+    def softened(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "list[AttentionWordChange]":
+        """At higher temperatures, or with kinks rounded off, over shares of the spread of the scores within the ball."""
+        reach = float(radius.max())
+        spread = max(
+            float(head.scores.std() + reach * torch.linalg.vector_norm(head.queries, dim=1).median())
+            for head in self.heads
+        )
+        result = []
+        for width in (share * spread for share in shares):
+            score, scale = self._score.softened(width), self._scale
+            if score is None:
+                if self._score.kinked or width <= 1:
+                    continue
+                score, scale = self._score, scale * width
+            if width > 0:
+                change = (self.rows, self._matrices, scale, score, self.base_norm, self.memory_budget)
+                result.append(AttentionWordChange(*change))
+        return result
+
     def bytes_per_pair(self) -> int:
         n, d = self.rows.shape
         return (20 * n + 8 * d) * self.rows.element_size()
@@ -62,6 +84,9 @@ class AttentionWordChange(WordChange):
         The eigenvectors raise the changed word's score with itself fastest, which is what moves row i.
         """
         return self.directions([head.top_directions for head in self.heads]).unsqueeze(1).expand(-1, len(words), -1)
+
+    def candidates(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
+        return candidates(self.rows, self.heads, words, radius)
 
     def directions(self, top: list[Float[Tensor, "m d"]]) -> Float[Tensor, "starts d"]:
         """The starting directions, the same for every word, from the top eigenvectors of every head."""
@@ -92,11 +117,14 @@ def _plan(words: int, score: Score) -> SearchPlan:
     reduced = _is_reduced(words, score)
     return SearchPlan(
         starts=48,
+        chosen=0 if reduced else 24,
         climb_steps=10,
+        soft_steps=0 if reduced else 8,
+        explored_share=0.0 if reduced else 0.003,
         population=8,
         generations=min(12, max(3, 2500 // words) if reduced else max(2, 1000 // words)),
         children=8,
-        kick_steps=0 if score.kinked or reduced else 25,
+        kick_steps=0 if reduced else 25,
         relays=24 if reduced else 64,
         finalists=2 if reduced else 4,
         steps=200,

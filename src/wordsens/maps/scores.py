@@ -93,6 +93,10 @@ class Score(ABC):
     def response(self, scores: Float[Tensor, "n n"]) -> Response:
         """How the weight of one word answers to its own score."""
 
+    def softened(self, width: float) -> "Score | None":
+        """The score with its kinks rounded off over `width`, for a search to climb first; None where there is none."""
+        return None
+
     def attention_without(self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]) -> Float[Tensor, "r n"]:
         """The weights of r rows after one word of each is taken out. Only for normalized scores."""
         raise AssertionError(f"{self.name} scores are not divided by their sum")
@@ -197,6 +201,11 @@ class NormalizedRelu(Score):
         moved = torch.where(scores > 0, changes, torch.zeros_like(changes)) / total
         return moved - attention * moved.sum(dim=-1, keepdim=True)
 
+    def softened(self, width: float) -> Score:
+        from wordsens.maps.softened import SoftRelu
+
+        return SoftRelu(normalized=self.normalized, width=width)
+
     def response(self, scores: Float[Tensor, "n n"]) -> Response:
         return _NormalizedReluResponse(scores)
 
@@ -262,6 +271,11 @@ class Relu(Score):
 
     def response(self, scores: Float[Tensor, "n n"]) -> Response:
         return _UndividedResponse(scores, self)
+
+    def softened(self, width: float) -> Score:
+        from wordsens.maps.softened import SoftRelu
+
+        return SoftRelu(normalized=self.normalized, width=width)
 
     def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         after = torch.relu(score + moved)
