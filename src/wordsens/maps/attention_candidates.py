@@ -29,7 +29,7 @@ def candidates(
     """
     reach = radius.to(rows.dtype).unsqueeze(1)
     own = rows[words] / reach
-    others = (rows / rows.new_tensor(1.0)).unsqueeze(1) / reach - own
+    others = rows.unsqueeze(1) / reach - own
     parts = [_unit(others), _into_ball(others), own[None], -own[None], _into_ball(-2 * own[None])]
     for head in heads:
         for directions in (head.queries, head.keys):
