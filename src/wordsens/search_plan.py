@@ -77,4 +77,6 @@ class SearchPlan:
     def rounds(self) -> int:
         """Steps from beginning to end, at most: what progress counts."""
         crossing = self.climb_steps * (2 + self.generations + (self.relays > 0))
-        return crossing + self.kick_steps * (self.kicks + (self.kicks > 0)) + self.steps
+        soft = (self.chosen > 0) * 3 + (self.soft_steps > 0) * (3 * self.soft_steps + self.climb_steps)
+        soft += 120 * (self.explored_share > 0)
+        return soft + crossing + self.kick_steps * (self.kicks + (self.kicks > 0)) + self.steps

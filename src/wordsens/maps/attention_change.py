@@ -139,7 +139,8 @@ def _plan(words: int, d: int, score: Score) -> SearchPlan:
         rule="momentum" if score.kinked else "quasi-newton",
     )
     if words * d > _MOST_SMALL:
-        return plan
+        # Rounded kinks cost more than kinks do: fewer finalists and generations pay for them.
+        return replace(plan, generations=min(12, max(2, 600 // words)), finalists=2) if score.kinked else plan
     return replace(plan, inner=8, chosen=32, soft_steps=8, population=16, children=24, kick_steps=10)
 
 

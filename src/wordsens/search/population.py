@@ -34,10 +34,10 @@ _MIXED, _MIXTURES = 0.5, 4
 """The angle, in radians, between a best point and its mixtures with other directions; how many of these climb."""
 
 _SOFT_SHARES = 0.3, 0.1, 0.03
-_NARROWING = 0.3, 0.1, 0.03
-"""From the explored relative to the change itself: shares of the explored share."""
+"""How smooth the relatives are that lead starts to hills which the change itself hides behind a plateau or a kink."""
 
-_NARROWING_STEPS = 40
+_NARROWING, _NARROWING_STEPS = (0.3, 0.1, 0.03), 40
+"""From the explored relative to the change itself: shares of the explored share, and steps on each at most."""
 
 _FEWEST_SOFT = 16
 """Points of a word that are kept, where there are so many, on the way through the smoother relatives of a change."""
@@ -205,7 +205,9 @@ class _GroupSearch:
 
     def _narrowed(self, best: Climb) -> Climb:
         """The points on the change itself, after climbs of relatives less and less smooth: at kinks ascents jam."""
-        for relative in self._coarse.softened(self._radius, [share * self._plan.explored_share for share in _NARROWING]):
+        for relative in self._coarse.softened(
+            self._radius, [share * self._plan.explored_share for share in _NARROWING]
+        ):
             best = Climb(relative, best.words, best.radius, best.x, self._blocks)
             self._polish(best, replace(self._coarse_plan, steps=_NARROWING_STEPS))
         return Climb(self._coarse, best.words, best.radius, best.x, self._blocks)
