@@ -66,7 +66,8 @@ class SearchPlan:
         tolerance: float | None = None,
     ) -> "SearchPlan":
         """This plan with the caller's wishes in place of its own; None leaves a value as it is."""
-        wishes = {"starts": starts, "steps": steps, "generations": generations, "tolerance": tolerance}
+        chosen = None if starts is None else min(starts, self.chosen)
+        wishes = {"starts": starts, "chosen": chosen, "steps": steps, "generations": generations, "tolerance": tolerance}
         return replace(self, **{name: wish for name, wish in wishes.items() if wish is not None})
 
     @property

@@ -14,7 +14,7 @@ from wordsens.maps.attention_candidates import _least, candidates
 from wordsens.maps.attention_change import AttentionWordChange
 from wordsens.maps.attention_head import Head
 from wordsens.maps.scores import SCORES
-from wordsens.maps.softened import SoftRelu
+from wordsens.maps.scores.soft_relu import SoftRelu
 
 
 def test_a_hill_in_the_own_row_is_found():

@@ -4,10 +4,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.scores import Moved, Response, Score, row_blocks
+from wordsens.maps.scores.closed_form import ClosedForm, Moved, Response, row_blocks
 
 
-class SoftRelu(Score):
+class SoftRelu(ClosedForm):
     """softplus(s_l), divided by the row's sum or not: width log(1 + exp(s/width)), which tends to relu(s).
 
     Args:
@@ -41,6 +41,10 @@ class SoftRelu(Score):
 
     def response(self, scores: Float[Tensor, "n n"]) -> Response:
         return _SoftResponse(scores, self)
+
+    def gain_slopes(self, scores: Float[Tensor, "n n"], attention: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
+        slope = self.part_slope(scores)
+        return slope / _or_one(self.part(scores).sum(dim=1, keepdim=True)) if self.normalized else slope
 
     def attention_without(self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]) -> Float[Tensor, "r n"]:
         return self.attention(scores.scatter(1, word.unsqueeze(1), -torch.inf))
