@@ -67,7 +67,13 @@ class SearchPlan:
     ) -> "SearchPlan":
         """This plan with the caller's wishes in place of its own; None leaves a value as it is."""
         chosen = None if starts is None else min(starts, self.chosen)
-        wishes = {"starts": starts, "chosen": chosen, "steps": steps, "generations": generations, "tolerance": tolerance}
+        wishes = {
+            "starts": starts,
+            "chosen": chosen,
+            "steps": steps,
+            "generations": generations,
+            "tolerance": tolerance,
+        }
         return replace(self, **{name: wish for name, wish in wishes.items() if wish is not None})
 
     @property
