@@ -46,7 +46,7 @@ class AttentionWordChange(WordChange):
         super().__init__(rows, base_norm, memory_budget)
         self._matrices, self._scale, self._score = matrices, scale, score
         self.heads = [Head(rows, matrix, scale, score) for matrix in matrices]
-        self.plan = _plan(*rows.shape, score)
+        self.plan = _plan(len(rows), rows.shape[1], score)
 
     def coarse(self) -> "AttentionWordChange":
         # A float32 copy keeps three n x n arrays; a long text cannot spare them, and its precision is not the limit.
