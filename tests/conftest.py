@@ -50,8 +50,8 @@ def short_searches(monkeypatch):
     """Attention's own plan with few starts and one generation: for tests of what is told, not of what is found."""
     usual = attention_change._plan
 
-    def plan(words, score):
-        return replace(usual(words, score), starts=4, generations=1, relays=4, finalists=1)
+    def plan(words, d, score):
+        return replace(usual(words, d, score), starts=4, generations=1, relays=4, finalists=1)
 
     monkeypatch.setattr(attention_change, "_plan", plan)
 

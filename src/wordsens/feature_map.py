@@ -166,8 +166,20 @@ class WordChange(ABC):
         """A still cheaper one, of fewer coordinates, for the first part of a search. None by default."""
         return None
 
+    def softened(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "Sequence[WordChange]":
+        """Smoother relatives of this change over balls of these radii, one a share; none by default.
+
+        The share says how much is smoothed away: 1 nearly everything, 0 nothing. A share that would make no difference
+        is left out.
+        """
+        return []
+
     def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w *shape"]:
         """Directions in which this map is known to be sensitive, for the search to start from. None by default."""
+        return self.rows.new_empty(0, len(words), *self.shape)
+
+    def candidates(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
+        """Points in units of each word's radius; a search starts from those that look best. None by default."""
         return self.rows.new_empty(0, len(words), *self.shape)
 
     def kicking_directions(self) -> Float[Tensor, "m *shape"]:

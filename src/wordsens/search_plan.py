@@ -14,7 +14,11 @@ class SearchPlan:
     Attributes:
         starts: starting points: the map's own directions first, random points of the sphere after them.
         inner: how many of the starts, the last ones, lie at 0.3 radius, for maps whose maximum may be inside the ball.
+        chosen: how many of the map's candidates are starts as well, after a few steps of each; 0: none are looked at.
         climb_steps: steps that every start, and later every child, is given.
+        soft_steps: steps that every start is also given on each of a few much smoother relatives of the change, the
+            smoothest first, before it climbs like the others; 0: none.
+        explored_share: how smooth the relative is on which all is done but the last polishing; 0: the change itself.
         population: how many of the best points live on to the next generation.
         generations: rounds of crossing: a child is a mixture of two witnesses, the second of this or another word;
             after them as many rounds of kicks less one: a child is the best point, moved a little.
@@ -29,7 +33,10 @@ class SearchPlan:
 
     starts: int = 8
     inner: int = 0
+    chosen: int = 0
     climb_steps: int = 10
+    soft_steps: int = 0
+    explored_share: float = 0.0
     population: int = 4
     generations: int = 0
     children: int = 4
@@ -42,7 +49,7 @@ class SearchPlan:
 
     def __post_init__(self) -> None:
         require_count("starts", self.starts)
-        for name in ("climb_steps", "generations", "kick_steps", "relays", "inner", "steps"):
+        for name in ("chosen", "climb_steps", "soft_steps", "generations", "kick_steps", "relays", "inner", "steps"):
             require_count(name, getattr(self, name), least=0)
         for name in ("population", "children", "finalists"):
             require_count(name, getattr(self, name))
@@ -59,7 +66,14 @@ class SearchPlan:
         tolerance: float | None = None,
     ) -> "SearchPlan":
         """This plan with the caller's wishes in place of its own; None leaves a value as it is."""
-        wishes = {"starts": starts, "steps": steps, "generations": generations, "tolerance": tolerance}
+        chosen = None if starts is None else min(starts, self.chosen)
+        wishes = {
+            "starts": starts,
+            "chosen": chosen,
+            "steps": steps,
+            "generations": generations,
+            "tolerance": tolerance,
+        }
         return replace(self, **{name: wish for name, wish in wishes.items() if wish is not None})
 
     @property
@@ -70,4 +84,6 @@ class SearchPlan:
     def rounds(self) -> int:
         """Steps from beginning to end, at most: what progress counts."""
         crossing = self.climb_steps * (2 + self.generations + (self.relays > 0))
-        return crossing + self.kick_steps * (self.kicks + (self.kicks > 0)) + self.steps
+        soft = (self.chosen > 0) * 3 + (self.soft_steps > 0) * (3 * self.soft_steps + self.climb_steps)
+        soft += 120 * (self.explored_share > 0)
+        return soft + crossing + self.kick_steps * (self.kicks + (self.kicks > 0)) + self.steps

@@ -1,10 +1,15 @@
 """The change of an attention layer when one word moves, for every word at the price of one plain evaluation."""
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.feature_map import WordChange
+from wordsens.maps.attention_candidates import candidates
 from wordsens.maps.attention_head import Head, in_cache
 from wordsens.maps.attention_reduced import ReducedAttentionChange
 from wordsens.maps.scores import ClosedForm
@@ -16,6 +21,10 @@ _LEAST_REDUCED = 200
 Against a whole search it lost 0.3 % at n = 130 and gained 0.4 % at n = 250, in the mean over all words of a Gaussian
 text, in a third of the time.
 """
+
+
+_MOST_SMALL = 8192
+"""Coordinates of a text up to which it is searched widely: twice to three times the evaluations."""
 
 
 class AttentionWordChange(WordChange):
@@ -37,7 +46,7 @@ class AttentionWordChange(WordChange):
         super().__init__(rows, base_norm, memory_budget)
         self._matrices, self._scale, self._score = matrices, scale, score
         self.heads = [Head(rows, matrix, scale, score) for matrix in matrices]
-        self.plan = _plan(len(rows), score)
+        self.plan = _plan(len(rows), rows.shape[1], score)
 
     def coarse(self) -> "AttentionWordChange":
         # A float32 copy keeps three n x n arrays; a long text cannot spare them, and its precision is not the limit.
@@ -52,6 +61,27 @@ class AttentionWordChange(WordChange):
             return None
         return ReducedAttentionChange(self.rows, self.heads, self.base_norm, self.memory_budget)
 
+    def softened(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "list[AttentionWordChange]":
+        """At higher temperatures, or with kinks rounded off, over shares of the spread of the scores within the ball.
+
+        Whether a share would make a difference is told from the ball and W alone: texts searched together agree in it.
+        """
+        reach = float(radius.max())
+        lengths = torch.stack([head.queries.norm(dim=1).median() for head in self.heads])
+        spread = float((torch.stack([head.scores.std() for head in self.heads]) + reach * lengths).max())
+        steepest = float(torch.linalg.matrix_norm(self._matrices).max()) / self._scale
+        typical = (reach + math.sqrt(self.rows.shape[1])) * steepest
+        result = []
+        for share in shares:
+            rounded = self._score.softened(share * spread) if spread > 0 else None
+            if rounded is None and (self._score.kinked or share * typical <= 1):
+                continue
+            score = self._score if rounded is None else rounded
+            scale = self._scale * max(1.0, share * spread) if rounded is None else self._scale
+            change = (self.rows, self._matrices, scale, score, self.base_norm, self.memory_budget)
+            result.append(AttentionWordChange(*change))
+        return result
+
     def bytes_per_pair(self) -> int:
         n, d = self.rows.shape
         return (20 * n + 8 * d) * self.rows.element_size()
@@ -62,6 +92,9 @@ class AttentionWordChange(WordChange):
         The eigenvectors raise the changed word's score with itself fastest, which is what moves row i.
         """
         return self.directions([head.top_directions for head in self.heads]).unsqueeze(1).expand(-1, len(words), -1)
+
+    def candidates(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
+        return candidates(self.rows, self.heads, words, radius)
 
     def directions(self, top: list[Float[Tensor, "m d"]]) -> Float[Tensor, "starts d"]:
         """The starting directions, the same for every word, from the top eigenvectors of every head."""
@@ -84,15 +117,17 @@ class AttentionWordChange(WordChange):
         return in_cache(self.heads, perturbations, words, gradient, max(self.rows.shape))
 
 
-def _plan(words: int, score: ClosedForm) -> SearchPlan:
+def _plan(words: int, d: int, score: ClosedForm) -> SearchPlan:
     """What a search of this text spends: fewer generations for longer texts, whose words share what is found.
 
-    Where a generation is cheap, since it runs in fewer coordinates, more of them find more than kicks do.
+    Where a generation is cheap, since it runs in fewer coordinates, more of them find more than kicks do. On small
+    problems, where a step costs little, the search is wider.
     """
     reduced = _is_reduced(words, score)
-    return SearchPlan(
+    plan = SearchPlan(
         starts=48,
         climb_steps=10,
+        explored_share=0.0 if reduced else 0.003,
         population=8,
         generations=min(12, max(3, 2500 // words) if reduced else max(2, 1000 // words)),
         children=8,
@@ -103,6 +138,10 @@ def _plan(words: int, score: ClosedForm) -> SearchPlan:
         tolerance=1e-12,
         rule="momentum" if score.kinked else "quasi-newton",
     )
+    if words * d > _MOST_SMALL:
+        # Rounded kinks cost more than kinks do: fewer finalists and generations pay for them.
+        return replace(plan, generations=min(12, max(2, 600 // words)), finalists=2) if score.kinked else plan
+    return replace(plan, inner=8, chosen=32, soft_steps=8, population=16, children=24, kick_steps=10)
 
 
 def _is_reduced(words: int, score: ClosedForm) -> bool:

@@ -54,6 +54,18 @@ class AttentionTextsChange(WordChange):
         top = [head.top_directions for head in self._heads]
         return torch.stack([change.directions(top) for change in self.changes], dim=1)[:, words // self._words]
 
+    def softened(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "list[_EachText]":
+        """Each text's own. They differ in temperature or width, so texts are evaluated one by one there."""
+        reaches = radius.chunk(len(self.changes))
+        relatives = [change.softened(reach, shares) for change, reach in zip(self.changes, reaches, strict=True)]
+        return [_EachText(list(own)) for own in zip(*relatives, strict=True)]
+
+    def candidates(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
+        """Each text's own; the words are all words of all texts, in order."""
+        texts = len(self.changes)
+        by_text = zip(self.changes, words.chunk(texts), radius.chunk(texts), strict=True)
+        return torch.cat([change.candidates(own % self._words, reach) for change, own, reach in by_text], dim=1)
+
     def kicking_directions(self) -> Float[Tensor, "m d"]:
         """Each text's own, as many for each, text by text."""
         return torch.cat([change.kicking_directions() for change in self.changes])
@@ -73,6 +85,35 @@ class AttentionTextsChange(WordChange):
         slope = torch.empty_like(perturbations)
         slope[order] = sum(slopes[1:], slopes[0])
         return squared, slope
+
+
+class _EachText(WordChange):
+    """The changes of several texts of n words, one after the other: word i of text t is word t n + i."""
+
+    def __init__(self, changes: Sequence[AttentionWordChange]):
+        super().__init__(torch.cat([change.rows for change in changes]), math.nan, changes[0].memory_budget)
+        self._changes, self._words = changes, len(changes[0].rows)
+
+    def bytes_per_pair(self) -> int:
+        return self._changes[0].bytes_per_pair()
+
+    def kicking_directions(self) -> Float[Tensor, "m d"]:
+        return torch.cat([change.kicking_directions() for change in self._changes])
+
+    def _evaluate(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+        squared, slope = torch.empty_like(perturbations[:, 0]), torch.empty_like(perturbations)
+        for text, change in enumerate(self._changes):
+            mine = (words // self._words == text).nonzero().squeeze(1)
+            if len(mine) == 0:
+                continue
+            delta, word = perturbations[mine], words[mine] % self._words
+            if gradient:
+                squared[mine], slope[mine] = change.squared_norm_and_gradient(delta, word)
+            else:
+                squared[mine] = change.squared_norm(delta, word)
+        return squared, slope if gradient else None
 
 
 def texts_at_once(n: int, weight: Tensor, memory_budget: int) -> int:

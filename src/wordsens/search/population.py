@@ -16,7 +16,7 @@ from torch import Tensor
 
 from wordsens.ball import Ball
 from wordsens.feature_map import WordChange
-from wordsens.search.climb import PATIENCE, RULES, Climb
+from wordsens.search.climb import PATIENCE, RULES, Climb, Momentum, QuasiNewton
 from wordsens.search.points import ALIKE, SAME, Breeder, fittest
 from wordsens.search.result import Progress, SearchResult
 from wordsens.search.separate_points import SeparateBreeders
@@ -31,6 +31,18 @@ _CACHED_NUMBERS = 1 << 18
 
 _MIXED, _MIXTURES = 0.5, 4
 """The angle, in radians, between a best point and its mixtures with other directions; how many of these climb."""
+
+_SOFT_SHARES = 0.3, 0.1, 0.03
+"""How smooth the relatives are that lead starts to hills which the change itself hides behind a plateau or a kink."""
+
+_NARROWING, _NARROWING_STEPS = (0.3, 0.1, 0.03), 40
+"""From the explored relative to the change itself: shares of the explored share, and steps on each at most."""
+
+_FEWEST_SOFT = 16
+"""Points of a word that are kept, where there are so many, on the way through the smoother relatives of a change."""
+
+_FIRST_STEPS = 3
+"""Steps after which candidates are compared: where they stand says little of where they lead."""
 
 _COPIES = 24
 """About how many numbers a search keeps for each coordinate of each point: the rule's memory and the trials."""
@@ -146,6 +158,8 @@ class _GroupSearch:
         self._coarse_plan = (
             plan if self._coarse is change else replace(plan, tolerance=max(plan.tolerance, self._noise))
         )
+        softened = self._coarse.softened(radius, [plan.explored_share]) if plan.explored_share else []
+        self._exploring = softened[0] if softened else self._coarse
         rows = self._coarse.rows
         size, own = math.prod(change.shape), len(words) // len(generators)
         breeders = [Breeder(own, blocks, size, generator, rows.dtype, rows.device) for generator in generators]
@@ -155,8 +169,9 @@ class _GroupSearch:
     def run(self) -> _Found:
         """The best point of every word, its squared change, the evaluations spent on it, and whether it converged."""
         plan = self._plan
-        best = self._explored()
-        best = self._fittest(best, plan.finalists)
+        best = self._fittest(self._explored(), plan.finalists)
+        if self._exploring is not self._coarse:
+            best = self._narrowed(best)
         if self._coarse is self._change:
             converged = self._polish(best, plan)
         elif plan.tolerance >= self._noise:
@@ -172,10 +187,19 @@ class _GroupSearch:
         points = best.x[chosen] * best.radius[chosen].to(best.x.dtype).unsqueeze(1)
         return points, best.squared[chosen], self._evaluations[self._words], converged[chosen]
 
+    def _narrowed(self, best: Climb) -> Climb:
+        """The points on the change itself, after climbs of relatives less and less smooth: at kinks ascents jam."""
+        for relative in self._coarse.softened(
+            self._radius, [share * self._plan.explored_share for share in _NARROWING]
+        ):
+            best = Climb(relative, best.words, best.radius, best.x, self._blocks)
+            self._polish(best, replace(self._coarse_plan, steps=_NARROWING_STEPS))
+        return Climb(self._coarse, best.words, best.radius, best.x, self._blocks)
+
     def _explored(self) -> Climb:
         """The best points before they are polished, found in fewer coordinates where the change has such."""
-        points, change = self._starting_points(), self._coarse
-        reduced = change.reduced()
+        points, change = self._starting_points(), self._exploring
+        reduced = self._coarse.reduced()
         if reduced is None:
             best = self._relayed(self._crossed(change, self._breeder, points))
             return self._kicked(best, change, self._breeder) if self._plan.kicks else best
@@ -193,17 +217,26 @@ class _GroupSearch:
     ) -> Climb:
         """Climb from the points, then, generation after generation, from children of the best found so far."""
         best = self._climb(points, change)
+        if self._plan.soft_steps:
+            best = best.joined(self._softly_climbed(change, points))
         for _ in range(self._plan.generations):
             best = self._fittest(best, self._plan.population)
             best = best.joined(self._climb(breeder.children(self._ranked(best), self._plan.children), change))
         return best
+
+    def _softly_climbed(self, change: WordChange, points: Float[Tensor, "starts w size"]) -> Climb:
+        """Climb from where much smoother relatives lead, the better half of the points from each to the next."""
+        for relative in self._coarse.softened(self._radius, _SOFT_SHARES):
+            led = self._climb(points, relative, self._plan.soft_steps)
+            points = self._ranked(self._fittest(led, max(_FEWEST_SOFT, len(points) // 2)))
+        return self._climb(points, change)
 
     def _relayed(self, best: Climb) -> Climb:
         """Climb also from other words' witnesses."""
         if not self._plan.relays:
             return best
         best = self._fittest(best, self._plan.finalists)
-        return best.joined(self._climb(self._relays(best), self._coarse))
+        return best.joined(self._climb(self._relays(best), self._exploring))
 
     def _kicked(self, best: Climb, change: WordChange, breeder: Breeder | SeparateBreeders) -> Climb:
         """Look for better hills next to the ones found; every point is nearly converged before it is compared."""
@@ -226,7 +259,14 @@ class _GroupSearch:
         points = torch.cat([self._breeder.unit(informed), random])
         inner = min(self._plan.inner, len(points) - 1)
         points[len(points) - inner :] *= _INNER
-        return points
+        return torch.cat([points, self._chosen_candidates()]) if self._plan.chosen else points
+
+    def _chosen_candidates(self) -> Float[Tensor, "chosen w size"]:
+        """Those of the map's candidates that are best after a few steps."""
+        points = self._coarse.candidates(self._words, self._radius).flatten(start_dim=2)
+        if len(points) == 0:
+            return points
+        return self._ranked(self._fittest(self._climb(points, self._exploring, _FIRST_STEPS), self._plan.chosen))
 
     def _ranked(self, climb: Climb) -> Float[Tensor, "ranks w size"]:
         return climb.x.view(-1, len(self._words), climb.x.shape[1])
@@ -243,13 +283,18 @@ class _GroupSearch:
         climbs = []
         for at, (some, reach, x) in enumerate(lots):
             climb = Climb(change, some, reach, x, self._blocks)
-            rule = RULES[self._plan.rule](climb)
+            rule = self._rule(change)(climb)
             for step in range(1, steps + 1):
                 rule.step(climb, self._coarse_plan.tolerance)
                 if (at * steps + step) % len(lots) == 0:
                     self._tick()
             climbs.append(climb)
         return Climb.of(climbs)
+
+    def _rule(self, change: WordChange) -> type[Momentum] | type[QuasiNewton]:
+        """The plan's rule; relatives are smooth."""
+        own = change is self._change or change is self._coarse
+        return RULES[self._plan.rule] if own else QuasiNewton
 
     def _relays(self, best: Climb) -> Float[Tensor, "finalists w size"]:
         """For every word, those witnesses of its text's other words that move it most."""
@@ -269,7 +314,7 @@ class _GroupSearch:
         scale = self._radius.to(candidates.dtype).unsqueeze(1)
         perturbations = (candidates * scale).flatten(end_dim=1).unflatten(1, self._change.shape)
         words = self._words.repeat(len(candidates))
-        squared = self._coarse.squared_norm(perturbations, words)
+        squared = self._exploring.squared_norm(perturbations, words)
         self._spend(words)
         ranks = squared.view(len(candidates), -1).topk(min(count, len(candidates)), dim=0).indices
         return candidates.gather(0, ranks.unsqueeze(-1).expand(-1, -1, candidates.shape[-1]))
@@ -289,7 +334,7 @@ class _GroupSearch:
         climb.idle.zero_()
         running = torch.arange(len(climb), device=climb.idle.device)
         part = climb.select(running)
-        rule = RULES[plan.rule](part, first=0.1)
+        rule = self._rule(climb.change)(part, first=0.1)
         for _ in range(plan.steps):
             rule.step(part, plan.tolerance)
             self._spend(part.words)

@@ -79,6 +79,10 @@ class ClosedForm(Score):
     def response(self, scores: Float[Tensor, "n n"]) -> Response:
         """How the weight of one word answers to its own score."""
 
+    def softened(self, width: float) -> "ClosedForm | None":
+        """The score with its kinks rounded off over `width`, for a search to climb first; None where there is none."""
+        return None
+
     @abstractmethod
     def gain_slopes(self, scores: Float[Tensor, "n n"], attention: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
         """The derivative of every `Moved.gain` in its score, where nothing has moved yet."""

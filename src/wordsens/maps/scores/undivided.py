@@ -12,6 +12,7 @@ from wordsens.maps.scores.closed_form import ClosedForm, Moved, Response
 from wordsens.maps.scores.curves import Curve, between, nodes
 from wordsens.maps.scores.expanded import Expanded, Expansion, secant_expansion
 from wordsens.maps.scores.sigmoid_curve import STEEPEST_TURN, sigmoid_curve, sigmoid_errors, sigmoid_gain
+from wordsens.maps.scores.soft_relu import SoftRelu
 
 
 class _Undivided(ClosedForm):
@@ -42,6 +43,9 @@ class Relu(_Undivided, CertifiedElementwise, Expanded):
         self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], slopes: Float[Tensor, "b n"]
     ) -> Float[Tensor, "b n"]:
         return torch.where(scores > 0, slopes, torch.zeros_like(slopes))
+
+    def softened(self, width: float) -> ClosedForm:
+        return SoftRelu(normalized=self.normalized, width=width)
 
     def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         after = torch.relu(score + moved)
