@@ -61,7 +61,9 @@ def test_no_climb_of_the_own_row_exceeds_its_bound(n: int, d: int, seed: int, sh
     text, errors, twist, unit = prepared(rows, phi)
     matrix, radius = phi.matrices[0].double().numpy() / math.sqrt(d), share * math.sqrt(d)
     words = torch.tensor([0, n // 2])
-    bounds = own_weights_bound(text, errors, twist, words, torch.full((2,), radius / unit, dtype=torch.float64)) * radius
+    bounds = (
+        own_weights_bound(text, errors, twist, words, torch.full((2,), radius / unit, dtype=torch.float64)) * radius
+    )
     for word, bound in zip(words.tolist(), bounds.tolist(), strict=True):
         found = climbed(rows.numpy(), matrix, word, radius)
         assert found <= bound

@@ -11,7 +11,7 @@ from wordsens.certificates.attention_text import AttentionText, attention_text, 
 from wordsens.certificates.contract import Certificate
 from wordsens.certificates.multipliers import MultiplierSearch, State
 from wordsens.certificates.own_row import OwnRow, own_row
-from wordsens.certificates.own_weights import own_weights_bound
+from wordsens.certificates.own_weights import may_gain, own_weights_bound
 from wordsens.certificates.quadratic_bound import QuadraticBound
 from wordsens.certificates.relaxation import Pairs, bound_at, rise_between
 from wordsens.certificates.rounding import RoundingErrors, rounding_errors, row_errors
@@ -148,9 +148,10 @@ def _bounds(
     forms = quadratic.bounds(pairs, radius, own.unit * own.fixed.sqrt())
     own = own.at_most(forms.own)
     loose = (~forms.tight).nonzero().squeeze(1)
-    if len(loose):
+    gaining = loose[may_gain(text, words[loose], radius[loose])]
+    if len(gaining):
         mine = torch.full_like(forms.own, torch.inf)
-        mine[loose] = own_weights_bound(text, errors, quadratic.twist, words[loose], radius[loose])
+        mine[gaining] = own_weights_bound(text, errors, quadratic.twist, words[gaining], radius[gaining])
         own = own.at_most(mine)
     apart = own.fixed + pairs.worst_apart()
     plain, rounded = apart.clone(), apart * (1 + 1e-11)

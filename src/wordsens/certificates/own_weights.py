@@ -5,10 +5,11 @@ vector b the row's change times Z is at most sum_l (E_l - c a_l) beta_l + E_i ra
 y and b are relaxed as in `relaxation`, word by word (docs/theory/certificates-attention.md, "Exponential weights").
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.certificates.attention_text import AttentionText
@@ -16,14 +17,32 @@ from wordsens.certificates.rounding import RoundingErrors
 from wordsens.certificates.verified import gram_norm_bound, rounding
 from wordsens.maps.scores import Expanded, offered
 
-_CELLS, _STRIDE = 48, 2  # of a score's range; the search for multipliers looks at every second node
+_CELLS, _STRIDE = 48, 4  # of a score's range; the search for multipliers looks at every fourth node
 _INTERVALS = 8  # of log Z
 _SHARE = 0.7  # of each word in what y and b can do: its weight to this power; .5 leaves the bound up to 5 % wider
 _STEPS = 120
 _LONGEST, _SHORTEST = 0.2, 0.003  # steps of Adam, in units of the multipliers' sizes
-_LARGEST_MOVE = 20.0  # above it every weight can become 1: the hull of the rows is as good
+_LEAST_MOVE, _LARGEST_MOVE = 1e-3, 20.0  # below, an expansion is exact enough; above, every weight can become 1
 _LOOSEST = 1e-7  # rounding errors of the scores that the constants allow for
-_LARGEST_WEIGHT = 0.98  # where a weight can exceed it, likewise
+_LARGEST_WEIGHT = 0.93  # where a weight can exceed it, likewise: at half of sqrt(d) nothing was gained
+
+
+def may_gain(text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Bool[Tensor, " w"]:
+    """Whether `own_weights_bound` may say more than that rows are means: under no head can a weight come near 1."""
+    score, n = offered(text.score, Expanded), len(text.rows)
+    gains = torch.full_like(radius, score is not None and score.exponential).bool()
+    if not bool(gains.any()):
+        return gains
+    for head in range(text.heads):
+        weights = torch.softmax(text.scores[words + n * head], dim=1)
+        keys = text.keys[n * head : n * (head + 1)]
+        gram = keys @ keys.T
+        drawn = weights @ gram
+        speeds = (gram.diagonal() - 2 * drawn + (drawn * weights).sum(dim=1, keepdim=True)).clamp(min=0).sqrt()
+        odds = weights.log() - torch.log1p(-weights)
+        most = torch.sigmoid(odds + radius.unsqueeze(1) * speeds / (1 - weights)).amax(dim=1)
+        gains &= most < _LARGEST_WEIGHT
+    return gains
 
 
 def own_weights_bound(
@@ -33,13 +52,10 @@ def own_weights_bound(
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
 ) -> Float[Tensor, " w"]:
-    """Of the change of the words' own rows over all heads, in units of the radius; infinite where nothing is gained.
+    """Of the change of the words' own rows over all heads, in units of the radius; infinite where numbers are extreme.
 
-    `twist` bounds |Delta^T W Delta| / (scale ‖Delta‖²) for each head.
+    Only for exponential scores. `twist` bounds |Delta^T W Delta| / (scale ‖Delta‖²) for each head.
     """
-    score = offered(text.score, Expanded)
-    if score is None or not score.exponential:
-        return torch.full_like(radius, torch.inf)
     bounds = [
         [_head_bound(text, errors, float(twist[head]), int(word), float(reach), head) for head in range(text.heads)]
         for word, reach in zip(words, radius, strict=True)
@@ -53,8 +69,8 @@ def _head_bound(
     problem = _problem(text, errors, twist, word, radius, head)
     if problem is None:
         return torch.inf
-    found = problem.bound(_searched(problem))
-    return (max(float(found.amax()), 0.0) + problem.error) / radius * (1 + 1e-9)
+    found = float(problem.bound(_searched(problem)).clamp(min=0).amax())
+    return (found + problem.error) / radius * (1 + 1e-9) if math.isfinite(found) else torch.inf
 
 
 @dataclass(frozen=True)
@@ -173,8 +189,6 @@ def _problem(
     longest_key = float(torch.linalg.vector_norm(keys, dim=1).amax())
     keys = keys - weights @ keys
     apart = text.rows - outputs
-    moved = radius * radius * (keys @ keys.T)
-    gram = apart @ apart.T
     moves = radius * torch.linalg.vector_norm(keys, dim=1) * (1 + slack)
     caps = torch.linalg.vector_norm(apart, dim=1) * (1 + slack)
     # What rounding may do to any exponent: the score, the weight, and the move.
@@ -182,11 +196,15 @@ def _problem(
     loose = 8 * float(errors.score[row]) + slack + 4 * radius * key_error
     turn = twist * radius * radius + loose
     largest = float(moves.amax()) + turn
-    if not (loose < _LOOSEST and 0 < largest < _LARGEST_MOVE and float(caps.amin()) > 0 and float(moves.amin()) > 0):
+    if not (
+        loose < _LOOSEST
+        and _LEAST_MOVE < largest < _LARGEST_MOVE
+        and float(caps.amin()) > 0
+        and float(moves.amin()) > 0
+    ):
         return None
-    odds = weights.log() - torch.log1p(-weights)
-    if not float(torch.sigmoid(odds + moves / (1 - weights)).amax()) < _LARGEST_WEIGHT:
-        return None
+    moved = radius * radius * (keys @ keys.T)
+    gram = apart @ apart.T
     tau = moves.unsqueeze(1) * torch.linspace(-1, 1, _CELLS + 1, dtype=moves.dtype, device=moves.device)
     turns = torch.zeros_like(moves)
     turns[word] = turn
