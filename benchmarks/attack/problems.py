@@ -1,0 +1,174 @@
+"""Random problems, each rebuilt from one number: a text, a map, a radius. Weights come from the library's own maps."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import wordsens as ws
+
+from .attention_map import SCORES, AttentionMap
+from .dense_map import ACTIVATIONS, DenseMap
+from .exact import ExactAttention, ExactChange, ExactDense
+
+Array = NDArray[np.float64]
+
+TEXTS = ("gaussian", "repeated", "parallel", "zero-sum", "huge-row", "orthogonal", "correlated", "from-weights", "near")
+# Of ten problems: four of attention's five scores (softmax and ReLU twice), one in three dense.
+MAPS = ("softmax", "softmax", "relu", "relu", "relu-unnormalized", "sigmoid", "linear", "rf", "rf", "drf", "drf")
+LARGEST_DENSE = 240  # widest layer where the width is not given: keeps a problem under seconds
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One text under one map: `phi` is the library's, `map` its NumPy twin, `exact` the definition to 60 digits."""
+
+    seed: int
+    map_name: str
+    text: str
+    X: Array
+    radius: float
+    relative_radius: float
+    phi: ws.FeatureMap
+    map: AttentionMap | DenseMap
+    exact: ExactChange
+    description: str
+
+
+def problem(seed: int) -> Problem:
+    """The problem of that seed."""
+    rng = np.random.default_rng(seed)
+    name = str(rng.choice(MAPS))
+    n, d = _size(rng, 2, 50), _size(rng, 2, 96)
+    text = str(rng.choice(TEXTS))
+    relative_radius = _relative_radius(rng)
+    radius = relative_radius * math.sqrt(d)
+    if name in ("rf", "drf"):
+        return _dense(seed, rng, name, text, n, d, radius, relative_radius)
+    return _attention(seed, rng, name, text, n, d, radius, relative_radius)
+
+
+def _size(rng, low: int, high: int) -> int:
+    return int(min(high, math.floor(math.exp(rng.uniform(math.log(low), math.log(high + 1))))))
+
+
+def _relative_radius(rng) -> float:
+    """In units of sqrt(d): 1 for a third, else .01 to 4, and 1e-12 to 1e4 for a sixth."""
+    kind = rng.uniform()
+    if kind < 1 / 3:
+        return 1.0
+    low, high = (0.01, 4.0) if kind < 5 / 6 else (1e-12, 1e4)
+    return float(math.exp(rng.uniform(math.log(low), math.log(high))))
+
+
+def _attention(seed, rng, name, text, n, d, radius, relative_radius) -> Problem:
+    heads = int(rng.choice([1, 1, 1, 2, 3]))
+    W = rng.standard_normal((heads, d, d)) / math.sqrt(d)
+    kind = rng.uniform()
+    if kind < 0.1:  # low rank, as trained query-key products are
+        rank = _size(rng, 1, d)
+        W = rng.standard_normal((heads, d, rank)) @ rng.standard_normal((heads, rank, d)) / math.sqrt(d * rank)
+    elif kind < 0.15:
+        W = W + W.transpose(0, 2, 1)
+    temperature = 1.0 if rng.uniform() < 0.5 else _temperature(rng)
+    X = _text(rng, text, n, d, lambda: _attention_text(rng, W[0], n))
+    given = torch.from_numpy(W if heads > 1 else W[0])
+    phi = ws.RandomAttentionFeatures(d, score=library_score(name), temperature=temperature, heads=heads, weight=given)
+    exact = ExactAttention(W, temperature, name)
+    numpy_map = AttentionMap(X, W, temperature * math.sqrt(d), SCORES[name], exact.rounded_scores(X))
+    described = f"raf {name} n={n} d={d} heads={heads} temperature={temperature:.3g} radius={relative_radius:.3g} sqrt(d)"
+    return Problem(
+        seed, name, text, X, radius, relative_radius, phi, numpy_map, ExactChange(exact, X), f"{described} {text}"
+    )
+
+
+def library_score(name: str):
+    """What `RandomAttentionFeatures(score=...)` takes for a score of that name."""
+    return name
+
+
+def _temperature(rng) -> float:
+    """.05 to 20 for half, 1e-20 to 1e20 for the others."""
+    decades = 1.3 if rng.uniform() < 0.5 else 20.0
+    return float(10 ** rng.uniform(-decades, decades))
+
+
+def _dense(seed, rng, name, text, n, d, radius, relative_radius) -> Problem:
+    activation = str(rng.choice(["relu", "relu", "tanh", "erf", "gelu", "leaky_relu", "identity"]))
+    depth = 1 if name == "rf" else int(rng.integers(2, 5))
+    width = n * d if n * d <= LARGEST_DENSE and rng.uniform() < 0.6 else _size(rng, 4, LARGEST_DENSE)
+    phi = ws.DeepRandomFeatures(n, d, depth, width, activation, "dense", int(rng.integers(2**31)))
+    if depth == 1:
+        phi = ws.RandomFeatures(n, d, width, activation, "dense", int(rng.integers(2**31)))
+    weights = [V.numpy() for V in ([phi.weight] if depth == 1 else phi.weights)]
+    X = _text(rng, text, n, d, lambda: _dense_text(rng, weights[0], n, d))
+    described = f"{name} {activation} n={n} d={d} depth={depth} width={width} radius={relative_radius:.3g} sqrt(d)"
+    return Problem(
+        seed,
+        name,
+        text,
+        X,
+        radius,
+        relative_radius,
+        phi,
+        DenseMap(X, weights, activation),
+        ExactChange(ExactDense(weights, activation), X),
+        f"{described} {text}",
+    )
+
+
+def _text(rng, kind: str, n: int, d: int, from_weights) -> Array:
+    """Rows of length sqrt(d), but for zero-sum and huge-row texts."""
+    X = rng.standard_normal((n, d))
+    if kind == "repeated":
+        X = X[rng.integers(0, max(1, n // int(rng.integers(2, 5))), n)]
+    elif kind == "parallel":
+        signs = rng.choice([-1.0, 1.0] if rng.uniform() < 0.5 else [1.0], n)
+        X[: max(2, n // 2)] = X[0] * signs[: max(2, n // 2), None]
+    elif kind == "orthogonal":
+        base = np.linalg.qr(rng.standard_normal((max(n, d), max(n, d))))[0]
+        X = base[:n, :d] * math.sqrt(d)
+    elif kind == "correlated":
+        cosine = rng.uniform(0.3, 0.999)
+        X = math.sqrt(cosine) * X[:1] + math.sqrt(1 - cosine) * rng.standard_normal((n, d))
+    elif kind == "near":
+        X = X[:1] + 10.0 ** -rng.uniform(2, 9) * rng.standard_normal((n, d))
+    elif kind == "from-weights":
+        X = from_weights()
+    X = X * (math.sqrt(d) / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300))
+    if kind == "zero-sum":
+        half = n // 2
+        X[half : 2 * half] = -X[:half]
+        if n % 2:
+            X[-1] = X[0] * rng.uniform(0.5, 1.5)
+            X[half] -= X[-1]
+        X = X[rng.permutation(n)]
+    elif kind == "huge-row":
+        X[rng.integers(n)] *= 10.0 ** rng.uniform(1, 6)
+    return X
+
+
+def _attention_text(rng, W: Array, n: int) -> Array:
+    """Rows along W's singular or eigenvectors, or spread about one of them."""
+    left, _, right = np.linalg.svd(W)
+    axes = [left.T, right, np.linalg.eigh(W + W.T)[1].T[::-1]][rng.integers(3)]
+    d = len(W)
+    if rng.uniform() < 0.5:
+        return axes[rng.integers(0, min(d, int(rng.integers(1, 4))), n)] * rng.choice([-1.0, 1.0], (n, 1)) + (
+            rng.uniform(0, 0.3) * rng.standard_normal((n, d)) / math.sqrt(d)
+        )
+    return axes[np.arange(n) % d]
+
+
+def _dense_text(rng, V: Array, n: int, d: int) -> Array:
+    """A text whose active units are those where the block of one word is large along one of its singular vectors."""
+    block = V.reshape(len(V), n, d)[:, rng.integers(n)]
+    image = np.abs(block @ np.linalg.svd(block, full_matrices=False)[2][0])
+    signs = np.where(image > np.quantile(image, rng.uniform(0.3, 0.9)), 1.0, -1.0)
+    flat = np.linalg.lstsq(V, signs, rcond=None)[0]
+    return flat.reshape(n, d) + 1e-3 * np.abs(flat).mean() * rng.standard_normal((n, d))
+
+
+ALL_SCORES, ALL_ACTIVATIONS = tuple(SCORES), tuple(ACTIVATIONS)
