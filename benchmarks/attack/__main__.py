@@ -112,7 +112,14 @@ def main(arguments: list[str] | None = None) -> int:
         for line in describe(verdict):
             print(line, flush=True)
         if options.only is not None:
-            print(verdict.problem.description, verdict.skipped, "per_word / attack", np.round(verdict.ratios, 4), "upper / attained", np.round(verdict.brackets, 4))
+            print(
+                verdict.problem.description,
+                verdict.skipped,
+                "per_word / attack",
+                np.round(verdict.ratios, 4),
+                "upper / attained",
+                np.round(verdict.brackets, 4),
+            )
         elif (at + 1) % 25 == 0:
             print(f"{len(rows)} of {len(seeds)} problems, {time.perf_counter() - begun:.0f} s", flush=True)
     lines, good = summary(rows)

@@ -124,4 +124,6 @@ class DenseMap:
         signed = (np.sign(z) @ block)[None]
         loudest = block[np.argsort(-np.linalg.norm(block, axis=1))[:8]]
         subsets = rng.uniform(size=(24, len(z))) < rng.uniform(size=(24, 1))
-        return np.concatenate([*rows, signed, -signed, loudest, -loudest, subsets @ block, -(subsets * np.sign(z)) @ block])
+        return np.concatenate(
+            [*rows, signed, -signed, loudest, -loudest, subsets @ block, -(subsets * np.sign(z)) @ block]
+        )

@@ -64,7 +64,9 @@ class ExactAttention:
         with mpmath.workprec(BITS + 200):
             sigma = mpmath.mpf(self.temperature) * mpmath.sqrt(X.shape[1])
             homogeneous = self.score in ("linear", "relu-unnormalized")
-            unit = mpmath.ldexp(1, -power) * (mpmath.ldexp(1 / sigma, -score_power) if homogeneous else mpmath.ldexp(1, -BITS))
+            unit = mpmath.ldexp(1, -power) * (
+                mpmath.ldexp(1 / sigma, -score_power) if homogeneous else mpmath.ldexp(1, -BITS)
+            )
             return np.concatenate([self._weights(head, score_power, sigma).dot(X) for head in scores]), unit
 
     def _weights(self, scores: NDArray, power: int, sigma: mpmath.mpf) -> NDArray:
@@ -88,11 +90,11 @@ class ExactAttention:
         for row in scores:
             if self.score == "softmax":
                 largest = max(row)
-                weights = [mpmath.exp(max(scaled(s - largest), -10**6)) for s in row]
+                weights = [mpmath.exp(max(scaled(s - largest), -(10**6))) for s in row]
                 total = mpmath.fsum(weights)
                 rows.append([_fixed(w / total) for w in weights])
             else:
-                rows.append([_fixed(1 / (1 + mpmath.exp(min(max(-scaled(s), -10**6), 10**6)))) for s in row])
+                rows.append([_fixed(1 / (1 + mpmath.exp(min(max(-scaled(s), -(10**6)), 10**6)))) for s in row])
         return np.array(rows, dtype=object)
 
 

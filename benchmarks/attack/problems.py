@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 import wordsens as ws
 
 from .attention_map import SCORES, AttentionMap
-from .dense_map import ACTIVATIONS, DenseMap
+from .dense_map import DenseMap
 from .exact import ExactAttention, ExactChange, ExactDense
 
 Array = NDArray[np.float64]
@@ -37,11 +37,12 @@ class Problem:
     description: str
 
 
-def problem(seed: int) -> Problem:
-    """The problem of that seed."""
+def problem(seed: int, most_words: int = 50, most_coordinates: int = 96, map_name: str | None = None) -> Problem:
+    """The problem of that seed, up to a size; `map_name` one of `MAPS`, None for one drawn from them."""
     rng = np.random.default_rng(seed)
     name = str(rng.choice(MAPS))
-    n, d = _size(rng, 2, 50), _size(rng, 2, 96)
+    name = name if map_name is None else map_name
+    n, d = _size(rng, 2, most_words), _size(rng, 2, most_coordinates)
     text = str(rng.choice(TEXTS))
     relative_radius = _relative_radius(rng)
     radius = relative_radius * math.sqrt(d)
@@ -78,7 +79,9 @@ def _attention(seed, rng, name, text, n, d, radius, relative_radius) -> Problem:
     phi = ws.RandomAttentionFeatures(d, score=library_score(name), temperature=temperature, heads=heads, weight=given)
     exact = ExactAttention(W, temperature, name)
     numpy_map = AttentionMap(X, W, temperature * math.sqrt(d), SCORES[name], exact.rounded_scores(X))
-    described = f"raf {name} n={n} d={d} heads={heads} temperature={temperature:.3g} radius={relative_radius:.3g} sqrt(d)"
+    described = (
+        f"raf {name} n={n} d={d} heads={heads} temperature={temperature:.3g} radius={relative_radius:.3g} sqrt(d)"
+    )
     return Problem(
         seed, name, text, X, radius, relative_radius, phi, numpy_map, ExactChange(exact, X), f"{described} {text}"
     )
@@ -169,6 +172,3 @@ def _dense_text(rng, V: Array, n: int, d: int) -> Array:
     signs = np.where(image > np.quantile(image, rng.uniform(0.3, 0.9)), 1.0, -1.0)
     flat = np.linalg.lstsq(V, signs, rcond=None)[0]
     return flat.reshape(n, d) + 1e-3 * np.abs(flat).mean() * rng.standard_normal((n, d))
-
-
-ALL_SCORES, ALL_ACTIVATIONS = tuple(SCORES), tuple(ACTIVATIONS)

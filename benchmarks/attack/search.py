@@ -146,16 +146,17 @@ class Attack:
     def _climb(self, numpy_map, points: Array, steps: int) -> tuple[Array, Array]:
         """Projected gradients with Barzilai-Borwein steps; a step that loses is retried at a quarter."""
         values, gradient = self._value(numpy_map, points)
-        length = np.linalg.norm(gradient, axis=2) + 1e-300
-        rate = 0.1 / length
+        reach = np.full(values.shape, 0.1)
         for _ in range(steps):
-            tried = self._into_ball(points + rate[..., None] * gradient)
+            # `reach` is the length of the step along the gradient, in radii.
+            tried = self._into_ball(points + reach[..., None] * _unit(gradient))
             new, new_gradient = self._value(numpy_map, tried)
             better = new >= values
-            moved, bent = tried - points, new_gradient - gradient
-            curvature = np.abs((moved * bent).sum(2)) + 1e-300
-            secant = np.minimum((moved * moved).sum(2) / curvature, 10 * rate)
-            rate = np.where(better, np.maximum(secant, 0.1 * rate), 0.25 * rate)
+            moved, bent = _norm(tried - points), _norm(new_gradient - gradient)
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                secant = np.nan_to_num(moved / bent * _norm(new_gradient), nan=1.0, posinf=4.0)
+            reach = np.where(better, np.clip(secant, 0.1 * reach, 10 * reach), 0.25 * reach)
+            reach = np.clip(reach, 1e-12, 4.0)
             points, values = np.where(better[..., None], tried, points), np.where(better, new, values)
             gradient = np.where(better[..., None], new_gradient, gradient)
         return points, values
@@ -172,7 +173,9 @@ class Attack:
             lengths = np.where(self.rng.uniform(size=len(rows)) < 0.7, 1.0, self.rng.uniform(size=len(rows)) ** 2)
             rows = rows * lengths[:, None]
             exact = self.map.X[word] * np.array([[-1.0], [-2.0]]) / self.radius
-            rows = self._into_ball(np.concatenate([rows, exact, self.map.X / self.radius - self.map.X[word] / self.radius]))
+            rows = self._into_ball(
+                np.concatenate([rows, exact, self.map.X / self.radius - self.map.X[word] / self.radius])
+            )
             values, _ = self._value(self.map, rows[None], False, np.array([at]))
             order = np.argsort(-values[0])
             half = min(kept // 2, len(order))
@@ -218,13 +221,17 @@ class Attack:
 
     @staticmethod
     def _into_ball(points: Array) -> Array:
-        norms = np.linalg.norm(points, axis=-1, keepdims=True)
-        return points * np.where(norms > 1, 1 / np.maximum(norms, 1), 1.0)
+        norms = _norm(points)[..., None]
+        return np.where(norms > 1, _unit(points), points)
+
+
+def _norm(rows: Array) -> Array:
+    """Lengths along the last axis; squares neither underflow nor overflow."""
+    largest = np.abs(rows).max(-1, keepdims=True)
+    return largest[..., 0] * np.linalg.norm(rows / np.where(largest > 0, largest, 1.0), axis=-1)
 
 
 def _unit(rows: Array) -> Array:
     """Rows of length 1; a row of zeros stays."""
-    largest = np.abs(rows).max(-1, keepdims=True)
-    rows = rows / np.where(largest > 0, largest, 1.0)
-    norms = np.linalg.norm(rows, axis=-1, keepdims=True)
-    return rows / np.where(norms > 0, norms, 1.0)
+    rows = rows / np.maximum(np.abs(rows).max(-1, keepdims=True), np.finfo(float).tiny)
+    return rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), np.finfo(float).tiny)
