@@ -1,17 +1,17 @@
-"""The attack itself: its maps, gradients and digits; planted bugs are found; a sample of what benchmarks.attack runs."""
+"""The attack: its maps, gradients and digits; planted bugs are found; a sample of what benchmarks.attack runs."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-
-import wordsens as ws
 from benchmarks.attack.__main__ import main, record, summary
 from benchmarks.attack.exact import inside
 from benchmarks.attack.judge import judge
 from benchmarks.attack.problems import MAPS, TEXTS, problem
 from benchmarks.attack.search import Attack, Budget
+
+import wordsens as ws
 
 NAMES = sorted(set(MAPS))
 # A problem of these seeds has n up to 9 and d up to 12; the sample's are other ones.
@@ -36,11 +36,13 @@ def perturbations(case, rng):
 
 
 def test_the_numpy_map_is_the_library_s(case):
+    if case.phi is None:
+        pytest.skip("the library takes no score of one's own")
     with torch.no_grad():
         library = case.phi(torch.from_numpy(case.X)).numpy()
     own = case.map.features(case.X).reshape(library.shape)
     # Scores of size s are rounded by 1e-16 s, whatever computes them; softmax and sigmoid answer to that.
-    loose = 1e-15 * np.abs(case.map.scores).max() if case.map_name in ("softmax", "sigmoid") else 0.0
+    loose = 1e-15 * np.abs(case.map.scores).max() if case.map_name in ("softmax", "sigmoid", "own-tanh") else 0.0
     if loose > 1e-11:
         pytest.skip("scores so large that float64 does not determine the attention")
     np.testing.assert_allclose(own, library, rtol=0, atol=1e-10 * np.abs(library).max())
@@ -65,19 +67,20 @@ def test_gradients_agree_with_finite_differences(case):
             case.map.change(words, delta + step * direction)[0] - case.map.change(words, delta - step * direction)[0]
         ) / (2 * step)
 
-    # A step may straddle a kink, or be lost in rounding: what counts is where two steps agree.
-    scale = np.linalg.norm(gradient, axis=2) * np.linalg.norm(direction) + 1e-12 * case.map.change(words, delta)[0]
+    # A step may straddle a kink: what counts is where two steps agree, up to rounding.
+    allowed = 1e-5 * np.linalg.norm(gradient, axis=2) * np.linalg.norm(direction)
+    allowed += 1e-9 * case.map.change(words, delta)[0]
     long, short = difference(1e-5), difference(2e-6)
-    agree = np.abs(long - short) <= 1e-6 * scale
+    agree = np.abs(long - short) <= allowed
     assert agree.mean() >= 0.5
-    assert (np.abs(short - gradient @ direction) <= 1e-5 * scale)[agree].all()
+    assert (np.abs(short - gradient @ direction) <= 2 * allowed)[agree].all()
 
 
 def test_a_bound_lowered_by_a_tenth_is_reported():
     case = problem(9_000_132, 9, 12, "rf")  # identity: the bound is attained
 
-    def lowered(phi, X, radius):
-        found = ws.word_sensitivity(phi, X, radius=radius)
+    def lowered(phi, X, radius, **options):
+        found = ws.word_sensitivity(phi, X, radius=radius, **options)
         return replace(found, upper_per_word=0.9 * found.upper_per_word)
 
     assert not judge(case).crossed
@@ -85,19 +88,18 @@ def test_a_bound_lowered_by_a_tenth_is_reported():
 
 
 def test_a_search_of_one_step_is_reported():
-    def crippled(phi, X, radius):
-        return ws.word_sensitivity(phi, X, radius=radius, starts=1, steps=1, generations=0)
+    def crippled(phi, X, radius, **options):
+        return ws.word_sensitivity(phi, X, radius=radius, starts=1, steps=1, generations=0, **options)
 
     cases = [problem(9_000_200, 6, 12, "relu"), problem(9_000_202, 6, 12, "drf"), problem(9_000_202, 6, 12, "sigmoid")]
     verdicts = [judge(case, measure=crippled) for case in cases]
     assert all(verdict.low for verdict in verdicts)
-    lines, good = summary([record(verdict) for verdict in verdicts])
-    assert not good
+    assert not summary([record(verdict) for verdict in verdicts])[1]
 
 
 def test_a_value_that_its_witness_does_not_attain_is_reported():
-    def boastful(phi, X, radius):
-        found = ws.word_sensitivity(phi, X, radius=radius)
+    def boastful(phi, X, radius, **options):
+        found = ws.word_sensitivity(phi, X, radius=radius, **options)
         return replace(found, per_word=found.per_word * (1 + 1e-5))
 
     case = problem(9_000_301, 4, 8, "rf")
@@ -106,7 +108,7 @@ def test_a_value_that_its_witness_does_not_attain_is_reported():
 
 
 def test_a_library_that_fails_is_reported():
-    def failing(phi, X, radius):
+    def failing(phi, X, radius, **options):
         raise ZeroDivisionError("on purpose")
 
     verdict = judge(problem(9_000_400, 9, 12, "rf"), measure=failing)

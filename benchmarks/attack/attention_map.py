@@ -3,8 +3,8 @@
 With s_jl = x_j . W x_l / sigma (sigma = temperature sqrt(d)), weights a_jl from g(s_jl), outputs o_j = sum_l a_jl x_l.
 Word i moves by Delta. Another row j != i has one new score, s_ji + t_j with t_j = u_j . Delta, u_j = W^T x_j / sigma;
 its output changes by p Delta + (p - a) r, where p is the new weight, and r is x_i less the mean of the other rows
-(weights divided by their sum) or x_i (not divided). Row i has n new scores, s_il + k_l . Delta with k_l = W x_l / sigma,
-its own with u_i . Delta + Delta . W Delta / sigma more. Differences are formed without cancellation.
+(weights divided by their sum) or x_i (not divided). Row i has n new scores, s_il + k_l . Delta, k_l = W x_l / sigma;
+its own moves by u_i . Delta + Delta . W Delta / sigma more. Differences are formed without cancellation.
 """
 
 from collections.abc import Callable
@@ -52,6 +52,15 @@ SCORES = {
     "relu-unnormalized": Score(False, lambda s: np.maximum(s, 0.0), _positive, relu_difference),
     "sigmoid": Score(False, expit, lambda s: expit(s) * expit(-s), sigmoid_difference, saturates=True),
     "linear": Score(False, lambda s: s, np.ones_like, lambda s, t: t),
+    # Scores that the library does not know: passed to it as objects.
+    "own-squares": Score(True, np.square, lambda s: 2 * s, lambda s, t: t * (2 * s + t)),
+    "own-tanh": Score(
+        False,
+        np.tanh,
+        lambda s: 4 * expit(2 * s) * expit(-2 * s),
+        lambda s, t: 2 * sigmoid_difference(2 * s, 2 * t),
+        True,
+    ),
 }
 
 

@@ -73,13 +73,16 @@ class ExactAttention:
         """Attention weights over 2^BITS; where they are the scores themselves, those."""
         if self.score == "linear":
             return scores
-        if self.score in ("relu", "relu-unnormalized"):
-            positive = np.where(scores > 0, scores, 0)
+        if self.score in ("relu", "relu-unnormalized", "own-squares"):
+            positive = scores * scores if self.score == "own-squares" else np.where(scores > 0, scores, 0)
             if self.score == "relu-unnormalized":
                 return positive
             sums = positive.sum(axis=1)
             return np.array(
-                [[(int(s) << BITS) // int(total) if total else 0 for s in row] for row, total in zip(positive, sums)],
+                [
+                    [(int(s) << BITS) // int(total) if total else 0 for s in row]
+                    for row, total in zip(positive, sums, strict=True)
+                ],
                 dtype=object,
             ).reshape(scores.shape)
 
@@ -93,6 +96,8 @@ class ExactAttention:
                 weights = [mpmath.exp(max(scaled(s - largest), -(10**6))) for s in row]
                 total = mpmath.fsum(weights)
                 rows.append([_fixed(w / total) for w in weights])
+            elif self.score == "own-tanh":
+                rows.append([_fixed(mpmath.tanh(max(min(scaled(s), 10**6), -(10**6)))) for s in row])
             else:
                 rows.append([_fixed(1 / (1 + mpmath.exp(min(max(-scaled(s), -(10**6)), 10**6)))) for s in row])
         return np.array(rows, dtype=object)

@@ -16,14 +16,21 @@ from .exact import ExactAttention, ExactChange, ExactDense
 Array = NDArray[np.float64]
 
 TEXTS = ("gaussian", "repeated", "parallel", "zero-sum", "huge-row", "orthogonal", "correlated", "from-weights", "near")
-# Of ten problems: four of attention's five scores (softmax and ReLU twice), one in three dense.
-MAPS = ("softmax", "softmax", "relu", "relu", "relu-unnormalized", "sigmoid", "linear", "rf", "rf", "drf", "drf")
+# One is drawn: softmax, divided ReLU and dense layers twice as often as the others.
+MAPS = (
+    *("softmax", "relu", "rf", "drf") * 2,
+    *("relu-unnormalized", "sigmoid", "linear", "own-squares", "own-tanh"),
+)
 LARGEST_DENSE = 240  # widest layer where the width is not given: keeps a problem under seconds
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One text under one map: `phi` is the library's, `map` its NumPy twin, `exact` the definition to 60 digits."""
+    """One text under one map.
+
+    `phi` is the library's (None where it takes no such score), `map` its twin in NumPy, `exact` the definition to 60
+    digits. `radius` is `relative_radius` times sqrt(d); `text` is one of `TEXTS`, `map_name` one of `MAPS`.
+    """
 
     seed: int
     map_name: str
@@ -31,7 +38,7 @@ class Problem:
     X: Array
     radius: float
     relative_radius: float
-    phi: ws.FeatureMap
+    phi: ws.FeatureMap | None
     map: AttentionMap | DenseMap
     exact: ExactChange
     description: str
@@ -76,7 +83,10 @@ def _attention(seed, rng, name, text, n, d, radius, relative_radius) -> Problem:
     temperature = 1.0 if rng.uniform() < 0.5 else _temperature(rng)
     X = _text(rng, text, n, d, lambda: _attention_text(rng, W[0], n))
     given = torch.from_numpy(W if heads > 1 else W[0])
-    phi = ws.RandomAttentionFeatures(d, score=library_score(name), temperature=temperature, heads=heads, weight=given)
+    phi = None
+    if not name.startswith("own-") or hasattr(ws, "Score"):
+        options = {"temperature": temperature, "heads": heads, "weight": given}
+        phi = ws.RandomAttentionFeatures(d, score=library_score(name), **options)
     exact = ExactAttention(W, temperature, name)
     numpy_map = AttentionMap(X, W, temperature * math.sqrt(d), SCORES[name], exact.rounded_scores(X))
     described = (
@@ -88,8 +98,28 @@ def _attention(seed, rng, name, text, n, d, radius, relative_radius) -> Problem:
 
 
 def library_score(name: str):
-    """What `RandomAttentionFeatures(score=...)` takes for a score of that name."""
-    return name
+    """What `RandomAttentionFeatures(score=...)` takes: a name, or an object for a score of one's own."""
+    if not name.startswith("own-"):
+        return name
+
+    class Squares(ws.Score):
+        name, normalized = "own-squares", True
+
+        def attention(self, scores):
+            squares = scores.square()
+            return squares / squares.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
+
+        def attention_without(self, scores, word):
+            without = torch.arange(scores.shape[-1], device=scores.device) != word.unsqueeze(-1)
+            return self.attention(scores * without)
+
+    class Tanh(ws.Score):
+        name, normalized = "own-tanh", False
+
+        def attention(self, scores):
+            return scores.tanh()
+
+    return Squares() if name == "own-squares" else Tanh()
 
 
 def _temperature(rng) -> float:

@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 GENTLE_REACH = 4.0
 # Entries of V_1 past which a dense map gets a third of the starts.
 DENSE_LARGE = 60_000
+# Numbers in an array below which a step's cost is the calls', not the numbers'.
+CHEAP_STEP = 20_000
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,7 @@ class Attack:
 
     def run(self) -> None:
         """Starts, ascent, crossing until two generations in a row gain nothing, polish."""
-        # A large dense map costs much and has few hills.
-        few = isinstance(self.map, DenseMap) and self.map.blocks.size > DENSE_LARGE
-        pool = self._starts(self.budget.count(self.budget.starts // (3 if few else 1)))
+        pool = self._starts(self.budget.count(self._affordable_starts()))
         pool, values = self._ascend(self.map, pool, 1.0, self.budget.noisy_steps)
         for ladder in self._ladder():
             hard, hard_values = self._descend_temperatures(ladder)
@@ -66,6 +66,13 @@ class Attack:
             if idle == 2:
                 break
         self.polish()
+
+    def _affordable_starts(self) -> int:
+        """More where a step costs little, fewer where a dense map is large: those have few hills."""
+        w, d = len(self.words), self.map.coordinates
+        if isinstance(self.map, DenseMap) and self.map.blocks.size > DENSE_LARGE:
+            return self.budget.starts // 3
+        return int(np.clip(CHEAP_STEP / (w * (self.map.words + d)), self.budget.starts, 5 * self.budget.starts))
 
     def offer(self, points: Array) -> None:
         """Takes witnesses (w, d) of someone else, and climbs from them."""
@@ -119,7 +126,7 @@ class Attack:
         self.points[at[better]] = points[np.flatnonzero(better), top[better]]
 
     def _ascend(self, numpy_map, points: Array, first_step: float, steps: int) -> tuple[Array, Array]:
-        """Noisy ascent, then projected gradients; the best point met on each path, and its value under the map itself."""
+        """Noisy ascent, then projected gradients; each path's best point, and its value under the map itself."""
         points, values = self._noisy(numpy_map, points, first_step, steps)
         points, values = self._climb(numpy_map, points, self.budget.climb_steps)
         if numpy_map is not self.map:
@@ -195,7 +202,7 @@ class Attack:
     def _descend_temperatures(self, factors) -> tuple[Array, Array]:
         points = self._starts(self.budget.count(12))
         for at, factor in enumerate(factors):
-            points, values = self._ascend(
+            points, _ = self._ascend(
                 self.map.softened(float(factor)), points, 1.0 if at == 0 else 0.2, self.budget.noisy_steps // 2
             )
         return self._ascend(self.map, points, 0.05, self.budget.noisy_steps // 2)
