@@ -154,7 +154,7 @@ def test_a_second_run_goes_on_where_the_first_was_stopped(tmp_path, monkeypatch,
 
 
 def test_sample_of_random_problems():
-    """What python -m benchmarks.attack asks of 2,000 problems up to n = 50 and d = 96, of 24 small ones."""
-    verdicts = [judge(problem(9_100_000 + i, 12, 16)) for i in range(24)]
+    """What python -m benchmarks.attack asks of 2,000 problems up to n = 50 and d = 96, of 16 small ones."""
+    verdicts = [judge(problem(9_100_000 + i, 10, 12), Budget(0.5)) for i in range(16)]
     lines, good = summary([record(verdict) for verdict in verdicts])
     assert good, "\n".join(lines)

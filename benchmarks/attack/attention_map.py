@@ -21,7 +21,8 @@ Array = NDArray[np.float64]
 class Score:
     """How scores become weights: g, its derivative, g(s + t) - g(s) without cancellation, divided by the sum or not.
 
-    `function` None stands for softmax, whose weights are formed from differences of scores.
+    `function` None stands for softmax, whose weights are formed from differences of scores. `saturates`: far moves change
+    nothing more; `rugged`: there are many narrow hills, on which more is spent.
     """
 
     divided: bool
@@ -29,6 +30,7 @@ class Score:
     derivative: Callable[[Array], Array] | None = None
     difference: Callable[[Array, Array], Array] | None = None
     saturates: bool = False
+    rugged: bool = False
 
 
 def relu_difference(s: Array, t: Array) -> Array:
@@ -48,7 +50,7 @@ def _positive(s: Array) -> Array:
 
 SCORES = {
     "softmax": Score(divided=True, saturates=True),
-    "relu": Score(True, lambda s: np.maximum(s, 0.0), _positive, relu_difference),
+    "relu": Score(True, lambda s: np.maximum(s, 0.0), _positive, relu_difference, rugged=True),
     "relu-unnormalized": Score(False, lambda s: np.maximum(s, 0.0), _positive, relu_difference),
     "sigmoid": Score(False, expit, lambda s: expit(s) * expit(-s), sigmoid_difference, saturates=True),
     "linear": Score(False, lambda s: s, np.ones_like, lambda s, t: t),

@@ -132,7 +132,7 @@ def _compare(verdict: Verdict, found: ws.Sensitivity, attack: Attack) -> None:
     upper = found.upper_per_word.double().numpy()
     _bounds(verdict, upper, values, points)
     _bounds(verdict, upper, reported, witnesses)
-    verdict.brackets = upper / np.maximum(values, reported)
+    verdict.brackets = upper / np.maximum(np.maximum(values, reported), 1e-300)
 
 
 def _confirmed(verdict: Verdict, values: Array, points: Array, reported: Array) -> Array:
@@ -155,7 +155,7 @@ def _confirmed(verdict: Verdict, values: Array, points: Array, reported: Array) 
 def _bounds(verdict: Verdict, upper: Array, values: Array, points: Array) -> None:
     """Bounds that a value reaches, recomputed to 60 digits; those below it are crossed."""
     problem = verdict.problem
-    near = [i for i in np.argsort(-values / upper) if not upper[i] > values[i] * (1 + TRUSTED)]
+    near = [i for i in np.argsort(-values / np.maximum(upper, 1e-300)) if not upper[i] > values[i] * (1 + TRUSTED)]
     for i in near[:CHECKED_WORDS]:
         value = problem.exact.value(int(i), points[i]) if inside(points[i], problem.radius) else 0.0
         if value > upper[i]:

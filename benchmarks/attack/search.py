@@ -4,7 +4,7 @@ All in the unit ball (Delta / radius) and for all words at once. Saturated maps 
 first. What comes back is a Delta a word; its value is recomputed by others.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ GENTLE_REACH = 4.0
 DENSE_LARGE = 60_000
 # Numbers in an array below which a step's cost is the calls', not the numbers'.
 CHEAP_STEP = 20_000
+# Divided ReLU has more and narrower hills: at ten times the budget 3 of 22 words gained 4 to 7 %, of other maps' 55 none
+# more than 2 % (15 small problems). It gets so much more of everything.
+RUGGED = 4.0
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,9 @@ class Attack:
     """The attack of one problem's words. `best` (w,) and `points` (w, d): the largest squared change, and its Delta."""
 
     def __init__(self, numpy_map: AttentionMap | DenseMap, words, radius: float, budget: Budget, seed: int):
-        self.map, self.words, self.radius, self.budget = numpy_map, np.asarray(words), radius, budget
+        self.map, self.words, self.radius = numpy_map, np.asarray(words), radius
+        rugged = isinstance(numpy_map, AttentionMap) and numpy_map.score.rugged
+        self.budget = replace(budget, scale=budget.scale * RUGGED) if rugged else budget
         self.rng = np.random.default_rng(seed)
         self.best = np.full(len(self.words), -1.0)
         self.points = np.zeros((len(self.words), numpy_map.coordinates))
