@@ -15,7 +15,7 @@ import torch
 
 import wordsens as ws
 from benchmarks.reporting import header, table
-from wordsens.experiments.summary import fit_power_law
+from wordsens.power_law import fit_power_law
 from wordsens.seeds import generator
 
 SIZES = (16, 32, 64, 128, 256)

@@ -1,5 +1,6 @@
 """What the whole suite shares: devices, hypothesis and threads, and records made up for tests."""
 
+import json
 from dataclasses import replace
 
 import hypothesis
@@ -57,11 +58,16 @@ def short_searches(monkeypatch):
 
 @pytest.fixture(scope="session")
 def make_record():
-    """A function that gives a record; its keyword arguments take the place of the usual values."""
+    """A function that gives a record; its keyword arguments take the place of the usual values.
 
-    def made(**changes) -> SensitivityRecord:
+    `asked` holds keys of the spec, `asked={"text": {"mean_cosine": 0.3}, "temperature": 2.0}`.
+    """
+
+    def made(*, asked=None, **changes) -> SensitivityRecord:
+        keys = {name: changes[name] for name in ("map", "n", "d", "draw", "seed") if name in changes} | (asked or {})
+        keys["text"] = {"kind": changes.get("text", "gaussian"), **keys.get("text", {})}
         values = {
-            "spec": str(sorted(changes.items())),
+            "spec": json.dumps(keys, sort_keys=True),
             "status": "done",
             "map": "raf",
             "n": 10,

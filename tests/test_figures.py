@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 
 from wordsens.errors import InputError
-from wordsens.figures import sensitivity_figure
+from wordsens.figures import MOST_SERIES, sensitivity_figure
 
 
 @pytest.fixture
@@ -96,6 +96,27 @@ def test_the_legend_covers_neither_data_nor_labels_and_nothing_is_cut_off(record
     assert figure._suptitle.get_window_extent(renderer).y1 <= height
 
 
+def test_long_names_of_series_are_not_cut_off_and_do_not_meet(make_record):
+    records = [
+        make_record(map=name, text=text, n=n, d=d, draw=draw, value=(t + draw / 9) / n**0.5, asked={"temperature": t})
+        for name in ("raf", "relu-unnormalized-raf")
+        for text in ("reviews", "gaussian")
+        for n in (10, 50)
+        for d in (192, 768)
+        for t in (0.25, 4.0)
+        for draw in (0, 1)
+    ]
+    figure = drawn(sensitivity_figure(records))
+    renderer = figure.canvas.get_renderer()
+    width, height = figure.canvas.get_width_height()
+    one, other = (panel.get_legend().get_window_extent(renderer) for panel in figure.axes)
+    assert one.x0 >= 0
+    assert other.x1 <= width
+    assert one.y0 >= -1
+    assert one.x1 <= other.x0
+    assert figure.axes[0].get_window_extent(renderer).y1 <= height
+
+
 def test_several_widths_are_told_apart(make_record):
     records = [
         make_record(map="rf", n=n, d=d, draw=draw, value=(1 + 0.1 * draw + d / 1000) / math.sqrt(n))
@@ -120,7 +141,17 @@ def test_a_bar_longer_than_its_mean_stays_on_the_axis(make_record):
 
 def test_a_band_reaches_from_the_mean_to_the_upper_bound_and_predictions_are_dashed(make_record):
     records = [
-        make_record(map="raf", n=n, draw=draw, value=1.0 + draw, upper=2.5 + draw, predicted=1.4, rigor="certified")
+        make_record(
+            map="raf",
+            n=n,
+            draw=draw,
+            value=1.0 + draw,
+            upper=2.5 + draw,
+            predicted=1.4,
+            rigor="certified",
+            predicted_of="a typical word",
+            predicted_in_range=True,
+        )
         for n in (10, 20, 50)
         for draw in (0, 1)
     ]
@@ -131,8 +162,53 @@ def test_a_band_reaches_from_the_mean_to_the_upper_bound_and_predictions_are_das
     (predicted,) = (line for line in panel.lines if line.is_dashed() and len(line.get_xdata()) == 3)
     assert list(predicted.get_ydata()) == [1.4] * 3
     told = [text.get_text() for text in panel.get_legend().get_texts()]
-    assert told[-2:] == ["band: up to the certified upper bound", "predicted"]
+    assert told[-2:] == ["band: up to the certified upper bound", "predicted, for a typical word"]
     assert panel.get_ylim()[1] > 3.0
+
+
+def test_predictions_that_were_not_compared_at_such_sizes_have_crosses_and_say_so(make_record):
+    records = [
+        make_record(
+            n=n, value=1.0, predicted=1.4, predicted_of="the largest of 9 words", predicted_in_range=n > 10, map="rf"
+        )
+        for n in (10, 20, 50)
+    ]
+    panel = sensitivity_figure(records).axes[0]
+    (crosses,) = (line for line in panel.lines if line.get_marker() == "x")
+    assert list(crosses.get_xdata()) == [10]
+    told = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert told[-2:] == ["predicted, for the largest searched word", "predicted, not compared at such sizes"]
+
+
+def test_every_value_of_a_varying_key_has_a_series_that_the_legend_names(make_record):
+    records = [
+        make_record(n=n, draw=draw, value=t / n, asked={"temperature": t}, temperature=t)
+        for t in (0.5, 1.0, 2.0)
+        for n in (10, 40)
+        for draw in (0, 1)
+    ]
+    panel = drawn(sensitivity_figure(records)).axes[0]
+    told = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert [line.partition(":")[0] for line in told[:3]] == [
+        f"RAF (softmax), temperature = {t}" for t in ("0.5", "1", "2")
+    ]
+    assert [list(bars.lines[0].get_ydata()) for bars in panel.containers] == [[t / 10, t / 40] for t in (0.5, 1, 2)]
+
+
+def test_more_series_than_a_figure_tells_apart_are_refused(make_record):
+    records = [
+        make_record(n=n, value=t / n, asked={"temperature": t}, temperature=t)
+        for t in map(float, range(1, MOST_SERIES + 2))
+        for n in (10, 40)
+    ]
+    with pytest.raises(InputError, match=r"makes 15 series \(by map, d, temperature\), .* at most 14 apart; filter"):
+        sensitivity_figure(records)
+    panel = sensitivity_figure(records[:-2]).axes[0]
+    looks = {
+        (line.get_color(), line.get_marker(), line.get_fillstyle())
+        for line in (bars.lines[0] for bars in panel.containers)
+    }
+    assert len(looks) == MOST_SERIES
 
 
 def test_a_bound_far_beyond_the_values_gets_no_band_and_the_legend_says_so(make_record):

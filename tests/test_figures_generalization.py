@@ -1,5 +1,7 @@
 """The generalization figures: what is drawn, and what is refused."""
 
+import json
+
 import pytest
 
 from wordsens.errors import InputError
@@ -10,9 +12,9 @@ from wordsens.figures_generalization import error_against_gamma_figure, frontier
 COLUMNS = [("rf", 40), ("raf", 40), ("raf", 120)]
 
 
-def record(**changes):
+def record(*, asked=None, **changes):
     values = {
-        "spec": str(sorted(changes.items())),
+        "spec": json.dumps({"objective": changes.get("objective"), "sample": changes.get("sample"), **(asked or {})}),
         "status": "done",
         "value": 3.0,
         "seconds": 0.1,
@@ -109,3 +111,12 @@ def test_nothing_to_draw_is_refused():
         error_against_gamma_figure([record(status="failed", value=None)])
     with pytest.raises(InputError, match="no finished frontier"):
         frontier_figure([record()])
+
+
+@pytest.mark.parametrize("figure", [error_against_gamma_figure, frontier_figure])
+def test_what_no_legend_tells_apart_is_refused(figure):
+    own = {"limits": (0.5,), "least_errors": (1.0,), "objective": "frontier"} if figure is frontier_figure else {}
+    records = [record(sample=sample, asked={"temperature": t}, **own) for sample in (0, 1) for t in (0.5, 2.0)]
+    with pytest.raises(InputError, match=r"several values of temperature \(0.5, 2.0\), .* if r.temperature == 2.0\]"):
+        figure(records)
+    figure(records[::2])

@@ -213,7 +213,7 @@ class TestResult:
         r = measured(words=[3, 1], radius=[1.0, 2.0], seed=np.int64(5), certificate=True)
         r.save(tmp_path / "r.safetensors")
         again = ws.Sensitivity.load(str(tmp_path / "r.safetensors"))
-        for name in ("words", "per_word", "perturbations", "radius", "converged", "upper_per_word"):
+        for name in ("words", "per_word", "rounding", "perturbations", "radius", "converged", "upper_per_word"):
             assert torch.equal(getattr(again, name), getattr(r, name))
         for name in ("value", "word", "tokens", "evaluations", "seed", "map_name", "upper", "rigor"):
             assert getattr(again, name) == getattr(r, name)
@@ -251,7 +251,7 @@ class TestResult:
         assert d["value"] == max(d["per_word"]) == r.value
         assert set(d) == {
             *("map", "value", "word", "token", "upper", "rigor", "words", "tokens", "per_word", "upper_per_word"),
-            *("radius", "converged", "evaluations", "seed", "notes"),
+            *("rounding", "radius", "converged", "evaluations", "seed", "notes"),
         }
 
     def test_the_table_has_one_row_a_word(self):

@@ -18,6 +18,7 @@ _HOMES = {
     "InputError": "wordsens.errors",
     "RandomAttentionFeatures": "wordsens.maps.attention",
     "RandomFeatures": "wordsens.maps.dense",
+    "Score": "wordsens.maps.scores",
     "Sensitivity": "wordsens.sensitivity",
     "TextMatrix": "wordsens.text_matrix",
     "WordsensError": "wordsens.errors",
@@ -39,7 +40,7 @@ _HOMES = {
     "OneWordFrontier": "wordsens.generalization",
     "OneWordGeneralization": "wordsens.generalization",
     "orthogonal_text": "wordsens.text",
-    "pair_distances": "wordsens.fading",
+    "pair_distances": "wordsens.decay",
     "prompt_pair": "wordsens.attention_views",
     "read_documents": "wordsens.text",
     "removal_effects": "wordsens.removals",
@@ -69,8 +70,8 @@ if TYPE_CHECKING:
     from wordsens.ball import Ball
     from wordsens.certificates.certify import certificate, certify
     from wordsens.certificates.contract import Certificate
+    from wordsens.decay import pair_distances
     from wordsens.errors import InputError, WordsensError
-    from wordsens.fading import pair_distances
     from wordsens.feature_map import FeatureMap, FunctionFeatures
     from wordsens.generalization import (
         NewText,
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from wordsens.jacobian import jacobian_sensitivity
     from wordsens.maps.attention import RandomAttentionFeatures
     from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
+    from wordsens.maps.scores import Score
     from wordsens.maps.transformer import TransformerFeatures
     from wordsens.regression import MinNormFit, fit_min_norm
     from wordsens.removals import Removals, removal_effects

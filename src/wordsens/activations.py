@@ -36,6 +36,12 @@ class Activation:
         return self.function(preactivation)
 
     @property
+    def saturates(self) -> bool:
+        """Whether act is bounded: at large radii a search then meets a hill for nearly every pattern of signs."""
+        far = self.function(torch.tensor([-1e6, 1e6], dtype=torch.float64))
+        return bool((far.abs() < 10).all())
+
+    @property
     def he_variance(self) -> float:
         """fan_in times the variance of the next layer's weights that keeps pre-activations at variance 1.
 

@@ -14,7 +14,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, ZeroFeaturesError
+from wordsens.lanczos import lanczos
+from wordsens.normal_product import normal_product
+from wordsens.repeatable import require_equal_answers
 from wordsens.search_plan import SearchPlan
+from wordsens.seeds import gaussian_on, generator
 from wordsens.text_matrix import TextMatrix
 
 DEFAULT_MEMORY_BUDGET = 1 << 30
@@ -72,6 +76,25 @@ class FeatureMap(ABC):
         themselves: this is what reported values are recomputed with.
         """
         return features_by_text(self, perturbed_texts(rows, words, perturbations))
+
+    def relative_rounding(self, text: Float[Tensor, "n d"]) -> float:
+        """An estimate of ‖computed phi(X) - phi(X)‖ / ‖phi(X)‖, from what the last digit of X does to the features.
+
+        max over three sign patterns s of ‖phi((1 + eps s) X) - phi(X)‖ / ‖phi(X)‖, times 2 + sqrt(n d) / 8 for sums of
+        up to n d terms: three times and more what long doubles show (tests/test_rounding.py). InputError for a map that
+        gives the text other features in this batch.
+        """
+        with torch.no_grad():
+            signs = torch.tensor([[1.0], [-1.0], [1.0]], dtype=text.dtype, device=text.device).repeat(1, text.numel())
+            signs[1, ::2] *= -1
+            signs[2, ::3] *= -1
+            moved = text * (1 + torch.finfo(text.dtype).eps * signs.view(3, *text.shape))
+            once = self(text).flatten()
+            again, *others = features_by_text(self, torch.cat([text.unsqueeze(0), moved]))
+        require_equal_answers(self.name, once, again)
+        apart = torch.linalg.vector_norm(torch.stack(others) - again, dim=1, dtype=torch.float64)
+        largest = float(apart.max()) / feature_norm(again, self.name)
+        return (2 + math.sqrt(text.numel()) / 8) * max(largest, torch.finfo(text.dtype).eps)
 
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> "WordChange":
         """What evaluates ‖phi(X^i(Delta)) - phi(X)‖² for many (i, Delta) at once."""
@@ -196,7 +219,9 @@ class PlainGroupChange(WordChange):
         memory_budget: bytes for intermediate results.
     """
 
-    plan = SearchPlan(inner=4)
+    plan = SearchPlan(starts=12, inner=4, generations=3, relays=16, steps=150)
+
+    _LANCZOS_STEPS: ClassVar[int] = 8
 
     # Autograd keeps the activations of every operation: a rough multiple of the text and the features.
     _KEPT_COPIES: ClassVar[int] = 8
@@ -204,8 +229,7 @@ class PlainGroupChange(WordChange):
     def __init__(self, phi: FeatureMap, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int):
         rows = phi.accept(rows)
         self._phi, self._groups = phi, groups
-        with torch.no_grad():
-            self._base = phi(rows).flatten()
+        self._base = require_repeatable(phi, rows)
         shape = (groups.shape[1], rows.shape[1])
         super().__init__(rows, feature_norm(self._base, phi.name), memory_budget, shape)
 
@@ -213,6 +237,34 @@ class PlainGroupChange(WordChange):
         n = self.rows.shape[0]
         numbers = self.rows.numel() + self._base.numel() + n * n
         return self._KEPT_COPIES * numbers * self.rows.element_size()
+
+    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w *shape"]:
+        """Both signs of the two leading singular vectors of each Jacobian at X, nearly: Lanczos by autograd.
+
+        None for a map that autograd cannot differentiate twice.
+        """
+        found = []
+        size = max(1, self.memory_budget // max(1, 3 * self.bytes_per_pair()))
+        for some in words.split(size):
+            start = gaussian_on(
+                len(some),
+                math.prod(self.shape),
+                generator=generator(0, "lanczos", int(some[0])),
+                dtype=self.rows.dtype,
+                device=self.rows.device,
+            )
+
+            def features(delta: Tensor, at: Tensor = self._groups[some]) -> Tensor:
+                texts = perturbed_texts(self.rows, at, delta.view(*at.shape, -1))
+                return features_by_text(self._phi, texts)
+
+            try:
+                basis, rotation, _ = lanczos(normal_product(features, self._phi.name), start, self._LANCZOS_STEPS)
+            except RuntimeError:
+                return super().starting_directions(words)
+            leading = rotation[:, :2] @ basis
+            found.append(torch.stack([leading, -leading], dim=2).flatten(1, 2).transpose(0, 1))
+        return torch.cat(found, dim=1).unflatten(2, self.shape)
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool
@@ -292,6 +344,16 @@ def features_by_text(phi: FeatureMap, texts: Float[Tensor, "b n d"]) -> Float[Te
             f"their first axis must be the batch's; a FunctionFeatures with batched=False maps one text at a time"
         )
     return features.reshape(len(texts), -1)
+
+
+def require_repeatable(phi: FeatureMap, rows: Float[Tensor, "n d"]) -> Float[Tensor, " features"]:
+    """phi(X), flat; InputError when phi gives X other features in a batch, where X stands three times beside 2 X."""
+    with torch.no_grad():
+        once = phi(rows).flatten()
+        feature_norm(once, phi.name)
+        for again in features_by_text(phi, torch.stack([rows, 2 * rows, rows, rows]))[[0, 2, 3]]:
+            require_equal_answers(phi.name, once, again)
+    return once
 
 
 def feature_norm(features: Tensor, name: str) -> float:

@@ -16,6 +16,7 @@ try:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+    from matplotlib.transforms import ScaledTranslation
 except ImportError as error:
     raise MissingExtraError("matplotlib", "figures", "a figure") from error
 
@@ -30,35 +31,50 @@ _STYLES = (
     ("#56B4E9", "P"),
     ("#000000", "X"),
 )
+MOST_SERIES = 2 * len(_STYLES)
+"""So many series a figure can tell apart: each colour with a filled and with a hollow marker."""
+
 _GUIDE = "#777777"
+_DASHES = (0, (4, 2))
 _TALLEST_BAND = 2.0
 _PANEL_INCHES = (3.5, 2.9)
-_LEGEND_LINE_INCHES = 0.17
+_LEGEND_LINE_INCHES = 0.18
+_LEGEND_DROP_INCHES = 0.45
+_LEGEND_SIGN_INCHES, _LETTER_INCHES = 0.75, 0.058
 _FONT = 8
 
 
 def sensitivity_figure(records: Iterable[SensitivityRecord], *, title: str = "") -> Figure:
     """S against n on logarithmic axes, one panel for each kind of text, with a common S axis.
 
-    Markers are means over the draws and bars one standard deviation; lines are the fitted power laws, whose
-    exponents and standard errors stand in the legends; the dotted line falls as 1/sqrt(n). A band reaches from the
-    mean attained value to the mean upper bound: the sup lies in it. Dashed lines are predictions. A series whose upper
-    bounds go beyond twice the largest value otherwise drawn has no band, and the legend says so.
+    Draws that differ in their seeds alone are a series: each map, d and value of any other key of the specs that
+    varies has its own, and the legend says which. Markers are means over the draws and bars one standard deviation;
+    lines are the fitted power laws, whose exponents and standard errors stand in the legends; the dotted line falls as
+    1/sqrt(n). A band reaches from the mean attained value to the mean upper bound: the sup lies in it. A series whose
+    upper bounds go beyond twice the largest value otherwise drawn has no band, and the legend says so. Dashed lines
+    are predictions, of what the legend says; crosses mark sizes at which they were not compared with measurements.
 
     Args:
         records: of the maps that share the figure; failed ones are left out.
         title: above the panels.
 
     Raises:
-        InputError: when no record is finished.
+        InputError: no record is finished, or there are more than MOST_SERIES series.
     """
     series = summarise(records)
     if not series:
         raise InputError("`records` has no finished record; run the experiment first")
     kinds = list(dict.fromkeys(one.text for one in series))
-    styles = {key: _STYLES[at % len(_STYLES)] for at, key in enumerate(dict.fromkeys(map(_key, series)))}
+    keys = list(dict.fromkeys(map(_key, series)))
+    if len(keys) > MOST_SERIES:
+        columns = dict.fromkeys(["map", "d", *(key.partition(" = ")[0] for one in series for key in one.varied)])
+        raise InputError(
+            f"`records` makes {len(keys)} series (by {', '.join(columns)}), but a figure tells at most {MOST_SERIES} "
+            "apart; filter them, such as [r for r in records if r.d == 384], and draw several figures"
+        )
+    styles = {key: (*_STYLES[at % len(_STYLES)], at >= len(_STYLES)) for at, key in enumerate(keys)}
     entries = max(_entries([one for one in series if one.text == kind]) for kind in kinds)
-    width, height = _PANEL_INCHES
+    width, height = _panel_width(series), _PANEL_INCHES[1]
     figure = Figure(figsize=(width * len(kinds), height + _LEGEND_LINE_INCHES * (entries - 2)), layout="constrained")
     panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
     guides = {kind: _guide([one for one in series if one.text == kind]) for kind in kinds}
@@ -73,8 +89,25 @@ def sensitivity_figure(records: Iterable[SensitivityRecord], *, title: str = "")
     return figure
 
 
-def _key(series: Series) -> tuple[str, int]:
-    return (series.map, series.d)
+_Key = tuple[str, int, tuple[str, ...]]
+_Style = tuple[str, str, bool]
+"""Colour, marker, whether the marker is hollow."""
+
+
+def _key(series: Series) -> _Key:
+    return (series.map, series.d, series.varied)
+
+
+def _label(series: Series, *, with_d: bool) -> str:
+    """What the legend says of a series."""
+    name = ", ".join([map_title(series.map), *([f"d = {series.d}"] if with_d else []), *series.varied])
+    return f"{name}: exponent {exponent_text(series.fit)}".replace("-0.", "\u22120.")
+
+
+def _panel_width(series: Sequence[Series]) -> float:
+    """Wide enough for the longest line of a legend."""
+    longest = max(len(_label(one, with_d=True)) for one in series)
+    return max(_PANEL_INCHES[0], _LEGEND_SIGN_INCHES + _LETTER_INCHES * longest)
 
 
 def _panel_title(kind: str, series: Sequence[Series], *, alone: bool) -> str:
@@ -109,7 +142,7 @@ def _bar(mean: float, deviation: float) -> tuple[float, float]:
 def _draw_panel(
     panel: Axes,
     series: Sequence[Series],
-    styles: dict[tuple[str, int], tuple[str, str]],
+    styles: dict[_Key, _Style],
     guide: Sequence[tuple[int, float]],
     limits: tuple[float, float],
 ) -> None:
@@ -117,7 +150,7 @@ def _draw_panel(
     several = len({one.d for one in series}) > 1
     entries: list[tuple[object, str]] = []
     for one in series:
-        colour, marker = styles[_key(one)]
+        colour, marker, hollow = styles[_key(one)]
         sizes = [point.n for point in one.points]
         means = [point.mean for point in one.points]
         ends = [_bar(point.mean, point.standard_deviation) for point in one.points]
@@ -125,29 +158,45 @@ def _draw_panel(
             [mean - low for mean, (low, _) in zip(means, ends, strict=True)],
             [high - mean for mean, (_, high) in zip(means, ends, strict=True)],
         ]
-        name = map_title(one.map) + (f", d = {one.d}" if several else "")
         bars = panel.errorbar(
-            sizes, means, yerr=errors, fmt=marker, color=colour, markersize=4, capsize=2, elinewidth=0.9
+            sizes,
+            means,
+            yerr=errors,
+            fmt=marker,
+            color=colour,
+            markersize=4,
+            capsize=2,
+            elinewidth=0.9,
+            fillstyle="none" if hollow else "full",
         )
-        entries.append((bars, f"{name}: exponent {exponent_text(one.fit)}".replace("-0.", "\u22120.")))
+        entries.append((bars, _label(one, with_d=several)))
         if one.fit is not None:
             reach = [sizes[0], sizes[-1]]
             panel.plot(reach, [one.fit.at(n) for n in reach], color=colour, linewidth=1)
         _draw_bracket(panel, one, colour, limits[1])
-        predicted = [(point.n, point.predicted) for point in one.points if point.predicted is not None]
-        if predicted:
-            panel.plot(*zip(*predicted, strict=True), color=colour, linewidth=1, linestyle=(0, (4, 2)))
+        _draw_predicted(panel, one, colour)
     (line,) = panel.plot(*zip(*guide, strict=True), color=_GUIDE, linestyle=":", linewidth=1.2, zorder=1)
     entries.append((line, r"falls as $1/\sqrt{n}$"))
     entries += _keys(series, limits[1])
     panel.legend(
         *zip(*entries, strict=True),
         loc="upper center",
-        bbox_to_anchor=(0.5, -0.23),
+        bbox_to_anchor=(0.5, 0),
+        bbox_transform=panel.transAxes + ScaledTranslation(0, -_LEGEND_DROP_INCHES, panel.get_figure().dpi_scale_trans),
         frameon=False,
         fontsize=_FONT - 0.5,
         borderaxespad=0,
     )
+
+
+def _draw_predicted(panel: Axes, series: Series, colour: str) -> None:
+    """A dashed line, with crosses where the prediction was not compared with measurements."""
+    known = [(point.n, point.predicted) for point in series.points if point.predicted is not None]
+    beyond = [(point.n, point.predicted) for point in series.points if point.predicted and not point.in_range]
+    if known:
+        panel.plot(*zip(*known, strict=True), color=colour, linewidth=1, linestyle=_DASHES)
+    if beyond:
+        panel.plot(*zip(*beyond, strict=True), color=colour, linestyle="", marker="x", markersize=5)
 
 
 def _uppers(series: Series) -> list[float]:
@@ -170,8 +219,13 @@ def _keys(series: Sequence[Series], top: float) -> list[tuple[object, str]]:
     if len(bounded) > len(beyond):
         what = "certified upper bound" if all(one.rigor == CERTIFIED for one in bounded) else "upper bound"
         keys.append((Patch(color=_GUIDE, alpha=0.2, linewidth=0), f"band: up to the {what}"))
-    if any(point.predicted is not None for one in series for point in one.points):
-        keys.append((Line2D([], [], color=_GUIDE, linewidth=1, linestyle=(0, (4, 2))), "predicted"))
+    predicted = [one for one in series if one.predicted_of is not None]
+    if predicted:
+        of = " or ".join(dict.fromkeys(str(one.predicted_of) for one in predicted))
+        keys.append((Line2D([], [], color=_GUIDE, linewidth=1, linestyle=_DASHES), f"predicted, for {of}"))
+    if not all(one.in_range for one in predicted):
+        cross = Line2D([], [], color=_GUIDE, linewidth=1, linestyle=_DASHES, marker="x", markersize=5)
+        keys.append((cross, "predicted, not compared at such sizes"))
     if beyond:
         keys.append((Line2D([], [], linestyle=""), f"upper bound off the panel: {_listed(beyond)}"))
     return keys

@@ -47,11 +47,12 @@ def error_against_gamma_figure(records: Iterable[GeneralizationRecord], *, title
         title: above the panels.
 
     Raises:
-        InputError: when no record is finished.
+        InputError: no record is finished, or they differ in what the figure does not tell apart.
     """
     points = [record for record in records if record.done and record.objective != FRONTIER]
     if not points:
         raise InputError("`records` has no finished record; run the experiment first")
+    summarise_generalization(points)  # refuses what no legend here tells apart
     columns = list(dict.fromkeys((record.map, record.n) for record in points))
     figure, panels = _panels(columns, title)
     sizes = _point_sizes(sorted({record.texts for record in points}))
@@ -89,7 +90,7 @@ def frontier_figure(records: Iterable[GeneralizationRecord], *, title: str = "")
         title: above the panels.
 
     Raises:
-        InputError: when no frontier is among the records.
+        InputError: no frontier is among the records, or they differ in what the figure does not tell apart.
     """
     series = [one for one in summarise_generalization(records) if one.limits]
     if not series:

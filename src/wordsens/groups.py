@@ -12,7 +12,9 @@ from torch import Tensor
 from wordsens.ball import Ball
 from wordsens.errors import InputError, require_choice, require_count, require_positive
 from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.search.population import Progress, search
+from wordsens.repeatable import leaves_the_map_as_found
+from wordsens.search.population import search
+from wordsens.search.result import Progress
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity import as_feature_map, as_text, attained, word_sensitivity
 from wordsens.text_matrix import TextMatrix
@@ -33,7 +35,7 @@ class GroupSensitivity:
         radius: of the ball, each word's or the joint one's.
         ball: "each" or "joint".
         evaluations: how many perturbed texts were evaluated.
-        converged: (m,), whether the search stopped gaining before its steps ran out.
+        converged: (m,), whether the search stopped gaining, before its steps ran out, at a stationary point.
     """
 
     value: float
@@ -47,6 +49,7 @@ class GroupSensitivity:
     converged: Bool[Tensor, " m"]
 
 
+@leaves_the_map_as_found
 def group_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix | Tensor | np.ndarray,

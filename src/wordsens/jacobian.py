@@ -9,21 +9,23 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.feature_map import FeatureMap, feature_norm, features_by_text, perturbed_texts
+from wordsens.feature_map import FeatureMap, feature_norm, features_by_text, perturbed_texts, require_repeatable
 from wordsens.lanczos import lanczos
 from wordsens.maps.attention import RandomAttentionFeatures
 from wordsens.maps.attention_jacobian import AttentionJacobian
+from wordsens.maps.scores import ClosedForm, offered
+from wordsens.normal_product import Product, normal_product
+from wordsens.repeatable import leaves_the_map_as_found
 from wordsens.seeds import gaussian_on, generator
 from wordsens.sensitivity import as_feature_map, as_text, word_indices
 from wordsens.text_matrix import TextMatrix
-
-Product = Callable[[Float[Tensor, "b d"]], Float[Tensor, "b d"]]
 
 _KRYLOV_STEPS = 40
 _ROUNDS = 25
 _TOLERANCE = 1e-12
 
 
+@leaves_the_map_as_found
 def jacobian_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix | Tensor | np.ndarray,
@@ -56,7 +58,7 @@ def jacobian_sensitivity(
     rows = phi.accept(text.rows)
     chosen = word_indices(words, len(text)).to(rows.device)
     with torch.no_grad():
-        norm = feature_norm(phi(rows), phi.name)
+        norm = feature_norm(require_repeatable(phi, rows), phi.name)
     start = gaussian_on(
         len(chosen),
         rows.shape[1],
@@ -64,14 +66,12 @@ def jacobian_sensitivity(
         dtype=rows.dtype,
         device=rows.device,
     )
-    if type(phi) is RandomAttentionFeatures:
+    if type(phi) is RandomAttentionFeatures and (score := offered(phi.score, ClosedForm)) is not None:
         scale = phi.temperature * rows.shape[1] ** 0.5
-        product = AttentionJacobian(rows, phi.matrices, scale, phi.score, chosen).normal_product
+        product = AttentionJacobian(rows, phi.matrices, scale, score, chosen).normal_product
         squares = _largest(product, start)
     else:
-        squares = torch.cat(
-            [_largest(_autograd_product(phi, rows, word), start[at : at + 1]) for at, word in enumerate(chosen)]
-        )
+        squares = torch.cat([_largest(_product(phi, rows, word), start[at : at + 1]) for at, word in enumerate(chosen)])
     return squares.clamp(min=0).sqrt().double() / norm
 
 
@@ -98,25 +98,7 @@ def _largest(product: Product, start: Float[Tensor, "b d"]) -> Float[Tensor, " b
     )
 
 
-def _autograd_product(phi: FeatureMap, rows: Float[Tensor, "n d"], word: Int[Tensor, ""]) -> Product:
-    """y -> J^T J y: J^T v is a gradient, and J y the gradient in v of (J^T v) . y."""
-    where = word.view(1, 1)
-
-    def normal_product(vectors: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
-        with torch.enable_grad():
-            delta = torch.zeros_like(vectors).unsqueeze(1).requires_grad_(True)
-            features = features_by_text(phi, perturbed_texts(rows, where, delta))
-            if not features.requires_grad:
-                if bool((features_by_text(phi, perturbed_texts(rows, where, vectors.unsqueeze(1))) != features).any()):
-                    raise InputError(
-                        f"{phi.name} changes with the text, but its features carry no gradient; "
-                        "write it with torch operations, without detach or no_grad"
-                    )
-                return torch.zeros_like(vectors)
-            probe = torch.zeros_like(features).requires_grad_(True)
-            (pulled,) = torch.autograd.grad(features, delta, probe, create_graph=True)
-            (pushed,) = torch.autograd.grad(pulled, probe, vectors.unsqueeze(1))
-            (result,) = torch.autograd.grad(features, delta, pushed)
-        return result.squeeze(1)
-
-    return normal_product
+def _product(phi: FeatureMap, rows: Float[Tensor, "n d"], word: Int[Tensor, ""]) -> Product:
+    return normal_product(
+        lambda delta: features_by_text(phi, perturbed_texts(rows, word.view(1, 1), delta.unsqueeze(1))), phi.name
+    )

@@ -12,28 +12,35 @@ def lanczos(
 ) -> tuple[Float[Tensor, "b t m"], Float[Tensor, "b t t"], Float[Tensor, "b t"]]:
     """An orthonormal basis of the Krylov space of each start, and the Ritz vectors and values of the operator on it.
 
-    Lanczos with full reorthogonalisation, two passes. The space has min(steps, m) dimensions; where it is exhausted
-    sooner, its last basis vectors are zero, and so are their Ritz values.
+    Lanczos with full reorthogonalisation, two passes. The space has min(steps, m) dimensions; where the Krylov space is
+    exhausted sooner, it goes on from the coordinate axis that lies farthest from it.
 
     Returns:
         basis, rotation, values: Ritz vector a is rotation[:, a] @ basis, values in decreasing order.
     """
-    unit = _unit(start)
-    basis, images = [unit], []
-    for _ in range(min(steps, start.shape[1])):
-        image = operator(basis[-1])
-        images.append(image)
-        known = torch.stack(basis, dim=1)
-        rest = image
-        for _ in range(2):
-            rest = rest - torch.einsum("btm,bt->bm", known, torch.einsum("btm,bm->bt", known, rest))
-        size, scale = torch.linalg.vector_norm(rest, dim=1), torch.linalg.vector_norm(image, dim=1)
+    space = _unit(start).unsqueeze(1)
+    images = [operator(space[:, 0])]
+    while len(images) < min(steps, start.shape[1]):
+        rest = _away(images[-1], space)
+        size, scale = torch.linalg.vector_norm(rest, dim=1), torch.linalg.vector_norm(images[-1], dim=1)
         exhausted = size <= 64 * torch.finfo(rest.dtype).eps * scale
-        basis.append(torch.where(exhausted.unsqueeze(1), torch.zeros_like(rest), _unit(rest)))
-    space = torch.stack(basis[:-1], dim=1)
+        if bool(exhausted.any()):
+            # Of m axes the farthest has a squared distance of at least 1 - t / m to t orthonormal vectors.
+            farthest = space.square().sum(dim=1).argmin(dim=1, keepdim=True)
+            axis = torch.zeros_like(rest).scatter_(1, farthest, 1.0)
+            rest = torch.where(exhausted.unsqueeze(1), _away(axis, space), rest)
+        space = torch.cat([space, _unit(rest).unsqueeze(1)], dim=1)
+        images.append(operator(space[:, -1]))
     projected = space @ torch.stack(images, dim=1).mT
     values, vectors = torch.linalg.eigh((projected + projected.mT) / 2)
     return space, vectors.mT.flip(1), values.flip(1)
+
+
+def _away(vectors: Float[Tensor, "b m"], space: Float[Tensor, "b t m"]) -> Float[Tensor, "b m"]:
+    """The parts of the vectors orthogonal to each space."""
+    for _ in range(2):
+        vectors = vectors - torch.einsum("btm,bt->bm", space, torch.einsum("btm,bm->bt", space, vectors))
+    return vectors
 
 
 def _unit(vectors: Float[Tensor, "b m"]) -> Float[Tensor, "b m"]:

@@ -14,7 +14,14 @@ from wordsens.feature_map import WordChange
 
 
 class LinearEntryChange(WordChange):
-    """A WordChange of the form ‖psi(A_i Delta)‖², psi entrywise with psi(0) = 0."""
+    """A WordChange of the form ‖psi(A_i Delta)‖², psi entrywise with psi(0) = 0.
+
+    Attributes:
+        far_angles: angles that every line search tries besides its own, where psi saturates: the squared change is then
+            nearly constant between many steep places, and the next hill is beyond the reach of a Newton step.
+    """
+
+    far_angles: tuple[float, ...] = ()
 
     @property
     @abstractmethod

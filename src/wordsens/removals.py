@@ -70,10 +70,6 @@ def removal_effects(
     require_choice("way", way, WAYS)
     if phi.reader is None:
         raise InputError("this map has no tokenizer; pass one to TransformerFeatures")
-    if way == "delete" and phi.output == "states" and phi.pooling is None:
-        raise InputError(
-            "`way` (='delete') changes the number of rows, and phi keeps every row; choose a pool, or way='mask'"
-        )
     mask = phi.reader.tokenizer.mask_token_id
     if way == "mask" and mask is None:
         raise InputError(f"`way` (='mask') needs a mask token, but {phi.name} has none; use way='delete'")
@@ -91,7 +87,12 @@ def removal_effects(
         kept = changed if way == "mask" else [number for place, number in enumerate(ids) if place not in rows]
         by_length[len(kept)].append((at, kept))
     with torch.no_grad():
-        base = phi(phi.rows_of(torch.tensor([ids])))[0].flatten().double()
+        features = phi(phi.rows_of(torch.tensor([ids])))[0]
+        if way == "delete" and features.ndim > 1:
+            raise InputError(
+                "`way` (='delete') changes the number of rows, and phi keeps every row; choose a pool, or way='mask'"
+            )
+        base = features.flatten().double()
         norm = feature_norm(base, phi.name)
         change, distance = (torch.empty(len(chosen), dtype=torch.float64) for _ in range(2))
         for length, texts in by_length.items():
@@ -101,5 +102,12 @@ def removal_effects(
                 features = phi(phi.rows_of(torch.tensor([kept for _, kept in part]))).flatten(start_dim=1).double()
                 at = [index for index, _ in part]
                 change[at] = (torch.linalg.vector_norm(features - base, dim=1) / norm).cpu()
-                distance[at] = (1 - torch.cosine_similarity(features, base.unsqueeze(0), dim=1)).cpu()
+                distance[at] = cosine_distance(features, base).cpu()
     return Removals(way, tuple(chosen), tuple(whole[word] for word in chosen), change, distance)
+
+
+def cosine_distance(one: Float[Tensor, "*batch p"], other: Float[Tensor, " p"]) -> Float[Tensor, "*batch"]:
+    """1 - cos of the angle between vectors, as ‖u - v‖² / 2 of their unit vectors: never negative, and exact where the
+    two are close, where 1 - cos itself cancels."""
+    units = [vectors / torch.linalg.vector_norm(vectors, dim=-1, keepdim=True) for vectors in (one, other)]
+    return (units[0] - units[1]).square().sum(dim=-1) / 2

@@ -19,11 +19,16 @@ from wordsens.feature_map import (
     FeatureMap,
     FunctionFeatures,
     feature_norm,
+    perturbed_texts,
 )
-from wordsens.search.population import Progress, SearchResult
+from wordsens.repeatable import leaves_the_map_as_found
+from wordsens.search.result import Progress, SearchResult
 from wordsens.search.witnesses import find_witnesses
 from wordsens.seeds import Seed, generator
 from wordsens.text_matrix import TextMatrix, as_text_matrix
+
+_SURE = 0.01
+"""A search has converged where its value is at least 100 times the rounding error: so is its gradient's, about."""
 
 _MAPPED_BYTES = 64 << 20
 """Perturbed texts are mapped in batches of this size: larger ones fall out of the cache and are slower."""
@@ -37,16 +42,22 @@ class Sensitivity:
         value: the largest of `per_word`: attained, so a lower bound of S_phi(X) (paper, eq. 1).
         word: the index of its word.
         words: (w,), the words that were searched.
-        per_word: (w,), ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ at each word's witness, recomputed through phi.
+        per_word: (w,), ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ at each word's witness, recomputed through phi, less
+            `rounding` (0 where nothing is left).
+        rounding: (w,), an estimate of the recomputation's rounding error: how phi magnifies the last digits of X
+            and of the best witness. Near it, at tiny radii, the change is lost in the digits of phi(X).
         perturbations: (w, d), the witness Delta of each word.
         radius: (w,), the radius of each word's ball.
         upper: an upper bound of S_phi(X) over the searched words, or None where the map has no certificate.
         upper_per_word: (w,), likewise for each word, or None.
-        rigor: of the upper bounds: "certified" or "with probability 1 - x"; None without bounds. They speak of phi in
-            exact arithmetic.
+        rigor: of the upper bounds: "certified", or "with probability 1 - x over the weights, for a text chosen without
+            them"; None without bounds. They speak of phi in exact arithmetic.
         tokens: w strings, what each word is called.
         evaluations: how many perturbed texts the search evaluated, the recomputation included.
-        converged: (w,), whether the search stopped gaining before its steps ran out.
+        converged: (w,), whether the ascent that won stopped, before its steps ran out, at a point of its ball that is
+            stationary in the first order: f = ‖phi(X^i(Delta)) - phi(X)‖² rises from it by less than 2 % of f a radius,
+            in the map's own precision, with a rounding error below 1 % of the value. False where the gradient is zero
+            altogether. It says nothing of other hills: a higher one may exist.
         seed: the seed of the random starts.
         map_name: the map's name.
         notes: what the map says of itself, e.g. that it is causal.
@@ -56,6 +67,7 @@ class Sensitivity:
     word: int
     words: Int[Tensor, " w"]
     per_word: Float[Tensor, " w"]
+    rounding: Float[Tensor, " w"]
     perturbations: Float[Tensor, "w d"]
     radius: Float[Tensor, " w"]
     tokens: tuple[str, ...]
@@ -80,6 +92,7 @@ class Sensitivity:
             "words": self.words.tolist(),
             "tokens": list(self.tokens),
             "per_word": self.per_word.tolist(),
+            "rounding": self.rounding.tolist(),
             "upper_per_word": None if self.upper_per_word is None else self.upper_per_word.tolist(),
             "radius": self.radius.tolist(),
             "converged": self.converged.tolist(),
@@ -114,7 +127,7 @@ class Sensitivity:
 
         tensors = {
             name: getattr(self, name).contiguous()
-            for name in ("words", "per_word", "perturbations", "radius", "converged", "upper_per_word")
+            for name in ("words", "per_word", "rounding", "perturbations", "radius", "converged", "upper_per_word")
             if getattr(self, name) is not None
         }
         plain = {
@@ -163,6 +176,7 @@ class Sensitivity:
         )
 
 
+@leaves_the_map_as_found
 def word_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix | Tensor | np.ndarray,
@@ -175,6 +189,7 @@ def word_sensitivity(
     generations: int | None = None,
     tolerance: float | None = None,
     certificate: bool = True,
+    text_depends_on_weights: bool = False,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> Sensitivity:
@@ -183,8 +198,8 @@ def word_sensitivity(
     S_phi(X) = sup over i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
 
     The value is attained: a lower bound of the sup, with a witness for every word. The search proposes witnesses;
-    each is then mapped through phi, and only that recomputed number is reported. Beside it stands an upper bound, for
-    maps that have a certificate.
+    each is then mapped through phi, and only that recomputed number, less its rounding error, is reported. Beside it
+    stands an upper bound, for maps that have a certificate.
 
     Args:
         phi: a feature map, or any differentiable function of an (n, d) tensor.
@@ -194,6 +209,8 @@ def word_sensitivity(
         seed: of the random starts.
         starts, steps, generations, tolerance: how much the search spends (see SearchPlan); None for what suits the map.
         certificate: whether to compute the upper bounds, where phi has a certificate.
+        text_depends_on_weights: X, words or radius were chosen by phi's weights or answers; `upper` is then None where
+            it would hold with a probability over the weights only (see `certify`; one call's probability).
         memory_budget: bytes for intermediate results.
         progress: called with (steps done, steps at most).
 
@@ -201,7 +218,8 @@ def word_sensitivity(
         A Sensitivity.
 
     Raises:
-        InputError: NaN, infinite or zero rows; one word; an index out of range; a radius that is not positive.
+        InputError: NaN, infinite or zero rows; one word; an index out of range; a radius that is not positive; a map
+            that answers differently each time.
         ZeroFeaturesError: phi(X) = 0.
 
     >>> phi = FunctionFeatures(lambda X: 2 * X, batched=True)
@@ -218,7 +236,15 @@ def word_sensitivity(
     plan = change.plan.changed(starts=starts, steps=steps, generations=generations, tolerance=tolerance)
     found = find_witnesses(change, chosen, ball, plan, generator=generator(seed, "starts"), progress=progress)
     return sensitivity_at(
-        phi, text, chosen, ball, found, seed=seed, certificate=certificate, memory_budget=memory_budget
+        phi,
+        text,
+        chosen,
+        ball,
+        found,
+        seed=seed,
+        certificate=certificate,
+        text_depends_on_weights=text_depends_on_weights,
+        memory_budget=memory_budget,
     )
 
 
@@ -231,23 +257,31 @@ def sensitivity_at(
     *,
     seed: Seed,
     certificate: bool,
+    text_depends_on_weights: bool = False,
     memory_budget: int,
 ) -> Sensitivity:
     """The result of a search: every witness mapped through phi, and the certificate where it is asked for."""
     rows = phi.accept(text.rows)
     per_word = attained(phi, rows, words.unsqueeze(1), found.perturbations.unsqueeze(1), memory_budget=memory_budget)
     best = int(per_word.argmax())
-    bounds = certificate_for(phi, rows, words, ball.radius) if certificate else None
+    witness = perturbed_texts(rows, words[best].view(1, 1), found.perturbations[best].view(1, 1, -1))[0]
+    error = max(phi.relative_rounding(rows), phi.relative_rounding(witness) if float(per_word[best]) > 0 else 0.0)
+    # phi(X^i(Delta)) and phi(X) are each wrong by that share of their norms, at most 1 + per_word and 1.
+    rounding = error * (2 + per_word)
+    per_word = (per_word - rounding).clamp(min=0)
+    asked = {"text_depends_on_weights": text_depends_on_weights}
+    bounds = certificate_for(phi, rows, words, ball.radius, **asked) if certificate else None
     return Sensitivity(
         value=float(per_word[best]),
         word=int(words[best]),
         words=words,
         per_word=per_word,
+        rounding=rounding,
         perturbations=found.perturbations,
         radius=ball.radius,
         tokens=tuple(text.word(int(word)) for word in words),
         evaluations=found.evaluations + len(words),
-        converged=found.converged,
+        converged=found.converged & (rounding <= _SURE * per_word),
         seed=int(seed),
         map_name=phi.name,
         upper=None if bounds is None else bounds.value,

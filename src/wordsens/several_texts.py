@@ -11,7 +11,9 @@ from torch import Tensor
 from wordsens.ball import Ball
 from wordsens.errors import InputError, require_count, require_positive
 from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, feature_norm
-from wordsens.search.population import Progress, search_together, words_at_once
+from wordsens.repeatable import leaves_the_map_as_found
+from wordsens.search.population import search_together, words_at_once
+from wordsens.search.result import Progress
 from wordsens.search_plan import SearchPlan
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity import Sensitivity, as_feature_map, as_text, radii, sensitivity_at, word_sensitivity
@@ -21,6 +23,7 @@ _SHARE = 1000
 """What one text counts in progress, whatever its steps."""
 
 
+@leaves_the_map_as_found
 def word_sensitivities(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     texts: Iterable[TextMatrix | Tensor | np.ndarray],

@@ -11,7 +11,9 @@ from torch import Tensor
 from wordsens.ball import Ball
 from wordsens.errors import InputError
 from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
-from wordsens.search.population import Progress, search
+from wordsens.repeatable import leaves_the_map_as_found
+from wordsens.search.population import search
+from wordsens.search.result import Progress
 from wordsens.seeds import generator
 from wordsens.sensitivity import as_feature_map, as_text, attained
 from wordsens.text_matrix import TextMatrix, Word
@@ -31,7 +33,7 @@ class WholeWordSensitivity:
         perturbations: a witness for each word, (tokens of the word, d).
         radius: the radius of each token's ball, word by word.
         evaluations: how many perturbed texts were evaluated.
-        converged: (w,), whether the search stopped gaining before its steps ran out.
+        converged: (w,), whether the search stopped gaining, before its steps ran out, at a stationary point.
         notes: what the map says of itself.
     """
 
@@ -57,6 +59,7 @@ class WholeWordSensitivity:
         return "\n".join([*lines, *self.notes])
 
 
+@leaves_the_map_as_found
 def whole_word_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix,

@@ -1,9 +1,9 @@
-"""An audit of one text, and what the records say together."""
+"""An audit of one text, and what audited texts say together."""
 
-import json
+import math
 from collections import Counter
-from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from tests.maps.tiny_models import model_of, tokenizer
@@ -11,14 +11,14 @@ from tests.maps.tiny_models import model_of, tokenizer
 import wordsens as ws
 from wordsens.audit.categories import FUNCTION_WORDS, KINDS, NEGATIONS, counted, frequency_bands, kind_of, place_of
 from wordsens.audit.layers import layer_sensitivities
-from wordsens.audit.record import AuditPlan, AuditRecord
+from wordsens.audit.reactions import least_texts, reactions
 from wordsens.audit.summary import summarise_audit
-from wordsens.audit.text import attempt_text, chosen_words
-from wordsens.experiments.store import RecordStore
+from wordsens.audit.text import AuditedText, AuditedWord, audit_text, chosen_words
+from wordsens.audit.texts import AuditTexts
 from wordsens.sensitivity import attained
 
 TEXT = ws.Document("the film was not unlikely good and very long", label=1, source="reviews:1")
-PLAN = AuditPlan(model="bert", map="m", max_words=20, words_per_text=3, removal="mask", swaps=False, seed=0)
+SHORT = {"max_words": 20, "words_per_text": 3, "steps": 0, "generations": 0}
 
 
 @pytest.fixture(scope="module")
@@ -26,90 +26,162 @@ def phi():
     return ws.TransformerFeatures(model_of("bert"), tokenizer(), name="bert", pool="mean")
 
 
-def test_a_record_holds_what_the_library_measures(phi):
-    record = attempt_text(phi, TEXT, PLAN)
-    assert (record.status, record.source, record.label, record.tokens, record.words) == ("done", "reviews:1", 1, 13, 9)
-    names = json.loads(record.measured)
+@pytest.mark.parametrize("removal", ["delete", "mask"])
+def test_what_is_measured_of_a_text_is_what_the_library_measures(phi, removal):
+    found = audit_text(phi, TEXT, **SHORT, removal=removal)
+    assert (found.source, found.tokens, found.words, found.words_lost) == ("reviews:1", 13, 9, 0)
+    names = [word.word for word in found.measured]
     assert "not" in names
     (X,) = phi.embed(TEXT)
-    chosen = chosen_words(X, 3, seed=0, source="reviews:1")
+    chosen = chosen_words(X, 3, seed=0, content=TEXT.text)
     assert [X.whole_words[at].text for at in chosen] == names
-    assert record.places == tuple(at / 8 for at in chosen)
-    found = ws.whole_word_sensitivity(phi, X, chosen, steps=0, generations=0)
-    assert record.sensitivity == pytest.approx(tuple(found.per_word.tolist()), rel=1e-6)
-    for word, delta, value in zip(found.whole, found.perturbations, record.sensitivity, strict=True):
-        again = attained(phi, X.rows, torch.tensor([word.rows]), delta.unsqueeze(0))
-        assert float(again) == pytest.approx(value, rel=1e-5)
-    removed = ws.removal_effects(phi, TEXT, chosen, way="mask")
-    assert record.removal == pytest.approx(tuple(removed.change.tolist()), rel=1e-6)
-    assert record.value == max(record.sensitivity)
-    assert record.peak_memory_mb > 50
+    assert [word.place for word in found.measured] == [at / 8 for at in chosen]
+    again = ws.whole_word_sensitivity(phi, X, chosen, steps=0, generations=0)
+    for word, whole, delta, value in zip(found.measured, again.whole, again.perturbations, again.per_word, strict=True):
+        assert (word.word, word.tokens) == (whole.text, len(whole.rows))
+        assert word.sensitivity == pytest.approx(float(value), rel=1e-6)
+        moved = attained(phi, X.rows, torch.tensor([whole.rows]), delta.unsqueeze(0))
+        assert float(moved) == pytest.approx(word.sensitivity, rel=1e-5)
+    removed = ws.removal_effects(phi, TEXT, chosen, way=removal)
+    assert [word.removal for word in found.measured] == pytest.approx(removed.change.tolist(), rel=1e-6)
+    assert found.value == max(word.sensitivity for word in found.measured)
+
+
+def test_words_are_deleted_unless_a_mask_is_asked_for(phi):
+    assert audit_text(phi, TEXT, **SHORT) == audit_text(phi, TEXT, **SHORT, removal="delete")
+    masked = audit_text(phi, TEXT, **SHORT, removal="mask")
+    assert [word.removal for word in masked.measured] != [
+        word.removal for word in audit_text(phi, TEXT, **SHORT).measured
+    ]
 
 
 def test_swaps_are_those_of_best_swaps(phi):
     vocabulary = phi.vocabulary()
-    record = attempt_text(phi, TEXT, replace(PLAN, swaps=True, words_per_text=9), vocabulary)
-    names, swapped = json.loads(record.measured), json.loads(record.swapped_for)
-    at = names.index("unlikely")
-    assert record.swap[at] != record.swap[at]
-    assert swapped[at] == ""
+    found = audit_text(phi, TEXT, vocabulary=vocabulary, **{**SHORT, "words_per_text": 9})
+    by_word = {word.word: word for word in found.measured}
+    assert math.isnan(by_word["unlikely"].swap)
+    assert by_word["unlikely"].swapped_for == ""
     (X,) = phi.embed(TEXT)
     best = ws.best_swaps(phi, X, vocabulary, words=[4])
-    assert record.swap[names.index("not")] == pytest.approx(float(best.per_word), rel=1e-6)
-    assert swapped[names.index("not")] == best.swapped_for[0]
+    assert by_word["not"].swap == pytest.approx(float(best.per_word), rel=1e-6)
+    assert by_word["not"].swapped_for == best.swapped_for[0]
 
 
-def test_a_text_that_cannot_be_measured_gives_a_failed_record(phi):
-    record = attempt_text(phi, ws.Document("good", source="x"), PLAN)
-    assert record.status == "failed"
-    assert record.error == "x has 1 words; an audit compares words, so it is left out"
+def test_what_is_cut_off_is_counted(phi):
+    found = audit_text(phi, TEXT, **{**SHORT, "max_words": 3})
+    # "not unlikely good and very long"
+    assert (found.words, found.words_lost, found.negations_lost) == (3, 6, 1)
 
 
-def test_records_come_back_from_the_store_and_know_their_plan(phi, tmp_path):
-    store = RecordStore(tmp_path, AuditRecord)
-    record = attempt_text(phi, TEXT, PLAN)
-    store.write(record)
-    assert store.read([PLAN.cell(TEXT.text)]) == [record]
-    assert PLAN.cell(TEXT.text) != replace(PLAN, seed=1).cell(TEXT.text)
-    assert PLAN.cell(TEXT.text) != PLAN.cell(TEXT.text + " ")
+def test_a_text_of_one_word_is_refused(phi):
+    with pytest.raises(ws.InputError, match="x has 1 words among those that are read"):
+        audit_text(phi, ws.Document("good", source="x"), **SHORT)
 
 
 def test_negations_are_measured_first(phi):
     (X,) = phi.embed("the film was good and very long and not short")
     for seed in range(10):
-        assert 8 in chosen_words(X, 1, seed=seed, source="a")
-    assert len({tuple(chosen_words(X, 3, seed=seed, source="a")) for seed in range(10)}) > 1
+        assert 8 in chosen_words(X, 1, seed=seed, content="a")
+    assert len({tuple(chosen_words(X, 3, seed=seed, content="a")) for seed in range(10)}) > 1
+
+
+def test_texts_that_cannot_be_measured_are_counted_with_the_reason():
+    texts = AuditTexts()
+    texts.leave_out_empty("t:1")
+    documents = [("good", "t:2"), ("a good film", "t:3"), ("a\ud800 b", "t:4"), ("a good film", "t:5"), ("?", "t:6")]
+    texts.take(ws.Document(text, source=source) for text, source in documents)
+    assert [document.source for document in texts.documents] == ["t:3"]
+    assert [source for source, _ in texts.left_out] == ["t:1", "t:2", "t:4", "t:6"]
+    assert texts.left_out[1][1] == "it has 1 word, and an audit compares words"
+    assert (texts.copies, texts.counts["good"]) == (1, 3)
 
 
 def made(source, tokens, words, sensitivity, removal):
-    text = f"{source}"
-    return AuditRecord(
-        cell=PLAN.cell(text), spec=PLAN.identity(text), status="done", value=max(sensitivity), seconds=1.0,
-        source=source, tokens=tokens, words=len(words), measured=json.dumps(words), rows=json.dumps([1] * len(words)),
-        places=tuple(at / (len(words) - 1) for at in range(len(words))), sensitivity=sensitivity, removal=removal,
-        swap=(), swapped_for="[]", evaluations=1, peak_memory_mb=1.0, started="", wordsens_version="",
-        torch_version="", machine="",
-    )  # fmt: skip
+    measured = tuple(
+        AuditedWord(word=word, tokens=1, place=at / (len(words) - 1), sensitivity=value, removal=change)
+        for at, (word, value, change) in enumerate(zip(words, sensitivity, removal, strict=True))
+    )
+    return AuditedText(
+        source=source, tokens=tokens, words=len(words), words_lost=0, negations_lost=0, measured=measured, evaluations=1
+    )
 
 
-def test_a_summary_of_made_up_records():
-    records = [
+def test_a_summary_of_made_up_texts():
+    texts = [
         made("a", 10, ["the", "not", "film"], (1.0, 0.8, 0.6), (0.5, 0.01, 0.2)),
         made("b", 20, ["the", "not", "film"], (0.5, 0.4, 0.3), (0.3, 0.03, 0.4)),
         made("c", 40, ["a", "not", "plot"], (0.25, 0.2, 0.15), (0.1, 0.05, 0.6)),
     ]
-    summary = summarise_audit(records, Counter(the=50, film=30, plot=10, a=5, **{"not": 5}))
+    summary = summarise_audit(texts, Counter(the=50, film=30, plot=10, a=5, **{"not": 5}))
     assert (summary.texts, summary.words) == (3, 9)
     groups = {group.category: group for group in summary.groups}
     assert groups["kind: negation"].count == 3
     assert groups["kind: negation"].removal == pytest.approx(0.03)
     assert groups["band: common"].count == 2
     assert groups["band: common"].sensitivity == pytest.approx(0.75)
-    assert summary.overreacts == (("the", pytest.approx(0.4), 2),)
-    assert [word for word, _, _ in summary.ignores] == ["not", "film"]
-    assert summary.exponents["negation"]["sensitivity"].exponent == pytest.approx(-1.0)
     with pytest.raises(ws.InputError, match="no text of the dataset could be measured"):
-        summarise_audit([replace(records[0], status="failed")], Counter())
+        summarise_audit([], Counter())
+
+
+def test_few_texts_list_no_word_and_fit_no_exponent():
+    # With means alone "ignored" words had a larger removal (1.150) than those "reacted to" (.748).
+    texts = [
+        made(f"t{at}", 128, ["the", "film", "plot"], (1.0, 1.0, 1.0), (0.748 + at / 100, 1.15, 1.2)) for at in range(5)
+    ]
+    summary = summarise_audit(texts, Counter(the=5))
+    assert (summary.overreacts, summary.ignores, summary.compared, summary.most_texts) == ((), (), 0, 5)
+    for fits in summary.exponents.values():
+        assert fits["removal"].fit is None
+        assert fits["removal"].reason == "its texts have 1 different length, and an exponent needs 5"
+    assert summary.to_dict()["exponents"]["content word"]["sensitivity"]["exponent"] is None
+
+
+def test_words_are_listed_against_the_other_words_of_their_texts():
+    stream = np.random.default_rng(0)
+    texts = []
+    for at in range(12):
+        # A text's own size hides nothing: "the" moves each text more than its other words, "film" less.
+        size = 10.0**at
+        usual = (size * np.exp(0.1 * stream.standard_normal(4))).tolist()
+        removals = (3 * usual[0], usual[1] / 3, *usual[2:])
+        texts.append(made(f"t{at}", 10 + 5 * at, ["The", "film", "plot", "of"], (1.0,) * 4, removals))
+    found, most = reactions(texts)
+    assert (set(found), most) == ({"the", "film", "plot", "of"}, 12)
+    assert found["the"].low > 1 > found["film"].high
+    assert not (found["plot"].more or found["plot"].less)
+    summary = summarise_audit(texts, Counter(the=12))
+    assert [one.word for one in summary.overreacts] == ["the"]
+    assert [one.word for one in summary.ignores] == ["film"]
+    assert summary.compared == 4
+
+
+def test_a_word_like_any_other_is_listed_no_more_often_than_said():
+    # 1,000 audits of 15 texts of 4 exchangeable words. Each side's exact rate is P(Binomial(15, 1/2) <= 3) = .0176;
+    # five standard errors of 1,000 x 4 words that share texts, taken as 1,000 alone: .0176 + 5 * .00416 = .038.
+    stream = np.random.default_rng(1)
+    more = less = 0
+    for _ in range(1000):
+        removals = np.exp(stream.standard_normal((15, 4)))
+        found, _ = reactions([made("t", 10, list("abcd"), (1.0,) * 4, tuple(row)) for row in removals.tolist()])
+        more += sum(one.more for one in found.values())
+        less += sum(one.less for one in found.values())
+    assert 0.005 < more / 4000 < 0.038
+    assert 0.005 < less / 4000 < 0.038
+
+
+def test_words_without_any_effect_beside_them():
+    texts = [made(f"t{at}", 10, ["the", "film", "plot"], (1.0,) * 3, (0.5, 0.0, 0.0)) for at in range(least_texts())]
+    found, _ = reactions(texts)
+    assert found["the"].low == math.inf
+    assert found["film"].less
+    assert summarise_audit(texts, Counter()).to_dict()["overreacts"][0]["ratio"] is None
+
+
+def test_an_exponent_with_a_zero_among_its_values_is_not_fitted():
+    texts = [made(f"t{at}", 10 * (at + 1), ["the", "film"], (1.0, 1.0), (0.5, at / 10)) for at in range(6)]
+    exponents = summarise_audit(texts, Counter()).exponents
+    assert exponents["content word"]["removal"].reason == "1 of its 6 values are 0, and a power law has none"
+    assert exponents["function word"]["removal"].fit.exponent == pytest.approx(0.0)
 
 
 def test_categories():
@@ -125,7 +197,7 @@ def test_layers_and_heads(phi):
     found = layer_sensitivities(phi.at(), [TEXT], words=2, max_words=20)
     assert [layer.layer for layer in found] == [1, 2, 3]
     (X,) = phi.embed(TEXT)
-    chosen = chosen_words(X, 2, seed=0, source=TEXT.source)
+    chosen = chosen_words(X, 2, seed=0, content=TEXT.text)
     for layer in found:
         one = phi.at(layer=layer.layer)
         r = ws.whole_word_sensitivity(one, X, chosen, steps=0, generations=0)

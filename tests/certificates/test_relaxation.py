@@ -7,12 +7,13 @@ import torch
 from tests.certificates.attention_cases import SCORES, gaussian_rows
 
 import wordsens as ws
-from wordsens.certificates.attention_text import attention_text, pairs_of
-from wordsens.certificates.curves import affine_curve, divided_relu_curve, sigmoid_curve
+from wordsens.certificates.attention_text import attention_text, directions, pairs_of
 from wordsens.certificates.own_row import own_row
 from wordsens.certificates.relaxation import Multipliers, bound_at, rise_between
 from wordsens.certificates.rounding import rounding_errors
 from wordsens.certificates.verified import gram_norm_bound
+from wordsens.maps.scores import SCORES as BY_NAME
+from wordsens.maps.scores import Certified, offered
 from wordsens.seeds import generator
 
 
@@ -41,8 +42,10 @@ def test_any_multipliers_bound_every_perturbation(score: str, size: float) -> No
     n, d = rows.shape
     radius = torch.full((n,), 2.5, dtype=torch.float64)
     words = torch.arange(n)
-    pairs, direction = pairs_of(text, words, radius)
+    direction, _ = directions(text, words)
     own = own_row(text, words, radius, direction, rounding_errors(text))
+    pairs = pairs_of(text, words, radius, own.unit * own.fixed.sqrt())
+    own = own.in_units(pairs.unit)
     left, right = random_multipliers(pairs, 1, size), random_multipliers(pairs, 2, size)
     right = Multipliers(left.lam, right.alpha, right.beta, right.gamma)
     low, high = torch.full_like(radius, -1 - 1e-9), torch.full_like(radius, 1 + 1e-9)
@@ -56,7 +59,7 @@ def test_any_multipliers_bound_every_perturbation(score: str, size: float) -> No
     points = radius[0] * points / torch.linalg.vector_norm(points, dim=-1, keepdim=True)
     points[200:] *= torch.rand(200, n, 1, generator=stream, dtype=torch.float64)
     texts = rows + torch.eye(n, dtype=rows.dtype).unsqueeze(-1) * points.unsqueeze(-2)
-    squares = (phi(texts) - phi(rows)).square().sum(dim=(-2, -1)) / radius**2
+    squares = (phi(texts) - phi(rows)).square().sum(dim=(-2, -1)) / (radius * pairs.unit).square()
     assert bool((squares <= bound * (1 + 1e-12)).all())
 
 
@@ -64,17 +67,16 @@ def curve_named(name: str):
     stream = generator(5, "curve")
     score = 3 * torch.randn(8, 4, generator=stream, dtype=torch.float64)
     reach = 4 * torch.rand(8, 4, generator=stream, dtype=torch.float64) + 0.1
-    if name == "softmax":
-        return sigmoid_curve(score, reach, None), lambda t: torch.sigmoid(score.unsqueeze(-1) + t)
-    if name == "sigmoid":
-        return sigmoid_curve(score, reach, torch.ones_like(score)), lambda t: torch.sigmoid(score.unsqueeze(-1) + t)
-    if name == "relu":
-        rest = torch.rand(8, 4, generator=stream, dtype=torch.float64)
-        rest[0] = 0
-        return divided_relu_curve(score, rest, reach), lambda t: _share(score.unsqueeze(-1) + t, rest.unsqueeze(-1))
-    kinked = name != "linear"
-    exact = torch.relu if kinked else (lambda value: value)
-    return affine_curve(score, reach, kinked=kinked), lambda t: exact(score.unsqueeze(-1) + t)
+    rest = torch.rand(8, 4, generator=stream, dtype=torch.float64)
+    rest[0] = 0
+    exact = {
+        "softmax": lambda t: torch.sigmoid(score.unsqueeze(-1) - rest.unsqueeze(-1) + t),
+        "relu": lambda t: _share(score.unsqueeze(-1) + t, rest.unsqueeze(-1)),
+        "relu-unnormalized": lambda t: torch.relu(score.unsqueeze(-1) + t),
+        "sigmoid": lambda t: torch.sigmoid(score.unsqueeze(-1) + t),
+        "linear": lambda t: score.unsqueeze(-1) + t,
+    }
+    return offered(BY_NAME[name], Certified).curve(score, rest, reach), exact[name]
 
 
 def _share(score: torch.Tensor, rest: torch.Tensor) -> torch.Tensor:
@@ -98,9 +100,9 @@ def test_curves_bound_slopes_and_turns_between_their_nodes(name: str) -> None:
         before, here, after = exact(at - step), exact(at), exact(at + step)
         slope = (after - before) / (2 * step)
         turn = (after - 2 * here + before) / step.square()
-        assert bool((slope <= curve.slope * (1 + 1e-6) + 1e-6)[wide].all())
-        noise = 1e-14 / step.square()
-        assert bool((turn.abs() <= curve.turn * (1 + 1e-3) + 1e-6 + noise)[wide].all())
+        assert bool((slope * width <= curve.rise * (1 + 1e-6) + 1e-6)[wide].all())
+        noise = 1e-14 / step.square() * width.square()
+        assert bool((turn.abs() * width.square() <= curve.turn * (1 + 1e-3) + 1e-6 + noise)[wide].all())
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -109,7 +111,7 @@ def test_suprema_over_cells_cover_every_point_between_nodes(score: str) -> None:
 
     _, rows, text = prepared(score, seed=2)
     radius = torch.full((len(rows),), 3.0, dtype=torch.float64)
-    pairs, _ = pairs_of(text, torch.arange(len(rows)), radius)
+    pairs = pairs_of(text, torch.arange(len(rows)), radius, torch.ones_like(radius))
     by = random_multipliers(pairs, 4, 0.5)
     z = torch.full_like(radius, 0.4)
     centre = relaxation.centre_of(text.geometry, pairs, by)
@@ -118,7 +120,7 @@ def test_suprema_over_cells_cover_every_point_between_nodes(score: str) -> None:
     suprema = relaxation._row_suprema(text.geometry, pairs, by, centre, force, across, z)
     share = torch.linspace(0, 1, 21, dtype=torch.float64)
     t = pairs.t[..., :-1, None] * (1 - share) + pairs.t[..., 1:, None] * share
-    moved = 3.0 * t.flatten(start_dim=2)
+    moved = 3.0 * text.geometry.speed * t.flatten(start_dim=2)
     scores, others = text.scores.T.unsqueeze(-1), text.others.T.unsqueeze(-1)
     before = text.score.attention(text.scores).T.unsqueeze(-1)
     if score in ("softmax", "sigmoid"):
@@ -127,6 +129,8 @@ def test_suprema_over_cells_cover_every_point_between_nodes(score: str) -> None:
         p = _share(scores + moved, others)
     else:
         p = scores + moved if score == "linear" else torch.relu(scores + moved)
+    unit = pairs.unit[:, None, None]
+    p, before = p / unit, before / unit
     g = (pairs.steep.unsqueeze(-1) / 2) * (p - before)
     t, q = t.flatten(start_dim=2), 2 * p * g
     h = p.square() + pairs.lengths.unsqueeze(-1) * g.square()

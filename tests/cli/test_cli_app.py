@@ -6,10 +6,12 @@ import sys
 
 import pytest
 import torch
+import typer
 
 from wordsens import __version__
 from wordsens.cli import measure_run
-from wordsens.cli.option_names import in_options
+from wordsens.cli.app import app
+from wordsens.cli.option_names import in_options, options_of
 from wordsens.errors import BudgetError
 
 
@@ -82,6 +84,30 @@ def test_a_command_uses_the_threads_asked_for_and_then_those_of_before(wordsens,
 
 def test_the_librarys_names_become_options():
     told = "`words` has 3; pass max_words=510, name the column with text_column, `X` is short, encoding='utf-16'"
-    assert in_options(told) == (
+    assert in_options(told, options_of(typer.main.get_command(app), ["measure"])) == (
         "--word has 3; pass --max-words 510, name the column with --text-column, the text is short, --encoding 'utf-16'"
     )
+
+
+@pytest.mark.parametrize("typed", [["measure"], ["audit"], ["paper"], ["sweep", "run"], ["sweep", "export"]])
+def test_every_option_of_a_command_is_named_as_it_is_typed(typed):
+    command = typer.main.get_command(app)
+    for word in typed:
+        command = command.commands[word]
+    options = options_of(typer.main.get_command(app), typed)
+    for parameter in command.params:
+        option = max(parameter.opts, key=len)
+        known = option if option.startswith("--") else f"`{parameter.name}`"
+        assert in_options(f"`{parameter.name}` (=-1) must be 0", options) == f"{known} (=-1) must be 0"
+
+
+def test_a_count_that_is_none_is_reported_under_its_option(wordsens):
+    run = wordsens("audit", "minilm", "--dataset", "shipped", "--layer-texts", "-1")
+    assert run.code == 2
+    assert run.err == "wordsens: --layer-texts (=-1) must be a whole number, at least 0\n"
+
+
+def test_a_value_that_is_spelled_like_an_option_stays_as_it_is():
+    options = options_of(typer.main.get_command(app), ["measure"])
+    told = "`file` (='a/max_words/b'): there is no 'text_column'"
+    assert in_options(told, options) == "--file (='a/max_words/b'): there is no 'text_column'"

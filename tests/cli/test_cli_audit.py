@@ -1,93 +1,306 @@
-"""`wordsens audit`: the report, the document that docs/cli.md describes, and going on after an interruption."""
+"""`wordsens audit`: the report, the document that docs/cli.md describes, and going on after a stop."""
 
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from functools import partial
+from importlib.util import module_from_spec, spec_from_file_location
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 from tests.maps.tiny_models import model_of, tokenizer
 
-from wordsens.audit.text import attempt_text
+from wordsens.audit import text as audit_text_module
 from wordsens.cli import audit_run
 from wordsens.cli.audit_tables import advice
-from wordsens.fading import Fading
+from wordsens.decay import Decay, pair_distances
+from wordsens.experiments import audit_cell
+from wordsens.experiments.audit_record import AuditRecord
+from wordsens.experiments.audit_spec import AuditCell
+from wordsens.experiments.store import RecordStore
+from wordsens.power_law import PowerLaw
 from wordsens.text.shipped_data import MinimalPair
 
 TEXTS = ("the film was not good", "the film was very long and not unlikely bad", "good and bad and short", "good")
 PAIRS = [MinimalPair("n", "negation", "the film was good", "the film not good")]
+real_audit_text = audit_cell.audit_text
+
+
+def save_model(folder, kind="bert", auto="AutoModel", **changes):
+    model_of(kind, auto, **changes).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
 
 
 @pytest.fixture
 def asked(tmp_path, monkeypatch):
     """The arguments of a small audit; the minimal pairs are made of the tiny model's words."""
-    folder = tmp_path / "model"
-    model_of("bert").save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
+    save_model(tmp_path / "model")
     (tmp_path / "t.csv").write_text("text\n" + "\n".join(TEXTS) + "\n")
     monkeypatch.setattr(audit_run, "minimal_pairs", lambda: PAIRS)
+    monkeypatch.setattr(audit_run, "pair_distances", partial(pair_distances, filler=" ".join(TEXTS)))
     out = tmp_path / "out"
-    return ["audit", str(folder), "--dataset", str(tmp_path / "t.csv"), "--out", str(out), "--max-words", "20"], out
+    arguments = ["audit", str(tmp_path / "model"), "--dataset", str(tmp_path / "t.csv"), "--out", str(out)]
+    return [*arguments, "--layer-texts", "0", "--max-words", "20"], out
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """The texts that are measured, in order; `stop` maps the number of a text to what happens in its place."""
+    seen, stop = [], {}
+
+    def counted(phi, document, **options):
+        seen.append(document.source)
+        if len(seen) in stop:
+            stop[len(seen)]()
+        return real_audit_text(phi, document, **options)
+
+    monkeypatch.setattr(audit_cell, "audit_text", counted)
+    return seen, stop
+
+
+def cells_of(out):
+    return set(pq.read_table(out / "audit.parquet").column("cell").to_pylist())
 
 
 def test_the_report(wordsens, asked):
     arguments, out = asked
-    run = wordsens(*arguments)
+    run = wordsens(*arguments, "--layer-texts", "1")
     assert run.code == 0
     for words in ("kind: negation", "place: middle", "band: common", "By layer", "Length", "negation"):
         assert words in run.out
-    assert "words of 3 texts" in run.out
-    assert "left out: t.csv:4: t.csv:4 has 1 words" in run.out
-    assert "words in" in run.err
-    assert pq.read_table(out / "audit.parquet").num_rows == 4
+    told = " ".join(run.out.split())
+    assert "12 words of 3 texts" in told
+    assert "left out: 1 texts: t.csv:4: it has 1 word, and an audit compares words" in told
+    assert "Too few texts: no word was measured in 6 texts or more" in told
+    assert "no exponent of sensitivity and removal: its texts have" in told
+    assert pq.read_table(out / "audit.parquet").num_rows == 3
 
 
 def test_json_is_one_document_with_the_documented_keys(wordsens, asked, documented):
     arguments, _ = asked
-    run = wordsens(*arguments, "--json", "--quiet")
+    run = wordsens(*arguments, "--layer-texts", "1", "--json", "--quiet")
     assert (run.code, run.err) == (0, "")
     document = json.loads(run.out)
     assert list(document) == documented("The document of `audit`")
     assert list(document["groups"][0]) == documented("Each of the audit `groups`")
+    assert list(document["decay"][0]) == documented("Each of the audit `decay`")
+    assert document["removal"] == "delete"
     assert [layer["layer"] for layer in document["layers"]] == [1, 2, 3]
-    assert document["failed"] == [
-        {"source": "t.csv:4", "error": "t.csv:4 has 1 words; an audit compares words, so it is left out"}
-    ]
+    assert document["left_out"] == [{"source": "t.csv:4", "reason": "it has 1 word, and an audit compares words"}]
+    assert document["failed"] == []
 
 
-def test_an_interrupted_audit_goes_on_and_gives_the_same_table(wordsens, asked, monkeypatch):
+@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_audit_goes_on_and_measures_each_text_once(wordsens, asked, measured, sign, code):
     arguments, out = asked
-    whole = wordsens(*arguments[:5], str(out) + "-whole", *arguments[6:], "--json", "--quiet")
-    calls = []
-
-    def stopping(*given):
-        calls.append(1)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return attempt_text(*given)
-
-    monkeypatch.setattr(audit_run, "attempt_text", stopping)
+    seen, stop = measured
+    stop[2] = lambda: os.kill(os.getpid(), sign)
     stopped = wordsens(*arguments)
-    assert stopped.code == 130
-    assert "interrupted: 2 of 4 texts are finished" in stopped.err
+    assert stopped.code == code
+    assert "interrupted: 1 of 3 texts are finished in" in stopped.err
     assert "the same command goes on from there" in stopped.err
-    monkeypatch.setattr(audit_run, "attempt_text", lambda *given: calls.append(1) or attempt_text(*given))
-    again = wordsens(*arguments, "--json")
-    assert "2 of 4 texts are in" in again.err
-    assert len(calls) == 5
-    first, second = (json.loads(run.out) for run in (whole, again))
-    assert first["groups"] == second["groups"]
-    # What failed is tried again, what is done is not.
-    wordsens(*arguments)
-    assert len(calls) == 6
+    stop.clear()
+    again = wordsens(*arguments)
+    assert again.code == 0
+    assert "1 of 3 texts are in" in again.err
+    # The text that was under way is measured again.
+    assert seen == ["t.csv:1", "t.csv:2", "t.csv:2", "t.csv:3"]
+    first = RecordStore(out / "records", AuditRecord).read()
+    assert wordsens(*arguments).code == 0
+    assert len(seen) == 4
+    assert RecordStore(out / "records", AuditRecord).read() == first
+
+
+def test_a_text_that_fails_is_counted_and_ends_in_exit_code_1(wordsens, asked, measured):
+    arguments, _ = asked
+    _, stop = measured
+
+    def fail():
+        raise RuntimeError("out of luck")
+
+    stop[2] = fail
+    run = wordsens(*arguments)
+    assert run.code == 1
+    assert "words of 2 texts" in run.out
+    assert "failed: 1 texts: t.csv:2: RuntimeError: out of luck" in run.out
+    assert "1 of 3 texts failed, the first with RuntimeError: out of luck" in run.err
+    stop[3 + 1] = fail
+    document = json.loads(wordsens(*arguments, "--json", "--quiet").out)
+    assert document["failed"] == [{"source": "t.csv:2", "error": "RuntimeError: out of luck"}]
+    assert document["texts"] == 2
+
+
+def test_empty_texts_copies_and_a_dataset_without_a_text(wordsens, asked, tmp_path):
+    arguments, _ = asked
+    (tmp_path / "t.csv").write_text('text,label\n"",1\nthe film,1\n" ",0\nthe film,1\n')
+    document = json.loads(wordsens(*arguments, "--json", "--quiet").out)
+    assert [one["source"] for one in document["left_out"]] == ["t.csv:1", "t.csv:3"]
+    assert {one["reason"] for one in document["left_out"]} == {"it is empty"}
+    assert (document["texts"], document["copies"]) == (1, 1)
+    (tmp_path / "t.csv").write_text("text\ngood\n")
+    run = wordsens(*arguments)
+    assert run.code == 2
+    assert "can be measured: 1 are empty or have one word; give texts of two words or more" in run.err
+
+
+def test_texts_that_were_cut_are_named_with_the_words_they_lost(wordsens, asked):
+    arguments, _ = asked
+    run = wordsens(*arguments[:-1], "4")
+    told = "cut: 3 of 3 texts are longer than what is read; 7 words were lost, 1 negations among them: t.csv:2"
+    assert told in " ".join(run.out.split())
+    document = json.loads(wordsens(*arguments[:-1], "4", "--json", "--quiet").out)
+    assert document["cut"][0] == {"source": "t.csv:2", "words": 4, "words_lost": 5, "negations_lost": 1}
+
+
+def test_weights_that_were_edited_share_no_record(wordsens, asked, tmp_path, measured):
+    arguments, out = asked
+    seen, _ = measured
+    first = json.loads(wordsens(*arguments, "--json", "--quiet").out)
+    before = cells_of(out)
+    model = model_of("bert")
+    with torch.no_grad():
+        model.encoder.layer[0].output.dense.weight[0, 0] += 1.0
+    model.save_pretrained(tmp_path / "model")
+    second = json.loads(wordsens(*arguments, "--json", "--quiet").out)
+    assert len(seen) == 6
+    # Both audits are kept in the folder's table.
+    assert len(cells_of(out)) == 6
+    assert before < cells_of(out)
+    assert first["audit"] != second["audit"]
+    assert first["groups"] != second["groups"]
+    audits = pq.read_table(out / "audit.parquet").column("audit").to_pylist()
+    assert Counter(audits) == {first["audit"]: 3, second["audit"]: 3}
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "config.json"])
+def test_a_tokenizer_or_configuration_that_was_edited_shares_no_record(asked, tmp_path, file):
+    cell = {"model": str(tmp_path / "model"), "text": {"content": "the film"}}
+    before = AuditCell.parse(cell).content_hash()
+    path = tmp_path / "model" / file
+    path.write_text(path.read_text() + " ")
+    assert AuditCell.parse(cell).content_hash() != before
+
+
+def test_weights_that_change_during_an_audit_fail_its_texts(wordsens, asked, tmp_path, measured):
+    arguments, _ = asked
+    _, stop = measured
+
+    def edit():
+        model_of("bert", initializer_range=0.5).save_pretrained(tmp_path / "model")
+        audit_cell._loaded.cache_clear()
+
+    stop[1] = edit
+    run = wordsens(*arguments)
+    assert run.code == 1
+    assert "2 of 3 texts failed, the first with InputError: the files of the model" in run.err
+    assert "are not those that the audit began with" in run.err
+
+
+def test_another_run_is_kept_away(wordsens, asked):
+    arguments, out = asked
+    with RecordStore(out / "records", AuditRecord).held():
+        run = wordsens(*arguments)
+    assert run.code == 1
+    assert "another run is at work on" in run.err
+
+
+def test_workers_give_the_same_records(wordsens, asked, tmp_path):
+    arguments, out = asked
+    here = json.loads(wordsens(*arguments, "--json", "--quiet").out)
+    other = tmp_path / "workers"
+    document = json.loads(wordsens(*arguments, "--out", str(other), "--workers", "1", "--json", "--quiet").out)
+    assert cells_of(other) == cells_of(out)
+    assert document["groups"] == here["groups"]
+
+
+DRIVER = """
+import os, signal, sys
+from wordsens.cli import audit_run, main
+from wordsens.experiments import audit_cell
+real, log, stop = audit_cell.audit_text, open(sys.argv[1], "a"), int(sys.argv[2])
+seen = []
+def counted(phi, document, **options):
+    seen.append(1)
+    if len(seen) == stop:
+        os.kill(os.getpid(), signal.SIGKILL)
+    found = real(phi, document, **options)
+    log.write(document.source + "\\n")
+    log.flush()
+    return found
+audit_cell.audit_text = counted
+audit_run.minimal_pairs = lambda: []
+sys.exit(main(sys.argv[3:]))
+"""
+
+
+def test_1200_texts_killed_twice_are_each_measured_once(asked, tmp_path):
+    arguments, out = asked
+    save_model(tmp_path / "model", num_hidden_layers=1)
+    words = ("the", "film", "was", "good", "bad", "very", "long", "short", "and", "not", "un")
+    texts = [f"{first} {second} {third} {fourth}" for first in words for second in words for third in words
+             for fourth in words][:1200]  # fmt: skip
+    (tmp_path / "t.csv").write_text("text\n" + "\n".join(texts) + "\n")
+    log = tmp_path / "log"
+    options = ["--words-per-text", "1", "--json"]
+    # The first is killed with 500 files of one record each, the second when 1,001 of them have become one file.
+    for stop, code, kept in ((501, -9, None), (601, -9, 500), (0, 0, 1100)):
+        run = subprocess.run(
+            [sys.executable, "-c", DRIVER, str(log), str(stop), *arguments, *options],
+            capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert run.returncode == code, run.stderr
+        assert kept is None or f"{kept} of 1200 texts are in" in run.stderr
+    assert json.loads(run.stdout)["texts"] == 1200
+    counts = Counter(log.read_text().split())
+    assert len(counts) == 1200
+    assert set(counts.values()) == {1}
+    assert list((out / "records").glob("many-*.parquet"))
+
+
+def test_a_system_without_the_module_resource(asked, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "resource", None)
+    # Every module of the audit can be loaded without it, and a record says nothing of memory.
+    for module in (audit_text_module, audit_cell):
+        fresh = spec_from_file_location(f"fresh.{module.__name__}", module.__file__)
+        monkeypatch.setitem(sys.modules, fresh.name, module_from_spec(fresh))
+        fresh.loader.exec_module(sys.modules[fresh.name])
+    record = audit_cell.attempt_audit(
+        AuditCell.parse({"model": str(tmp_path / "model"), "text": {"content": TEXTS[0]}})
+    )
+    assert record.done, record.error
+    assert record.peak_memory_mb is None
 
 
 def test_a_classifier_and_other_options(wordsens, asked, tmp_path):
     arguments, _ = asked
-    model_of("bert", "AutoModelForSequenceClassification").save_pretrained(tmp_path / "model")
-    run = wordsens(*arguments, "--output", "probabilities", "--layer-texts", "0", "--json", "--quiet", "--limit", "2")
+    save_model(tmp_path / "model", auto="AutoModelForSequenceClassification")
+    run = wordsens(*arguments, "--output", "probabilities", "--json", "--quiet", "--limit", "2")
     document = json.loads(run.out)
     assert document["map"].endswith("probabilities")
     assert document["layers"] == []
     assert document["texts"] == 2
+
+
+def test_a_language_model_is_watched_at_its_next_token(wordsens, asked, tmp_path):
+    arguments, _ = asked
+    save_model(tmp_path / "model", "gpt2", "AutoModelForCausalLM")
+    run = wordsens(*arguments, "--output", "probabilities", "--json", "--quiet", "--limit", "1")
+    assert run.code == 0
+    assert json.loads(run.out)["map"].endswith("probabilities last")
+
+
+def test_masking_needs_a_mask_token(wordsens, asked, tmp_path):
+    arguments, _ = asked
+    path = tmp_path / "model" / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "mask_token": None}))
+    run = wordsens(*arguments, "--removal", "mask")
+    assert run.code == 2
+    assert re.search(r"--removal \(='mask'\) needs a mask token, but .* has none; use delete", run.err)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +309,8 @@ def test_a_classifier_and_other_options(wordsens, asked, tmp_path):
         (("--pool", "men"), "--pool (='men') must be one of own, mean, cls, last, max; did you mean 'mean'?"),
         (("--words-per-text", "0"), "--words-per-text (=0) must be a whole number, at least 1"),
         (("--threshold", "-1"), "--threshold (=-1.0) must be a positive finite number"),
-        (("--removal", "drop"), "--removal (='drop') must be one of mask, delete"),
+        (("--removal", "drop"), "--removal (='drop') must be one of delete, mask"),
+        (("--workers", "0"), "--workers (=0) must be a whole number, at least 1"),
     ],
 )
 def test_wrong_options_are_refused(wordsens, options, message):
@@ -105,18 +319,39 @@ def test_wrong_options_are_refused(wordsens, options, message):
     assert run.err == f"wordsens: {message}\n"
 
 
-def made(means, length):
-    return Fading("a", means, -1.0, 1.0, 0.05, length)
+def made(means, length, interval=(80, 100), reason=None):
+    fit = None if reason else PowerLaw(-1.0, 0.1, 1.0)
+    return Decay("a", 12, means, fit, reason, 0.05, length, interval, 95)
 
 
 @pytest.mark.parametrize(
-    ("fit", "sentence"),
+    ("decay", "sentence"),
     [
         (made({1: 0.01}, None), "a: a change moves the output by less than 0.05 even in a sentence alone."),
+        (made({1: 0.5}, None, reason="why"), "a: no advice on length: why."),
         (made({1: 0.5}, None), "a: no fall with length was measured."),
-        (made({1: 0.5}, 900), "a: stays over 0.05 up to the model's context of 512 tokens."),
-        (made({1: 0.5}, 90), "a: keep passages under 90 tokens; past that the change falls under 0.05."),
+        (made({1: 0.5}, 90, None), "a: 12 pairs are too few to say how long a passage may be."),
+        (
+            made({1: 0.5}, 900, (700, None)),
+            "a: stays over 0.05 up to the model's context of 512 tokens (95 % interval over 12 pairs: 700 to no limit "
+            "tokens).",
+        ),
+        (
+            made({1: 0.5}, 11, (5, 14)),
+            "a: the change falls under 0.05 at about 11 tokens, too uncertain to act on (95 % interval over 12 pairs: "
+            "5 to 14 tokens); measure more pairs.",
+        ),
+        (
+            made({1: 0.5}, 90),
+            "a: keep passages under 90 tokens; past that the change falls under 0.05 (95 % interval over 12 pairs: 80 "
+            "to 100 tokens).",
+        ),
+        (
+            made({1: 0.5}, 99),
+            "a: keep passages under 99 tokens; past that the change falls under 0.05 (95 % interval over 12 pairs: 80 "
+            "to 100 tokens; extrapolated, passages had up to 95 tokens).",
+        ),
     ],
 )  # fmt: skip
-def test_advice(fit, sentence):
-    assert advice(fit, 512) == sentence
+def test_advice(decay, sentence):
+    assert advice(decay, 512) == sentence

@@ -14,5 +14,6 @@ CELLS = {
         "steps": 2,
         "generations": 0,
     },
+    "audit": {"model": "minilm", "text": {"content": "a good film"}, "words_per_text": 1, "starts": 1},
     "rehearsal": {"draw": 3, "work": 1},
 }

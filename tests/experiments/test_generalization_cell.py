@@ -67,7 +67,7 @@ def test_records_are_stored_resumed_and_read_back(tmp_path):
     cells = SWEEP.cells()
     assert len(cells) == 8
     store = RecordStore(tmp_path, GeneralizationRecord)
-    records = list(run_cells(cells[:3], store, attempt=attempt_generalization))
+    records = list(run_cells(cells[:3], store))
     assert unfinished(cells, store) == cells[3:]
     assert sorted(store.read(), key=lambda record: record.cell) == sorted(records, key=lambda record: record.cell)
     write_aside(tmp_path / "all.parquet", records)

@@ -1,6 +1,9 @@
 """The store: whole shards only, nothing trusted unread, nothing dropped in silence."""
 
+import hashlib
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,7 +11,8 @@ import pytest
 
 from wordsens.errors import InputError
 from wordsens.experiments.cell import attempt_cell, run_cell
-from wordsens.experiments.record import SensitivityRecord
+from wordsens.experiments.record import SensitivityRecord, digest_of
+from wordsens.experiments.runner import unfinished
 from wordsens.experiments.spec import SensitivityCell
 from wordsens.experiments.store import RecordStore, as_table, read_records, write_aside
 
@@ -47,7 +51,10 @@ def test_only_the_cells_asked_for(tmp_path, records):
 def test_a_shard_is_an_ordinary_parquet_file(tmp_path, records):
     _, paths, _ = filled(tmp_path, records)
     row = pq.read_table(paths[0]).to_pylist()[0]
+    digest = row.pop("digest")
     assert row == records[0].to_dict()
+    said = {name: value for name, value in row.items() if value is not None}
+    assert digest == hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -95,6 +102,7 @@ def test_a_shard_under_another_name_is_set_aside(tmp_path, records):
         (lambda record: replace(record, spec=record.spec.replace('"n":3', '"n":4')), "hash is not that of its spec"),
         (lambda record: replace(record, status="maybe"), "status (='maybe') must be done or failed"),
         (lambda record: replace(record, value=None), "says done, but has no value"),
+        (lambda record: replace(record, value=float("nan")), "says done, but its value is nan"),
     ],
 )
 def test_a_forged_row_is_refused(tmp_path, records, forge, reason):
@@ -119,9 +127,77 @@ def test_another_schema_version_or_a_missing_column_is_refused(tmp_path, records
 def test_a_table_without_the_columns_that_came_later_is_read(tmp_path, records):
     path = tmp_path / "older.parquet"
     table = as_table([replace(record, rigor="certified", predicted=0.5) for record in records])
-    older = table.drop_columns(["rigor", "predicted"]).replace_schema_metadata({"wordsens.schema": "1"})
+    later = ["rigor", "predicted", "digest", "steps", "word_choice", "mean_cosine"]
+    older = table.drop_columns(later).replace_schema_metadata({"wordsens.schema": "1"})
     pq.write_table(older, path)
+    # What the spec says is read from it.
     assert read_records(path) == [replace(record, rigor=None, predicted=None) for record in records]
+    assert {(record.steps, record.word_choice, record.mean_cosine) for record in read_records(path)} == {
+        (2, "all", None)
+    }
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        ("value", float("nan"), "it says done, but its value is nan"),
+        ("value", 1.0, "it does not say what was written: its digest differs"),
+        ("upper", 0.5, "it does not say what was written: its digest differs"),
+        ("token", "other", "it does not say what was written: its digest differs"),
+    ],
+)
+@pytest.mark.parametrize("together", [False, True])
+def test_an_edited_record_is_set_aside_and_measured_again(tmp_path, records, column, value, reason, together):
+    store, paths, reports = filled(tmp_path, records)
+    if together:
+        assert store.compact() == 3
+        paths = list(store.folder.glob("many-*.parquet"))
+    table = pq.read_table(paths[0])
+    at = table.column_names.index(column)
+    edited = pa.array([value, *table.column(column).to_pylist()[1:]], table.schema.field(at).type)
+    pq.write_table(table.set_column(at, table.schema.field(at), edited), paths[0])
+    assert len(unfinished(CELLS, store)) == (3 if together else 1)
+    assert [reason in str(report) for report in reports] == [True]
+
+
+def test_a_record_without_a_digest_is_read_unless_its_value_is_not_finite(tmp_path, records):
+    path = tmp_path / f"{records[0].cell}.parquet"
+    for value, known in ((0.25, True), (float("inf"), False)):
+        table = as_table([replace(records[0], value=value)]).drop_columns(["digest"])
+        pq.write_table(table.replace_schema_metadata({"wordsens.schema": "1"}), path)
+        store = RecordStore(tmp_path, read_only=True)
+        assert [record.value for record in store.read()] == ([value] if known else [])
+
+
+def test_a_file_of_a_later_version_stays_trusted_when_it_is_brought_together(tmp_path, records):
+    store, paths, reports = filled(tmp_path, records)
+    row = {**pq.read_table(paths[0]).to_pylist()[0], "of_later": 2.5}
+    table = pq.read_table(paths[0]).append_column("of_later", pa.array([2.5]))
+    digests = pa.array([digest_of(row)])
+    table = table.set_column(table.column_names.index("digest"), "digest", digests)
+    pq.write_table(table, paths[0])
+    store.compact()
+    assert store.read() == sorted(records, key=lambda record: record.cell)
+    assert reports == []
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_link_to_nothing_is_told_once_and_passed_over(tmp_path, records, read_only):
+    _, paths, reports = filled(tmp_path, records)
+    paths[0].unlink()
+    paths[0].symlink_to(tmp_path / "none.parquet")
+    store = RecordStore(tmp_path / "records", on_set_aside=reports.append, read_only=read_only)
+    assert store.read() == sorted(records[1:], key=lambda record: record.cell)
+    assert ["is listed but cannot be opened" in str(report) for report in reports] == [True]
+    assert paths[0].is_symlink() == read_only
+
+
+def test_a_folder_with_the_name_of_home(tmp_path, records, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store, _, reports = filled(Path("~"), records)
+    assert store.read() == sorted(records, key=lambda record: record.cell)
+    assert reports == []
+    assert (tmp_path / "~" / "records").is_dir()
 
 
 def test_many_records_in_one_file(tmp_path, records):

@@ -2,50 +2,11 @@
 
 import math
 
-import numpy as np
 import pytest
-from scipy.stats import linregress
 
-from wordsens.errors import InputError
-from wordsens.experiments.summary import PowerLaw, Series, SizePoint, fit_power_law, summarise
+from wordsens.experiments.summary import Series, SizePoint, summarise
 from wordsens.experiments.wording import exponent_text, findings, text_title
-
-
-def test_the_fit_is_that_of_scipy():
-    stream = np.random.default_rng(0)
-    sizes = np.repeat([10, 20, 50, 100], 5)
-    values = 2.5 * sizes**-0.4 * np.exp(0.1 * stream.standard_normal(20))
-    fit = fit_power_law(sizes.tolist(), values.tolist())
-    peer = linregress(np.log(sizes), np.log(values))
-    assert fit.exponent == pytest.approx(peer.slope, rel=1e-12)
-    assert fit.standard_error == pytest.approx(peer.stderr, rel=1e-10)
-    assert fit.constant == pytest.approx(math.exp(peer.intercept), rel=1e-12)
-    assert fit.at(50) == pytest.approx(fit.constant * 50**fit.exponent)
-
-
-def test_the_standard_error_covers_the_truth_as_often_as_it_says():
-    # Monte Carlo: |estimate - truth| <= 1.96 s.e. in about 95 % of 400 fits of 40 points (Student's t: 94.3 %).
-    stream = np.random.default_rng(1)
-    sizes = np.repeat([10, 20, 50, 100], 10).tolist()
-    covered = 0
-    for _ in range(400):
-        values = np.array(sizes) ** -0.5 * np.exp(0.2 * stream.standard_normal(40))
-        fit = fit_power_law(sizes, values.tolist())
-        covered += abs(fit.exponent + 0.5) <= 1.96 * fit.standard_error
-    assert 0.91 <= covered / 400 <= 0.975
-
-
-@pytest.mark.parametrize(
-    ("sizes", "values", "message"),
-    [
-        ([1, 2], [1.0, 1.0], "must give at least three points of at least two sizes"),
-        ([2, 2, 2], [1.0, 1.0, 1.0], "must give at least three points of at least two sizes"),
-        ([1, 2, 3], [1.0, 0.0, 1.0], "smallest 0.0"),
-    ],
-)
-def test_points_that_cannot_be_fitted(sizes, values, message):
-    with pytest.raises(InputError, match=message):
-        fit_power_law(sizes, values)
+from wordsens.power_law import PowerLaw
 
 
 def test_series_by_map_text_and_dimension(make_record):
@@ -62,7 +23,7 @@ def test_series_by_map_text_and_dimension(make_record):
     assert raf.points[0].standard_deviation == pytest.approx(math.sqrt(2))
     assert raf.fit.exponent == pytest.approx(-0.5)
     assert rf.fit is None
-    assert rf.points == (SizePoint(10, 0.3, 0.0, 1),)
+    assert rf.points == (SizePoint(10, 0.3, 0.0, 1, compared=0.3),)
     assert raf.all_words
     assert not summarise([make_record(words=2)])[0].all_words
     assert summarise([]) == []
@@ -71,7 +32,15 @@ def test_series_by_map_text_and_dimension(make_record):
 def test_bounds_and_predictions_are_averaged_and_the_weakest_rigor_is_told(make_record):
     sure, likely = "certified", "with probability 1 - 1e-09"
     records = [
-        make_record(n=n, draw=draw, value=value, upper=2 * value, predicted=1.5 * value, rigor=rigor)
+        make_record(
+            n=n,
+            draw=draw,
+            value=value,
+            upper=2 * value,
+            predicted=1.5 * value,
+            rigor=rigor,
+            predicted_of="the largest of 4 words",
+        )
         for n, value in ((10, 2.0), (20, 1.0))
         for draw, rigor in enumerate((sure, likely))
     ]
@@ -83,6 +52,50 @@ def test_bounds_and_predictions_are_averaged_and_the_weakest_rigor_is_told(make_
     assert partly.points[0].upper is None
     (without,) = summarise([make_record()])
     assert (without.bracket_ratio, without.prediction_ratio, without.rigor) == (None, None, None)
+
+
+def test_what_differs_in_more_than_its_seeds_is_a_series_of_its_own(make_record):
+    records = [
+        make_record(n=n, draw=draw, value=t * n ** (-t / 2), temperature=t, asked={"temperature": t, "steps": 9})
+        for t in (2.0, 0.5)
+        for n in (10, 20, 40)
+        for draw in (0, 1)
+    ]
+    found = summarise(records)
+    assert [one.varied for one in found] == [("temperature = 0.5",), ("temperature = 2",)]
+    assert [one.fit.exponent for one in found] == pytest.approx([-0.25, -1.0])
+    assert {point.draws for one in found for point in one.points} == {2}
+    assert [one.varied for one in summarise(records[:6])] == [()]
+    told = findings(found)[0]
+    assert "S falls as n^-0.25 on Gaussian texts at temperature = 0.5" in told
+    assert "S falls as n^-1.00 on Gaussian texts at temperature = 2" in told
+
+
+def test_texts_of_several_mean_cosines_are_not_averaged(make_record):
+    records = [
+        make_record(n=n, text="correlated", value=1 + q, asked={"text": {"mean_cosine": q}})
+        for q in (0.0, 0.5)
+        for n in (10, 20)
+    ]
+    records += [make_record(n=n, value=3.0) for n in (10, 20)]
+    assert [(one.text, one.varied, one.points[0].mean) for one in summarise(records)] == [
+        ("gaussian", (), 3.0),
+        ("correlated", ("mean cosine = 0",), 1.0),
+        ("correlated", ("mean cosine = 0.5",), 1.5),
+    ]
+
+
+def test_a_typical_words_prediction_is_compared_with_the_median_word(make_record):
+    typical = {"predicted": 1.2, "predicted_of": "a typical word", "value": 2.0}
+    (one,) = summarise([make_record(n=n, median_word=1.0, predicted_in_range=True, **typical) for n in (10, 20)])
+    assert one.prediction_ratio == pytest.approx(1.2)
+    assert (one.predicted_of, one.in_range) == ("a typical word", True)
+    (old,) = summarise([make_record(n=n, map="raf", value=2.0, predicted=1.2) for n in (10, 20)])
+    assert (old.prediction_ratio, old.predicted_of, old.in_range) == (None, "a typical word", False)
+    largest = {**typical, "predicted_of": "the largest of 10 words", "predicted_in_range": False}
+    (dense,) = summarise([make_record(n=n, map="rf", median_word=1.0, **largest) for n in (10, 20)])
+    assert dense.prediction_ratio == pytest.approx(0.6)
+    assert (dense.predicted_of, dense.in_range) == ("the largest searched word", False)
 
 
 def series(name, exponent, *, text="gaussian", error=0.01, last=0.5):

@@ -88,3 +88,16 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path):
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="cannot be read as a text file"):
         load_sweep(tmp_path / "bytes.yaml")
+
+
+@pytest.mark.parametrize("name", ["..", ".", "...", " ", ". .", "a/b", "../up", "a\\b", "line\nbreak", "bell\a", "\0"])
+def test_a_name_that_is_no_folder_of_its_own_is_refused(name):
+    with pytest.raises(InputError) as caught:
+        Sweep.parse({"name": name, "kind": "rehearsal", "grids": [{"draw": 0}]})
+    assert "becomes a folder" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["paper-sensitivity-quick", "a b", "v1.2", "a+b", "größe", ".hidden"])
+def test_other_names_stay_as_they_are(name):
+    assert Sweep.parse({"name": name, "kind": "rehearsal", "grids": [{"draw": 0}]}).name == name

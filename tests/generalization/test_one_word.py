@@ -217,3 +217,28 @@ def test_retraining_on_a_training_text_is_refused():
     texts, labels, _ = data()
     with pytest.raises(SingularGramError, match="lies in the span"):
         ws.one_word_generalization(build("raf"), texts, labels, texts[2], 1, 0, "retrained")
+
+
+@pytest.mark.parametrize("frontier", [False, True])
+def test_labels_of_0_and_1_are_refused_with_the_remedy(frontier):
+    texts, labels, x = data()
+    function = ws.one_word_frontier if frontier else ws.one_word_generalization
+    zeros = [(label + 1) / 2 for label in labels]
+    with pytest.raises(InputError, match=r"`y` \(=0\) must be \+1 or -1.*2 \* y - 1 for labels 0 and 1"):
+        function(lambda X: X, texts, zeros, x, 1)
+
+
+def test_the_theorems_conditions_do_not_hold_where_float64_cannot_solve():
+    """A training text twice, up to 1e-7: the kernel's condition number is some 1e15, and RF's gamma is below 2."""
+    texts, labels, x = data()
+    phi = ws.RandomFeatures(WORDS, D, 400, seed=0)
+    usual = {"y_x": 1, "word": 0, "starts": 1, "steps": 5, "seed": 0}
+    well = ws.one_word_generalization(phi, texts, labels, x, **usual)
+    assert (well.conditions.solved, well.conditions.hold) == (True, True)
+    twin = ws.gaussian_text(WORDS, D, seed=99).rows
+    rows = [*texts, twin, twin + 1e-7 * torch.ones_like(twin)]
+    ill = ws.one_word_generalization(phi, rows, [*labels, 1, 1], x, **usual)
+    assert ill.conditions.condition > 1e13
+    assert ill.gamma < 2
+    assert (ill.conditions.solved, ill.conditions.hold) == (False, False)
+    assert ill.to_dict()["theorem_conditions_hold"] is False

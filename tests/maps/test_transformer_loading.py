@@ -138,3 +138,120 @@ def test_a_pooling_that_is_not_supported_is_refused(saved, tmp_path, modules):
     (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode_weightedmean_tokens": true}')
     with pytest.raises(ws.InputError, match="has a pooling of its own that is not supported; use one of pool='mean'"):
         ws.TransformerFeatures.from_pretrained(folder, pool="own")
+
+
+def test_a_model_without_its_tokenizers_files_is_refused(tmp_path):
+    # transformers then makes a tokenizer of special tokens alone: every word would be [UNK].
+    model_of("bert").save_pretrained(tmp_path)
+    for load in (ws.TransformerFeatures.from_pretrained, lambda folder: ws.embed("the film", encoder=folder)):
+        with pytest.raises(
+            ws.InputError, match=r"knows no word: its files \(tokenizer.json, or vocab.txt\) are missing"
+        ):
+            load(str(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["любимый фильм года", "quite unheard words stand here good"])
+def test_a_text_that_is_nearly_all_unknown_is_refused(saved, text):
+    folder = saved()
+    phi = ws.TransformerFeatures.from_pretrained(folder)
+    for embed in (phi.embed, lambda text: ws.embed(text, encoder=folder)):
+        with pytest.raises(ws.InputError, match=r"tokens are unknown to .* \(\[UNK\]\)"):
+            embed(text)
+
+
+def test_a_text_with_some_unknown_words_is_read(saved):
+    assert len(ws.TransformerFeatures.from_pretrained(saved()).embed("the film unheard was")[0]) == 6
+
+
+@pytest.mark.parametrize("file", ["pytorch_model-00001-of-00001.bin", "../elsewhere.safetensors"])
+def test_an_index_of_safetensors_that_names_other_files_is_refused(saved, tmp_path, file):
+    folder = saved()
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(model_of("bert").state_dict(), tmp_path / "pytorch_model-00001-of-00001.bin")
+    index = {"metadata": {}, "weight_map": dict.fromkeys(model_of("bert").state_dict(), file)}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ws.InputError, match="not a safetensors file of its folder"):
+        ws.TransformerFeatures.from_pretrained(folder)
+
+
+def test_an_index_that_cannot_be_read_is_refused(saved, tmp_path):
+    folder = saved()
+    (tmp_path / "model.safetensors.index.json").write_text("[1, 2]")
+    with pytest.raises(ws.InputError, match=r"model\.safetensors\.index\.json cannot be read"):
+        ws.TransformerFeatures.from_pretrained(folder)
+
+
+def _sentence_folder(folder, *, pooling, prompts=None, reading=None):
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+    modules += [{"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]
+    modules += [{"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir()
+    (folder / "2_Normalize").mkdir()
+    config = {"word_embedding_dimension": 16, **pooling}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(config))
+    versions = {"__version__": {"sentence_transformers": "3.0.0", "transformers": "4.40.0", "pytorch": "2.0.0"}}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({**versions, **(prompts or {})}))
+    (folder / "sentence_bert_config.json").write_text(json.dumps(reading or {}))
+
+
+@pytest.mark.parametrize("mode", ["mean_tokens", "cls_token", "max_tokens", "lasttoken"])
+@pytest.mark.parametrize("include", [True, False])
+def test_own_follows_prompt_limit_and_case_as_the_library_does(saved, tmp_path, mode, include):
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    folder = saved()
+    _sentence_folder(
+        tmp_path,
+        pooling={f"pooling_mode_{mode}": True, "include_prompt": include},
+        prompts={"prompts": {"query": "very good: "}, "default_prompt_name": "query"},
+        reading={"max_seq_length": 11, "do_lower_case": True},
+    )
+    texts = ["The film was BAD", "the film was good and short and not very long and unlikely bad the film"]
+    theirs = sentence_transformers.SentenceTransformer(folder, device="cpu").encode(texts)
+    phi = ws.TransformerFeatures.from_pretrained(folder, pool="own")
+    rows = phi.embed(texts)
+    assert len(rows[1]) == 11
+    assert [word.text for word in rows[0].whole_words] == ["The", "film", "was", "BAD"]
+    assert [rows[0].tokens[word.rows[0]] for word in rows[0].whole_words] == ["the", "film", "was", "bad"]
+    for text, expected in zip(rows, theirs, strict=True):
+        np.testing.assert_allclose(phi(text).numpy(), expected, rtol=0, atol=1e-6)
+    # The same model with another pooling reads texts as they are.
+    assert len(phi.at(pool="mean").embed("the film was bad")[0]) == 6
+
+
+def test_a_prompt_that_fills_the_model_is_refused(saved, tmp_path):
+    folder = saved()
+    _sentence_folder(
+        tmp_path,
+        pooling={"pooling_mode_mean_tokens": True},
+        prompts={"prompts": {"q": "the film was good "}, "default_prompt_name": "q"},
+        reading={"max_seq_length": 6},
+    )
+    with pytest.raises(ws.InputError, match="leaves no room in its 6 tokens"):
+        ws.TransformerFeatures.from_pretrained(folder, pool="own").embed("the film")
+
+
+def test_a_default_prompt_that_is_not_there_is_refused(saved, tmp_path):
+    folder = saved()
+    _sentence_folder(
+        tmp_path, pooling={"pooling_mode_mean_tokens": True}, prompts={"prompts": {}, "default_prompt_name": "query"}
+    )
+    with pytest.raises(ws.InputError, match=r"names a default prompt 'query' that config_sentence_transformers\.json"):
+        ws.TransformerFeatures.from_pretrained(folder, pool="own")
+
+
+def test_minilms_own_length_is_that_of_its_library():
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    text = "The film was slow, and I liked it all the same. " * 30
+    theirs = sentence_transformers.SentenceTransformer(str(minilm_folder()), device="cpu").encode([text])[0]
+    phi = ws.TransformerFeatures.from_pretrained("minilm", pool="own")
+    (rows,) = phi.embed(text)
+    assert len(rows) == 256
+    np.testing.assert_allclose(phi(rows).numpy(), theirs, rtol=0, atol=1e-6)
+
+
+def test_all_rows_of_an_embedding_model_come_with_a_note():
+    phi = ws.TransformerFeatures.from_pretrained("minilm")
+    (note,) = phi.notes
+    assert "the one vector that this model gives a text is that of pool='own'" in note
+    assert phi.at(pool="own").notes == phi.at(layer=2, head=1).notes == ()

@@ -89,12 +89,16 @@ class TestRows:
         assert weight.grad is not None
 
     @pytest.mark.parametrize(
-        "text", ["Café naïve, ¡qué déjà-vu!", "a film 🎬 for all 👩‍👩‍👧", "这部电影很好", "\u202eright"]
+        "text", ["Café naïve, ¡qué déjà-vu!", "a film 🎬 for all 👩‍👩‍👧", "大学生愛明星", "\u202eright"]
     )
     def test_any_script_is_embedded(self, text):
         (matrix,) = embed(text)
         assert matrix.tokens is not None
         assert len(matrix.tokens) == len(matrix) >= 1
+
+    def test_a_text_of_unknown_letters_is_refused(self):
+        with pytest.raises(InputError, match=r"5 of its 6 tokens are unknown to minilm \(\[UNK\]\)"):
+            embed("这部电影很好")
 
     def test_letters_of_other_scripts_are_tokens(self):
         assert embed("日本人")[0].tokens == ("日", "本", "人")

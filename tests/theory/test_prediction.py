@@ -13,7 +13,7 @@ def test_random_features_get_the_finite_width_prediction():
     found = ws.theory.predict(phi, rows, words=2)
     assert found.value == ws.theory.rf_sensitivity(6, 8, 40, 3, activation="tanh", words=2)
     assert found.of == "the largest of 2 words"
-    assert ws.theory.predict(ws.RandomFeatures(6, 8), rows, words=1).of == "one word"
+    assert ws.theory.predict(ws.RandomFeatures(6, 8), rows, words=1).of == "a typical word"
 
 
 def test_softmax_attention_gets_the_prediction_of_its_mean_cosine():

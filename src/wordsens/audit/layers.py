@@ -32,13 +32,15 @@ def layer_sensitivities(
     phi: TransformerFeatures, documents: Sequence[Document], *, words: int, max_words: int, seed: int = 0
 ) -> list[LayerSensitivity]:
     """Every layer's sensitivity, and every head's change at its witnesses. Cost: L short searches a text."""
-    texts = [phi.embed(document, max_words=max_words)[0] for document in documents]
-    texts = [text for text in texts if len(text.whole_words or ()) >= 2]
+    embedded = [(document, phi.embed(document, max_words=max_words)[0]) for document in documents]
+    texts = [(document, text) for document, text in embedded if len(text.whole_words or ()) >= 2]
+    if not texts:
+        return []
     found = []
     for layer in range(1, phi.stack.layers + 1):
         values, heads = [], []
-        for text in texts:
-            chosen = chosen_words(text, words, seed=seed, source=text.source)
+        for document, text in texts:
+            chosen = chosen_words(text, words, seed=seed, content=document.text)
             result = whole_word_sensitivity(phi.at(layer=layer), text, chosen, seed, steps=0, generations=0)
             values.append(result.value)
             moved = [

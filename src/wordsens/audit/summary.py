@@ -1,33 +1,18 @@
-"""From the records of an audit to what a person reads: categories, words it overreacts to or ignores, length."""
+"""From audited texts to what a person reads: categories, words that a model reacts to or ignores, length."""
 
-import json
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from wordsens.audit.categories import frequency_bands, kind_of, place_of
-from wordsens.audit.record import AuditRecord
+from wordsens.audit.reactions import Reaction, least_texts, reactions
+from wordsens.audit.text import AuditedText, AuditedWord
 from wordsens.errors import InputError
-from wordsens.experiments.summary import PowerLaw, fit_power_law
+from wordsens.power_law import PowerLaw, fit_power_law, unfit_for_power_law
 
-_LEAST_OCCURRENCES = 2
-"""A word is listed when it was measured this often at least: one measurement says more of its text than of the word."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One measured word."""
-
-    word: str
-    kind: str
-    place: str
-    band: str
-    tokens: int
-    sensitivity: float
-    removal: float
-    swap: float
+MEASURES = ("sensitivity", "removal", "swap")
 
 
 @dataclass(frozen=True)
@@ -42,90 +27,115 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Exponent:
+    """How one measure of one kind of word goes with the number of tokens: a power law, or the reason for none.
+
+    Attributes:
+        fit: over the words, with a standard error by text; None where `reason` says why.
+        reason: why there is no fit.
+        texts: of how many texts the words are.
+    """
+
+    fit: PowerLaw | None
+    reason: str | None
+    texts: int
+
+
+@dataclass(frozen=True)
 class AuditSummary:
     """What an audit says.
 
     Attributes:
         texts, words: how many were measured.
         groups: by kind, place and frequency band.
-        overreacts: function words whose removal moves the features most, with mean removal and how often measured.
-        ignores: content words and negations whose removal moves them least.
-        exponents: of each kind's sensitivity ("sensitivity"), and of its removal's effect ("removal"), in the number of
-            tokens, over texts of different length.
+        compared: how many words were measured in enough texts (`least_texts`) to be listed; about one in forty of them
+            is in a list by chance.
+        most_texts: the most texts that any word was measured in.
+        overreacts: of these, the function words that move their texts more than the texts' other words do.
+        ignores: the content words and negations that move them less.
+        exponents: of each kind's measures in the number of tokens.
     """
 
     texts: int
     words: int
     groups: tuple[Group, ...]
-    overreacts: tuple[tuple[str, float, int], ...]
-    ignores: tuple[tuple[str, float, int], ...]
-    exponents: dict[str, dict[str, PowerLaw]]
+    compared: int
+    most_texts: int
+    overreacts: tuple[Reaction, ...]
+    ignores: tuple[Reaction, ...]
+    exponents: dict[str, dict[str, Exponent]]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""
         return {
             "texts": self.texts,
             "words": self.words,
-            "groups": [vars(group) for group in self.groups],
-            "overreacts": [{"word": word, "removal": value, "count": count} for word, value, count in self.overreacts],
-            "ignores": [{"word": word, "removal": value, "count": count} for word, value, count in self.ignores],
+            "groups": [asdict(group) for group in self.groups],
+            "compared": self.compared,
+            "overreacts": [_reaction_dict(reaction) for reaction in self.overreacts],
+            "ignores": [_reaction_dict(reaction) for reaction in self.ignores],
             "exponents": {
-                kind: {
-                    name: {"exponent": fit.exponent, "standard_error": fit.standard_error} for name, fit in own.items()
-                }
-                for kind, own in self.exponents.items()
+                kind: {name: _exponent_dict(one) for name, one in own.items()} for kind, own in self.exponents.items()
             },
         }
 
 
-def summarise_audit(records: Iterable[AuditRecord], counts: Counter[str], *, listed: int = 8) -> AuditSummary:
-    """The summary of the finished records.
+@dataclass(frozen=True)
+class _Sorted:
+    """A measured word with its categories and its text."""
+
+    measured: AuditedWord
+    text: int
+    tokens: int
+    kind: str
+    place: str
+    band: str
+
+
+def summarise_audit(texts: Iterable[AuditedText], counts: Counter[str], *, listed: int = 8) -> AuditSummary:
+    """The summary of the texts that were measured.
 
     Args:
-        records: of one audit.
+        texts: of one audit.
         counts: how often each word occurs in the data.
-        listed: words in each list.
+        listed: the most words in each list.
 
     Raises:
-        InputError: when no text could be measured.
+        InputError: there is no text.
     """
-    done = [record for record in records if record.done]
+    done = list(texts)
     if not done:
         raise InputError("no text of the dataset could be measured; give texts of two words or more")
     bands = frequency_bands(counts)
-    words = [word for record in done for word in _words(record, bands)]
-    groups = [
-        _group(f"{name}: {value}", [word for word in words if getattr(word, name) == value])
-        for name in ("kind", "place", "band")
-        for value in dict.fromkeys(sorted({getattr(word, name) for word in words}))
+    words = [
+        _Sorted(word, at, text.tokens, kind_of(word.word), place_of(word.place), bands.get(word.word.lower(), "rare"))
+        for at, text in enumerate(done)
+        for word in text.measured
     ]
-    means = _means(words)
-    function = [one for one in means if kind_of(one[0]) == "function word"]
-    content = [one for one in means if kind_of(one[0]) in ("content word", "negation")]
+    groups = [
+        _group(f"{name}: {value}", [word.measured for word in words if getattr(word, name) == value])
+        for name in ("kind", "place", "band")
+        for value in sorted({getattr(word, name) for word in words})
+    ]
+    found, most = reactions(done)
+    function = [one for one in found.values() if one.more and kind_of(one.word) == "function word"]
+    content = [one for one in found.values() if one.less and kind_of(one.word) in ("content word", "negation")]
     return AuditSummary(
         texts=len(done),
         words=len(words),
         groups=tuple(groups),
-        overreacts=tuple(sorted(function, key=lambda one: -one[1])[:listed]),
-        ignores=tuple(sorted(content, key=lambda one: one[1])[:listed]),
+        compared=len(found),
+        most_texts=most,
+        overreacts=tuple(sorted(function, key=lambda one: -one.low)[:listed]),
+        ignores=tuple(sorted(content, key=lambda one: one.high)[:listed]),
         exponents={
-            kind: fits
+            kind: _exponents([word for word in words if word.kind == kind])
             for kind in sorted({word.kind for word in words})
-            if (fits := _exponents([word for word in words if word.kind == kind]))
         },
     )
 
 
-def _words(record: AuditRecord, bands: dict[str, str]) -> list[Measured]:
-    names = json.loads(record.measured)
-    swaps = record.swap or (math.nan,) * len(names)
-    return [
-        Measured(name, kind_of(name), place_of(place), bands.get(name.lower(), "rare"), record.tokens, *values)
-        for name, place, *values in zip(names, record.places, record.sensitivity, record.removal, swaps, strict=True)
-    ]
-
-
-def _group(category: str, words: Sequence[Measured]) -> Group:
+def _group(category: str, words: Sequence[AuditedWord]) -> Group:
     swaps = [word.swap for word in words if not math.isnan(word.swap)]
     return Group(
         category,
@@ -136,21 +146,42 @@ def _group(category: str, words: Sequence[Measured]) -> Group:
     )
 
 
-def _means(words: Sequence[Measured]) -> list[tuple[str, float, int]]:
-    by_word: dict[str, list[float]] = defaultdict(list)
-    for word in words:
-        by_word[word.word.lower()].append(word.removal)
-    return [(word, _mean(own), len(own)) for word, own in sorted(by_word.items()) if len(own) >= _LEAST_OCCURRENCES]
-
-
-def _exponents(words: Sequence[Measured]) -> dict[str, PowerLaw]:
+def _exponents(words: Sequence[_Sorted]) -> dict[str, Exponent]:
     found = {}
-    for name in ("sensitivity", "removal", "swap"):
-        own = [(word.tokens, getattr(word, name)) for word in words if getattr(word, name) > 0]
-        if len(own) >= 3 and len({tokens for tokens, _ in own}) >= 2:
-            found[name] = fit_power_law([tokens for tokens, _ in own], [value for _, value in own])
+    for name in MEASURES:
+        own = [word for word in words if not math.isnan(getattr(word.measured, name))]
+        if own:
+            found[name] = _exponent(own, [getattr(word.measured, name) for word in own])
     return found
+
+
+def _exponent(words: Sequence[_Sorted], values: Sequence[float]) -> Exponent:
+    sizes, owners = [word.tokens for word in words], [word.text for word in words]
+    texts = len(set(owners))
+    reason = unfit_for_power_law(sizes, owners)
+    zeros = sum(value == 0 for value in values)
+    if reason is None and zeros:
+        reason = f"{zeros} of its {len(values)} values are 0, and a power law has none"
+    return Exponent(None if reason else fit_power_law(sizes, values, texts=owners), reason, texts)
+
+
+def _reaction_dict(reaction: Reaction) -> dict[str, Any]:
+    """Numbers that JSON has: an infinite ratio is None."""
+    return {key: None if value == math.inf else value for key, value in asdict(reaction).items()}
+
+
+def _exponent_dict(exponent: Exponent) -> dict[str, Any]:
+    fit = exponent.fit
+    return {
+        "exponent": None if fit is None else fit.exponent,
+        "standard_error": None if fit is None else fit.standard_error,
+        "texts": exponent.texts,
+        "reason": exponent.reason,
+    }
 
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
+
+
+__all__ = ["AuditSummary", "Exponent", "Group", "Reaction", "least_texts", "summarise_audit"]

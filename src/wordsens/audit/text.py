@@ -1,112 +1,160 @@
-"""Measuring one text: a few words' sensitivity, their removal, their best swap."""
+"""Auditing one text: a few words' sensitivity, their removal, their best swap, and what the model never read."""
 
-import datetime
-import json
-import platform
-import resource
-import sys
-import time
-from dataclasses import replace
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 
-from wordsens import __version__
 from wordsens.audit.categories import kind_of
-from wordsens.audit.record import AuditPlan, AuditRecord
-from wordsens.errors import InputError, WordsensError
+from wordsens.errors import InputError
 from wordsens.maps.transformer import TransformerFeatures
 from wordsens.removals import removal_effects
 from wordsens.seeds import generator
 from wordsens.swap_vocabulary import Vocabulary
 from wordsens.swaps import best_swaps
 from wordsens.text.document import Document
-from wordsens.text_matrix import TextMatrix
+from wordsens.text.whole_words import whole_words
+from wordsens.text_matrix import TextMatrix, Word
 from wordsens.whole_words import whole_word_sensitivity
 
-
-def attempt_text(
-    phi: TransformerFeatures, document: Document, plan: AuditPlan, vocabulary: Vocabulary | None = None
-) -> AuditRecord:
-    """The record of one text; where it cannot be measured, one with status "failed" and the reason."""
-    begin, started = time.perf_counter(), datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    try:
-        record = _measured(phi, document, plan, vocabulary, started)
-    except WordsensError as error:
-        record = _record(document, plan, started, status="failed", error=str(error))
-    return replace(record, seconds=time.perf_counter() - begin)
+NEGATION = "negation"
 
 
-def chosen_words(text: TextMatrix, count: int, *, seed: int, source: str) -> list[int]:
-    """Which whole words are measured: negations first, then a random draw, in the order of the text."""
-    words = list(text.whole_words or ())
-    order = torch.randperm(len(words), generator=generator(seed, "audited words", source)).tolist()
-    order.sort(key=lambda at: kind_of(words[at].text) != "negation")
-    return sorted(order[:count])
+@dataclass(frozen=True, kw_only=True)
+class AuditedWord:
+    """One measured word.
+
+    Attributes:
+        word: as it is written.
+        tokens: how many it has.
+        place: 0 the first word of the text that was read, 1 the last.
+        sensitivity: attained, a lower bound of the sup over perturbations of the word's rows by up to their own norms.
+        removal: relative change of the features when the word is deleted or masked.
+        swap: relative change by the best real swap found; NaN for words of several tokens, or where none was asked for.
+        swapped_for: the entry of that swap; "" where there is none.
+    """
+
+    word: str
+    tokens: int
+    place: float
+    sensitivity: float
+    removal: float
+    swap: float = math.nan
+    swapped_for: str = ""
 
 
-def _measured(
-    phi: TransformerFeatures, document: Document, plan: AuditPlan, vocabulary: Vocabulary | None, started: str
-) -> AuditRecord:
-    (text,) = phi.embed(document, max_words=plan.max_words)
+@dataclass(frozen=True, kw_only=True)
+class AuditedText:
+    """What `audit_text` found.
+
+    Attributes:
+        source: where the text came from.
+        tokens: rows of the text, special tokens included.
+        words: whole words that were read.
+        words_lost: whole words behind them that were cut off.
+        negations_lost: of those.
+        measured: the measured words, in the order of the text.
+        evaluations: perturbed texts that the search evaluated.
+    """
+
+    source: str
+    tokens: int
+    words: int
+    words_lost: int
+    negations_lost: int
+    measured: tuple[AuditedWord, ...]
+    evaluations: int
+
+    @property
+    def value(self) -> float:
+        """The largest sensitivity."""
+        return max(word.sensitivity for word in self.measured)
+
+
+def audit_text(
+    phi: TransformerFeatures,
+    document: Document,
+    *,
+    max_words: int,
+    words_per_text: int,
+    removal: str = "delete",
+    vocabulary: Vocabulary | None = None,
+    seed: int = 0,
+    **search: Any,
+) -> AuditedText:
+    """Measure a few words of one text. It depends on the text's content, not on where it came from.
+
+    Args:
+        phi: a transformer that gives one vector a text.
+        document: the text.
+        max_words: tokens that it keeps, special ones not counted.
+        words_per_text: whole words that are measured: negations first, others drawn at random.
+        removal: "delete" or "mask". A mask token moves a model by itself: masked, "to" and "enable" move MiniLM by .236
+            and .284; deleted, by .003 and .046.
+        vocabulary: what a word may be swapped for; None: no swaps.
+        seed: of the draw and of the search.
+        search: `radius`, `starts`, `steps` and `generations` of `whole_word_sensitivity`.
+
+    Raises:
+        InputError: fewer than two whole words.
+    """
+    (text,) = phi.embed(document, max_words=max_words)
     whole = text.whole_words or ()
     if len(whole) < 2:
-        raise InputError(f"{document.source} has {len(whole)} words; an audit compares words, so it is left out")
-    chosen = chosen_words(text, plan.words_per_text, seed=plan.seed, source=document.source)
-    # Polishing in the model's own precision gains little (docs/transformers.md) and costs as much as the search; the
-    # witnesses are evaluated in it all the same.
-    found = whole_word_sensitivity(phi, text, chosen, plan.seed, steps=0, generations=0)
-    removed = removal_effects(phi, document, chosen, way=plan.removal, max_words=plan.max_words)
-    swap: tuple[float, ...] = ()
-    swapped: list[str] = []
-    if vocabulary is not None:
-        single = [whole[at].rows[0] for at in chosen if len(whole[at].rows) == 1]
-        best = best_swaps(phi, text, vocabulary, single, plan.seed) if single else None
-        values = dict(zip(single, best.per_word.tolist(), strict=True)) if best else {}
-        names = dict(zip(single, best.swapped_for, strict=True)) if best else {}
-        alone = [whole[at].rows[0] if len(whole[at].rows) == 1 else -1 for at in chosen]
-        swap = tuple(values.get(row, float("nan")) for row in alone)
-        swapped = [names.get(row, "") for row in alone]
-    return _record(
-        document,
-        plan,
-        started,
-        status="done",
-        value=found.value,
+        raise InputError(f"{document.source} has {len(whole)} words among those that are read; an audit compares words")
+    chosen = chosen_words(text, words_per_text, seed=seed, content=document.text)
+    found = whole_word_sensitivity(phi, text, chosen, seed, **search)
+    removed = removal_effects(phi, document, chosen, way=removal, max_words=max_words)
+    swaps = {} if vocabulary is None else _swaps(phi, text, vocabulary, [whole[at] for at in chosen], seed)
+    lost = _lost(phi, document, len(whole))
+    return AuditedText(
+        source=document.source,
         tokens=len(text),
         words=len(whole),
-        measured=json.dumps([whole[at].text for at in chosen], ensure_ascii=False),
-        rows=json.dumps([len(whole[at].rows) for at in chosen]),
-        places=tuple(at / (len(whole) - 1) for at in chosen),
-        sensitivity=tuple(found.per_word.tolist()),
-        removal=tuple(removed.change.tolist()),
-        swap=swap,
-        swapped_for=json.dumps(swapped, ensure_ascii=False),
+        words_lost=len(lost),
+        negations_lost=sum(kind_of(word.text) == NEGATION for word in lost),
+        measured=tuple(
+            AuditedWord(
+                word=whole[at].text,
+                tokens=len(whole[at].rows),
+                place=at / (len(whole) - 1),
+                sensitivity=float(found.per_word[index]),
+                removal=float(removed.change[index]),
+                swap=swaps.get(whole[at], (math.nan, ""))[0],
+                swapped_for=swaps.get(whole[at], (math.nan, ""))[1],
+            )
+            for index, at in enumerate(chosen)
+        ),
         evaluations=found.evaluations,
     )
 
 
-def _record(document: Document, plan: AuditPlan, started: str, **values: object) -> AuditRecord:
-    empty: dict[str, object] = {
-        "tokens": 0, "words": 0, "measured": "[]", "rows": "[]", "places": (), "sensitivity": (), "removal": (),
-        "swap": (), "swapped_for": "[]", "evaluations": 0,
-    }  # fmt: skip
-    made: dict[str, object] = {**empty, **values}
-    return AuditRecord(
-        cell=plan.cell(document.text),
-        spec=plan.identity(document.text),
-        seconds=0.0,
-        source=document.source,
-        label=document.label,
-        peak_memory_mb=peak_memory_mb(),
-        started=started,
-        wordsens_version=__version__,
-        torch_version=str(torch.__version__),
-        machine=f"{platform.system()} {platform.machine()}",
-        **made,  # pyright: ignore[reportArgumentType]
+def chosen_words(text: TextMatrix, count: int, *, seed: int, content: str) -> list[int]:
+    """The whole words that are measured: negations first, then a random draw, in the order of the text."""
+    words = list(text.whole_words or ())
+    order = torch.randperm(len(words), generator=generator(seed, "audited words", content)).tolist()
+    order.sort(key=lambda at: kind_of(words[at].text) != NEGATION)
+    return sorted(order[:count])
+
+
+def _swaps(
+    phi: TransformerFeatures, text: TextMatrix, vocabulary: Vocabulary, words: Sequence[Word], seed: int
+) -> dict[Word, tuple[float, str]]:
+    """The best swap of each word that is one token."""
+    single = [word for word in words if len(word.rows) == 1]
+    if not single:
+        return {}
+    best = best_swaps(phi, text, vocabulary, [word.rows[0] for word in single], seed)
+    return dict(zip(single, zip(best.per_word.tolist(), best.swapped_for, strict=True), strict=True))
+
+
+def _lost(phi: TransformerFeatures, document: Document, read: int) -> tuple[Word, ...]:
+    """The words of the text behind the first `read` ones, which are all that the model reads."""
+    if phi.reader is None:
+        return ()
+    encoded = phi.reader.tokenizer(
+        document.text, add_special_tokens=False, truncation=False, return_offsets_mapping=True, verbose=False
     )
-
-
-def peak_memory_mb() -> float:
-    """The largest resident memory of this process so far, in MiB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1 << 20) if sys.platform == "darwin" else peak / 1024
+    return whole_words(document.text, encoded["offset_mapping"], 0)[read:]

@@ -7,16 +7,17 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates.attention_text import AttentionText, attention_text, pairs_of
+from wordsens.certificates.attention_text import AttentionText, attention_text, directions, pairs_of
 from wordsens.certificates.contract import Certificate
-from wordsens.certificates.curves import NODES
 from wordsens.certificates.multipliers import MultiplierSearch, State
 from wordsens.certificates.own_row import OwnRow, own_row
 from wordsens.certificates.relaxation import Pairs, bound_at, rise_between
 from wordsens.certificates.rounding import RoundingErrors, rounding_errors, row_errors
-from wordsens.certificates.verified import rounding
-from wordsens.errors import ZeroFeaturesError
+from wordsens.certificates.verified import UNIT_ROUNDOFF, rounding
+from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.maps.attention import RandomAttentionFeatures
+from wordsens.maps.scores import Certified, offered
+from wordsens.maps.scores.curves import NODES
 
 # Places of z = Delta . (x_i - centre)/(‖x_i - centre‖ radius) with multipliers of their own; the bound is interpolated
 # between them. The sup lies near .45 as a rule: dense there. A little beyond [-1, 1]: ‖direction‖ is 1 up to rounding.
@@ -29,12 +30,15 @@ _NEXT_TEMPERATURES = [0.2, 0.2, 0.15]
 _CAUTIOUS_FIRST_TEMPERATURES = [0.5, 0.5, 0.4, 0.4, 0.3, 0.3, 0.2, 0.2, 0.2, 0.15, 0.15]
 _CAUTIOUS_NEXT_TEMPERATURES = [0.3, 0.3, 0.2, 0.2, 0.15]
 _DOUBTFUL = 1.06
+_LARGEST_SCORES = 1e130  # fourth powers of scores would leave float64 past 1e±77, squares past 1e±154
 
 
 def attention_certificate(
     phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
-) -> Certificate:
-    """The certificate of attention with any score, temperature and number of heads, for the words of one text.
+) -> Certificate | None:
+    """The certificate of attention, of any temperature and number of heads, for the words of one text.
+
+    None where the score offers no bounds (`Certified`).
 
     Computed in float64, whatever phi's dtype. O(heads (n d² + n² d) + N³ + w N²) with N = heads n; memory O(N²).
     Heads that are taken apart, where N would be large, have their bounds combined by Pythagoras.
@@ -42,30 +46,65 @@ def attention_certificate(
     Raises:
         ZeroFeaturesError: phi(X) = 0, or so small that rounding hides it.
     """
-    rows, matrices = rows.double(), phi.matrices.double() / (phi.temperature * math.sqrt(rows.shape[1]))
+    score = offered(phi.score, Certified)
+    if score is None:
+        return None
+    rows, matrices, unit = _scaled(phi, rows.double())
     together = max(1, _MOST_ROWS // len(rows))
-    parts = [_changes(phi, rows, heads, words, radius.double()) for heads in matrices.split(together)]
+    parts = [_changes(score, rows, heads, words, radius.double() / unit) for heads in matrices.split(together)]
     norm = math.hypot(*(part.norm for part in parts)) * (1 - 1e-15)
     if not norm > 0:
         raise ZeroFeaturesError(
             f"{phi.name} maps this text to features that rounding cannot tell from zero, so no relative bound is "
             "known; use another text, seed or map"
         )
-    plain, upper = (
-        torch.stack([getattr(part, name) for part in parts]).square().sum(dim=0).sqrt() for name in ("plain", "upper")
-    )
-    upper = upper / norm * (1 + 1e-14)
+    plain, upper = (_together([getattr(part, name) for part in parts]) for name in ("plain", "upper"))
+    slack = float((upper / plain - 1).amax())
+    upper = upper * (radius / unit / norm) * (1 + 1e-14)
+    if not bool(upper.isfinite().all()):
+        raise InputError(
+            f"the certificate of {phi.name} overflows float64 at `radius` (={float(radius.max()):.3g}); use a smaller "
+            "radius or rescale the rows"
+        )
     return Certificate(
         words=words,
         upper=upper,
-        slack=float((upper / (plain / norm) - 1).amax()),
-        method=f"{phi.score.name} attention: joint Lagrangian over all rows",
+        slack=slack,
+        method=f"{score.name} attention: joint Lagrangian over all rows",
     )
+
+
+def _scaled(
+    phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"]
+) -> tuple[Float[Tensor, "n d"], Float[Tensor, "heads d d"], float]:
+    """X / unit, W unit² / scale and unit, the power of two above the longest row: the same scores, S at radius / unit.
+
+    Squares of rows then neither overflow nor underflow.
+    """
+    unit = 2.0 ** math.frexp(float(rows.abs().amax()) * math.sqrt(rows.shape[1]))[1]
+    matrices = phi.matrices.double() / (phi.temperature * math.sqrt(rows.shape[1])) * unit * unit
+    largest = float(matrices.abs().amax())
+    if not (largest == 0 or 1 / _LARGEST_SCORES < largest < _LARGEST_SCORES):
+        raise InputError(
+            f"the scores of {phi.name} on this text are of the order of {largest:.1g}, whose squares float64 cannot "
+            "hold; rescale the rows, or change the temperature"
+        )
+    return rows / unit, matrices, unit
+
+
+def _together(parts: list[Float[Tensor, " w"]]) -> Float[Tensor, " w"]:
+    """The root of the sum of the squares."""
+    stacked = torch.stack(parts)
+    largest = stacked.amax(dim=0)
+    return largest * (stacked / torch.where(largest > 0, largest, torch.ones_like(largest))).square().sum(dim=0).sqrt()
 
 
 @dataclass(frozen=True)
 class _Changes:
-    """Bounds of the change of some heads' features, before and after rounding outward, and of their norm from below."""
+    """Bounds of the change of some heads' features, before and after rounding outward, and of their norm from below.
+
+    The changes are in units of the radius.
+    """
 
     plain: Float[Tensor, " w"]
     upper: Float[Tensor, " w"]
@@ -73,13 +112,13 @@ class _Changes:
 
 
 def _changes(
-    phi: RandomAttentionFeatures,
+    score: Certified,
     rows: Float[Tensor, "n d"],
     matrices: Float[Tensor, "heads d d"],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
 ) -> _Changes:
-    text = attention_text(rows, matrices, phi.score)
+    text = attention_text(rows, matrices, score)
     errors = rounding_errors(text)
     search = MultiplierSearch(text.geometry)
     numbers = text.scores.shape[0] * NODES
@@ -99,8 +138,10 @@ def _bounds(
     radius: Float[Tensor, " w"],
 ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
     """The bounds of some words, before and after rounding outward."""
-    pairs, direction = pairs_of(text, words, radius)
+    direction, _ = directions(text, words)
     own = own_row(text, words, radius, direction, errors)
+    pairs = pairs_of(text, words, radius, own.unit * own.fixed.sqrt())
+    own = own.in_units(pairs.unit)
     plain, rounded = _Sweep(text, search, pairs, own).bounds(_FIRST_TEMPERATURES, _NEXT_TEMPERATURES)
     # Where the search for multipliers went astray on some interval, search again, with more and shorter steps.
     doubtful = (rounded.amax(dim=0) > _DOUBTFUL * rounded[_FIRST]).nonzero().squeeze(1)
@@ -112,7 +153,28 @@ def _bounds(
     apart = own.fixed + pairs.worst_apart()
     plain, rounded = torch.minimum(plain.amax(dim=0), apart), torch.minimum(rounded.amax(dim=0), apart * (1 + 1e-11))
     row_error = row_errors(text, errors, pairs, radius)
-    return plain.sqrt() * radius, (rounded.sqrt() + row_error) * radius * (1 + 1e-12)
+    plain, rounded = plain.sqrt() * pairs.unit, rounded.sqrt() * pairs.unit + row_error
+    hull = _hull(text, errors, words, radius)
+    return torch.minimum(plain, hull), torch.minimum(rounded, hull) * (1 + 1e-12)
+
+
+def _hull(
+    text: AttentionText, errors: RoundingErrors, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+) -> Float[Tensor, " w"]:
+    """A bound, over the radius, of what any weights may do that are divided by their sum; infinite for others.
+
+    Every new output is a mean of the x_l and of x_i + Delta, or zero. Finite at any radius, temperature and rounding.
+    """
+    if not text.score.normalized:
+        return torch.full_like(radius, torch.inf)
+    farthest = text.distances.amax(dim=1)
+    if not text.score.sums_to_one:
+        farthest = torch.maximum(farthest, torch.linalg.vector_norm(text.outputs, dim=1))
+    error = errors.output.clamp(max=2 * errors.longest) + 16 * UNIT_ROUNDOFF * errors.longest
+    rows = torch.maximum(farthest / radius.unsqueeze(1), 1 + text.distances[:, words].T / radius.unsqueeze(1))
+    rows = rows + error / radius.unsqueeze(1)
+    longest = rows.amax(dim=1, keepdim=True)
+    return (longest * torch.linalg.vector_norm(rows / longest, dim=1, keepdim=True)).squeeze(1) * (1 + 1e-12)
 
 
 class _Sweep:

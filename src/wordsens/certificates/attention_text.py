@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates.curves import Curve, affine_curve, divided_relu_curve, sigmoid_curve
 from wordsens.certificates.geometry import Geometry, geometry_of
 from wordsens.certificates.relaxation import Pairs
-from wordsens.maps.scores import Score
+from wordsens.maps.scores import Certified
+from wordsens.maps.scores.curves import Curve
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,14 @@ class AttentionText:
         matrices: (heads, d, d), W / scale.
         keys: (N, d), W x_l / scale.
         scores: (N, n).
-        others: (N, n), entry (j, i) is what row j's scores but the i-th add up to: log-sum-exp for softmax, the sum of
-            the positive parts for divided relu. Not used by other scores.
+        others: (N, n), entry (j, i) is what row j's scores but the i-th add up to (`Certified.others`).
         outputs: (N, d), o_j.
         distances: (N, n), ‖x_i - o_j‖ for divided scores, ‖x_i‖ for others.
     """
 
     rows: Float[Tensor, "n d"]
     matrices: Float[Tensor, "heads d d"]
-    score: Score
+    score: Certified
     keys: Float[Tensor, "N d"]
     scores: Float[Tensor, "N n"]
     others: Float[Tensor, "N n"]
@@ -47,7 +46,7 @@ class AttentionText:
         return words + n * torch.arange(self.heads, device=words.device).unsqueeze(1)
 
 
-def attention_text(rows: Float[Tensor, "n d"], matrices: Float[Tensor, "heads d d"], score: Score) -> AttentionText:
+def attention_text(rows: Float[Tensor, "n d"], matrices: Float[Tensor, "heads d d"], score: Certified) -> AttentionText:
     """Everything that does not depend on the word. O(heads (n d² + n² d)), plus eigenvalues of N x N matrices."""
     queries = (rows @ matrices).flatten(end_dim=1)
     keys = (rows @ matrices.mT).flatten(end_dim=1)
@@ -58,37 +57,29 @@ def attention_text(rows: Float[Tensor, "n d"], matrices: Float[Tensor, "heads d 
         lengths = torch.linalg.vector_norm(rows, dim=1)
         distances = lengths.expand(len(queries), -1)
         geometry = geometry_of(queries, None)
-        others = scores
     else:
         distances = torch.cdist(outputs, rows, compute_mode="donot_use_mm_for_euclid_dist")
         geometry = geometry_of(queries, outputs)
-        others = _others(scores, attention, score)
+    others = score.others(scores, attention)
     return AttentionText(rows, matrices, score, keys, scores, others, outputs, distances, geometry)
 
 
-def _others(scores: Float[Tensor, "N n"], attention: Float[Tensor, "N n"], score: Score) -> Float[Tensor, "N n"]:
-    if score.sums_to_one:
-        total = torch.logsumexp(scores, dim=1, keepdim=True)
-        others = total + torch.log1p(-attention.clamp(max=0.5))
-        row, word = (attention > 0.5).nonzero(as_tuple=True)
-        others[row, word] = torch.logsumexp(scores[row].scatter(1, word.unsqueeze(1), -torch.inf), dim=1)
-        return others
-    weights = torch.relu(scores)
-    others = weights.sum(dim=1, keepdim=True) - weights
-    # The difference cancels where one word has more than half of the sum.
-    row, word = (attention > 0.5).nonzero(as_tuple=True)
-    others[row, word] = weights[row].scatter(1, word.unsqueeze(1), 0.0).sum(dim=1)
-    return others
-
-
-def pairs_of(text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> tuple[Pairs, Tensor]:
-    """The pairs of some words with all rows, and each word's direction, along x_i - centre: (w, d)."""
-    geometry = text.geometry
-    away = text.rows[words] - geometry.centre
+def directions(text: AttentionText, words: Int[Tensor, " w"]) -> tuple[Float[Tensor, "w d"], Float[Tensor, " w"]]:
+    """Each word's unit vector along x_i - centre, and the length of that."""
+    away = text.rows[words] - text.geometry.centre
     length = torch.linalg.vector_norm(away, dim=1)
-    direction = away / torch.where(length > 0, length, torch.ones_like(length)).unsqueeze(1)
+    return away / torch.where(length > 0, length, torch.ones_like(length)).unsqueeze(1), length
+
+
+def pairs_of(
+    text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], own: Float[Tensor, " w"]
+) -> Pairs:
+    """The pairs of some words with all rows; `own`, (w,), the size of the change of the words' own rows / radius."""
+    geometry = text.geometry
+    direction, length = directions(text, words)
     speeds = geometry.query_gram.diagonal().clamp(min=0).sqrt()
-    curve = _curve(text, words, radius.unsqueeze(1) * speeds * (1 + 1e-12))
+    reach = (radius * geometry.speed).unsqueeze(1) * speeds * (1 + 1e-12)
+    curve = text.score.curve(text.scores[:, words].T, text.others[:, words].T, reach)
 
     squares = text.distances[:, words].T.square()
     reach = length.unsqueeze(1).expand_as(squares).clone()
@@ -106,22 +97,7 @@ def pairs_of(text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor
 
     counted = torch.ones_like(squares)
     counted[torch.arange(len(words), device=words.device).expand(text.heads, -1), text.own_rows(words)] = 0.0
-    return _assemble(
-        words, curve, radius, squares, reach, crude, coupled * counted, counted, direction, geometry
-    ), direction
-
-
-def _curve(text: AttentionText, words: Int[Tensor, " w"], reach: Float[Tensor, "w N"]) -> Curve:
-    scores, others = text.scores[:, words].T, text.others[:, words].T
-    match text.score.name:
-        case "softmax":
-            return sigmoid_curve(scores - others, reach, None)
-        case "relu":
-            return divided_relu_curve(scores, others, reach)
-        case "sigmoid":
-            return sigmoid_curve(scores, reach, torch.ones_like(scores))
-        case name:
-            return affine_curve(scores, reach, kinked=name != "linear")
+    return _assemble(words, curve, radius, own, squares, reach, crude, coupled * counted, counted, direction, geometry)
 
 
 def _apart(text: AttentionText, word: Int[Tensor, " m"], row: Int[Tensor, " m"]) -> Float[Tensor, "m d"]:
@@ -137,6 +113,7 @@ def _assemble(
     words: Int[Tensor, " w"],
     curve: Curve,
     radius: Float[Tensor, " w"],
+    own: Float[Tensor, " w"],
     squares: Float[Tensor, "w N"],
     reach: Float[Tensor, "w N"],
     crude: Float[Tensor, "w N"],
@@ -145,33 +122,39 @@ def _assemble(
     direction: Float[Tensor, "w d"],
     geometry: Geometry,
 ) -> Pairs:
-    per = radius[:, None, None]
-    g = curve.g / per
-    q = 2 * curve.p * g
-    base = curve.p.square() + g.square() * squares.unsqueeze(-1)
-    step = (curve.t[..., 1:] - curve.t[..., :-1]).square()
-    steep = 2 * curve.factor / radius.unsqueeze(1)
+    per_t = (radius * geometry.speed)[:, None, None]
+    t = curve.t / per_t
     longest = torch.maximum(squares.sqrt(), reach.abs())
+    p, g = curve.p, curve.g / radius[:, None, None]
+    worst = p.abs().amax(dim=-1) + g.abs().amax(dim=-1) * squares.sqrt()
+    unit = torch.maximum((worst * counted).amax(dim=1), own)
+    unit = torch.where((unit > 0) & unit.isfinite(), unit, torch.ones_like(unit))
+    per = unit[:, None, None]
+    p, g = p / per, g / per
+    q = 2 * p * g
+    base = p.square() + g.square() * squares.unsqueeze(-1)
+    steep = 2 * curve.factor / radius.unsqueeze(1)
     sag = torch.minimum(
         2 * (reach.square() / torch.where(squares > 0, squares, torch.full_like(squares, 1e-300)) - 1),
         2 * steep * reach.abs() - 2,
     ).clamp(min=0)
-    most_p = torch.maximum(curve.p[..., 1:].abs(), curve.p[..., :-1].abs())
+    most_p = torch.maximum(p[..., 1:].abs(), p[..., :-1].abs())
     most_g = torch.maximum(g[..., 1:].abs(), g[..., :-1].abs())
-    turn, slope = curve.turn * step, curve.slope.square() * step
-    climb = turn * (2 * most_p + curve.before.abs().unsqueeze(-1)) + 2 * slope
+    turn, slope = curve.turn / per, (curve.rise / per).square()
+    climb = turn * (2 * most_p + (curve.before / unit.unsqueeze(1)).abs().unsqueeze(-1)) + 2 * slope
     climb = climb * steep.unsqueeze(-1)
     chord = 2 * turn * (most_p + most_g * longest.unsqueeze(-1)) * (1 + steep / 2 * longest).unsqueeze(-1)
     chord = chord + slope * sag.unsqueeze(-1) + climb * crude.unsqueeze(-1)
     return Pairs(
         words=words,
-        t=curve.t / per,
-        p=curve.p,
+        unit=unit,
+        t=t,
+        p=p,
         q=q,
         base=base,
         chord=chord,
         bend=climb * coupled.unsqueeze(-1),
-        widths=step / per**2,
+        widths=(t[..., 1:] - t[..., :-1]).square(),
         affine=slope if curve.affine else None,
         reach=reach,
         crude=crude,

@@ -11,6 +11,7 @@ from wordsens.certificates.contract import Certificate
 from wordsens.certificates.dispatch import certificate_for
 from wordsens.errors import InputError
 from wordsens.feature_map import FeatureMap
+from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.sensitivity import as_feature_map, as_text, radii, word_indices
 from wordsens.text_matrix import TextMatrix
 
@@ -20,25 +21,38 @@ def certify(
     X: TextMatrix | Tensor | np.ndarray,
     words: Iterable[int] | SupportsIndex | None = None,
     radius: float | Sequence[float] | np.ndarray | Tensor | None = None,
+    *,
+    text_depends_on_weights: bool = False,
 ) -> Float[Tensor, " w"]:
     """Upper bounds of sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, one for each word i.
 
-    Certified: no perturbation in the ball exceeds them (docs/theory). `certificate` also says how rigorous they are,
-    by which method and with what slack.
+    No perturbation in the ball exceeds them (docs/theory): for certain, where the map's weights are read. A map whose
+    weights are sampled on demand (RF and DRF past 128 MiB) has bounds that hold with probability 1 - 1e-9 over the
+    draw of its weights, all words of this call together, for a text, words and a radius that were chosen without
+    looking at the weights or at what the map answered; m calls: 1 - m 1e-9. `certificate` also says how rigorous
+    they are (`rigor`), by which method and with what slack.
 
     Args:
         phi: a feature map.
         X: the text, (n, d).
         words: the word indices; None for all.
         radius: of the ball, one number or one a word; None for the map's default, sqrt(d).
+        text_depends_on_weights: the text, words or radius were chosen by what the map answers or by its weights (an
+            optimised text, say). Then only bounds that hold for certain are given.
 
     Raises:
-        InputError: the map has no certificate; a bad text, word or radius.
+        InputError: the map has no certificate, or none that holds for a text that depends on its
+            weights; a bad text, word or radius.
         ZeroFeaturesError: phi(X) = 0.
     """
-    found = certificate(phi, X, words, radius)
+    found = certificate(phi, X, words, radius, text_depends_on_weights=text_depends_on_weights)
     if found is None:
         name = as_feature_map(phi).name
+        if text_depends_on_weights and isinstance(phi, DeepRandomFeatures):
+            raise InputError(
+                f"`phi` ({name}) is sampled on demand, and its bounds hold for a text chosen without its weights only; "
+                "build it with gaussian='dense' for a text that depends on them"
+            )
         raise InputError(
             f"`phi` ({name}) has no certificate; random features, deep random features and random attention features "
             "have one, and word_sensitivity gives a lower bound for every map"
@@ -51,12 +65,15 @@ def certificate(
     X: TextMatrix | Tensor | np.ndarray,
     words: Iterable[int] | SupportsIndex | None = None,
     radius: float | Sequence[float] | np.ndarray | Tensor | None = None,
+    *,
+    text_depends_on_weights: bool = False,
 ) -> Certificate | None:
-    """The bounds of `certify` with their rigor, slack and method; None where the map has no certificate.
+    """The bounds of `certify` with their rigor, slack and method; None where the map has no (such) certificate.
 
     Args, raises: as for certify.
     """
     text, phi = as_text(X), as_feature_map(phi)
     rows = phi.accept(text.rows)
     chosen = word_indices(words, len(text)).to(rows.device)
-    return certificate_for(phi, rows, chosen, radii(radius, phi, rows, chosen))
+    reach = radii(radius, phi, rows, chosen)
+    return certificate_for(phi, rows, chosen, reach, text_depends_on_weights=text_depends_on_weights)

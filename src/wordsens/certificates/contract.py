@@ -1,6 +1,5 @@
 """What a certificate says."""
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -21,8 +20,9 @@ class Certificate:
     Attributes:
         words: (w,), the words i.
         upper: (w,), the upper bounds, rounded outward; float64.
-        failure_probability: of the statement "every bound holds", over random numbers that the certificate drew;
-            None where it holds for certain.
+        failure_probability: of the statement "every bound of this certificate holds", at most, over the draw of the
+            map's weights, for a text, words and a radius chosen without looking at them; m certificates all hold but
+            for at most m times this. None where the bounds hold for certain, whatever the text.
         slack: the relative amount by which `upper` was enlarged to cover floating-point rounding.
         method: the bound's name, one line.
     """
@@ -49,12 +49,7 @@ class Certificate:
 
     @property
     def rigor(self) -> str:
-        """ "certified", or "with probability 1 - x"."""
+        """ "certified", or "with probability 1 - x over the weights, for a text chosen without them"."""
         if self.failure_probability is None:
             return CERTIFIED
-        return f"with probability 1 - {self.failure_probability:.3g}"
-
-
-def rounded_up(value: float) -> float:
-    """The next float64 above the value."""
-    return math.nextafter(value, math.inf)
+        return f"with probability 1 - {self.failure_probability:.3g} over the weights, for a text chosen without them"

@@ -7,13 +7,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.certificates.contract import Certificate
-from wordsens.certificates.layer_change import (
-    GaussianLayer,
-    InputChange,
-    expected_change,
-    expected_width,
-    width_steepness,
-)
+from wordsens.certificates.layer_change import GaussianLayer, InputChange, expected_change
+from wordsens.certificates.layer_width import likely_along, likely_width
 from wordsens.certificates.slopes import steepest_secant
 from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound, rounding
 from wordsens.errors import InputError, require_choice
@@ -21,7 +16,10 @@ from wordsens.feature_map import feature_norm
 from wordsens.maps.dense import DeepRandomFeatures
 
 FAILURE_PROBABILITY = 1e-9
-"""The probability, at most, that a Gaussian certificate fails: over the draw of the weights, all words together."""
+"""The probability, at most, that a Gaussian certificate fails: over the draw of the weights, the words of one call."""
+
+_LEAST_RADIUS = 1e-290
+"""Smaller balls are bounded as this one is by the law, so that no product of a radius underflows."""
 
 METHODS = ("auto", "weights", "gaussian")
 
@@ -40,7 +38,8 @@ def dense_certificate(
     "weights" reads the matrices and holds for certain: layer after layer, the change is at most
     ‖diag(c) V‖_op times the change before, c_k the steepest secant of act within reach of unit k. "gaussian" reads
     none: it uses the law of what is not yet known of the Gaussian weights given the pre-activations of X, and holds
-    with probability 1 - failure_probability over the draw of the weights; it is tighter, most of all for deep maps.
+    with probability 1 - failure_probability over the draw of the weights, all these words together, for rows, words
+    and radius that were chosen without looking at the weights; it is tighter, most of all for deep maps.
     "auto" reads the weights where there are any.
 
     Raises:
@@ -145,8 +144,8 @@ def _by_law(
         hidden = phi.activation(preactivation)
         bases.append(feature_norm(hidden, phi.name))
         layers.append(GaussianLayer(phi.activation, layer.standard_deviation, preactivation.double(), bases[-1]))
-    # Each word has one event a layer for the norm and one for the width, the last layer's width not being needed.
-    events = len(words) * (2 * phi.depth - 1)
+    # A word's events: one a layer for the norm, and but for the last two for the width and two for both signs of s.
+    events = len(words) * (5 * phi.depth - 4)
     margin = math.sqrt(2 * math.log(events / failure_probability))
     lengths = torch.linalg.vector_norm(rows[words].double(), dim=1)
     # float32 features carry errors of this order, which the bounds must cover as well.
@@ -155,7 +154,7 @@ def _by_law(
     uppers = []
     for length, reach in zip(lengths.tolist(), radius.tolist(), strict=True):
         # Rows are scaled to one length up to rounding: rounding that up lets equal words share their bound.
-        case = (_rounded_up(length), _rounded_up(reach))
+        case = (_rounded_up(length), max(_rounded_up(reach), _LEAST_RADIUS))
         if case not in known:
             known[case] = _chain(layers, bases, case, rows.shape[1], margin)
         uppers.append(known[case] / bases[-1] * (1 + slack))
@@ -178,10 +177,12 @@ def _chain(
     for index, (layer, base) in enumerate(zip(layers, bases[:-1], strict=True)):
         change = InputChange(norm=norm, width=width, along=along, base=base)
         moved = expected_change(layer, change) + layer.deviation * lipschitz * norm * margin
+        if not math.isfinite(moved):
+            return math.inf
         if index + 1 < len(layers):
-            widest = expected_width(layer, change) + width_steepness(layer, change) * margin
-            width = min(math.hypot(widest, moved), moved * math.sqrt(len(layer.preactivation)))
-            along = moved / bases[index + 1]
+            width = math.hypot(likely_width(layer, change, margin), moved)
+            width = min(width, moved * math.sqrt(len(layer.preactivation)))
+            along = min(likely_along(layer, change, margin), moved / layer.output)
         norm = moved
     return norm
 

@@ -23,11 +23,19 @@ _BUILDERS: dict[type[FeatureMap], CertificateBuilder] = {
 
 
 def certificate_for(
-    phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    phi: FeatureMap,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    *,
+    text_depends_on_weights: bool = False,
 ) -> Certificate | None:
     """The upper bounds of these words under this map, or None where the map has no certificate.
 
-    Looked up by the exact class: a subclass may change phi, and the bounds would not know.
+    Looked up by the exact class: a subclass may change phi, and the bounds would not know. With
+    `text_depends_on_weights`, bounds that hold with a probability over the weights are no bounds, and None is given.
     """
     builder = _BUILDERS.get(type(phi))
-    return None if builder is None else builder(phi, rows, words, radius)
+    found = None if builder is None else builder(phi, rows, words, radius)
+    probable = found is not None and found.failure_probability is not None
+    return None if probable and text_depends_on_weights else found

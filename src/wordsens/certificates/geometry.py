@@ -20,12 +20,14 @@ class Geometry:
     score_weight sum_j (u_j . y)² + output_weight sum_j (v_j . y)² <= ‖y‖² for every y: verified, rounding included.
 
     Attributes:
-        queries: (N, d), u_j = W^T x_j / scale.
+        speed: the largest length of W^T x_j / scale, the unit of u_j: scores move by t_j times radius times this.
+        queries: (N, d), u_j = W^T x_j / (scale speed).
         offsets: (N, d), v_j; zeros where rows are not divided by their sum.
         centre: (d,), the mean output; zero for scores that are not divided.
         query_gram, cross_gram, offset_gram: (N, N), u_j . u_l, u_j . v_l, v_j . v_l.
     """
 
+    speed: float
     queries: Float[Tensor, "N d"]
     offsets: Float[Tensor, "N d"]
     centre: Float[Tensor, " d"]
@@ -37,7 +39,9 @@ class Geometry:
 
 
 def geometry_of(queries: Float[Tensor, "N d"], outputs: Float[Tensor, "N d"] | None) -> Geometry:
-    """The geometry of N rows; outputs None where the weights are not divided by their sum."""
+    """The geometry of N rows with W^T x_j / scale; outputs None where the weights are not divided by their sum."""
+    speed = float(torch.linalg.vector_norm(queries, dim=1).amax()) or 1.0
+    queries = queries / speed
     if outputs is None:
         centre, offsets = torch.zeros_like(queries[0]), torch.zeros_like(queries)
     else:
@@ -52,7 +56,7 @@ def geometry_of(queries: Float[Tensor, "N d"], outputs: Float[Tensor, "N d"] | N
     if joint > 0:
         # The square roots and products of `scaled` are rounded as well.
         score_weight, output_weight = (weight / (joint * (1 + 1e-12)) for weight in (score_weight, output_weight))
-    return Geometry(queries, offsets, centre, query_gram, cross_gram, offset_gram, score_weight, output_weight)
+    return Geometry(speed, queries, offsets, centre, query_gram, cross_gram, offset_gram, score_weight, output_weight)
 
 
 def _weight(gram: Tensor, share: float) -> float:

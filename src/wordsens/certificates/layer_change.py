@@ -16,7 +16,11 @@ from wordsens.certificates.slopes import steepest_secant
 
 _GRID = 48
 _TURNS = (1.5, 2.5, 4.0, 6.0)
-_ROOT = math.sqrt(2 / math.pi)
+ABSOLUTE_MEAN = math.sqrt(2 / math.pi)
+POSITIVE_MEAN = 1 / math.sqrt(2 * math.pi)
+"""E |g| and E g_+ of a standard Gaussian."""
+_NOTHING = 40.0
+"""exp(-40² / 2) is 0 in float64: hinges from here on are."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class InputChange:
     Attributes:
         norm: rho, at least sup ‖delta‖ over T.
         width: W with E sup <g, delta>² <= W² for a standard Gaussian g.
-        along: s, at least sup |<delta, phi>| / ‖phi‖², phi the input itself.
+        along: s, at least sup |<delta, phi>| / ‖phi‖², phi the input itself; it may exceed 1.
         base: ‖phi‖.
     """
 
@@ -54,60 +58,45 @@ class GaussianLayer:
 
 
 def expected_change(layer: GaussianLayer, change: InputChange) -> float:
-    """An upper bound of E sup ‖act(h + V delta) - act(h)‖ over delta in T, V given V phi = h.
+    """An upper bound of E sup ‖act(h + V delta) - act(h)‖ over delta in T, V given V phi = h (Lemma 1).
 
     sqrt of the least over e of sigma² W² / e + P(e), where P bounds E sup of the sum over units of
     sup_t q_k(t) - (t - v_k)² / e, v_k = s h_k + sigma rho g_k, for convex q_k(t) >= (act(h_k + t) - act(h_k))².
+    Everything is computed in units of rho, so that no square over- or underflows.
     """
     steepest = layer.activation.lipschitz**2
     trials = [fraction / steepest for fraction in torch.linspace(-6, 6, _GRID, dtype=torch.float64).sigmoid().tolist()]
-    edges = {e: (layer.deviation * change.width) ** 2 / e for e in trials}
+    edges = {e: (layer.deviation * change.width / change.norm) ** 2 / e for e in trials}
     if layer.activation.name == "relu":
         relu_sum = _relu_sum(layer, change)
-        return math.sqrt(min(edge + relu_sum(e) / (1 - e) for e, edge in edges.items()))
+        return change.norm * math.sqrt(min(edge + relu_sum(e) / (1 - e) for e, edge in edges.items()))
     best = math.inf
     for multiple in _TURNS:
-        turn = multiple * layer.deviation * change.norm + change.along * layer.preactivation.abs()
-        slope = steepest_secant(layer.activation, layer.preactivation, turn)
+        turn = multiple * layer.deviation + change.along / change.norm * layer.preactivation.abs()
+        slope = steepest_secant(layer.activation, layer.preactivation, turn * change.norm)
         sums = (edge + _general_sum(layer, change, e, turn, slope) for e, edge in edges.items() if edge < best)
         best = min(best, min(sums, default=math.inf))
-    return math.sqrt(best)
-
-
-def expected_width(layer: GaussianLayer, change: InputChange) -> float:
-    """An upper bound of E sup <g, act(h + V delta) - act(h)> over delta in T; V given V phi = h, g Gaussian."""
-    k, sigma = len(layer.preactivation), layer.deviation
-    length = float(torch.linalg.vector_norm(layer.preactivation))
-    plain = layer.activation.lipschitz * (change.along * _ROOT * length + sigma * math.sqrt(k) * change.width)
-    return _relu_width(layer, change) if layer.activation.name == "relu" else plain
-
-
-def width_steepness(layer: GaussianLayer, change: InputChange) -> float:
-    """The Lipschitz constant, in the Gaussian matrix behind V, of the functional whose mean `expected_width` bounds."""
-    k = len(layer.preactivation)
-    free = 1 + math.sqrt(k / 2) if layer.activation.name == "relu" else math.sqrt(k)
-    return free * layer.deviation * layer.activation.lipschitz * change.norm
+    return change.norm * math.sqrt(best)
 
 
 def _relu_sum(layer: GaussianLayer, change: InputChange) -> Callable[[float], float]:
-    """e -> (1 - e) P(e) for ReLU: active units move freely but cannot go below 0, inactive ones must cross 0 first."""
-    h, tau = layer.preactivation, layer.deviation * change.norm
-    active, shrunk = h[h > 0], max(0.0, 1 - change.along)
+    """e -> (1 - e) P(e) / rho² for ReLU: active units move freely but stop at 0, inactive ones must cross 0 first."""
+    h, sigma, base = layer.preactivation, layer.deviation, change.base
+    tau, along = sigma * change.norm, change.along / change.norm
+    active = h[h > 0]
     count = len(active)
-    crossing = float((tau**2 * _second_hinge(shrunk * h[h <= 0].abs() / tau)).sum())
-    along, base = change.along, change.base
-    mean, excess = layer.deviation**2 * count, (layer.output / base) ** 2
-    stretched = max(0.0, excess - mean) + layer.deviation**2 * math.sqrt(count / 2)
-    joint = min(along * change.norm, change.norm**2 / (2 * base))
-    traded = mean * change.norm**2 + min(along * base, change.norm) ** 2 * stretched
-    traded += 2 * joint * layer.deviation * _ROOT * layer.output
+    crossing = sigma**2 * float(reached_square((1 - change.along) * h[h <= 0].abs() / tau).sum())
+    mean, excess = sigma**2 * count, (layer.output / base) ** 2
+    stretched = max(0.0, excess - mean) + sigma**2 * math.sqrt(count / 2)
+    traded = mean + min(along * base, 1.0) ** 2 * stretched
+    traded += 2 * min(along, 1 / (2 * base)) * sigma * ABSOLUTE_MEAN * layer.output
 
     def bound(e: float) -> float:
         stop = active * (1 - e) / tau
-        saved = float((tau**2 * _second_hinge(stop)).sum())
-        returned = float((active * tau * _first_hinge(stop)).sum())
-        kept = tau**2 * count - saved + (along * layer.output) ** 2
-        kept += 2 * along * (tau * _ROOT * layer.output + returned)
+        saved = sigma**2 * float(_second_hinge(stop).sum())
+        returned = sigma * float((active * _first_hinge(stop)).sum())
+        kept = mean - saved + (along * layer.output) ** 2
+        kept += 2 * along * (sigma * ABSOLUTE_MEAN * layer.output + returned)
         return crossing + min(traded, kept)
 
     return bound
@@ -116,73 +105,47 @@ def _relu_sum(layer: GaussianLayer, change: InputChange) -> Callable[[float], fl
 def _general_sum(
     layer: GaussianLayer, change: InputChange, e: float, turn: Float[Tensor, " k"], slope: Float[Tensor, " k"]
 ) -> float:
-    """P(e) from q(t) = (c |t|)² up to a turning point, (c turn + L (|t| - turn))² past it; c the slope, L Lipschitz."""
-    h, tau, lipschitz = layer.preactivation, layer.deviation * change.norm, layer.activation.lipschitz
-    shift = change.along * h.abs()
+    """P(e) / rho² from q(t) = (c |t|)² up to a turning point T, (c T + L (|t| - T))² past it.
+
+    c is `slope`, T / rho `turn`, L act's Lipschitz constant.
+    """
+    h, sigma, lipschitz = layer.preactivation, layer.deviation, layer.activation.lipschitz
+    along, base = change.along / change.norm, change.base
+    shift = along * h.abs()
     weight = slope**2 / (1 - e * slope**2)
     offset = (lipschitz - slope) * turn
     threshold = turn * (1 - e * lipschitz**2) + e * lipschitz * offset
-    tail = lipschitz**2 / (1 - e * lipschitz**2) * _beyond(tau, shift - offset / lipschitz, threshold - shift)
+    tail = lipschitz**2 / (1 - e * lipschitz**2) * _beyond(sigma, shift - offset / lipschitz, threshold - shift)
     square = float((weight * h**2).sum())
-    mean = layer.deviation**2 * float(weight.sum())
-    spread = layer.deviation**2 * math.sqrt(2 * float((weight**2).sum()))
-    cross = layer.deviation * _ROOT * math.sqrt(float((weight * h).square().sum()))
-    stretched = max(0.0, square / change.base**2 - mean) + spread / 2
-    joint = min(change.along * change.norm, change.norm**2 / (2 * change.base))
-    total = mean * change.norm**2 + min(change.along * change.base, change.norm) ** 2 * stretched
-    return total + 2 * joint * cross + float(torch.where(slope < lipschitz, tail, 0 * tail).sum())
+    mean = sigma**2 * float(weight.sum())
+    spread = sigma**2 * math.sqrt(2 * float((weight**2).sum()))
+    cross = sigma * ABSOLUTE_MEAN * math.sqrt(float((weight * h).square().sum()))
+    stretched = max(0.0, square / base**2 - mean) + spread / 2
+    total = mean + min(along * base, 1.0) ** 2 * stretched + 2 * min(along, 1 / (2 * base)) * cross
+    return total + float(torch.where(slope < lipschitz, tail, 0 * tail).sum())
 
 
-def _relu_width(layer: GaussianLayer, change: InputChange) -> float:
-    """The bound of `expected_width` that sees that only the active units move freely."""
-    h, sigma = layer.preactivation, layer.deviation
-    tau, shrunk = sigma * change.norm, max(0.0, 1 - change.along)
-    count = int((h > 0).sum())
-    active, inactive = shrunk * h[h > 0] / tau, shrunk * h[h <= 0].abs() / tau
-    separate = change.along * _ROOT * layer.output + tau * math.sqrt(count) / 2
-    joint = change.norm * math.hypot(layer.output / change.base, sigma * math.sqrt(count))
-    half_normal_mean = 1 / math.sqrt(2 * math.pi)
-    fixed = min(separate, joint) + half_normal_mean * tau * float(_first_hinge(active).sum())
-
-    # y E (sigma rho g + theta y / 2 - a)_+ is convex in y, so on each cell of y = g_+ it lies below its chord.
-    edges, weights, beyond = _chords()
-
-    def bound(theta: float) -> float:
-        hinges = [float(_first_hinge(inactive - 0.5 * theta * y / tau).sum()) for y in edges]
-        crossing = sum(weight * y * hinge for weight, y, hinge in zip(weights, edges, hinges, strict=True))
-        # Past the last edge (x + theta y / 2)_+ <= (x)_+ + theta y / 2.
-        crossing += beyond[0] * hinges[0] + 0.5 * theta * beyond[1] * len(inactive) / tau
-        return (sigma * change.width) ** 2 / (2 * theta) + theta * count / 2 + tau * crossing
-
-    ideal = sigma * change.width / math.sqrt(max(count, 1))
-    return fixed + min(bound(ideal * factor) for factor in (0.7, 0.85, 1.0))
+def reached(b: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
+    """E (g_+ - b)_+ for a standard Gaussian g; b may be negative."""
+    return _first_hinge(b.clamp(min=0)) + (-b).clamp(min=0)
 
 
-def _chords() -> tuple[list[float], list[float], tuple[float, float]]:
-    """Edges of cells of y = g_+, weights, and E of y and y² beyond the last edge.
-
-    E F(y) <= sum(weights * F(edges)) for convex F with F(0) = 0, up to what is beyond the last edge.
-    """
-    edges = [0.5 * index for index in range(17)]
-    density = [math.exp(-0.5 * y * y) / math.sqrt(2 * math.pi) for y in edges]
-    above = [0.5 * math.erfc(y / math.sqrt(2)) for y in edges]
-    weights = [0.0] * len(edges)
-    for cell in range(len(edges) - 1):
-        mass, mean = above[cell] - above[cell + 1], density[cell] - density[cell + 1]
-        right = (mean - mass * edges[cell]) / (edges[cell + 1] - edges[cell])
-        weights[cell] += mass - right
-        weights[cell + 1] += right
-    return edges, weights, (density[-1], edges[-1] * density[-1] + above[-1])
+def reached_square(b: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
+    """E (g_+ - b)_+²; b may be negative."""
+    past = (-b).clamp(min=0)
+    return _second_hinge(b.clamp(min=0)) + 2 * POSITIVE_MEAN * past + past**2
 
 
 def _first_hinge(b: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
     """E (g - b)_+ for a standard Gaussian g."""
+    b = b.clamp(max=_NOTHING)
     density = torch.exp(-0.5 * b**2) / math.sqrt(2 * math.pi)
     return (density - b * torch.special.ndtr(-b)).clamp(min=0)
 
 
 def _second_hinge(b: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
     """E (g - b)_+²."""
+    b = b.clamp(max=_NOTHING)
     density = torch.exp(-0.5 * b**2) / math.sqrt(2 * math.pi)
     return ((1 + b**2) * torch.special.ndtr(-b) - b * density).clamp(min=0)
 

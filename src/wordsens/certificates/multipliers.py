@@ -172,11 +172,11 @@ class MultiplierSearch:
             linear_step = 2 * lam * self._solve(residual.unsqueeze(0), curvature, h, k, counted)[0]
             lam_step = torch.zeros_like(state.lam)
         else:
-            # Along lam, at fixed 2 lam y, it is `slope`; `mixed` are the second derivatives in y and lam.
+            # Along lam, at fixed 2 lam y, it is `slope`; `mixed` / (2 lam) are the second derivatives in both.
             held = (centre.t * state.y + state.beta * centre.e).sum(dim=1) + force * z
             square = seen.t_variance + seen.t.square()
             slope = 1 - a * square.sum(dim=1) - held - seen.q_variance.sum(dim=1) / (4 * state.lam.square() * b)
-            mixed = (2 * lam * a * seen.t_square_covariance / heat - centre.t / lam) * counted
+            mixed = (2 * lam * a * seen.t_square_covariance / heat - 2 * centre.t) * counted
             steps = self._solve(torch.stack([residual, mixed]), curvature, h, k, counted)
             along = 2 * lam * steps[0]
             mixed = mixed / (2 * lam)

@@ -1,6 +1,6 @@
 """The word's own row: query, key and value all move, and its new output is bounded apart from the others."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -9,18 +9,21 @@ from torch import Tensor
 from wordsens.certificates.attention_text import AttentionText
 from wordsens.certificates.rounding import RoundingErrors
 from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound
+from wordsens.maps.scores.certified import RowSteps
 
 
 @dataclass(frozen=True)
 class OwnRow:
-    """Two bounds of the squared change of the word's own rows, over all heads, in units of the squared radius.
+    """Two bounds of the squared change of the word's own rows, over all heads, in units of (radius unit)².
 
     Attributes:
+        unit: (w,), positive.
         fixed: (w,), holds for every z.
         constant, along, across: (heads, w): also max(far, constant + 2 (along z + across sqrt(1 - z²))), summed.
         far: (heads, w).
     """
 
+    unit: Float[Tensor, " w"]
     fixed: Float[Tensor, " w"]
     constant: Float[Tensor, "heads w"] | None = None
     along: Float[Tensor, "heads w"] | None = None
@@ -30,7 +33,15 @@ class OwnRow:
     def of(self, chosen: Int[Tensor, " c"]) -> "OwnRow":
         """The bounds of some of the words."""
         arrays = (self.constant, self.along, self.across, self.far)
-        return OwnRow(self.fixed[chosen], *(None if array is None else array[:, chosen] for array in arrays))
+        return OwnRow(
+            self.unit[chosen], self.fixed[chosen], *(None if array is None else array[:, chosen] for array in arrays)
+        )
+
+    def in_units(self, unit: Float[Tensor, " w"]) -> "OwnRow":
+        """The same bounds in another unit."""
+        share = (self.unit / unit).square()
+        arrays = (self.fixed, self.constant, self.along, self.across, self.far)
+        return OwnRow(unit, *(None if array is None else array * share for array in arrays))
 
     def at(self, z: Float[Tensor, " w"], across: Float[Tensor, " w"]) -> Float[Tensor, " w"] | None:
         """The bound that depends on z, convex in z for a fixed bound `across` of sqrt(1 - z²). None without one."""
@@ -66,7 +77,7 @@ def own_row(
     scores = text.scores[own]
     score_error = errors.score[own].unsqueeze(2)
     if not text.score.normalized:
-        return OwnRow(_undivided(text, words, radius, scores, moves + score_error))
+        return _in_own_unit(_undivided(text, words, radius, text.score.row_steps(scores, moves, score_error)))
     error = errors.output[own] + 16 * UNIT_ROUNDOFF * errors.longest
     distances = text.distances[own] + error.unsqueeze(2)
     mine = words.view(1, -1, 1).expand(text.heads, -1, 1)
@@ -77,59 +88,54 @@ def own_row(
         far = torch.maximum(far, torch.linalg.vector_norm(outputs, dim=2) + error)
     along = (apart * direction).sum(dim=2)
     across = torch.linalg.vector_norm(apart - along.unsqueeze(2) * direction, dim=2) + 2 * error
-    weight = text.score.attention(scores)
-    if text.score.sums_to_one:
-        growth = torch.expm1(2 * moves.amax(dim=2)) * (1 + 8 * score_error.squeeze(2))
-        pulled = growth * (weight * distances).sum(dim=2)
-        self_weight = (weight.gather(2, mine).squeeze(2) * (1 + growth)).clamp(max=1)
-        lipschitz = pulled / radius + self_weight
-    else:
-        most = torch.relu(scores + moves + score_error)
-        left = torch.relu(scores - moves - score_error).sum(dim=2)
-        pulled = torch.where(most > 0, moves * distances, torch.zeros_like(most)).sum(dim=2) / radius
-        self_weight = most.gather(2, mine).squeeze(2)
-        lipschitz = (pulled + self_weight) / left
+    steps = text.score.row_steps(scores, moves, score_error)
+    lipschitz = (steps.change * distances).sum(dim=2) / radius + steps.after.gather(2, mine).squeeze(2)
     nearest = torch.where(torch.isfinite(lipschitz), lipschitz, torch.full_like(lipschitz, torch.inf))
     far = far / radius
     length = torch.linalg.vector_norm(apart, dim=2) + error
     hull = torch.maximum(far, 1 + length / radius)
-    return OwnRow(
-        fixed=torch.minimum(nearest, hull).square().sum(dim=0),
-        constant=1 + (length / radius).square(),
-        along=along / radius,
-        across=across / radius,
-        far=far.square(),
+    own = _in_own_unit(torch.minimum(nearest, hull))
+    return replace(
+        own,
+        constant=(1 / own.unit).square() + (length / radius / own.unit).square(),
+        along=along / radius / own.unit.square(),
+        across=across / radius / own.unit.square(),
+        far=(far / own.unit).square(),
     )
+
+
+def _in_own_unit(lengths: Float[Tensor, "heads w"]) -> OwnRow:
+    """The bound `fixed` of rows that change by these lengths, over the radius, in units of the longest."""
+    longest = lengths.amax(dim=0)
+    unit = torch.where((longest > 0) & longest.isfinite(), longest, torch.ones_like(longest))
+    return OwnRow(unit, (lengths / unit).square().sum(dim=0))
 
 
 def _undivided(
     text: AttentionText,
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
-    scores: Float[Tensor, "heads w n"],
-    moves: Float[Tensor, "heads w n"],
-) -> Float[Tensor, " w"]:
-    """(‖sum over l != i of (change of weight) x_l‖ + |change of weight i| ‖x_i‖ + |new weight i| radius)², summed.
+    steps: RowSteps,
+) -> Float[Tensor, "heads w"]:
+    """(‖sum over l != i of (change of weight) x_l‖ + |change of weight i| ‖x_i‖ + |new weight i| radius) / radius.
 
     The first term is at most ‖X‖_op times the length of the weights' changes, which is at most the Lipschitz constant
     times ‖K‖_op radius, and at most the length of their largest changes.
     """
-    weights = text.score.attention
-    largest = torch.maximum(weights(scores + moves) - weights(scores), weights(scores) - weights(scores - moves))
     mine = words.view(1, -1, 1).expand(text.heads, -1, 1)
-    itself = largest.gather(2, mine).squeeze(2)
-    after = torch.maximum(weights(scores + moves).abs(), weights(scores - moves).abs()).gather(2, mine).squeeze(2)
-    one_by_one = torch.linalg.vector_norm(largest.scatter(2, mine, 0.0), dim=2)
-    lipschitz = 0.25 if text.score.name == "sigmoid" else 1.0
+    # Over the radius before anything is squared, which would underflow.
+    change = steps.change / radius.unsqueeze(1)
+    itself, after = (array.gather(2, mine).squeeze(2) for array in (change, steps.after))
+    one_by_one = torch.linalg.vector_norm(change.scatter(2, mine, 0.0), dim=2)
     n, d = text.rows.shape
     keys = text.keys.view(text.heads, n, d)
     together = torch.stack(
         [torch.tensor(gram_norm_bound(_gram(head), inner=max(n, d)), dtype=radius.dtype).sqrt() for head in keys]
     ).to(radius.device)
-    spread = torch.minimum(one_by_one, lipschitz * together.unsqueeze(1) * radius)
+    spread = torch.minimum(one_by_one, text.score.lipschitz * together.unsqueeze(1))
     longest = gram_norm_bound(_gram(text.rows), inner=max(n, d)) ** 0.5
     own_length = torch.linalg.vector_norm(text.rows[words], dim=1)
-    return ((longest * spread + itself * own_length) / radius + after).square().sum(dim=0)
+    return longest * spread + itself * own_length + after
 
 
 def _gram(matrix: Tensor) -> Tensor:

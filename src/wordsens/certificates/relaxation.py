@@ -20,16 +20,20 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates.curves import HIGH_TAIL, LOW_TAIL
 from wordsens.certificates.geometry import Geometry
+from wordsens.maps.scores.curves import HIGH_TAIL, LOW_TAIL
 
 
 @dataclass(frozen=True)
 class Pairs:
     """Some words against all rows: what the bound needs of each pair. Word first; in units of the word's radius.
 
+    t is in units of radius times the geometry's speed besides; p and g, and with them every change, in those of `unit`.
+
     Attributes:
         words: (w,), the words i.
+        unit: (w,), about the largest change of a row, over the radius: no square overflows, and none that counts
+            underflows.
         t, p, q, base: at the nodes of the curve.
         chord, bend: what the second-order bound on a cell takes for curvature times squared width (see row_suprema).
         widths: squared widths of the cells.
@@ -46,6 +50,7 @@ class Pairs:
     """
 
     words: Int[Tensor, " w"]
+    unit: Float[Tensor, " w"]
     t: Float[Tensor, "w N K"]
     p: Float[Tensor, "w N K"]
     q: Float[Tensor, "w N K"]

@@ -8,13 +8,14 @@ from torch import Tensor
 
 from wordsens.activations import Activation
 
-_LEAK = 0.01
+LEAKS = {"identity": 1.0, "relu": 0.0, "leaky_relu": 0.01}
+"""The slope below 0 of the activations that have slope 1 above it and no other."""
 _GRID = 65
 # Below this distance a quotient of rounded differences is worth less than the derivative plus its growth.
 _SHORT = 1e-4
 
 # sup |act''|: where act''' = 0. tanh: at tanh(z)² = 1/3; erf: at z² = 1/2; gelu: (2 - z²) phi(z) at z = 0.
-_CURVATURE = {
+CURVATURE = {
     "tanh": 4 / (3 * math.sqrt(3)),
     "erf": 4 / math.sqrt(math.pi) * math.sqrt(0.5) * math.exp(-0.5),
     "gelu": 2 / math.sqrt(2 * math.pi),
@@ -31,12 +32,12 @@ def steepest_secant(
     points, the slope's derivative being at most sup |act''| / 2; never more than the Lipschitz constant. Rounding of
     the result: a few units of the last place, which the caller's slack covers.
     """
-    if activation.name in ("identity", "relu", "leaky_relu"):
-        leak = {"identity": 1.0, "relu": 0.0, "leaky_relu": _LEAK}[activation.name]
+    if activation.name in LEAKS:
+        leak = LEAKS[activation.name]
         beyond = 1 - preactivation.abs() / torch.where(reach > 0, reach, torch.ones_like(reach))
         crossing = leak + (1 - leak) * beyond.clamp(0, 1)
         return torch.where(preactivation >= 0, torch.ones_like(crossing), torch.where(reach > 0, crossing, leak))
-    curvature = _CURVATURE.get(activation.name)
+    curvature = CURVATURE.get(activation.name)
     if curvature is None:
         return torch.full_like(preactivation, activation.lipschitz)
     base = activation(preactivation)

@@ -11,7 +11,7 @@ import typer
 from wordsens import __version__
 from wordsens.cli.audit import audit
 from wordsens.cli.measure import measure
-from wordsens.cli.option_names import in_options
+from wordsens.cli.option_names import in_options, options_of
 from wordsens.cli.paper import paper
 from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep import sweep
@@ -78,8 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except (InputError, MissingExtraError) as error:
-        # A spec has keys where a command has options.
-        return _say(str(error) if given[0] == "sweep" else in_options(str(error)), WRONG_INPUT)
+        # A spec has the key `device` where a command has the option.
+        options = options_of(typer.main.get_command(app), given, keep=("device",) if given[0] == "sweep" else ())
+        return _say(in_options(str(error), options), WRONG_INPUT)
     except WordsensError as error:
         return _say(str(error), FAILURE)
     except _UsageError as error:

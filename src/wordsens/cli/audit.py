@@ -4,12 +4,13 @@ from typing import Annotated
 
 import typer
 
+from wordsens.cli.executor_options import ExecutorRequest, Scheduler, Slurm, Workers
 from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
 from wordsens.errors import require_choice, require_count, require_positive
 
 POOLS = ("own", "mean", "cls", "last", "max")
 OUTPUTS = ("embedding", "probabilities")
-WAYS = ("mask", "delete")
+WAYS = ("delete", "mask")
 
 
 def audit(
@@ -44,9 +45,8 @@ def audit(
         int, typer.Option(help="Words measured in each text: its negations first, others at random.")
     ] = 4,
     removal: Annotated[
-        str | None,
-        typer.Option(help="mask or delete; default: mask where the model has a mask token.", show_default=False),
-    ] = None,
+        str, typer.Option(help="How a word is taken out: delete, or mask, which measures the mask token too.")
+    ] = "delete",
     swaps: Annotated[
         bool, typer.Option("--swaps", help="Also look for the real word that moves the text most (slow).")
     ] = False,
@@ -58,16 +58,19 @@ def audit(
     seed: Seed = 0,
     device: Device = "cpu",
     threads: Threads = 1,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    slurm: Slurm = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Which words move a model that makes embeddings or classes, which it ignores, and how that fades with length.
+    """Which words move a model that makes embeddings or classes, which it ignores, and how that decays with length.
 
     Each finished text is one Parquet file in OUT/records; the same command goes on where an earlier run stopped.
+    Texts that are empty or have one word are left out and counted; exit code 1 if any other text failed.
 
     Example: wordsens audit minilm --dataset reviews.parquet --limit 200 --out audit
     """
-    require_count("threads", threads)
     require_count("max_words", max_words, least=2)
     require_count("words_per_text", words_per_text)
     require_count("layer_texts", layer_texts, least=0)
@@ -77,11 +80,12 @@ def audit(
         require_count("limit", limit)
     if pool is not None:
         require_choice("pool", pool, POOLS)
-    if removal is not None:
-        require_choice("removal", removal, WAYS)
+    require_choice("removal", removal, WAYS)
+    executor = ExecutorRequest(workers=workers, scheduler=scheduler, slurm=slurm, threads=threads)
 
     from wordsens.cli.audit_run import AuditRequest, run_audit
     from wordsens.cli.cpu_threads import cpu_threads
+    from wordsens.cli.running import RunRequest
 
     request = AuditRequest(
         model=model,
@@ -99,6 +103,7 @@ def audit(
         out=out,
         seed=seed,
         device=device,
+        run=RunRequest(executor=executor, quiet=quiet),
     )
     with cpu_threads(threads):
-        run_audit(request, as_json=as_json, quiet=quiet)
+        run_audit(request, as_json=as_json)

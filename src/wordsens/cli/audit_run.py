@@ -1,31 +1,28 @@
-"""The work of `wordsens audit`: count the words, measure what is missing, summarise."""
+"""The work of `wordsens audit`: sort the texts, measure what is missing, summarise."""
 
-import json
-import sys
-import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from wordsens import __version__
-from wordsens.audit.categories import counted
 from wordsens.audit.layers import LayerSensitivity, layer_sensitivities
-from wordsens.audit.record import AuditPlan, AuditRecord
 from wordsens.audit.summary import AuditSummary, summarise_audit
-from wordsens.audit.text import attempt_text, peak_memory_mb
+from wordsens.audit.texts import AuditTexts
+from wordsens.cli.audit_json import print_json
 from wordsens.cli.audit_tables import print_audit
-from wordsens.cli.terminal import notice, reporting
+from wordsens.cli.running import RunRequest, fail_for, open_store, run_missing
+from wordsens.cli.stopping import stopped_by_sigterm
+from wordsens.cli.terminal import reporting
+from wordsens.decay import Decay, decay, pair_distances
 from wordsens.errors import InputError
-from wordsens.experiments.store import RecordStore, write_aside
-from wordsens.fading import Fading, fading, pair_distances
+from wordsens.experiments.audit_cell import audited_map, content_of
+from wordsens.experiments.audit_record import AuditRecord
+from wordsens.experiments.audit_spec import AuditCell
+from wordsens.experiments.store import write_aside
 from wordsens.maps.transformer import TransformerFeatures
 from wordsens.text import Document, minimal_pairs, stream_documents
 from wordsens.text.encoders import require_device
-from wordsens.text.whole_words import reading_words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,158 +37,164 @@ class AuditRequest:
     output: str
     pool: str | None
     words_per_text: int
-    removal: str | None
+    removal: str
     swaps: bool
     threshold: float
     layer_texts: int
     out: str
     seed: int
     device: str
+    run: RunRequest
 
 
 @dataclass(frozen=True)
 class Audit:
-    """Everything an audit prints."""
+    """Everything an audit prints.
 
+    Attributes:
+        request: what was asked for.
+        texts: of the dataset, with those that were left out.
+        records: of the texts, in the order of the dataset; failed ones too.
+        summary: of those that are done.
+        layers: by layer and head.
+        name: of the audit: the hash of everything but the texts, a column of the records.
+        decays: of the minimal pairs' distances by kind; empty where `no_decays` says why.
+        map_name, context: of the model.
+    """
+
+    request: AuditRequest
+    name: str
+    texts: AuditTexts
+    records: list[AuditRecord]
     summary: AuditSummary
     layers: list[LayerSensitivity]
-    fading: list[Fading]
-    failed: list[AuditRecord]
-    threshold: float
+    decays: list[Decay]
+    no_decays: str | None
     map_name: str
     context: int | None
 
+    @property
+    def failed(self) -> list[AuditRecord]:
+        """The texts that could not be measured, though nothing was wrong with them."""
+        return [record for record in self.records if not record.done]
 
-def run_audit(request: AuditRequest, *, as_json: bool, quiet: bool) -> None:
-    """Measure every text that has no record yet, then print the summary."""
+    @property
+    def cut(self) -> list[AuditRecord]:
+        """The texts that lost words, those that lost most first."""
+        return sorted((record for record in self.records if record.words_lost), key=lambda record: -record.words_lost)
+
+    @property
+    def table(self) -> Path:
+        """Where the records lie as one table, beside those of other audits with the same folder."""
+        return Path(self.request.out) / "audit.parquet"
+
+
+def run_audit(request: AuditRequest, *, as_json: bool) -> None:
+    """Measure every text that has no record yet, then print the summary.
+
+    Raises WordsensError when a text failed, after everything else is written.
+    """
     require_device(request.device)
-    counts, total = _counted(request)
-    phi = _map_of(request)
-    plan = AuditPlan(
-        model=request.model,
-        map=phi.name,
-        max_words=request.max_words,
-        words_per_text=request.words_per_text,
-        removal=_removal(phi, request.removal),
-        swaps=request.swaps,
-        seed=request.seed,
-    )
+    texts = _texts(request)
+    cells = _cells(request, texts.documents)
+    phi = audited_map(cells[0])
+    _require_mask(phi, request.removal)
     folder = Path(request.out)
-    store = RecordStore(folder / "records", AuditRecord, on_set_aside=lambda found: notice(f"set aside: {found}"))
-    _measure(phi, plan, store, request, total, quiet=quiet)
-    cells = [plan.cell(document.text) for document in _documents(request)]
-    order = {cell: at for at, cell in enumerate(cells)}
-    records = sorted(store.read(cells), key=lambda record: order[record.cell])
-    write_aside(folder / "audit.parquet", records)
-    with reporting(2, "parts of the report", quiet=quiet) as report:
-        layers = _layers(phi, request)
-        report.update(1, now="minimal pairs")
-        fits = fading(pair_distances(phi, minimal_pairs()), threshold=request.threshold)
-        report.update(2, now="")
+    store = open_store(folder / "records", AuditRecord)
+    run_missing(cells, store, "audit", request.run, called="texts")
+    order = {cell.content_hash(): at for at, cell in enumerate(cells)}
+    records = sorted(store.read(order), key=lambda record: order[record.cell])
+    write_aside(folder / "audit.parquet", store.read())
     failed = [record for record in records if not record.done]
-    context = None if phi.reader is None else phi.reader.context
-    done = Audit(summarise_audit(records, counts), layers, fits, failed, request.threshold, phi.name, context)
-    if as_json:
-        _print_json(done, folder, request)
-    else:
-        print_audit(done, folder)
-
-
-def _map_of(request: AuditRequest) -> TransformerFeatures:
-    """The model as the map that is audited."""
-    if request.output == "probabilities":
-        return TransformerFeatures.from_pretrained(request.model, output="probabilities", device=request.device)
-    if request.pool is not None:
-        return TransformerFeatures.from_pretrained(request.model, pool=request.pool, device=request.device)
-    phi = TransformerFeatures.from_pretrained(request.model, device=request.device)
+    if len(failed) == len(records):
+        fail_for(failed, len(cells), called="texts")
     try:
-        return phi.at(pool="own")
-    except InputError:
-        return phi.at(pool="mean")
-
-
-def _removal(phi: TransformerFeatures, wanted: str | None) -> str:
-    has_mask = phi.reader is not None and phi.reader.tokenizer.mask_token_id is not None
-    return wanted or ("mask" if has_mask else "delete")
-
-
-def _documents(request: AuditRequest) -> Iterator[Document]:
-    """The texts one at a time: a dataset may be larger than memory."""
-    stream = stream_documents(request.dataset, text_column=request.text_column, skip_empty=True)
-    with closing(stream):
-        yield from islice(stream, request.limit)
-
-
-def _counted(request: AuditRequest) -> tuple[Counter[str], int]:
-    """How often each word occurs in the data, and how many texts there are."""
-    counts: Counter[str] = Counter()
-    total = 0
-    for document in _documents(request):
-        counts.update(counted(reading_words(document.text)))
-        total += 1
-    return counts, total
-
-
-def _measure(
-    phi: TransformerFeatures,
-    plan: AuditPlan,
-    store: RecordStore[AuditRecord],
-    request: AuditRequest,
-    total: int,
-    *,
-    quiet: bool,
-) -> None:
-    known = {path.name.split(".")[0] for path in store.folder.glob("*.parquet") if ".failed." not in path.name}
-    left = sum(plan.cell(document.text) not in known for document in _documents(request))
-    if left < total and not quiet:
-        notice(f"{total - left} of {total} texts are in {store.folder} already")
-    vocabulary = phi.vocabulary() if plan.swaps else None
-    done, words, begin = 0, 0, time.monotonic()
-    try:
-        with reporting(left, "texts", quiet=quiet or not left) as report:
-            for document in _documents(request):
-                if plan.cell(document.text) in known:
-                    continue
-                record = attempt_text(phi, document, plan, vocabulary)
-                store.write(record)
-                known.add(record.cell)
-                done += 1
-                words += len(record.sensitivity)
-                report.update(done, now=document.source)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            f"interrupted: {total - left + done} of {total} texts are finished in {store.folder}; "
-            "the same command goes on from there"
+        with stopped_by_sigterm():
+            audit = _finish(request, texts, cells, records, phi)
+    except KeyboardInterrupt as stop:
+        raise type(stop)(
+            f"interrupted: all {len(cells)} texts are finished in {store.folder}; the same command makes the report"
         ) from None
-    if done and not quiet:
-        seconds = time.monotonic() - begin
-        notice(f"{words} words in {seconds:.0f} s, {words / seconds:.2f} a second; peak {peak_memory_mb():.0f} MiB")
+    (print_json if as_json else print_audit)(audit)
+    fail_for(failed, len(cells), called="texts")
 
 
-def _layers(phi: TransformerFeatures, request: AuditRequest) -> list[LayerSensitivity]:
-    documents = list(islice(_documents(request), request.layer_texts))
-    if not documents:
-        return []
-    return layer_sensitivities(
-        phi.at(), documents, words=request.words_per_text, max_words=request.max_words, seed=request.seed
+def _texts(request: AuditRequest) -> AuditTexts:
+    texts = AuditTexts()
+    stream = stream_documents(
+        request.dataset, text_column=request.text_column, skip_empty=True, on_empty=texts.leave_out_empty
     )
+    with closing(stream):
+        texts.take(islice(stream, request.limit))
+    if not texts.documents:
+        raise InputError(
+            f"no text of {request.dataset!r} can be measured: {len(texts.left_out)} are empty or have one word; give "
+            "texts of two words or more"
+        )
+    return texts
 
 
-def _print_json(audit: Audit, folder: Path, request: AuditRequest) -> None:
-    document: dict[str, Any] = {
-        "command": "audit",
-        "version": __version__,
+def _cells(request: AuditRequest, documents: Sequence[Document]) -> list[AuditCell]:
+    """One cell a text, each with the content that the model's files have now."""
+    common = {
         "model": request.model,
-        "map": audit.map_name,
+        "content": content_of(request.model),
+        "output": request.output,
+        "pool": request.pool,
+        "max_words": request.max_words,
+        "words_per_text": request.words_per_text,
+        "removal": request.removal,
+        "swaps": request.swaps,
         "seed": request.seed,
-        **audit.summary.to_dict(),
-        "layers": [asdict(layer) for layer in audit.layers],
-        "fading": [
-            {**asdict(fit), "means": {str(multiple): value for multiple, value in fit.means.items()}}
-            for fit in audit.fading
-        ],
-        "failed": [{"source": record.source, "error": record.error} for record in audit.failed],
-        "records": str(folder / "audit.parquet"),
+        "device": request.device,
     }
-    json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
+    return [
+        AuditCell.parse(
+            {**common, "text": {"content": document.text, "source": document.source, "label": document.label}}
+        )
+        for document in documents
+    ]
+
+
+def _require_mask(phi: TransformerFeatures, removal: str) -> None:
+    if removal == "mask" and phi.reader is not None and phi.reader.tokenizer.mask_token_id is None:
+        raise InputError(f"`removal` (='mask') needs a mask token, but {phi.name} has none; use delete")
+
+
+def _finish(
+    request: AuditRequest,
+    texts: AuditTexts,
+    cells: Sequence[AuditCell],
+    records: list[AuditRecord],
+    phi: TransformerFeatures,
+) -> Audit:
+    """The summary of the records, and what is measured anew for every report: layers and minimal pairs."""
+    done = {record.cell for record in records if record.done}
+    whole = (text for text, cell in zip(texts.documents, cells, strict=True) if cell.content_hash() in done)
+    decays, no_decays = [], None
+    with reporting(2, "parts of the report", quiet=request.run.quiet) as report:
+        layers = layer_sensitivities(
+            phi.at(),
+            list(islice(whole, request.layer_texts)),
+            words=request.words_per_text,
+            max_words=request.max_words,
+            seed=request.seed,
+        )
+        report.update(1, now="minimal pairs")
+        try:
+            decays = decay(pair_distances(phi, minimal_pairs()), threshold=request.threshold, seed=request.seed)
+        except InputError as error:  # the pairs are English, the model need not be
+            no_decays = str(error)
+        report.update(2, now="")
+    return Audit(
+        request=request,
+        name=records[0].audit,
+        texts=texts,
+        records=records,
+        summary=summarise_audit((record.audited() for record in records if record.done), texts.counts),
+        layers=layers,
+        decays=decays,
+        no_decays=no_decays,
+        map_name=phi.name,
+        context=None if phi.reader is None else phi.reader.context,
+    )

@@ -38,6 +38,7 @@ class Beside:
         return {
             "predicted": None if self.predicted is None else self.predicted.value,
             "predicted_of": None if self.predicted is None else self.predicted.of,
+            "predicted_in_range": None if self.predicted is None else self.predicted.in_range,
             "conditions": [str(condition) for condition in self.conditions],
             "small_radius": None if self.small_radius is None else list(self.small_radius),
         }
@@ -145,7 +146,7 @@ def _map_table(measured: Measured) -> Table:
             map_title(result.map_name),
             f"{result.value:.4f}",
             *([_number(result.upper)] if bracketed else []),
-            *([_number(None if beside.predicted is None else beside.predicted.value)] if predicted else []),
+            *([_predicted(beside.predicted)] if predicted else []),
             *([_number(max(beside.small_radius or (), default=None))] if limited else []),
         ]
         row += [str(result.word), _token(result), str(result.evaluations), f"{seconds:.2f}"]
@@ -204,7 +205,7 @@ def _explanation(measured: Sequence[Measured]) -> str:
     ]
     rigors = {map_title(result.map_name): result.rigor for result in results if result.rigor is not None}
     if rigors:
-        weaker = [f"{rigor} for {name}" for name, rigor in rigors.items() if rigor != CERTIFIED]
+        weaker = [f"for {name} {rigor}" for name, rigor in rigors.items() if rigor != CERTIFIED]
         surely = "certified" if len(weaker) < len(rigors) else "bounds"
         besides = f" (they hold {', '.join(weaker)})" if weaker else ""
         lines.append(f"The upper numbers are {surely}: no perturbation in the ball goes beyond them{besides}.")
@@ -217,6 +218,15 @@ def _explanation(measured: Sequence[Measured]) -> str:
     if predictions and len(measured) == 1:
         told = ", ".join(f"{of} for {name}" for name, of in predictions.items())
         lines.append(f"The predicted numbers are theory's, and no bounds: {told}.")
+    outside = {
+        map_title(result.map_name): ", ".join(beside.predicted.outside)
+        for one in measured
+        for result, beside in zip(one.results, one.beside, strict=True)
+        if beside.predicted is not None and beside.predicted.outside
+    }
+    if outside and len(measured) == 1:
+        told = "; ".join(f"{name} at {sizes}" for name, sizes in outside.items())
+        lines.append(f"~ marks predictions at sizes at which they were not compared with measurements: {told}.")
     if any(beside.small_radius is not None for one in measured for beside in one.beside):
         lines.append(
             "S/radius at 0 is its limit as the radius shrinks, the largest over the words: the Jacobian's largest "
@@ -225,12 +235,17 @@ def _explanation(measured: Sequence[Measured]) -> str:
     running = sum(int((~result.converged).sum()) for result in results)
     if running:
         total = sum(len(result.words) for result in results)
-        lines.append(f"The search was still gaining at {running} of {total} words; --steps lets it go on.")
+        lines.append(f"The search ended at no stationary point for {running} of {total} words; --steps lets it go on.")
     return "\n".join(lines)
 
 
 def _token(result: Sensitivity) -> str:
     return result.tokens[int((result.words == result.word).nonzero()[0])]
+
+
+def _predicted(prediction: Prediction | None) -> str:
+    """The number, with a ~ where it was not compared with measurements at such sizes."""
+    return "" if prediction is None else f"{'' if prediction.in_range else '~'}{prediction.value:.4f}"
 
 
 def _number(value: float | None) -> str:

@@ -1,25 +1,45 @@
 """The library's errors in the words of the command line: `max_words=510` is `--max-words 510`."""
 
 import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-_NAMES = (
-    "activation|data|dataset|depth|device|encoder|encoding|file|layer|limit|map|max_words|out|output|pool|radius|removal|sample|scale|scheduler|seed|slurm|starts|"
-    "steps|temperature|text_column|threads|threshold|width|words_per_text|words|workers"
-)
+_OTHER_NAMES = {"words": "--word"}
+"""What the library calls otherwise than the option that stands for it, where the command has that option."""
 
 
-def in_options(message: str) -> str:
+def options_of(command: Any, arguments: Sequence[str], *, keep: Collection[str] = ()) -> dict[str, str]:
+    """Every option of the command that the arguments name, by its name in the library.
+
+    Args:
+        command: of click; its subcommands are followed as far as the arguments name them.
+        arguments: what was typed.
+        keep: names that stand for something else too, and stay as they are.
+    """
+    for word in arguments:
+        command = getattr(command, "commands", {}).get(word, command)
+    found = {}
+    for parameter in command.params:
+        option = max(parameter.opts, key=len)
+        if option.startswith("--"):
+            found |= {parameter.name: option, option.removeprefix("--").replace("-", "_"): option}
+    found |= {name: option for name, option in _OTHER_NAMES.items() if option in found.values()}
+    return {name: option for name, option in found.items() if name not in keep}
+
+
+def in_options(message: str, options: Mapping[str, str]) -> str:
     """The message with every argument that an option stands for under the option's name.
 
-    >>> in_options("`radius` (=0) must be positive; pass max_words=510 or less")
-    '--radius (=0) must be positive; pass --max-words 510 or less'
-    >>> in_options("`X` has one word")
+    >>> in_options("`radius` (=0) must be positive; or radius=2", {"radius": "--radius"})
+    '--radius (=0) must be positive; or --radius 2'
+    >>> in_options("`X` has one word", {})
     'the text has one word'
     """
-    quoted = re.sub(rf"`({_NAMES})`", lambda found: _option(found[1]), message)
-    given = re.sub(rf"\b({_NAMES})=(?=[\w'])", lambda found: f"{_option(found[1])} ", quoted)
-    return re.sub(r"\btext_column\b", "--text-column", given).replace("`X`", "the text")
-
-
-def _option(name: str) -> str:
-    return "--" + {"words": "word"}.get(name, name).replace("_", "-")
+    if options:
+        names = "|".join(sorted(map(re.escape, options), key=len, reverse=True))
+        message = re.sub(rf"`({names})`", lambda found: options[found[1]], message)
+        message = re.sub(rf"\b({names})=(?=[\w'])", lambda found: f"{options[found[1]]} ", message)
+        compound = "|".join(name for name in options if "_" in name)
+        if compound:
+            message = re.sub(rf"(?<![-\w`'/])({compound})(?![\w='/])", lambda found: options[found[1]], message)
+    return message.replace("`X`", "the text")

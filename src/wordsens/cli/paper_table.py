@@ -3,18 +3,22 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from wordsens.certificates.contract import CERTIFIED
 from wordsens.cli.terminal import stdout, table
 from wordsens.experiments.map_choice import map_title
 from wordsens.experiments.summary import Series
-from wordsens.experiments.wording import exponent_text, findings, text_title
+from wordsens.experiments.wording import NOT_COMPARED, exponent_text, findings, text_title
 
 
 def print_summary(series: Sequence[Series], folder: Path) -> None:
     """The exponents, what was found in words, and where everything lies."""
     console = stdout()
+    keyed = any(one.varied for one in series)
+    keys = [("at", "left")] if keyed else []
     made = table(
         ("map", "left"),
         ("text", "left"),
+        *keys,
         ("d", "right"),
         ("n", "right"),
         ("draws", "right"),
@@ -22,12 +26,19 @@ def print_summary(series: Sequence[Series], folder: Path) -> None:
         ("S at\nfirst n", "right"),
         ("S at\nlast n", "right"),
     )
-    bracketed = table(("map", "left"), ("text", "left"), ("upper / S", "right"), ("predicted / S", "right"))
+    bracketed = table(
+        ("map", "left"),
+        ("text", "left"),
+        *keys,
+        ("d", "right"),
+        ("upper / S", "right"),
+        ("predicted /\nmeasured", "right"),
+    )
     for one in series:
         first, last = one.points[0], one.points[-1]
+        name = (map_title(one.map), text_title(one.text), *([", ".join(one.varied)] if keyed else []))
         made.add_row(
-            map_title(one.map),
-            text_title(one.text),
+            *name,
             str(one.d),
             f"{first.n}-{last.n}",
             str(min(point.draws for point in one.points)),
@@ -35,8 +46,8 @@ def print_summary(series: Sequence[Series], folder: Path) -> None:
             f"{first.mean:.3f}",
             f"{last.mean:.3f}",
         )
-        ratios = (_ratio(one.bracket_ratio), _ratio(one.prediction_ratio))
-        bracketed.add_row(map_title(one.map), text_title(one.text), *ratios)
+        predicted = _ratio(one.prediction_ratio) + ("" if one.prediction_ratio is None or one.in_range else "*")
+        bracketed.add_row(*name, str(one.d), _ratio(one.bracket_ratio), predicted)
     console.print("Word sensitivity against the number of words: S ~ n^exponent", style="bold")
     console.print(made)
     console.print()
@@ -66,13 +77,21 @@ def _bound_notes(series: Sequence[Series]) -> list[str]:
             by_rigor.setdefault(one.rigor, {})[map_title(one.map)] = None
     notes = []
     if by_rigor:
-        told = "; ".join(f"{rigor} for {', '.join(names)}" for rigor, names in by_rigor.items())
-        notes.append(f"Upper bounds, which no perturbation exceeds: {told}. upper / S: the median over n.")
-    if any(one.prediction_ratio is not None for one in series):
+        told = "; ".join(f"{', '.join(names)}: {rigor}" for rigor, names in by_rigor.items())
+        cell = " (each cell's; m cells: m times)" if set(by_rigor) - {CERTIFIED} else ""
+        notes.append(f"Upper bounds, which no perturbation exceeds; {told}{cell}. upper / S: the median over n.")
+    predicted = [one for one in series if one.prediction_ratio is not None]
+    if predicted:
+        by_kind: dict[str, dict[str, None]] = {}
+        for one in predicted:
+            by_kind.setdefault(one.predicted_of or "", {})[map_title(one.map)] = None
+        told = "; ".join(f"of {of} for {', '.join(names)}" for of, names in by_kind.items())
         notes.append(
-            "Predictions, which are no bounds: of the largest searched word for RF and DRF, of a typical word for "
-            "softmax attention. predicted / S: the median over n."
+            f"Predictions, which are no bounds: {told}. Each beside what it is of: S, or the median word's value. "
+            "predicted / measured: the median over n."
         )
+        if not all(one.in_range for one in predicted):
+            notes.append(f"* {NOT_COMPARED}.")
     return notes
 
 

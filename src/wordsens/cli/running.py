@@ -46,8 +46,10 @@ def require_devices(cells: Sequence[Any], request: RunRequest) -> None:
             require_device(device)
 
 
-def run_missing(cells: Sequence[Any], store: RecordStore[Any], kind: str, request: RunRequest) -> None:
-    """Measure the cells that the store has no value for.
+def run_missing(
+    cells: Sequence[Any], store: RecordStore[Any], kind: str, request: RunRequest, *, called: str = "cells"
+) -> None:
+    """Measure the cells that the store has no value for; `called` is what a user calls them.
 
     Raises:
         KeyboardInterrupt: it was stopped; the message says what is kept and how to go on.
@@ -56,7 +58,7 @@ def run_missing(cells: Sequence[Any], store: RecordStore[Any], kind: str, reques
     left = unfinished(cells, store, witnesses=request.witnesses)
     kept = len(cells) - len(left)
     if kept and not request.quiet:
-        notice(f"{kept} of {len(cells)} cells are in {store.folder} already")
+        notice(f"{kept} of {len(cells)} {called} are in {store.folder} already")
     if not left:
         return
     job = Job(kind, request.executor.threads, request.witnesses)
@@ -67,13 +69,13 @@ def run_missing(cells: Sequence[Any], store: RecordStore[Any], kind: str, reques
             notice(line)
 
     def finished() -> str:
-        return f"{kept + told.done} of {len(cells)} cells are finished in {store.folder}"
+        return f"{kept + told.done} of {len(cells)} {called} are finished in {store.folder}"
 
     try:
         with (
             stopped_by_sigterm(),
             opened(request.executor, note) as executor,
-            reporting(len(left), "cells", quiet=request.quiet) as report,
+            reporting(len(left), called, quiet=request.quiet) as report,
         ):
 
             def tell(state: RunState) -> None:
@@ -88,11 +90,11 @@ def run_missing(cells: Sequence[Any], store: RecordStore[Any], kind: str, reques
         raise StoreError(f"{error}: {finished()}; free some space, and the same command goes on from there") from error
 
 
-def fail_for(failed: Sequence[Record], total: int) -> None:
+def fail_for(failed: Sequence[Record], total: int, *, called: str = "cells") -> None:
     """Raise WordsensError when any cell failed, after everything else is written."""
     if failed:
         raise WordsensError(
-            f"{len(failed)} of {total} cells failed, the first with {failed[0].error}; "
+            f"{len(failed)} of {total} {called} failed, the first with {failed[0].error}; "
             "the same command tries them again"
         )
 
@@ -103,8 +105,7 @@ def _report(report: Reporter, record: Record, state: RunState) -> None:
 
 def _told(record: Any) -> str:
     """What tells a record apart, in a few words."""
-    map_name = getattr(record, "map", None)
-    if map_name is None:
-        return f"draw {record.draw}" if hasattr(record, "draw") else record.cell[:8]
-    texts = getattr(record, "texts", None)
-    return f"{map_name} n={record.n} {record.text if texts is None else f'N={texts}'}"
+    if hasattr(record, "n"):
+        texts = getattr(record, "texts", None)
+        return f"{record.map} n={record.n} {record.text if texts is None else f'N={texts}'}"
+    return f"draw {record.draw}" if hasattr(record, "draw") else getattr(record, "source", record.cell[:8])

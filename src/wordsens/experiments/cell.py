@@ -13,6 +13,7 @@ from wordsens.experiments.map_choice import DENSE_MAPS, build_map
 from wordsens.experiments.provenance import Watch, error_line, libraries, machine, peak_memory_mb
 from wordsens.experiments.record import SensitivityRecord
 from wordsens.experiments.spec import SensitivityCell
+from wordsens.experiments.spec_columns import columns_of
 from wordsens.experiments.text_source import Embedded
 from wordsens.feature_map import FeatureMap
 from wordsens.seeds import derive_seed, generator
@@ -116,9 +117,12 @@ def _found(phi: FeatureMap, text: TextMatrix, result: Sensitivity, *, usual_radi
         "word": result.word,
         "token": result.tokens[at],
         "value": result.value,
+        "median_word": float(result.per_word.double().quantile(0.5)),
         "upper": result.upper,
         "rigor": result.rigor,
         "predicted": None if predicted is None else predicted.value,
+        "predicted_of": None if predicted is None else predicted.of,
+        "predicted_in_range": None if predicted is None else predicted.in_range,
         "radius": float(result.radius[at]),
         "evaluations": result.evaluations,
         "converged": float(result.converged.double().mean()),
@@ -134,6 +138,7 @@ def _record(
     error: str | None = None,
 ) -> SensitivityRecord:
     identity = cell.identity()
+    asked = columns_of(identity)
     source = cell.text if isinstance(cell.text, Embedded) else None
     return SensitivityRecord(
         cell=hash_identity(identity),
@@ -151,6 +156,7 @@ def _record(
         map_seed=_seed(cell, "map"),
         seconds=watch.seconds,
         peak_memory_mb=peak_memory_mb(),
+        **{name: asked.get(name) for name in SensitivityRecord.SPEC_COLUMNS},
         dtype=cell.dtype,
         device=cell.device,
         threads=torch.get_num_threads(),

@@ -89,6 +89,18 @@ _ROWS = (
         sharing="of_fit",
     ),
     CellKind(
+        name="audit",
+        folder="audit-records",
+        home="audit_spec",
+        cell="AuditCell",
+        record_home="audit_record",
+        record="AuditRecord",
+        attempt_home="audit_cell",
+        attempt="attempt_audit",
+        failed="failed_audit",
+        witnesses=False,
+    ),
+    CellKind(
         name="rehearsal",
         folder="rehearsal-records",
         home="rehearsal",

@@ -15,6 +15,7 @@ from wordsens.experiments.generalization_spec import FRONTIER, GeneralizationCel
 from wordsens.experiments.identity import hash_identity
 from wordsens.experiments.map_choice import build_map
 from wordsens.experiments.provenance import Watch, error_line, libraries, machine, peak_memory_mb
+from wordsens.experiments.spec_columns import columns_of
 from wordsens.experiments.text_source import Embedded
 from wordsens.experiments.training_texts import LabelledTexts, labelled_texts
 from wordsens.feature_map import FeatureMap
@@ -206,6 +207,7 @@ def _record(
     error: str | None = None,
 ) -> GeneralizationRecord:
     identity = cell.identity()
+    asked = columns_of(identity)
     source = cell.text if isinstance(cell.text, Embedded) else None
     return GeneralizationRecord(
         cell=hash_identity(identity),
@@ -213,6 +215,7 @@ def _record(
         status=status,
         error=error,
         **{name: getattr(cell, name) for name in _COPIED},
+        **{name: asked.get(name) for name in GeneralizationRecord.SPEC_COLUMNS},
         text=cell.text.kind,
         encoder=None if source is None else source.encoder,
         layer=None if source is None else source.layer,

@@ -1,6 +1,7 @@
 """One generalization measurement as a row of a table."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from wordsens.experiments.record import Record
 
@@ -13,6 +14,10 @@ class GeneralizationRecord(Record):
 
     Attributes:
         map, n, d, texts, held_out, labels, seed, draw, sample, training, objective: of the cell.
+        width, activation, temperature: of the map, as asked for; width None for n d.
+        word_choice, radius, penalty, ridge: as asked for; radius None for sqrt(d), penalty of penalized-error only.
+        starts, steps, generations: of the search, as asked for; None for what suits the map.
+        keep_special_tokens, text_content, mean_cosine: of the texts, as for a sensitivity.
         features: p, how many features a text has.
         text, encoder, layer: the kind of the texts, and what embedded real ones.
         source, label: of the text X, where known.
@@ -30,6 +35,11 @@ class GeneralizationRecord(Record):
         limits, least_errors, least_gammas, least_alignments: of a frontier, one a limit; else empty.
     """
 
+    SPEC_COLUMNS: ClassVar[tuple[str, ...]] = (
+        "width", "activation", "temperature", "word_choice", "radius", "penalty", "ridge", "starts", "steps",
+        "generations", "keep_special_tokens", "text_content", "mean_cosine",
+    )  # fmt: skip
+
     map: str
     n: int
     d: int
@@ -41,10 +51,23 @@ class GeneralizationRecord(Record):
     sample: int
     training: str
     objective: str
+    width: int | None = None
+    activation: str | None = None
+    temperature: float | None = None
+    word_choice: str | None = None
+    radius: float | None = None
+    penalty: float | None = None
+    ridge: float | None = None
+    starts: int | None = None
+    steps: int | None = None
+    generations: int | None = None
     features: int | None = None
     text: str
     encoder: str | None = None
     layer: int | None = None
+    keep_special_tokens: bool | None = None
+    text_content: str | None = None
+    mean_cosine: float | None = None
     source: str | None = None
     label: int | None = None
     word: int | None = None

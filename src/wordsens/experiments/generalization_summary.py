@@ -9,6 +9,7 @@ from typing import Any
 from wordsens.experiments.generalization_record import GeneralizationRecord
 from wordsens.experiments.generalization_spec import FRONTIER
 from wordsens.experiments.map_choice import map_title
+from wordsens.experiments.spec_columns import require_alike
 from wordsens.experiments.wording import text_title
 
 Key = tuple[str, str, int, str, int]
@@ -64,11 +65,18 @@ class GeneralizationSeries:
 
 
 def summarise_generalization(records: Iterable[GeneralizationRecord]) -> list[GeneralizationSeries]:
-    """The series of the finished records, in the order they first appear; those that differ in N alone by N."""
+    """The series of the finished records, in the order they first appear; those that differ in N alone by N.
+
+    Raises:
+        InputError: records of one kind of text, map and n differ in more than N, training, objective and seeds.
+    """
     groups: dict[Key, list[GeneralizationRecord]] = defaultdict(list)
     for record in records:
         if record.done:
             groups[record.text, record.map, record.n, record.training, record.texts].append(record)
+    for text, name, n in dict.fromkeys(key[:3] for key in groups):
+        own = (one.spec for key, group in groups.items() if key[:3] == (text, name, n) for one in group)
+        require_alike(own, besides=("training", "texts", "objective"))
     order = list(dict.fromkeys(key[:4] for key in groups))
     keys = sorted(groups, key=lambda key: (order.index(key[:4]), key[4]))
     return [_series(key, groups[key]) for key in keys]

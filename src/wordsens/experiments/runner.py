@@ -46,7 +46,6 @@ def run_cells(
     *,
     job: Job | None = None,
     executor: Executor | None = None,
-    attempt: Callable[..., Any] | None = None,
     tell: Callable[[RunState], None] = lambda state: None,
 ) -> Iterator[SomeRecord]:
     """Measure the cells and yield each record once it is on disk.
@@ -59,7 +58,6 @@ def run_cells(
         store: for their records.
         job: how they are measured; None for the kind of the store's records.
         executor: where; None for this process.
-        attempt: measures one cell in this process, in place of what its kind does.
         tell: told after each record how far the run is.
 
     Raises:
@@ -72,12 +70,7 @@ def run_cells(
     state = RunState(executor.described, len(cells))
     with store.held():
         state.save(store.folder)
-        outcomes = (
-            executor.outcomes(job, cells)
-            if attempt is None
-            else ((place, Outcome(attempt(cell))) for place, cell in enumerate(cells))
-        )
-        with closing(outcomes):  # pyright: ignore[reportArgumentType] - both are generators
+        with closing(executor.outcomes(job, cells)) as outcomes:  # pyright: ignore[reportArgumentType] - generators
             for place, outcome in outcomes:
                 record = _checked(job, cells[place], outcome)
                 store.write(record, outcome.witness if record.done else None)

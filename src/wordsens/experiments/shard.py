@@ -9,13 +9,16 @@ from typing import Any
 from wordsens.errors import InputError, MissingExtraError, WordsensError
 from wordsens.experiments.identity import SCHEMA_VERSION
 from wordsens.experiments.record import (
+    DIGEST,
     Record,
     SensitivityRecord,
     SomeRecord,
     arrow_schema,
+    digest_of,
     record_from_row,
     require_rows,
 )
+from wordsens.experiments.spec_columns import columns_of
 
 try:
     import pyarrow as pa
@@ -24,8 +27,10 @@ except ImportError as error:
     raise MissingExtraError("pyarrow", "records", "a store of records") from error
 
 SCHEMA_KEY = b"wordsens.schema"
-LATER_COLUMNS = frozenset({"libraries", "rigor", "predicted", "threads"})
-"""Columns that files of earlier versions lack; they read as None."""
+LATER_COLUMNS = frozenset(
+    {"libraries", "rigor", "predicted", "predicted_of", "predicted_in_range", "median_word", "threads", DIGEST}
+)
+"""Columns that files of earlier versions lack; they read as None. Those that the spec decides are read from it."""
 
 _MANY = 1000
 
@@ -47,7 +52,8 @@ def read_shard(path: Path, kind: type[Record], *, cell: str | None = None) -> An
         FileNotFoundError: it is not there.
     """
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        # Given a name, pyarrow takes a folder called ~ for the user's own.
+        with path.open("rb") as opened, pq.ParquetFile(opened, page_checksum_verification=True) as file:
             metadata = file.schema_arrow.metadata or {}
             table = file.read() if SCHEMA_KEY in metadata else None
     except FileNotFoundError:
@@ -58,21 +64,35 @@ def read_shard(path: Path, kind: type[Record], *, cell: str | None = None) -> An
     if version != str(SCHEMA_VERSION) or table is None:
         origin = f"was written with record schema {version}" if version else "was not written by wordsens"
         raise InputError(f"{origin}; this version reads record schema {SCHEMA_VERSION}")
-    table = _in_schema(table, kind)
-    cells = table.column("cell").to_pylist()
-    require_rows(cells, *(table.column(name).to_pylist() for name in ("spec", "status", "value")))
-    if cell is not None and cells != [cell]:
+    made = _in_schema(table, kind)
+    require_rows(row for batch in table.to_batches(_MANY) for row in batch.to_pylist())
+    if cell is not None and made.column("cell").to_pylist() != [cell]:
         raise InputError("does not hold the one cell that its name says")
-    return table
+    if DIGEST in table.column_names and set(table.column_names) != set(made.column_names):
+        made = _digested(made, [one is not None for one in made.column(DIGEST).to_pylist()])
+    return made
+
+
+def _digested(table: Any, wanted: Sequence[bool]) -> Any:
+    """The table with a digest for each of the rows that want one."""
+    rows = (row for batch in table.to_batches(_MANY) for row in batch.to_pylist())
+    digests = [digest_of(row) if one else None for row, one in zip(rows, wanted, strict=True)]
+    return table.set_column(
+        table.column_names.index(DIGEST), table.schema.field(DIGEST), pa.array(digests, pa.string())
+    )
 
 
 def _in_schema(table: Any, kind: type[Record]) -> Any:
     """The table with exactly the columns of that kind."""
     schema = arrow_schema(kind)
     columns = []
+    lacks_spec = "spec" in table.column_names and not set(kind.SPEC_COLUMNS) <= set(table.column_names)
+    specs = [columns_of(str(spec)) for spec in table.column("spec").to_pylist()] if lacks_spec else []
     for field in schema:
         if field.name in table.column_names:
             columns.append(table.column(field.name))
+        elif field.name in kind.SPEC_COLUMNS and lacks_spec:
+            columns.append(pa.array([spec.get(field.name) for spec in specs], field.type))
         elif field.name in LATER_COLUMNS:
             columns.append(pa.nulls(table.num_rows, field.type))
         else:
@@ -159,8 +179,8 @@ def as_table(records: Iterable[Record]) -> Any:
     records = list(records)
     kind = _kind_of(records)
     schema = arrow_schema(kind)
-    columns = [pa.array([getattr(record, one.name) for record in records], one.type) for one in schema]
-    return pa.Table.from_arrays(columns, schema=schema)
+    columns = [pa.array([getattr(record, one.name, None) for record in records], one.type) for one in schema]
+    return _digested(pa.Table.from_arrays(columns, schema=schema), [True] * len(records))
 
 
 def _kind_of(records: Sequence[Record]) -> type[Record]:

@@ -3,6 +3,7 @@
 import re
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,6 +34,9 @@ COMPACT_AT = 1000
 """So many files of one record each are brought together into one."""
 
 _OLD_SECONDS = 24 * 3600.0
+_TRIES = 3
+"""A file that is listed and gone so many times was not taken away by a run: a link to nothing, for one."""
+
 _ONE = re.compile(r"([0-9a-f]{32})(\.failed)?\.parquet")
 _MANY = re.compile(r"many-[0-9a-f]{16}\.parquet")
 
@@ -56,7 +60,7 @@ class RecordStore(Generic[SomeRecord]):
 
     A shard appears whole or not at all: it is written under another name in the same folder, flushed to disk and
     renamed. A cell that two runs finish is written twice with the same values, and read once. Every row carries its
-    spec, from which its hash is recomputed when it is read.
+    spec and a digest of all that it says; both are recomputed when it is read.
 
     Args:
         folder: made when it does not exist.
@@ -167,16 +171,20 @@ class RecordStore(Generic[SomeRecord]):
         """
         wanted = None if cells is None else set(cells)
         tables: dict[Path, Any] = {}
+        missed: Counter[Path] = Counter()
         while True:
             # A run that brings files together takes some away while we read, and their records lie in a new one.
-            vanished = False
+            before = missed.total()
             for path in self._files(wanted):
                 if path not in tables:
                     try:
                         tables[path] = self._verified(path)
-                    except FileNotFoundError:
-                        vanished = True
-            if not vanished:
+                    except FileNotFoundError as error:
+                        missed[path] += 1
+                        if missed[path] == _TRIES:
+                            tables[path] = None
+                            self._set_aside(path, f"is listed but cannot be opened ({error.strerror})")
+            if missed.total() == before:
                 break
         found = [table for table in tables.values() if table is not None]
         if not found:

@@ -10,65 +10,18 @@ from typing import Any
 from wordsens.certificates.contract import CERTIFIED
 from wordsens.errors import InputError
 from wordsens.experiments.record import SensitivityRecord
-
-
-@dataclass(frozen=True)
-class PowerLaw:
-    """S = constant * n^exponent, fitted to draws.
-
-    Attributes:
-        exponent: b.
-        standard_error: of b.
-        constant: exp(a).
-    """
-
-    exponent: float
-    standard_error: float
-    constant: float
-
-    def at(self, n: int | float) -> float:
-        """constant * n^exponent."""
-        return self.constant * n**self.exponent
-
-
-def fit_power_law(sizes: Sequence[int], values: Sequence[float]) -> PowerLaw:
-    """Ordinary least squares of log S on log n, every draw one point.
-
-    With x = log n, y = log S, m points, and residuals e_j = y_j - a - b x_j:
-
-        b = sum_j (x_j - mean x) y_j / sum_j (x_j - mean x)²,    a = mean y - b mean x,
-        s.e.(b)² = (sum_j e_j² / (m - 2)) / sum_j (x_j - mean x)².
-
-    The standard error takes the draws as independent with one variance of log S; it covers their scatter, not
-    a departure of the mean from a power law.
-
-    Raises:
-        InputError: fewer than three points, one size only, or a value that is not positive.
-
-    >>> fit_power_law([1, 4, 16], [1.0, 0.5, 0.25]).exponent
-    -0.5
-    """
-    if len(sizes) != len(values) or len(values) < 3 or len(set(sizes)) < 2:
-        raise InputError(
-            f"`sizes` (={list(sizes)!r}) must give at least three points of at least two sizes; run more draws or sizes"
-        )
-    if min(values) <= 0 or min(sizes) <= 0:
-        raise InputError(f"`values` (smallest {min(values)!r}) must be positive to be fitted by a power law")
-    x = [math.log(size) for size in sizes]
-    y = [math.log(value) for value in values]
-    count = len(x)
-    mean_x, mean_y = math.fsum(x) / count, math.fsum(y) / count
-    spread = math.fsum((one - mean_x) ** 2 for one in x)
-    slope = math.fsum((one - mean_x) * (other - mean_y) for one, other in zip(x, y, strict=True)) / spread
-    residual = math.fsum((other - mean_y - slope * (one - mean_x)) ** 2 for one, other in zip(x, y, strict=True))
-    return PowerLaw(slope, math.sqrt(residual / (count - 2) / spread), math.exp(mean_y - slope * mean_x))
+from wordsens.experiments.spec_columns import columns_of, rank, told, varying
+from wordsens.power_law import PowerLaw, fit_power_law
+from wordsens.theory.prediction import TYPICAL
 
 
 @dataclass(frozen=True)
 class SizePoint:
     """The draws at one size: their mean, their standard deviation (of the sample; 0 for one draw), how many.
 
-    `upper` and `predicted` are the means of the draws' upper bounds and predictions; None unless every draw has one.
+    `upper`, `predicted` and `compared` are the means over the draws of the upper bounds, of the predictions, and of
+    the measured numbers that the predictions are about; None unless every draw has one. `in_range`: whether every
+    prediction is at sizes where it was compared with measurements.
     """
 
     n: int
@@ -77,11 +30,13 @@ class SizePoint:
     draws: int
     upper: float | None = None
     predicted: float | None = None
+    compared: float | None = None
+    in_range: bool = False
 
 
 @dataclass(frozen=True)
 class Series:
-    """One curve of S against n.
+    """One curve of S against n: draws that differ in their seeds alone.
 
     Attributes:
         map: rf, drf4, raf, relu-raf, ...
@@ -91,8 +46,11 @@ class Series:
         fit: the power law, or None when there are too few points.
         texts: how many distinct texts the draws used.
         searched: the most words searched in a text; `all_words` says whether that was every word.
-        converged: the mean share of words whose search had stopped gaining.
-        rigor: what stands behind the upper bounds: "certified", or "with probability 1 - x" if one of them needs it.
+        converged: the mean share of words whose search had stopped at a stationary point.
+        rigor: what stands behind the upper bounds: "certified", or "with probability 1 - x over the weights, ..."
+            if one of them needs it; x is one cell's.
+        varied: what tells the series from others of its map: "temperature = 0.5", for each key of the spec that varies.
+        predicted_of: what the predictions are of: "a typical word" or "the largest searched word"; None without any.
     """
 
     map: str
@@ -105,6 +63,8 @@ class Series:
     all_words: bool
     converged: float
     rigor: str | None = None
+    varied: tuple[str, ...] = ()
+    predicted_of: str | None = None
 
     @property
     def bracket_ratio(self) -> float | None:
@@ -114,9 +74,14 @@ class Series:
 
     @property
     def prediction_ratio(self) -> float | None:
-        """The median over the sizes of mean prediction / mean attained value; None without predictions."""
-        ratios = [point.predicted / point.mean for point in self.points if point.predicted is not None]
+        """The median over the sizes of mean prediction / mean of what it is of; None where either is not known."""
+        ratios = [point.predicted / point.compared for point in self.points if point.predicted and point.compared]
         return median(ratios) if ratios else None
+
+    @property
+    def in_range(self) -> bool:
+        """Whether every prediction is at sizes where it was compared with measurements."""
+        return all(point.in_range for point in self.points if point.predicted is not None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, for `--json`."""
@@ -124,21 +89,35 @@ class Series:
 
 
 def summarise(records: Iterable[SensitivityRecord]) -> list[Series]:
-    """The series of the finished records, one for each map, kind of text and d; maps in the order they first appear."""
-    groups: dict[tuple[str, str, int], list[SensitivityRecord]] = defaultdict(list)
+    """The series of the finished records: one for each map, kind of text and d, and each value of every other key of
+    their specs that varies among the records of a map, seeds and draws aside. Maps in the order they first appear.
+    """
+    by_map: dict[str, list[SensitivityRecord]] = defaultdict(list)
     for record in records:
         if record.done:
-            groups[record.map, record.text, record.d].append(record)
-    maps = list(dict.fromkeys(name for name, _, _ in groups))
-    return [_series(key, groups[key]) for key in sorted(groups, key=lambda key: maps.index(key[0]))]
+            by_map[record.map].append(record)
+    return [one for own in by_map.values() for one in _series_of_map(own)]
 
 
-def _series(key: tuple[str, str, int], records: list[SensitivityRecord]) -> Series:
+def _series_of_map(records: Sequence[SensitivityRecord]) -> list[Series]:
+    names = list(varying((record.spec for record in records), besides=("n", "d", "text", "depth")))
+    groups: dict[tuple[str, int, tuple[tuple[str, Any], ...]], list[SensitivityRecord]] = defaultdict(list)
+    for record in records:
+        asked = columns_of(record.spec) if names else {}
+        groups[record.text, record.d, tuple((name, asked[name]) for name in names if name in asked)].append(record)
+    order = sorted(groups, key=lambda key: ([rank(value) for _, value in key[2]], key[1]))
+    return [_series(key, groups[key]) for key in order]
+
+
+def _series(key: tuple[str, int, tuple[tuple[str, Any], ...]], records: Sequence[SensitivityRecord]) -> Series:
+    text, d, varied = key
     values = [_number(record.value) for record in records]
     sizes = [record.n for record in records]
     fit = fit_power_law(sizes, values) if len(set(sizes)) > 1 and len(values) > 2 else None
     return Series(
-        *key,
+        records[0].map,
+        text,
+        d,
         points=tuple(_point(n, [record for record in records if record.n == n]) for n in sorted(set(sizes))),
         fit=fit,
         texts=len({record.source for record in records}),
@@ -146,7 +125,18 @@ def _series(key: tuple[str, str, int], records: list[SensitivityRecord]) -> Seri
         all_words=all(record.words == record.n for record in records),
         converged=math.fsum(_number(record.converged) for record in records) / len(records),
         rigor=_weakest([record.rigor for record in records if record.rigor is not None]),
+        varied=tuple(told(name, value) for name, value in varied),
+        predicted_of=next((_predicted_of(record) for record in records if record.predicted is not None), None),
     )
+
+
+def _predicted_of(record: SensitivityRecord) -> str:
+    return TYPICAL if _typical(record) else "the largest searched word"
+
+
+def _typical(record: SensitivityRecord) -> bool:
+    """Whether its prediction is of a typical word; records of before they said so are known by their map."""
+    return (record.predicted_of or (TYPICAL if record.map == "raf" else "")) == TYPICAL
 
 
 def _point(n: int, records: list[SensitivityRecord]) -> SizePoint:
@@ -160,6 +150,8 @@ def _point(n: int, records: list[SensitivityRecord]) -> SizePoint:
         len(values),
         upper=_mean([record.upper for record in records]),
         predicted=_mean([record.predicted for record in records]),
+        compared=_mean([record.median_word if _typical(record) else record.value for record in records]),
+        in_range=all(record.predicted_in_range is True for record in records),
     )
 
 

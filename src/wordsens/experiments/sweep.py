@@ -40,6 +40,16 @@ class Sweep(StrictModel):
 
     _places: Mapping[CellPath, str] = PrivateAttr(default_factory=dict)
 
+    @field_validator("name")
+    @classmethod
+    def _names_a_folder(cls, name: str) -> str:
+        if not name.strip(". ") or any(one in "/\\" or not one.isprintable() for one in name):
+            raise InputError(
+                f"`name` (={name!r}) becomes a folder: it must have more than dots and spaces, no slash and no control "
+                "character; give the folder with --out instead"
+            )
+        return name
+
     @field_validator("kind")
     @classmethod
     def _known_kind(cls, name: str) -> str:
@@ -101,7 +111,7 @@ class Sweep(StrictModel):
                 cells[kind.parse(keys, where=lambda loc, keys=keys, place=place: place(_actual(loc, keys)))] = None
             if len(cells) > MOST_CELLS:
                 raise InputError(f"{place(())}: more than {MOST_CELLS:,} cells; take fewer values an axis")
-        return sorted(cells, key=lambda cell: cell.draw)
+        return sorted(cells, key=lambda cell: getattr(cell, "draw", 0))
 
     def to_yaml(self) -> str:
         """The sweep as YAML, which `sweep_file.parse_sweep` reads back."""

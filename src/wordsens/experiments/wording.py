@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from wordsens.experiments.map_choice import map_title
-from wordsens.experiments.summary import PowerLaw, Series
+from wordsens.experiments.summary import Series
+from wordsens.power_law import PowerLaw
 
 _TEXTS = {
     "reviews": "movie reviews",
@@ -14,9 +15,21 @@ _TEXTS = {
 }
 
 
+NOT_COMPARED = "predicted at sizes at which that was not compared with measurements, or by a version that did not say"
+
+
 def text_title(kind: str) -> str:
     """What a record's kind of text is called."""
     return _TEXTS.get(kind, kind)
+
+
+def text_and_keys(series: Series) -> str:
+    """What the texts of a series are called, with what tells it from others of its map.
+
+    >>> text_and_keys(Series("raf", "gaussian", 8, (), None, 1, 4, True, 1.0, varied=("temperature = 0.5",)))
+    'Gaussian texts at temperature = 0.5'
+    """
+    return text_title(series.text) + (f" at {', '.join(series.varied)}" if series.varied else "")
 
 
 def exponent_text(fit: PowerLaw | None) -> str:
@@ -49,7 +62,7 @@ def _about(fitted: Sequence[_Fitted]) -> str:
     name = names[0] if len(names) == 1 else "DRF, L = " + ", ".join(title.rpartition(" ")[2] for title in names)
     by_behaviour: dict[str, dict[str, None]] = {}
     for one, fit in fitted:
-        by_behaviour.setdefault(_behaviour(fit), {})[text_title(one.text)] = None
+        by_behaviour.setdefault(_behaviour(fit), {})[text_and_keys(one)] = None
     told = "; ".join(f"S {how} on {' and '.join(texts)}" for how, texts in by_behaviour.items())
     last = max(one.points[-1].n for one, _ in fitted)
     means = [one.points[-1].mean for one, _ in fitted if one.points[-1].n == last]
@@ -68,12 +81,12 @@ def _behaviour(fit: PowerLaw) -> str:
 
 def _comparison(fitted: Sequence[_Fitted]) -> list[str]:
     """How much faster ReLU attention falls than softmax attention, where both were measured on like texts."""
-    softmax = {(one.text, one.d): fit for one, fit in fitted if one.map == "raf"}
+    softmax = {(one.text, one.d, one.varied): fit for one, fit in fitted if one.map == "raf"}
     gaps = []
     for one, relu in fitted:
-        if one.map == "relu-raf" and (other := softmax.get((one.text, one.d))) is not None:
+        if one.map == "relu-raf" and (other := softmax.get((one.text, one.d, one.varied))) is not None:
             gap = other.exponent - relu.exponent
             error = (other.standard_error**2 + relu.standard_error**2) ** 0.5
             how = "no faster" if gap <= 2 * error else f"faster by {gap:.2f} ± {error:.2f} in the exponent"
-            gaps.append(f"{how} on {text_title(one.text)} (d = {one.d})")
+            gaps.append(f"{how} on {text_and_keys(one)} (d = {one.d})")
     return [f"Against softmax attention, ReLU attention falls {'; '.join(gaps)}."] if gaps else []

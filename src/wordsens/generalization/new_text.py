@@ -49,7 +49,7 @@ class NewText:
         surprise: y - f(X), what learning X has to make up for.
 
     Raises:
-        InputError: a label that is neither +1 nor -1, or a text of another shape.
+        InputError: a label, of X or of a training text, that is neither +1 nor -1; or a text of another shape.
     """
 
     def __init__(
@@ -57,8 +57,7 @@ class NewText:
     ):
         self.fit = fit
         self.text = as_text(x)
-        if y_x not in (1, -1):
-            raise InputError(f"`y_x` (={y_x!r}) must be +1 or -1, since the changed text has the opposite label")
+        _require_signs(fit.labels, y_x)
         self.label = float(y_x)
         if tuple(self.text.rows.shape) != fit.features.text_shape:
             raise InputError(
@@ -102,3 +101,14 @@ class NewText:
         alignment = float(features @ self.update(training).direction)
         before = float(features @ self.fit.theta)
         return Outputs(shift, alignment, before, before + alignment * self.surprise)
+
+
+def _require_signs(trained: Float[Tensor, " N"], y_x: float | int) -> None:
+    others = sorted({*trained.tolist(), y_x} - {1, -1})
+    if others:
+        told = ", ".join(f"{label:g}" for label in others[:3]) + (", ..." if len(others) > 3 else "")
+        name = "y_x" if y_x in others else "y"
+        raise InputError(
+            f"`{name}` (={told}) must be +1 or -1, since the changed text has the opposite label; map the labels "
+            "first: 2 * y - 1 for labels 0 and 1"
+        )

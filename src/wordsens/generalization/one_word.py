@@ -22,7 +22,8 @@ from wordsens.generalization.result import (
 )
 from wordsens.regression import MinNormFit, fit_min_norm
 from wordsens.regression.features import Texts
-from wordsens.search.population import Progress, SearchResult, search
+from wordsens.search.population import search
+from wordsens.search.result import Progress, SearchResult
 from wordsens.search_plan import SearchPlan
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity import as_feature_map

@@ -1,5 +1,6 @@
 """What the one-word experiment found for one text."""
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,9 @@ from torch import Tensor
 
 from wordsens.generalization.new_text import NewText, Outputs
 from wordsens.maps.dense import RandomFeatures
+
+SOLVED_DIGITS = 3
+"""So many digits of theta* must be left by rounding for the theorems' numbers to be about it."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,9 @@ class TheoremConditions:
         texts_per_feature: N / p.
         texts_per_coordinate: N / (n d).
         condition: of the kernel matrix, estimated.
+        solved: whether float64 solves with it: condition N eps <= 10^-SOLVED_DIGITS. N eps times the condition number
+            is, up to a small constant, how far rounding moves a solution by Cholesky, relative (Higham 2002, section
+            10.1); a matrix that took a jitter is always past it.
 
     Theorem 5 asks for a small N against k and D and a well-conditioned kernel; how small, and how well, is not known to
     us, so the numbers stand here and `hold` checks only what is necessary.
@@ -32,14 +39,14 @@ class TheoremConditions:
     texts_per_feature: float
     texts_per_coordinate: float
     condition: float
+    solved: bool
 
     @property
     def hold(self) -> bool:
-        """RF and gamma < 2; for Theorem 5 also N < p, N < n d and an invertible kernel: necessary, not sufficient."""
-        if not (self.random_features and self.gamma_below_two):
+        """RF, gamma < 2, a solved kernel; for Theorem 5 also N < p and N < n d: necessary, not sufficient."""
+        if not (self.random_features and self.gamma_below_two and self.solved):
             return False
-        few = self.texts_per_feature < 1 and self.texts_per_coordinate < 1
-        return self.theorem == 4 or (few and self.condition < float("inf"))
+        return self.theorem == 4 or (self.texts_per_feature < 1 and self.texts_per_coordinate < 1)
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,7 @@ class OneWordGeneralization:
         loss: the objective's value.
         conditions: of Theorem 4 or 5.
         evaluations: how many perturbed texts were evaluated.
-        converged: whether the search stopped gaining before its steps ran out.
+        converged: whether the search stopped gaining, before its steps ran out, at a stationary point.
         seed: of the random starts.
         map_name: the map's name.
     """
@@ -129,12 +136,13 @@ def finite_sample_bound(gamma: float, alignment: float, surprise: float) -> floa
 def theorem_conditions(new: NewText, training: str, gamma: float) -> TheoremConditions:
     """What Theorem 4 or 5 asks for, at this sample."""
     n, d = new.rows.shape
-    features = new.fit.features
+    features, condition = new.fit.features, new.fit.conditioning.condition
     return TheoremConditions(
         theorem=4 if training == "fine-tuned" else 5,
         random_features=isinstance(new.fit.phi, RandomFeatures),
         gamma_below_two=gamma < 2,
         texts_per_feature=len(features) / features.size,
         texts_per_coordinate=len(features) / (n * d),
-        condition=new.fit.conditioning.condition,
+        condition=condition,
+        solved=condition * len(features) * sys.float_info.epsilon <= 10.0**-SOLVED_DIGITS,
     )

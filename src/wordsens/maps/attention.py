@@ -8,11 +8,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count, require_positive
-from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, feature_norm
+from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, PlainWordChange, WordChange, feature_norm
 from wordsens.maps.attention_change import AttentionWordChange
 from wordsens.maps.attention_groups import AttentionGroupChange
 from wordsens.maps.attention_texts import AttentionTextsChange, texts_at_once
-from wordsens.maps.scores import SCORES
+from wordsens.maps.scores import SCORES, ClosedForm, Score, Softmax, offered
 from wordsens.seeds import Seed, gaussian_on, generator
 
 
@@ -25,7 +25,7 @@ class RandomAttentionFeatures(FeatureMap):
     Args:
         d: coordinates of a word.
         score: "softmax"; "relu" (divided by the row sum; a row whose sum is 0 stays 0); "relu-unnormalized";
-            "sigmoid" and "linear" (not divided).
+            "sigmoid" and "linear" (not divided); or a `Score` of your own.
         seed: fixes W.
         dtype, device: where phi computes.
         temperature: divides the scores.
@@ -45,7 +45,7 @@ class RandomAttentionFeatures(FeatureMap):
     def __init__(
         self,
         d: int,
-        score: str = "softmax",
+        score: str | Score = "softmax",
         seed: Seed = 0,
         dtype: torch.dtype = torch.float64,
         *,
@@ -55,13 +55,13 @@ class RandomAttentionFeatures(FeatureMap):
         device: torch.device | str = "cpu",
     ):
         self.text_shape = (None, require_count("d", d))
-        self.score = SCORES[require_choice("score", score, SCORES)]
+        self.score = _checked_score(score)
         self.temperature = require_positive("temperature", temperature)
         self.heads = require_count("heads", heads)
         self.seed = seed
         self.dtype = dtype
         self.device = torch.device(device)
-        self.name = "raf" if score == "softmax" else f"{score}-raf"
+        self.name = "raf" if type(self.score) is Softmax else f"{self.score.name}-raf"
         self.weight = self._drawn() if weight is None else self._checked(weight)
 
     @property
@@ -105,20 +105,24 @@ class RandomAttentionFeatures(FeatureMap):
             per_head.append(output.baddbmm_(to_moved, perturbations))
         return torch.stack(per_head, dim=1).flatten(start_dim=1) if self.heads > 1 else per_head[0].flatten(1)
 
-    def word_change(
-        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> AttentionWordChange:
-        rows = self.accept(rows)
-        norm = feature_norm(self.features(rows), self.name)
-        return AttentionWordChange(rows, self.matrices, self._scale(), self.score, norm, memory_budget)
+    def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
+        score = offered(self.score, ClosedForm)
+        if score is None:
+            return PlainWordChange(self, rows, memory_budget=memory_budget)
+        return self._closed_form(score, rows, memory_budget)
 
     def texts_at_once(self, n: int, *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> int:
+        if offered(self.score, ClosedForm) is None:
+            return 1
         return texts_at_once(n, self.weight, memory_budget)
 
     def texts_change(
         self, texts: Sequence[Float[Tensor, "n d"]], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> AttentionTextsChange:
-        return AttentionTextsChange([self.word_change(rows, memory_budget=memory_budget) for rows in texts])
+    ) -> WordChange:
+        score = offered(self.score, ClosedForm)
+        if score is None:
+            return super().texts_change(texts, memory_budget=memory_budget)
+        return AttentionTextsChange([self._closed_form(score, rows, memory_budget) for rows in texts])
 
     def group_change(
         self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
@@ -126,6 +130,11 @@ class RandomAttentionFeatures(FeatureMap):
         rows = self.accept(rows)
         norm = feature_norm(self.features(rows), self.name)
         return AttentionGroupChange(rows, groups, self.matrices, self._scale(), self.score, norm, memory_budget)
+
+    def _closed_form(self, score: ClosedForm, rows: Float[Tensor, "n d"], memory_budget: int) -> AttentionWordChange:
+        rows = self.accept(rows)
+        norm = feature_norm(self.features(rows), self.name)
+        return AttentionWordChange(rows, self.matrices, self._scale(), score, norm, memory_budget)
 
     def _scale(self) -> float:
         d = self.weight.shape[-1]
@@ -148,3 +157,23 @@ class RandomAttentionFeatures(FeatureMap):
                 "give one (d, d) matrix a head"
             )
         return weight.detach().to(dtype=self.dtype, device=self.device)
+
+
+def _checked_score(score: str | Score) -> Score:
+    """The score of that name; an instance of a Score as it is, if it has what `Score` asks for."""
+    if isinstance(score, str):
+        return SCORES[require_choice("score", score, SCORES)]
+    if not isinstance(score, Score):
+        raise InputError(
+            f"`score` (={score!r}) must be one of {', '.join(SCORES)}, or an instance of a class of your own that is "
+            "derived from wordsens.Score"
+        )
+    missing = [
+        name for name, kind in (("name", str), ("normalized", bool)) if not isinstance(getattr(score, name, 0), kind)
+    ]
+    if missing:
+        raise InputError(
+            f"`score` ({type(score).__name__}) must have a `name` (text) and say whether it is `normalized` (True or "
+            f"False); set {' and '.join(missing)} in the class"
+        )
+    return score

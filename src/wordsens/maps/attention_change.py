@@ -7,7 +7,7 @@ from torch import Tensor
 from wordsens.feature_map import WordChange
 from wordsens.maps.attention_head import Head, in_cache
 from wordsens.maps.attention_reduced import ReducedAttentionChange
-from wordsens.maps.scores import Score
+from wordsens.maps.scores import ClosedForm
 from wordsens.search_plan import SearchPlan
 
 _LEAST_REDUCED = 200
@@ -30,7 +30,7 @@ class AttentionWordChange(WordChange):
         rows: Float[Tensor, "n d"],
         matrices: Float[Tensor, "heads d d"],
         scale: float,
-        score: Score,
+        score: ClosedForm,
         base_norm: float,
         memory_budget: int,
     ):
@@ -84,7 +84,7 @@ class AttentionWordChange(WordChange):
         return in_cache(self.heads, perturbations, words, gradient, max(self.rows.shape))
 
 
-def _plan(words: int, score: Score) -> SearchPlan:
+def _plan(words: int, score: ClosedForm) -> SearchPlan:
     """What a search of this text spends: fewer generations for longer texts, whose words share what is found.
 
     Where a generation is cheap, since it runs in fewer coordinates, more of them find more than kicks do.
@@ -105,6 +105,6 @@ def _plan(words: int, score: Score) -> SearchPlan:
     )
 
 
-def _is_reduced(words: int, score: Score) -> bool:
+def _is_reduced(words: int, score: ClosedForm) -> bool:
     """Whether a search explores in fewer coordinates; not over kinks: there row i alone may hold most of the change."""
     return words >= _LEAST_REDUCED and not score.kinked

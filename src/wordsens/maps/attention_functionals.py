@@ -17,7 +17,7 @@ from torch import Tensor
 from wordsens.maps.attention import RandomAttentionFeatures
 from wordsens.maps.attention_head import Head
 from wordsens.maps.functionals import Pull, WordFunctionals
-from wordsens.maps.scores import Moved
+from wordsens.maps.scores import ClosedForm, Moved
 
 
 @dataclass
@@ -108,6 +108,7 @@ class AttentionFunctionals(WordFunctionals):
 
     Args:
         phi: the map.
+        score: its score.
         rows: X, (n, d).
         thetas: (m, heads n d).
         memory_budget: bytes for intermediate results.
@@ -116,6 +117,7 @@ class AttentionFunctionals(WordFunctionals):
     def __init__(
         self,
         phi: RandomAttentionFeatures,
+        score: ClosedForm,
         rows: Float[Tensor, "n d"],
         thetas: Float[Tensor, "m p"],
         *,
@@ -123,10 +125,10 @@ class AttentionFunctionals(WordFunctionals):
     ):
         rows = phi.accept(rows)
         super().__init__(rows, len(thetas), memory_budget)
-        self.kinked = phi.score.kinked
+        self.kinked = score.kinked
         self._change = phi.word_change(rows, memory_budget=memory_budget)
         shaped = thetas.view(len(thetas), phi.heads, *rows.shape)
-        heads = _heads_of(phi, rows)
+        heads = _heads_of(phi, score, rows)
         self._heads = [_HeadFunctionals(head, shaped[:, index]) for index, head in enumerate(heads)]
         self._rest: dict[int, list[Tensor]] = {}
 
@@ -164,6 +166,6 @@ class AttentionFunctionals(WordFunctionals):
         return [torch.stack([self._rest[int(word)][head] for word in words]) for head in range(len(self._heads))]
 
 
-def _heads_of(phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"]) -> list[Head]:
+def _heads_of(phi: RandomAttentionFeatures, score: ClosedForm, rows: Float[Tensor, "n d"]) -> list[Head]:
     scale = phi.temperature * rows.shape[1] ** 0.5
-    return [Head(rows, matrix, scale, phi.score) for matrix in phi.matrices]
+    return [Head(rows, matrix, scale, score) for matrix in phi.matrices]

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from wordsens.maps.attention_products import Counts, add_and_double, times
 from wordsens.maps.attention_rows import Dominant, OtherRows
-from wordsens.maps.scores import Response, Score, row_blocks
+from wordsens.maps.scores import ClosedForm, Response
+from wordsens.maps.scores.closed_form import row_blocks
 
 _CACHED_NUMBERS = 1 << 19
 """How many numbers one intermediate array may have on a CPU: a few of them fit in its cache."""
@@ -31,7 +32,7 @@ class Head(OtherRows):
     `joined` heads serve several texts of n words: word i of text t is word t n + i, rows are counted within a text.
     """
 
-    def __init__(self, rows: Float[Tensor, "n d"], matrix: Float[Tensor, "d d"], scale: float, score: Score):
+    def __init__(self, rows: Float[Tensor, "n d"], matrix: Float[Tensor, "d d"], scale: float, score: ClosedForm):
         self.rows = rows
         self.score = score
         self.queries = rows @ matrix / scale  # row j is u_j

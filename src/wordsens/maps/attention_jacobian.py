@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.scores import Score
+from wordsens.maps.scores import ClosedForm
 
 
 class AttentionJacobian:
@@ -31,7 +31,7 @@ class AttentionJacobian:
         rows: Float[Tensor, "n d"],
         matrices: Float[Tensor, "heads d d"],
         scale: float,
-        score: Score,
+        score: ClosedForm,
         words: Int[Tensor, " w"],
     ):
         self._heads = [_HeadJacobian(rows, matrix / scale, score, words) for matrix in matrices]
@@ -43,7 +43,7 @@ class AttentionJacobian:
 
 class _HeadJacobian:
     def __init__(
-        self, rows: Float[Tensor, "n d"], matrix: Float[Tensor, "d d"], score: Score, words: Int[Tensor, " w"]
+        self, rows: Float[Tensor, "n d"], matrix: Float[Tensor, "d d"], score: ClosedForm, words: Int[Tensor, " w"]
     ):
         self._rows, self._score, self._words = rows, score, words
         self._queries, self._keys = rows @ matrix, rows @ matrix.T
@@ -51,7 +51,7 @@ class _HeadJacobian:
         attention = score.attention(scores)
         self._own_scores, self._own_attention = scores[words], attention[words]
         self._outputs = attention @ rows if score.normalized else torch.zeros_like(rows)
-        weight, slope = attention[:, words].T.clone(), _slopes(score, scores, attention)[:, words].T.clone()
+        weight, slope = attention[:, words].T.clone(), score.gain_slopes(scores, attention)[:, words].T.clone()
         lengths = torch.cdist(rows[words], self._outputs, compute_mode="donot_use_mm_for_euclid_dist").square()
         pair = torch.arange(len(words), device=words.device)
         self._to_itself = weight[pair, words].unsqueeze(1)
@@ -78,13 +78,3 @@ class _HeadJacobian:
         change = weight_change @ self._rows + self._to_itself * vectors
         back = self._score.pull_back(self._own_scores, self._own_attention, change @ self._rows.T)
         return self._to_itself * change + back @ self._keys + back[pair, words].unsqueeze(1) * self._queries[words]
-
-
-def _slopes(score: Score, scores: Float[Tensor, "n n"], attention: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
-    """c_ji, row first."""
-    if score.sums_to_one:
-        return attention
-    if score.normalized:
-        total = torch.relu(scores).sum(dim=1, keepdim=True)
-        return torch.where(scores > 0, 1 / torch.where(total > 0, total, torch.ones_like(total)), 0.0)
-    return score.pull_back(scores, attention, torch.ones_like(scores))

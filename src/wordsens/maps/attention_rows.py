@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.scores import Response, Score
+from wordsens.maps.scores import ClosedForm, Response
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class OtherRows(ABC):
         dominant: the rows of which one word takes over half.
     """
 
-    score: Score
+    score: ClosedForm
     response: Response
     values: Float[Tensor, "n k"]
     lengths: Float[Tensor, "n n"]

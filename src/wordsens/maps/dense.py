@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wordsens.activations import activation_named
 from wordsens.errors import InputError, require_choice, require_count
-from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, feature_norm
 from wordsens.gaussian import ON_DEMAND_BYTES, DenseGaussian, GaussianMatrix, OnDemandGaussian, dense_bytes
 from wordsens.maps.dense_change import DenseChange, OneLayerChange
 from wordsens.seeds import Seed
@@ -109,6 +109,15 @@ class DeepRandomFeatures(FeatureMap):
         for layer in self.layers:
             hidden = self.activation(layer.multiply(hidden))
         return hidden
+
+    def relative_rounding(self, text: Float[Tensor, "n d"]) -> float:
+        """As for any map; where matrices are sampled on demand, which cannot be asked twice for nearly one vector, by
+        4 eps a layer of the pre-activations' expected norm sqrt(width) ‖X‖ / sqrt(n d)."""
+        if self.gaussian == "dense":
+            return super().relative_rounding(text)
+        size = math.sqrt(self.width / text.numel()) * float(torch.linalg.vector_norm(text, dtype=torch.float64))
+        units = (2 + math.sqrt(text.numel()) / 8) * torch.finfo(text.dtype).eps
+        return 4 * self.depth * units * size / feature_norm(self(text), self.name)
 
     def fork(self, *, seed: int | None = None) -> "DeepRandomFeatures":
         """A map that gives the answers given so far, from which another search can start; past answers are shared.

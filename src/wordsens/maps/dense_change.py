@@ -13,6 +13,7 @@ from wordsens.search_plan import SearchPlan
 from wordsens.seeds import gaussian_on, generator
 
 _LANCZOS_STEPS = 16
+_FAR_ANGLES = (0.1, 0.25, 0.5, 0.9, 1.5, -0.1, -0.25, -0.5)
 _CACHED = 1 << 15
 """Numbers handled at once in entrywise passes: 256 KiB in float64, so that a pass's temporaries stay in the cache."""
 
@@ -34,6 +35,7 @@ class DenseChange(WordChange):
 
     plan = SearchPlan(starts=8, climb_steps=8, finalists=2, steps=60, tolerance=1e-7)
     _FRUGAL_PLAN = SearchPlan(starts=4, climb_steps=3, finalists=1, steps=40, tolerance=1e-5)
+    _SATURATING_PLAN = SearchPlan(starts=24, climb_steps=20, finalists=5, steps=60, tolerance=1e-7)
 
     def __init__(
         self,
@@ -54,6 +56,8 @@ class DenseChange(WordChange):
         if any(isinstance(layer, OnDemandGaussian) for layer in layers):
             # Every product with an on-demand matrix costs as much as all that is remembered of it.
             self.plan = self._FRUGAL_PLAN
+        elif activation.saturates:
+            self.plan, self.far_angles = self._SATURATING_PLAN, _FAR_ANGLES
 
     def bytes_per_pair(self) -> int:
         return (3 * len(self._layers) + 3) * len(self._base) * self.rows.element_size()
@@ -135,6 +139,7 @@ class OneLayerChange(DenseChange, LinearEntryChange):
 
     plan = SearchPlan(starts=24, climb_steps=12, finalists=3, steps=40, tolerance=1e-7)
     _FRUGAL_PLAN = SearchPlan(starts=8, climb_steps=5, finalists=1, steps=40, tolerance=1e-4)
+    _SATURATING_PLAN = SearchPlan(starts=48, climb_steps=20, finalists=4, steps=40, tolerance=1e-7)
 
     @property
     def width(self) -> int:

@@ -134,10 +134,11 @@ def word_functionals(
     from wordsens.maps.attention_functionals import AttentionFunctionals
     from wordsens.maps.dense import DeepRandomFeatures
     from wordsens.maps.dense_functionals import DenseFunctionals
+    from wordsens.maps.scores import ClosedForm, offered
 
     thetas = thetas.to(dtype=phi.dtype, device=phi.device)
-    if isinstance(phi, RandomAttentionFeatures):
-        return AttentionFunctionals(phi, rows, thetas, memory_budget=memory_budget)
+    if isinstance(phi, RandomAttentionFeatures) and (score := offered(phi.score, ClosedForm)) is not None:
+        return AttentionFunctionals(phi, score, rows, thetas, memory_budget=memory_budget)
     if isinstance(phi, DeepRandomFeatures):
         return DenseFunctionals(phi, rows, thetas, memory_budget=memory_budget)
     return PlainFunctionals(phi, rows, thetas, memory_budget=memory_budget)

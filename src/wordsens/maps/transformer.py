@@ -10,8 +10,9 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
 from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.sentence_settings import MODULES_FILE, sentence_settings
 from wordsens.maps.transformer_change import TransformerChange
-from wordsens.maps.transformer_pooling import Pooling, pooling_of
+from wordsens.maps.transformer_pooling import OWN, POOL_NAMES, Pooling
 from wordsens.maps.transformer_reading import Reader
 from wordsens.maps.transformer_stack import Stack
 from wordsens.maps.transformer_vocabulary import transformer_vocabulary, whole_word_tokens
@@ -24,6 +25,7 @@ from wordsens.text_matrix import TextMatrix
 OUTPUTS = ("states", "logits", "probabilities")
 _DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 _CAUSAL_NOTE = "the model is causal: a word can move only itself and the rows behind it"
+_POOLING_NOTE = "all rows of the layer are measured; the one vector that this model gives a text is that of pool='own'"
 
 
 class TransformerFeatures(FeatureMap):
@@ -41,7 +43,8 @@ class TransformerFeatures(FeatureMap):
         head: that attention head's contribution to the attention output of `layer` alone, (n, d); they sum to it, up to
             the projection's bias.
         pool: one vector a text: "mean" over all rows, "cls" the first, "last" the last, "max", or "own", what the
-            model's sentence-transformers files say; None: all rows.
+            model's sentence-transformers files say: `embed` then puts the default prompt before a text and cuts it to
+            their longest length, as `SentenceTransformer.encode` does; None: all rows.
         output: "states", or the task head's "logits" or "probabilities" (softmax of the logits). Of a causal language
             model: for the next token, unless pool is None.
         name: for messages and records.
@@ -70,12 +73,11 @@ class TransformerFeatures(FeatureMap):
         self._stack = Stack(model, name)
         self._model_name = name
         self._folder = None if folder is None else Path(folder)
-        self.reader = None if tokenizer is None else Reader(tokenizer, self._stack, name)
+        self._plain_reader = None if tokenizer is None else Reader(tokenizer, self._stack, name)
         self._twin: TransformerFeatures | None = None
         self.device = self._stack.device
         self.dtype = torch.float32 if self._stack.dtype == torch.bfloat16 else self._stack.dtype
         self.text_shape = (None, self._stack.dimension)
-        self.notes = (_CAUSAL_NOTE,) if self._stack.causal else ()
         self._choose(layer, head, pool, output)
 
     @classmethod
@@ -161,10 +163,35 @@ class TransformerFeatures(FeatureMap):
         self.output = require_choice("output", output, OUTPUTS)
         if output != "states":
             self._require_task_head(head, pool)
-        self.pooling: Pooling | None = pooling_of(pool, self._folder, name)
+        self.reader, self.pooling = self._plain_reader, None
+        if pool is not None:
+            self.pooling = self._pooling(require_choice("pool", pool, POOL_NAMES))
+        self.notes = (_CAUSAL_NOTE,) * stack.causal + (_POOLING_NOTE,) * self._leaves_pooling_out()
         parts = [name, f"layer {self.layer}" if output == "states" else output]
         parts += [] if head is None else [f"head {head}"]
         self.name = " ".join([*parts, *([] if pool is None else [pool])])
+
+    def _pooling(self, pool: str) -> Pooling:
+        """The pooling of that name; "own" also makes the reader follow the model's sentence-transformers files."""
+        if pool != OWN:
+            return Pooling(pool, (pool,))
+        settings = sentence_settings(self._folder, self._model_name)
+        if self._plain_reader is not None:
+            self.reader = self._plain_reader.following(settings)
+        elif settings.prompt and not settings.pools_prompt:
+            raise InputError(
+                f"{self._model_name} leaves its prompt out of the pooling, and without a tokenizer it is not known how "
+                "many rows that is; pass the tokenizer to TransformerFeatures"
+            )
+        skipped = (
+            0 if self.reader is None or settings.pools_prompt or not settings.prompt else self.reader.leading_tokens
+        )
+        return Pooling(OWN, settings.parts, settings.unit, skipped)
+
+    def _leaves_pooling_out(self) -> bool:
+        """Whether phi is the rows of a model that is used for one vector a text."""
+        whole = self.pooling is None and self.head is None and self.output == "states"
+        return whole and self._folder is not None and (self._folder / MODULES_FILE).is_file()
 
     def _require_task_head(self, head: int | None, pool: str | None) -> None:
         model = self._stack.model
@@ -199,7 +226,8 @@ class TransformerFeatures(FeatureMap):
             max_words: longer texts keep their first `max_words` tokens beside the special ones.
 
         Raises:
-            InputError: a text without a token or longer than the context, or a map without a tokenizer.
+            InputError: a text without a token, longer than the context (pool="own" cuts it), or nearly all of whose
+                tokens the tokenizer does not know; a map without a tokenizer.
         """
         return [text.to(self.dtype) for text in self._reading().embed(texts, max_words=max_words)]
 

@@ -113,7 +113,8 @@ def _best_angle(
     For a psi that is linear, f(t) = alpha + beta cos 2t + gamma sin 2t with f'(0)/2 = gamma and f''(0)/2 = -2 beta,
     largest at t = atan2(gamma, beta) / 2. For others the same correction is repeated from the angle reached until f'
     has changed sign, and then false position closes in on its root. Kinks of act bend f more than f'' knows. It stops
-    where a Newton step would gain less than a tenth of the tolerance, about f'^2 / (2 |f''|), on every circle.
+    where a Newton step would gain less than a tenth of the tolerance, about f'^2 / (2 |f''|), on every circle. The
+    change's far angles are tried last.
     """
     zero = torch.zeros_like(squared)
     best_angle, best = zero, squared
@@ -131,6 +132,9 @@ def _best_angle(
         onward = angle + 0.5 * torch.atan2(2 * first, -second)
         share = (rise / (rise - fall).clamp(min=torch.finfo(rise.dtype).tiny)).clamp(0.1, 0.9)
         angle = torch.where(high.isinf(), onward, torch.lerp(low, high.nan_to_num(posinf=0.0), share))
+    for far in change.far_angles:
+        value = change.along(entered, across, torch.full_like(zero, far))[0]
+        best_angle, best = torch.where(value > best, far, best_angle), torch.maximum(value, best)
     return best_angle, best
 
 

@@ -8,16 +8,18 @@ benchmarks/random_features.py compares this with power iteration, momentum and p
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.ball import Ball
 from wordsens.lanczos import lanczos
 from wordsens.linear_entry import LinearEntryChange
 from wordsens.search.great_circle import climb_great_circles
-from wordsens.search.population import Progress, SearchResult
+from wordsens.search.result import Progress, SearchResult
+from wordsens.search.stationary import STEEPNESS, TRIALS
 from wordsens.search_plan import SearchPlan
 from wordsens.seeds import gaussian_on
 
@@ -101,7 +103,7 @@ class _SphereSearch:
         basis, rotation, _ = lanczos(linearized, first, LANCZOS_STEPS)
         entered = torch.stack(seen, dim=1)
         seen.clear()
-        coordinates = self._free_starts(rotation)
+        coordinates = self._free_starts(rotation, entered)
         free = climb_great_circles(
             self._change,
             lambda c: (c.unflatten(0, (w, -1)) @ entered).flatten(end_dim=1),
@@ -116,8 +118,6 @@ class _SphereSearch:
         point = (free.point.unflatten(0, (w, -1)).gather(1, _across(chosen, free.point)) @ basis).flatten(end_dim=1)
         start = free.entered.unflatten(0, (w, -1)).gather(1, _across(chosen, free.entered)).flatten(end_dim=1)
         free = None
-        # Shorter than 1 only where the Krylov space was exhausted, and the basis ends in zeros.
-        length = torch.linalg.vector_norm(point, dim=1, keepdim=True)
         finalists = chosen.shape[1]
         words = self._words.repeat_interleave(finalists)
         scale = self._scale.repeat_interleave(finalists, dim=0)
@@ -126,8 +126,8 @@ class _SphereSearch:
             self._change,
             lambda a: self._change.enter(scale * a, words),
             lambda u: scale * self._change.enter_transposed(u, words),
-            point / length,
-            start / length,
+            point,
+            start,
             steps=plan.steps,
             tolerance=plan.tolerance,
             tick=lambda: tick(next(steps)),
@@ -136,9 +136,25 @@ class _SphereSearch:
         return SearchResult(
             perturbations=self._radius.linear_maximizer(best.point[winner]),
             squared=best.squared[winner],
-            evaluations=w * (basis.shape[1] + finalists * best.steps),
-            converged=best.converged[winner],
+            evaluations=w * (basis.shape[1] + finalists * best.steps + 1),
+            converged=best.converged[winner] & self._stationary(best.point[winner], best.entered[winner]),
         )
+
+    def _stationary(self, point: Float[Tensor, "w d"], entered: Float[Tensor, "w k"]) -> Bool[Tensor, " w"]:
+        """Whether the squared change rises along its gradient on the sphere as little as search.stationary allows."""
+        gradient = self._scale * self._change.enter_transposed(self._change.slope(entered), self._words)
+        flat = (gradient == 0).all(dim=1)
+        gradient = gradient - torch.linalg.vecdot(gradient, point).unsqueeze(1) * point
+        length = torch.linalg.vector_norm(gradient, dim=1)
+        # A length of zero is stationary; the direction is then zero, and the trials gain nothing.
+        direction = torch.nn.functional.normalize(gradient, dim=1, eps=torch.finfo(gradient.dtype).tiny)
+        across = self._change.enter(self._scale * direction, self._words)
+        squared = self._change.along(entered, across, torch.zeros_like(length))[0]
+        still = torch.ones_like(flat)
+        for angle in TRIALS:
+            ahead = self._change.along(entered, across, torch.full_like(length, angle))[0]
+            still &= ahead - squared <= STEEPNESS * 2 * squared * angle
+        return ((length <= STEEPNESS * squared) | still) & ~flat
 
     def _finalists(
         self, squared: Float[Tensor, "w starts"], points: Float[Tensor, "w starts t"]
@@ -152,22 +168,21 @@ class _SphereSearch:
             left = torch.where(near, left - 2 * left.amax(dim=1, keepdim=True), left)
         return torch.cat(chosen, dim=1)
 
-    def _free_starts(self, rotation: Float[Tensor, "w t t"]) -> Float[Tensor, "w starts t"]:
-        """Unit coordinates in the basis: both signs of the leading Ritz vectors, then mixtures that favour these."""
+    def _free_starts(
+        self, rotation: Float[Tensor, "w t t"], entered: Float[Tensor, "w t k"]
+    ) -> Float[Tensor, "w starts t"]:
+        """Unit coordinates in the basis: both signs of the leading Ritz vectors, mixtures that favour these, and, half
+        of the rest, what comes nearest to random patterns of signs of the units.
+        """
         w, t, _ = rotation.shape
-        leading = rotation[:, : max(1, self._plan.starts // 4)]
+        draw = partial(gaussian_on, generator=self._generator, dtype=rotation.dtype, device=rotation.device)
+        leading = rotation[:, : max(1, self._plan.starts // 8)]
         signed = torch.stack([leading, -leading], dim=2).flatten(1, 2)[:, : self._plan.starts]
-        drawn = gaussian_on(
-            w,
-            self._plan.starts - signed.shape[1],
-            t,
-            generator=self._generator,
-            dtype=rotation.dtype,
-            device=rotation.device,
-        )
-        fading = torch.exp(-4 * torch.arange(t, device=drawn.device) / t).to(drawn.dtype)
-        mixed = torch.nn.functional.normalize((drawn * fading) @ rotation, dim=2)
-        return torch.cat([signed, mixed], dim=1)
+        left = self._plan.starts - signed.shape[1]
+        fading = torch.exp(-4 * torch.arange(t, device=rotation.device) / t).to(rotation.dtype)
+        mixed = (draw(w, left - left // 2, t) * fading) @ rotation
+        patterned = draw(w, left // 2, entered.shape[2]).sign() @ entered.mT
+        return torch.cat([signed, torch.nn.functional.normalize(torch.cat([mixed, patterned], dim=1), dim=2)], dim=1)
 
 
 def _across(chosen: Int[Tensor, "w c"], rows: Float[Tensor, "b m"]) -> Int[Tensor, "w c m"]:

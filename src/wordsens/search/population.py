@@ -7,8 +7,8 @@ then still missed are mostly hills next to the one found, which differ by one dr
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -18,11 +18,10 @@ from wordsens.ball import Ball
 from wordsens.feature_map import WordChange
 from wordsens.search.climb import PATIENCE, RULES, Climb
 from wordsens.search.points import ALIKE, SAME, Breeder, fittest
+from wordsens.search.result import Progress, SearchResult
 from wordsens.search.separate_points import SeparateBreeders
+from wordsens.search.stationary import settled
 from wordsens.search_plan import SearchPlan
-
-Progress = Callable[[int, int], None]
-"""Called with (steps done, steps at most)."""
 
 _INNER = 0.3
 """Where the starts inside the ball lie, in radii."""
@@ -35,23 +34,6 @@ _MIXED, _MIXTURES = 0.5, 4
 
 _COPIES = 24
 """About how many numbers a search keeps for each coordinate of each point: the rule's memory and the trials."""
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """What a search found, word by word.
-
-    Attributes:
-        perturbations: (w, *shape), the best Delta of each word (or group), inside its balls.
-        squared: (w,), the searcher's own ‖phi(X^i(Delta)) - phi(X)‖²; recompute it before you trust it.
-        evaluations: how many (word, Delta) pairs were evaluated.
-        converged: (w,), whether the winner stopped gaining before its steps ran out.
-    """
-
-    perturbations: Float[Tensor, "w ..."]
-    squared: Float[Tensor, " w"]
-    evaluations: int
-    converged: Bool[Tensor, " w"]
 
 
 def search(
@@ -81,12 +63,8 @@ def search(
         progress(total, total)
     points, squared, evaluations, converged = (torch.cat(part) for part in zip(*results, strict=True))
     inside = ball.project(points.unflatten(1, (blocks, -1)).transpose(0, 1)).transpose(0, 1)
-    return SearchResult(
-        perturbations=inside.reshape(len(points), *change.shape),
-        squared=squared,
-        evaluations=int(evaluations.sum()),
-        converged=converged,
-    )
+    found = SearchResult(inside.reshape(len(points), *change.shape), squared, int(evaluations.sum()), converged)
+    return settled(change, words, ball, found, blocks=blocks, generator=generator)
 
 
 def search_together(
@@ -113,10 +91,16 @@ def search_together(
     found = _GroupSearch(change, words, ball.radius, 1, plan, generators, _Ticker(progress, 0, plan.rounds())).run()
     if progress is not None:
         progress(plan.rounds(), plan.rounds())
-    points, *rest = found
-    inside = ball.project(points)
-    by_text = zip(*(part.chunk(texts) for part in (inside, *rest)), strict=True)
-    return [SearchResult(mine, squared, int(spent.sum()), done) for mine, squared, spent, done in by_text]
+    points, squared, spent, converged = found
+    by_text = zip(
+        *(part.chunk(texts) for part in (words, ball.radius, ball.project(points), squared, spent, converged)),
+        generators,
+        strict=True,
+    )
+    return [
+        settled(change, own, Ball(radius), SearchResult(mine, value, int(count.sum()), done), generator=generator)
+        for own, radius, mine, value, count, done, generator in by_text
+    ]
 
 
 def words_at_once(change: WordChange, plan: SearchPlan) -> int:

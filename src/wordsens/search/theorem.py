@@ -11,6 +11,7 @@ from torch import Tensor
 from wordsens.errors import InputError, require_positive
 from wordsens.feature_map import feature_norm
 from wordsens.maps.attention import RandomAttentionFeatures
+from wordsens.maps.scores import Softmax
 from wordsens.seeds import Seed, gaussian_on, generator
 from wordsens.text_matrix import TextMatrix, as_text_matrix
 
@@ -73,7 +74,7 @@ def theorem_witness(
         InputError: another score, several heads, n >= d, a word out of range, a bad radius.
     """
     text = as_text_matrix(X)
-    if phi.score.name != "softmax" or phi.heads != 1:
+    if type(phi.score) is not Softmax or phi.heads != 1:
         raise InputError(f"`phi` ({phi.name}, {phi.heads} heads) must be one head of softmax attention")
     rows = phi.accept(text.rows)
     n, d = rows.shape

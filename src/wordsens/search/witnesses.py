@@ -8,7 +8,8 @@ from wordsens.ball import Ball
 from wordsens.feature_map import WordChange
 from wordsens.linear_entry import LinearEntryChange
 from wordsens.search.krylov import krylov_search
-from wordsens.search.population import Progress, SearchResult, search
+from wordsens.search.population import search
+from wordsens.search.result import Progress, SearchResult
 from wordsens.search_plan import SearchPlan
 
 

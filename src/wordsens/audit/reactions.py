@@ -1,0 +1,93 @@
+"""Words that move their texts more, or less, than the other measured words of the same texts do."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from wordsens.audit.text import AuditedText
+
+COVERAGE = 0.95
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """How a word's removal compares with that of the other measured words of its text.
+
+    Attributes:
+        word: in lower case.
+        ratio: the median over its texts of its mean removal / the median removal of the text's other measured words.
+        low, high: an interval of that median with coverage COVERAGE at least: order statistics, for any distribution,
+            the texts being independent. Infinite where the other words' removals are 0.
+        texts: how many it was measured in, beside another word.
+        count: how often it was measured.
+    """
+
+    word: str
+    ratio: float
+    low: float
+    high: float
+    texts: int
+    count: int
+
+    @property
+    def more(self) -> bool:
+        """Whether it moves its texts more than their other words do."""
+        return self.low > 1
+
+    @property
+    def less(self) -> bool:
+        """Whether it moves its texts less."""
+        return self.high < 1
+
+
+def least_texts() -> int:
+    """The fewest texts whose smallest and largest ratio enclose the median with the coverage: 1 - 2^(1 - m) >= it.
+
+    >>> least_texts()
+    6
+    """
+    return math.ceil(1 - math.log2(1 - COVERAGE))
+
+
+def reactions(texts: Iterable[AuditedText]) -> tuple[dict[str, Reaction], int]:
+    """The reaction to every word that was measured in `least_texts` texts or more, and the most texts of any word."""
+    ratios: dict[str, list[float]] = defaultdict(list)
+    counts: dict[str, int] = defaultdict(int)
+    for text in texts:
+        removals: dict[str, list[float]] = defaultdict(list)
+        for word in text.measured:
+            removals[word.word.lower()].append(word.removal)
+        for word, own in removals.items():
+            others = [value for other, values in removals.items() if other != word for value in values]
+            if others:
+                ratios[word].append(_ratio(math.fsum(own) / len(own), median(others)))
+                counts[word] += len(own)
+    found = {
+        word: _reaction(word, sorted(own), counts[word])
+        for word, own in sorted(ratios.items())
+        if len(own) >= least_texts()
+    }
+    return found, max(map(len, ratios.values()), default=0)
+
+
+def _ratio(removal: float, others: float) -> float:
+    if others == 0:
+        return math.inf if removal > 0 else 1.0
+    return removal / others
+
+
+def _reaction(word: str, ratios: list[float], count: int) -> Reaction:
+    size, place = len(ratios), _place(len(ratios))
+    return Reaction(word, median(ratios), ratios[place], ratios[size - 1 - place], size, count)
+
+
+def _place(size: int) -> int:
+    """The largest k such that the (k + 1)-th smallest and largest of `size` values enclose their median with the
+    coverage: 2 P(Binomial(size, 1/2) <= k) <= 1 - coverage."""
+    place, below = -1, 1
+    while 2 * below <= (1 - COVERAGE) * 2**size:
+        place += 1
+        below += math.comb(size, place + 1)
+    return place

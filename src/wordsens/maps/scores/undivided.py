@@ -1,0 +1,136 @@
+"""Scores whose weights are not divided by their sum: each weight is a function of its own score."""
+
+from abc import abstractmethod
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.maps.scores.certified import CertifiedElementwise, Rounding
+from wordsens.maps.scores.closed_form import ClosedForm, Moved, Response
+from wordsens.maps.scores.curves import Curve, between, nodes
+from wordsens.maps.scores.sigmoid_curve import sigmoid_curve, sigmoid_errors, sigmoid_gain
+
+
+class _Undivided(ClosedForm):
+    """Each weight is a function of its own score."""
+
+    normalized = False
+
+    @abstractmethod
+    def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The weight after the score has moved, how much it has gained, and its slope."""
+
+    def response(self, scores: Float[Tensor, "n n"]) -> Response:
+        return _UndividedResponse(scores, self)
+
+    def gain_slopes(self, scores: Float[Tensor, "n n"], attention: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
+        return self.pull_back(scores, attention, torch.ones_like(scores))
+
+
+class Relu(_Undivided, CertifiedElementwise):
+    """relu(s_l), not divided."""
+
+    name, kinked, lipschitz = "relu-unnormalized", True, 1.0
+
+    def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+        return torch.relu(scores)
+
+    def pull_back(
+        self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], slopes: Float[Tensor, "b n"]
+    ) -> Float[Tensor, "b n"]:
+        return torch.where(scores > 0, slopes, torch.zeros_like(slopes))
+
+    def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        after = torch.relu(score + moved)
+        return after, after - torch.relu(score), torch.sign(after)
+
+    def curve(self, scores: Float[Tensor, "w N"], others: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
+        return _relu_curve(scores, reach)
+
+    def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
+        shift = rounding.score + rounding.speed * rounding.radius
+        return shift.expand_as(rounding.most_p), rounding.kink.expand_as(rounding.most_g)
+
+
+class Sigmoid(_Undivided, CertifiedElementwise):
+    """1 / (1 + exp(-s_l)), not divided."""
+
+    name, lipschitz = "sigmoid", 0.25
+
+    def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+        return torch.sigmoid(scores)
+
+    def pull_back(
+        self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], slopes: Float[Tensor, "b n"]
+    ) -> Float[Tensor, "b n"]:
+        return slopes * attention * torch.sigmoid(-scores)
+
+    def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        p = torch.sigmoid(score + moved)
+        return p, sigmoid_gain(score, moved), p - p * p
+
+    def curve(self, scores: Float[Tensor, "w N"], others: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
+        return sigmoid_curve(scores, reach, torch.ones_like(scores))
+
+    def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
+        return sigmoid_errors(rounding, rounding.score)
+
+    def weight_errors(
+        self, scores: Float[Tensor, "N n"], attention: Float[Tensor, "N n"], error: Float[Tensor, "N 1"]
+    ) -> Float[Tensor, "N n"]:
+        """Far from 0 a weight is within exp(-|score|) of 0 or of 1."""
+        return torch.minimum(self.lipschitz * error, torch.exp((error - scores.abs()).clamp(max=0)))
+
+
+class Linear(_Undivided, CertifiedElementwise):
+    """s_l itself, not divided: linear attention without a feature map."""
+
+    name, lipschitz = "linear", 1.0
+
+    def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+        return scores
+
+    def pull_back(
+        self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], slopes: Float[Tensor, "b n"]
+    ) -> Float[Tensor, "b n"]:
+        return slopes
+
+    def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return score + moved, moved.clone(), torch.ones_like(moved)
+
+    def curve(self, scores: Float[Tensor, "w N"], others: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
+        return _linear_curve(scores, reach)
+
+    def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
+        shift = rounding.score + rounding.speed * rounding.radius
+        return shift.expand_as(rounding.most_p), rounding.speed.expand_as(rounding.most_g)
+
+
+class _UndividedResponse(Response):
+    """p = g(s + t): no other score matters."""
+
+    def __init__(self, scores: Float[Tensor, "n n"], score: _Undivided):
+        self._scores = scores.T.contiguous()
+        self._score = score
+
+    def move(self, moved: Float[Tensor, "b n"], words: Int[Tensor, " b"]) -> Moved:
+        p, gain, slope = self._score.move_weight(self._scores.index_select(0, words), moved)
+        return Moved(p, gain, slope, slope)
+
+
+def _linear_curve(score: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
+    t = nodes(-reach, reach, reach, power=1)
+    rise = t[..., 1:] - t[..., :-1]
+    p = score.unsqueeze(-1) + t
+    return Curve(t, p, t, rise, torch.zeros_like(rise), torch.ones_like(score), score, affine=True)
+
+
+def _relu_curve(score: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
+    t = nodes(between(-score, reach), reach, reach, power=1)
+    p = torch.relu(score.unsqueeze(-1) + t)
+    before = torch.relu(score)
+    # Where both are positive p - a is t itself; the difference would cancel.
+    g = torch.where((p > 0) & (score > 0).unsqueeze(-1), t, p - before.unsqueeze(-1))
+    rise = torch.where(p[..., 1:] > 0, t[..., 1:] - t[..., :-1], 0.0)
+    return Curve(t, p, g, rise, torch.zeros_like(rise), torch.ones_like(score), before, affine=True)

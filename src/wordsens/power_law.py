@@ -1,0 +1,117 @@
+"""Fitting value = constant * n^exponent: the only place where power laws are fitted."""
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from wordsens.errors import InputError
+
+LEAST_RANGE = 2.0
+"""The longest text must have this many times the words of the shortest: log n spreads over log 2 at least. Texts that
+were cut to one length, or nearly, have slopes that are all noise (n^68 ± 18 was seen)."""
+
+LEAST_LENGTHS = 5
+"""Texts of so many different lengths are needed: leaving one text out then still leaves four lengths to fit."""
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """value = constant * n^exponent.
+
+    Attributes:
+        exponent: b.
+        standard_error: of b.
+        constant: exp(a).
+    """
+
+    exponent: float
+    standard_error: float
+    constant: float
+
+    def at(self, n: int | float) -> float:
+        """constant * n^exponent."""
+        return self.constant * n**self.exponent
+
+
+def fit_power_law(
+    sizes: Sequence[int | float], values: Sequence[float], *, texts: Sequence[Hashable] | None = None
+) -> PowerLaw:
+    """Ordinary least squares of log value on log n, every point alike.
+
+    With x = log n, y = log value, m points, and residuals e_j = y_j - a - b x_j:
+
+        b = sum_j (x_j - mean x) y_j / sum_j (x_j - mean x)²,    a = mean y - b mean x.
+
+    Where the points are independent (texts None), s.e.(b)² = (sum_j e_j² / (m - 2)) / sum_j (x_j - mean x)².
+
+    Points of one text are not: they share its length and whatever else it has. With `texts`, the standard error is the
+    jackknife over the G texts, each left out with all its points, b_g being the slope without text g:
+
+        s.e.(b)² = (G - 1) / G sum_g (b_g - mean of b_g)²       (Efron and Stein 1981: too large on average).
+
+    Both cover the scatter of the points, not a departure of the mean from a power law.
+
+    Args:
+        sizes: n of each point.
+        values: of each point.
+        texts: which text each point belongs to; None: every point is a draw of its own.
+
+    Raises:
+        InputError: fewer than three points, one size only, a size or value that is not positive; with `texts`, where
+            `unfit_for_power_law` has a reason.
+
+    >>> fit_power_law([1, 4, 16], [1.0, 0.5, 0.25]).exponent
+    -0.5
+    """
+    if len(sizes) != len(values) or len(values) < 3 or len(set(sizes)) < 2:
+        raise InputError(
+            f"`sizes` (={list(sizes)!r}) must give at least three points of at least two sizes; run more draws or sizes"
+        )
+    if min(values) <= 0 or min(sizes) <= 0:
+        raise InputError(f"`values` (smallest {min(values)!r}) must be positive to be fitted by a power law")
+    x, y = np.log(np.asarray(sizes, dtype=np.float64)), np.log(np.asarray(values, dtype=np.float64))
+    # Products of centred numbers: raw second moments would lose digits where log n hardly varies.
+    u, v = x - x.mean(), y - y.mean()
+    slope = float(u @ v / (u @ u))
+    if texts is None:
+        residual = v - slope * u
+        error = math.sqrt(float(residual @ residual) / (len(u) - 2) / float(u @ u))
+    else:
+        if (reason := unfit_for_power_law(sizes, texts)) is not None:
+            raise InputError(f"`sizes` cannot be fitted by a power law: {reason}")
+        error = _jackknife_error(u, v, texts)
+    return PowerLaw(slope, error, math.exp(float(y.mean()) - slope * float(x.mean())))
+
+
+def unfit_for_power_law(sizes: Sequence[int | float], texts: Sequence[Hashable]) -> str | None:
+    """Why an exponent fitted to points of these sizes and texts would mean nothing; None where it may mean something.
+
+    >>> unfit_for_power_law([128] * 8, range(8))
+    'its texts have 1 different length, and an exponent needs 5'
+    """
+    lengths = {text: float(size) for size, text in zip(sizes, texts, strict=True)}
+    different = sorted(set(lengths.values()))
+    if len(different) < LEAST_LENGTHS:
+        named = f"{len(different)} different length{'' if len(different) == 1 else 's'}"
+        return f"its texts have {named}, and an exponent needs {LEAST_LENGTHS}"
+    if different[-1] < LEAST_RANGE * different[0]:
+        return (
+            f"its texts have {different[0]:g} to {different[-1]:g} tokens, and an exponent needs a longest text "
+            f"{LEAST_RANGE:g} times as long as the shortest"
+        )
+    return None
+
+
+def _jackknife_error(u: np.ndarray, v: np.ndarray, texts: Sequence[Hashable]) -> float:
+    """The standard error of the slope of v on u, leaving out one text at a time. u and v are centred."""
+    numbers: dict[Hashable, int] = {}
+    owner = np.array([numbers.setdefault(text, len(numbers)) for text in texts])
+    groups = len(numbers)
+    count, su, sv, suu, suv = (
+        np.bincount(owner, weights=weights, minlength=groups) for weights in (np.ones_like(u), u, v, u * u, u * v)
+    )
+    left = count.sum() - count
+    without = (suv.sum() - suv - su * sv / left) / (suu.sum() - suu - su * su / left)
+    return math.sqrt((groups - 1) / groups * float(((without - without.mean()) ** 2).sum()))

@@ -1,0 +1,28 @@
+"""What a search returns, word by word."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+Progress = Callable[[int, int], None]
+"""Called with (steps done, steps at most)."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found, word by word.
+
+    Attributes:
+        perturbations: (w, *shape), the best Delta of each word (or group), inside its balls.
+        squared: (w,), the searcher's own ‖phi(X^i(Delta)) - phi(X)‖²; recompute it before you trust it.
+        evaluations: how many (word, Delta) pairs were evaluated.
+        converged: (w,), whether the winner stopped gaining, before its steps ran out, at a stationary point: see
+            `search.stationary`.
+    """
+
+    perturbations: Float[Tensor, "w ..."]
+    squared: Float[Tensor, " w"]
+    evaluations: int
+    converged: Bool[Tensor, " w"]

@@ -1,0 +1,75 @@
+"""The content of a model's files: what two audits of one name must share before they may share records."""
+
+import hashlib
+import json
+from functools import lru_cache
+from pathlib import Path
+
+from wordsens.errors import InputError
+from wordsens.text.pretrained import MINILM, minilm_folder
+
+KINDS = (".json", ".safetensors", ".txt", ".model", ".spm", ".bpe", ".tiktoken")
+"""What a model and its tokenizer are read from: configurations, weights and vocabularies. Read-me files, pickled
+weights, optimizer states and other formats' weights decide nothing."""
+
+
+def model_digest(name: str) -> str:
+    """SHA-256 over the names and contents of the files that decide what a model computes.
+
+    A file is read again only when its size, times or place on the disk have changed.
+
+    Args:
+        name: MINILM, a folder, or a name on the hub whose files are on this machine.
+
+    Raises:
+        InputError: the model is not on this machine, or a file of it cannot be read.
+    """
+    folder = model_folder(name)
+    digest = hashlib.sha256()
+    for path in _deciding(folder):
+        try:
+            seen = path.stat()
+            own = _content(path, seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+        except OSError as error:
+            raise InputError(f"the model's file {str(path)!r} cannot be read ({error.strerror})") from error
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{own}\n".encode())
+    return digest.hexdigest()
+
+
+def model_folder(name: str) -> Path:
+    """Where the model's files lie on this machine: of a name on the hub, the snapshot that is loaded."""
+    if name == MINILM:
+        return minilm_folder()
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        config = try_to_load_from_cache(name, "config.json")
+    except HFValidationError:
+        config = None
+    if not isinstance(config, str):
+        raise InputError(f"the model {name!r} is not on this machine; load it once with TransformerFeatures")
+    return Path(config).parent
+
+
+def _deciding(folder: Path) -> list[Path]:
+    """The files of the folder itself, and those in the folders of its sentence-transformers modules."""
+    places = {folder}
+    modules = folder / "modules.json"
+    if modules.is_file():
+        try:
+            listed = json.loads(modules.read_text(encoding="utf-8"))
+            places |= {folder / str(module["path"]) for module in listed}
+        except (ValueError, TypeError, KeyError) as error:
+            raise InputError(f"the model's file {str(modules)!r} lists no modules; mend or remove it") from error
+    found = {path for place in places if place.is_dir() for path in place.iterdir() if path.suffix.lower() in KINDS}
+    return sorted(path for path in found if path.is_file())
+
+
+@lru_cache(maxsize=1024)
+def _content(path: Path, *seen: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

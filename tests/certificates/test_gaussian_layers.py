@@ -1,0 +1,153 @@
+"""The lemmas on one Gaussian layer, against their definitions over finite sets of input changes.
+
+Every mean is taken over 200 layers of fixed seed; with another seed a true bound would fail by chance, by five standard
+errors, with probability below 3e-7 a comparison.
+"""
+
+import math
+
+import pytest
+import torch
+
+from wordsens.activations import ACTIVATIONS, activation_named
+from wordsens.certificates.layer_change import (
+    GaussianLayer,
+    InputChange,
+    expected_change,
+    reached,
+    reached_square,
+)
+from wordsens.certificates.layer_width import expected_width, likely_along, likely_width
+
+LAYERS, MARGIN = 200, math.sqrt(2 * math.log(1e9))
+
+
+def set_of_changes(phi, along, across, stream, count=6):
+    """0, both multiples of phi, and `count` changes with a random component across phi; (m, D)."""
+    unit = phi / torch.linalg.vector_norm(phi)
+    beside = torch.randn(count, len(phi), generator=stream, dtype=torch.float64)
+    beside -= (beside @ unit).unsqueeze(1) * unit
+    beside *= across / torch.linalg.vector_norm(beside, dim=1, keepdim=True)
+    signs = torch.tensor([1.0, -1.0], dtype=torch.float64)
+    shares = torch.cat([signs, torch.rand(count, generator=stream, dtype=torch.float64) * 2 - 1])
+    return torch.cat(
+        [torch.zeros_like(phi)[None], along * signs[:, None] * phi, beside + along * shares[2:, None] * phi]
+    )
+
+
+def known(phi, changes, stream):
+    """The InputChange of a finite set, its width by 40,000 Gaussian vectors and five standard errors."""
+    g = torch.randn(40_000, len(phi), generator=stream, dtype=torch.float64)
+    squares = (g @ changes.T).amax(dim=1) ** 2
+    width = math.sqrt(float(squares.mean() + 5 * squares.std() / math.sqrt(len(squares))))
+    base = float(torch.linalg.vector_norm(phi))
+    along = float((changes @ phi).abs().max()) / base**2
+    return InputChange(norm=float(torch.linalg.vector_norm(changes, dim=1).max()), width=width, along=along, base=base)
+
+
+def drawn(law, h, phi, changes, sigma, stream):
+    """sup ‖delta'‖, sup <g, delta'> and sup |<phi', delta'>| / ‖phi'‖² of LAYERS layers V with V phi = h."""
+    base = law(h)
+    suprema = []
+    for _ in range(LAYERS):
+        G = sigma * torch.randn(len(h), len(phi), generator=stream, dtype=torch.float64)
+        V = G + torch.outer(h - G @ phi, phi) / (phi @ phi)
+        moved = law(h + changes @ V.T) - base
+        g = torch.randn(len(h), generator=stream, dtype=torch.float64)
+        along = (moved @ base).abs().max() / (base @ base)
+        suprema.append(torch.stack([torch.linalg.vector_norm(moved, dim=1).max(), (moved @ g).max(), along]))
+    return torch.stack(suprema).unbind(1)
+
+
+def exceeds(sample, bound):
+    """Whether the mean of a sample is above a bound of its law's mean."""
+    return float(sample.mean() - 5 * sample.std() / math.sqrt(len(sample))) > bound * (1 + 1e-12)
+
+
+@pytest.mark.usefixtures("unchecked_types")  # checks triple the time
+@pytest.mark.parametrize("along", [0.0, 0.5, 1.5, 6.0])
+@pytest.mark.parametrize("across", [0.1, 3.0])
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+def test_no_mean_over_a_finite_set_exceeds_its_bound(activation, across, along):
+    stream = torch.Generator().manual_seed(11)
+    law, k, D = activation_named(activation), 60, 12
+    phi = torch.randn(D, generator=stream, dtype=torch.float64)
+    # Mostly inactive units: they turn on past along = 1.
+    h = torch.randn(k, generator=stream, dtype=torch.float64) - 0.7
+    sigma = D**-0.5
+    changes = set_of_changes(phi, along, across, stream)
+    change = known(phi, changes, stream)
+    layer = GaussianLayer(law, sigma, h, float(torch.linalg.vector_norm(law(h))))
+    norms, widths, alongs = drawn(law, h, phi, changes, sigma, stream)
+    assert not exceeds(norms, expected_change(layer, change))
+    assert not exceeds(widths, expected_width(layer, change))
+    assert not exceeds(widths, likely_width(layer, change, MARGIN))
+    # Holds with probability 1 - 4e-9 each: 200 layers fail by chance with probability below 1e-6.
+    assert float(alongs.max()) <= likely_along(layer, change, MARGIN) * (1 + 1e-12)
+
+
+def test_inactive_units_that_turn_on_are_counted():
+    """h = -2 for 100 units, T = {0, -10 phi}, sigma = ‖phi‖ = 1: V delta = 20, so each unit changes by 18."""
+    layer = GaussianLayer(activation_named("relu"), 1.0, torch.full((100,), -2.0, dtype=torch.float64), 1.0)
+    change = InputChange(norm=10.0, width=math.sqrt(50.0), along=10.0, base=1.0)
+    assert expected_change(layer, change) >= 180
+    # E_g sup <g, delta'> = 180 E g_+.
+    assert expected_width(layer, change) >= 180 / math.sqrt(2 * math.pi)
+    assert likely_width(layer, change, MARGIN) >= 180 / math.sqrt(2 * math.pi)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "gelu"])
+def test_no_mean_over_a_sphere_of_the_plane_exceeds_its_bound(activation):
+    """T: 0 and the circle of radius 2.5 ‖phi‖ around it, on a grid of 720 points: s runs over [-2.5, 2.5]."""
+    stream = torch.Generator().manual_seed(12)
+    law, k = activation_named(activation), 40
+    phi = torch.tensor([0.6, 0.8], dtype=torch.float64)
+    h = torch.randn(k, generator=stream, dtype=torch.float64) - 0.5
+    angle = torch.arange(720, dtype=torch.float64) * (math.pi / 360)
+    changes = 2.5 * torch.stack([angle.cos(), angle.sin()], dim=1)
+    # E sup <g, delta>² = 2.5² E ‖g‖².
+    change = InputChange(norm=2.5, width=2.5 * math.sqrt(2), along=2.5, base=1.0)
+    layer = GaussianLayer(law, 0.7, h, float(torch.linalg.vector_norm(law(h))))
+    norms, widths, alongs = drawn(law, h, phi, torch.cat([0 * changes[:1], changes]), 0.7, stream)
+    assert not exceeds(norms, expected_change(layer, change))
+    assert not exceeds(widths, expected_width(layer, change))
+    assert float(alongs.max()) <= likely_along(layer, change, MARGIN)
+
+
+def test_the_component_along_the_features_is_bounded_far_below_the_norm():
+    """k = D = 2000, a sphere in 20 dimensions: |s| <= ‖delta‖ / ‖phi‖ would give .39 and more."""
+    stream = torch.Generator().manual_seed(13)
+    law, k = activation_named("relu"), 2000
+    h = torch.randn(k, generator=stream, dtype=torch.float64)
+    layer = GaussianLayer(law, math.sqrt(2 / k), h, float(torch.linalg.vector_norm(law(h))))
+    change = InputChange(norm=10.0, width=10 * math.sqrt(20), along=0.02, base=math.sqrt(k / 2))
+    bound = likely_along(layer, change, MARGIN)
+    assert 0.02 + layer.deviation * change.width / layer.output <= bound <= 0.3
+
+
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+def test_bounds_scale_with_tiny_changes(activation):
+    """In the limit of small changes every bound is proportional to them, down to 1e-280 and without underflow."""
+    stream = torch.Generator().manual_seed(14)
+    law = activation_named(activation)
+    h = torch.randn(50, generator=stream, dtype=torch.float64)
+    layer = GaussianLayer(law, 0.1, h, float(torch.linalg.vector_norm(law(h))))
+
+    def at(size):
+        change = InputChange(norm=size, width=3 * size, along=0.2 * size, base=4.0)
+        return [expected_change(layer, change), expected_width(layer, change), likely_along(layer, change, 6.0)]
+
+    for size in (1e-100, 1e-170, 1e-280):
+        assert [bound / size for bound in at(size)] == pytest.approx([bound / 1e-9 for bound in at(1e-9)], rel=1e-5)
+    assert all(bound > 0 and not math.isnan(bound) for bound in at(1e290))
+
+
+def test_hinges_of_a_half_normal_agree_with_quadrature():
+    g = torch.linspace(0, 12, 200_001, dtype=torch.float64)
+    law = torch.exp(-0.5 * g**2) / math.sqrt(2 * math.pi)
+    for b in (-2.0, 0.0, 0.7, 3.0):
+        at, below = torch.tensor([b], dtype=torch.float64), 0.5 * max(-b, 0.0)
+        hinge = (g - b).clamp(min=0)
+        assert float(reached(at)) == pytest.approx(float(torch.trapezoid(hinge * law, g)) + below, rel=1e-7)
+        square = float(torch.trapezoid(hinge**2 * law, g)) + 2 * below**2
+        assert float(reached_square(at)) == pytest.approx(square, rel=1e-7)

@@ -1,0 +1,113 @@
+"""Anyone's score is a score: measured like the others, bounded only where it says itself what bounds need."""
+
+import numpy as np
+import pytest
+import torch
+from tests.laws.feature_map_laws import QUICK
+from tests.maps.own_scores import Arctangent, DividedSquares
+
+import wordsens as ws
+from wordsens.errors import InputError
+from wordsens.maps.scores import SCORES, Certified, ClosedForm, Softmax, offered
+from wordsens.theory import check_conditions, predict
+
+X = ws.gaussian_text(5, 6, seed=3)
+
+
+class Doubled(Softmax):
+    """Softmax at half the temperature, by other means."""
+
+    def attention(self, scores):
+        return super().attention(2 * scores)
+
+
+class Renamed(Softmax, ClosedForm, Certified):
+    """Softmax itself, and it says so."""
+
+    name = "renamed"
+
+
+def test_a_score_of_ones_own_is_evaluated_by_its_formula():
+    phi = ws.RandomAttentionFeatures(6, score=DividedSquares(), seed=1, heads=2)
+    rows = X.rows.numpy()
+    for head, W in enumerate(phi.weight.numpy()):
+        squares = (rows @ W @ rows.T / np.sqrt(6)) ** 2
+        expected = squares / squares.sum(axis=1, keepdims=True) @ rows
+        np.testing.assert_allclose(phi(X)[head].numpy(), expected, rtol=1e-12)
+    assert phi.name == "squares-raf"
+
+
+def test_a_score_of_ones_own_is_searched_like_any_function():
+    phi = ws.RandomAttentionFeatures(6, score=DividedSquares(), seed=1)
+    plain = ws.FunctionFeatures(phi.features, batched=True)
+    mine, other = (ws.word_sensitivity(map_, X, **QUICK) for map_ in (phi, plain))
+    torch.testing.assert_close(mine.per_word, other.per_word, rtol=1e-9, atol=0)
+    assert mine.upper is None and mine.upper_per_word is None and mine.rigor is None
+    assert mine.map_name == "squares-raf"
+    slopes = ws.jacobian_sensitivity(phi, X)
+    torch.testing.assert_close(slopes, ws.jacobian_sensitivity(plain, X), rtol=1e-9, atol=0)
+    together = ws.word_sensitivities(phi, [X, X], **QUICK)
+    torch.testing.assert_close(together[1].per_word, mine.per_word, rtol=1e-9, atol=0)
+    pair = ws.group_sensitivity(phi, X, [[0, 1]], **QUICK)
+    assert float(pair.value) > 0
+
+
+def test_without_the_terms_there_is_no_certificate_and_no_prediction():
+    phi = ws.RandomAttentionFeatures(6, score=DividedSquares(), seed=1)
+    assert ws.certificate(phi, X) is None
+    with pytest.raises(InputError, match=r"`phi` \(squares-raf\) has no certificate"):
+        ws.certify(phi, X)
+    assert predict(phi, X.rows) is None
+    softmax = next(condition for condition in check_conditions(phi, X) if condition.name == "softmax scores")
+    assert softmax.holds is False
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+def test_a_score_that_brings_the_terms_is_bounded(heads):
+    phi = ws.RandomAttentionFeatures(6, score=Arctangent(), seed=2, heads=heads)
+    found = ws.word_sensitivity(phi, X, starts=8, steps=60, generations=0)
+    assert found.rigor == "certified"
+    assert bool((found.per_word <= found.upper_per_word).all())
+    assert bool((found.upper_per_word <= 3 * found.per_word).all())
+
+
+def test_a_subclass_inherits_neither_the_bounds_nor_the_closed_form():
+    phi = ws.RandomAttentionFeatures(6, score=Doubled(), seed=1)
+    half = ws.RandomAttentionFeatures(6, seed=1, temperature=0.5)
+    assert ws.certificate(phi, X) is None
+    words, points = torch.arange(5), 2 * ws.gaussian_text(5, 6, seed=4).rows
+    squares, other = (map_.word_change(X.rows).squared_norm(points, words) for map_ in (phi, half))
+    torch.testing.assert_close(squares, other, rtol=1e-9, atol=0)
+    torch.testing.assert_close(ws.jacobian_sensitivity(phi, X), ws.jacobian_sensitivity(half, X), rtol=1e-9, atol=0)
+    assert predict(phi, X.rows) is None
+    with pytest.raises(InputError, match="must be one head of softmax attention"):
+        ws.theorem_witness(phi, X)
+    between = type("Between", (Softmax,), {})
+    assert offered(type("Below", (between,), {})(), Certified) is None
+
+
+def test_a_subclass_may_say_that_it_keeps_them():
+    phi, known = ws.RandomAttentionFeatures(6, score=Renamed(), seed=1), ws.RandomAttentionFeatures(6, seed=1)
+    torch.testing.assert_close(ws.certify(phi, X), ws.certify(known, X), rtol=1e-12, atol=0)
+    assert phi.name == "renamed-raf"
+
+
+def test_an_instance_whose_weights_were_replaced_offers_nothing():
+    score = Softmax()
+    assert offered(score, Certified) is score
+    score.attention = lambda scores: scores
+    assert offered(score, Certified) is None and offered(score, ClosedForm) is None
+
+
+def test_what_is_no_score_is_refused(unchecked_types):
+    with pytest.raises(InputError, match=r"`score` .* must be one of softmax, .* derived from wordsens\.Score"):
+        ws.RandomAttentionFeatures(6, score=DividedSquares)  # pyright: ignore[reportArgumentType]
+    nameless = type("Nameless", (ws.Score,), {"attention": lambda self, scores: scores})
+    with pytest.raises(InputError, match=r"`score` \(Nameless\) must have a `name` .* set name and normalized"):
+        ws.RandomAttentionFeatures(6, score=nameless())
+
+
+def test_every_score_that_the_option_names_offers_both():
+    for name, score in SCORES.items():
+        assert score.name == name
+        assert offered(score, Certified) is score and offered(score, ClosedForm) is score

@@ -1,0 +1,75 @@
+"""The content of a model's files: another whenever something that decides its numbers is another."""
+
+import json
+import os
+
+import pytest
+
+from wordsens.errors import InputError
+from wordsens.text import model_files
+from wordsens.text.model_files import model_digest, model_folder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with the files of a model, as far as a digest goes."""
+    files = {
+        "config.json": '{"a": 1}',
+        "model.safetensors": "weights",
+        "tokenizer.json": '{"a": 1}',
+        "vocab.txt": "a",
+        "modules.json": json.dumps([{"path": "1_Pooling", "type": "Pooling"}, {"path": "", "type": "Transformer"}]),
+        "1_Pooling/config.json": '{"a": 1}',
+        "README.md": "read me",
+        "other/notes.json": "{}",
+    }
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "other").mkdir()
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    return tmp_path
+
+
+DECIDING = ("config.json", "model.safetensors", "tokenizer.json", "vocab.txt", "modules.json", "1_Pooling/config.json")
+
+
+@pytest.mark.parametrize("name", DECIDING)
+def test_every_deciding_file_counts(folder, name):
+    before = model_digest(str(folder))
+    # Other bytes of the same number, and the old time of change put back.
+    seen, content = (folder / name).stat(), (folder / name).read_bytes()
+    changed = content.replace(b"Pooling", b"POOLING") if name == "modules.json" else content.swapcase()
+    (folder / name).write_bytes(changed.replace(b"1_POOLING", b"1_Pooling"))
+    assert (folder / name).stat().st_size == seen.st_size
+    os.utime(folder / name, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    assert model_digest(str(folder)) != before
+
+
+def test_other_files_and_other_places_do_not_count(folder, tmp_path_factory):
+    before = model_digest(str(folder))
+    (folder / "README.md").write_text("other")
+    (folder / "other" / "notes.json").write_text("[]")
+    (folder / "pytorch_model.bin").write_text("pickled")
+    assert model_digest(str(folder)) == before
+    moved = tmp_path_factory.mktemp("elsewhere") / "model"
+    folder.rename(moved)
+    assert model_digest(str(moved)) == before
+
+
+def test_a_file_is_read_once(folder, monkeypatch):
+    model_digest(str(folder))
+    monkeypatch.setattr(model_files.hashlib, "file_digest", lambda *given: pytest.fail("read again"))
+    model_digest(str(folder))
+
+
+def test_a_model_that_is_not_here():
+    with pytest.raises(InputError, match="'no/such-model' is not on this machine"):
+        model_folder("no/such-model")
+    with pytest.raises(InputError, match="'a b' is not on this machine"):
+        model_digest("a b")
+
+
+def test_a_damaged_list_of_modules(folder):
+    (folder / "modules.json").write_text("{")
+    with pytest.raises(InputError, match="lists no modules; mend or remove it"):
+        model_digest(str(folder))
