@@ -69,8 +69,10 @@ def test_gradients_agree_with_finite_differences(case):
 
     # A step may straddle a kink: what counts is where two steps agree, up to rounding.
     allowed = 1e-5 * np.linalg.norm(gradient, axis=2) * np.linalg.norm(direction)
-    allowed += 1e-9 * case.map.change(words, delta)[0]
-    long, short = difference(1e-5), difference(2e-6)
+    square = case.map.change(words, delta)[0]
+    long, short, eps = difference(1e-5), difference(2e-6), np.finfo(float).eps
+    # Of the squared change, and of the features that it is made of, over the shorter step.
+    allowed += eps * (square + np.sqrt(square) * case.exact.norm) / 2e-6
     agree = np.abs(long - short) <= allowed
     assert agree.mean() >= 0.5
     assert (np.abs(short - gradient @ direction) <= 2 * allowed)[agree].all()

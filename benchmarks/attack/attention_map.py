@@ -21,8 +21,8 @@ Array = NDArray[np.float64]
 class Score:
     """How scores become weights: g, its derivative, g(s + t) - g(s) without cancellation, divided by the sum or not.
 
-    `function` None stands for softmax, whose weights are formed from differences of scores. `saturates`: far moves change
-    nothing more; `rugged`: there are many narrow hills, on which more is spent.
+    `function` None stands for softmax, whose weights are formed from differences of scores. `saturates`: far moves
+    change nothing more; `rugged`: there are many narrow hills, on which more is spent.
     """
 
     divided: bool

@@ -20,8 +20,9 @@ GENTLE_REACH = 4.0
 DENSE_LARGE = 60_000
 # Numbers in an array below which a step's cost is the calls', not the numbers'.
 CHEAP_STEP = 20_000
-# Divided ReLU has more and narrower hills: at ten times the budget 3 of 22 words gained 4 to 7 %, of other maps' 55 none
-# more than 2 % (15 small problems). It gets so much more of everything.
+# Divided ReLU has more and narrower hills: at ten times the budget 3 of 22 words gained more than 2 %, up to 7 %, and
+# none of 55 others (all maps) more than .5 %. With the factor, two runs found 43 of those 44 values within .5 % of the
+# best known; one was 11 % low.
 RUGGED = 4.0
 
 
