@@ -14,7 +14,7 @@ from wordsens.maps.attention_candidates import _least, candidates
 from wordsens.maps.attention_change import AttentionWordChange
 from wordsens.maps.attention_head import Head
 from wordsens.maps.scores import SCORES
-from wordsens.maps.scores.soft_relu import SoftRelu
+from wordsens.maps.scores.soft_relu import _FLOOR, SoftRelu
 
 
 def test_a_hill_in_the_own_row_is_found():
@@ -37,6 +37,13 @@ def test_soft_relu_is_between_relu_and_a_width_more(normalized):
     torch.testing.assert_close(weights, wanted, rtol=1e-6, atol=1e-8)
 
 
+def test_a_row_without_a_positive_score_stays_nearly_zero():
+    """As under ReLU; it was a softmax of the scores: the search climbed hills that are not there."""
+    weights = SoftRelu(normalized=True, width=0.1).attention(torch.tensor([[-1.0, -1.2], [0.1, -1.0]]))
+    assert float(weights[0].sum()) < 2e-3
+    assert float(weights[1].sum()) > 0.9
+
+
 @pytest.mark.parametrize("normalized", [True, False])
 def test_the_closed_form_of_soft_relu_is_the_map_s(normalized):
     """Against mapping the perturbed text, with autograd through all of it."""
@@ -51,7 +58,7 @@ def test_the_closed_form_of_soft_relu_is_the_map_s(normalized):
 
     def phi(text):
         weights = 0.4 * torch.nn.functional.softplus(text @ matrix @ text.T / scale / 0.4)
-        return (weights / weights.sum(dim=1, keepdim=True) if normalized else weights) @ text
+        return (weights / (weights.sum(dim=1, keepdim=True) + 0.4 * _FLOOR) if normalized else weights) @ text
 
     for word in range(n):
         delta = deltas[word].clone().requires_grad_()
