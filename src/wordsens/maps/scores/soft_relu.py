@@ -6,7 +6,6 @@ from torch import Tensor
 
 from wordsens.maps.scores.closed_form import ClosedForm, Moved, Response, row_blocks
 
-
 _FLOOR = 0.05
 """What is added to a row's sum, in widths: weights p then go from .2 to .9 as the only score goes from -4 to 1 widths.
 Without it a row whose scores are all negative is a softmax of them, where ReLU leaves it zero."""
