@@ -159,7 +159,7 @@ class WordChange(ABC):
         """The squared norms of one chunk, and their gradients where asked for."""
 
     def coarse(self) -> "WordChange":
-        """A cheaper change for exploring, in float32 perhaps; polishing and every reported number use this one."""
+        """A cheaper change for exploring, in float32 perhaps, up to a factor; what is reported uses this one."""
         return self
 
     def reduced(self) -> "ReducedChange | None":

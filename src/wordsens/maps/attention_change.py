@@ -52,8 +52,12 @@ class AttentionWordChange(WordChange):
         # A float32 copy keeps three n x n arrays; a long text cannot spare them, and its precision is not the limit.
         if self.rows.dtype == torch.float32 or 3 * 4 * len(self.rows) ** 2 > self.memory_budget // 2:
             return self
+        scale = self._scale
+        if self._score.homogeneous:
+            # In units of the scores: at temperatures of 1e20 or 1e-20 their squares would leave float32's range.
+            scale *= _power_of_two(max(float(head.scores.abs().max()) for head in self.heads))
         return AttentionWordChange(
-            self.rows.float(), self._matrices.float(), self._scale, self._score, self.base_norm, self.memory_budget
+            self.rows.float(), self._matrices.float(), scale, self._score, self.base_norm, self.memory_budget
         )
 
     def reduced(self) -> ReducedAttentionChange | None:
@@ -74,7 +78,7 @@ class AttentionWordChange(WordChange):
         result = []
         for share in shares:
             rounded = self._score.softened(share * spread) if spread > 0 else None
-            if rounded is None and (self._score.kinked or share * typical <= 1):
+            if rounded is None and (self._score.kinked or self._score.homogeneous or share * typical <= 1):
                 continue
             score = self._score if rounded is None else rounded
             scale = self._scale * max(1.0, share * spread) if rounded is None else self._scale
@@ -115,6 +119,11 @@ class AttentionWordChange(WordChange):
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
         return in_cache(self.heads, perturbations, words, gradient, max(self.rows.shape))
+
+
+def _power_of_two(number: float) -> float:
+    """The power of two below the number: dividing by it rounds nothing; 1 for zero."""
+    return math.ldexp(1.0, math.frexp(number)[1] - 1) if number > 0 else 1.0
 
 
 def _plan(words: int, d: int, score: ClosedForm) -> SearchPlan:

@@ -34,7 +34,7 @@ class _Undivided(ClosedForm):
 class Relu(_Undivided, CertifiedElementwise, Expanded):
     """relu(s_l), not divided."""
 
-    name, kinked, lipschitz = "relu-unnormalized", True, 1.0
+    name, kinked, lipschitz, homogeneous = "relu-unnormalized", True, 1.0, True
 
     def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
         return torch.relu(scores)
@@ -133,7 +133,7 @@ class Sigmoid(_Undivided, CertifiedElementwise, Expanded):
 class Linear(_Undivided, CertifiedElementwise, Expanded):
     """s_l itself, not divided: linear attention without a feature map."""
 
-    name, lipschitz = "linear", 1.0
+    name, lipschitz, homogeneous = "linear", 1.0, True
 
     def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
         return scores
