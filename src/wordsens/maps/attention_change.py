@@ -23,6 +23,9 @@ text, in a third of the time.
 """
 
 
+_NORMAL_QUARTILE = 0.6745
+"""The median of |z| for z ~ N(0, 1)."""
+
 _MOST_SMALL = 8192
 """Coordinates of a text up to which it is searched widely: twice to three times the evaluations."""
 
@@ -72,13 +75,15 @@ class AttentionWordChange(WordChange):
         """
         reach = float(radius.max())
         lengths = torch.stack([head.queries.norm(dim=1).median() for head in self.heads])
-        spread = float((torch.stack([head.scores.std() for head in self.heads]) + reach * lengths).max())
+        # Medians: one huge row must not decide how smooth all others are.
+        typical = torch.stack([head.scores.abs().median() for head in self.heads]) / _NORMAL_QUARTILE
+        spread = float((typical + reach * lengths).max())
         steepest = float(torch.linalg.matrix_norm(self._matrices).max()) / self._scale
-        typical = (reach + math.sqrt(self.rows.shape[1])) * steepest
+        range_of_scores = (reach + math.sqrt(self.rows.shape[1])) * steepest
         result = []
         for share in shares:
             rounded = self._score.softened(share * spread) if spread > 0 else None
-            if rounded is None and (self._score.kinked or self._score.homogeneous or share * typical <= 1):
+            if rounded is None and (self._score.kinked or self._score.homogeneous or share * range_of_scores <= 1):
                 continue
             score = self._score if rounded is None else rounded
             scale = self._scale * max(1.0, share * spread) if rounded is None else self._scale
