@@ -12,6 +12,7 @@ from benchmarks.attack.problems import MAPS, TEXTS, problem
 from benchmarks.attack.search import Attack, Budget
 
 import wordsens as ws
+from wordsens.sensitivity import attained
 
 NAMES = sorted(set(MAPS))
 # A problem of these seeds has n up to 9 and d up to 12; the sample's are other ones.
@@ -89,9 +90,13 @@ def test_a_bound_lowered_by_a_tenth_is_reported():
     assert judge(case, measure=lowered).crossed
 
 
-def test_a_search_of_one_step_is_reported():
+def test_a_search_of_one_random_point_is_reported():
     def crippled(phi, X, radius, **options):
-        return ws.word_sensitivity(phi, X, radius=radius, starts=1, steps=1, generations=0, **options)
+        found = ws.word_sensitivity(phi, X, radius=radius, **options)
+        drawn = torch.randn(found.perturbations.shape, generator=torch.Generator().manual_seed(0), dtype=X.dtype)
+        drawn = 0.999 * radius * torch.nn.functional.normalize(drawn, dim=1)
+        values = attained(phi, X, found.words.unsqueeze(1), drawn.unsqueeze(1))
+        return replace(found, per_word=values, perturbations=drawn)
 
     cases = [problem(9_000_200, 6, 12, "relu"), problem(9_000_202, 6, 12, "drf"), problem(9_000_202, 6, 12, "sigmoid")]
     verdicts = [judge(case, measure=crippled) for case in cases]

@@ -78,11 +78,13 @@ class AttentionWordChange(WordChange):
         # Medians: one huge row must not decide how smooth all others are.
         typical = torch.stack([head.scores.abs().median() for head in self.heads]) / _NORMAL_QUARTILE
         spread = float((typical + reach * lengths).max())
+        # Of kinks only those within the ball matter.
+        moved = 2 * reach * float(lengths.max())
         steepest = float(torch.linalg.matrix_norm(self._matrices).max()) / self._scale
         range_of_scores = (reach + math.sqrt(self.rows.shape[1])) * steepest
         result = []
         for share in shares:
-            rounded = self._score.softened(share * spread) if spread > 0 else None
+            rounded = self._score.softened(share * moved) if moved > 0 else None
             if rounded is None and (self._score.kinked or self._score.homogeneous or share * range_of_scores <= 1):
                 continue
             score = self._score if rounded is None else rounded

@@ -29,6 +29,9 @@ _CACHED_NUMBERS = 1 << 18
 _MIXED, _MIXTURES = 0.5, 4
 """The angle, in radians, between a best point and its mixtures with other directions; how many of these climb."""
 
+_TINY = 1e-3
+"""Radii below this share of the median row are explored in the map's own precision: in float32 changes cancel."""
+
 _FEWEST_SOFT = 16
 """Points of a word that are kept, where there are so many, on the way through the smoother relatives of a change."""
 
@@ -53,7 +56,8 @@ class GroupSearch:
     ):
         self._change, self._words, self._radius, self._blocks = change, words, radius, blocks
         self._plan, self._tick = plan, tick
-        self._coarse = change.coarse()
+        tiny = float(radius.max()) < _TINY * float(torch.linalg.vector_norm(change.rows, dim=1).median())
+        self._coarse = change if tiny else change.coarse()
         # A gain below rounding is no gain: in float32 the last digits are noise.
         self._noise = 4 * torch.finfo(self._coarse.rows.dtype).eps
         self._coarse_plan = (

@@ -49,7 +49,9 @@ class Relu(_Undivided, CertifiedElementwise, Expanded):
 
     def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         after = torch.relu(score + moved)
-        return after, after - torch.relu(score), torch.sign(after)
+        # relu(s + t) - relu(s), without cancellation.
+        gain = torch.where(score > 0, torch.maximum(moved, -score), after)
+        return after, gain, torch.sign(after)
 
     def expansion(
         self,
