@@ -83,7 +83,8 @@ class SearchPlan:
             "generations": generations,
             "tolerance": tolerance,
         }
-        return replace(self, **{name: wish for name, wish in wishes.items() if wish is not None})
+        named = {name: wish for name, wish in wishes.items() if wish is not None}
+        return replace(self, **named) if named else self
 
     @property
     def kicks(self) -> int:

@@ -79,8 +79,12 @@ class DenseChange(WordChange):
         if activation.saturates:
             self.plan, self.far_angles = self._SATURATING_PLAN, _FAR_ANGLES
         width, entered = layers[0].rows, groups.shape[1] * rows.shape[1]
-        if len(layers) > 1 and width * (entered + (len(layers) - 1) * width) <= _MOST_SMALL:
-            self.plan = replace(self._SMALL_PLAN, rule="momentum" if activation.kinked else "quasi-newton")
+        if width * (entered + (len(layers) - 1) * width) <= _MOST_SMALL:
+            wide = replace(self._SMALL_PLAN, rule="momentum" if activation.kinked else "quasi-newton")
+            self._search_widely(wide)
+
+    def _search_widely(self, plan: SearchPlan) -> None:
+        self.plan = plan
 
     def bytes_per_pair(self) -> int:
         return (3 * len(self._layers) + 3) * len(self._base) * self.rows.element_size()
@@ -163,6 +167,10 @@ class OneLayerChange(DenseChange, LinearEntryChange):
     plan = SearchPlan(starts=24, climb_steps=12, finalists=3, steps=40, tolerance=1e-7)
     _FRUGAL_PLAN = SearchPlan(starts=8, climb_steps=5, finalists=1, steps=40, tolerance=1e-4)
     _SATURATING_PLAN = SearchPlan(starts=48, climb_steps=20, finalists=4, steps=40, tolerance=1e-7)
+
+    def _search_widely(self, plan: SearchPlan) -> None:
+        """Where the map saturates: crossing words' witnesses then finds hills that restarts do not."""
+        self.wide_plan = plan if self._activation.saturates else None
 
     @property
     def width(self) -> int:
