@@ -79,7 +79,7 @@ class AttentionWordChange(WordChange):
         typical = torch.stack([head.scores.abs().median() for head in self.heads]) / _NORMAL_QUARTILE
         spread = float((typical + reach * lengths).max())
         # Of kinks only those within the ball matter.
-        moved = 2 * reach * float(lengths.max())
+        moved = reach * float(lengths.max())
         steepest = float(torch.linalg.matrix_norm(self._matrices).max()) / self._scale
         range_of_scores = (reach + math.sqrt(self.rows.shape[1])) * steepest
         result = []

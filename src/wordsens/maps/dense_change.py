@@ -81,7 +81,7 @@ class DenseChange(WordChange):
         width, entered = layers[0].rows, groups.shape[1] * rows.shape[1]
         if width * (entered + (len(layers) - 1) * width) <= _MOST_SMALL:
             wide = replace(self._SMALL_PLAN, rule="momentum" if activation.kinked else "quasi-newton")
-            self._search_widely(wide)
+            self._search_widely(replace(wide, climb_steps=20, children=24) if activation.saturates else wide)
 
     def _search_widely(self, plan: SearchPlan) -> None:
         self.plan = plan
