@@ -74,7 +74,10 @@ class SearchPlan:
         generations: int | None = None,
         tolerance: float | None = None,
     ) -> "SearchPlan":
-        """This plan with the caller's wishes in place of its own; None leaves a value as it is."""
+        """This plan with the caller's wishes in place of its own; None leaves a value as it is.
+
+        A search without generations is asked to be quick: it climbs the change itself, from the starts alone.
+        """
         chosen = None if starts is None else min(starts, self.chosen)
         wishes = {
             "starts": starts,
@@ -83,6 +86,8 @@ class SearchPlan:
             "generations": generations,
             "tolerance": tolerance,
         }
+        if generations == 0:
+            wishes |= {"chosen": 0, "soft_steps": 0, "explored_share": 0.0}
         named = {name: wish for name, wish in wishes.items() if wish is not None}
         return replace(self, **named) if named else self
 

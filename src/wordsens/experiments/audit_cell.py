@@ -106,6 +106,7 @@ def _record(cell: AuditCell, watch: Watch, **found: Any) -> AuditRecord:
         source=cell.text.source,
         label=cell.text.label,
         peak_memory_mb=peak_memory_mb(),
+        threads=torch.get_num_threads(),
         device=cell.device,
         started=watch.started,
         wordsens_version=__version__,

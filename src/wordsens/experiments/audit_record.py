@@ -30,6 +30,7 @@ class AuditRecord(Record):
         swapped_for: a JSON list of strings, likewise.
         evaluations: perturbed texts that the search evaluated.
         peak_memory_mb: the largest resident memory of the process up to then, in MiB; None where it is not told.
+        threads: CPU threads of torch meanwhile.
         device, started, wordsens_version, torch_version, machine: of the run.
     """
 
@@ -51,6 +52,7 @@ class AuditRecord(Record):
     swapped_for: str = "[]"
     evaluations: int = 0
     peak_memory_mb: float | None = None
+    threads: int | None = None
     device: str
     started: str
     wordsens_version: str

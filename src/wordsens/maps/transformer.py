@@ -10,10 +10,10 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
 from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.maps.sentence_settings import MODULES_FILE, sentence_settings
 from wordsens.maps.transformer_change import TransformerChange
 from wordsens.maps.transformer_pooling import OWN, POOL_NAMES, Pooling
 from wordsens.maps.transformer_reading import Reader
+from wordsens.maps.transformer_settings import MODULES_FILE, sentence_settings
 from wordsens.maps.transformer_stack import Stack
 from wordsens.maps.transformer_vocabulary import transformer_vocabulary, whole_word_tokens
 from wordsens.swap_vocabulary import Vocabulary

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from wordsens.errors import InputError, require_count
-from wordsens.maps.sentence_settings import SentenceSettings
+from wordsens.maps.transformer_settings import SentenceSettings
 from wordsens.maps.transformer_stack import Stack
 from wordsens.text.document import Document
 from wordsens.text.embedding import Texts, as_documents
