@@ -56,7 +56,8 @@ class QuadraticBound:
                 for part in chosen.split(max(1, _BATCH_NUMBERS // coordinates.rows.shape[1] ** 2)):
                     found = self._batch(self._score, coordinates, twist, pairs.of(part), radius[part])
                     whole[part], mine[part], tight[part] = found
-        return QuadraticBounds(whole, mine, tight)
+        # Where a slope has no bound the forms hold infinities, and their products are no numbers.
+        return QuadraticBounds(whole.nan_to_num(torch.inf), mine.nan_to_num(torch.inf), tight & whole.isfinite())
 
     def _promising(
         self, score: Expanded, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], own: Float[Tensor, " w"]

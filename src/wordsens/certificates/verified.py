@@ -56,11 +56,14 @@ def gram_norm_bound(gram: Float[Tensor, "m m"], *, inner: int) -> float:
 
 
 def estimated_eigenvalues(matrices: Float[Tensor, "w m m"], steps: int = _KRYLOV_STEPS) -> Float[Tensor, " w"]:
-    """About the largest eigenvalue of each positive semidefinite matrix, from below."""
+    """About the largest eigenvalue of each positive semidefinite matrix, from below; infinite where not all is finite."""
+    finite = matrices.isfinite().all(dim=2).all(dim=1)
+    matrices = torch.where(finite[:, None, None], matrices, 0.0)
     start = torch.linspace(1, 2, matrices.shape[-1], dtype=matrices.dtype, device=matrices.device).cos()
     start = start.expand(len(matrices), -1)
     ritz = lanczos(lambda y: (matrices @ y.unsqueeze(2)).squeeze(2), start, steps)[2][:, 0]
-    return torch.maximum(ritz, matrices.diagonal(dim1=1, dim2=2).amax(dim=1)).clamp(min=0)
+    found = torch.maximum(ritz, matrices.diagonal(dim1=1, dim2=2).amax(dim=1)).clamp(min=0)
+    return torch.where(finite, found, torch.inf)
 
 
 def largest_eigenvalues(matrices: Float[Tensor, "w m m"], error: Float[Tensor, " w"]) -> Float[Tensor, " w"]:
