@@ -42,6 +42,12 @@ class Activation:
         return bool((far.abs() < 10).all())
 
     @property
+    def kinked(self) -> bool:
+        """Whether act' jumps at 0."""
+        below, above = self.derivative(torch.tensor([-1e-9, 1e-9], dtype=torch.float64)).tolist()
+        return abs(above - below) > 1e-6
+
+    @property
     def he_variance(self) -> float:
         """fan_in times the variance of the next layer's weights that keeps pre-activations at variance 1.
 

@@ -159,7 +159,7 @@ class WordChange(ABC):
         """The squared norms of one chunk, and their gradients where asked for."""
 
     def coarse(self) -> "WordChange":
-        """A cheaper change for exploring, in float32 perhaps; polishing and every reported number use this one."""
+        """A cheaper change for exploring, in float32 perhaps, up to a factor; what is reported uses this one."""
         return self
 
     def reduced(self) -> "ReducedChange | None":
@@ -221,6 +221,14 @@ class ReducedChange(WordChange):
     left_out: Float[Tensor, "m d"]
 
 
+_MOST_SMALL = 1024
+"""Coordinates of a text up to which a map of which nothing is known is searched widely."""
+
+_SMALL_PLAN = SearchPlan(
+    starts=24, inner=4, population=8, generations=4, children=16, kick_steps=8, relays=32, finalists=4, steps=150
+)
+
+
 class PlainGroupChange(WordChange):
     """The change by definition: build the perturbed text, map it, differentiate with autograd. O(cost of phi) a pair.
 
@@ -244,6 +252,8 @@ class PlainGroupChange(WordChange):
         self._base = require_repeatable(phi, rows)
         shape = (groups.shape[1], rows.shape[1])
         super().__init__(rows, feature_norm(self._base, phi.name), memory_budget, shape)
+        if rows.numel() <= _MOST_SMALL:
+            self.plan = _SMALL_PLAN
 
     def bytes_per_pair(self) -> int:
         n = self.rows.shape[0]

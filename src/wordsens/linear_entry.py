@@ -11,17 +11,20 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.feature_map import WordChange
+from wordsens.search_plan import SearchPlan
 
 
 class LinearEntryChange(WordChange):
     """A WordChange of the form ‖psi(A_i Delta)‖², psi entrywise with psi(0) = 0.
 
     Attributes:
+        wide_plan: of the general search that is run besides, where the change is small enough for it; None: it is not.
         far_angles: angles that every line search tries besides its own, where psi saturates: the squared change is then
             nearly constant between many steep places, and the next hill is beyond the reach of a Newton step.
     """
 
     far_angles: tuple[float, ...] = ()
+    wide_plan: SearchPlan | None = None
 
     @property
     @abstractmethod

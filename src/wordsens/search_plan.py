@@ -6,6 +6,15 @@ from wordsens.errors import InputError, require_choice, require_count
 
 RULE_NAMES = ("quasi-newton", "momentum")
 
+SOFT_SHARES = 0.3, 0.1, 0.03
+"""How smooth the relatives are that lead starts to hills which the change itself hides behind a plateau or a kink."""
+
+NARROWING, NARROWING_STEPS = (0.3, 0.1, 0.03), 40
+"""From the explored relative to the change itself: shares of the explored share, and steps on each at most."""
+
+FIRST_STEPS = 3
+"""Steps after which candidates are compared: where they stand says little of where they lead."""
+
 
 @dataclass(frozen=True)
 class SearchPlan:
@@ -79,7 +88,8 @@ class SearchPlan:
         }
         if generations == 0:
             wishes |= {"chosen": 0, "soft_steps": 0, "explored_share": 0.0}
-        return replace(self, **{name: wish for name, wish in wishes.items() if wish is not None})
+        named = {name: wish for name, wish in wishes.items() if wish is not None}
+        return replace(self, **named) if named else self
 
     @property
     def kicks(self) -> int:
@@ -89,6 +99,7 @@ class SearchPlan:
     def rounds(self) -> int:
         """Steps from beginning to end, at most: what progress counts."""
         crossing = self.climb_steps * (2 + self.generations + (self.relays > 0))
-        soft = (self.chosen > 0) * 3 + (self.soft_steps > 0) * (3 * self.soft_steps + self.climb_steps)
-        soft += 120 * (self.explored_share > 0)
+        soft = (self.chosen > 0) * FIRST_STEPS
+        soft += (self.soft_steps > 0) * (len(SOFT_SHARES) * self.soft_steps + self.climb_steps)
+        soft += (self.explored_share > 0) * len(NARROWING) * NARROWING_STEPS
         return soft + crossing + self.kick_steps * (self.kicks + (self.kicks > 0)) + self.steps

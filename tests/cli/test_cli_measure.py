@@ -79,7 +79,7 @@ def test_bounds_that_hold_with_a_probability_say_so(wordsens):
     run = wordsens("measure", text, "--map", "rf", "--sample", "1", "--small-radius", *FAST)
     told = " ".join(run.out.split())
     assert "(they hold for RF with probability 1 - 1e-09 over the weights, for a text chosen without them)" in told
-    assert "one word for RF." in told
+    assert "a typical word for RF." in told
 
 
 def test_chosen_words(wordsens):

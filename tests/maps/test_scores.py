@@ -8,7 +8,7 @@ from tests.maps.own_scores import Arctangent, DividedSquares
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.maps.scores import SCORES, Certified, ClosedForm, Softmax, offered
+from wordsens.maps.scores import SCORES, Certified, ClosedForm, Expanded, Softmax, offered
 from wordsens.theory import check_conditions, predict
 
 X = ws.gaussian_text(5, 6, seed=3)
@@ -21,7 +21,7 @@ class Doubled(Softmax):
         return super().attention(2 * scores)
 
 
-class Renamed(Softmax, ClosedForm, Certified):
+class Renamed(Softmax, ClosedForm, Expanded):
     """Softmax itself, and it says so."""
 
     name = "renamed"

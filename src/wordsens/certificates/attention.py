@@ -11,6 +11,7 @@ from wordsens.certificates.attention_text import AttentionText, attention_text, 
 from wordsens.certificates.contract import Certificate
 from wordsens.certificates.multipliers import MultiplierSearch, State
 from wordsens.certificates.own_row import OwnRow, own_row
+from wordsens.certificates.own_weights import may_gain, own_weights_bound
 from wordsens.certificates.quadratic_bound import QuadraticBound
 from wordsens.certificates.relaxation import Pairs, bound_at, rise_between
 from wordsens.certificates.rounding import RoundingErrors, rounding_errors, row_errors
@@ -146,13 +147,18 @@ def _bounds(
     own = own.in_units(pairs.unit)
     forms = quadratic.bounds(pairs, radius, own.unit * own.fixed.sqrt())
     own = own.at_most(forms.own)
+    loose = (~forms.tight).nonzero().squeeze(1)
+    gaining = loose[may_gain(text, words[loose], radius[loose])]
+    if len(gaining):
+        mine = torch.full_like(forms.own, torch.inf)
+        mine[gaining] = own_weights_bound(text, errors, quadratic.twist, words[gaining], radius[gaining])
+        own = own.at_most(mine)
     apart = own.fixed + pairs.worst_apart()
     plain, rounded = apart.clone(), apart * (1 + 1e-11)
-    swept = (~forms.tight).nonzero().squeeze(1)
-    if len(swept):
-        squares = _swept(text, search, pairs.of(swept), own.of(swept))
-        plain[swept], rounded[swept] = (
-            torch.minimum(*two) for two in zip((plain[swept], rounded[swept]), squares, strict=True)
+    if len(loose):
+        squares = _swept(text, search, pairs.of(loose), own.of(loose))
+        plain[loose], rounded[loose] = (
+            torch.minimum(*two) for two in zip((plain[loose], rounded[loose]), squares, strict=True)
         )
     plain, rounded = (torch.minimum(squares.sqrt() * pairs.unit, forms.whole) for squares in (plain, rounded))
     hull = _hull(text, errors, words, radius)

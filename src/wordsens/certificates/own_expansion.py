@@ -75,7 +75,8 @@ class OwnExpansion:
         longest = torch.linalg.vector_norm(text.rows, dim=1).amax()
         slack = rounding(8 * sum(text.rows.shape) + 64) + 4 * coordinates.error
         self._key_error = 4 * errors.key[head * n : (head + 1) * n].amax() + slack * self._lengths
-        self._output_error = errors.output[own].unsqueeze(1) + slack * longest
+        off = errors.output[own].unsqueeze(1) if score.normalized else torch.zeros_like(scores[:, :1])
+        self._output_error = off + slack * longest
         self._speeds = (torch.linalg.vector_norm(self._kappa, dim=2) + self._key_error) * (1 + 1e-12)
         outputs = coordinates.outputs[head][words].unsqueeze(1) if score.normalized else 0.0
         self._apart = coordinates.rows - outputs if score.normalized else coordinates.rows.expand(len(words), -1, -1)

@@ -76,6 +76,11 @@ class QuadraticBound:
             )
         return least.nan_to_num(torch.inf) < own
 
+    @property
+    def twist(self) -> Float[Tensor, " heads"]:
+        """A bound of |Delta^T W Delta| / (scale radius²) for each head."""
+        return self._prepare()[1]
+
     def _prepare(self) -> tuple[Coordinates, Float[Tensor, " heads"]]:
         """The coordinates, and a bound of |Delta^T W Delta| / (scale radius²) for each head."""
         if self._prepared is None:

@@ -1,5 +1,7 @@
 """What one changed word, or a group of words, does to fully connected random features, forward and backward by hand."""
 
+from dataclasses import replace
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -14,6 +16,10 @@ from wordsens.seeds import gaussian_on, generator
 
 _LANCZOS_STEPS = 16
 _FAR_ANGLES = (0.1, 0.25, 0.5, 0.9, 1.5, -0.1, -0.25, -0.5)
+_MOST_SMALL = 1 << 18
+"""Entries of V_1^(i), V_2, ..., V_L up to which a text is searched widely: six times the evaluations, which cost less
+than the calls that make them."""
+
 _CACHED = 1 << 15
 """Numbers handled at once in entrywise passes: 256 KiB in float64, so that a pass's temporaries stay in the cache."""
 
@@ -36,6 +42,19 @@ class DenseChange(WordChange):
     plan = SearchPlan(starts=8, climb_steps=8, finalists=2, steps=60, tolerance=1e-7)
     _FRUGAL_PLAN = SearchPlan(starts=4, climb_steps=3, finalists=1, steps=40, tolerance=1e-5)
     _SATURATING_PLAN = SearchPlan(starts=24, climb_steps=20, finalists=5, steps=60, tolerance=1e-7)
+    _SMALL_PLAN = SearchPlan(
+        starts=48,
+        inner=4,
+        climb_steps=12,
+        population=8,
+        generations=3,
+        children=12,
+        kick_steps=10,
+        relays=16,
+        finalists=4,
+        steps=120,
+        tolerance=1e-9,
+    )
 
     def __init__(
         self,
@@ -56,8 +75,16 @@ class DenseChange(WordChange):
         if any(isinstance(layer, OnDemandGaussian) for layer in layers):
             # Every product with an on-demand matrix costs as much as all that is remembered of it.
             self.plan = self._FRUGAL_PLAN
-        elif activation.saturates:
+            return
+        if activation.saturates:
             self.plan, self.far_angles = self._SATURATING_PLAN, _FAR_ANGLES
+        width, entered = layers[0].rows, groups.shape[1] * rows.shape[1]
+        if width * (entered + (len(layers) - 1) * width) <= _MOST_SMALL:
+            wide = replace(self._SMALL_PLAN, rule="momentum" if activation.kinked else "quasi-newton")
+            self._search_widely(replace(wide, climb_steps=20, children=24) if activation.saturates else wide)
+
+    def _search_widely(self, plan: SearchPlan) -> None:
+        self.plan = plan
 
     def bytes_per_pair(self) -> int:
         return (3 * len(self._layers) + 3) * len(self._base) * self.rows.element_size()
@@ -140,6 +167,10 @@ class OneLayerChange(DenseChange, LinearEntryChange):
     plan = SearchPlan(starts=24, climb_steps=12, finalists=3, steps=40, tolerance=1e-7)
     _FRUGAL_PLAN = SearchPlan(starts=8, climb_steps=5, finalists=1, steps=40, tolerance=1e-4)
     _SATURATING_PLAN = SearchPlan(starts=48, climb_steps=20, finalists=4, steps=40, tolerance=1e-7)
+
+    def _search_widely(self, plan: SearchPlan) -> None:
+        """Where the map saturates: crossing words' witnesses then finds hills that restarts do not."""
+        self.wide_plan = plan if self._activation.saturates else None
 
     @property
     def width(self) -> int:

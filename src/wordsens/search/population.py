@@ -1,48 +1,18 @@
-"""The search: climb from several starts, cross the best witnesses within and between words, kick, polish the winners.
-
-The squared change of attention has many local maxima, each drawing other rows to the changed word. Which rows can be
-drawn together is nearly the same for every word of a text, so a mixture of two good witnesses, the second perhaps of
-another word, is a far better start than a random point (benchmarks/attention_search.py holds the comparison). What is
-then still missed are mostly hills next to the one found, which differ by one drawn row: kicks find those.
-"""
+"""Searches of all words of one text or of several: as many words at once as the memory allows."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from wordsens.ball import Ball
 from wordsens.feature_map import WordChange
-from wordsens.search.climb import PATIENCE, RULES, Climb, Momentum, QuasiNewton
-from wordsens.search.points import ALIKE, SAME, Breeder, fittest
+from wordsens.search.group_search import GroupSearch
 from wordsens.search.result import Progress, SearchResult
-from wordsens.search.separate_points import SeparateBreeders
 from wordsens.search.stationary import settled
 from wordsens.search_plan import SearchPlan
-
-_INNER = 0.3
-"""Where the starts inside the ball lie, in radii."""
-
-_CACHED_NUMBERS = 1 << 18
-"""Coordinates of the points that climb together on a CPU."""
-
-_MIXED, _MIXTURES = 0.5, 4
-"""The angle, in radians, between a best point and its mixtures with other directions; how many of these climb."""
-
-_SOFT_SHARES = 0.3, 0.1, 0.03
-"""How smooth the relatives are that lead starts to hills which the change itself hides behind a plateau or a kink."""
-
-_NARROWING, _NARROWING_STEPS = (0.3, 0.1, 0.03), 40
-"""From the explored relative to the change itself: shares of the explored share, and steps on each at most."""
-
-_FEWEST_SOFT = 16
-"""Points of a word that are kept, where there are so many, on the way through the smoother relatives of a change."""
-
-_FIRST_STEPS = 3
-"""Steps after which candidates are compared: where they stand says little of where they lead."""
 
 _COPIES = 24
 """About how many numbers a search keeps for each coordinate of each point: the rule's memory and the trials."""
@@ -70,7 +40,7 @@ def search(
     results = []
     for done, (group, radius) in enumerate(groups):
         tick = _Ticker(progress, done * plan.rounds(), total)
-        results.append(_GroupSearch(change, group, radius, blocks, plan, [generator], tick).run())
+        results.append(GroupSearch(change, group, radius, blocks, plan, [generator], tick).run())
     if progress is not None:
         progress(total, total)
     points, squared, evaluations, converged = (torch.cat(part) for part in zip(*results, strict=True))
@@ -100,7 +70,7 @@ def search_together(
     """
     texts = len(generators)
     words = torch.arange(len(ball.radius), device=change.rows.device)
-    found = _GroupSearch(change, words, ball.radius, 1, plan, generators, _Ticker(progress, 0, plan.rounds())).run()
+    found = GroupSearch(change, words, ball.radius, 1, plan, generators, _Ticker(progress, 0, plan.rounds())).run()
     if progress is not None:
         progress(plan.rounds(), plan.rounds())
     points, squared, spent, converged = found
@@ -121,9 +91,6 @@ def words_at_once(change: WordChange, plan: SearchPlan) -> int:
     return max(1, change.memory_budget // (numbers * change.rows.element_size()))
 
 
-_Found = tuple[Float[Tensor, "w size"], Float[Tensor, " w"], Int[Tensor, " w"], Bool[Tensor, " w"]]
-
-
 class _Ticker:
     def __init__(self, progress: Progress | None, done: int, total: int):
         self._progress, self._done, self._total = progress, done, total
@@ -132,220 +99,3 @@ class _Ticker:
         self._done += 1
         if self._progress is not None:
             self._progress(min(self._done, self._total), self._total)
-
-
-class _GroupSearch:
-    """The search on w words at once, of one text or as many words of each of several.
-
-    A climb holds its points rank by rank: ascent r * w + j is the r-th of word j.
-    """
-
-    def __init__(
-        self,
-        change: WordChange,
-        words: Int[Tensor, " w"],
-        radius: Float[Tensor, " w"],
-        blocks: int,
-        plan: SearchPlan,
-        generators: Sequence[torch.Generator],
-        tick: _Ticker,
-    ):
-        self._change, self._words, self._radius, self._blocks = change, words, radius, blocks
-        self._plan, self._tick = plan, tick
-        self._coarse = change.coarse()
-        # A gain below rounding is no gain: in float32 the last digits are noise.
-        self._noise = 4 * torch.finfo(self._coarse.rows.dtype).eps
-        self._coarse_plan = (
-            plan if self._coarse is change else replace(plan, tolerance=max(plan.tolerance, self._noise))
-        )
-        softened = self._coarse.softened(radius, [plan.explored_share]) if plan.explored_share else []
-        self._exploring = softened[0] if softened else self._coarse
-        rows = self._coarse.rows
-        size, own = math.prod(change.shape), len(words) // len(generators)
-        breeders = [Breeder(own, blocks, size, generator, rows.dtype, rows.device) for generator in generators]
-        self._breeder = breeders[0] if len(breeders) == 1 else SeparateBreeders(breeders)
-        self._evaluations = torch.zeros(int(words.max()) + 1, dtype=torch.long, device=words.device)
-
-    def run(self) -> _Found:
-        """The best point of every word, its squared change, the evaluations spent on it, and whether it converged."""
-        plan = self._plan
-        best = self._fittest(self._explored(), plan.finalists)
-        if self._exploring is not self._coarse:
-            best = self._narrowed(best)
-        if self._coarse is self._change:
-            converged = self._polish(best, plan)
-        elif plan.tolerance >= self._noise:
-            self._polish(best, plan)
-            best = self._fittest(best, min(2, plan.finalists))
-            converged, best = best.idle >= PATIENCE, self._exact(best)
-        else:
-            self._polish(best, replace(self._coarse_plan, steps=plan.climb_steps))
-            best = self._exact(self._fittest(best, min(2, plan.finalists)))
-            converged = self._polish(best, plan)
-        winner = best.squared.view(-1, len(self._words)).argmax(dim=0)
-        chosen = winner * len(self._words) + torch.arange(len(winner), device=winner.device)
-        points = best.x[chosen] * best.radius[chosen].to(best.x.dtype).unsqueeze(1)
-        return points, best.squared[chosen], self._evaluations[self._words], converged[chosen]
-
-    def _narrowed(self, best: Climb) -> Climb:
-        """The points on the change itself, after climbs of relatives less and less smooth: at kinks ascents jam."""
-        for relative in self._coarse.softened(
-            self._radius, [share * self._plan.explored_share for share in _NARROWING]
-        ):
-            best = Climb(relative, best.words, best.radius, best.x, self._blocks)
-            self._polish(best, replace(self._coarse_plan, steps=_NARROWING_STEPS))
-        return Climb(self._coarse, best.words, best.radius, best.x, self._blocks)
-
-    def _explored(self) -> Climb:
-        """The best points before they are polished, found in fewer coordinates where the change has such."""
-        points, change = self._starting_points(), self._exploring
-        reduced = self._coarse.reduced()
-        if reduced is None:
-            best = self._relayed(self._crossed(change, self._breeder, points))
-            return self._kicked(best, change, self._breeder) if self._plan.kicks else best
-        breeder = self._breeder.resized(*reduced.shape)
-        best = self._crossed(reduced, breeder, breeder.unit(points @ reduced.basis.T))
-        if self._plan.kicks:
-            best = self._kicked(best, reduced, breeder)
-        best = self._fittest(best, self._plan.finalists)
-        best = Climb(change, best.words, best.radius, best.x @ reduced.basis, self._blocks)
-        best = self._relayed(best)
-        return best.joined(self._climb(self._mixed(best, reduced.left_out), change))
-
-    def _crossed(
-        self, change: WordChange, breeder: Breeder | SeparateBreeders, points: Float[Tensor, "starts w size"]
-    ) -> Climb:
-        """Climb from the points, then, generation after generation, from children of the best found so far."""
-        best = self._climb(points, change)
-        if self._plan.soft_steps:
-            best = best.joined(self._softly_climbed(change, points))
-        for _ in range(self._plan.generations):
-            best = self._fittest(best, self._plan.population)
-            best = best.joined(self._climb(breeder.children(self._ranked(best), self._plan.children), change))
-        return best
-
-    def _softly_climbed(self, change: WordChange, points: Float[Tensor, "starts w size"]) -> Climb:
-        """Climb from where much smoother relatives lead, the better half of the points from each to the next."""
-        for relative in self._coarse.softened(self._radius, _SOFT_SHARES):
-            led = self._climb(points, relative, self._plan.soft_steps)
-            points = self._ranked(self._fittest(led, max(_FEWEST_SOFT, len(points) // 2)))
-        return self._climb(points, change)
-
-    def _relayed(self, best: Climb) -> Climb:
-        """Climb also from other words' witnesses."""
-        if not self._plan.relays:
-            return best
-        best = self._fittest(best, self._plan.finalists)
-        return best.joined(self._climb(self._relays(best), self._exploring))
-
-    def _kicked(self, best: Climb, change: WordChange, breeder: Breeder | SeparateBreeders) -> Climb:
-        """Look for better hills next to the ones found; every point is nearly converged before it is compared."""
-        plan = self._plan
-        best = self._fittest(best, plan.finalists)
-        self._polish(best, replace(self._coarse_plan, steps=plan.kick_steps))
-        directions = change.kicking_directions().flatten(start_dim=1)
-        for _ in range(plan.kicks):
-            best = self._fittest(best, plan.finalists, SAME)
-            children = breeder.kicked(self._ranked(best), directions, plan.children)
-            best = best.joined(self._climb(children, change, plan.kick_steps))
-        return self._fittest(best, plan.finalists, SAME)
-
-    def _spend(self, words: Int[Tensor, " b"], times: int = 1) -> None:
-        self._evaluations.index_add_(0, words, torch.full_like(words, times))
-
-    def _starting_points(self) -> Float[Tensor, "starts w size"]:
-        informed = self._coarse.starting_directions(self._words)[: self._plan.starts].flatten(start_dim=2)
-        random = self._breeder.random(self._plan.starts - len(informed))
-        points = torch.cat([self._breeder.unit(informed), random])
-        inner = min(self._plan.inner, len(points) - 1)
-        points[len(points) - inner :] *= _INNER
-        return torch.cat([points, self._chosen_candidates()]) if self._plan.chosen else points
-
-    def _chosen_candidates(self) -> Float[Tensor, "chosen w size"]:
-        """Those of the map's candidates that are best after a few steps."""
-        points = self._coarse.candidates(self._words, self._radius).flatten(start_dim=2)
-        if len(points) == 0:
-            return points
-        return self._ranked(self._fittest(self._climb(points, self._exploring, _FIRST_STEPS), self._plan.chosen))
-
-    def _ranked(self, climb: Climb) -> Float[Tensor, "ranks w size"]:
-        return climb.x.view(-1, len(self._words), climb.x.shape[1])
-
-    def _climb(self, points: Float[Tensor, "ranks w size"], change: WordChange, steps: int | None = None) -> Climb:
-        """Climb from every point for `steps`, the plan's climb_steps by default."""
-        ranks = len(points)
-        words, radius = self._words.repeat(ranks), self._radius.repeat(ranks)
-        steps = self._plan.climb_steps if steps is None else steps
-        self._spend(words, 1 + steps)
-        # On a CPU a few at a time: what a step keeps of them then stays in the cache.
-        size = max(1, _CACHED_NUMBERS // points.shape[-1]) if points.device.type == "cpu" else len(words)
-        lots = list(zip(words.split(size), radius.split(size), points.flatten(end_dim=1).split(size), strict=True))
-        climbs = []
-        for at, (some, reach, x) in enumerate(lots):
-            climb = Climb(change, some, reach, x, self._blocks)
-            rule = self._rule(change)(climb)
-            for step in range(1, steps + 1):
-                rule.step(climb, self._coarse_plan.tolerance)
-                if (at * steps + step) % len(lots) == 0:
-                    self._tick()
-            climbs.append(climb)
-        return Climb.of(climbs)
-
-    def _rule(self, change: WordChange) -> type[Momentum] | type[QuasiNewton]:
-        """The plan's rule; relatives are smooth."""
-        own = change is self._change or change is self._coarse
-        return RULES[self._plan.rule] if own else QuasiNewton
-
-    def _relays(self, best: Climb) -> Float[Tensor, "finalists w size"]:
-        """For every word, those witnesses of its text's other words that move it most."""
-        winners = self._breeder.unit(self._ranked(best)[0])
-        candidates = self._breeder.some(winners, self._plan.relays)
-        return self._best_of(candidates, self._plan.finalists)
-
-    def _mixed(self, best: Climb, directions: Float[Tensor, "m size"]) -> Float[Tensor, "count w size"]:
-        """For every word, the best mixtures of its best point with ± the directions."""
-        (winner,) = self._ranked(self._fittest(best, 1))
-        along = torch.cat([directions, -directions]).unsqueeze(1)
-        mixtures = math.cos(_MIXED) * self._breeder.unit(winner.unsqueeze(0)) + math.sin(_MIXED) * along
-        return self._best_of(self._breeder.unit(mixtures), _MIXTURES)
-
-    def _best_of(self, candidates: Float[Tensor, "c w size"], count: int) -> Float[Tensor, "count w size"]:
-        """The candidates of every word that move it most."""
-        scale = self._radius.to(candidates.dtype).unsqueeze(1)
-        perturbations = (candidates * scale).flatten(end_dim=1).unflatten(1, self._change.shape)
-        words = self._words.repeat(len(candidates))
-        squared = self._exploring.squared_norm(perturbations, words)
-        self._spend(words)
-        ranks = squared.view(len(candidates), -1).topk(min(count, len(candidates)), dim=0).indices
-        return candidates.gather(0, ranks.unsqueeze(-1).expand(-1, -1, candidates.shape[-1]))
-
-    def _fittest(self, climb: Climb, count: int, alike: float = ALIKE) -> Climb:
-        w = len(self._words)
-        ranks = fittest(climb.squared.view(-1, w), self._ranked(climb), count, alike)
-        return climb.select((ranks * w + torch.arange(w, device=ranks.device)).flatten())
-
-    def _exact(self, climb: Climb) -> Climb:
-        """The same points in the map's own precision."""
-        self._spend(climb.words)
-        return Climb(self._change, climb.words, climb.radius, climb.x.to(self._change.rows.dtype), self._blocks)
-
-    def _polish(self, climb: Climb, plan: SearchPlan) -> Bool[Tensor, " b"]:
-        """Climb until every ascent idles or the steps run out; ascents that idle drop out of the batch."""
-        climb.idle.zero_()
-        running = torch.arange(len(climb), device=climb.idle.device)
-        part = climb.select(running)
-        rule = self._rule(climb.change)(part, first=0.1)
-        for _ in range(plan.steps):
-            rule.step(part, plan.tolerance)
-            self._spend(part.words)
-            self._tick()
-            going = part.idle < PATIENCE
-            if not bool(going.all()):
-                climb.store(running, part)
-                kept = going.nonzero().squeeze(1)
-                running, part = running[kept], part.select(kept)
-                rule.select(kept)
-                if len(running) == 0:
-                    break
-        climb.store(running, part)
-        return climb.idle >= PATIENCE

@@ -95,7 +95,7 @@ def _verified(
         delta = _deltas(change, vocabulary, entry[:, rank], words)
         exact[:, rank] = torch.where(finite[:, rank], change.squared_norm(delta, words), -torch.inf)
     evaluations = int(finite.sum())
-    crowded = coarse[:, -1] > exact.amax(dim=1).to(coarse.dtype) * (1 - _COARSE_MARGIN)
+    crowded = coarse[:, -1] > coarse.amax(dim=1) * (1 - _COARSE_MARGIN)
     for at in crowded.nonzero().squeeze(1).tolist():
         word = words[at : at + 1]
         for chunk in torch.arange(len(vocabulary), device=words.device).split(4096):

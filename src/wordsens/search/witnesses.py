@@ -22,7 +22,24 @@ def find_witnesses(
     generator: torch.Generator,
     progress: Progress | None = None,
 ) -> SearchResult:
-    """The best Delta found for each word: by the Krylov search where Delta enters linearly, else by the general one."""
-    if isinstance(change, LinearEntryChange):
-        return krylov_search(change, words, ball, plan, generator=generator, progress=progress)
-    return search(change, words, ball, plan, generator=generator, progress=progress)
+    """The best Delta found for each word: by the Krylov search where Delta enters linearly, else by the general one.
+
+    By the better of both where the change has a plan for that. The caller's wishes are those of `plan`.
+    """
+    if not isinstance(change, LinearEntryChange):
+        return search(change, words, ball, plan, generator=generator, progress=progress)
+    found = krylov_search(change, words, ball, plan, generator=generator, progress=progress)
+    if change.wide_plan is None or plan is not change.plan:
+        return found
+    return _better(found, search(change, words, ball, change.wide_plan, generator=generator))
+
+
+def _better(first: SearchResult, second: SearchResult) -> SearchResult:
+    """Word by word the result with the larger squared change."""
+    better = second.squared > first.squared
+    return SearchResult(
+        perturbations=torch.where(better.unsqueeze(1), second.perturbations, first.perturbations),
+        squared=torch.maximum(first.squared, second.squared),
+        evaluations=first.evaluations + second.evaluations,
+        converged=torch.where(better, second.converged, first.converged),
+    )

@@ -58,7 +58,14 @@ class Response(ABC):
 
 
 class ClosedForm(Score):
-    """A score with derivatives, and an answer to one moved score, in closed form."""
+    """A score with derivatives, and an answer to one moved score, in closed form.
+
+    Attributes:
+        homogeneous: whether the weights of c s are those of s times a power of c, for every c > 0: the temperature is
+            then a unit of measurement.
+    """
+
+    homogeneous: bool = False
 
     @abstractmethod
     def pull_back(

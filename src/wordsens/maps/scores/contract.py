@@ -61,4 +61,5 @@ def offered(score: Score, ability: type[Ability]) -> Ability | None:
         return None
     own, *parents = type(score).__mro__
     finished = any(issubclass(parent, ability) and not isabstract(parent) for parent in parents)
-    return None if finished and ability not in own.__bases__ else score
+    said = any(issubclass(base, ability) and isabstract(base) for base in own.__bases__)
+    return None if finished and not said else score

@@ -14,7 +14,7 @@ from wordsens.maps.scores.sigmoid_curve import sigmoid_curve, sigmoid_errors, si
 class Softmax(ClosedForm, Expanded):
     """exp(s_l) / sum_m exp(s_m)."""
 
-    name, normalized, sums_to_one, shift_invariant = "softmax", True, True, True
+    name, normalized, sums_to_one, shift_invariant, exponential = "softmax", True, True, True, True
 
     def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
         return torch.softmax(scores, dim=-1)

@@ -34,7 +34,7 @@ class _Undivided(ClosedForm):
 class Relu(_Undivided, CertifiedElementwise, Expanded):
     """relu(s_l), not divided."""
 
-    name, kinked, lipschitz = "relu-unnormalized", True, 1.0
+    name, kinked, lipschitz, homogeneous = "relu-unnormalized", True, 1.0, True
 
     def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
         return torch.relu(scores)
@@ -49,7 +49,9 @@ class Relu(_Undivided, CertifiedElementwise, Expanded):
 
     def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         after = torch.relu(score + moved)
-        return after, after - torch.relu(score), torch.sign(after)
+        # relu(s + t) - relu(s), without cancellation.
+        gain = torch.where(score > 0, torch.maximum(moved, -score), after)
+        return after, gain, torch.sign(after)
 
     def expansion(
         self,
@@ -133,7 +135,7 @@ class Sigmoid(_Undivided, CertifiedElementwise, Expanded):
 class Linear(_Undivided, CertifiedElementwise, Expanded):
     """s_l itself, not divided: linear attention without a feature map."""
 
-    name, lipschitz = "linear", 1.0
+    name, lipschitz, homogeneous = "linear", 1.0, True
 
     def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
         return scores

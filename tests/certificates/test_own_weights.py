@@ -1,0 +1,106 @@
+"""The word's own row under softmax, bounded word by word: valid for any multipliers, and near what an ascent finds."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from tests.certificates.attention_cases import gaussian_rows
+from tests.certificates.test_small_radii import by_hand
+
+import wordsens as ws
+from wordsens.certificates.attention import _scaled
+from wordsens.certificates.attention_text import attention_text
+from wordsens.certificates.own_weights import _Multipliers, _problem, own_weights_bound
+from wordsens.certificates.quadratic_bound import QuadraticBound
+from wordsens.certificates.rounding import rounding_errors
+from wordsens.maps.scores import Certified, offered
+from wordsens.seeds import generator
+
+
+def own_changes(rows: np.ndarray, matrix: np.ndarray, word: int, delta: np.ndarray) -> np.ndarray:
+    """How far row `word` of softmax attention moves, for each row of `delta`; `matrix` is W over the scale."""
+    texts = np.repeat(rows[None], len(delta), axis=0)
+    texts[:, word] += delta
+    moved = by_hand(texts, matrix, "softmax")[:, word] - by_hand(rows, matrix, "softmax")[word]
+    return np.linalg.norm(moved, axis=1)
+
+
+def climbed(rows: np.ndarray, matrix: np.ndarray, word: int, radius: float) -> float:
+    """The largest change of the own row that random and pointed perturbations and an ascent find."""
+    d = rows.shape[1]
+    delta = np.concatenate([np.random.default_rng(0).standard_normal((100, d)), rows @ matrix.T, -rows @ matrix.T])
+    delta *= radius / np.linalg.norm(delta, axis=1, keepdims=True)
+    values = own_changes(rows, matrix, word, delta)
+    found = values.max()
+    for best in delta[values.argsort()[-4:]]:
+        for size in (0.5, 0.3, 0.3, 0.2, 0.2, 0.1, 0.1, 0.1, 0.05, 0.05):
+            steps = 1e-5 * radius * np.concatenate([np.eye(d), -np.eye(d)])
+            around = own_changes(rows, matrix, word, best + steps)
+            slope = around[:d] - around[d:]
+            best = best + size * radius * slope / max(np.linalg.norm(slope), 1e-300)
+            best *= radius / np.linalg.norm(best)
+            found = max(found, own_changes(rows, matrix, word, best[None])[0])
+    return float(found)
+
+
+def prepared(rows: torch.Tensor, phi: ws.RandomAttentionFeatures):
+    scaled, matrices, unit = _scaled(phi, rows)
+    score = offered(phi.score, Certified)
+    assert score is not None
+    text = attention_text(scaled, matrices, score)
+    errors = rounding_errors(text)
+    return text, errors, QuadraticBound(text, errors).twist, unit
+
+
+@pytest.mark.parametrize(("n", "d", "seed"), [(20, 64, 0), (6, 16, 3), (9, 4, 5)])
+@pytest.mark.parametrize("share", [0.05, 0.15, 0.3])
+def test_no_climb_of_the_own_row_exceeds_its_bound(n: int, d: int, seed: int, share: float) -> None:
+    rows = gaussian_rows(n, d, seed)
+    phi = ws.RandomAttentionFeatures(d, seed=seed)
+    text, errors, twist, unit = prepared(rows, phi)
+    matrix, radius = phi.matrices[0].double().numpy() / math.sqrt(d), share * math.sqrt(d)
+    words = torch.tensor([0, n // 2])
+    bounds = (
+        own_weights_bound(text, errors, twist, words, torch.full((2,), radius / unit, dtype=torch.float64)) * radius
+    )
+    for word, bound in zip(words.tolist(), bounds.tolist(), strict=True):
+        found = climbed(rows.numpy(), matrix, word, radius)
+        assert found <= bound
+        if d == 64:
+            assert bound <= 1.75 * found
+
+
+def test_any_multipliers_give_a_bound() -> None:
+    n, d, word, radius = 8, 12, 3, 0.6
+    rows = gaussian_rows(n, d, 1)
+    phi = ws.RandomAttentionFeatures(d, seed=1)
+    text, errors, twist, unit = prepared(rows, phi)
+    problem = _problem(text, errors, float(twist[0]), word, radius / unit, 0)
+    assert problem is not None
+    found = climbed(rows.numpy(), phi.matrices[0].double().numpy() / math.sqrt(d), word, radius)
+    random = generator(0, "rows")
+    count = len(problem.least)
+
+    def draw(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=random, dtype=torch.float64)
+
+    for _ in range(300):
+        size = float(problem.caps.max()) * 10 ** float(draw(1) - 1)
+        lam, mu = (size * draw(count).exp() for _ in range(2))
+        alpha = 0.5 * draw(count, n) / problem.moved.diagonal().mean().sqrt()
+        gamma = 0.5 * draw(count, n) / problem.apart.diagonal().mean().sqrt()
+        bound = problem.bound(_Multipliers(lam, mu, alpha, gamma, -size * draw(count).abs()))
+        assert (float(bound.max()) + problem.error) * unit >= found
+
+
+def test_the_terms_that_hold_y_and_b_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without lam and mu, which charge for ‖y‖ and ‖b‖, the bound falls below what is attained."""
+    rows, radius = gaussian_rows(20, 64, 0), 0.15 * 8
+    phi = ws.RandomAttentionFeatures(64, seed=0)
+    text, errors, twist, unit = prepared(rows, phi)
+    found = climbed(rows.numpy(), phi.matrices[0].double().numpy() / 8, 6, radius)
+    arguments = (text, errors, twist, torch.tensor([6]), torch.tensor([radius / unit], dtype=torch.float64))
+    assert found <= float(own_weights_bound(*arguments)) * radius
+    monkeypatch.setattr("wordsens.certificates.own_weights._Problem._outside", lambda self, by: 0 * by.lam)
+    assert found > float(own_weights_bound(*arguments)) * radius
