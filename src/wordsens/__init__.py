@@ -31,6 +31,8 @@ _HOMES = {
     "fit_min_norm": "wordsens.regression",
     "gaussian_text": "wordsens.text",
     "jacobian_sensitivity": "wordsens.jacobian",
+    "meaning_pairs": "wordsens.text",
+    "MeaningPair": "wordsens.text",
     "minimal_pairs": "wordsens.text",
     "MinNormFit": "wordsens.regression",
     "NewText": "wordsens.generalization",
@@ -96,9 +98,11 @@ if TYPE_CHECKING:
     from wordsens.swaps import Swaps, best_swaps, swap_ratio
     from wordsens.text import (
         Document,
+        MeaningPair,
         correlated_text,
         embed,
         gaussian_text,
+        meaning_pairs,
         minimal_pairs,
         orthogonal_text,
         read_documents,

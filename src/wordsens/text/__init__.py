@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 _HOMES = {
     "Document": "wordsens.text.document",
     "Encoder": "wordsens.text.encoders",
+    "MeaningPair": "wordsens.text.shipped_data",
     "MinimalPair": "wordsens.text.shipped_data",
     "TransformerEncoder": "wordsens.text.transformer_encoder",
     "correlated_text": "wordsens.text.synthetic",
     "embed": "wordsens.text.embedding",
     "gaussian_text": "wordsens.text.synthetic",
     "load_encoder": "wordsens.text.encoders",
+    "meaning_pairs": "wordsens.text.shipped_data",
     "minimal_pairs": "wordsens.text.shipped_data",
     "orthogonal_text": "wordsens.text.synthetic",
     "read_documents": "wordsens.text.readers",
@@ -27,12 +29,14 @@ _HOMES = {
 __all__ = [
     "Document",
     "Encoder",
+    "MeaningPair",
     "MinimalPair",
     "TransformerEncoder",
     "correlated_text",
     "embed",
     "gaussian_text",
     "load_encoder",
+    "meaning_pairs",
     "minimal_pairs",
     "orthogonal_text",
     "read_documents",
@@ -47,7 +51,7 @@ if TYPE_CHECKING:
     from wordsens.text.embedding import embed, texts_of_length
     from wordsens.text.encoders import Encoder, load_encoder
     from wordsens.text.readers import read_documents, stream_documents
-    from wordsens.text.shipped_data import MinimalPair, minimal_pairs, shipped_reviews
+    from wordsens.text.shipped_data import MeaningPair, MinimalPair, meaning_pairs, minimal_pairs, shipped_reviews
     from wordsens.text.synthetic import correlated_text, gaussian_text, orthogonal_text
     from wordsens.text.transformer_encoder import TransformerEncoder
     from wordsens.text.vocabulary import vocabulary_rows

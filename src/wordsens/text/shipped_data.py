@@ -1,4 +1,4 @@
-"""The texts that come with the package: movie reviews, and pairs of sentences that differ in one word."""
+"""The texts that come with the package: movie reviews, one-word pairs, and pairs of equal or different meaning."""
 
 import json
 from collections.abc import Iterator
@@ -27,6 +27,35 @@ class MinimalPair:
     second: str
 
 
+@dataclass(frozen=True)
+class MeaningPair:
+    """Two texts that mean the same, or that do not although nearly all of their words agree.
+
+    Attributes:
+        id: e.g. "negation-003".
+        kind: negation, antonym, role, quantity, time, entity or modality, whose meanings differ; synonym (one word
+            replaced by another of its meaning in this text) or paraphrase (few content words shared), whose meanings
+            agree.
+        domain: support, documentation, health, finance, law or everyday.
+        first, second: the texts.
+        same: whether they mean the same.
+        changed: the words of `first`, and those of `second` that stand in their place; for a role pair the two words
+            that change places; empty for a paraphrase.
+        length: question or sentence (up to 45 words), paragraph (60 to 120) or page (200 and more).
+        note: what differs.
+    """
+
+    id: str
+    kind: str
+    domain: str
+    first: str
+    second: str
+    same: bool
+    changed: tuple[str, ...]
+    length: str
+    note: str
+
+
 def shipped_reviews() -> list[Document]:
     """The movie reviews written for this package: 20 to 400 words, as many positive as negative.
 
@@ -47,6 +76,18 @@ def minimal_pairs() -> list[MinimalPair]:
     ['intensity', 'negation', 'quantity', 'role', 'sentiment', 'synonym']
     """
     return [MinimalPair(**record) for record in _records("minimal_pairs.jsonl")]
+
+
+def meaning_pairs() -> list[MeaningPair]:
+    """The pairs written for this package to ask whether a model sees a changed meaning.
+
+    >>> pair = meaning_pairs()[0]
+    >>> pair.first, pair.changed, pair.same
+    ('Why was my card charged after the trial ended?', ('was', "wasn't"), False)
+    """
+    return [
+        MeaningPair(**{**record, "changed": tuple(record["changed"])}) for record in _records("meaning_pairs.jsonl")
+    ]
 
 
 def _records(name: str) -> Iterator[dict[str, Any]]:
