@@ -56,7 +56,7 @@ def gram_norm_bound(gram: Float[Tensor, "m m"], *, inner: int) -> float:
 
 
 def estimated_eigenvalues(matrices: Float[Tensor, "w m m"], steps: int = _KRYLOV_STEPS) -> Float[Tensor, " w"]:
-    """About the largest eigenvalue of each positive semidefinite matrix, from below; infinite where not all is finite."""
+    """About the largest eigenvalue of positive semidefinite matrices, from below; infinite where one is not finite."""
     finite = matrices.isfinite().all(dim=2).all(dim=1)
     matrices = torch.where(finite[:, None, None], matrices, 0.0)
     start = torch.linspace(1, 2, matrices.shape[-1], dtype=matrices.dtype, device=matrices.device).cos()
