@@ -51,7 +51,8 @@ def short_searches(monkeypatch):
     usual = attention_change._plan
 
     def plan(words, d, score):
-        return replace(usual(words, d, score), starts=4, generations=1, relays=4, finalists=1)
+        few = {"starts": 4, "inner": 0, "generations": 1, "population": 4, "children": 4, "relays": 4, "finalists": 1}
+        return replace(usual(words, d, score), **few, chosen=0, soft_steps=0, explored_share=0.0)
 
     monkeypatch.setattr(attention_change, "_plan", plan)
 

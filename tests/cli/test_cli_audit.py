@@ -126,8 +126,9 @@ def test_a_text_that_fails_is_counted_and_ends_in_exit_code_1(wordsens, asked, m
     stop[2] = fail
     run = wordsens(*arguments)
     assert run.code == 1
-    assert "words of 2 texts" in run.out
-    assert "failed: 1 texts: t.csv:2: RuntimeError: out of luck" in run.out
+    told = " ".join(run.out.split())
+    assert "words of 2 texts" in told
+    assert "failed: 1 texts: t.csv:2: RuntimeError: out of luck" in told
     assert "1 of 3 texts failed, the first with RuntimeError: out of luck" in run.err
     stop[3 + 1] = fail
     document = json.loads(wordsens(*arguments, "--json", "--quiet").out)

@@ -36,6 +36,8 @@ def short_searches(monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     monkeypatch.setattr(krylov, "LANCZOS_STEPS", 4)
     monkeypatch.setattr(dense_change, "_LANCZOS_STEPS", 4)
+    # Small dense maps are searched more widely than those on demand.
+    monkeypatch.setattr(dense_change, "_MOST_SMALL", 0)
     for name in ("plan", "_FRUGAL_PLAN"):
         one_layer = SearchPlan(starts=2, climb_steps=1, finalists=1, steps=1)
         monkeypatch.setattr(dense_change.OneLayerChange, name, one_layer)
