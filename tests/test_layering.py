@@ -29,7 +29,7 @@ TABLE = {
     "gaussian": Row(1),
     "lanczos": Row(1),
     "power_law": Row(1),
-    "linear_entry": Row(1, also=("feature_map",)),
+    "linear_entry": Row(1, also=("feature_map", "search_plan")),
     "search_plan": Row(1),
     "repeatable": Row(1),
     "normal_product": Row(1),

@@ -51,11 +51,15 @@ class Climb:
         return len(self.words)
 
     def evaluate(self, x: Float[Tensor, "b size"]) -> tuple[Float[Tensor, " b"], Float[Tensor, "b size"]]:
-        """The squared change and its gradient in x."""
+        """The squared change and its gradient in x; -1 and zeros where the map is not a number: others are better."""
         scale = self.radius.to(x.dtype).unsqueeze(1)
         perturbations = (x * scale).unflatten(1, self.change.shape)
         squared, gradient = self.change.squared_norm_and_gradient(perturbations, self.words)
-        return squared, gradient.flatten(start_dim=1) * scale
+        gradient = gradient.flatten(start_dim=1) * scale
+        lost = squared.isnan().nonzero().squeeze(1)
+        if len(lost):
+            squared, gradient = squared.index_fill(0, lost, -1.0), gradient.index_fill(0, lost, 0.0)
+        return squared, gradient
 
     def into_ball(self, x: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
         """The nearest points whose blocks lie in the unit ball, a few units of the last place inside it."""

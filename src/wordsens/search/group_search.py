@@ -219,6 +219,7 @@ class GroupSearch:
         words = self._words.repeat(len(candidates))
         squared = self._exploring.squared_norm(perturbations, words)
         self._spend(words)
+        squared = squared.nan_to_num(-1.0, torch.inf)
         ranks = squared.view(len(candidates), -1).topk(min(count, len(candidates)), dim=0).indices
         return candidates.gather(0, ranks.unsqueeze(-1).expand(-1, -1, candidates.shape[-1]))
 
