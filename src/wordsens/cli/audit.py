@@ -83,7 +83,8 @@ def audit(
     require_choice("removal", removal, WAYS)
     executor = ExecutorRequest(workers=workers, scheduler=scheduler, slurm=slurm, threads=threads)
 
-    from wordsens.cli.audit_run import AuditRequest, run_audit
+    from wordsens.cli.audit_outcome import AuditRequest
+    from wordsens.cli.audit_run import run_audit
     from wordsens.cli.cpu_threads import cpu_threads
     from wordsens.cli.running import RunRequest
 

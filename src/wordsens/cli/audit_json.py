@@ -10,7 +10,7 @@ from wordsens import __version__
 from wordsens.decay import Decay
 
 if TYPE_CHECKING:
-    from wordsens.cli.audit_run import Audit
+    from wordsens.cli.audit_outcome import Audit
 
 
 def print_json(audit: "Audit") -> None:

@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from wordsens.audit.layers import LayerSensitivity, layer_sensitivities
-from wordsens.audit.summary import AuditSummary, summarise_audit
+from wordsens.audit.layers import layer_sensitivities
+from wordsens.audit.summary import summarise_audit
 from wordsens.audit.texts import AuditTexts
 from wordsens.cli.audit_json import print_json
+from wordsens.cli.audit_outcome import Audit, AuditRequest
 from wordsens.cli.audit_tables import print_audit
-from wordsens.cli.running import RunRequest, fail_for, open_store, run_missing
+from wordsens.cli.running import fail_for, open_store, run_missing
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import reporting
-from wordsens.decay import Decay, decay, pair_distances
+from wordsens.decay import decay, pair_distances
 from wordsens.errors import InputError
 from wordsens.experiments.audit_cell import audited_map, content_of
 from wordsens.experiments.audit_record import AuditRecord
@@ -23,70 +23,6 @@ from wordsens.experiments.store import write_aside
 from wordsens.maps.transformer import TransformerFeatures
 from wordsens.text import Document, minimal_pairs, stream_documents
 from wordsens.text.encoders import require_device
-
-
-@dataclass(frozen=True, kw_only=True)
-class AuditRequest:
-    """What the command line asked for: its options, by their names."""
-
-    model: str
-    dataset: str
-    text_column: str
-    limit: int | None
-    max_words: int
-    output: str
-    pool: str | None
-    words_per_text: int
-    removal: str
-    swaps: bool
-    threshold: float
-    layer_texts: int
-    out: str
-    seed: int
-    device: str
-    run: RunRequest
-
-
-@dataclass(frozen=True)
-class Audit:
-    """Everything an audit prints.
-
-    Attributes:
-        request: what was asked for.
-        texts: of the dataset, with those that were left out.
-        records: of the texts, in the order of the dataset; failed ones too.
-        summary: of those that are done.
-        layers: by layer and head.
-        name: of the audit: the hash of everything but the texts, a column of the records.
-        decays: of the minimal pairs' distances by kind; empty where `no_decays` says why.
-        map_name, context: of the model.
-    """
-
-    request: AuditRequest
-    name: str
-    texts: AuditTexts
-    records: list[AuditRecord]
-    summary: AuditSummary
-    layers: list[LayerSensitivity]
-    decays: list[Decay]
-    no_decays: str | None
-    map_name: str
-    context: int | None
-
-    @property
-    def failed(self) -> list[AuditRecord]:
-        """The texts that could not be measured, though nothing was wrong with them."""
-        return [record for record in self.records if not record.done]
-
-    @property
-    def cut(self) -> list[AuditRecord]:
-        """The texts that lost words, those that lost most first."""
-        return sorted((record for record in self.records if record.words_lost), key=lambda record: -record.words_lost)
-
-    @property
-    def table(self) -> Path:
-        """Where the records lie as one table, beside those of other audits with the same folder."""
-        return Path(self.request.out) / "audit.parquet"
 
 
 def run_audit(request: AuditRequest, *, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from wordsens.cli.terminal import stdout, table
 from wordsens.decay import Decay
 
 if TYPE_CHECKING:
-    from wordsens.cli.audit_run import Audit
+    from wordsens.cli.audit_outcome import Audit
 
 _NAMED = 5
 """Texts that are named where more were cut, left out or failed; the JSON document names all."""
