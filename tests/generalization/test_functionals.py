@@ -7,7 +7,8 @@ from wordsens.maps.attention import RandomAttentionFeatures
 from wordsens.maps.attention_functionals import AttentionFunctionals
 from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
 from wordsens.maps.dense_functionals import DenseFunctionals
-from wordsens.maps.functionals import PlainFunctionals, word_functionals
+from wordsens.maps.functionals import PlainFunctionals
+from wordsens.maps.functionals_table import word_functionals
 from wordsens.seeds import generator
 
 N, D = 6, 10

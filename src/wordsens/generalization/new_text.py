@@ -8,7 +8,8 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
 from wordsens.feature_map import DEFAULT_MEMORY_BUDGET
-from wordsens.maps.functionals import WordFunctionals, word_functionals
+from wordsens.maps.functionals import WordFunctionals
+from wordsens.maps.functionals_table import word_functionals
 from wordsens.regression import TRAININGS, MinNormFit, Update
 from wordsens.sensitivity import as_text
 from wordsens.text_matrix import TextMatrix

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, features_by_text, perturbed_texts
+from wordsens.feature_map import FeatureMap, features_by_text, perturbed_texts
 
 Pull = Callable[[Tensor], Tensor]
 """From the values (b, m) of the functionals to the weights (b, m) with which their gradients are summed."""
@@ -113,32 +113,3 @@ class PlainFunctionals(WordFunctionals):
             return values, None
         (gradient,) = torch.autograd.grad(values, delta, grad_outputs=pull(values.detach()))
         return values.detach(), gradient
-
-
-def word_functionals(
-    phi: FeatureMap,
-    rows: Float[Tensor, "n d"],
-    thetas: Float[Tensor, "m p"],
-    *,
-    memory_budget: int = DEFAULT_MEMORY_BUDGET,
-) -> WordFunctionals:
-    """The fastest way the map has to evaluate linear functionals of its features.
-
-    Args:
-        phi: the map.
-        rows: X, (n, d).
-        thetas: (m, p), over the flattened features.
-        memory_budget: bytes for intermediate results.
-    """
-    from wordsens.maps.attention import RandomAttentionFeatures
-    from wordsens.maps.attention_functionals import AttentionFunctionals
-    from wordsens.maps.dense import DeepRandomFeatures
-    from wordsens.maps.dense_functionals import DenseFunctionals
-    from wordsens.maps.scores import ClosedForm, offered
-
-    thetas = thetas.to(dtype=phi.dtype, device=phi.device)
-    if isinstance(phi, RandomAttentionFeatures) and (score := offered(phi.score, ClosedForm)) is not None:
-        return AttentionFunctionals(phi, score, rows, thetas, memory_budget=memory_budget)
-    if isinstance(phi, DeepRandomFeatures):
-        return DenseFunctionals(phi, rows, thetas, memory_budget=memory_budget)
-    return PlainFunctionals(phi, rows, thetas, memory_budget=memory_budget)
