@@ -114,6 +114,14 @@ class TestEachTextAsIfAlone:
             assert_same(r, ws.word_sensitivity(phi, text, **QUICK))
 
 
+@pytest.mark.parametrize(("gaussian", "rigor"), [("dense", "certified"), ("lazy", None)])
+def test_texts_that_depend_on_the_weights_get_the_weights_bounds_or_none(gaussian, rigor):
+    phi = ws.DeepRandomFeatures(3, D, 2, gaussian=gaussian, seed=0)
+    for r in ws.word_sensitivities(phi, texts(3, 3), text_depends_on_weights=True, **{**QUICK, "certificate": True}):
+        assert r.rigor == rigor
+        assert (r.upper is None) == (rigor is None)
+
+
 class TestTheJointChange:
     @pytest.mark.parametrize("score", SCORES)
     @pytest.mark.parametrize("heads", [1, 2])

@@ -35,6 +35,7 @@ def word_sensitivities(
     generations: int | None = None,
     tolerance: float | None = None,
     certificate: bool = True,
+    text_depends_on_weights: bool = False,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> list[Sensitivity]:
@@ -54,7 +55,7 @@ def word_sensitivities(
         texts: each (n, d), n two or more; n may differ from text to text.
         radius: of every word's ball; None for the map's default, sqrt(d).
         seed: of the random starts, the same for every text.
-        starts, steps, generations, tolerance, certificate: as for word_sensitivity.
+        starts, steps, generations, tolerance, certificate, text_depends_on_weights: as for word_sensitivity.
         memory_budget: bytes for intermediate results, of all texts that are searched together.
         progress: called with (done, in all), in thousandths of a text.
 
@@ -88,6 +89,7 @@ def word_sensitivities(
         generations=generations,
         tolerance=tolerance,
         certificate=certificate,
+        text_depends_on_weights=text_depends_on_weights,
         memory_budget=memory_budget,
     )
     results: dict[int, Sensitivity] = {}
@@ -121,6 +123,7 @@ def word_sensitivities(
                     witnesses,
                     seed=seed,
                     certificate=certificate,
+                    text_depends_on_weights=text_depends_on_weights,
                     memory_budget=memory_budget,
                 )
     return [results[index] for index in range(len(checked))]
