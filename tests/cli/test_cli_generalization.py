@@ -6,9 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from wordsens.cli.paper import generalization as paper_generalization
-from wordsens.experiments.generalization import cell as generalization_cell
 from wordsens.experiments.generalization import preset as generalization_preset
 from wordsens.experiments.generalization.preset import Scale
+from wordsens.experiments.kinds import CellKind
 
 CELLS = 1 * 1 * 2 * 5
 SMALL = Scale((8,), 6, 1, 1, 4, {"starts": 2, "steps": 3, "generations": 0})
@@ -52,19 +52,19 @@ def test_json_has_the_documented_keys(wordsens, documented, monkeypatch, tmp_pat
 
 
 def test_an_interrupted_run_says_how_to_go_on_and_resumes(wordsens, monkeypatch, tmp_path):
-    attempt, seen = generalization_cell.attempt_generalization, []
+    attempt, seen = CellKind.attempt, []
 
-    def interrupted(cell, **options):
+    def interrupted(kind, cell, **options):
         seen.append(cell)
         if len(seen) == 4:
             raise KeyboardInterrupt
-        return attempt(cell, **options)
+        return attempt(kind, cell, **options)
 
-    monkeypatch.setattr(generalization_cell, "attempt_generalization", interrupted)
+    monkeypatch.setattr(CellKind, "attempt", interrupted)
     stopped = wordsens("paper", "generalization", "--out", str(tmp_path))
     assert stopped.code == 130
     assert f"interrupted: 3 of {CELLS} cells are finished" in stopped.err
-    monkeypatch.setattr(generalization_cell, "attempt_generalization", attempt)
+    monkeypatch.setattr(CellKind, "attempt", attempt)
     resumed = wordsens("paper", "generalization", "--out", str(tmp_path), "--json", "--quiet")
     assert json.loads(resumed.out)["cells"] == CELLS
 

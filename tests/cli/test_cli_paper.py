@@ -9,7 +9,7 @@ import pytest
 
 from wordsens.cli.paper import sensitivity as paper_run
 from wordsens.experiments.grid.sweep_file import load_sweep
-from wordsens.experiments.sensitivity import cell as cell_module
+from wordsens.experiments.kinds import CellKind
 from wordsens.experiments.sensitivity import preset as presets
 from wordsens.experiments.sensitivity.preset import Part
 from wordsens.experiments.store.store import read_records
@@ -72,16 +72,16 @@ def test_json_has_the_documented_keys(wordsens, no_figures, documented, tmp_path
 
 def test_an_interrupted_run_is_resumed_with_the_same_values(wordsens, no_figures, tmp_path, monkeypatch):
     whole = wordsens("paper", "--out", str(tmp_path / "whole"), "--json", "--quiet")
-    attempt = cell_module.attempt_cell
+    attempt = CellKind.attempt
     seen = []
 
-    def interrupted(cell, **options):
+    def interrupted(kind, cell, **options):
         seen.append(cell)
         if len(seen) == 6:
             raise KeyboardInterrupt
-        return attempt(cell, **options)
+        return attempt(kind, cell, **options)
 
-    monkeypatch.setattr(cell_module, "attempt_cell", interrupted)
+    monkeypatch.setattr(CellKind, "attempt", interrupted)
     stopped = wordsens("paper", "--out", str(tmp_path / "halves"))
     assert stopped.code == 130
     assert stopped.out == ""
@@ -90,7 +90,7 @@ def test_an_interrupted_run_is_resumed_with_the_same_values(wordsens, no_figures
     assert "Traceback" not in stopped.err
     seen.clear()
     monkeypatch.setattr(
-        cell_module, "attempt_cell", lambda cell, **options: seen.append(cell) or attempt(cell, **options)
+        CellKind, "attempt", lambda kind, cell, **options: seen.append(cell) or attempt(kind, cell, **options)
     )
     resumed = wordsens("paper", "--out", str(tmp_path / "halves"), "--json")
     assert f"5 of {CELLS} cells are in" in resumed.err
@@ -118,20 +118,20 @@ def test_a_torn_shard_is_reported_and_measured_again(wordsens, no_figures, tmp_p
 
 
 def test_a_failed_cell_is_told_after_everything_else(wordsens, no_figures, tmp_path, monkeypatch):
-    attempt = cell_module.attempt_cell
+    attempt = CellKind.attempt
 
-    def failing(cell, **options):
-        record = attempt(cell, **options)
+    def failing(kind, cell, **options):
+        record = attempt(kind, cell, **options)
         if cell.map == "rf" and cell.n == 4 and cell.draw == 0:
             return replace(record, status="failed", value=None, error="RuntimeError: out of luck")
         return record
 
-    monkeypatch.setattr(cell_module, "attempt_cell", failing)
+    monkeypatch.setattr(CellKind, "attempt", failing)
     run = wordsens("paper", "--out", str(tmp_path))
     assert run.code == 1
     assert f"wordsens: 2 of {CELLS} cells failed, the first with RuntimeError: out of luck" in run.err
     assert "ReLU-RAF" in run.out
-    monkeypatch.setattr(cell_module, "attempt_cell", attempt)
+    monkeypatch.setattr(CellKind, "attempt", attempt)
     assert wordsens("paper", "--out", str(tmp_path), "--quiet").code == 0
 
 

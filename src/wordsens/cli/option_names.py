@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-_OTHER_NAMES = {"words": "--word"}
+_OTHER_NAMES = {"words": "--word", "model_layer": "--layer"}
 """What the library calls otherwise than the option that stands for it, where the command has that option."""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from wordsens.certificates.contract import CERTIFIED
 from wordsens.errors import InputError, MissingExtraError
-from wordsens.experiments.map_choice import map_title
+from wordsens.maps.registry import map_title
 from wordsens.experiments.sensitivity.findings import exponent_text, text_title
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.summary import Series, summarise

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from wordsens.certificates.contract import CERTIFIED
 from wordsens.cli.terminal import stdout, table
-from wordsens.experiments.map_choice import map_title
+from wordsens.maps.registry import map_title
 from wordsens.sensitivity.one_word import Sensitivity
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import Condition, Prediction

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from wordsens.certificates.contract import CERTIFIED
 from wordsens.cli.terminal import stdout, table
-from wordsens.experiments.map_choice import map_title
+from wordsens.maps.registry import map_title
 from wordsens.experiments.sensitivity.findings import NOT_COMPARED, exponent_text, findings, text_title
 from wordsens.experiments.sensitivity.summary import Series
 

@@ -11,11 +11,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from wordsens import __version__
 from wordsens.errors import WordsensError
 from wordsens.experiments.grid.device_key import CPU, Device
 from wordsens.experiments.grid.strict_model import StrictModel
-from wordsens.experiments.run.provenance import Watch, error_line, libraries, machine, peak_memory_mb
 from wordsens.experiments.store.identity import hash_identity
 from wordsens.experiments.store.record import Record
 
@@ -73,27 +71,20 @@ class DryRunRecord(Record):
     machine: str
 
 
-def attempt_dry_run(cell: DryRunCell, *, keep: Callable[[Mapping[str, Any]], None] | None = None) -> DryRunRecord:
-    """Run one cell; it has no witness to keep.
-
-    >>> attempt_dry_run(DryRunCell(draw=3)).value == attempt_dry_run(DryRunCell(draw=3)).value
-    True
-    """
-    watch = Watch()
-    try:
-        time.sleep(cell.pause)
-        if cell.fail:
-            raise WordsensError("this cell of the dry run was told to fail")
-        if keep is not None:
-            keep({})
-        return _record(cell, watch, status="done", value=_value(cell))
-    except Exception as error:
-        return failed_dry_run(cell, error_line(error), watch=watch)
+def measure_dry_run(cell: DryRunCell, keep: Callable[[Mapping[str, Any]], None] | None) -> dict[str, Any]:
+    """Wait, compute, fail; there is no witness to keep."""
+    time.sleep(cell.pause)
+    if cell.fail:
+        raise WordsensError("this cell of the dry run was told to fail")
+    if keep is not None:
+        keep({})
+    return {"value": _value(cell)}
 
 
-def failed_dry_run(cell: DryRunCell, error: str, *, watch: Watch | None = None) -> DryRunRecord:
-    """The record of a cell that could not be run, for the reason that the error gives."""
-    return _record(cell, watch or Watch(), status="failed", error=error)
+def describe_dry_run(cell: DryRunCell) -> dict[str, Any]:
+    """The columns that the cell and its process decide."""
+    process = f"{platform.node()}:{os.getpid()}"
+    return {"draw": cell.draw, "seed": cell.seed, "work": cell.work, "process": process}
 
 
 def _value(cell: DryRunCell) -> float:
@@ -101,23 +92,3 @@ def _value(cell: DryRunCell) -> float:
     for _ in range(1000 * cell.work + 1):
         digest = hashlib.sha256(digest).digest()
     return int.from_bytes(digest[:6]) / 2**48
-
-
-def _record(cell: DryRunCell, watch: Watch, **found: Any) -> DryRunRecord:
-    identity = cell.identity()
-    return DryRunRecord(
-        cell=hash_identity(identity),
-        spec=identity,
-        seconds=watch.seconds,
-        libraries=libraries(),
-        draw=cell.draw,
-        seed=cell.seed,
-        work=cell.work,
-        process=f"{platform.node()}:{os.getpid()}",
-        peak_memory_mb=peak_memory_mb(),
-        device=cell.device,
-        started=watch.started,
-        wordsens_version=__version__,
-        machine=machine(),
-        **found,
-    )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.generalization.spec import FRONTIER, GeneralizationSweep
 from wordsens.experiments.texts.source import DatasetText, Embedded, ReviewsText
-from wordsens.experiments.texts.training import available
+from wordsens.experiments.texts.documents import available
 from wordsens.generalization import OBJECTIVE_NAMES
 from wordsens.regression import TRAININGS
 from wordsens.text import load_encoder

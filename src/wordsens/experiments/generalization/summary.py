@@ -8,7 +8,7 @@ from typing import Any
 
 from wordsens.experiments.generalization.record import GeneralizationRecord
 from wordsens.experiments.generalization.spec import FRONTIER
-from wordsens.experiments.map_choice import map_title
+from wordsens.maps.registry import map_title
 from wordsens.experiments.sensitivity.findings import text_title
 from wordsens.experiments.store.spec_columns import require_alike
 

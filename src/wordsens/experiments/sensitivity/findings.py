@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from wordsens.experiments.map_choice import map_title
+from wordsens.maps.registry import map_title
 from wordsens.experiments.sensitivity.summary import Series
 from wordsens.statistics.power_law import PowerLaw
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from wordsens.errors import InputError
-from wordsens.experiments.map_choice import (
+from wordsens.maps.registry import (
     MAP_NAMES,
     MapOptions,
     build_map,
