@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from wordsens.certificates.contract import CERTIFIED
 from wordsens.errors import InputError, MissingExtraError
+from wordsens.figures.styles import MOST_SERIES, Style, series_styles
 from wordsens.maps.registry import map_title
 from wordsens.experiments.sensitivity.findings import exponent_text, text_title
 from wordsens.experiments.sensitivity.record import SensitivityRecord
@@ -19,20 +20,6 @@ try:
     from matplotlib.transforms import ScaledTranslation
 except ImportError as error:
     raise MissingExtraError("matplotlib", "figures", "a figure") from error
-
-# Okabe and Ito's colours, told apart by colour-blind readers; each has a marker of its own for print in
-# black.
-_STYLES = (
-    ("#0072B2", "o"),
-    ("#D55E00", "s"),
-    ("#009E73", "^"),
-    ("#CC79A7", "D"),
-    ("#E69F00", "v"),
-    ("#56B4E9", "P"),
-    ("#000000", "X"),
-)
-MOST_SERIES = 2 * len(_STYLES)
-"""So many series a figure can tell apart: each colour with a filled and with a hollow marker."""
 
 _GUIDE = "#777777"
 _DASHES = (0, (4, 2))
@@ -72,7 +59,7 @@ def sensitivity_figure(records: Iterable[SensitivityRecord], *, title: str = "")
             f"`records` makes {len(keys)} series (by {', '.join(columns)}), but a figure tells at most {MOST_SERIES} "
             "apart; filter them, such as [r for r in records if r.d == 384], and draw several figures"
         )
-    styles = {key: (*_STYLES[at % len(_STYLES)], at >= len(_STYLES)) for at, key in enumerate(keys)}
+    styles = dict(zip(keys, series_styles([(key, key[0]) for key in keys]), strict=True))
     entries = max(_entries([one for one in series if one.text == kind]) for kind in kinds)
     width, height = _panel_width(series), _PANEL_INCHES[1]
     figure = Figure(figsize=(width * len(kinds), height + _LEGEND_LINE_INCHES * (entries - 2)), layout="constrained")
@@ -90,8 +77,6 @@ def sensitivity_figure(records: Iterable[SensitivityRecord], *, title: str = "")
 
 
 _Key = tuple[str, int, tuple[str, ...]]
-_Style = tuple[str, str, bool]
-"""Colour, marker, whether the marker is hollow."""
 
 
 def _key(series: Series) -> _Key:
@@ -142,7 +127,7 @@ def _bar(mean: float, deviation: float) -> tuple[float, float]:
 def _draw_panel(
     panel: Axes,
     series: Sequence[Series],
-    styles: dict[_Key, _Style],
+    styles: dict[_Key, Style],
     guide: Sequence[tuple[int, float]],
     limits: tuple[float, float],
 ) -> None:

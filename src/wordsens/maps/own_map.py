@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -19,16 +19,15 @@ from torch import nn
 from wordsens.errors import InputError
 from wordsens.maps.arguments import as_feature_map
 from wordsens.maps.contract import FeatureMap
-from wordsens.maps.registry import Build
 
 GIVEN = ("n", "d", "seed", "dtype", "device")
 """What a class or function that makes a map is given, as far as it has parameters of these names."""
 
 
-def build_own(name: str, asked: Build) -> FeatureMap:
+def build_own(name: str, given: Mapping[str, Any]) -> FeatureMap:
     """The map that `module:Name` stands for.
 
-    Name is a FeatureMap or a torch module, as it is; a class of either, or a function of (n, d, seed), which is called
+    `given` has a value for each of GIVEN. Name is a FeatureMap or a torch module, as it is; a class of either, or a function of (n, d, seed), which is called
     with what it asks for of GIVEN; or a differentiable function of (n, d), which is the map itself.
 
     Raises:
@@ -37,19 +36,21 @@ def build_own(name: str, asked: Build) -> FeatureMap:
     thing = _named(name)
     if _makes_maps(thing):
         wanted = inspect.signature(thing).parameters.values()
-        every = any(one.kind is one.VAR_KEYWORD for one in wanted)
-        taken = {one.name for one in wanted}
+        several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
         missing = [
-            one.name
-            for one in wanted
-            if one.default is one.empty and one.name not in GIVEN and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+            one.name for one in wanted if one.default is one.empty and one.name not in GIVEN and one.kind not in several
         ]
         if missing:
             raise InputError(
                 f"`map` (={name!r}) asks for {', '.join(missing)}; it is given {', '.join(GIVEN)}, so give the rest a "
                 "default"
             )
-        thing = thing(**{one: getattr(asked, one) for one in GIVEN if every or one in taken})
+        thing = thing(**{one.name: given[one.name] for one in wanted if one.name in GIVEN})
+    if not callable(thing):
+        raise InputError(
+            f"`map` (={name!r}) is a {type(thing).__name__}; give a FeatureMap, a torch module, a class of either, or a "
+            "function"
+        )
     phi = copy.copy(as_feature_map(thing))
     phi.name = name
     return phi

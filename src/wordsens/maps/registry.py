@@ -201,7 +201,7 @@ def map_entry(name: str) -> MapEntry:
     def build(asked: Build) -> Any:
         from wordsens.maps.own_map import build_own
 
-        return build_own(name, asked)
+        return build_own(name, vars(asked))
 
     return MapEntry(name=name, title=map_title(name), features="a map of your own", family="own", build=build)
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from wordsens import __version__
-from wordsens.cli.measure.command import MeasureOptions
+from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.measure.tables import Beside, Measured, print_many, print_one
 from wordsens.cli.terminal import Reporter, notice, reporting
 from wordsens.errors import InputError

@@ -8,7 +8,6 @@ from pydantic import Field, field_validator, model_validator
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.grid.device_key import CPU, Device, with_kind_of_device
 from wordsens.experiments.grid.map_keys import MapKeys
-from wordsens.experiments.grid.sweep import Sweep
 from wordsens.experiments.store.identity import hash_identity
 from wordsens.experiments.texts.documents import fingerprint
 from wordsens.experiments.texts.source import Embedded, TextSource, require_own_rows, spelled_out, text_identity
@@ -28,7 +27,7 @@ class GeneralizationCell(MapKeys):
     """One fit, one further text (X, y), one way to learn it, one choice of Delta: one record.
 
     Attributes:
-        map, depth, width, ...: see MapKeys. RF and DRF are sampled on demand: their law is the same, and they fit
+        map, n, d, depth, width, ...: see MapKeys. RF and DRF are sampled on demand: their law is the same, and they fit
             memory at every size.
         n, d: every text is its first n words, the first d coordinates of each, rows rescaled to sqrt(d).
         texts: N, the training texts.
@@ -52,8 +51,6 @@ class GeneralizationCell(MapKeys):
 
     DECIDED: ClassVar[dict[str, Any]] = {"gaussian": "lazy"}
 
-    n: Annotated[int, Field(ge=2)]
-    d: Annotated[int, Field(ge=1)]
     texts: Annotated[int, Field(ge=1)]
     text: Annotated[TextSource, Field(discriminator="kind")]
     labels: str = SENTIMENT
@@ -123,9 +120,3 @@ class GeneralizationCell(MapKeys):
     def content_hash(self) -> str:
         """The cell's name in the store."""
         return hash_identity(self.identity())
-
-
-class GeneralizationSweep(Sweep):
-    """Grids of generalization cells; cells that share a fit stand together."""
-
-    kind: str = "generalization"

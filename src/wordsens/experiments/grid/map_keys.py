@@ -1,9 +1,9 @@
-"""The keys of a cell that name a map, in every kind of cell that measures one."""
+"""The keys of a cell that name a map and the size of its texts, in every kind of cell that measures one."""
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from wordsens.errors import InputError
 from wordsens.experiments.grid.strict_model import StrictModel
@@ -15,6 +15,7 @@ class MapKeys(StrictModel):
 
     Attributes:
         map: one of the registry, or `module:Name`.
+        n, d: words of a text, and coordinates of a word.
         depth, width, activation, gaussian, temperature, model, model_layer, pool: see MapOptions.
     """
 
@@ -22,6 +23,8 @@ class MapKeys(StrictModel):
     """Options that a kind of cell decides itself; they are no keys of it."""
 
     map: str
+    n: Annotated[int, Field(ge=2)]
+    d: Annotated[int, Field(ge=1)]
     depth: int = DEFAULTS.depth
     width: int | None = DEFAULTS.width
     activation: str = DEFAULTS.activation

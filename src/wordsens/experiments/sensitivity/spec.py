@@ -45,7 +45,7 @@ class SensitivityCell(MapKeys):
     """One text, one map, one record.
 
     Attributes:
-        map, depth, width, ...: see MapKeys.
+        map, n, d, depth, width, ...: see MapKeys.
         n, d: the text is its first n words, the first d coordinates of each, rows rescaled to sqrt(d); of a
             transformer, its own n rows (special tokens included), whose d coordinates are the model's.
         text: where it comes from.
@@ -58,8 +58,6 @@ class SensitivityCell(MapKeys):
         device: where it is computed: cpu, cuda, ... Its kind belongs to the identity, its number does not.
     """
 
-    n: Annotated[int, Field(ge=2)]
-    d: Annotated[int, Field(ge=1)]
     text: Annotated[TextSource, Field(discriminator="kind")]
     draw: Annotated[int, Field(ge=0)] = 0
     seed: int = 0

@@ -10,7 +10,7 @@ from typing import Any
 from wordsens.certificates.contract import CERTIFIED
 from wordsens.errors import InputError
 from wordsens.experiments.sensitivity.record import SensitivityRecord
-from wordsens.experiments.store.spec_columns import columns_of, rank, told, varying
+from wordsens.experiments.store.spec_columns import columns_of, key_text, rank, varying
 from wordsens.statistics.power_law import PowerLaw, fit_power_law
 from wordsens.theory.prediction import TYPICAL
 
@@ -125,7 +125,7 @@ def _series(key: tuple[str, int, tuple[tuple[str, Any], ...]], records: Sequence
         all_words=all(record.words == record.n for record in records),
         converged=math.fsum(_number(record.converged) for record in records) / len(records),
         rigor=_weakest([record.rigor for record in records if record.rigor is not None]),
-        varied=tuple(told(name, value) for name, value in varied),
+        varied=tuple(key_text(name, value) for name, value in varied),
         predicted_of=next((_predicted_of(record) for record in records if record.predicted is not None), None),
     )
 

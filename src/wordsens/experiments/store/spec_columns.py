@@ -66,10 +66,10 @@ def rank(value: Any) -> tuple[int, float, str]:
     return (1, float(value), "") if isinstance(value, int | float) else (2, 0.0, str(value))
 
 
-def told(name: str, value: Any) -> str:
+def key_text(name: str, value: Any) -> str:
     """A column's value in a few words.
 
-    >>> told("mean_cosine", 0.3), told("starts", None)
+    >>> key_text("mean_cosine", 0.3), key_text("starts", None)
     ('mean cosine = 0.3', 'starts = default')
     """
     if name == "text_content" and isinstance(value, str):
