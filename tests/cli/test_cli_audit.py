@@ -19,10 +19,10 @@ from wordsens.audit import text as audit_text_module
 from wordsens.audit.decay import Decay, pair_distances
 from wordsens.cli.audit import run as audit_run
 from wordsens.cli.audit.tables import advice
-from wordsens.experiments.kinds import kind_named
 from wordsens.experiments.audit import cell as audit_cell
 from wordsens.experiments.audit.record import AuditRecord
 from wordsens.experiments.audit.spec import AuditCell
+from wordsens.experiments.kinds import kind_named
 from wordsens.experiments.store.store import RecordStore
 from wordsens.statistics.power_law import PowerLaw
 from wordsens.text.shipped_data import MinimalPair

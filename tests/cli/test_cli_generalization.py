@@ -19,7 +19,7 @@ def small(monkeypatch):
     """One small map on Gaussian texts, and no shipped reviews."""
     monkeypatch.setitem(generalization_preset.SCALES, "quick", SMALL)
     monkeypatch.setattr(generalization_preset, "MAPS_AND_WORDS", (("raf", 4),))
-    monkeypatch.setattr(generalization_preset, "available", lambda source, n: 0)
+    monkeypatch.setattr(generalization_preset, "available", lambda source, n, *, labelled: 0)
 
 
 def test_records_figures_and_a_table_are_written(wordsens, tmp_path):
@@ -73,3 +73,20 @@ def test_json_of_two_figures_is_refused(wordsens):
     run = wordsens("paper", "sensitivity", "generalization", "--json")
     assert run.code == 2
     assert "--json prints one document; name one figure" in run.err
+
+
+def test_data_with_labels_in_another_column_or_none_at_all(wordsens, monkeypatch, tmp_path):
+    monkeypatch.setattr(generalization_preset, "available", lambda source, n, *, labelled: 40)
+    monkeypatch.setattr(paper_generalization, "write_generalization_figures", lambda *_: [])
+    path = tmp_path / "t.csv"
+    rows = "".join(f"{word} film number {at} goes on,{at % 2},{word}\n" for at, word in enumerate(("good", "bad") * 8))
+    path.write_text(f"review,sign,label\n{rows}")
+    usual = ("paper", "generalization", "--data", str(path), "--text-column", "review", "--json", "--quiet")
+    unread = wordsens(*usual, "--out", str(tmp_path / "a"))
+    assert unread.code == 2
+    assert "the label 'good' is not understood" in unread.err
+    assert "--labels 'linear' or 'random'" in unread.err
+    for number, options in enumerate((("--label-column", "sign"), ("--labels", "random"))):
+        document = json.loads(wordsens(*usual, *options, "--out", str(tmp_path / str(number))).out)
+        assert document["failed"] == []
+        assert {one["text"] for one in document["series"]} == {"dataset"}

@@ -145,6 +145,20 @@ def test_data_of_ones_own(wordsens, no_figures, tmp_path):
     assert {one["texts"] for one in series if one["text"] == "dataset"} == {3}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--text-column", "review"], "--text-column (='review') is for the texts of --data; name them, or drop it"),
+        (["--data", "t.csv", "--labels", "liner"], "--labels (='liner') must be one of sentiment, linear, random"),
+        (["--limit", "0"], "--limit (=0) must be a whole number, at least 1"),
+    ],
+)
+def test_wrong_options_of_the_data(wordsens, arguments, message):
+    run = wordsens("paper", *arguments)
+    assert run.code == 2
+    assert message in run.err
+
+
 @pytest.mark.parametrize("columns", ["80", "120"])
 def test_the_table_stays_readable(wordsens, no_figures, tmp_path, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)

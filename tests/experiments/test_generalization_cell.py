@@ -11,12 +11,12 @@ from wordsens.experiments.generalization.kind import KIND as GENERALIZATION
 from wordsens.experiments.generalization.preset import MAPS_AND_WORDS, SCALES, paper_generalization
 from wordsens.experiments.generalization.record import GeneralizationRecord
 from wordsens.experiments.generalization.spec import GeneralizationCell
-from wordsens.experiments.grid.sweep import Sweep
 from wordsens.experiments.generalization.summary import generalization_findings, summarise_generalization
+from wordsens.experiments.grid.sweep import Sweep
 from wordsens.experiments.run.runner import run_cells, unfinished
 from wordsens.experiments.store.store import RecordStore, read_records, write_aside
-from wordsens.experiments.texts.source import GaussianText, ReviewsText
 from wordsens.experiments.texts.documents import available
+from wordsens.experiments.texts.source import GaussianText, ReviewsText
 from wordsens.experiments.texts.training import labelled_texts
 
 USUAL = {

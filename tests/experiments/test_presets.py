@@ -46,7 +46,7 @@ def test_real_texts_stay_within_the_encoders_width_and_the_user_is_told():
     assert {cell.d for cell in real if cell.map == "raf"} == {192, 384}
     assert {cell.d for cell in real if cell.map == "drf"} == {384}
     assert any("larger d are measured on Gaussian texts only" in line for line in preset.notices)
-    assert any("d = 384 there" in line for line in preset.notices)
+    assert any("; d = 384 there" in line for line in preset.notices)
     assert paper_sensitivity("quick").notices == ()
 
 

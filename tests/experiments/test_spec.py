@@ -5,7 +5,8 @@ import json
 import pytest
 
 from wordsens.errors import InputError
-from wordsens.experiments.sensitivity.spec import SensitivityCell, hash_identity
+from wordsens.experiments.sensitivity.spec import SensitivityCell
+from wordsens.experiments.store.identity import hash_identity
 
 RF = {"map": "rf", "n": 4, "d": 8, "text": "gaussian"}
 RAF = {"map": "raf", "n": 4, "d": 8, "text": "gaussian"}

@@ -35,6 +35,30 @@ def test_seeds_zips_and_common_keys():
     assert {cell.d for cell in cells()} == {8}
 
 
+SEVERAL = """\
+name: demo
+common: {d: 8, text: gaussian, n: 5}
+grids:
+  - {map: rf, gaussian: lazy, words: {sample: 2}}
+  - {map: drf, depth: 0}
+  - {map: [raf, relu-raf], temperature: 2.0}
+"""
+
+
+def test_maps_that_the_grids_have_cut_them_down():
+    def of(*overrides):
+        found = parse_sweep(SEVERAL, where="s.yaml", overrides=overrides).cells()
+        return [(cell.map, cell.words.sample, cell.temperature) for cell in found]
+
+    assert of("map=[rf, raf]") == [("rf", 2, 1.0), ("raf", None, 2.0)]
+    assert of("map=relu-raf") == [("relu-raf", None, 2.0)]
+    # Places move with the grids: the mistake in the second grid is still told with its line.
+    with pytest.raises(InputError, match=r"s.yaml:5: `depth` \(=0\) must be a whole number, at least 1"):
+        of("map=[drf, raf]")
+    with pytest.raises(InputError, match=r"`gaussian` \(='lazy'\) is not an option of the map 'sigmoid-raf'"):
+        of("map=sigmoid-raf")
+
+
 @pytest.mark.parametrize(
     ("override", "get", "expected"),
     [

@@ -100,12 +100,12 @@ def fail_for(failed: Sequence[Record], total: int, *, called: str = "cells") -> 
 
 
 def _report(report: Reporter, record: Record, state: RunState) -> None:
-    report.update(state.done + state.failed, now=_told(record), remaining=state.remaining)
+    report.update(state.done + state.failed, now=_named(record), remaining=state.remaining)
 
 
-def _told(record: Any) -> str:
-    """What tells a record apart, in a few words."""
+def _named(record: Any) -> str:
+    """A few words that tell a record apart, of whatever columns its kind has."""
     if hasattr(record, "n"):
-        texts = getattr(record, "texts", None)
-        return f"{record.map} n={record.n} {record.text if texts is None else f'N={texts}'}"
+        texts = f"N={record.texts}" if hasattr(record, "texts") else getattr(record, "text", "")
+        return f"{getattr(record, 'map', '')} n={record.n} {texts}".strip()
     return f"draw {record.draw}" if hasattr(record, "draw") else getattr(record, "source", record.cell[:8])

@@ -114,8 +114,8 @@ def _series(
         for name, values in varying((record.spec for record, _ in group), besides=besides).items():
             listed = ", ".join(str(value) for value in values[:4])
             raise InputError(
-                f"`by` leaves out {name}, which has several values at {x} = {place} ({listed}): they would be averaged; "
-                f"add {name} to it, or choose some with {name}=..."
+                f"`by` leaves out {name}, which has several values at {x} = {place} ({listed}), and they would be "
+                f"averaged; add {name} to it, or choose some with {name}=..."
             )
     sizes, values = [row[x] for _, row in found], [float(row[y]) for _, row in found]
     texts = [row.get("source") or record.cell for record, row in found]

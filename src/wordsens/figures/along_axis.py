@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.experiments.along_axis import AxisSeries
-from wordsens.figures.styles import MOST_SERIES, series_styles
+from wordsens.figures.styles import MOST_SERIES, round_values, series_styles
 from wordsens.maps.registry import map_title
 
 try:
@@ -17,6 +17,7 @@ _FONT = 8
 _INCHES = (5.0, 3.3)
 _LEGEND_LINE_INCHES = 0.17
 _MOST_TICKS = 12
+_SPARE = 1.05
 
 
 def axis_figure(series: Sequence[AxisSeries], x: str, y: str, *, logarithmic: bool = True) -> Figure:
@@ -48,6 +49,13 @@ def axis_figure(series: Sequence[AxisSeries], x: str, y: str, *, logarithmic: bo
         for axis in (panel.xaxis, panel.yaxis):
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axis.set_minor_formatter(NullFormatter())
+        ends = [
+            point.mean + sign * point.standard_deviation for one in series for point in one.points for sign in (-1, 1)
+        ]
+        low, high = min(end for end in ends if end > 0) / _SPARE, max(ends) * _SPARE
+        panel.set_ylim(low, high)
+        panel.yaxis.set_major_locator(FixedLocator(round_values(low, high)))
+        panel.yaxis.set_minor_locator(FixedLocator([]))
         if len(places) <= _MOST_TICKS:
             panel.xaxis.set_major_locator(FixedLocator(sorted(places)))
             panel.xaxis.set_minor_locator(FixedLocator([]))

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 
 from wordsens.certificates.contract import CERTIFIED
 from wordsens.errors import InputError, MissingExtraError
-from wordsens.figures.styles import MOST_SERIES, Style, series_styles
-from wordsens.maps.registry import map_title
 from wordsens.experiments.sensitivity.findings import exponent_text, text_title
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.summary import Series, summarise
+from wordsens.figures.styles import MOST_SERIES, Style, round_values, series_styles
+from wordsens.maps.registry import map_title
 
 try:
     from matplotlib.axes import Axes
@@ -244,7 +244,7 @@ def _set_axes(panel: Axes, sizes: Sequence[int], limits: tuple[float, float]) ->
     panel.set_ylim(*limits)
     panel.xaxis.set_major_locator(FixedLocator(_spaced(sizes)))
     panel.xaxis.set_minor_locator(FixedLocator([n for n in sizes if n not in _spaced(sizes)]))
-    panel.yaxis.set_major_locator(FixedLocator(_round_values(*limits)))
+    panel.yaxis.set_major_locator(FixedLocator(round_values(*limits)))
     panel.yaxis.set_minor_locator(NullLocator())
     for axis in (panel.xaxis, panel.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -264,17 +264,3 @@ def _spaced(sizes: Sequence[int], *, least: float = 0.085) -> list[int]:
         if clear_of_last and (not kept or math.log(size / kept[-1]) / span >= least):
             kept.append(size)
     return [*kept, sizes[-1]]
-
-
-def _round_values(low: float, high: float, *, most: int = 7) -> list[float]:
-    """Between 3 and `most` round numbers for the ticks of a logarithmic axis: 1-2-5 a decade, or even steps."""
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for digits in ((1,), (1, 3), (1, 2, 5)):
-        inside = [value for power in decades for digit in digits if low <= (value := digit * 10.0**power) <= high]
-        if 4 <= len(inside) <= most:
-            return inside
-    for step in (digit * 10.0**power for power in decades for digit in (0.1, 0.2, 0.5, 1, 2, 5)):
-        inside = [step * count for count in range(math.ceil(low / step), math.floor(high / step) + 1)]
-        if 3 <= len(inside) <= most:
-            return inside
-    return [low, high]

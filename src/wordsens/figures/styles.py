@@ -1,5 +1,6 @@
 """Colours and markers: a map has the same ones in every figure, as far as they go."""
 
+import math
 from collections.abc import Hashable, Sequence
 
 from wordsens.maps.registry import MAP_NAMES, base_name
@@ -40,3 +41,17 @@ def series_styles(keys: Sequence[tuple[Hashable, str | None]]) -> list[Style]:
                 styles[at] = own
                 free.remove(own)
     return [style or free.pop(0) for style in styles]
+
+
+def round_values(low: float, high: float, *, most: int = 7) -> list[float]:
+    """Between 3 and `most` round numbers for the ticks of a logarithmic axis: 1-2-5 a decade, or even steps."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1,), (1, 3), (1, 2, 5)):
+        inside = [value for power in decades for digit in digits if low <= (value := digit * 10.0**power) <= high]
+        if 4 <= len(inside) <= most:
+            return inside
+    for step in (digit * 10.0**power for power in decades for digit in (0.1, 0.2, 0.5, 1, 2, 5)):
+        inside = [step * count for count in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        if 3 <= len(inside) <= most:
+            return inside
+    return [low, high]

@@ -5,7 +5,6 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,8 +26,12 @@ GIVEN = ("n", "d", "seed", "dtype", "device")
 def build_own(name: str, given: Mapping[str, Any]) -> FeatureMap:
     """The map that `module:Name` stands for.
 
-    `given` has a value for each of GIVEN. Name is a FeatureMap or a torch module, as it is; a class of either, or a function of (n, d, seed), which is called
-    with what it asks for of GIVEN; or a differentiable function of (n, d), which is the map itself.
+    Name is a FeatureMap or a torch module, as it is; a class of either, or a function of (n, d, seed), which is called
+    with what it asks for; or a differentiable function of (n, d), which is the map itself.
+
+    Args:
+        name: `module:Name`.
+        given: a value for each of GIVEN.
 
     Raises:
         InputError: there is no such module or name, or it is none of these.
@@ -48,8 +51,8 @@ def build_own(name: str, given: Mapping[str, Any]) -> FeatureMap:
         thing = thing(**{one.name: given[one.name] for one in wanted if one.name in GIVEN})
     if not callable(thing):
         raise InputError(
-            f"`map` (={name!r}) is a {type(thing).__name__}; give a FeatureMap, a torch module, a class of either, or a "
-            "function"
+            f"`map` (={name!r}) is a {type(thing).__name__}; give a FeatureMap, a torch module, a class "
+            "of either, or a function"
         )
     phi = copy.copy(as_feature_map(thing))
     phi.name = name
@@ -106,7 +109,7 @@ def _source(module: str) -> str:
 @contextmanager
 def _current_folder() -> Iterator[None]:
     """The current folder on Python's path, behind everything else, where it is not there yet."""
-    here = os.getcwd()
+    here = str(Path.cwd())
     added = here not in sys.path
     if added:
         sys.path.append(here)

@@ -142,7 +142,7 @@ def exponent_interval(
         texts: which text each point belongs to.
         seed: of the draws.
 
-    >>> exponent_interval([1, 2, 4, 8, 16], [1, 1 / 2, 1 / 4, 1 / 8, 1 / 16], range(5))
+    >>> exponent_interval([1, 2, 4, 8, 16], [1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16], range(5))
     (-1.0, -1.0)
     """
     x, y = np.log(np.asarray(sizes, dtype=np.float64)), np.log(np.asarray(values, dtype=np.float64))

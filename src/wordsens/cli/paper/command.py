@@ -1,7 +1,7 @@
 """`wordsens paper`. The work is done in `cli.paper.run`, which loads torch."""
 
-from wordsens.cli.paper.options import PaperOptions
 from wordsens.cli.options import takes
+from wordsens.cli.paper.options import PaperOptions
 
 
 @takes(PaperOptions)

@@ -11,6 +11,8 @@ from wordsens.cli.sweep.source import Source, sweep_source
 from wordsens.cli.terminal import duration, stdout, table
 from wordsens.experiments.grid.catalogue import examples, preset_names
 from wordsens.experiments.run.state import RunState, current_run
+from wordsens.experiments.texts.source import TEXT_TYPES
+from wordsens.maps.registry import MAPS
 
 _LISTED = 6
 
@@ -114,18 +116,26 @@ def print_sweep(spec: str, overrides: Iterable[str], *, as_json: bool) -> None:
 
 
 def print_sweeps(*, as_json: bool) -> None:
-    """What there is to run by name."""
-    told = {name: path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") for name, path in examples().items()}
+    """The sweeps that can be run by name; the maps and the kinds of text that a spec can ask for, with their keys."""
+    named = {name: path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") for name, path in examples().items()}
+    texts = {kind: [key for key in model.model_fields if key != "kind"] for kind, model in TEXT_TYPES.items()}
+    maps = {name: list(entry.options) for name, entry in MAPS.items()}
     if as_json:
-        _dump({"command": "sweep show", "version": __version__, "presets": preset_names(), "examples": told})
+        lists = {"presets": preset_names(), "examples": named, "maps": maps, "texts": texts}
+        _dump({"command": "sweep show", "version": __version__, **lists})
         return
+    _print_list("Presets of the paper", dict.fromkeys(preset_names(), ""))
+    _print_list("Examples", named)
+    own = {"module:Name": "a map of your own (docs/guides/own_map.md)"}
+    _print_list("map: its keys", {name: ", ".join(options) for name, options in maps.items()} | own)
+    _print_list("text, or {kind: text, KEY: ...}: its keys", {kind: ", ".join(keys) for kind, keys in texts.items()})
+
+
+def _print_list(title: str, rows: dict[str, str]) -> None:
     console = stdout()
-    console.print("Presets of the paper", style="bold")
-    for name in preset_names():
-        console.print(f"  {name}")
-    console.print("Examples", style="bold")
+    console.print(title, style="bold")
     made = table(("", "left"), ("", "left"))
-    for name, line in told.items():
+    for name, line in rows.items():
         made.add_row(f"  {name}", line)
     console.print(made)
 

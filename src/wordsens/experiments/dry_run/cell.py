@@ -1,26 +1,22 @@
 """Cells that measure nothing: to try a store, a scheduler or a cluster before the real sweep goes there."""
 
 import hashlib
-import json
 import os
 import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from wordsens.errors import WordsensError
+from wordsens.experiments.grid.cell import Cell
 from wordsens.experiments.grid.device_key import CPU, Device
-from wordsens.experiments.grid.strict_model import StrictModel
-from wordsens.experiments.store.identity import hash_identity
 from wordsens.experiments.store.record import Record
 
-DRY_RUN_SCHEMA = 1
 
-
-class DryRunCell(StrictModel):
+class DryRunCell(Cell):
     """A cell that waits, computes for the sake of it, or fails.
 
     Attributes:
@@ -32,6 +28,8 @@ class DryRunCell(StrictModel):
         device: written into the record; it computes on none, so that it changes no value.
     """
 
+    KIND: ClassVar[str | None] = "dry-run"
+
     draw: Annotated[int, Field(ge=0)] = 0
     seed: int = 0
     work: Annotated[int, Field(ge=0)] = 0
@@ -39,15 +37,9 @@ class DryRunCell(StrictModel):
     fail: bool = False
     device: Device = CPU
 
-    def identity(self) -> str:
-        """Canonical JSON of what can change the result."""
-        fields = self.model_dump(mode="json", exclude={"pause", "device"})
-        kind = {"kind": "dry-run", "schema": DRY_RUN_SCHEMA}
-        return json.dumps({**kind, **fields}, sort_keys=True, separators=(",", ":"))
-
-    def content_hash(self) -> str:
-        """The cell's name in the store."""
-        return hash_identity(self.identity())
+    def identity_keys(self) -> dict[str, Any]:
+        """The keys that can change the result."""
+        return self.model_dump(mode="json", exclude={"pause", "device"})
 
 
 @dataclass(frozen=True, kw_only=True)

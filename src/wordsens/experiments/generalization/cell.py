@@ -1,4 +1,4 @@
-"""One generalization cell: from spec to the columns of its record. Cells that share a fit, or a text, share it in a process."""
+"""One generalization cell, from spec to record columns. Cells that share a fit or a text share it in a process."""
 
 import time
 from collections.abc import Callable, Mapping

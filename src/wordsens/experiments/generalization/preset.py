@@ -6,9 +6,9 @@ from wordsens.errors import InputError, require_choice
 from wordsens.experiments.generalization.spec import FRONTIER
 from wordsens.experiments.grid.preset import Preset
 from wordsens.experiments.grid.sweep import Sweep
+from wordsens.experiments.texts.documents import available
 from wordsens.experiments.texts.source import DatasetText, Embedded, ReviewsText
 from wordsens.experiments.texts.training import SENTIMENT, reads_labels
-from wordsens.experiments.texts.documents import available
 from wordsens.generalization import OBJECTIVE_NAMES
 from wordsens.regression import TRAININGS
 from wordsens.text import load_encoder
@@ -74,8 +74,8 @@ def paper_generalization(
         grids += [_grid(size, name, n, {"kind": "gaussian"}, "linear", size.texts) for name, n in MAPS_AND_WORDS]
     elif not grids:
         raise InputError(
-            f"`data` (={source.path!r}) has too few texts of {MAPS_AND_WORDS[0][1]} words or more for a training set of "
-            f"{size.texts[0]} and {size.held_out} held out; give more texts"
+            f"`data` (={source.path!r}) has too few texts of {MAPS_AND_WORDS[0][1]} words or more for a training set "
+            f"of {size.texts[0]} and {size.held_out} held out; give more texts"
         )
     common = {"seed": seed, "word": 0}
     sweep = Sweep.parse(

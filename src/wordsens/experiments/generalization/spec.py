@@ -1,14 +1,12 @@
 """The typed spec of one generalization measurement: a fit, a further text, a training, an objective."""
 
-import json
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from wordsens.errors import InputError, require_choice
-from wordsens.experiments.grid.device_key import CPU, Device, with_kind_of_device
+from wordsens.experiments.grid.device_key import CPU, Device
 from wordsens.experiments.grid.map_keys import MapKeys
-from wordsens.experiments.store.identity import hash_identity
 from wordsens.experiments.texts.documents import fingerprint
 from wordsens.experiments.texts.source import Embedded, TextSource, require_own_rows, spelled_out, text_identity
 from wordsens.experiments.texts.training import LABEL_KINDS, SENTIMENT, reads_labels
@@ -49,6 +47,8 @@ class GeneralizationCell(MapKeys):
         device: where it is computed; its kind belongs to the identity, its number does not.
     """
 
+    KIND: ClassVar[str | None] = "generalization"
+    SCHEMA: ClassVar[int] = GENERALIZATION_SCHEMA
     DECIDED: ClassVar[dict[str, Any]] = {"gaussian": "lazy"}
 
     texts: Annotated[int, Field(ge=1)]
@@ -102,21 +102,14 @@ class GeneralizationCell(MapKeys):
         usual = {name: GeneralizationCell.model_fields[name].default for name in _SAMPLE_KEYS}
         return self.model_copy(update=usual)
 
-    def identity(self) -> str:
-        """Canonical JSON of what can change the result: a dataset's content stands for its path."""
-        keys = self.map_identity(with_kind_of_device(self.model_dump(mode="json")))
+    def identity_keys(self) -> dict[str, Any]:
+        """The keys that can change the result: a dataset's content for its path, and nothing that is not looked at."""
+        keys = self.map_identity(super().identity_keys())
         if self.objective != "penalized-error":
             del keys["penalty"]
         if self.objective != FRONTIER:
             del keys["gammas"]
-        source = self.text
-        content = None
+        source, content = self.text, None
         if isinstance(source, Embedded):
             content = fingerprint(source, labelled=reads_labels(source, self.labels))
-        keys["text"] = text_identity(keys["text"], content, own_rows=self.reads_texts_itself)
-        kind = {"kind": "generalization", "schema": GENERALIZATION_SCHEMA}
-        return json.dumps({**kind, **keys}, sort_keys=True, separators=(",", ":"))
-
-    def content_hash(self) -> str:
-        """The cell's name in the store."""
-        return hash_identity(self.identity())
+        return {**keys, "text": text_identity(keys["text"], content, own_rows=self.reads_texts_itself)}

@@ -8,9 +8,9 @@ from typing import Any
 
 from wordsens.experiments.generalization.record import GeneralizationRecord
 from wordsens.experiments.generalization.spec import FRONTIER
-from wordsens.maps.registry import map_title
 from wordsens.experiments.sensitivity.findings import text_title
 from wordsens.experiments.store.spec_columns import require_alike
+from wordsens.maps.registry import map_title
 
 Key = tuple[str, str, int, str, int]
 """Text kind, map, n, training, N."""

@@ -6,11 +6,11 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from wordsens.errors import InputError
-from wordsens.experiments.grid.strict_model import StrictModel
+from wordsens.experiments.grid.cell import Cell
 from wordsens.maps.registry import DEFAULTS, OPTION_NAMES, MapOptions, map_content, map_entry, recorded_name
 
 
-class MapKeys(StrictModel):
+class MapKeys(Cell):
     """A map by name, and its options: those of `maps.registry`, which says which map takes which.
 
     Attributes:

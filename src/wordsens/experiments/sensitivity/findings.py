@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from wordsens.maps.registry import map_title
 from wordsens.experiments.sensitivity.summary import Series
+from wordsens.maps.registry import map_title
 from wordsens.statistics.power_law import PowerLaw
 
 _TEXTS = {

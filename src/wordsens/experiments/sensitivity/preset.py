@@ -96,7 +96,8 @@ def paper_sensitivity(
         dimensions = tuple(d for d in part.dimensions if d <= width)
         if not dimensions:
             notices[
-                f"{encoder} has {width} coordinates, fewer than this scale gives {'/'.join(part.maps)}: d = {width} there"
+                f"{encoder} has {width} coordinates, fewer than this scale gives {'/'.join(part.maps)}; d = {width} "
+                "there"
             ] = None
             dimensions = (width,)
         elif len(dimensions) < len(part.dimensions):
@@ -106,8 +107,8 @@ def paper_sensitivity(
         grids.append(_grid(part, {"kind": "gaussian"}, part.sizes, part.dimensions))
     if not any(grid["text"]["kind"] != "gaussian" for grid in grids):
         raise InputError(
-            f"`data` (={getattr(source, 'path', None)!r}) has no text of {parts[-1].sizes[1]} words or more, so S cannot be followed over n; "
-            "give longer texts"
+            f"`data` (={getattr(source, 'path', None)!r}) has no text of {parts[-1].sizes[1]} words or more, "
+            "so S cannot be followed over n; give longer texts"
         )
     sweep = Sweep.parse({"name": f"paper-sensitivity-{scale}", "common": {"seed": seed}, "grids": grids})
     return Preset(sweep, tuple(notices))

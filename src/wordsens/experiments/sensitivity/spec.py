@@ -1,15 +1,14 @@
 """The typed spec of one measurement: everything that can change its value, and a hash of exactly that."""
 
-import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_serializer, model_validator
 
 from wordsens.errors import InputError, require_choice
-from wordsens.experiments.grid.device_key import CPU, Device, with_kind_of_device
+from wordsens.experiments.grid.device_key import CPU, Device
 from wordsens.experiments.grid.map_keys import MapKeys
 from wordsens.experiments.grid.strict_model import StrictModel
-from wordsens.experiments.store.identity import SCHEMA_VERSION, hash_identity
+from wordsens.experiments.store.identity import SCHEMA_VERSION
 from wordsens.experiments.texts.documents import fingerprint
 from wordsens.experiments.texts.source import Embedded, TextSource, require_own_rows, spelled_out, text_identity
 
@@ -58,6 +57,8 @@ class SensitivityCell(MapKeys):
         device: where it is computed: cpu, cuda, ... Its kind belongs to the identity, its number does not.
     """
 
+    SCHEMA: ClassVar[int] = SCHEMA_VERSION
+
     text: Annotated[TextSource, Field(discriminator="kind")]
     draw: Annotated[int, Field(ge=0)] = 0
     seed: int = 0
@@ -89,13 +90,8 @@ class SensitivityCell(MapKeys):
         names = ("starts", "steps", "generations", "tolerance")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
-    def identity(self) -> str:
-        """Canonical JSON of what can change the result: the map's options, a dataset's content for its path."""
-        keys = self.map_identity(with_kind_of_device(self.model_dump(mode="json")))
+    def identity_keys(self) -> dict[str, Any]:
+        """The keys that can change the result: the options of this map alone, a dataset's content for its path."""
+        keys = self.map_identity(super().identity_keys())
         content = fingerprint(self.text) if isinstance(self.text, Embedded) else None
-        keys["text"] = text_identity(keys["text"], content, own_rows=self.reads_texts_itself)
-        return json.dumps({"schema": SCHEMA_VERSION, **keys}, sort_keys=True, separators=(",", ":"))
-
-    def content_hash(self) -> str:
-        """The cell's name in the store: SHA-256 of `identity`, the first 32 hexadecimal digits."""
-        return hash_identity(self.identity())
+        return {**keys, "text": text_identity(keys["text"], content, own_rows=self.reads_texts_itself)}

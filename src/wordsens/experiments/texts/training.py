@@ -85,12 +85,16 @@ def labelled_texts(
 
 
 def reads_labels(source: Embedded, labels: str) -> bool:
-    """Whether the labels of the source are read: where its sentiment is learned, and where they can be understood."""
-    if labels == SENTIMENT:
-        return True
+    """Whether the labels of the source are read: where its sentiment is learned, and where they can be understood.
+
+    Raises:
+        InputError: the sentiment is to be learned, and the labels cannot be read.
+    """
     try:
         documents(source, labelled=True)
-    except InputError:
+    except InputError as error:
+        if labels == SENTIMENT:
+            raise InputError(str(error).replace("labels=False", "labels='linear' or 'random'")) from error
         return False
     return True
 
