@@ -103,8 +103,8 @@ def test_status_tells_torn_shards_and_leaves_them(wordsens, here):
 
 
 def test_documents_have_the_documented_keys(wordsens, documented):
-    for command in ("run", "status"):
-        document = json.loads(wordsens("sweep", command, "small.yaml", "--json").out)
+    for command, *more in (("run",), ("status",), ("fit", "--x", "draw")):
+        document = json.loads(wordsens("sweep", command, "small.yaml", *more, "--json").out)
         assert list(document) == documented(f"The document of `sweep {command}`")
 
 

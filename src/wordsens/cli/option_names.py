@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 _OTHER_NAMES = {"words": "--word", "model_layer": "--layer"}
-"""What the library calls otherwise than the option that stands for it, where the command has that option."""
+"""Arguments of the library whose option has another name, where the command has that option."""
 
 
 def options_of(command: Any, arguments: Sequence[str], *, keep: Collection[str] = ()) -> dict[str, str]:

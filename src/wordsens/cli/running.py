@@ -19,7 +19,7 @@ from wordsens.experiments.store.store import RecordStore
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """How an experiment runs.
+    """The way an experiment runs.
 
     Attributes:
         executor: where they run.
@@ -33,7 +33,7 @@ class RunRequest:
 
 
 def open_store(folder: Any, kind: type[Any], *, read_only: bool = False) -> RecordStore[Any]:
-    """The store in the folder; files that cannot be trusted are told on stderr."""
+    """The store in the folder; files that cannot be trusted are named on stderr."""
     return RecordStore(folder, kind, on_set_aside=lambda found: notice(f"set aside: {found}"), read_only=read_only)
 
 
@@ -62,14 +62,14 @@ def run_missing(
     if not left:
         return
     job = Job(kind, request.executor.threads, request.witnesses)
-    told = RunState("", len(left))
+    state_now = RunState("", len(left))
 
     def note(line: str) -> None:
         if not request.quiet:
             notice(line)
 
     def finished() -> str:
-        return f"{kept + told.done} of {len(cells)} {called} are finished in {store.folder}"
+        return f"{kept + state_now.done} of {len(cells)} {called} are finished in {store.folder}"
 
     try:
         with (
@@ -79,11 +79,11 @@ def run_missing(
         ):
 
             def tell(state: RunState) -> None:
-                nonlocal told
-                told = state
+                nonlocal state_now
+                state_now = state
 
             for record in run_cells(left, store, job=job, executor=executor, tell=tell):
-                _report(report, record, told)
+                _report(report, record, state_now)
     except KeyboardInterrupt as stop:
         raise type(stop)(f"interrupted: {finished()}; the same command goes on from there") from None
     except StoreError as error:

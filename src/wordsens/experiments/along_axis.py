@@ -93,7 +93,7 @@ def _row(record: Record) -> dict[str, Any]:
 
 
 def _moves_along(rows: Sequence[dict[str, Any]], name: str, x: str) -> bool:
-    """Whether each value of x has one value of the column."""
+    """True where each value of x has one value of the column."""
     seen: dict[Any, set[Any]] = defaultdict(set)
     for row in rows:
         seen[row.get(x)].add(row.get(name))

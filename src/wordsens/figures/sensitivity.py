@@ -84,7 +84,7 @@ def _key(series: Series) -> _Key:
 
 
 def _label(series: Series, *, with_d: bool) -> str:
-    """What the legend says of a series."""
+    """The line of the legend for a series."""
     name = ", ".join([map_title(series.map), *([f"d = {series.d}"] if with_d else []), *series.varied])
     return f"{name}: exponent {exponent_text(series.fit)}".replace("-0.", "\u22120.")
 
@@ -199,7 +199,7 @@ def _draw_bracket(panel: Axes, series: Series, colour: str, top: float) -> None:
 
 
 def _keys(series: Sequence[Series], top: float) -> list[tuple[object, str]]:
-    """What the bands and the dashed lines are, where there are any, and which upper bounds are not shown."""
+    """Lines of the legend for the bands and the dashed lines, and for the upper bounds that are not shown."""
     bounded = [one for one in series if _uppers(one)]
     beyond = [map_title(one.map) for one in bounded if max(_uppers(one)) > top]
     keys: list[tuple[object, str]] = []
@@ -230,7 +230,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _entries(series: Sequence[Series]) -> int:
-    """How many lines the legend of these series has, at most."""
+    """The number of lines that the legend of these series has, at most."""
     some_beyond = any(_uppers(one) for one in series)
     return len(series) + 1 + len(_keys(series, math.inf)) + some_beyond
 

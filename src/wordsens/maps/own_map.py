@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from torch import nn
 
@@ -20,7 +20,7 @@ from wordsens.maps.arguments import as_feature_map
 from wordsens.maps.contract import FeatureMap
 
 GIVEN = ("n", "d", "seed", "dtype", "device")
-"""What a class or function that makes a map is given, as far as it has parameters of these names."""
+"""Arguments for a class or function that makes a map, as far as it has parameters of these names."""
 
 
 def build_own(name: str, given: Mapping[str, Any]) -> FeatureMap:
@@ -54,7 +54,7 @@ def build_own(name: str, given: Mapping[str, Any]) -> FeatureMap:
             f"`map` (={name!r}) is a {type(thing).__name__}; give a FeatureMap, a torch module, a class "
             "of either, or a function"
         )
-    phi = copy.copy(as_feature_map(thing))
+    phi = copy.copy(as_feature_map(cast("Any", thing)))
     phi.name = name
     return phi
 

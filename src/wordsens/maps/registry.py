@@ -30,7 +30,7 @@ def _whole(name: str, value: object) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class MapOptions:
-    """What fixes a map apart from its name, the size of the text and the seed. Every option is declared here.
+    """The options that fix a map beside its name, the size of the text and the seed. Every option is declared here.
 
     `metadata` has the `help` of each and the `check` that refuses a wrong value. None stands for what suits the map.
     """
@@ -68,7 +68,7 @@ DEFAULTS = MapOptions()
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
-    """What a builder is given. `dtype` and `device` are torch's; `seed` fixes the weights."""
+    """The arguments of a builder. `dtype` and `device` are torch's; `seed` fixes the weights."""
 
     n: int
     d: int
@@ -90,6 +90,7 @@ class MapEntry:
         build: gives the FeatureMap.
         options: those of MapOptions that it looks at; no other changes its features or its records' names.
         recorded: what records call it, a format of the options.
+        content: function of the options that gives a digest of what the name alone does not fix; None where it fixes all.
         dtype: where none is asked for.
     """
 
@@ -100,6 +101,7 @@ class MapEntry:
     build: Callable[[Build], Any]
     options: tuple[str, ...] = ()
     recorded: str = ""
+    content: Callable[[MapOptions], str] | None = None
     dtype: str = "float64"
 
 
@@ -145,6 +147,12 @@ def _transformer(asked: Build) -> Any:
     return phi.at(layer=chosen.model_layer, pool=chosen.pool)
 
 
+def _files_of_model(options: MapOptions) -> str:
+    from wordsens.maps.transformer.loading import content_of
+
+    return content_of(options.model)
+
+
 _DENSE = ("width", "activation", "gaussian")
 
 ENTRIES = (
@@ -173,6 +181,7 @@ ENTRIES = (
         build=_transformer,
         options=("model", "model_layer", "pool"),
         recorded="{model} layer {model_layer}",
+        content=_files_of_model,
         dtype="float32",
     ),
 )
@@ -203,7 +212,14 @@ def map_entry(name: str) -> MapEntry:
 
         return build_own(name, vars(asked))
 
-    return MapEntry(name=name, title=map_title(name), features="a map of your own", family="own", build=build)
+    def content(options: MapOptions) -> str:
+        from wordsens.maps.own_map import content_of_own
+
+        return content_of_own(name)
+
+    return MapEntry(
+        name=name, title=map_title(name), features="a map of your own", family="own", build=build, content=content
+    )
 
 
 def map_names(listed: str) -> list[str]:
@@ -241,25 +257,17 @@ def build_map(
 
 
 def map_content(name: str, options: MapOptions = DEFAULTS) -> str | None:
-    """A digest of what the name alone does not fix: a transformer's files, the file of a map of one's own; else None.
+    """A digest of what the name does not fix: a transformer's files, the file of a map of one's own; None for others.
 
     Raises:
         InputError: there is no such model or module.
     """
-    family = map_entry(name).family
-    if family == "transformer":
-        from wordsens.maps.transformer.loading import content_of
-
-        return content_of(options.model)
-    if family == "own":
-        from wordsens.maps.own_map import content_of_own
-
-        return content_of_own(name)
-    return None
+    content = map_entry(name).content
+    return None if content is None else content(options)
 
 
 def recorded_name(name: str, options: MapOptions = DEFAULTS) -> str:
-    """What records call the map.
+    """The name of the map in records.
 
     >>> recorded_name("drf", MapOptions(depth=2)), recorded_name("raf")
     ('drf2', 'raf')

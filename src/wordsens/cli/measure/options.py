@@ -148,7 +148,7 @@ class MeasureOptions:
 
     @property
     def of_model(self) -> bool:
-        """Whether a transformer is measured, which makes the rows of the texts itself."""
+        """True where a transformer is measured, which makes the rows of the texts itself."""
         return self.map_names == [MODEL]
 
     @property

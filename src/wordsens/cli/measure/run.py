@@ -27,7 +27,7 @@ from wordsens.text.plain_files import text_file_rows
 from wordsens.theory import check_conditions, predict
 
 ON_DEMAND_WORDS = 16
-"""How many words of a text rf searches by default where its matrix is not built; drf: so many over its depth."""
+"""Words of a text that rf searches by default where its matrix is not built; drf: so many over its depth."""
 
 
 def run_measure(options: MeasureOptions) -> None:
@@ -117,7 +117,7 @@ def _beside(phi: FeatureMap, text: TextMatrix, result: Sensitivity, options: Mea
 
 
 def _on_demand(phi: FeatureMap) -> bool:
-    """Whether its matrices are sampled on demand, and each query is remembered."""
+    """True where its matrices are sampled on demand, and each query is remembered."""
     return getattr(phi, "gaussian", None) == "lazy"
 
 

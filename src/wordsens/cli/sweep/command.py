@@ -106,7 +106,7 @@ def status(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """How many cells are done, running, failed and to come, and how long that will take. Changes nothing.
+    """Count the cells that are done, running, failed and to come, and estimate the time. Changes nothing.
 
     Example: wordsens sweep status try
     """
@@ -123,7 +123,7 @@ def show(
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """What a spec stands for: its cells and axes, without running anything; or what there is to run.
+    """List the cells and axes of a spec, without running anything; or everything there is to run.
 
     Example: wordsens sweep show paper-sensitivity-quick seed=7
     """

@@ -18,7 +18,7 @@ _LISTED = 6
 
 
 def print_status(spec: str, overrides: Iterable[str], out: str | None, *, as_json: bool) -> None:
-    """How far the sweep is."""
+    """Print the progress of the sweep."""
     source = sweep_source(spec, overrides, out)
     names = [cell.content_hash() for cell in source.sweep.cells()]
     store = open_store(source.records, source.sweep.cell_kind.record_type, read_only=True)

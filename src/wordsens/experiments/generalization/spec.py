@@ -90,7 +90,7 @@ class GeneralizationCell(MapKeys):
 
     @property
     def search_options(self) -> dict[str, int]:
-        """What the search is told, where the cell says anything."""
+        """The options of the search that the cell gives."""
         names = ("starts", "steps", "generations")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 

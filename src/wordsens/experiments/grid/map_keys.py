@@ -70,7 +70,7 @@ class MapKeys(Cell):
 
     @property
     def reads_texts_itself(self) -> bool:
-        """Whether the map is a transformer, which makes rows of real texts itself."""
+        """True for a transformer, which makes rows of real texts itself."""
         return map_entry(self.map).family == "transformer"
 
     @property

@@ -1,4 +1,4 @@
-"""What a record says of how it was made: when, on what, with which libraries, at what cost."""
+"""The columns of a record that say how it was made: when, on what, with which libraries, at what cost."""
 
 import json
 import os

@@ -10,7 +10,7 @@ from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.texts.documents import load_text
 from wordsens.experiments.texts.source import Embedded
 from wordsens.maps.contract import FeatureMap
-from wordsens.maps.registry import build_map, map_entry
+from wordsens.maps.registry import build_map
 from wordsens.seeds import derive_seed, generator
 from wordsens.sensitivity.one_word import Sensitivity, word_sensitivity
 from wordsens.text.matrix import TextMatrix
@@ -107,7 +107,7 @@ def describe_sensitivity(cell: SensitivityCell) -> dict[str, Any]:
     return {
         **{name: getattr(cell, name) for name in ("n", "d", "seed", "draw", "dtype")},
         "map": cell.recorded_map,
-        "activation": cell.activation if map_entry(cell.map).family == "dense" else None,
+        "activation": cell.activation if "activation" in cell.used_options else None,
         "text": cell.text.kind,
         "encoder": None if source is None else source.encoder,
         "layer": None if source is None else source.layer,

@@ -14,7 +14,7 @@ from wordsens.experiments.texts.source import Embedded, TextSource, require_own_
 
 
 class WordChoice(StrictModel):
-    """Which words of the text are searched: all of them, a random sample, or those listed."""
+    """The searched words of a text: all of them, a random sample, or those listed."""
 
     sample: Annotated[int, Field(ge=1)] | None = None
     indices: tuple[int, ...] | None = Field(default=None, strict=False)
@@ -86,7 +86,7 @@ class SensitivityCell(MapKeys):
 
     @property
     def search_options(self) -> dict[str, Any]:
-        """What `word_sensitivity` is told of the search."""
+        """The options of the search that the cell gives, for `word_sensitivity`."""
         names = ("starts", "steps", "generations", "tolerance")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 

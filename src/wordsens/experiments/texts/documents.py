@@ -70,7 +70,7 @@ def long_documents(
 
 
 def available(source: Embedded, n: int, *, labelled: bool = True) -> int:
-    """How many texts of at least n words the source has."""
+    """The number of texts of at least n words that the source has."""
     place = _place(source, labelled)
     return sum(_length(place, source, None, index) >= n for index in range(len(_read(place))))
 
@@ -140,7 +140,7 @@ def synthetic_text(source: TextSource, n: int, d: int, seed: int) -> TextMatrix:
 
 @dataclass(frozen=True)
 class _Place:
-    """What decides which documents are read; a path of None stands for the shipped reviews."""
+    """The keys that decide which documents are read; a path of None stands for the shipped reviews."""
 
     path: str | None = None
     text_column: str = "text"

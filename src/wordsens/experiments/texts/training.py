@@ -85,7 +85,7 @@ def labelled_texts(
 
 
 def reads_labels(source: Embedded, labels: str) -> bool:
-    """Whether the labels of the source are read: where its sentiment is learned, and where they can be understood.
+    """True where the labels of the source are read: where its sentiment is learned, and where they can be understood.
 
     Raises:
         InputError: the sentiment is to be learned, and the labels cannot be read.
