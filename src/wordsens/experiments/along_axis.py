@@ -8,7 +8,7 @@ from typing import Any
 
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.store.record import Record
-from wordsens.experiments.store.spec_columns import columns_of, key_text, rank, varying
+from wordsens.experiments.store.spec_columns import columns_of, key_text, rank, varying_columns
 from wordsens.statistics.power_law import PowerLaw, exponent_interval, fit_power_law
 
 
@@ -75,7 +75,7 @@ def series_along(
         require_choice(name, column, known)
     told_by_map = ("depth",)  # a record's map is drf4
     if by is None:
-        keys = varying((record.spec for record in done), besides=(x, *told_by_map))
+        keys = varying_columns((record.spec for record in done), besides=(x, *told_by_map))
         by = [name for name in keys if not _moves_along(rows, name, x)]
     groups: dict[tuple[Any, ...], list[tuple[Record, dict[str, Any]]]] = defaultdict(list)
     for record, row in zip(done, rows, strict=True):
@@ -111,7 +111,7 @@ def _series(
     for one in found:
         places[one[1][x]].append(one)
     for place, group in places.items():
-        for name, values in varying((record.spec for record, _ in group), besides=besides).items():
+        for name, values in varying_columns((record.spec for record, _ in group), besides=besides).items():
             listed = ", ".join(str(value) for value in values[:4])
             raise InputError(
                 f"`by` leaves out {name}, which has several values at {x} = {place} ({listed}), and they would be "
@@ -123,7 +123,7 @@ def _series(
     return AxisSeries(
         keys,
         tuple(_point(place, [float(row[y]) for _, row in places[place]]) for place in sorted(places, key=rank)),
-        tuple(varying((record.spec for record, _ in found), besides=besides)),
+        tuple(varying_columns((record.spec for record, _ in found), besides=besides)),
         len(set(texts)),
         fit,
         interval,

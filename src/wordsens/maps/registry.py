@@ -90,7 +90,7 @@ class MapEntry:
         build: gives the FeatureMap.
         options: those of MapOptions that it looks at; no other changes its features or its records' names.
         recorded: what records call it, a format of the options.
-        content: function of the options that gives a digest of what the name alone does not fix; None where it fixes all.
+        content: function of the options that gives a digest of what the name leaves open; None where it fixes all.
         dtype: where none is asked for.
     """
 

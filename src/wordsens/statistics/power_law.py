@@ -93,7 +93,7 @@ def fit_power_law(
 
 
 def unfit_for_power_law(sizes: Sequence[int | float], texts: Sequence[Hashable]) -> str | None:
-    """The reason for which an exponent fitted to points of these sizes and texts would mean nothing; None where it may mean something.
+    """The reason why an exponent of these sizes and texts would mean nothing; None where it may mean something.
 
     >>> unfit_for_power_law([128] * 8, range(8))
     'its texts have 1 different length, and an exponent needs 5'

@@ -216,8 +216,8 @@ def _explanation(measured: Sequence[Measured]) -> str:
         if beside.predicted is not None
     }
     if predictions and len(measured) == 1:
-        told = ", ".join(f"{of} for {name}" for name, of in predictions.items())
-        lines.append(f"The predicted numbers are theory's, and no bounds: {told}.")
+        listed = ", ".join(f"{of} for {name}" for name, of in predictions.items())
+        lines.append(f"The predicted numbers are theory's, and no bounds: {listed}.")
     outside = {
         map_title(result.map_name): ", ".join(beside.predicted.outside)
         for one in measured
@@ -225,8 +225,8 @@ def _explanation(measured: Sequence[Measured]) -> str:
         if beside.predicted is not None and beside.predicted.outside
     }
     if outside and len(measured) == 1:
-        told = "; ".join(f"{name} at {sizes}" for name, sizes in outside.items())
-        lines.append(f"~ marks predictions at sizes at which they were not compared with measurements: {told}.")
+        listed = "; ".join(f"{name} at {sizes}" for name, sizes in outside.items())
+        lines.append(f"~ marks predictions at sizes at which they were not compared with measurements: {listed}.")
     if any(beside.small_radius is not None for one in measured for beside in one.beside):
         lines.append(
             "S/radius at 0 is its limit as the radius shrinks, the largest over the words: the Jacobian's largest "

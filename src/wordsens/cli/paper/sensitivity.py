@@ -95,17 +95,17 @@ def _bound_notes(series: Sequence[Series]) -> list[str]:
             by_rigor.setdefault(one.rigor, {})[map_title(one.map)] = None
     notes = []
     if by_rigor:
-        told = "; ".join(f"{', '.join(names)}: {rigor}" for rigor, names in by_rigor.items())
+        listed = "; ".join(f"{', '.join(names)}: {rigor}" for rigor, names in by_rigor.items())
         cell = " (each cell's; m cells: m times)" if set(by_rigor) - {CERTIFIED} else ""
-        notes.append(f"Upper bounds, which no perturbation exceeds; {told}{cell}. upper / S: the median over n.")
+        notes.append(f"Upper bounds, which no perturbation exceeds; {listed}{cell}. upper / S: the median over n.")
     predicted = [one for one in series if one.prediction_ratio is not None]
     if predicted:
         by_kind: dict[str, dict[str, None]] = {}
         for one in predicted:
             by_kind.setdefault(one.predicted_of or "", {})[map_title(one.map)] = None
-        told = "; ".join(f"of {of} for {', '.join(names)}" for of, names in by_kind.items())
+        listed = "; ".join(f"of {of} for {', '.join(names)}" for of, names in by_kind.items())
         notes.append(
-            f"Predictions, which are no bounds: {told}. Each beside what it is of: S, or the median word's value. "
+            f"Predictions, which are no bounds: {listed}. Each beside what it is of: S, or the median word's value. "
             "predicted / measured: the median over n."
         )
         if not all(one.in_range for one in predicted):

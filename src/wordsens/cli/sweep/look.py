@@ -110,8 +110,8 @@ def print_sweep(spec: str, overrides: Iterable[str], *, as_json: bool) -> None:
     for key, values in axes.items():
         listed = list(values.values())
         shown = [json.dumps(value, ensure_ascii=False) for value in listed]
-        told = shown if len(shown) <= _LISTED else [*shown[: _LISTED - 2], "...", shown[-1]]
-        made.add_row(key, str(len(listed)), ", ".join(told))
+        listed = shown if len(shown) <= _LISTED else [*shown[: _LISTED - 2], "...", shown[-1]]
+        made.add_row(key, str(len(listed)), ", ".join(listed))
     console.print(made)
 
 

@@ -63,11 +63,11 @@ def _about(fitted: Sequence[_Fitted]) -> str:
     by_behaviour: dict[str, dict[str, None]] = {}
     for one, fit in fitted:
         by_behaviour.setdefault(_behaviour(fit), {})[text_and_keys(one)] = None
-    told = "; ".join(f"S {how} on {' and '.join(texts)}" for how, texts in by_behaviour.items())
+    listed = "; ".join(f"S {how} on {' and '.join(texts)}" for how, texts in by_behaviour.items())
     last = max(one.points[-1].n for one, _ in fitted)
     means = [one.points[-1].mean for one, _ in fitted if one.points[-1].n == last]
     size = " to ".join(dict.fromkeys(f"{value:.2g}" for value in (min(means), max(means))))
-    return f"{name}: {told}. At n = {last} one word moves the features by {size} times their norm."
+    return f"{name}: {listed}. At n = {last} one word moves the features by {size} times their norm."
 
 
 def _behaviour(fit: PowerLaw) -> str:
@@ -80,7 +80,7 @@ def _behaviour(fit: PowerLaw) -> str:
 
 
 def _comparison(fitted: Sequence[_Fitted]) -> list[str]:
-    """ReLU attention against softmax attention: the difference of the exponents on texts on which both were measured."""
+    """ReLU attention against softmax attention: the difference of the exponents on like texts."""
     softmax = {(one.text, one.d, one.varied): fit for one, fit in fitted if one.map == "raf"}
     gaps = []
     for one, relu in fitted:

@@ -10,7 +10,7 @@ from typing import Any
 from wordsens.certificates.contract import CERTIFIED
 from wordsens.errors import InputError
 from wordsens.experiments.sensitivity.record import SensitivityRecord
-from wordsens.experiments.store.spec_columns import columns_of, key_text, rank, varying
+from wordsens.experiments.store.spec_columns import columns_of, key_text, rank, varying_columns
 from wordsens.statistics.power_law import PowerLaw, fit_power_law
 from wordsens.theory.prediction import TYPICAL
 
@@ -100,7 +100,7 @@ def summarise(records: Iterable[SensitivityRecord]) -> list[Series]:
 
 
 def _series_of_map(records: Sequence[SensitivityRecord]) -> list[Series]:
-    names = list(varying((record.spec for record in records), besides=("n", "d", "text", "depth")))
+    names = list(varying_columns((record.spec for record in records), besides=("n", "d", "text", "depth")))
     groups: dict[tuple[str, int, tuple[tuple[str, Any], ...]], list[SensitivityRecord]] = defaultdict(list)
     for record in records:
         asked = columns_of(record.spec) if names else {}

@@ -16,7 +16,7 @@ _ARROW_TYPES = {str: "string", int: "int64", float: "float64", bool: "bool_"}
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """The columns of every kind of record. A kind adds its own columns: strings, numbers, truth values, tuples of numbers.
+    """The columns of every kind of record. A kind adds its own: strings, numbers, truth values, tuples of numbers.
 
     Attributes:
         cell: the content hash of the cell's spec.
