@@ -57,6 +57,7 @@ TABLE = {
     "removals": Row(3),
     "decay": Row(3, also=("removals",)),
     "attention_views": Row(3),
+    "models": Row(3),
     "audit": Row(4),
     "experiments": Row(5),
     "figures": Row(6),
@@ -70,6 +71,8 @@ FACADES = {"", "maps"}
 ONLY_IN = {
     "transformers": ("text", "maps.transformer"),
     "tokenizers": ("text", "maps.transformer"),
+    "sentence_transformers": ("models",),
+    "httpx2": ("models",),
     "datasets": ("text",),
     "matplotlib": ("figures",),
     "typer": ("cli",),

@@ -190,8 +190,8 @@ class TransformerFeatures(FeatureMap):
                 f"{self._model_name} leaves its prompt out of the pooling, and without a tokenizer it is not known how "
                 "many rows that is; pass the tokenizer to TransformerFeatures"
             )
-        counts_all = self.reader is None or settings.pools_prompt or not settings.prompt
-        skipped = 0 if counts_all else self.reader.leading_tokens
+        reader = self.reader
+        skipped = 0 if reader is None or settings.pools_prompt or not settings.prompt else reader.leading_tokens
         behind = copy.deepcopy(settings.behind).to(self.device, self.dtype)
         return Pooling(OWN, settings.parts, skipped, behind, settings.dimensions)
 

@@ -1,7 +1,6 @@
 """The parts of a model: loaded by its name, or taken from a pair, a pipeline or a SentenceTransformer."""
 
 import copy
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -38,7 +37,14 @@ class LoadedModel:
 
 
 def load_parts(
-    given: Any, *, task: str, device: str, dtype: torch.dtype, attention: str, revision: str | None, **loading: bool
+    given: Any,
+    *,
+    task: str = "base",
+    device: str = "cpu",
+    dtype: torch.dtype = torch.float32,
+    attention: str = "eager",
+    revision: str | None = None,
+    **loading: bool,
 ) -> LoadedModel:
     """The parts of a model by its name, or those of a loaded one. See `TransformerFeatures.from_pretrained`."""
     require_choice("attention", attention, ATTENTIONS)
@@ -91,9 +97,8 @@ def own_way(folder: Path | None, name: str) -> OwnWay | None:
 
 
 def is_instance(given: Any, package: str, name: str) -> bool:
-    """Whether it is an object of that class; a package that nobody imported has no objects."""
-    kind = getattr(sys.modules.get(package), name, None)
-    return isinstance(kind, type) and isinstance(given, kind)
+    """Whether it is an object of that class of the package, which is not imported for the question."""
+    return any(kind.__name__ == name and kind.__module__.partition(".")[0] == package for kind in type(given).__mro__)
 
 
 def frozen_view(model: nn.Module) -> nn.Module:

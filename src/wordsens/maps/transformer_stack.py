@@ -125,11 +125,12 @@ class Stack:
             )
         return self._pass(rows, self.anatomy.base, output_attentions=True).attentions[layer - 1]
 
-    def entering(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
-        """What enters the first block when the model reads these tokens."""
+    def entering(self, ids: Int[Tensor, "b n"], types: Int[Tensor, "b n"] | None = None) -> Float[Tensor, "b n d"]:
+        """What enters the first block when the model reads these tokens, of these types where it knows types."""
+        named = {} if types is None else {"token_type_ids": types.to(self.device)}
         with torch.no_grad(), self._stopping(self._before(self.anatomy.blocks[0], _stop)):
             try:
-                self.anatomy.base(input_ids=ids.to(self.device), use_cache=False)
+                self.anatomy.base(input_ids=ids.to(self.device), use_cache=False, **named)
             except Reached as reached:
                 return reached.tensor
         raise LookupError("the first block is not part of the forward pass")

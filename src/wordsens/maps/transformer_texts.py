@@ -30,7 +30,7 @@ class Encodes(Protocol):
 def vectors_of(phi: "TransformerFeatures", texts: Sequence[str], batch_size: int) -> Float[Tensor, "m d"]:
     """phi of every text. See `TransformerFeatures.encode`."""
     _require_vectors(phi)
-    return _by_length(phi, texts, batch_size, lambda ids: phi.features(phi.rows_of(ids)).unsqueeze(0))[0]
+    return by_length(_tokens(phi, texts), batch_size, lambda ids: phi.features(phi.rows_of(ids)).unsqueeze(0))[0]
 
 
 def layers_of(phi: "TransformerFeatures", texts: Sequence[str], batch_size: int) -> Float[Tensor, "layers m d"]:
@@ -43,7 +43,7 @@ def layers_of(phi: "TransformerFeatures", texts: Sequence[str], batch_size: int)
     def pooled(ids: Tensor) -> Tensor:
         return torch.stack([pooling(states.to(phi.dtype)) for states in phi.stack.all_states(ids)])
 
-    return _by_length(phi, texts, batch_size, pooled)
+    return by_length(_tokens(phi, texts), batch_size, pooled)
 
 
 def largest_difference(phi: "TransformerFeatures", model: Encodes, texts: Sequence[str]) -> float:
@@ -59,16 +59,19 @@ def largest_difference(phi: "TransformerFeatures", model: Encodes, texts: Sequen
 
 
 @torch.no_grad()
-def _by_length(
-    phi: "TransformerFeatures", texts: Sequence[str], batch_size: int, run: Callable[[Tensor], Tensor]
+def by_length(
+    ids: Sequence[Sequence[int]], batch_size: int, run: Callable[[Tensor], Tensor]
 ) -> Float[Tensor, "layers m d"]:
-    """`run` on the token numbers of all texts, (b, n) at a time; its results side by side, in the texts' order."""
-    ids = [phi.reading().tokens(text, f"text {at}")[0] for at, text in enumerate(texts)]
+    """`run` on token numbers (b, n), texts of one length together; its results (layers, b, d) in the texts' order."""
     found: dict[int, Tensor] = {}
     for batch in _batches([len(each) for each in ids], batch_size):
-        result = run(torch.tensor([ids[at] for at in batch])).double().cpu()
+        result = run(torch.tensor([list(ids[at]) for at in batch])).double().cpu()
         found |= dict(zip(batch, result.unbind(1), strict=True))
-    return torch.stack([found[at] for at in range(len(texts))], dim=1)
+    return torch.stack([found[at] for at in range(len(ids))], dim=1)
+
+
+def _tokens(phi: "TransformerFeatures", texts: Sequence[str]) -> list[list[int]]:
+    return [phi.reading().tokens(text, f"text {at}")[0] for at, text in enumerate(texts)]
 
 
 def _batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:

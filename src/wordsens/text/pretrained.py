@@ -69,7 +69,7 @@ def load_model(
     """
     if importlib.util.find_spec("transformers") is None:
         raise MissingExtraError("transformers", "models", f"the encoder {name!r}")
-    place, local = _place(name, revision, local_files_only=local_files_only)
+    place, local = find_model(name, revision, local_files_only=local_files_only)
     import transformers
 
     version = {} if revision is None else {"revision": revision}
@@ -90,7 +90,7 @@ def load_model(
             output_loading_info=True,
         )
 
-    with _quiet_transformers():
+    with quiet_transformers():
         tokenizer = _attempt(name, local, tokenizer_of)
         require_usable_tokenizer(tokenizer, name)
         if not pickled_weights:
@@ -177,8 +177,12 @@ def _is_safetensors(file: str) -> bool:
     return file.endswith(".safetensors") and "/" not in file and "\\" not in file
 
 
-def _place(name: str, revision: str | None, *, local_files_only: bool) -> tuple[str, bool]:
-    """Where transformers finds the model, and whether it may look on this machine only."""
+def find_model(name: str, revision: str | None, *, local_files_only: bool) -> tuple[str, bool]:
+    """Where transformers finds the model of that name, and whether it may look on this machine only.
+
+    Raises:
+        InputError: there is no such model, or a revision of something that is not on the hub.
+    """
     folder = Path(name).expanduser()
     if revision is not None and (name == MINILM or folder.is_dir()):
         raise InputError(f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for {name!r}")
@@ -239,7 +243,7 @@ def _missing_model(name: str, reason: str) -> InputError:
 
 
 @contextmanager
-def _quiet_transformers() -> Iterator[None]:
+def quiet_transformers() -> Iterator[None]:
     """Neither progress bars nor notices of transformers in here; its settings are put back behind."""
     from transformers.utils import logging
 

@@ -29,7 +29,7 @@ class TransformerEncoder(Encoder):
         self.device = torch.device(device)
         self._tokenizer, model = load_pretrained(name, local_files_only=local_files_only)
         self.context = context_of(self._tokenizer, model)
-        self._model: nn.Module = _encoder_part(model).to(self.device).eval().requires_grad_(False)
+        self._model: nn.Module = encoder_part(model).to(self.device).eval().requires_grad_(False)
         self.layers, self.dimension, self._first_block = self._probe()
         token, number = self._tokenizer.pad_token, self._tokenizer.pad_token_id
         self.padding = None if token is None else (number, token)
@@ -108,7 +108,7 @@ def _leading_ones(mask: Sequence[int]) -> int:
     return next((index for index, entry in enumerate(mask) if entry != 1), len(mask))
 
 
-def _encoder_part(model: Any) -> Any:
+def encoder_part(model: Any) -> Any:
     return model.get_encoder() if model.config.is_encoder_decoder else model
 
 

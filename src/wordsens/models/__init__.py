@@ -1,0 +1,1 @@
+"""Any embedding model as one thing: texts in, vectors out."""
