@@ -69,7 +69,6 @@ def test_an_object_with_encode_and_calls_of_few_texts():
         (lambda texts: np.ones((0, 3)), "gave 0 vectors for 1 texts"),
         (lambda texts: [[1.0, float("nan")]] * len(texts), "gave a number that is not finite for the text 'The "),
         (lambda texts: [[1.0, float("inf")]] * len(texts), "gave a number that is not finite"),
-        (lambda texts: np.zeros((len(texts), 3)), "gave the zero vector for the text 'The service is not available"),
         (lambda texts: [[1.0, 2.0], [1.0]], "gave a list that is no array of numbers"),
         (lambda texts: "no vectors", "gave a str that is no array of numbers"),
         (lambda texts: None, "gave an array of shape () for 1 texts"),
@@ -95,6 +94,13 @@ def test_a_bad_row_names_its_text():
     model = as_model(deaf)
     with pytest.raises(InputError, match=r"not finite for the text 'The door is not open\.'"):
         model.encode(TEXTS)
+
+
+def test_a_zero_vector_has_no_cosine():
+    model = as_model(lambda texts: letters(texts)[:, :4])
+    assert model.encode(TEXTS[:2]).shape == (2, 4)
+    with pytest.raises(InputError, match=r"gave the zero vector for the text 'Buy a lamp', which has no cosine"):
+        model.encode(["open", "Buy a lamp"])
 
 
 def _jittery(size):

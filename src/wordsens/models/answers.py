@@ -20,15 +20,14 @@ class Answers:
     Args:
         name: of the model, for messages.
         error: raised for a bad answer.
-        zero_rows: whether a row of zeros will do.
     """
 
-    def __init__(self, name: str, *, error: type[WordsensError] = InputError, zero_rows: bool = False):
-        self._name, self._error, self._zero_rows = name, error, zero_rows
+    def __init__(self, name: str, *, error: type[WordsensError] = InputError):
+        self._name, self._error = name, error
         self._dimension: int | None = None
 
-    def rows(self, texts: Sequence[str], answer: Any) -> Float[Tensor, "m d"]:
-        """The answer to the texts as a float64 tensor on the CPU.
+    def rows(self, texts: Sequence[str], answer: Any, *, zero: bool = False) -> Float[Tensor, "m d"]:
+        """The answer to the texts as a float64 tensor on the CPU; a row of zeros will do only where `zero` says so.
 
         Raises:
             InputError: (or the error of this model) an answer that is no such array.
@@ -44,7 +43,7 @@ class Answers:
                 f"gave vectors of {dimension} numbers, and of {self._dimension} before", "one dimension in every call"
             )
         self._dimension = dimension
-        self._require_numbers(texts, rows)
+        self._require_numbers(texts, rows, zero)
         return rows
 
     def scores(self, texts: Sequence[str], answer: Any) -> Float[Tensor, " m"]:
@@ -52,16 +51,16 @@ class Answers:
         rows = self._array(answer)
         if rows.ndim == 2 and rows.shape[1] > 1:
             raise self._wrong(f"gave {rows.shape[1]} scores a pair", "one score a pair")
-        return self.rows(texts, rows.unsqueeze(1) if rows.ndim == 1 else rows)[:, 0]
+        return self.rows(texts, rows.unsqueeze(1) if rows.ndim == 1 else rows, zero=True)[:, 0]
 
-    def _require_numbers(self, texts: Sequence[str], rows: Tensor) -> None:
+    def _require_numbers(self, texts: Sequence[str], rows: Tensor, zero: bool) -> None:
         finite = rows.isfinite().all(dim=1)
         if not finite.all():
             text = texts[int((~finite).nonzero()[0])]
             raise self._wrong(f"gave a number that is not finite for the text {_shown(text)}", "finite numbers")
-        zero = (rows == 0).all(dim=1)
-        if zero.any() and not self._zero_rows:
-            text = texts[int(zero.nonzero()[0])]
+        lost = (rows == 0).all(dim=1)
+        if lost.any() and not zero:
+            text = texts[int(lost.nonzero()[0])]
             raise self._error(
                 f"{self._name} gave the zero vector for the text {_shown(text)}, which has no cosine with any other; "
                 "leave the text out"

@@ -178,17 +178,10 @@ def _other(model: Any, batch_size: int) -> Model:
     if isinstance(model, Endpoint):
         return endpoint_model(model, batch_size=batch_size)
     if is_pair_model(model):
-        raise InputError(
-            f"`model` (a {type(model).__name__}) scores pairs and gives a text no vector; use as_pair_model"
-        )
-    # Tokenizers have an `encode` too, and so have strings; a bare transformer is callable, but not on texts.
-    encode = getattr(model, "encode", None) if not hasattr(model, "get_vocab") else None
+        raise InputError(f"`model` (a {type(model).__name__}) scores pairs, not texts; use as_pair_model")
+    encode = getattr(model, "encode", None)
     function = encode if callable(encode) else model
-    if (
-        callable(function)
-        and not isinstance(model, type | bytes)
-        and not is_instance(model, "transformers", "PreTrainedModel")
-    ):
+    if callable(function) and not _is_half_a_pair(model):
         found = FunctionModel(function, name=_name_of(model), batch_size=batch_size)
         found.require_steady()
         return found

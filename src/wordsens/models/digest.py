@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from wordsens.maps.transformer import TransformerFeatures
 
 _ANSWER_DIGITS = 4
+# Written or left out according to where a model comes from.
+_SILENT = ("transformers_version", "architectures", "dtype", "torch_dtype")
 
 
 def weights_digest(module: nn.Module) -> str:
@@ -52,9 +54,8 @@ def joined_digest(*parts: Any) -> str:
 
 
 def settings_of(config: Any) -> dict[str, Any]:
-    """A transformers configuration without what decides no number: its place and the version that wrote it."""
-    values = config.to_dict()
-    return {key: value for key, value in values.items() if key != "transformers_version" and not key.startswith("_")}
+    """A transformers configuration without what decides no number, or stands in the weights' digest already."""
+    return {key: value for key, value in config.to_dict().items() if key not in _SILENT and not key.startswith("_")}
 
 
 def tokenizer_settings(tokenizer: Any) -> str:

@@ -89,7 +89,7 @@ class Endpoint:
         host = urlsplit(self.url).hostname
         return f"{self.model} at {host}" if self.model else f"the endpoint at {host}"
 
-    def vectors(self, texts: list[str]) -> list[list[float]]:
+    def vectors(self, texts: list[str]) -> list[Any]:
         """The vectors of the texts, asked for in one request and again after passing failures.
 
         Raises:
@@ -170,7 +170,7 @@ def _within(seconds: float, work: Callable[[], Any]) -> Any:
     return outcome.result(timeout=seconds)
 
 
-def _vectors(content: bytes, count: int) -> list[list[float]]:
+def _vectors(content: bytes, count: int) -> list[Any]:
     """The vectors in an answer, in the texts' order; ValueError says what is wrong with it."""
     try:
         answer: Any = json.loads(content)

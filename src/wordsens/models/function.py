@@ -30,7 +30,7 @@ class FunctionModel(Model):
         name: for tables and records.
         batch_size: texts at a time.
         error: raised for a bad answer: InputError, where the caller can mend the function.
-        zero_rows: whether a vector of zeros is an answer.
+        zero: whether a vector of zeros is an answer.
     """
 
     def __init__(
@@ -40,19 +40,17 @@ class FunctionModel(Model):
         name: str,
         batch_size: int = 32,
         error: type[WordsensError] = InputError,
-        zero_rows: bool = False,
+        zero: bool = False,
     ):
         self.name = name
-        self._function, self._batch_size, self._error = function, batch_size, error
-        self._answers = Answers(name, error=error, zero_rows=zero_rows)
+        self._function, self._batch_size, self._error, self._zero = function, batch_size, error, zero
+        self._answers = Answers(name, error=error)
 
     def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
-        listed = require_texts(texts)
-        batches = (listed[start : start + self._batch_size] for start in range(0, len(listed), self._batch_size))
-        return torch.cat([self._answers.rows(batch, self._called(batch)) for batch in batches])
+        return self._asked(texts, zero=self._zero)
 
     def identity(self) -> str:
-        return answers_digest(self.encode(PROBES))
+        return answers_digest(self._asked(PROBES, zero=True))
 
     def require_steady(self) -> None:
         """Ask for a sentence twice alone and once among others, and refuse a model that changes its mind.
@@ -61,8 +59,11 @@ class FunctionModel(Model):
             InputError: (or the error of this model) vectors farther apart than STEADY times their length.
         """
         sentence = PROBES[0]
-        alone, again = self.encode([sentence])[0], self.encode([sentence])[0]
-        among = self.encode([PROBES[1], sentence, *PROBES[2:]])[1]
+        # Zero for an English sentence is no fault of a model of another language.
+        alone, again, among = (
+            self._asked(texts, zero=True)[texts.index(sentence)]
+            for texts in ([sentence], [sentence], [PROBES[1], sentence, *PROBES[2:]])
+        )
         for other, when in ((again, "in a second call"), (among, "among other texts")):
             apart = float((other - alone).norm() / alone.norm().clamp_min(torch.finfo(torch.float64).tiny))
             if apart > STEADY:
@@ -70,6 +71,11 @@ class FunctionModel(Model):
                     f"{self.name} changes its mind: {when} the vector of {sentence!r} is another (by {apart:.2g} of "
                     f"its length; at most {STEADY:g}); switch off dropout and whatever depends on the batch"
                 )
+
+    def _asked(self, texts: Sequence[str], *, zero: bool) -> Float[Tensor, "m d"]:
+        listed = require_texts(texts)
+        batches = (listed[start : start + self._batch_size] for start in range(0, len(listed), self._batch_size))
+        return torch.cat([self._answers.rows(batch, self._called(batch), zero=zero) for batch in batches])
 
     def _called(self, batch: list[str]) -> Any:
         try:

@@ -57,7 +57,7 @@ class PairModel(ABC):
             pair = (still, moving) if side == "first" else (moving, still)
             return self.score(*pair).unsqueeze(1)
 
-        return FunctionModel(scores, name=f"{self.name} with the {side} text fixed", zero_rows=True)
+        return FunctionModel(scores, name=f"{self.name} with the {side} text fixed", zero=True)
 
     def features(self) -> TransformerFeatures:
         """The map whose features are the model's logits; InputError for a black box."""
@@ -76,7 +76,7 @@ class FunctionPairModel(PairModel):
     def __init__(self, function: Callable[[list[str], list[str]], Any], *, name: str, batch_size: int = 32):
         self.name = name
         self._function, self._batch_size = function, batch_size
-        self._answers = Answers(name, zero_rows=True)
+        self._answers = Answers(name)
 
     def score(self, first: Sequence[str], second: Sequence[str]) -> Float[Tensor, " m"]:
         one, two = require_texts(first), require_texts(second)

@@ -10,10 +10,12 @@ from torch import Tensor
 
 from wordsens.errors import InputError
 from wordsens.maps.transformer import TransformerFeatures
+from wordsens.maps.transformer_vocabulary import whole_word_tokens
 from wordsens.models.answers import Answers, require_texts
 from wordsens.models.contract import Model
 from wordsens.models.digest import joined_digest, tokenizer_settings, weights_digest
 
+_WORDS = 9
 # Coordinates are at most about 1: float32 leaves 1e-6 of difference, and halves a few hundredths.
 _TOLERANCE, _HALF_TOLERANCE = 1e-4, 0.05
 
@@ -71,7 +73,7 @@ class SentenceTransformerModel(Model):
         """The map, when it gives what the object's own `encode` gives; otherwise the reason why there is none."""
         try:
             phi = TransformerFeatures.from_pretrained(self._model, pool="own")
-            apart = phi.check_against(self._model)
+            apart = phi.check_against(self, _readable(phi))
         except InputError as refused:
             return refused
         tolerance = _TOLERANCE if phi.stack.dtype in (torch.float32, torch.float64) else _HALF_TOLERANCE
@@ -80,3 +82,10 @@ class SentenceTransformerModel(Model):
                 f"its own encode differs from its modules' results by {apart:.2g} (tolerance {tolerance:g})"
             )
         return phi
+
+
+def _readable(phi: TransformerFeatures) -> list[str]:
+    """Texts of two and of nine words of the model's own vocabulary, whatever its language."""
+    words = list(whole_word_tokens(phi.reading().tokenizer).values())
+    spread = words[:: max(1, len(words) // _WORDS)][:_WORDS]
+    return [" ".join(spread[:2]), " ".join(spread)]
