@@ -9,7 +9,7 @@ from tests.maps.tiny_models import CONTEXT, model_of, tokenizer
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.maps.transformer_pairs import pair_rows
+from wordsens.maps.transformer.pairs import pair_rows
 from wordsens.models.choice import as_model, as_pair_model, is_pair_model
 from wordsens.text.pretrained import minilm_folder
 

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from wordsens.errors import InputError, require_choice, require_count
-from wordsens.maps.transformer import TransformerFeatures
-from wordsens.maps.transformer_loaded import LoadedModel, is_instance, load_parts
-from wordsens.maps.transformer_pooling import OWN, POOL_NAMES
-from wordsens.maps.transformer_settings import SentenceSettings, no_settings
+from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.maps.transformer.loaded import LoadedModel, is_instance, load_parts
+from wordsens.maps.transformer.pooling import OWN, POOL_NAMES
+from wordsens.maps.transformer.settings import SentenceSettings, no_settings
 from wordsens.models import library
 from wordsens.models.contract import Model
 from wordsens.models.endpoint import Endpoint, endpoint_model

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.maps.transformer import TransformerFeatures
+from wordsens.maps.transformer.features import TransformerFeatures
 
 
 class Model(ABC):

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wordsens.maps.transformer import TransformerFeatures
+from wordsens.maps.transformer.features import TransformerFeatures
 
 _ANSWER_DIGITS = 4
 # Written or left out according to where a model comes from.

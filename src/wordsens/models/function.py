@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, WordsensError
-from wordsens.maps.transformer_texts import PROBES
+from wordsens.maps.transformer.texts import PROBES
 from wordsens.models.answers import Answers, require_texts
 from wordsens.models.contract import Model
 from wordsens.models.digest import answers_digest

@@ -9,9 +9,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from wordsens.errors import InputError, WordsensError, require_choice
-from wordsens.maps.transformer import TransformerFeatures
-from wordsens.maps.transformer_pairs import SIDES, pair_rows
-from wordsens.maps.transformer_texts import PROBES
+from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.maps.transformer.pairs import SIDES, pair_rows
+from wordsens.maps.transformer.texts import PROBES
 from wordsens.models.answers import Answers, require_texts
 from wordsens.models.contract import Model
 from wordsens.models.digest import answers_digest, joined_digest, tokenizer_settings, weights_digest

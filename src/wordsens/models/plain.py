@@ -8,10 +8,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.maps.transformer import TransformerFeatures
-from wordsens.maps.transformer_loaded import LoadedModel
-from wordsens.maps.transformer_pooling import Pooling
-from wordsens.maps.transformer_texts import by_length
+from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.maps.transformer.loaded import LoadedModel
+from wordsens.maps.transformer.pooling import Pooling
+from wordsens.maps.transformer.texts import by_length
 from wordsens.models.answers import Answers, require_texts
 from wordsens.models.contract import Model
 from wordsens.models.digest import joined_digest, settings_of, tokenizer_settings, weights_digest

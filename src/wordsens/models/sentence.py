@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.maps.transformer import TransformerFeatures
-from wordsens.maps.transformer_vocabulary import whole_word_tokens
+from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.maps.transformer.vocabulary import whole_word_tokens
 from wordsens.models.answers import Answers, require_texts
 from wordsens.models.contract import Model
 from wordsens.models.digest import joined_digest, tokenizer_settings, weights_digest

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.maps.transformer import TransformerFeatures
+from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.models.answers import Answers, require_texts
 from wordsens.models.contract import Model
 from wordsens.models.digest import features_digest
