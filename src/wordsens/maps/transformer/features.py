@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from wordsens.maps.transformer.pooling import OWN, POOL_NAMES, Pooling
 from wordsens.maps.transformer.reader import Reader
 from wordsens.maps.transformer.settings import no_settings
 from wordsens.maps.transformer.stack import Stack, fast_bfloat16
-from wordsens.maps.transformer.texts import PROBES, Encodes, largest_difference, layers_of, vectors_of
+from wordsens.maps.transformer.texts import PROBES, Encodes, by_length, largest_difference, pooled_layers
 from wordsens.maps.transformer.vocabulary import transformer_vocabulary, whole_word_tokens
 from wordsens.maps.transformer.word_change import TransformerChange
 from wordsens.text.embedding import Texts
@@ -71,14 +72,14 @@ class TransformerFeatures(FeatureMap):
         name: str = "model",
         own: OwnWay | None = None,
     ):
-        self._stack = Stack(model, name)
+        self.stack = Stack(model, name)
         self._model_name = name
         self._own = own
-        self._plain_reader = None if tokenizer is None else Reader(tokenizer, self._stack, name)
+        self._plain_reader = None if tokenizer is None else Reader(tokenizer, self.stack, name)
         self._twin: TransformerFeatures | None = None
-        self.device = self._stack.device
-        self.dtype = torch.float32 if self._stack.dtype in _HALVES else self._stack.dtype
-        self.text_shape = (None, self._stack.dimension)
+        self.device = self.stack.device
+        self.dtype = torch.float32 if self.stack.dtype in _HALVES else self.stack.dtype
+        self.text_shape = (None, self.stack.dimension)
         self._choose(layer, head, pool, output)
 
     @classmethod
@@ -152,7 +153,7 @@ class TransformerFeatures(FeatureMap):
         return twin
 
     def _choose(self, layer: int, head: int | None, pool: str | None, output: str) -> None:
-        stack, name = self._stack, self._model_name
+        stack, name = self.stack, self._model_name
         if not -stack.layers - 1 <= layer <= stack.layers:
             raise InputError(
                 f"`layer` (={layer}) is not a layer of {name}, which has layers 0 (embeddings) to "
@@ -171,7 +172,9 @@ class TransformerFeatures(FeatureMap):
         self.reader, self.pooling = self._plain_reader, None
         if pool is not None:
             self.pooling = self._pooling(require_choice("pool", pool, POOL_NAMES))
-        self.notes = (_CAUSAL_NOTE,) * stack.causal + (_POOLING_NOTE,) * self._leaves_pooling_out()
+        # The rows of a model that is used for one vector a text.
+        unpooled = self._own is not None and pool is None and head is None and output == "states"
+        self.notes = (_CAUSAL_NOTE,) * stack.causal + (_POOLING_NOTE,) * unpooled
         parts = [name, f"layer {self.layer}" if output == "states" else output]
         parts += [] if head is None else [f"head {head}"]
         self.name = " ".join([*parts, *([] if pool is None else [pool])])
@@ -192,22 +195,13 @@ class TransformerFeatures(FeatureMap):
             )
         reader = self.reader
         skipped = 0 if reader is None or settings.pools_prompt or not settings.prompt else reader.leading_tokens
-        behind = copy.deepcopy(settings.behind).to(self.device, self.dtype)
+        behind = settings.behind.to(self.device, self.dtype)
         return Pooling(OWN, settings.parts, skipped, behind, settings.dimensions)
-
-    def _leaves_pooling_out(self) -> bool:
-        """Whether phi is the rows of a model that is used for one vector a text."""
-        return self.pooling is None and self.head is None and self.output == "states" and self._own is not None
-
-    @property
-    def stack(self) -> Stack:
-        """The running model."""
-        return self._stack
 
     @property
     def causal(self) -> bool:
         """Whether a word can move only itself and later rows."""
-        return self._stack.causal
+        return self.stack.causal
 
     def embed(self, texts: Texts, *, max_words: int | None = None) -> list[TextMatrix]:
         """The rows that enter the model's first layer, as they are: one TextMatrix a text, special tokens included.
@@ -228,7 +222,7 @@ class TransformerFeatures(FeatureMap):
         Raises:
             InputError: as of `embed`; a map without a pool.
         """
-        return vectors_of(self, texts, batch_size)
+        return by_length(self._numbers(texts), batch_size, lambda ids: self.features(self.rows_of(ids))[None])[0]
 
     def encode_layers(self, texts: Sequence[str], *, batch_size: int = 32) -> Float[Tensor, "layers m d"]:
         """The states of layers 0 to L, each pooled as phi pools its own, in float64 on the CPU.
@@ -236,20 +230,26 @@ class TransformerFeatures(FeatureMap):
         Where the model has weights behind its pooling (pool="own"), which are made for the last layer alone, all that
         stands behind the pooling is left out.
         """
-        return layers_of(self, texts, batch_size)
+        run = partial(pooled_layers, self.stack, self.pooling, self.dtype)
+        return by_length(self._numbers(texts), batch_size, run)
 
     def check_against(self, model: Encodes, texts: Sequence[str] = PROBES) -> float:
         """The largest difference in any coordinate between phi and `model.encode`, over the texts.
 
-        Args:
-            model: such as the SentenceTransformer that phi is made of, with pool="own".
-            texts: to compare on; a few sentences of ours unless told otherwise.
+        For `pool="own"`, against the SentenceTransformer that phi is made of.
         """
-        return largest_difference(self, model, texts)
+        return largest_difference(self.encode(texts), model.encode(list(texts)), self.name)
+
+    def _numbers(self, texts: Sequence[str]) -> list[list[int]]:
+        if self.pooling is None and self.output == "states":
+            raise InputError(
+                f"{self.name} gives a text all its rows; choose a pool, such as pool='mean', for one vector"
+            )
+        return self.reading().numbers(texts)
 
     def rows_of(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
         """The rows that enter the first layer when the model reads these tokens."""
-        return self._stack.entering(ids).to(self.dtype)
+        return self.stack.entering(ids).to(self.dtype)
 
     def vocabulary(
         self,
@@ -300,13 +300,13 @@ class TransformerFeatures(FeatureMap):
 
     def token_features(self, texts: Float[Tensor, "b n d"]) -> Tensor:
         """What stands at the rows before pooling; with a task head, the logits or probabilities."""
-        rows = texts.to(self._stack.dtype)
+        rows = texts.to(self.stack.dtype)
         if self.output != "states":
-            logits = self._stack.logits(rows, last_only=self._reads_last_token()).to(self.dtype)
+            logits = self.stack.logits(rows, last_only=self._reads_last_token()).to(self.dtype)
             return torch.softmax(logits, dim=-1) if self.output == "probabilities" else logits
         if self.head is not None:
-            return self._stack.head_outputs(rows, self.layer, self.head).to(self.dtype)
-        return self._stack.states(rows, self.layer).to(self.dtype)
+            return self.stack.head_outputs(rows, self.layer, self.head).to(self.dtype)
+        return self.stack.states(rows, self.layer).to(self.dtype)
 
     def pooled(self, tokens: Tensor) -> Tensor:
         """From what stands at all rows to the features."""
@@ -321,22 +321,22 @@ class TransformerFeatures(FeatureMap):
 
     def bytes_per_text(self, n: int) -> int:
         """About what one text of n rows costs, gradient included: what autograd keeps of every layer."""
-        config = self._stack.model.config
-        inner = getattr(config, "intermediate_size", None) or 4 * self._stack.dimension
-        numbers = n * (14 * self._stack.dimension + 4 * inner) + 4 * self._stack.heads * n * n
+        config = self.stack.model.config
+        inner = getattr(config, "intermediate_size", None) or 4 * self.stack.dimension
+        numbers = n * (14 * self.stack.dimension + 4 * inner) + 4 * self.stack.heads * n * n
         kept = max(1, self.layer) * numbers
         if self.output != "states":
             kept += 4 * n * getattr(config, "vocab_size", 0) * (not self._reads_last_token())
-        return kept * self._stack.dtype.itemsize
+        return kept * self.stack.dtype.itemsize
 
     def fast_twin(self) -> "TransformerFeatures | None":
         """The same map in bfloat16, for exploring, where this processor multiplies bfloat16 faster; else None."""
-        if self._stack.dtype != torch.float32 or not fast_bfloat16(self.device):
+        if self.stack.dtype != torch.float32 or not fast_bfloat16(self.device):
             return None
         if self._twin is None:
-            shared = self._stack.bfloat16_twin()
+            shared = self.stack.bfloat16_twin()
             self._twin = copy.copy(self)
-            self._twin._stack = shared
+            self._twin.stack = shared
         return self._twin
 
     def word_change(

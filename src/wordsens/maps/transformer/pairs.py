@@ -4,8 +4,8 @@ import torch
 
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.text.whole_words import whole_words
 from wordsens.text.matrix import TextMatrix
+from wordsens.text.whole_words import whole_words
 
 SIDES = ("first", "second")
 

@@ -1,16 +1,15 @@
 """From texts to vectors in one go: texts of equally many tokens run together, so that none is padded."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError
-
-if TYPE_CHECKING:
-    from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.maps.transformer.pooling import Pooling
+from wordsens.maps.transformer.stack import Stack
 
 PROBES = (
     "The service is not available on Sundays.",
@@ -27,37 +26,6 @@ class Encodes(Protocol):
     def encode(self, sentences: list[str], /) -> Any: ...
 
 
-def vectors_of(phi: "TransformerFeatures", texts: Sequence[str], batch_size: int) -> Float[Tensor, "m d"]:
-    """phi of every text. See `TransformerFeatures.encode`."""
-    _require_vectors(phi)
-    return by_length(_tokens(phi, texts), batch_size, lambda ids: phi.features(phi.rows_of(ids)).unsqueeze(0))[0]
-
-
-def layers_of(phi: "TransformerFeatures", texts: Sequence[str], batch_size: int) -> Float[Tensor, "layers m d"]:
-    """Every layer's states, pooled as phi pools. See `TransformerFeatures.encode_layers`."""
-    _require_vectors(phi)
-    if phi.pooling is None:
-        raise InputError("`encode_layers` pools hidden states, and this map reads logits; leave output out")
-    pooling = phi.pooling.of_any_layer()
-
-    def pooled(ids: Tensor) -> Tensor:
-        return torch.stack([pooling(states.to(phi.dtype)) for states in phi.stack.all_states(ids)])
-
-    return by_length(_tokens(phi, texts), batch_size, pooled)
-
-
-def largest_difference(phi: "TransformerFeatures", model: Encodes, texts: Sequence[str]) -> float:
-    """max |phi - encode| over texts and coordinates. See `TransformerFeatures.check_against`."""
-    theirs = torch.as_tensor(model.encode(list(texts)), dtype=torch.float64, device="cpu")
-    ours = phi.encode(texts)
-    if theirs.shape != ours.shape:
-        raise InputError(
-            f"the model's encode gives shape {tuple(theirs.shape)} for {len(texts)} texts, and {phi.name} "
-            f"{tuple(ours.shape)}; compare models of one pooling and dimension"
-        )
-    return float((ours - theirs).abs().max())
-
-
 @torch.no_grad()
 def by_length(
     ids: Sequence[Sequence[int]], batch_size: int, run: Callable[[Tensor], Tensor]
@@ -70,8 +38,29 @@ def by_length(
     return torch.stack([found[at] for at in range(len(ids))], dim=1)
 
 
-def _tokens(phi: "TransformerFeatures", texts: Sequence[str]) -> list[list[int]]:
-    return [phi.reading().tokens(text, f"text {at}")[0] for at, text in enumerate(texts)]
+def pooled_layers(
+    stack: Stack, pooling: Pooling | None, dtype: torch.dtype, ids: Int[Tensor, "b n"]
+) -> Float[Tensor, "layers b p"]:
+    """Every layer's states for these tokens, pooled in that dtype; InputError where nothing is pooled."""
+    if pooling is None:
+        raise InputError("`encode_layers` pools hidden states, and this map reads logits; leave output out")
+    pool = pooling.of_any_layer()
+    return torch.stack([pool(states.to(dtype)) for states in stack.all_states(ids)])
+
+
+def largest_difference(ours: Float[Tensor, "m d"], theirs: Any, name: str) -> float:
+    """max |ours - theirs| over texts and coordinates; `theirs` is any array.
+
+    Raises:
+        InputError: another shape.
+    """
+    other = torch.as_tensor(theirs, dtype=torch.float64, device="cpu")
+    if other.shape != ours.shape:
+        raise InputError(
+            f"the model's encode gives shape {tuple(other.shape)} for {len(ours)} texts, and {name} "
+            f"{tuple(ours.shape)}; compare models of one pooling and dimension"
+        )
+    return float((ours - other).abs().max())
 
 
 def _batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
@@ -82,10 +71,3 @@ def _batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
     for group in groups.values():
         for start in range(0, len(group), batch_size):
             yield group[start : start + batch_size]
-
-
-def _require_vectors(phi: "TransformerFeatures") -> None:
-    if phi.pooling is None and phi.output == "states":
-        raise InputError(
-            f"{phi.name} gives a text all its rows; choose a pool, such as pool='mean', for one vector a text"
-        )
