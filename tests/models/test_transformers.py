@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from tests.maps.tiny_models import CONTEXT, SIZE, model_of, tokenizer
 
 import wordsens as ws
@@ -258,6 +259,35 @@ def test_is_pair_model(folder, tmp_path_factory):
     other = tmp_path_factory.mktemp("reranker")
     model_of("bert", "AutoModelForSequenceClassification", num_labels=1).save_pretrained(other)
     assert is_pair_model(other)
+
+
+def test_texts_embedded_with_a_loaded_model():
+    given = model_of("bert").train()
+    for layer in (0, 2):
+        (found,) = ws.embed(TEXTS[1], (given, tokenizer()), layer, rescale=False, special_tokens=True)
+        expected = theirs(model_of("bert"), TEXTS[1], lambda states: states, layer)
+        torch.testing.assert_close(found.rows, expected, rtol=0, atol=1e-6)
+    assert given.training
+    with pytest.raises(InputError, match="a transformer cannot be made of a int; pass a name, a folder, a pair"):
+        ws.embed(TEXTS[0], 3)
+
+
+@pytest.mark.parametrize("local_files_only", [True, False])
+def test_what_stands_behind_the_pooling_comes_from_the_hub_too(hub, tmp_path, local_files_only):
+    place = tmp_path / "hub" / "models--someone--tiny" / "snapshots" / ("a" * 40)
+    weight = torch.linspace(-1, 1, 32).reshape(2, 16)
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Dense": "Dense"}
+    (place / "modules.json").write_text(json.dumps([{"path": path, "type": f"a.{kinds[path]}"} for path in kinds]))
+    for folder, config in (
+        ("1_Pooling", {"pooling_mode_cls_token": True}),
+        ("2_Dense", {"in_features": 16, "out_features": 2, "bias": False}),
+    ):
+        (place / folder).mkdir()
+        (place / folder / "config.json").write_text(json.dumps(config))
+    save_file({"linear.weight": weight}, place / "2_Dense" / "model.safetensors")
+    found = as_model(hub, local_files_only=local_files_only).encode(TEXTS)
+    expected = torch.stack([theirs(model_of("bert"), text, lambda states: states[0]) for text in TEXTS])
+    torch.testing.assert_close(found, torch.tanh(expected @ weight.double().T), rtol=0, atol=1e-5)
 
 
 def test_the_contract_is_abstract():

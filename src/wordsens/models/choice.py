@@ -5,7 +5,7 @@ from typing import Any
 
 from wordsens.errors import InputError, require_choice, require_count
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.maps.transformer.loaded import LoadedModel, is_instance, load_parts
+from wordsens.maps.transformer.loaded import LoadedModel, load_parts
 from wordsens.maps.transformer.pooling import OWN, POOL_NAMES
 from wordsens.maps.transformer.settings import SentenceSettings, no_settings
 from wordsens.models import library
@@ -17,6 +17,7 @@ from wordsens.models.plain import PlainTransformerModel
 from wordsens.models.sentence import SentenceTransformerModel
 from wordsens.models.transformer import TransformerModel
 from wordsens.text.encoders import require_device
+from wordsens.text.loaded_models import is_instance, is_loaded_model, is_sentence_transformer
 
 _KINDS = (
     "a name or folder, a pair (model, tokenizer), a transformers pipeline, a SentenceTransformer, "
@@ -61,9 +62,9 @@ def as_model(
         return _named(str(model), pool, revision, require_device(device), batch_size, local_files_only)
     if revision is not None:
         raise InputError(f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for an object")
-    if is_instance(model, "sentence_transformers", "SentenceTransformer") and pool in (None, OWN):
+    if is_sentence_transformer(model) and pool in (None, OWN):
         return SentenceTransformerModel(model, name=_name_of(model), batch_size=batch_size)
-    if _is_transformer(model):
+    if is_loaded_model(model):
         return _transformer(load_parts(model), pool, batch_size)
     if pool is not None:
         raise InputError(f"`pool` (={pool!r}) is of a transformer's states; leave it out for a {type(model).__name__}")
@@ -158,15 +159,6 @@ def _usual_pool(model: Any) -> str:
     architectures = getattr(model.config, "architectures", None) or [type(model).__name__]
     causal = architectures[0].endswith("ForCausalLM") and getattr(model.config, "is_causal", True)
     return "last" if causal else "mean"
-
-
-def _is_transformer(model: Any) -> bool:
-    pair = isinstance(model, tuple | list) and len(model) == 2 and hasattr(model[0], "config")
-    return (
-        pair
-        or is_instance(model, "transformers", "Pipeline")
-        or is_instance(model, "sentence_transformers", "SentenceTransformer")
-    )
 
 
 def _other(model: Any, batch_size: int) -> Model:
