@@ -148,7 +148,7 @@ def step(scale: Scale) -> None:
                     rule.step(climb, 0.0)
                 stepping.append(lambda rule=rule, climb=climb: rule.step(climb, 0.0))
             delta = points * math.sqrt(d)
-            evaluate = lambda change=change, delta=delta, words=words: change.squared_norm_and_gradient(delta, words)  # noqa: E731
+            evaluate = lambda change=change, delta=delta, words=words: change.value_and_gradient(delta, words)  # noqa: E731
             products, evaluation, *steps = least_times(
                 [_products(X, phi.weight), evaluate, *stepping], rounds=scale.rounds, device=device
             )

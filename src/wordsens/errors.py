@@ -61,7 +61,7 @@ def require_count(name: str, value: Any, *, least: int = 1, remedy: str = "") ->
     return int(value)
 
 
-def require_choice(name: str, value: Any, choices: Collection[str]) -> str:
+def require_choice(name: str, value: Any, choices: Collection[str], *, remedy: str = "") -> str:
     """The value, when it is one of the choices; otherwise an error with the valid names and the nearest.
 
     >>> require_choice("score", "sofmax", ["softmax", "relu"])
@@ -72,7 +72,7 @@ def require_choice(name: str, value: Any, choices: Collection[str]) -> str:
         return value
     near = get_close_matches(value, list(choices), n=1) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise InputError(f"`{name}` (={value!r}) must be one of {', '.join(choices)}{hint}")
+    raise InputError(f"`{name}` (={value!r}) must be one of {', '.join(choices)}{hint}{_tail(remedy)}")
 
 
 def _tail(remedy: str) -> str:

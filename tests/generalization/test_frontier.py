@@ -8,8 +8,8 @@ import torch
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.generalization.frontier import _Best
-from wordsens.generalization.objective import objective_for
-from wordsens.maps.contract import FunctionFeatures
+from wordsens.generalization.loss import objective_for
+from wordsens.maps.function import FunctionFeatures
 from wordsens.regression import TRAININGS
 from wordsens.seeds import generator
 

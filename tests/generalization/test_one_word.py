@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.generalization import OBJECTIVE_NAMES
-from wordsens.maps.contract import FunctionFeatures
+from wordsens.maps.function import FunctionFeatures
 from wordsens.regression import TRAININGS, SingularGramError
 from wordsens.seeds import generator
 

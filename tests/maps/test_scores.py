@@ -76,7 +76,7 @@ def test_a_subclass_inherits_neither_the_bounds_nor_the_closed_form():
     half = ws.RandomAttentionFeatures(6, seed=1, temperature=0.5)
     assert ws.certificate(phi, X) is None
     words, points = torch.arange(5), 2 * ws.gaussian_text(5, 6, seed=4).rows
-    squares, other = (map_.word_change(X.rows).squared_norm(points, words) for map_ in (phi, half))
+    squares, other = (map_.word_change(X.rows).value(points, words) for map_ in (phi, half))
     torch.testing.assert_close(squares, other, rtol=1e-9, atol=0)
     torch.testing.assert_close(ws.jacobian_sensitivity(phi, X), ws.jacobian_sensitivity(half, X), rtol=1e-9, atol=0)
     assert predict(phi, X.rows) is None

@@ -6,7 +6,7 @@ from tests.laws.feature_map_laws import FeatureMapLaws
 from tests.maps.tiny_models import CONTEXT, DECODERS, ENCODERS, model_of, tokenizer
 
 import wordsens as ws
-from wordsens.maps.contract import PlainGroupChange, PlainWordChange
+from wordsens.maps.plain_change import PlainGroupChange, PlainWordChange
 from wordsens.maps.transformer.families import FAMILIES
 from wordsens.seeds import generator
 
@@ -109,9 +109,9 @@ class TestEveryFamily:
         delta, words = perturbations(phi, rows, 12)
         for one in (phi, phi.at(layer=2, head=1), phi.at(pool="last")):
             plain = PlainWordChange(one, rows, memory_budget=1 << 28)
-            expected, expected_slope = plain.squared_norm_and_gradient(delta, words)
+            expected, expected_slope = plain.value_and_gradient(delta, words)
             for budget in (1, 1 << 28):
-                squared, slope = one.word_change(rows, memory_budget=budget).squared_norm_and_gradient(delta, words)
+                squared, slope = one.word_change(rows, memory_budget=budget).value_and_gradient(delta, words)
                 # Rotary models compute angles and norms in float32 whatever their dtype.
                 torch.testing.assert_close(squared, expected, rtol=1e-4, atol=1e-7)
                 torch.testing.assert_close(
@@ -125,10 +125,8 @@ class TestEveryFamily:
         delta = torch.randn(5, 2, 16, generator=generator(3, "groups"), dtype=torch.float64)
         which = torch.tensor([2, 0, 1, 1, 0])
         plain = PlainGroupChange(phi, rows, groups, memory_budget=1 << 28)
-        expected = plain.squared_norm_and_gradient(delta, which)
-        for ours, theirs in zip(
-            phi.group_change(rows, groups).squared_norm_and_gradient(delta, which), expected, strict=True
-        ):
+        expected = plain.value_and_gradient(delta, which)
+        for ours, theirs in zip(phi.group_change(rows, groups).value_and_gradient(delta, which), expected, strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5 * float(theirs.abs().max()))
 
     def test_causality(self, kind):
@@ -195,7 +193,7 @@ def test_later_rows_alone_are_run_for_a_causal_model(monkeypatch):
     run = phi.stack.states
     monkeypatch.setattr(phi.stack, "states", lambda rows, layer: lengths.append(rows.shape[1]) or run(rows, layer))
     delta, _ = perturbations(phi, rows, 2)
-    change.squared_norm(delta, torch.tensor([7, 6]))
+    change.value(delta, torch.tensor([7, 6]))
     assert lengths == [3]
 
 

@@ -132,11 +132,11 @@ class TestTheJointChange:
         words = {"as many of each": torch.arange(12), "few of some": [9, 1, 10, 0], "one text": [5, 5, 4]}[pairs]
         words = torch.as_tensor(words, device=device)
         delta = 2 * torch.randn(len(words), D, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-        squared, slope = joint.squared_norm_and_gradient(delta.to(device), words)
+        squared, slope = joint.value_and_gradient(delta.to(device), words)
         for at, word in enumerate(words.tolist()):
             alone = phi.word_change(phi.accept(X[word // 4]))
             one = torch.tensor([word % 4], device=device)
-            value, gradient = alone.squared_norm_and_gradient(delta[at : at + 1].to(device), one)
+            value, gradient = alone.value_and_gradient(delta[at : at + 1].to(device), one)
             torch.testing.assert_close(squared[at : at + 1], value, rtol=1e-11, atol=0)
             torch.testing.assert_close(slope[at : at + 1], gradient, rtol=1e-9, atol=1e-9 * float(gradient.norm()))
 
@@ -147,7 +147,7 @@ class TestTheJointChange:
         joint = phi.texts_change(X)
         assert isinstance(joint, AttentionTextsChange)
         delta = torch.randn(12, D, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-        squared = joint.squared_norm(delta, torch.arange(12))
+        squared = joint.value(delta, torch.arange(12))
         for word in range(12):
             moved = X[word // 4].clone()
             moved[word % 4] += delta[word]

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 
 from wordsens.errors import InputError, require_count, require_positive
-from wordsens.maps.contract import feature_norm
+from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import derive_seed
 from wordsens.sensitivity.removals import cosine_distance

@@ -1,6 +1,8 @@
 """A labelled text that a fit is about to learn: its features, what learning it moves, and its one-word functionals."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -8,10 +10,12 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.arguments import as_text
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.function import as_feature_map
 from wordsens.maps.functionals.contract import WordFunctionals
 from wordsens.maps.functionals.table import word_functionals
-from wordsens.regression import TRAININGS, MinNormFit, Update
+from wordsens.regression import TRAININGS, MinNormFit, Update, fit_min_norm
+from wordsens.regression.features import Texts
 from wordsens.text.matrix import TextMatrix
 
 
@@ -102,6 +106,29 @@ class NewText:
         alignment = float(features @ self.update(training).direction)
         before = float(features @ self.fit.theta)
         return Outputs(shift, alignment, before, before + alignment * self.surprise)
+
+
+def as_new_text(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    texts: Texts | None,
+    y: Iterable[Any] | None,
+    x: TextMatrix | Tensor | NewText,
+    y_x: float | int | None,
+    *,
+    fit: MinNormFit | None,
+    ridge: float | int,
+    memory_budget: int,
+) -> NewText:
+    """The text that is about to be learned, from what the caller gave: a fit is made unless there is one."""
+    if isinstance(x, NewText):
+        return x
+    if fit is None:
+        if texts is None or y is None:
+            raise InputError("`texts` and `y` are None; give the training texts and labels, or a `fit` of them")
+        fit = fit_min_norm(as_feature_map(phi), texts, y, ridge=ridge)
+    if y_x is None:
+        raise InputError("`y_x` is None; give the label of `x`, +1 or -1")
+    return NewText(fit, x, y_x, memory_budget=memory_budget)
 
 
 def _require_signs(trained: Float[Tensor, " N"], y_x: float | int) -> None:

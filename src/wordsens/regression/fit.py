@@ -134,7 +134,7 @@ def fit_min_norm(
         InputError: texts of unequal shape, or not one finite label a text.
         SingularGramError: the kernel matrix is singular, or too close to it for the labels to be interpolated.
 
-    >>> from wordsens.maps.contract import FunctionFeatures
+    >>> from wordsens.maps.function import FunctionFeatures
     >>> texts = torch.eye(3, dtype=torch.float64).view(3, 1, 3)
     >>> fit_min_norm(FunctionFeatures(lambda X: X, batched=True), texts, [1, -1, 1]).theta
     tensor([ 1., -1.,  1.], dtype=torch.float64)

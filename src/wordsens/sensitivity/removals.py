@@ -9,17 +9,19 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, feature_norm
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET
+from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.results import Result
 from wordsens.text.document import Document
 from wordsens.text.matrix import Word
 
 WAYS = ("delete", "mask")
 
 
-@dataclass(frozen=True)
-class Removals:
-    """What `removal_effects` found.
+@dataclass(frozen=True, eq=False, repr=False)
+class Removals(Result):
+    """The changes of a map when words are deleted or masked.
 
     Attributes:
         way: "delete" or "mask".

@@ -11,14 +11,15 @@ from torch import Tensor
 from wordsens.errors import InputError, require_positive
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores import Softmax
-from wordsens.maps.contract import feature_norm
+from wordsens.maps.mapping import feature_norm
+from wordsens.results import Result
 from wordsens.seeds import Seed, gaussian_on, generator
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 
-@dataclass(frozen=True)
-class TheoremWitness:
-    """What `theorem_witness` built.
+@dataclass(frozen=True, eq=False, repr=False)
+class TheoremWitness(Result):
+    """The perturbation that Theorem 3 builds, and what it attains.
 
     Attributes:
         word: i.

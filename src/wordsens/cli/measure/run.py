@@ -18,9 +18,11 @@ from wordsens.errors import InputError
 from wordsens.experiments.map_choice import MapOptions, build_map, map_names, map_title
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.search.plan import SearchPlan
 from wordsens.seeds import generator
 from wordsens.sensitivity.jacobian import jacobian_sensitivity
-from wordsens.sensitivity.one_word import Sensitivity, word_sensitivity
+from wordsens.sensitivity.one_word import word_sensitivity
+from wordsens.sensitivity.result import Sensitivity
 from wordsens.text import Document, embed, read_documents
 from wordsens.text.encoders import require_device
 from wordsens.text.matrix import TextMatrix
@@ -128,8 +130,7 @@ def _measured(
             words=_searched_words(phi, n, request),
             radius=request.radius,
             seed=request.seed,
-            starts=request.starts,
-            steps=request.steps,
+            search=SearchPlan(starts=request.starts, steps=request.steps),
             progress=tell,
         )
         results.append(result)

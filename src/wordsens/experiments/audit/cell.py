@@ -13,6 +13,7 @@ from wordsens.experiments.audit.record import AuditRecord, columns_of
 from wordsens.experiments.audit.spec import AuditCell
 from wordsens.experiments.run.provenance import Watch, error_line, libraries, machine, peak_memory_mb
 from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.search.plan import SearchPlan
 from wordsens.text.document import Document
 from wordsens.text.model_files import model_digest
 from wordsens.text.vocabulary import Vocabulary
@@ -32,9 +33,7 @@ def attempt_audit(cell: AuditCell, *, keep: Callable[[Mapping[str, Any]], None] 
             vocabulary=_vocabulary(phi) if cell.swaps else None,
             seed=cell.seed,
             radius=cell.radius,
-            starts=cell.starts,
-            steps=cell.steps,
-            generations=cell.generations,
+            search=SearchPlan(starts=cell.starts, steps=cell.steps, generations=cell.generations),
         )
         if keep is not None:
             keep({})

@@ -16,6 +16,7 @@ from wordsens.experiments.texts.training import LABEL_KINDS, labelled_fingerprin
 from wordsens.generalization import OBJECTIVE_NAMES
 from wordsens.generalization.frontier import DEFAULT_GAMMAS
 from wordsens.regression import TRAININGS
+from wordsens.search.plan import SearchPlan
 
 GENERALIZATION_SCHEMA = 2
 """Raised when the meaning of a key, or the way a cell is computed, changes: old records are then not reused."""
@@ -103,10 +104,9 @@ class GeneralizationCell(StrictModel):
         return MapOptions(width=self.width, activation=self.activation, gaussian="lazy", temperature=self.temperature)
 
     @property
-    def search_options(self) -> dict[str, int]:
-        """What the search is told, where the cell says anything."""
-        names = ("starts", "steps", "generations")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+    def search(self) -> SearchPlan:
+        """The plan that the cell asks for."""
+        return SearchPlan(starts=self.starts, steps=self.steps, generations=self.generations)
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())

@@ -14,6 +14,7 @@ from wordsens.experiments.store.identity import SCHEMA_VERSION, hash_identity
 from wordsens.experiments.texts.documents import fingerprint
 from wordsens.experiments.texts.source import DatasetText, ReviewsText, TextSource, spelled_out
 from wordsens.maps.dense.features import GAUSSIAN_KINDS
+from wordsens.search.plan import SearchPlan
 
 _MAP_OPTIONS = ("depth", "width", "activation", "gaussian", "temperature")
 
@@ -121,7 +122,7 @@ class SensitivityCell(StrictModel):
     def search_options(self) -> dict[str, Any]:
         """What `word_sensitivity` is told of the search."""
         names = ("starts", "steps", "generations", "tolerance")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {"search": SearchPlan(**{name: getattr(self, name) for name in names})}
 
     @property
     def map_options(self) -> MapOptions:

@@ -12,8 +12,10 @@ from wordsens.maps.attention.group_change import AttentionGroupChange
 from wordsens.maps.attention.scores import SCORES, ClosedForm, Score, Softmax, offered
 from wordsens.maps.attention.texts_change import AttentionTextsChange, texts_at_once
 from wordsens.maps.attention.word_change import AttentionWordChange
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap, PlainWordChange, feature_norm
-from wordsens.search.objective import WordChange
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.mapping import feature_norm
+from wordsens.maps.plain_change import PlainWordChange
+from wordsens.maps.word_change import MovedRows, WordChange
 from wordsens.seeds import Seed, gaussian_on, generator
 
 
@@ -119,7 +121,7 @@ class RandomAttentionFeatures(FeatureMap):
 
     def texts_change(
         self, texts: Sequence[Float[Tensor, "n d"]], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> WordChange:
+    ) -> MovedRows:
         score = offered(self.score, ClosedForm)
         if score is None:
             return super().texts_change(texts, memory_budget=memory_budget)
