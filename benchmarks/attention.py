@@ -69,7 +69,9 @@ def straightforward(scale: Scale) -> None:
     """All words by word_sensitivity, against one word by plain autograd with one start and 50 n steps."""
     rows = []
     for device in devices():
-        ws.word_sensitivity(ws.RandomAttentionFeatures(8, device=device), ws.gaussian_text(4, 8), steps=1)
+        ws.word_sensitivity(
+            ws.RandomAttentionFeatures(8, device=device), ws.gaussian_text(4, 8), search=ws.SearchPlan(steps=1)
+        )
         for n, d in scale.sizes:
             for kind, make in kinds().items():
                 text = make(n, d, 0)

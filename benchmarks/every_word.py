@@ -70,7 +70,11 @@ def main() -> None:
         for seed in options.seed or [0]:
             began = time.perf_counter()
             ours = ws.word_sensitivity(
-                phi, X, seed=seed, starts=options.starts, generations=options.generations, certificate=False
+                phi,
+                X,
+                seed=seed,
+                search=ws.SearchPlan(starts=options.starts, generations=options.generations),
+                certificate=False,
             )
             ratios = ours.per_word / plain
             rows.append(

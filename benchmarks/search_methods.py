@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -122,7 +122,7 @@ def krylov(change: LinearEntryObjective, seed: int) -> Iterator[tuple[int, float
             change,
             torch.tensor([WORD]),
             Ball(torch.tensor([math.sqrt(change.rows.shape[1])], dtype=torch.float64)),
-            change.plan.changed(steps=steps, tolerance=0.0),
+            replace(change.plan, steps=steps, tolerance=0.0),
             generator=torch.Generator().manual_seed(seed),
         )
         yield 2 * (LANCZOS_STEPS + steps), math.sqrt(float(found.squared))

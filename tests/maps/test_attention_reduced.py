@@ -91,7 +91,7 @@ def test_a_long_text_loses_nothing(monkeypatch):
     X, phi = ws.gaussian_text(200, 256, seed=2).rows, ws.RandomAttentionFeatures(256, seed=2)
     found = ws.word_sensitivity(phi, X, certificate=False)
     monkeypatch.setattr("wordsens.maps.attention.word_change._LEAST_REDUCED", 10**6)
-    whole = ws.word_sensitivity(phi, X, certificate=False, starts=24, generations=2)
+    whole = ws.word_sensitivity(phi, X, certificate=False, search=ws.SearchPlan(starts=24, generations=2))
     ratios = found.per_word / whole.per_word
     assert float(ratios.mean()) > 0.995
     assert float(ratios.min()) > 0.95

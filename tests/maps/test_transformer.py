@@ -150,7 +150,7 @@ class TestEveryFamily:
         features, expected = half(half.rows_of(IDS)), single(single.rows_of(IDS))
         assert features.dtype == torch.float32
         assert 0 < float((features - expected).norm() / expected.norm()) < 0.05
-        r = ws.word_sensitivity(half, half.rows_of(IDS)[0], words=[4], starts=1, steps=2)
+        r = ws.word_sensitivity(half, half.rows_of(IDS)[0], words=[4], search=ws.SearchPlan(starts=1, steps=2))
         assert r.value > 0.01
 
     def test_weights_are_frozen(self, kind):
@@ -206,7 +206,7 @@ def test_a_classifiers_logits_and_probabilities(kind):
     torch.testing.assert_close(phi(rows), expected, **UP_TO_ROUNDING)
     probabilities = phi.at(output="probabilities")
     torch.testing.assert_close(probabilities(rows), expected.softmax(dim=-1), **UP_TO_ROUNDING)
-    assert ws.word_sensitivity(probabilities, rows[0], words=[3], starts=1, steps=3).value > 0
+    assert ws.word_sensitivity(probabilities, rows[0], words=[3], search=ws.SearchPlan(starts=1, steps=3)).value > 0
 
 
 @pytest.mark.parametrize("kind", DECODERS)

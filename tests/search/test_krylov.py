@@ -22,7 +22,7 @@ def test_the_identity_has_the_largest_singular_value_as_its_sensitivity(n, d):
     """S of word i is sqrt(d) ‖V_i‖_op / ‖V flat(X)‖; the Krylov space is the whole space for d = 3, not for d = 40."""
     phi = ws.RandomFeatures(n, d, width=60, activation="identity", gaussian="dense")
     X = gaussian_text(n, d)
-    r = ws.word_sensitivity(phi, X, tolerance=1e-12, steps=100)
+    r = ws.word_sensitivity(phi, X, search=ws.SearchPlan(tolerance=1e-12, steps=100))
     blocks = phi.weight.view(60, n, d).transpose(0, 1)
     exact = math.sqrt(d) * torch.linalg.matrix_norm(blocks, 2) / phi(X).norm()
     torch.testing.assert_close(r.per_word, exact, rtol=1e-7, atol=0)

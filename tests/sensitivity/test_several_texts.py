@@ -72,10 +72,10 @@ class TestEachTextAsIfAlone:
 
     def test_a_longer_search_and_its_certificate(self, lots):
         phi, X = raf(d=16), texts(8, 8, 8, d=16)
-        found = ws.word_sensitivities(phi, X, radius=2.0, generations=3)
+        found = ws.word_sensitivities(phi, X, radius=2.0, search=ws.SearchPlan(generations=3))
         assert lots == [[8, 8, 8]]
         for text, r in zip(X, found, strict=True):
-            alone = ws.word_sensitivity(phi, text, radius=2.0, generations=3)
+            alone = ws.word_sensitivity(phi, text, radius=2.0, search=ws.SearchPlan(generations=3))
             assert_same(r, alone)
             assert r.rigor == "certified"
             assert torch.equal(r.upper_per_word, alone.upper_per_word)
@@ -220,6 +220,6 @@ class TestBadInput:
             raise AssertionError("mapped")
 
         assert self.refused(texts(3), never, radius=-1.0).startswith("`radius` (=-1.0) must be a positive finite")
-        assert self.refused(texts(3), never, starts=0).startswith("`starts` (=0)")
+        assert self.refused(texts(3), never, search="slow").startswith("`search` (='slow')")
         assert self.refused(texts(3), never, memory_budget=0).startswith("`memory_budget` (=0)")
         assert self.refused(texts(3), never, seed=True).startswith("`seed` (=True)")

@@ -20,7 +20,9 @@ def as_text(X: TextMatrix | Tensor | np.ndarray) -> TextMatrix:
     text = as_text_matrix(X)
     if len(text) < 2:
         raise InputError("`X` has one word; word sensitivity compares words, so give a text of two words or more")
-    return replace(text, rows=text.rows.detach())
+    # What was made in inference mode takes no part in autograd: a copy does.
+    rows = text.rows.clone() if text.rows.is_inference() else text.rows
+    return replace(text, rows=rows.detach())
 
 
 def word_indices(words: Iterable[int] | Tensor | np.ndarray | SupportsIndex | None, n: int) -> Int[Tensor, " w"]:

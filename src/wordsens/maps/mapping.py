@@ -1,7 +1,7 @@
 """Texts to features: perturbed copies of a text, the features of each, their norm, and what a map may return."""
 
 import math
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -10,7 +10,8 @@ from torch import Tensor
 from wordsens.errors import InputError, ZeroFeaturesError
 
 
-class Mapping(Protocol):
+@runtime_checkable
+class TextMap(Protocol):
     """A map phi: its name for messages, the conversion of texts, and their features."""
 
     name: str
@@ -29,7 +30,7 @@ def perturbed_texts(
     return texts.scatter_add(1, where, perturbations)
 
 
-def features_by_text(phi: Mapping, texts: Float[Tensor, "b n d"]) -> Float[Tensor, "b features"]:
+def features_by_text(phi: TextMap, texts: Float[Tensor, "b n d"]) -> Float[Tensor, "b features"]:
     """The features of each of b texts in one row. InputError when phi does not keep the batch axis."""
     features = phi(texts)
     if features.shape[:1] != texts.shape[:1]:

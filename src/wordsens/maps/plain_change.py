@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wordsens.errors import InputError
 from wordsens.gaussian.lanczos import lanczos
-from wordsens.maps.mapping import Mapping, feature_norm, features_by_text, perturbed_texts
+from wordsens.maps.mapping import TextMap, feature_norm, features_by_text, perturbed_texts
 from wordsens.maps.normal_product import normal_product
 from wordsens.maps.repeatable import require_repeatable
 from wordsens.maps.word_change import WordChange
@@ -41,7 +41,7 @@ class PlainGroupChange(WordChange):
     # Autograd keeps the activations of every operation: a rough multiple of the text and the features.
     _KEPT_COPIES: ClassVar[int] = 8
 
-    def __init__(self, phi: Mapping, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int):
+    def __init__(self, phi: TextMap, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int):
         rows = phi.accept(rows)
         self._phi, self._groups = phi, groups
         self._base = require_repeatable(phi, rows)
@@ -106,6 +106,6 @@ class PlainGroupChange(WordChange):
 class PlainWordChange(PlainGroupChange):
     """PlainGroupChange where every word is a group of its own; Delta has shape (d,)."""
 
-    def __init__(self, phi: Mapping, rows: Float[Tensor, "n d"], *, memory_budget: int):
+    def __init__(self, phi: TextMap, rows: Float[Tensor, "n d"], *, memory_budget: int):
         super().__init__(phi, rows, torch.arange(rows.shape[0]).unsqueeze(1), memory_budget=memory_budget)
         self.shape = self.rows.shape[1:]
