@@ -13,13 +13,13 @@ from .generalization import one_word_generalization as one_word_generalization
 from .generalization import one_word_swap as one_word_swap
 from .maps.attention.features import RandomAttentionFeatures as RandomAttentionFeatures
 from .maps.attention.scores import Score as Score
+from .maps.attention_pair import attention_pair as attention_pair
 from .maps.contract import FeatureMap as FeatureMap
 from .maps.dense.features import DeepRandomFeatures as DeepRandomFeatures
 from .maps.dense.features import RandomFeatures as RandomFeatures
 from .maps.function import FunctionFeatures as FunctionFeatures
-from .maps.transformer.attention_pair import attention_pair as attention_pair
-from .maps.transformer.attention_pair import prompt_pair as prompt_pair
 from .maps.transformer.features import TransformerFeatures as TransformerFeatures
+from .maps.transformer.prompt_pair import prompt_pair as prompt_pair
 from .regression import MinNormFit as MinNormFit
 from .regression import fit_min_norm as fit_min_norm
 from .search.ball import Ball as Ball

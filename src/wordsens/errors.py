@@ -5,6 +5,7 @@ Nothing here imports torch: the command line reports a wrong option before it lo
 """
 
 import math
+import reprlib
 from collections.abc import Collection
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -73,6 +74,17 @@ def require_choice(name: str, value: Any, choices: Collection[str], *, remedy: s
     near = get_close_matches(value, list(choices), n=1) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise InputError(f"`{name}` (={value!r}) must be one of {', '.join(choices)}{hint}{_tail(remedy)}")
+
+
+def require_kind(name: str, value: Any, kind: type, *, remedy: str = "") -> None:
+    """InputError when the value is not an instance of that class.
+
+    >>> require_kind("phi", 3, dict, remedy="give a dictionary")
+    Traceback (most recent call last):
+    wordsens.errors.InputError: `phi` (=3) must be of the class dict; give a dictionary
+    """
+    if not isinstance(value, kind):
+        raise InputError(f"`{name}` (={reprlib.repr(value)}) must be of the class {kind.__name__}{_tail(remedy)}")
 
 
 def _tail(remedy: str) -> str:

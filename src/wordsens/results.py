@@ -48,7 +48,7 @@ def _same(one: Any, other: Any) -> bool:
 
 def _brief(value: Any) -> str:
     if isinstance(value, Tensor):
-        return f"tensor{tuple(value.shape)}" if value.ndim else f"{value.item():.6g}"
+        return f"tensor{list(value.shape)}" if value.ndim else f"{value.item():.6g}"
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, (tuple, list)) and (len(value) > 3 or any(isinstance(part, Tensor) for part in value)):

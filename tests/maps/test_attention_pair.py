@@ -6,7 +6,8 @@ from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
 from wordsens.figures.attention import attention_figure, prompt_figure
-from wordsens.maps.transformer.attention_pair import attention_pair, prompt_pair
+from wordsens.maps.attention_pair import attention_pair
+from wordsens.maps.transformer.prompt_pair import prompt_pair
 
 PAIR = ("the film was good", "the film was bad")
 

@@ -95,6 +95,7 @@ class OneWordFrontier(Result):
         return {name: value.tolist() if isinstance(value, Tensor) else value for name, value in plain.items()}
 
 
+@torch.inference_mode(False)
 def one_word_frontier(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     texts: Texts | None,

@@ -57,6 +57,7 @@ class NewText:
         InputError: a label, of X or of a training text, that is neither +1 nor -1; or a text of another shape.
     """
 
+    @torch.inference_mode(False)
     def __init__(
         self, fit: MinNormFit, x: TextMatrix | Tensor, y_x: float | int, *, memory_budget: int = DEFAULT_MEMORY_BUDGET
     ):
@@ -77,6 +78,7 @@ class NewText:
         self._updates: dict[str, Update] = {}
         self._functionals: dict[str, WordFunctionals] = {}
 
+    @torch.inference_mode(False)
     def update(self, training: str) -> Update:
         """What learning (X, y) does to the parameters; made once."""
         require_choice("training", training, TRAININGS)
@@ -84,6 +86,7 @@ class NewText:
             self._updates[training] = self.fit.update(self.features, training)
         return self._updates[training]
 
+    @torch.inference_mode(False)
     def functionals(self, kind: str) -> WordFunctionals:
         """(delta, F - F(X)) of pairs (word, Delta), F being the alignment of that kind; made once."""
         if kind not in self._functionals:
@@ -92,6 +95,12 @@ class NewText:
                 self.fit.phi, self.rows, thetas, memory_budget=self.memory_budget
             )
         return self._functionals[kind]
+
+    def __repr__(self) -> str:
+        n, d = self.rows.shape
+        return (
+            f"NewText({self.fit.phi.name}, n={n}, d={d}, label={self.label:+g}, output_before={self.output_before:.6g})"
+        )
 
     def text_output_after(self, training: str) -> float:
         """f(X) after (X, y) is learned: y, or short of it with a ridge."""

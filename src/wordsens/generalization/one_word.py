@@ -28,6 +28,7 @@ Word = SupportsIndex | str | None
 """An index; None or "all" for the best of all words."""
 
 
+@torch.inference_mode(False)
 def one_word_generalization(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     texts: Texts | None,

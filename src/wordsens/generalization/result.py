@@ -50,8 +50,8 @@ class TheoremConditions:
         return self.theorem == 4 or (self.texts_per_feature < 1 and self.texts_per_coordinate < 1)
 
 
-@dataclass(frozen=True)
-class Witness:
+@dataclass(frozen=True, eq=False, repr=False)
+class Witness(Result):
     """A Delta at one word, and how it was found.
 
     Attributes:

@@ -22,6 +22,7 @@ Vocabulary = tuple[Sequence[str], Tensor]
 """Words and their rows (v, d) at one position of a text."""
 
 
+@torch.inference_mode(False)
 def one_word_swap(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     texts: Texts | None,

@@ -43,6 +43,9 @@ class FeatureMap(ABC):
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
         """phi(X) for every text of the batch; the axes behind *batch are the features'."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
     def __call__(self, texts: TextMatrix | Tensor) -> Float[Tensor, "..."]:
         """phi(X), after the shape is checked and the texts are converted to the map's dtype and device."""
         rows = texts.rows if isinstance(texts, TextMatrix) else texts

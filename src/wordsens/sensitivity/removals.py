@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, require_choice, require_kind
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
@@ -70,6 +70,7 @@ def removal_effects(
     ['This', 'film', 'is', 'not', 'good']
     """
     require_choice("way", way, WAYS)
+    require_kind("phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained")
     if phi.reader is None:
         raise InputError("this map has no tokenizer; pass one to TransformerFeatures")
     mask = phi.reader.tokenizer.mask_token_id

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, require_positive
+from wordsens.errors import InputError, require_kind, require_positive
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores import Softmax
 from wordsens.maps.mapping import feature_norm
@@ -74,6 +74,8 @@ def theorem_witness(
     Raises:
         InputError: another score, several heads, n >= d, a word out of range, a bad radius.
     """
+    remedy = "build one with RandomAttentionFeatures(d)"
+    require_kind("phi", phi, RandomAttentionFeatures, remedy=remedy)
     text = as_text_matrix(X)
     if type(phi.score) is not Softmax or phi.heads != 1:
         raise InputError(f"`phi` ({phi.name}, {phi.heads} heads) must be one head of softmax attention")

@@ -65,7 +65,17 @@ class RandomAttentionFeatures(FeatureMap):
         self.dtype = dtype
         self.device = torch.device(device)
         self.name = "raf" if type(self.score) is Softmax else f"{self.score.name}-raf"
-        self.weight = self._drawn() if weight is None else self._checked(weight)
+        self._weight_is_drawn = weight is None
+        with torch.inference_mode(False):
+            self.weight = self._drawn() if weight is None else self._checked(weight)
+
+    def __repr__(self) -> str:
+        heads = "" if self.heads == 1 else f", heads={self.heads}"
+        temperature = "" if self.temperature == 1 else f", temperature={self.temperature:g}"
+        source = f"seed={self.seed}" if self._weight_is_drawn else "weight=..."
+        return (
+            f"RandomAttentionFeatures(d={self.text_shape[1]}, score={self.score.name!r}{temperature}{heads}, {source})"
+        )
 
     @property
     def matrices(self) -> Float[Tensor, "heads d d"]:
@@ -80,6 +90,13 @@ class RandomAttentionFeatures(FeatureMap):
     def attention(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
         """The attention weights, shaped like the scores: entry (j, i) is how much row j takes from word i."""
         return self.score.attention(self.scores(texts))
+
+    attention_layers = 1
+
+    def attention_of(self, rows: Float[Tensor, "n d"], layer: int = 1) -> Float[Tensor, "heads n n"]:
+        """The attention weights of every head on one text; there is one layer, 1."""
+        weights = self.attention(rows)
+        return weights.unsqueeze(0) if self.heads == 1 else weights
 
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
         return self.attention(texts) @ (texts if self.heads == 1 else texts.unsqueeze(-3))
@@ -159,6 +176,7 @@ class RandomAttentionFeatures(FeatureMap):
                 f"`weight` (shape {tuple(weight.shape)}) must be a finite tensor of shape {wanted}; "
                 "give one (d, d) matrix a head"
             )
+        weight = weight.clone() if weight.is_inference() else weight
         return weight.detach().to(dtype=self.dtype, device=self.device)
 
 

@@ -95,6 +95,14 @@ class DeepRandomFeatures(FeatureMap):
             for index, (fan_in, variance) in enumerate(zip(fan_ins, variances, strict=True))
         ]
 
+    def __repr__(self) -> str:
+        n, d = self.text_shape
+        depth = "" if isinstance(self, RandomFeatures) else f", depth={self.depth}"
+        return (
+            f"{type(self).__name__}(n={n}, d={d}{depth}, width={self.width}, activation={self.activation.name!r}, "
+            f"gaussian={self.gaussian!r}, seed={self.seed})"
+        )
+
     @property
     def weights(self) -> list[Float[Tensor, "rows columns"]]:
         """The dense matrices V_1, ..., V_L. InputError for a lazy map, which has none."""

@@ -81,6 +81,7 @@ class TransformerFeatures(FeatureMap):
         self._choose(layer, head, pool, output)
 
     @classmethod
+    @torch.inference_mode(False)
     def from_pretrained(
         cls,
         name_or_path: str,
@@ -212,6 +213,18 @@ class TransformerFeatures(FeatureMap):
     def stack(self) -> Stack:
         """The running model."""
         return self._stack
+
+    @property
+    def attention_layers(self) -> int:
+        """How many layers have attention weights: layers 1 to this one."""
+        return self._stack.layers
+
+    def attention_of(self, rows: Float[Tensor, "n d"], layer: int) -> Float[Tensor, "heads n n"]:
+        """The attention weights of a layer's heads on one text: entry (j, i) is how much row j takes from row i."""
+        return self._stack.attention(rows.unsqueeze(0).to(self._stack.dtype), layer)[0]
+
+    def __repr__(self) -> str:
+        return f"TransformerFeatures({self.name}, dtype={str(self.dtype).removeprefix('torch.')})"
 
     @property
     def causal(self) -> bool:
