@@ -51,6 +51,8 @@ def _brief(value: Any) -> str:
         return f"tensor{list(value.shape)}" if value.ndim else f"{value.item():.6g}"
     if isinstance(value, float):
         return f"{value:.6g}"
-    if isinstance(value, (tuple, list)) and (len(value) > 3 or any(isinstance(part, Tensor) for part in value)):
+    if isinstance(value, (tuple, list)) and (
+        len(value) > 3 or not all(isinstance(part, (str, int, float)) for part in value)
+    ):
         return f"<{len(value)} entries>"
     return reprlib.repr(value)
