@@ -9,12 +9,12 @@ from tests.certificates.attention_cases import gaussian_rows
 from tests.certificates.test_small_radii import by_hand
 
 import wordsens as ws
-from wordsens.certificates.attention import _scaled
-from wordsens.certificates.attention_text import attention_text
-from wordsens.certificates.own_weights import _Multipliers, _problem, own_weights_bound
-from wordsens.certificates.quadratic_bound import QuadraticBound
-from wordsens.certificates.rounding import rounding_errors
-from wordsens.maps.scores import Certified, offered
+from wordsens.certificates.attention.bounds import _scaled
+from wordsens.certificates.attention.quadratic_bound import QuadraticBound
+from wordsens.certificates.attention.rounding import rounding_errors
+from wordsens.certificates.attention.text import attention_text
+from wordsens.certificates.dense.own_weights import _Multipliers, _problem, own_weights_bound
+from wordsens.maps.attention.scores import Certified, offered
 from wordsens.seeds import generator
 
 
@@ -102,5 +102,5 @@ def test_the_terms_that_hold_y_and_b_are_needed(monkeypatch: pytest.MonkeyPatch)
     found = climbed(rows.numpy(), phi.matrices[0].double().numpy() / 8, 6, radius)
     arguments = (text, errors, twist, torch.tensor([6]), torch.tensor([radius / unit], dtype=torch.float64))
     assert found <= float(own_weights_bound(*arguments)) * radius
-    monkeypatch.setattr("wordsens.certificates.own_weights._Problem._outside", lambda self, by: 0 * by.lam)
+    monkeypatch.setattr("wordsens.certificates.dense.own_weights._Problem._outside", lambda self, by: 0 * by.lam)
     assert found > float(own_weights_bound(*arguments)) * radius

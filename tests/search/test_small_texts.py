@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.maps.attention_candidates import _least, candidates
-from wordsens.maps.attention_change import AttentionWordChange
-from wordsens.maps.attention_head import Head
-from wordsens.maps.scores import SCORES
-from wordsens.maps.scores.soft_relu import _FLOOR, SoftRelu
+from wordsens.maps.attention.candidates import _least, candidates
+from wordsens.maps.attention.head import Head
+from wordsens.maps.attention.scores import SCORES
+from wordsens.maps.attention.scores.soft_relu import _FLOOR, SoftRelu
+from wordsens.maps.attention.word_change import AttentionWordChange
 
 
 def test_a_hill_in_the_own_row_is_found():

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wordsens.maps.transformer import TransformerFeatures
+from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.models.contract import Model
 
 

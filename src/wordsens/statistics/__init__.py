@@ -1,1 +1,1 @@
-"""Statistics of two samples: how far they lie apart, with intervals, and whether that has changed."""
+"""Fits and intervals that several rooms use."""

@@ -1,0 +1,75 @@
+"""What `wordsens audit` was asked for, and everything that it prints."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from wordsens.audit.decay import Decay
+from wordsens.audit.layers import LayerSensitivity
+from wordsens.audit.summary import AuditSummary
+from wordsens.audit.texts import AuditTexts
+from wordsens.cli.running import RunRequest
+from wordsens.experiments.audit.record import AuditRecord
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditRequest:
+    """What the command line asked for: its options, by their names."""
+
+    model: str
+    dataset: str
+    text_column: str
+    limit: int | None
+    max_words: int
+    output: str
+    pool: str | None
+    words_per_text: int
+    removal: str
+    swaps: bool
+    threshold: float
+    layer_texts: int
+    out: str
+    seed: int
+    device: str
+    run: RunRequest
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Everything an audit prints.
+
+    Attributes:
+        request: what was asked for.
+        texts: of the dataset, with those that were left out.
+        records: of the texts, in the order of the dataset; failed ones too.
+        summary: of those that are done.
+        layers: by layer and head.
+        name: of the audit: the hash of everything but the texts, a column of the records.
+        decays: of the minimal pairs' distances by kind; empty where `no_decays` says why.
+        map_name, context: of the model.
+    """
+
+    request: AuditRequest
+    name: str
+    texts: AuditTexts
+    records: list[AuditRecord]
+    summary: AuditSummary
+    layers: list[LayerSensitivity]
+    decays: list[Decay]
+    no_decays: str | None
+    map_name: str
+    context: int | None
+
+    @property
+    def failed(self) -> list[AuditRecord]:
+        """The texts that could not be measured, though nothing was wrong with them."""
+        return [record for record in self.records if not record.done]
+
+    @property
+    def cut(self) -> list[AuditRecord]:
+        """The texts that lost words, those that lost most first."""
+        return sorted((record for record in self.records if record.words_lost), key=lambda record: -record.words_lost)
+
+    @property
+    def table(self) -> Path:
+        """Where the records lie as one table, beside those of other audits with the same folder."""
+        return Path(self.request.out) / "audit.parquet"
