@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from wordsens.evaluation.kinds import KindRow, KindTable, Measured
-from wordsens.text.pairs import LENGTHS, Pair
+from wordsens.text.pairs import Pair
 
 COIN = 0.5
 """The AUC of a model that does not tell opposites from paraphrases at all."""
@@ -13,19 +13,20 @@ COIN = 0.5
 _NAMED = 3
 """Pairs that a sentence names."""
 
-_MOST_SHOWN = 110
-"""Characters of a text that a sentence shows."""
+_SHORT = 12
+"""Words of a text that is quickly read."""
+
+_AROUND = 6
+"""Words on either side of a change that a sentence shows."""
 
 
-def answer(
-    model: str, table: KindTable, measured: Measured, budget: float, threshold: float | None
-) -> Iterator[str]:
+def answer(model: str, table: KindTable, measured: Measured, budget: float, threshold: float | None) -> Iterator[str]:
     """Sentences: which kinds show, the worst example, whether a threshold helps, and what the user's own does."""
     blind = [row for row in table if row.auc_high < COIN]
     seen = [row for row in table if row.auc_low > COIN]
     yield _verdict(model, table, blind, seen)
     if blind:
-        yield from _example(min(blind, key=lambda row: row.auc), measured)
+        yield from _example(blind, measured)
     yield _threshold_told(table, budget)
     if threshold is not None:
         yield _own_threshold(table, measured, threshold)
@@ -48,25 +49,37 @@ def _verdict(model: str, table: KindTable, blind: Sequence[KindRow], seen: Seque
     return f"{model} {'; '.join(parts)}."
 
 
-def _example(row: KindRow, measured: Measured) -> Iterator[str]:
-    members = measured.opposites[row.kind]
-    at = max(np.flatnonzero(members), key=lambda place: _vividness(measured, int(place)))
+def _example(blind: Sequence[KindRow], measured: Measured) -> Iterator[str]:
+    """The plainest pair of those kinds, and how its kind fares."""
+    rows = {row.kind: row for row in blind}
+    members = np.logical_or.reduce([measured.opposites[kind] for kind in rows])
+    at = int(max(np.flatnonzero(members), key=lambda place: _plainness(measured, int(place))))
     pair, value = measured.pairs[at], float(measured.values[at])
+    row = rows[pair.kind]
     paraphrases = measured.values[measured.paraphrases]
-    below = int((paraphrases < value).sum())
-    here, there = pair.changed
-    told = f"It cannot tell '{here}' from '{there}'" if here and there else "It cannot tell these two apart"
     yield (
-        f"{told} in {_short(pair.first)!r} / {_short(pair.second)!r}: at {value:.3f} the two are more alike than {below} of "
-        f"{len(paraphrases)} paraphrases are."
+        f"It cannot tell {_exchange(pair)} in {_around(pair)}: the two texts are more alike "
+        f"({value:.3f}) than {int((paraphrases < value).sum())} of {len(paraphrases)} paraphrases are."
     )
-    over = int((measured.values[members] > row.median_same).sum())
-    yield f"So are {over} of {row.pairs} {row.kind} pairs more alike than the typical paraphrase ({row.median_same:.3f})."
+    over = int((measured.values[measured.opposites[pair.kind]] > row.median_same).sum())
+    yield (
+        f"Of {row.pairs} {row.kind} pairs, {over} are more alike than the typical paraphrase "
+        f"(median {row.median_opposite:.3f} against {row.median_same:.3f})."
+    )
 
 
-def _vividness(measured: Measured, at: int) -> tuple[int, float]:
-    """Short texts first, then those most alike."""
-    return -LENGTHS.index(measured.pairs[at].length), float(measured.values[at])
+def _plainness(measured: Measured, at: int) -> tuple[bool, bool, float]:
+    """Short texts first, then one word for another, then those most alike."""
+    pair = measured.pairs[at]
+    one_word = all(len(part.split()) == 1 for part in pair.changed)
+    return len(pair.first.split()) <= _SHORT, one_word, float(measured.values[at])
+
+
+def _exchange(pair: Pair) -> str:
+    here, there = pair.changed
+    if here and there:
+        return f"'{here}' from '{there}'"
+    return f"whether there is a '{here or there}'"
 
 
 def _threshold_told(table: KindTable, budget: float) -> str:
@@ -75,7 +88,9 @@ def _threshold_told(table: KindTable, budget: float) -> str:
     if not kept:
         return f"No threshold separates them: any that {rule} keeps no paraphrase at all."
     told = ", ".join(f"{row.recall:.0%} for {row.kind} (from {row.threshold:.3f})" for row in kept)
-    rest = "" if len(kept) == len(table) else f"; none for the other {len(table) - len(kept)}: no threshold separates them"
+    rest = (
+        "" if len(kept) == len(table) else f"; none for the other {len(table) - len(kept)}: no threshold separates them"
+    )
     return f"A threshold that {rule} keeps this share of paraphrases: {told}{rest}."
 
 
@@ -95,13 +110,20 @@ def _own_threshold(table: KindTable, measured: Measured, threshold: float) -> st
 
 
 def _swap(pair: Pair) -> str:
-    here, there = pair.changed
-    return f"{pair.kind} '{here}' / '{there}' in {_short(pair.first)!r}"
+    here, there = (part or "-" for part in pair.changed)
+    return f"{pair.kind} '{here}' / '{there}' in {_around(pair)}"
 
 
 def _names(rows: Sequence[KindRow]) -> str:
     return ", ".join(row.kind for row in rows)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
+def _around(pair: Pair) -> str:
+    """The first text in quotes; of a long one, the words around its first difference from the second."""
+    words, other = pair.first.split(), pair.second.split()
+    if len(words) <= 2 * _AROUND:
+        return repr(pair.first)
+    place = next((at for at, (one, two) in enumerate(zip(words, other, strict=False)) if one != two), 0)
+    start, stop = max(0, place - _AROUND), place + _AROUND
+    before, behind = "... " * (start > 0), " ..." * (stop < len(words))
+    return repr(f"{before}{' '.join(words[start:stop])}{behind}")

@@ -73,7 +73,7 @@ class Baseline:
         compared = {kind: members for kind, members in kinds.items() if members.any()}
         if not compared or not same.any():
             raise InputError(
-                "`baseline` has no pairs in common with this check; write a new one with --save-baseline for these pairs"
+                "`baseline` has no pairs in common with this check; save a new one for these pairs with --save-baseline"
             )
         notes = [f"{kind}: none of its pairs is in the baseline" for kind in kinds if kind not in compared]
         new = int((~known).sum())

@@ -221,8 +221,17 @@ def evaluate(
         controls=tuple(measured.control_rows()),
         drops=drops,
         failures=tuple(failures),
-        notes=(*notes, *further, *_too_few(table, options.budget)),
+        notes=(*notes, *further, *_same_vectors(table), *_too_few(table, options.budget)),
     )
+
+
+def _same_vectors(table: KindTable) -> list[str]:
+    return [
+        f"{row.indistinct} of {row.pairs} {row.kind} pairs have the very same vector for both texts: no use of these "
+        "vectors can tell them apart (is the change beyond what the model reads?)"
+        for row in table
+        if row.indistinct
+    ]
 
 
 def _too_few(table: KindTable, budget: float) -> list[str]:

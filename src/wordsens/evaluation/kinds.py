@@ -194,9 +194,7 @@ class Measured:
                 rows.append(ControlRow(kind=name, pairs=int(members.sum()), median=median, low=low, high=high))
         return rows
 
-    def _kind_row(
-        self, kind: str, members: np.ndarray, budget: float, threshold: float | None, seed: Seed
-    ) -> KindRow:
+    def _kind_row(self, kind: str, members: np.ndarray, budget: float, threshold: float | None, seed: Seed) -> KindRow:
         opposite, same, synonyms = (self.values[each] for each in (members, self.paraphrases, self.synonyms))
         stream = derive_seed(seed, kind)
         found = auc_interval(opposite, same, seed=stream)

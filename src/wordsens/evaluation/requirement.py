@@ -69,7 +69,9 @@ class Requirement:
         if self.kind != EVERY:
             require_choice(f"the kind of {self.text!r}", self.kind, (*kinds, EVERY))
         if self.field in _OWN_THRESHOLD and not own_threshold:
-            raise InputError(f"the requirement {self.text!r} is on your own threshold; pass threshold=.92 or what it is")
+            raise InputError(
+                f"the requirement {self.text!r} is on your own threshold; pass threshold=.92 or what it is"
+            )
 
     def failures(self, table: KindTable) -> list[str]:
         """One sentence for every kind that does not meet it."""

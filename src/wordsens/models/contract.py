@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from wordsens.maps.transformer.features import TransformerFeatures
+
 
 class Model(ABC):
     """Texts to vectors."""
@@ -19,6 +21,10 @@ class Model(ABC):
 
     def encode_layers(self, texts: Sequence[str]) -> Tensor:
         """The vectors of every layer, (layers, m, d)."""
+        raise NotImplementedError
+
+    def features(self) -> TransformerFeatures:
+        """The map behind the model."""
         raise NotImplementedError
 
     @abstractmethod

@@ -108,7 +108,9 @@ def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
                 import pyarrow.parquet as parquet
             except ImportError as error:
                 raise MissingExtraError("pyarrow", "records", "writing Parquet") from error
-            parquet.write_table(pyarrow.Table.from_pylist([{name: row.get(name) for name in names} for row in rows]), path)
+            parquet.write_table(
+                pyarrow.Table.from_pylist([{name: row.get(name) for name in names} for row in rows]), path
+            )
         case ".csv" | ".tsv" as kind:
             with path.open("w", encoding="utf-8", newline="") as file:
                 writer = csv.DictWriter(file, names, restval="", delimiter="\t" if kind == ".tsv" else ",")
@@ -151,15 +153,16 @@ def _pair(row: object, where: str) -> Pair:
     missing = [name for name in COLUMNS if name not in row]
     if missing:
         raise InputError(f"{where} has no column {missing[0]!r}; a row of pairs has {', '.join(COLUMNS)}")
-    texts = [row[name] for name in COLUMNS[:3]]
-    for name, text in zip(COLUMNS, texts, strict=False):
-        if not isinstance(text, str) or not text.strip():
-            raise InputError(f"{where}: `{name}` (={text!r}) must be a text that is not empty")
-    if row["first"] == row["second"]:
-        raise InputError(f"{where}: its two texts are equal ({row['first'][:60]!r}); leave it out")
+    kind, first, second = (_text(row[name], name, where) for name in COLUMNS[:3])
+    if first == second:
+        raise InputError(f"{where}: its two texts are equal ({first[:60]!r}); leave it out")
     same = _TRUTH.get(str(row["same"]).strip().lower())
     if same is None:
         raise InputError(f"{where}: `same` (={row['same']!r}) must be true (a paraphrase) or false (an opposite)")
-    return Pair(
-        *(text.strip() for text in texts), same, {name: value for name, value in row.items() if name not in COLUMNS}
-    )
+    return Pair(kind, first, second, same, {name: value for name, value in row.items() if name not in COLUMNS})
+
+
+def _text(value: object, name: str, where: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{where}: `{name}` (={value!r}) must be a text that is not empty")
+    return value.strip()

@@ -14,8 +14,8 @@ _OTHER_PAIRS = """
     always never, high low, higher lower, highest lowest, safe dangerous, legal illegal, inside outside,
     success failure, successful unsuccessful, positive negative, internal external, incoming outgoing, good bad,
     better worse, best worst, full empty, paid unpaid, online offline, cheap expensive, hot cold, warm cool, fast slow,
-    faster slower, easy difficult, easier harder, long short, longer shorter, strong weak, happy unhappy, visible hidden,
-    required optional, active inactive, complete incomplete, correct incorrect, known unknown,
+    faster slower, easy difficult, easier harder, long short, longer shorter, strong weak, happy unhappy,
+    visible hidden, required optional, active inactive, complete incomplete, correct incorrect, known unknown,
     refundable non-refundable, taxable tax-free, guilty innocent, benign malignant, gain loss,
     gains losses, profit loss, credit debit, deposit withdrawal, upper lower, everybody nobody, everyone nobody,
     everything nothing, interesting boring, brilliant dreadful, beautiful ugly, rich poor, young old

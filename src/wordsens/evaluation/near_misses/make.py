@@ -51,8 +51,8 @@ def near_misses(texts: Iterable[str | Document], *, most: int = MOST_OF_A_KIND, 
     pairs = [pair for kind, found in made.items() for pair in _some(list(found.values()), most, seed, kind)]
     if not pairs:
         raise InputError(
-            f"no near miss can be made from {count} texts: no sentence of {_WORDS.start} to {_WORDS.stop - 1} words holds "
-            "a word of the lists; give other texts, or pairs of your own"
+            f"no near miss can be made from {count} texts: no sentence of {_WORDS.start} to {_WORDS.stop - 1} words "
+            "holds a word of the lists; give other texts, or pairs of your own"
         )
     return pairs
 

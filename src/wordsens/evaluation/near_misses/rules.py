@@ -83,7 +83,9 @@ def renumber(sentence: str) -> str | None:
 
 _DIRECTIONS = (
     re.compile(r"(\bfrom )([\w'-]+)( to )([\w'-]+)", re.IGNORECASE),
-    re.compile(rf"(\b(?:{_any_of(MOVING_VERBS)})\w* )([\w'-]+)( to )(?!the\b|an?\b|my\b|your\b)([\w'-]+)", re.IGNORECASE),
+    re.compile(
+        rf"(\b(?:{_any_of(MOVING_VERBS)})\w* )([\w'-]+)( to )(?!the\b|an?\b|my\b|your\b)([\w'-]+)", re.IGNORECASE
+    ),
 )
 
 
