@@ -25,8 +25,8 @@ def answer(model: str, table: KindTable, measured: Measured, budget: float, thre
     blind = [row for row in table if row.auc_high < COIN]
     seen = [row for row in table if row.auc_low > COIN]
     yield _verdict(model, table, blind, seen)
-    if blind:
-        yield from _example(blind, measured)
+    if weak := [row for row in table if row.auc < COIN]:
+        yield from _example(weak, measured)
     yield _threshold_told(table, budget)
     if threshold is not None:
         yield _own_threshold(table, measured, threshold)
@@ -49,9 +49,9 @@ def _verdict(model: str, table: KindTable, blind: Sequence[KindRow], seen: Seque
     return f"{model} {'; '.join(parts)}."
 
 
-def _example(blind: Sequence[KindRow], measured: Measured) -> Iterator[str]:
+def _example(weak: Sequence[KindRow], measured: Measured) -> Iterator[str]:
     """The plainest pair of those kinds, and how its kind fares."""
-    rows = {row.kind: row for row in blind}
+    rows = {row.kind: row for row in weak}
     members = np.logical_or.reduce([measured.opposites[kind] for kind in rows])
     at = int(max(np.flatnonzero(members), key=lambda place: _plainness(measured, int(place))))
     pair, value = measured.pairs[at], float(measured.values[at])

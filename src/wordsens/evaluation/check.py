@@ -12,7 +12,7 @@ from jaxtyping import Float
 from wordsens.errors import InputError, MissingExtraError, require_choice
 from wordsens.evaluation.answer import answer
 from wordsens.evaluation.baseline import LEVEL, Baseline, write_baseline
-from wordsens.evaluation.kinds import ControlRow, KindTable, LengthRow, Measured
+from wordsens.evaluation.kinds import ControlRow, KindTable, LengthRow, Measured, require_both_sides
 from wordsens.evaluation.requirement import Requirement
 from wordsens.evaluation.similarities import similarities
 from wordsens.models.choice import as_model
@@ -44,11 +44,11 @@ class CheckOptions:
     @classmethod
     def of(
         cls,
-        budget: float,
+        budget: int | float,
         requirements: Sequence[str],
         baseline: str | PathLike[str] | Baseline | None,
         seed: Seed,
-        threshold: float | None = None,
+        threshold: int | float | None = None,
     ) -> "CheckOptions":
         """The options as a user writes them. InputError for a budget, requirement or baseline that is wrong."""
         if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not 0 <= budget < 1:
@@ -133,12 +133,12 @@ def check(
     model: Any,
     pairs: Pairs | None = None,
     kinds: Sequence[str] | None = None,
-    budget: float = 0.01,
+    budget: int | float = 0.01,
     requirements: Sequence[str] = (),
     baseline: str | PathLike[str] | None = None,
     seed: Seed = 0,
     *,
-    threshold: float | None = None,
+    threshold: int | float | None = None,
 ) -> Check:
     """Whether a meaning that flips with one word shows in the model's embeddings, kind by kind.
 
@@ -188,6 +188,7 @@ def choose_pairs(pairs: Pairs | None, kinds: Sequence[str] | None) -> tuple[list
     if not any(pair.same for pair in chosen):
         chosen += [pair for pair in read_pairs() if pair.same]
         notes.append("your pairs hold no paraphrases (same=true): the package's own, in English, stand in for them")
+    require_both_sides(chosen)
     return chosen, notes
 
 

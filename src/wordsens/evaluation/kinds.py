@@ -135,6 +135,14 @@ class KindTable(Sequence[KindRow]):
         return tuple(row.kind for row in self._rows)
 
 
+def require_both_sides(pairs: Sequence[Pair]) -> None:
+    """InputError where there is no opposite, or nothing that means the same."""
+    sides = {pair.same for pair in pairs}
+    if len(sides) < 2:
+        missing = "opposite (same=false)" if sides == {True} else "pair that means the same (same=true)"
+        raise InputError(f"`pairs` holds no {missing}; a check compares the two")
+
+
 class Measured:
     """Pairs with the similarities that a model gave them.
 
@@ -150,11 +158,9 @@ class Measured:
 
     def __init__(self, pairs: Sequence[Pair], values: Float[np.ndarray, " pairs"], *, cosines: bool = True):
         self.pairs, self.values, self.cosines = tuple(pairs), values, cosines
+        require_both_sides(pairs)
         kinds = np.array([pair.kind for pair in pairs])
         same = np.array([pair.same for pair in pairs])
-        if same.all() or not same.any():
-            missing = "opposite (same=false)" if same.all() else "pair that means the same (same=true)"
-            raise InputError(f"`pairs` holds no {missing}; a check compares the two")
         self.opposites = {str(kind): (kinds == kind) & ~same for kind in dict.fromkeys(kinds[~same])}
         synonyms = same & (kinds == SYNONYM)
         self.paraphrases = same & ~synonyms if (same & ~synonyms).any() else same

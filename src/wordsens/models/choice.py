@@ -28,9 +28,9 @@ class _Own(Model):
 
 
 class _Callable(Model):
-    def __init__(self, encode: Callable[[list[str]], Any]):
+    def __init__(self, encode: Callable[[list[str]], Any], name: str):
         self._encode = encode
-        self.name = getattr(encode, "__name__", "encode")
+        self.name = name
 
     def encode(self, texts: Sequence[str]) -> Tensor:
         return torch.as_tensor(self._encode(list(texts)), dtype=torch.float64)
@@ -45,4 +45,4 @@ def as_model(
     """The model as a Model."""
     if isinstance(model, Model):
         return model
-    return _Own(model, device) if isinstance(model, str) else _Callable(model)
+    return _Own(model, device) if isinstance(model, str) else _Callable(getattr(model, 'encode', model), type(model).__name__ if hasattr(model, 'encode') else model.__name__)

@@ -38,7 +38,7 @@ class OperatingPoint:
 def operating_point(
     unwanted: Float[np.ndarray, " m"],
     wanted: Float[np.ndarray, " n"],
-    budget: float,
+    budget: int | float,
     *,
     seed: Seed,
     draws: int = DRAWS,

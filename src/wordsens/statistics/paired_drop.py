@@ -15,8 +15,7 @@ DRAWS = 9999
 _BLOCK = 4_000_000
 """Signs that are held at once: 32 MB of them."""
 
-Before = Float[np.ndarray, " m"]
-After = Float[np.ndarray, " m"]
+Numbers = Float[np.ndarray, " _"]
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,8 @@ class Drop:
 
 
 def paired_drops(
-    firsts: Mapping[str, tuple[Before, After]],
-    second: tuple[Before, After],
+    firsts: Mapping[str, tuple[Numbers, Numbers]],
+    second: tuple[Numbers, Numbers],
     *,
     seed: Seed,
     draws: int = DRAWS,
@@ -72,12 +71,12 @@ class _Shares:
 
     before: float
     after: float
-    first: Float[np.ndarray, " m"]
-    second: Float[np.ndarray, " n"]
+    first: Numbers
+    second: Numbers
     error: float
 
     @classmethod
-    def of(cls, first_before: Before, first_after: After, second_before: Before, second_after: After) -> "_Shares":
+    def of(cls, first_before: Numbers, first_after: Numbers, second_before: Numbers, second_after: Numbers) -> "_Shares":
         before, after = placements(first_before, second_before), placements(first_after, second_after)
         # Of a member of the second sample: the share of the first that lies below it.
         first = (after - before) / len(before)
@@ -96,10 +95,10 @@ def _largest(moved: list[_Shares], n: int, draws: int, random: np.random.Generat
 
 
 def _signs(draws: int, members: int, random: np.random.Generator) -> Float[np.ndarray, "draws members"]:
-    return random.choice(np.array([-1.0, 1.0]), size=(draws, members))
+    return 2.0 * random.integers(0, 2, size=(draws, members), dtype=np.int8) - 1
 
 
-def _p(each: _Shares, largest: Float[np.ndarray, " draws"]) -> float:
+def _p(each: _Shares, largest: Numbers) -> float:
     if each.error == 0:
         return 1.0
     # Equal sums of the same numbers in another order may differ in their last digits.

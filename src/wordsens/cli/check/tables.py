@@ -37,7 +37,7 @@ def print_check(result: Check, layers: Sequence[LayerRow]) -> None:
     console.print(
         "AUC: the chance that an opposite is farther apart than a paraphrase; 1 perfect, .5 a coin, 0 always closer. "
         "synonym: the same against one-word synonyms. threshold: the smallest cosine that at most "
-        f"{result.options.budget:.3g} of the opposites reach; recall: the paraphrases that do. Brackets: 95 % intervals."
+        f"{result.options.budget:.3g} of the opposites reach; recall: the paraphrases that do. Brackets: 95 %."
     )
     _lengths(result)
     if layers:

@@ -18,17 +18,25 @@ Rule = Callable[[str], str | None]
 """From a sentence to its opposite, or None where the rule finds nothing."""
 
 
+_WORD = re.compile(r"\w[\w'-]*")
+
+
 def _any_of(words: Mapping[str, str] | tuple[str, ...]) -> str:
     return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
 
 
 def _exchange(words: Mapping[str, str]) -> Rule:
-    """The rule that exchanges the first listed word."""
-    pattern = re.compile(rf"(?<![\w'-])({_any_of(words)})(?![\w'-])", re.IGNORECASE)
+    """The rule that exchanges the first listed word, or two words."""
 
     def rule(sentence: str) -> str | None:
-        changed, count = pattern.subn(lambda found: _like(found[1], words[found[1].lower()]), sentence, count=1)
-        return changed if count else None
+        found = list(_WORD.finditer(sentence))
+        for at, one in enumerate(found):
+            for last in found[at : at + 2][::-1]:
+                start, stop = one.start(), last.end()
+                other = words.get(sentence[start:stop].lower())
+                if other is not None:
+                    return sentence[:start] + _like(sentence[start:stop], other) + sentence[stop:]
+        return None
 
     return rule
 
