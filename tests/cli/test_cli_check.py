@@ -2,14 +2,14 @@
 
 import json
 import re
+import sys
+from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
 from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
 
 import wordsens as ws
-from wordsens.cli.check import run
-from wordsens.models.choice import as_model
 
 PAIRS = few_pairs()
 MODELS = {"bag": bag_of_words, "deaf": deaf_to_negations, "oracle": Oracle(PAIRS)}
@@ -17,8 +17,10 @@ MODELS = {"bag": bag_of_words, "deaf": deaf_to_negations, "oracle": Oracle(PAIRS
 
 @pytest.fixture(autouse=True)
 def _models(monkeypatch):
-    """The models of these tests go by names."""
-    monkeypatch.setattr(run, "as_model", lambda name, **options: as_model(MODELS[name], **options))
+    """A module in which the command line finds the models of these tests."""
+    module = ModuleType("my_models")
+    vars(module).update(MODELS)
+    monkeypatch.setitem(sys.modules, "my_models", module)
 
 
 @pytest.fixture
@@ -38,37 +40,39 @@ def long_pairs(tmp_path):
 
 
 def test_the_answer_in_words_comes_first(wordsens, pairs):
-    run = wordsens("check", "bag", "--pairs", pairs, "--threshold", ".6")
+    run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--threshold", ".6")
     assert run.code == 0
     told = " ".join(run.out.split())
-    assert told.startswith("bag_of_words does not see flipped meanings: it puts all 2 kinds of opposites closer together")
+    assert told.startswith(
+        "bag_of_words does not see flipped meanings: it puts all 2 kinds of opposites closer together"
+    )
     for words in ("It cannot tell", "No threshold separates them", "At your threshold 0.6", "paraphrase: 30 pairs"):
         assert words in told
     assert re.search(r"negation +12 +0\.\d{3} +0\.\d{3} +\[0\.00, 0\.\d\d\]", run.out)
 
 
 def test_a_first_look_at_the_short_pairs_comes_before_the_long_ones(wordsens, long_pairs):
-    out = wordsens("check", "bag", "--pairs", long_pairs).out
+    out = wordsens("check", "--encode", "my_models:bag", "--pairs", long_pairs).out
     assert 0 < out.index("First look: texts of up to 50 words") < out.index("By length")
-    assert "First look" not in wordsens("check", "bag", "--pairs", long_pairs, "--quiet").out
+    assert "First look" not in wordsens("check", "--encode", "my_models:bag", "--pairs", long_pairs, "--quiet").out
 
 
 def test_json_is_one_document_with_the_documented_keys(wordsens, long_pairs, documented):
-    run = wordsens("check", "bag", "--pairs", long_pairs, "--json", "--quiet")
+    run = wordsens("check", "--encode", "my_models:bag", "--pairs", long_pairs, "--json", "--quiet")
     assert (run.code, run.err) == (0, "")
     document = json.loads(run.out)
     assert list(document) == documented("The document of `check`")
     assert list(document["kinds"][0]) == documented("Each of the check `kinds`")
     assert list(document["lengths"][0]) == documented("Each of the check `lengths`")
     assert document["passed"] is True
-    assert wordsens("check", "bag", "--pairs", long_pairs, "--json", "--quiet").out == run.out
+    assert wordsens("check", "--encode", "my_models:bag", "--pairs", long_pairs, "--json", "--quiet").out == run.out
 
 
 def test_a_requirement_that_fails_ends_in_exit_code_3_after_every_file_is_written(wordsens, pairs, tmp_path):
     files = {option: tmp_path / option for option in ("junit", "markdown", "save-baseline")}
     options = [word for option, path in files.items() for word in (f"--{option}", str(path))]
     failing = ["--require", "negation.auc >= .5", "--require", "antonym.pairs >= 12"]
-    run = wordsens("check", "deaf", "--pairs", pairs, *failing, *options)
+    run = wordsens("check", "--encode", "my_models:deaf", "--pairs", pairs, *failing, *options)
     assert run.code == 3
     assert "wordsens: a requirement is not met: negation.auc is 0" in run.err.splitlines()[-1]
     assert "FAILED: negation.auc is 0" in run.out
@@ -81,26 +85,28 @@ def test_a_requirement_that_fails_ends_in_exit_code_3_after_every_file_is_writte
 
 
 def test_a_gate_that_is_met(wordsens, pairs):
-    run = wordsens("check", "oracle", "--pairs", pairs, "--require", "all.auc >= .9")
+    run = wordsens("check", "--encode", "my_models:oracle", "--pairs", pairs, "--require", "all.auc >= .9")
     assert run.code == 0
     assert "All requirements are met." in run.out
-    document = json.loads(wordsens("check", "oracle", "--pairs", pairs, "--require", "all.auc >= .9", "--json").out)
+    document = json.loads(
+        wordsens("check", "--encode", "my_models:oracle", "--pairs", pairs, "--require", "all.auc >= .9", "--json").out
+    )
     assert (document["passed"], document["failures"]) == (True, [])
 
 
 def test_a_failing_json_run_still_prints_its_document(wordsens, pairs):
-    run = wordsens("check", "bag", "--pairs", pairs, "--require", "all.recall > .5", "--json")
+    run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--require", "all.recall > .5", "--json")
     assert run.code == 3
     assert len(json.loads(run.out)["failures"]) == 2
 
 
 def test_a_model_passes_against_its_own_baseline_and_a_worse_one_fails(wordsens, pairs, tmp_path):
     kept = str(tmp_path / "baseline.json")
-    assert wordsens("check", "oracle", "--pairs", pairs, "--save-baseline", kept).code == 0
-    same = wordsens("check", "oracle", "--pairs", pairs, "--baseline", kept, "--seed", "1")
+    assert wordsens("check", "--encode", "my_models:oracle", "--pairs", pairs, "--save-baseline", kept).code == 0
+    same = wordsens("check", "--encode", "my_models:oracle", "--pairs", pairs, "--baseline", kept, "--seed", "1")
     assert (same.code, "Since the baseline" in same.out) == (0, True)
     junit = tmp_path / "junit.xml"
-    worse = wordsens("check", "bag", "--pairs", pairs, "--baseline", kept, "--junit", str(junit))
+    worse = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--baseline", kept, "--junit", str(junit))
     assert worse.code == 3
     assert "negation.auc has dropped from 1.0000 to 0.0" in worse.err
     assert [case.get("name") for case in ElementTree.parse(junit).getroot()] == [
@@ -110,20 +116,24 @@ def test_a_model_passes_against_its_own_baseline_and_a_worse_one_fails(wordsens,
 
 
 def test_near_misses_are_made_shown_and_written(wordsens, tmp_path):
-    (tmp_path / "faq.csv").write_text("question,answer\nHow do I enable sync?,x\nIs it open?,x\nThe shop opens at 9.,x\n")
+    (tmp_path / "faq.csv").write_text(
+        "question,answer\nHow do I enable sync?,x\nIs it open?,x\nThe shop opens at 9.,x\n"
+    )
     made = tmp_path / "made.csv"
     options = ["--from", str(tmp_path / "faq.csv"), "--text-column", "question"]
-    run = wordsens("check", "bag", *options, "--write-pairs", str(made))
+    run = wordsens("check", "--encode", "my_models:bag", *options, "--write-pairs", str(made))
     assert run.code == 0
     assert "enable / disable: How do I disable sync?" in run.out
     assert f"4 pairs are in {made}" in " ".join(run.err.split())
-    again = wordsens("check", "bag", "--pairs", str(made), "--require", "antonym.auc >= .5")
+    again = wordsens("check", "--encode", "my_models:bag", "--pairs", str(made), "--require", "antonym.auc >= .5")
     assert again.code == 3
     assert "It cannot tell 'enable' from 'disable' in 'How do I enable sync?'" in " ".join(again.out.split())
 
 
 def test_only_the_kinds_that_were_asked_for(wordsens, pairs):
-    document = json.loads(wordsens("check", "bag", "--pairs", pairs, "--kind", "antonym", "--json", "--quiet").out)
+    document = json.loads(
+        wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--kind", "antonym", "--json", "--quiet").out
+    )
     assert [row["kind"] for row in document["kinds"]] == ["antonym"]
 
 
@@ -140,7 +150,7 @@ def test_only_the_kinds_that_were_asked_for(wordsens, pairs):
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(wordsens, pairs, options, message):
-    run = wordsens("check", "bag", "--pairs", pairs, *options)
+    run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, *options)
     assert (run.code, run.out) == (2, "")
     assert message in run.err
     assert len(run.err.splitlines()) == 1
@@ -152,7 +162,7 @@ def test_files_hold_any_text(wordsens, tmp_path):
     files = [str(tmp_path / name) for name in ("j.xml", "m.md")]
     requirement = "a|<b>.auc >= .9"
     run = wordsens(
-        "check", "bag", "--pairs", str(tmp_path / "p.jsonl"), "--require", requirement, "--junit", files[0],
+        "check", "--encode", "my_models:bag", "--pairs", str(tmp_path / "p.jsonl"), "--require", requirement, "--junit", files[0],
         "--markdown", files[1],
     )  # fmt: skip
     assert run.code == 3

@@ -11,6 +11,7 @@ from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, 
 import wordsens as ws
 from wordsens.evaluation.check import CheckOptions, choose_pairs, evaluate
 from wordsens.evaluation.kinds import Measured
+from wordsens.models.choice import as_model
 from wordsens.text.pairs import Pair
 
 PAIRS = few_pairs()
@@ -149,10 +150,9 @@ def test_every_kind_is_judged_on_its_own_numbers():
     high = {"negation": 0.0, "antonym": 1.0}
     values = np.array([high.get(pair.kind, 0.5) for pair in pairs]) + 1e-3 * np.arange(len(pairs)) / len(pairs)
 
-    class Named:
-        name = "it"
-
-    result = evaluate(Named(), pairs, values, CheckOptions(), notes)
+    it = as_model(bag_of_words)
+    it.name = "it"
+    result = evaluate(it, pairs, values, CheckOptions(), notes)
     assert [row.auc for row in result.kinds] == [1, 0]
     assert result.answer[0].startswith("it sees negation; does not see antonym")
     assert "for negation (from 0.50" in result.answer[-1]

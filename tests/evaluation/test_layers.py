@@ -62,7 +62,9 @@ def test_every_number_is_that_of_the_models_own_hidden_states(tiny):
 
 
 def test_at_the_embedding_layer_an_order_of_words_leaves_the_mean_where_it_was(tiny):
-    role = next(row for row in layer_rows(as_model(str(tiny), pool="mean"), PAIRS) if (row.kind, row.layer) == ("role", 0))
+    role = next(
+        row for row in layer_rows(as_model(str(tiny), pool="mean"), PAIRS) if (row.kind, row.layer) == ("role", 0)
+    )
     # The two words have other positions, whose vectors are small: their own tokens hardly move.
     assert role.pooled < 1e-6 < role.rows
 

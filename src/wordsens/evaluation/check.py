@@ -1,7 +1,7 @@
 """Does a meaning that flips with one word show in a model's embeddings? The check, and its result."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -15,8 +15,9 @@ from wordsens.evaluation.baseline import LEVEL, Baseline, write_baseline
 from wordsens.evaluation.kinds import ControlRow, KindTable, LengthRow, Measured, require_both_sides
 from wordsens.evaluation.requirement import Requirement
 from wordsens.evaluation.similarities import similarities
-from wordsens.models.choice import as_model
-from wordsens.models.contract import PairModel
+from wordsens.models.choice import as_model, as_pair_model, is_pair_model
+from wordsens.models.contract import Model
+from wordsens.models.pairs import PairModel
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.operating_point import trials_for
 from wordsens.statistics.paired_drop import Drop
@@ -147,7 +148,8 @@ def check(
     bootstrap intervals over them (docs/check.md).
 
     Args:
-        model: a name, a folder, a loaded model, or any function from a list of texts to an array (m, d).
+        model: a name, a folder, a loaded model, or any function from a list of texts to an array (m, d); or a
+            CrossEncoder, whose scores take the place of cosines.
         pairs: the package's own, or yours: a file, or rows (kind, first, second, same).
         kinds: only these kinds of opposites.
         budget: the share of opposites of a kind that a threshold may let through.
@@ -168,7 +170,7 @@ def check(
     options = CheckOptions.of(budget, requirements, baseline, seed, threshold)
     chosen, notes = choose_pairs(pairs, kinds)
     require_askable(options, chosen)
-    asked = as_model(model)
+    asked = as_pair_model(model) if is_pair_model(model) else as_model(model)
     return evaluate(asked, chosen, similarities(asked, chosen), options, notes)
 
 
@@ -200,7 +202,11 @@ def require_askable(options: CheckOptions, pairs: Sequence[Pair]) -> None:
 
 
 def evaluate(
-    model: Any, pairs: Sequence[Pair], values: Float[np.ndarray, " pairs"], options: CheckOptions, notes: Sequence[str]
+    model: Model | PairModel,
+    pairs: Sequence[Pair],
+    values: Float[np.ndarray, " pairs"],
+    options: CheckOptions,
+    notes: Sequence[str],
 ) -> Check:
     """The check of a model from the similarities that it gave the pairs."""
     measured = Measured(pairs, values, cosines=not isinstance(model, PairModel))
@@ -214,9 +220,9 @@ def evaluate(
     ]
     return Check(
         model=model.name,
-        identity=model.identity() if hasattr(model, "identity") else model.name,
+        identity=model.identity(),
         measured=measured,
-        options=replace(options),
+        options=options,
         kinds=table,
         lengths=tuple(measured.length_rows(seed=options.seed)),
         controls=tuple(measured.control_rows()),

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError
-from wordsens.models.contract import Model, PairModel
+from wordsens.models.contract import Model
+from wordsens.models.pairs import PairModel
 from wordsens.text.pairs import Pair
 
 CHUNK = 64
@@ -30,7 +30,7 @@ def similarities(
         progress: called with (done, total), in texts or pairs, after every chunk.
 
     Raises:
-        InputError: the model gives a text the vector zero, which has no direction.
+        InputError: the model's answer is no vector a text.
     """
     if isinstance(model, PairModel):
         return _scores(model, pairs, progress)
@@ -44,12 +44,7 @@ def unit_vectors(encode: Callable[[list[str]], Tensor], texts: Sequence[str], pr
     found: dict[str, Tensor] = {}
     for start in range(0, len(ordered), CHUNK):
         chunk = ordered[start : start + CHUNK]
-        vectors = encode(chunk).to("cpu", torch.float64)
-        lengths = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
-        if not bool((lengths > 0).all()):
-            zero = int((lengths.reshape(-1, len(chunk)) == 0).any(0).nonzero()[0])
-            raise InputError(f"the model gives the text {chunk[zero][:60]!r} the vector zero, which has no cosine")
-        units = vectors / lengths
+        units = torch.nn.functional.normalize(encode(chunk).to("cpu", torch.float64), dim=-1)
         found |= {text: units[..., at, :] for at, text in enumerate(chunk)}
         progress(len(found), len(ordered))
     return found
@@ -61,6 +56,6 @@ def _scores(model: PairModel, pairs: Sequence[Pair], progress: Progress) -> Floa
     for start in range(0, len(order), CHUNK):
         chunk = order[start : start + CHUNK]
         given = model.score([pairs[at].first for at in chunk], [pairs[at].second for at in chunk])
-        scores[chunk] = given.to("cpu", torch.float64).numpy()
+        scores[chunk] = given.numpy()
         progress(start + len(chunk), len(order))
     return scores

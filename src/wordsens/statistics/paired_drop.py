@@ -76,7 +76,9 @@ class _Shares:
     error: float
 
     @classmethod
-    def of(cls, first_before: Numbers, first_after: Numbers, second_before: Numbers, second_after: Numbers) -> "_Shares":
+    def of(
+        cls, first_before: Numbers, first_after: Numbers, second_before: Numbers, second_after: Numbers
+    ) -> "_Shares":
         before, after = placements(first_before, second_before), placements(first_after, second_after)
         # Of a member of the second sample: the share of the first that lies below it.
         first = (after - before) / len(before)

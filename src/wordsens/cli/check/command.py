@@ -4,20 +4,21 @@ from typing import Annotated
 
 import typer
 
+from wordsens.cli.model_choice import Encode, EndpointModel, EndpointUrl, ModelRequest, Name, Pool, Revision
 from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
-from wordsens.errors import InputError, require_count
+from wordsens.errors import InputError, require_choice, require_count
 
+POOLS = ("own", "mean", "cls", "last", "max")
 _PAIRS, _GATE, _MORE = "Pairs", "Gate", "Further answers"
 
 
 def check(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="minilm, a folder with a model, a name on the Hugging Face hub, or module:function that encodes.",
-        ),
-    ],
+    model: Name = None,
+    encode: Encode = None,
+    endpoint: EndpointUrl = None,
+    endpoint_model: EndpointModel = None,
+    revision: Revision = None,
+    pool: Pool = None,
     pairs: Annotated[
         str | None,
         typer.Option(
@@ -116,12 +117,23 @@ def check(
         raise InputError("--pairs and --from exclude each other; write near misses with --write-pairs, and add yours")
     if limit is not None:
         require_count("limit", limit)
+    if pool is not None:
+        require_choice("pool", pool, POOLS)
+    asked = ModelRequest(
+        name=model,
+        encode=encode,
+        endpoint=endpoint,
+        endpoint_model=endpoint_model,
+        revision=revision,
+        pool=pool,
+        device=device,
+    )
 
     from wordsens.cli.check.run import CheckRequest, run_check
     from wordsens.cli.cpu_threads import cpu_threads
 
     request = CheckRequest(
-        model=model,
+        model=asked,
         pairs=pairs,
         texts=texts,
         text_column=text_column,
@@ -137,7 +149,6 @@ def check(
         junit=junit,
         markdown=markdown,
         seed=seed,
-        device=device,
         as_json=as_json,
         quiet=quiet,
     )

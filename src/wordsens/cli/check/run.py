@@ -12,13 +12,17 @@ import numpy as np
 from wordsens import __version__
 from wordsens.cli.check.files import write_junit, write_markdown
 from wordsens.cli.check.tables import print_check, print_first_look, print_made
+from wordsens.cli.model_choice import ModelRequest
 from wordsens.cli.terminal import notice, reporting
 from wordsens.errors import InputError, RequirementError
 from wordsens.evaluation.check import Check, CheckOptions, choose_pairs, evaluate, require_askable
+from wordsens.evaluation.answer import answer
+from wordsens.evaluation.kinds import Measured
 from wordsens.evaluation.layers import LayerRow, layer_rows
 from wordsens.evaluation.near_misses import near_misses
 from wordsens.evaluation.similarities import similarities
-from wordsens.models.choice import as_model
+from wordsens.models.contract import Model
+from wordsens.models.pairs import PairModel
 from wordsens.text.pairs import LENGTHS, Pair, write_pairs
 from wordsens.text.readers import read_documents
 
@@ -27,7 +31,7 @@ from wordsens.text.readers import read_documents
 class CheckRequest:
     """What the command line asked for: its options, by their names; `texts` is that of --from."""
 
-    model: str
+    model: ModelRequest
     pairs: str | None
     texts: str | None
     text_column: str
@@ -43,7 +47,6 @@ class CheckRequest:
     junit: str | None
     markdown: str | None
     seed: int
-    device: str
     as_json: bool
     quiet: bool
 
@@ -54,7 +57,7 @@ def run_check(request: CheckRequest) -> None:
     options = CheckOptions.of(request.budget, request.requirements, request.baseline, request.seed, request.threshold)
     pairs, notes = _pairs(request)
     require_askable(options, pairs)
-    model = as_model(request.model, device=request.device)
+    model = request.model.load()
     values = _measured(request, model, pairs, options)
     result = evaluate(model, pairs, values, options, notes)
     layers = _layers(request, model, pairs) if request.layers else []
@@ -86,7 +89,9 @@ def _pairs(request: CheckRequest) -> tuple[list[Pair], list[str]]:
     return pairs, notes
 
 
-def _measured(request: CheckRequest, model: Any, pairs: Sequence[Pair], options: CheckOptions) -> np.ndarray:
+def _measured(
+    request: CheckRequest, model: Model | PairModel, pairs: Sequence[Pair], options: CheckOptions
+) -> np.ndarray:
     """The similarities of the pairs; those of the length of a question first, with a first look where more follow."""
     short = np.array([pair.length == LENGTHS[0] for pair in pairs])
     values = np.empty(len(pairs))
@@ -100,11 +105,15 @@ def _measured(request: CheckRequest, model: Any, pairs: Sequence[Pair], options:
             )
         sides = {pair.same for pair in chosen}
         if members is short and not short.all() and len(sides) == 2 and not (request.as_json or request.quiet):
-            print_first_look(evaluate(model, chosen, values[members], CheckOptions(seed=options.seed), []))
+            measured = Measured(chosen, values[members], cosines=not isinstance(model, PairModel))
+            table = measured.kind_rows(budget=options.budget, threshold=None, seed=options.seed)
+            print_first_look(list(answer(model.name, table, measured, options.budget, None)), table)
     return values
 
 
-def _layers(request: CheckRequest, model: Any, pairs: Sequence[Pair]) -> list[LayerRow]:
+def _layers(request: CheckRequest, model: Model | PairModel, pairs: Sequence[Pair]) -> list[LayerRow]:
+    if isinstance(model, PairModel):
+        raise InputError(f"{model.name} scores pairs and gives no layers; leave --layers out")
     with reporting(1, "of the layers", quiet=request.quiet) as report:
         return layer_rows(
             model, pairs, seed=request.seed, progress=lambda done, total: report.update(done / total, now="")

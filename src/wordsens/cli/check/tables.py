@@ -14,11 +14,12 @@ _SHOWN = 8
 """Near misses of a kind that are printed; --write-pairs writes all."""
 
 
-def print_first_look(result: Check) -> None:
+def print_first_look(answer: Sequence[str], kinds: KindTable) -> None:
     """The answer and the kinds of the short pairs, while the long ones are measured."""
-    _say(result.answer)
+    _say(answer)
     stdout().print("First look: texts of up to 50 words; paragraphs and pages follow.")
-    _kinds(result.kinds)
+    _kinds(kinds)
+    stdout().print()
 
 
 def print_check(result: Check, layers: Sequence[LayerRow]) -> None:
