@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from benchmarks.pypi_models import glove, write_paraphrase_minilm
 
 import wordsens as ws
+from benchmarks.pypi_models import glove, write_paraphrase_minilm
 
 PLACES = 4096
 """Of the bag of words' counts."""

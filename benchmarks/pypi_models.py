@@ -47,7 +47,7 @@ def paraphrase_weights() -> dict[str, torch.Tensor]:
 
 
 def write_paraphrase_minilm(folder: Path) -> None:
-    """Write paraphrase-MiniLM-L3-v2 as a sentence-transformers folder; MiniLM-L6, of the same vocabulary, lends its files.
+    """Write paraphrase-MiniLM-L3-v2 as a sentence-transformers folder, with the tokenizer of MiniLM-L6: it is the same.
 
     Every weight of a BertModel without its pooler is matched, and none is left over: `load_state_dict` is strict.
     """

@@ -162,9 +162,9 @@ def test_files_hold_any_text(wordsens, tmp_path):
     files = [str(tmp_path / name) for name in ("j.xml", "m.md")]
     requirement = "a|<b>.auc >= .9"
     run = wordsens(
-        "check", "--encode", "my_models:bag", "--pairs", str(tmp_path / "p.jsonl"), "--require", requirement, "--junit", files[0],
-        "--markdown", files[1],
-    )  # fmt: skip
+        *("check", "--encode", "my_models:bag", "--pairs", str(tmp_path / "p.jsonl")),
+        *("--require", requirement, "--junit", files[0], "--markdown", files[1]),
+    )
     assert run.code == 3
     assert ElementTree.parse(files[0]).getroot()[0].get("name") == requirement
     assert "| a\\|\\<b\\> | 1 |" in (tmp_path / "m.md").read_text()

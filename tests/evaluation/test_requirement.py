@@ -27,7 +27,8 @@ def test_what_is_understood(text, parts):
     "text",
     [
         "", "negation", "negation.auc", "negation.auc >= ", "auc >= .5", "negation.auc = .5", "negation.auc >= nan",
-        "negation.auc >= __import__('os')", "negation.auc >= .5 or True", "negation.auc >= 1 >= 0", "negation.auc == .5",
+        "negation.auc >= __import__('os')", "negation.auc >= .5 or True", "negation.auc >= 1 >= 0",
+        "negation.auc == .5",
     ],
 )  # fmt: skip
 def test_what_is_refused(text):

@@ -15,8 +15,8 @@ from wordsens.cli.check.tables import print_check, print_first_look, print_made
 from wordsens.cli.model_choice import ModelRequest
 from wordsens.cli.terminal import notice, reporting
 from wordsens.errors import InputError, RequirementError
-from wordsens.evaluation.check import Check, CheckOptions, choose_pairs, evaluate, require_askable
 from wordsens.evaluation.answer import answer
+from wordsens.evaluation.check import Check, CheckOptions, choose_pairs, evaluate, require_askable
 from wordsens.evaluation.kinds import Measured
 from wordsens.evaluation.layers import LayerRow, layer_rows
 from wordsens.evaluation.near_misses import near_misses
