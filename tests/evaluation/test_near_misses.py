@@ -16,6 +16,7 @@ MADE = [
     ("negation", "The refund will not arrive.", "The refund will arrive."),
     ("negation", "It doesn't start.", "It does start."),
     ("negation", "You cannot cancel.", "You can cancel."),
+    ("negation", "You can cancel.", "You cannot cancel."),
     ("negation", "Can I pay by card?", "Can I not pay by card?"),
     ("quantity", "Returns within 30 days are free.", "Returns within 90 days are free."),
     ("quantity", "Founded in 1998.", "Founded in 1988."),

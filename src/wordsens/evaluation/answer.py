@@ -40,12 +40,12 @@ def _verdict(model: str, table: KindTable, blind: Sequence[KindRow], seen: Seque
         return f"{model} sees flipped meanings: opposites lie farther apart than paraphrases, in every kind checked."
     parts = []
     if seen:
-        parts.append(f"sees {_names(seen)}")
+        parts.append(f"sees {_names(seen)} pairs")
     if blind:
-        parts.append(f"does not see {_names(blind)} (it puts these opposites closer together than paraphrases)")
+        parts.append(f"does not see {_names(blind)} pairs (it puts them closer together than paraphrases)")
     unsure = [row for row in table if row not in blind and row not in seen]
     if unsure:
-        parts.append(f"is no better than chance, or too few pairs tell, on {_names(unsure)}")
+        parts.append(f"is no better than chance, or too few pairs tell, on {_names(unsure)} pairs")
     return f"{model} {'; '.join(parts)}."
 
 

@@ -177,7 +177,7 @@ def check(
 def choose_pairs(pairs: Pairs | None, kinds: Sequence[str] | None) -> tuple[list[Pair], list[str]]:
     """The pairs of a check, each once, and notes: opposites of the kinds, and everything that means the same.
 
-    Where no pair means the same, the package's own paraphrases and synonyms are added.
+    Where no pair means the same, the package's own paraphrases and synonyms of the same lengths are added.
     """
     read = read_pairs(pairs)
     chosen = list(dict.fromkeys(read))
@@ -188,7 +188,8 @@ def choose_pairs(pairs: Pairs | None, kinds: Sequence[str] | None) -> tuple[list
             require_choice("kinds", kind, offered)
         chosen = [pair for pair in chosen if pair.same or pair.kind in kinds]
     if not any(pair.same for pair in chosen):
-        chosen += [pair for pair in read_pairs() if pair.same]
+        lengths = {pair.length for pair in chosen}
+        chosen += [pair for pair in read_pairs() if pair.same and pair.length in lengths]
         notes.append("your pairs hold no paraphrases (same=true): the package's own, in English, stand in for them")
     require_both_sides(chosen)
     return chosen, notes

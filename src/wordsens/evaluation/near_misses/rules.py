@@ -65,7 +65,7 @@ def negate(sentence: str) -> str | None:
     if _SHORT_NOT.search(sentence):
         return _SHORT_NOT.sub(lambda found: _like(found[1], NEGATED[found[1].lower()]), sentence, count=1)
     pattern = _QUESTION if sentence.endswith("?") else _STATEMENT
-    changed, count = pattern.subn(r"\g<0> not", sentence, count=1)
+    changed, count = pattern.subn(lambda found: "cannot" if found[0] == "can" else f"{found[0]} not", sentence, count=1)
     return changed if count else None
 
 
