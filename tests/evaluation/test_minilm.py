@@ -20,6 +20,12 @@ def sentence_transformer():
     return SentenceTransformer(str(minilm_folder()), device="cpu")
 
 
+@functools.cache
+def minilm_check(time):
+    """The whole check, once for every time."""
+    return ws.check("minilm")
+
+
 def aucs_by_numpy(pairs, encode):
     """Every kind's AUC from the pairs and a function alone."""
     first, second = (np.asarray(encode([getattr(p, side) for p in pairs]), float) for side in ("first", "second"))
@@ -44,11 +50,11 @@ def test_the_aucs_are_those_of_sentence_transformers():
 
 @pytest.mark.models
 def test_all_aucs_are_those_of_sentence_transformers_and_repeated_the_same():
-    result = ws.check("minilm")
+    result, again = minilm_check(0), minilm_check(1)
     found = {row.kind: row.auc for row in result.kinds}
     assert found == pytest.approx(aucs_by_numpy(ws.meaning_pairs(), sentence_transformer().encode), abs=1e-6)
     assert max(found.values()) < 0.1
-    assert ws.check("minilm").to_dict() == result.to_dict()
+    assert again.to_dict() == result.to_dict()
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +77,8 @@ def test_every_weight_of_the_onnx_export_is_matched(paraphrase_folder):
     text = "How do I enable two-factor login?"
     tokens = AutoTokenizer.from_pretrained(paraphrase_folder)(text, return_tensors="np")
     feeds = {name: tokens[name].astype(np.int64) for name in ("input_ids", "attention_mask")}
-    (expected,) = ReferenceEvaluator(str(onnx_file())).run(["output"], feeds)
-    ours = as_model(str(paraphrase_folder)).encode([text])[0].numpy()
-    assert np.asarray(expected).ravel() == pytest.approx(ours, abs=1e-5)
+    (expected,) = (one for one in ReferenceEvaluator(str(onnx_file())).run(None, feeds) if one.shape == (1, 384))
+    assert expected[0] == pytest.approx(as_model(str(paraphrase_folder)).encode([text])[0].numpy(), abs=1e-5)
 
 
 @pytest.mark.models
@@ -86,6 +91,6 @@ def test_no_trained_model_or_word_vectors_see_the_opposites(paraphrase_folder):
         assert max(row.auc for row in result.kinds) < 0.15
         assert {row.recall for row in result.kinds} == {None}
     assert static.kinds["role"].median_opposite == pytest.approx(1, abs=1e-6)
-    minilm = ws.check("minilm")
+    minilm = minilm_check(0)
     for members in minilm.measured.opposites.values():
         assert pearsonr(minilm.measured.values[members], encoder.measured.values[members]).statistic > 0.3
