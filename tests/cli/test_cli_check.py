@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
+from tests.models.server import good, serving
 
 import wordsens as ws
 
@@ -135,6 +136,26 @@ def test_only_the_kinds_that_were_asked_for(wordsens, pairs):
         wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--kind", "antonym", "--json", "--quiet").out
     )
     assert [row["kind"] for row in document["kinds"]] == ["antonym"]
+
+
+def test_an_endpoint_is_asked_and_its_refusal_is_one_line(wordsens, pairs, monkeypatch):
+    monkeypatch.delenv("WORDSENS_API_KEY", raising=False)
+    with serving(good) as (url, _):
+        run = wordsens("check", "--endpoint", url, "--pairs", pairs, "--json", "--quiet")
+        assert (run.code, run.err) == (0, "")
+        assert [row["kind"] for row in json.loads(run.out)["kinds"]] == ["negation", "antonym"]
+    with serving((400, {"error": "no such model"}, {})) as (url, _):
+        run = wordsens("check", "--endpoint", url, "--endpoint-model", "x", "--pairs", pairs, "--quiet")
+        assert (run.code, run.out, len(run.err.splitlines())) == (1, "", 1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[], ["minilm", "--encode", "my_models:bag"], ["--encode", "my_models:bag", "--endpoint-model", "x"]],
+)
+def test_one_model_is_asked(wordsens, given):
+    run = wordsens("check", *given)
+    assert (run.code, len(run.err.splitlines())) == (2, 1)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
 from wordsens.models.choice import as_model
+from wordsens.models.pairs import FunctionPairModel
 
 import wordsens as ws
 from wordsens.evaluation.check import CheckOptions, choose_pairs, evaluate
@@ -184,3 +185,16 @@ def test_wrong_input_is_told_before_the_model_is_asked(changes, message):
 def test_a_measured_set_needs_both_sides():
     with pytest.raises(ws.InputError, match="holds no pair that means the same"):
         Measured([Pair("a", "x", "y", False)], np.zeros(1))
+
+
+def test_a_model_that_scores_pairs_is_judged_by_its_scores():
+    def shared_words(first, second):
+        return [5.0 + len(set(one.split()) & set(two.split())) for one, two in zip(first, second, strict=True)]
+
+    scorer = FunctionPairModel(shared_words, name="shared words")
+    result = ws.check(scorer, PAIRS)
+    values = np.array(shared_words([pair.first for pair in PAIRS], [pair.second for pair in PAIRS]))
+    assert np.array_equal(result.measured.values, values)
+    # A score of 1 and more is no cosine of equal vectors.
+    assert {row.indistinct for row in result.kinds} == {0}
+    assert result.kinds["antonym"].auc < 0.1
