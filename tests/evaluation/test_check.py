@@ -7,12 +7,12 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
-from wordsens.models.choice import as_model
-from wordsens.models.pairs import FunctionPairModel
 
 import wordsens as ws
 from wordsens.evaluation.check import CheckOptions, choose_pairs, evaluate
 from wordsens.evaluation.kinds import Measured
+from wordsens.models.choice import as_model
+from wordsens.models.pairs import FunctionPairModel
 from wordsens.text.pairs import Pair
 
 PAIRS = few_pairs()

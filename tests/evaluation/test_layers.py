@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 from tests.evaluation.stand_ins import bag_of_words
-from wordsens.models.choice import as_model
 
 import wordsens as ws
 from wordsens.evaluation.layers import MOST_OF_A_KIND, layer_rows
 from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.models.choice import as_model
 from wordsens.text.pairs import Pair, read_pairs
 
 ROWS = [

@@ -5,9 +5,9 @@ import functools
 import numpy as np
 import pytest
 from scipy.stats import pearsonr
-from wordsens.models.choice import as_model
 
 import wordsens as ws
+from wordsens.models.choice import as_model
 from wordsens.text.pretrained import minilm_folder
 
 QUICK = ("negation", "entity")
