@@ -162,6 +162,10 @@ def test_one_model_is_asked(wordsens, given):
     ("options", "message"),
     [
         (["--require", "negation.auc => 1"], "--require (='negation.auc => 1') cannot be read"),
+        (
+            ["--require", "all.hits > 0"],
+            "the requirement 'all.hits > 0' is on your own threshold; pass --threshold 0.92",
+        ),
         (["--kind", "rolle"], "--kind (='rolle') must be one of negation, antonym"),
         (["--budget", "2"], "--budget (=2.0) must be a share from 0 to 1"),
         (["--junit", "/nowhere/at/all.xml"], "--junit (='/nowhere/at/all.xml') must be a file in a folder that exists"),

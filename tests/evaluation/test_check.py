@@ -43,6 +43,8 @@ def test_a_bag_of_words_cannot_tell_roles():
     assert (row.auc, row.threshold, row.recall, row.indistinct) == (0, None, None, row.pairs)
     assert row.median_opposite == pytest.approx(1, abs=1e-12)
     assert not result.passed
+    assert repr(result) == "<Check of bag_of_words, failed: role.auc 0.000>"
+    assert str(result).splitlines()[-1] == f"FAILED: {result.failures[0]}"
     assert result.failures == (f"role.auc is 0 (95 % interval 0.000 to {row.auc_high:.3f}), required >= 0.5",)
     assert any("role pairs have the very same vector for both texts" in note for note in result.notes)
 

@@ -63,7 +63,7 @@ class CheckOptions:
         return cls(float(budget), tuple(map(Requirement.read, requirements)), read, seed, threshold)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Check:
     """How a model tells opposites from paraphrases.
 
@@ -125,6 +125,10 @@ class Check:
     def save_baseline(self, path: str | PathLike[str]) -> None:
         """Keep the similarities for a later check's `baseline`."""
         write_baseline(path, self.measured, model=self.model, identity=self.identity)
+
+    def __repr__(self) -> str:
+        told = "passed" if self.passed else "failed"
+        return f"<Check of {self.model}, {told}: {', '.join(f'{row.kind}.auc {row.auc:.3f}' for row in self.kinds)}>"
 
     def __str__(self) -> str:
         return "\n".join([*self.answer, *(f"FAILED: {failure}" for failure in self.failures)])

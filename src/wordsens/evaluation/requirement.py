@@ -70,7 +70,7 @@ class Requirement:
             require_choice(f"the kind of {self.text!r}", self.kind, (*kinds, EVERY))
         if self.field in _OWN_THRESHOLD and not own_threshold:
             raise InputError(
-                f"the requirement {self.text!r} is on your own threshold; pass threshold=.92 or what it is"
+                f"the requirement {self.text!r} is on your own threshold; pass threshold=0.92, or what it is"
             )
 
     def failures(self, table: KindTable) -> list[str]:
