@@ -57,10 +57,12 @@ def _example(weak: Sequence[KindRow], measured: Measured) -> Iterator[str]:
     pair, value = measured.pairs[at], float(measured.values[at])
     row = rows[pair.kind]
     paraphrases = measured.values[measured.paraphrases]
-    yield (
-        f"It cannot tell {_exchange(pair)} in {_around(pair)}: the two texts are more alike "
-        f"({value:.3f}) than {int((paraphrases < value).sum())} of {len(paraphrases)} paraphrases are."
-    )
+    below = int((paraphrases < value).sum())
+    if 2 * below > len(paraphrases):
+        yield (
+            f"It cannot tell {_exchange(pair)} in {_around(pair)}: the two texts are more alike ({value:.3f}) than "
+            f"{below} of {len(paraphrases)} paraphrases are."
+        )
     over = int((measured.values[measured.opposites[pair.kind]] > row.median_same).sum())
     yield (
         f"Of {row.pairs} {row.kind} pairs, {over} are more alike than the typical paraphrase "
