@@ -6,8 +6,8 @@ import sys
 from collections import Counter
 
 import pytest
-from benchmarks import sweeps
 
+from benchmarks import sweeps
 from wordsens.experiments.dry_run.cell import DryRunRecord
 from wordsens.experiments.store.store import RecordStore
 
