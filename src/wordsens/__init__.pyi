@@ -5,6 +5,10 @@ from .certificates.certify import certify as certify
 from .certificates.contract import Certificate as Certificate
 from .errors import InputError as InputError
 from .errors import WordsensError as WordsensError
+from .evaluation.baseline import Baseline as Baseline
+from .evaluation.check import Check as Check
+from .evaluation.check import check as check
+from .evaluation.near_misses import near_misses as near_misses
 from .generalization import NewText as NewText
 from .generalization import OneWordFrontier as OneWordFrontier
 from .generalization import OneWordGeneralization as OneWordGeneralization
@@ -55,6 +59,9 @@ from .text import read_documents as read_documents
 from .text import shipped_reviews as shipped_reviews
 from .text import texts_of_length as texts_of_length
 from .text.matrix import TextMatrix as TextMatrix
+from .text.pairs import Pair as Pair
+from .text.pairs import read_pairs as read_pairs
+from .text.pairs import write_pairs as write_pairs
 from .text.vocabulary import Vocabulary as Vocabulary
 
 __version__: str

@@ -34,6 +34,10 @@ class MissingExtraError(WordsensError, ImportError):
         )
 
 
+class RequirementError(WordsensError):
+    """A requirement that the user stated is not met. The command line exits with code 3."""
+
+
 class BudgetError(WordsensError, MemoryError):
     """The work does not fit the stated memory budget."""
 
