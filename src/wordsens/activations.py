@@ -37,13 +37,13 @@ class Activation:
 
     @property
     def saturates(self) -> bool:
-        """Whether act is bounded: at large radii a search then meets a hill for nearly every pattern of signs."""
+        """True where act is bounded: at large radii a search then meets a hill for nearly every pattern of signs."""
         far = self.function(torch.tensor([-1e6, 1e6], dtype=torch.float64))
         return bool((far.abs() < 10).all())
 
     @property
     def kinked(self) -> bool:
-        """Whether act' jumps at 0."""
+        """True where act' jumps at 0."""
         below, above = self.derivative(torch.tensor([-1e-9, 1e-9], dtype=torch.float64)).tolist()
         return abs(above - below) > 1e-6
 

@@ -53,7 +53,7 @@ class PairDistance:
 
 @dataclass(frozen=True)
 class Decay:
-    """What `decay` fitted to the distances of one kind: mean distance = constant * tokens^exponent.
+    """A power law that `decay` fitted to the distances of one kind: mean distance = constant * tokens^exponent.
 
     Attributes:
         kind: of the pairs.
@@ -82,7 +82,7 @@ class Decay:
 
     @property
     def decisive(self) -> bool:
-        """Whether the interval of the length is narrow enough to act on."""
+        """True where the interval of the length is narrow enough to act on."""
         if self.interval is None or self.interval[1] is None:
             return False
         return self.interval[1] <= WIDEST * self.interval[0]

@@ -13,7 +13,7 @@ COVERAGE = 0.95
 
 @dataclass(frozen=True)
 class Reaction:
-    """How a word's removal compares with that of the other measured words of its text.
+    """The effect of a word's removal, compared with that of the other measured words of its text.
 
     Attributes:
         word: in lower case.
@@ -33,12 +33,12 @@ class Reaction:
 
     @property
     def more(self) -> bool:
-        """Whether it moves its texts more than their other words do."""
+        """True where it moves its texts more than their other words do."""
         return self.low > 1
 
     @property
     def less(self) -> bool:
-        """Whether it moves its texts less."""
+        """True where it moves its texts less."""
         return self.high < 1
 
 

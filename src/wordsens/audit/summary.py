@@ -28,7 +28,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Exponent:
-    """How one measure of one kind of word goes with the number of tokens: a power law, or the reason for none.
+    """The growth of one measure of one kind of word with the number of tokens: a power law, or the reason for none.
 
     Attributes:
         fit: over the words, with a standard error by text; None where `reason` says why.
@@ -43,7 +43,7 @@ class Exponent:
 
 @dataclass(frozen=True)
 class AuditSummary:
-    """What an audit says.
+    """The findings of an audit.
 
     Attributes:
         texts, words: how many were measured.

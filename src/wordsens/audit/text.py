@@ -47,7 +47,7 @@ class AuditedWord:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditedText:
-    """What `audit_text` found.
+    """The result of `audit_text`.
 
     Attributes:
         source: where the text came from.

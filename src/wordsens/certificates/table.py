@@ -1,4 +1,4 @@
-"""Which certificate a map has."""
+"""The table of maps and their certificates."""
 
 from collections.abc import Callable
 

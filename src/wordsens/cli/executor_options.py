@@ -1,4 +1,4 @@
-"""Where the cells of an experiment run: the options that `paper` and `sweep` share. Loads no torch and no dask."""
+"""The place where an experiment's cells run: the options that `paper` and `sweep` share. Loads no torch and no dask."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -62,7 +62,7 @@ class ExecutorRequest:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether they may run on other machines, which may have what this one lacks."""
+        """True where they may run on other machines, which may have what this one lacks."""
         return self.scheduler is not None or self.slurm is not None
 
 

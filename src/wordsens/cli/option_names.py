@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 _OTHER_NAMES = {"words": "--word"}
-"""What the library calls otherwise than the option that stands for it, where the command has that option."""
+"""The library's names that differ from the option that stands for them, where the command has that option."""
 
 
 def options_of(command: Any, arguments: Sequence[str], *, keep: Collection[str] = ()) -> dict[str, str]:

@@ -19,7 +19,7 @@ from wordsens.experiments.store.store import RecordStore
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """How an experiment runs.
+    """The way an experiment is run.
 
     Attributes:
         executor: where they run.
@@ -104,7 +104,7 @@ def _report(report: Reporter, record: Record, state: RunState) -> None:
 
 
 def _told(record: Any) -> str:
-    """What tells a record apart, in a few words."""
+    """A record's distinguishing marks, in a few words."""
     if hasattr(record, "n"):
         texts = getattr(record, "texts", None)
         return f"{record.map} n={record.n} {record.text if texts is None else f'N={texts}'}"

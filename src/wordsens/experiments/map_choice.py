@@ -36,7 +36,7 @@ DEFAULT_DEPTH = 4
 
 @dataclass(frozen=True)
 class MapOptions:
-    """What fixes a random map, apart from its name, the size of the text and the seed.
+    """The options that fix a random map, apart from its name, the size of the text and the seed.
 
     Attributes:
         depth: layers of drf.
@@ -54,7 +54,7 @@ class MapOptions:
 
 
 def options_used_by(name: str) -> frozenset[str]:
-    """Which MapOptions the map of that name looks at.
+    """The MapOptions that the map of that name looks at.
 
     >>> sorted(options_used_by("raf"))
     ['temperature']
@@ -113,7 +113,7 @@ def build_map(
 
 
 def map_title(name: str) -> str:
-    """What a record's map is called.
+    """The title of a record's map.
 
     >>> map_title("drf4"), map_title("relu-raf")
     ('DRF, L = 4', 'ReLU-RAF')

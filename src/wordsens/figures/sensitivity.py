@@ -99,7 +99,7 @@ def _key(series: Series) -> _Key:
 
 
 def _label(series: Series, *, with_d: bool) -> str:
-    """What the legend says of a series."""
+    """The legend's label of a series."""
     name = ", ".join([map_title(series.map), *([f"d = {series.d}"] if with_d else []), *series.varied])
     return f"{name}: exponent {exponent_text(series.fit)}".replace("-0.", "\u22120.")
 
@@ -214,7 +214,7 @@ def _draw_bracket(panel: Axes, series: Series, colour: str, top: float) -> None:
 
 
 def _keys(series: Sequence[Series], top: float) -> list[tuple[object, str]]:
-    """What the bands and the dashed lines are, where there are any, and which upper bounds are not shown."""
+    """Legend entries of the bands and the dashed lines, where there are any, and which upper bounds are not shown."""
     bounded = [one for one in series if _uppers(one)]
     beyond = [map_title(one.map) for one in bounded if max(_uppers(one)) > top]
     keys: list[tuple[object, str]] = []
@@ -245,7 +245,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _entries(series: Sequence[Series]) -> int:
-    """How many lines the legend of these series has, at most."""
+    """The most lines that the legend of these series has."""
     some_beyond = any(_uppers(one) for one in series)
     return len(series) + 1 + len(_keys(series, math.inf)) + some_beyond
 

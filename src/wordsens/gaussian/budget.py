@@ -1,4 +1,4 @@
-"""How much memory the answers of an on-demand matrix may take."""
+"""The memory budget of an on-demand matrix's answers."""
 
 from wordsens.errors import BudgetError
 

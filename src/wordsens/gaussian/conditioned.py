@@ -14,7 +14,7 @@ from wordsens.seeds import gaussian_on
 
 @dataclass
 class Source:
-    """Where fresh Gaussian numbers come from, and who pays for keeping the answers."""
+    """The source of fresh Gaussian numbers, and the budget that pays for keeping the answers."""
 
     stream: torch.Generator
     standard_deviation: float
@@ -35,7 +35,7 @@ class Known:
 
     @property
     def complete(self) -> bool:
-        """Whether the queries span the whole space, so that the answers determine the matrix."""
+        """True where the queries span the whole space, so that the answers determine the matrix."""
         return len(self.queries) >= self.queries.dimension
 
     @property

@@ -15,7 +15,7 @@ from wordsens.gaussian.splitting import split_columns
 from wordsens.seeds import Seed, generator
 
 ON_DEMAND_BYTES = 4 << 30
-"""What the remembered queries and answers of one matrix may take, unless told otherwise: 4 GiB."""
+"""The most memory that one matrix's remembered queries and answers may take, unless told otherwise: 4 GiB."""
 
 Columns = tuple[int, int]
 
@@ -70,17 +70,17 @@ class OnDemandGaussian(GaussianMatrix):
 
     @property
     def gaussian_bytes(self) -> int:
-        """What the queries and answers may take."""
+        """The most bytes that the queries and answers may take."""
         return self._source.budget.limit
 
     @property
     def bytes(self) -> int:
-        """What the queries and answers take now."""
+        """The bytes that the queries and answers take now."""
         return self._source.budget.used
 
     @property
     def queries(self) -> tuple[int, int]:
-        """How many independent products are remembered, from the right and from the left."""
+        """The number of independent products that are remembered, from the right and from the left."""
         parts = [self._rest, *self._apart.values()]
         return sum(len(part.forward.queries) for part in parts), sum(len(part.backward.queries) for part in parts)
 

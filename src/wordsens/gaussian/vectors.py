@@ -53,7 +53,7 @@ class VectorStack:
         return sum(chunk.numel() * chunk.element_size() for chunk in self._chunks)
 
     def bytes_to_append(self, count: int) -> int:
-        """How many bytes of new memory appending `count` vectors takes."""
+        """The bytes of new memory that appending `count` vectors takes."""
         room = len(self._chunks[-1]) - self._filled[-1] if self._chunks else 0
         missing = count - room
         return 0 if missing <= 0 else max(CHUNK, missing) * self.dimension * self.dtype.itemsize

@@ -1,4 +1,4 @@
-"""What Delta is chosen for: an alignment of -1, an error of 0, or an error of 0 at a small gamma."""
+"""The objectives that Delta is chosen for: an alignment of -1, an error of 0, or an error of 0 at a small gamma."""
 
 from dataclasses import dataclass
 

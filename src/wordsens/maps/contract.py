@@ -99,11 +99,11 @@ class FeatureMap(ABC):
         return (2 + math.sqrt(text.numel()) / 8) * max(largest, torch.finfo(text.dtype).eps)
 
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> "WordChange":
-        """What evaluates ‖phi(X^i(Delta)) - phi(X)‖² for many (i, Delta) at once."""
+        """The object that evaluates ‖phi(X^i(Delta)) - phi(X)‖² for many (i, Delta) at once."""
         return PlainWordChange(self, rows, memory_budget=memory_budget)
 
     def texts_at_once(self, n: int, *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> int:
-        """How many texts of n words `texts_change` serves best at once; 1 where each is searched by itself."""
+        """The number of texts of n words that `texts_change` serves best at once; 1 if each is searched by itself."""
         return 1
 
     def texts_change(

@@ -12,7 +12,7 @@ from wordsens.maps.contract import FeatureMap, features_by_text
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 TRAINING_BYTES = 2 << 30
-"""What the kept training features may take, unless told otherwise: 2 GiB."""
+"""The most memory that the training features may take to be kept, unless told otherwise: 2 GiB."""
 
 _PIECE_BYTES = 32 << 20
 
@@ -49,7 +49,7 @@ class TrainingFeatures:
 
     @property
     def kept(self) -> bool:
-        """Whether Phi is in memory."""
+        """True where Phi is in memory."""
         return self._kept is not None
 
     @property

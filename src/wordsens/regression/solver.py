@@ -32,7 +32,7 @@ class ConditioningWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Conditioning:
-    """How well the kernel matrix can be solved with.
+    """The condition of the kernel matrix, and how well it was solved with.
 
     Attributes:
         solver: "cholesky" or "cg".

@@ -1,4 +1,4 @@
-"""What learning one more text does to the parameters: the fine-tuned and the retrained direction."""
+"""The change of the parameters when one more text is learned: the fine-tuned and the retrained direction."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""How much a search spends, and on what."""
+"""The plan of a search: how much it spends, and on what."""
 
 from dataclasses import dataclass, replace
 
@@ -7,7 +7,7 @@ from wordsens.errors import InputError, require_choice, require_count
 RULE_NAMES = ("quasi-newton", "momentum")
 
 SOFT_SHARES = 0.3, 0.1, 0.03
-"""How smooth the relatives are that lead starts to hills which the change itself hides behind a plateau or a kink."""
+"""Smoothness of the relatives that lead starts to hills which the change itself hides behind a plateau or a kink."""
 
 NARROWING, NARROWING_STEPS = (0.3, 0.1, 0.03), 40
 """From the explored relative to the change itself: shares of the explored share, and steps on each at most."""

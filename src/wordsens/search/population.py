@@ -86,7 +86,7 @@ def search_together(
 
 
 def words_at_once(change: WordChange, plan: SearchPlan) -> int:
-    """How many words a search takes at a time, by the change's memory budget."""
+    """The number of words a search takes at a time, by the change's memory budget."""
     numbers = max(plan.starts, plan.population + plan.children) * math.prod(change.shape) * _COPIES
     return max(1, change.memory_budget // (numbers * change.rows.element_size()))
 

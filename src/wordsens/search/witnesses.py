@@ -1,4 +1,4 @@
-"""Which search looks for the witnesses of a change."""
+"""The choice of the search that looks for the witnesses of a change."""
 
 import torch
 from jaxtyping import Int

@@ -25,7 +25,7 @@ BALLS = ("each", "joint")
 
 @dataclass(frozen=True)
 class GroupSensitivity:
-    """What `group_sensitivity` found.
+    """The result of `group_sensitivity`.
 
     Attributes:
         value: the largest of `per_group`: attained, a lower bound of the sup over these groups.

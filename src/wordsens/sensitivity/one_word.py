@@ -30,7 +30,7 @@ _MAPPED_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """What `word_sensitivity` found for one text under one map.
+    """The result of `word_sensitivity` for one text under one map.
 
     Attributes:
         value: the largest of `per_word`: attained, so a lower bound of S_phi(X) (paper, eq. 1).

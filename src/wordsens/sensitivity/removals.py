@@ -19,7 +19,7 @@ WAYS = ("delete", "mask")
 
 @dataclass(frozen=True)
 class Removals:
-    """What `removal_effects` found.
+    """The result of `removal_effects`.
 
     Attributes:
         way: "delete" or "mask".

@@ -21,7 +21,7 @@ from wordsens.sensitivity.one_word import Sensitivity, sensitivity_at, word_sens
 from wordsens.text.matrix import TextMatrix
 
 _SHARE = 1000
-"""What one text counts in progress, whatever its steps."""
+"""The share of one text in progress, whatever its steps."""
 
 
 @leaves_the_map_as_found
@@ -162,7 +162,7 @@ def _naming(index: int) -> Iterator[None]:
 def _lots(
     phi: FeatureMap, texts: Sequence[TextMatrix], wishes: Callable[[SearchPlan], SearchPlan], memory_budget: int
 ) -> Iterator[list[int]]:
-    """Which texts are searched together: of equal length, and few enough for the map and for the memory budget."""
+    """Groups of texts to search together: of equal length, and few enough for the map and for the memory budget."""
     lengths = [len(text) for text in texts]
     for n in dict.fromkeys(lengths):
         indices = [index for index, length in enumerate(lengths) if length == n]

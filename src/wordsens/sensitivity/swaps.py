@@ -23,7 +23,7 @@ METHODS = ("auto", "scan", "shortlist")
 
 @dataclass(frozen=True)
 class Swaps:
-    """What `best_swaps` found.
+    """The result of `best_swaps`.
 
     Attributes:
         value: the largest of `per_word`.
@@ -112,7 +112,7 @@ def best_swaps(
 
 @dataclass(frozen=True)
 class SwapRatio:
-    """How much of the continuous sup a real word reaches.
+    """The share of the continuous sup that a real word reaches.
 
     Attributes:
         ratio: (w,), the continuous value over the swap's, at least 1.

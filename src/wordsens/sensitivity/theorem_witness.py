@@ -18,7 +18,7 @@ from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 @dataclass(frozen=True)
 class TheoremWitness:
-    """What `theorem_witness` built.
+    """The result of `theorem_witness`.
 
     Attributes:
         word: i.

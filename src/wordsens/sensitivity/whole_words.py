@@ -23,7 +23,7 @@ from wordsens.text.matrix import TextMatrix, Word
 
 @dataclass(frozen=True)
 class WholeWordSensitivity:
-    """What `whole_word_sensitivity` found.
+    """The result of `whole_word_sensitivity`.
 
     Attributes:
         value: the largest of `per_word`: attained, a lower bound of the sup.

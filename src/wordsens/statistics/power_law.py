@@ -86,7 +86,7 @@ def fit_power_law(
 
 
 def unfit_for_power_law(sizes: Sequence[int | float], texts: Sequence[Hashable]) -> str | None:
-    """Why an exponent fitted to points of these sizes and texts would mean nothing; None where it may mean something.
+    """The reason an exponent fitted to points of these sizes and texts would mean nothing; None if there is none.
 
     >>> unfit_for_power_law([128] * 8, range(8))
     'its texts have 1 different length, and an exponent needs 5'

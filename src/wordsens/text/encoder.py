@@ -28,7 +28,7 @@ class Tokenization:
 
     @property
     def words(self) -> int:
-        """How many tokens are the text's own."""
+        """The number of tokens that are the text's own."""
         return len(self.ids) - self.leading - self.trailing
 
     def first_words(self, count: int) -> "Tokenization":

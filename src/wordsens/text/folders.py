@@ -12,7 +12,7 @@ DEFAULT_SPLIT = "train"
 
 
 def has_classes(folder: Path) -> bool:
-    """Whether the folder holds pos/ or neg/."""
+    """True where the folder holds pos/ or neg/."""
     return (folder / "pos").is_dir() or (folder / "neg").is_dir()
 
 

@@ -44,7 +44,7 @@ def load_from_hub(name: str, split: str | None) -> tuple[Any, str]:
 
 
 def is_saved_dataset(folder: Path) -> bool:
-    """Whether the folder was written by `save_to_disk` of the library `datasets`."""
+    """True where the folder was written by `save_to_disk` of the library `datasets`."""
     return any((folder / name).is_file() for name in _SAVED_BY_DATASETS)
 
 

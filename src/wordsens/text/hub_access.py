@@ -13,7 +13,7 @@ _SECONDS = 10
 
 
 class HubAnswer(Enum):
-    """What the hub says."""
+    """The hub's answer."""
 
     FOUND = "found"
     MISSING = "the Hugging Face hub has nothing public of that name"
@@ -21,7 +21,7 @@ class HubAnswer(Enum):
 
 
 def ask_hub(name: str, kind: Literal["model", "dataset"]) -> HubAnswer:
-    """Whether the hub has the model or data set; InputError when the name cannot be one."""
+    """Ask whether the hub has the model or data set; InputError when the name cannot be one."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 

@@ -1,4 +1,4 @@
-"""What data sets call positive and negative, as +1 and -1."""
+"""Reading labels: the names that data sets give to positive and negative, as +1 and -1."""
 
 import math
 from collections.abc import Sequence

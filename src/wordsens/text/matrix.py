@@ -53,7 +53,7 @@ class TextMatrix:
         return self.rows.shape[0]
 
     def word(self, index: int) -> str:
-        """What to call word `index`: its token, or `#index` where there are no tokens."""
+        """The name of word `index`: its token, or `#index` where there are no tokens."""
         return self.tokens[index] if self.tokens is not None else f"#{index}"
 
     def truncated(self, words: int, dimension: int | None = None, *, rescale: bool = True) -> "TextMatrix":

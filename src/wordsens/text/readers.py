@@ -20,7 +20,7 @@ from wordsens.text.rows import Columns, Row, require_no_split
 from wordsens.text.shipped_data import SHIPPED, shipped_reviews
 
 IMDB = "imdb"
-"""What `read_documents` calls the hub's copy of the IMDB reviews."""
+"""The name under which `read_documents` finds the hub's copy of the IMDB reviews."""
 
 _IMDB_ON_HUB = "stanfordnlp/imdb"
 _HUB_PREFIX = "hub:"

@@ -1,4 +1,4 @@
-"""What every reader gives: rows of raw text and label, before they are checked."""
+"""Rows as every reader gives them: raw text and label, before they are checked."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns hold the text and the label.
+    """The columns that hold the text and the label.
 
     Attributes:
         text: must exist.

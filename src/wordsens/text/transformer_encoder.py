@@ -66,7 +66,7 @@ class TransformerEncoder(Encoder):
         return self._model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states[layer]
 
     def _input_of(self, block: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
-        """What enters `block`, without running it or anything behind it."""
+        """The rows that enter `block`, without running it or anything behind it."""
 
         def stop(_: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
             raise Reached(positional[0] if positional else named["hidden_states"])

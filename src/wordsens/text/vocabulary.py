@@ -9,7 +9,7 @@ from wordsens.errors import InputError
 
 
 class Vocabulary:
-    """What a word may be swapped for.
+    """A list of entries that a word may be swapped for.
 
     Args:
         tokens: v entries, as they are shown.

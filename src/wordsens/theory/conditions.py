@@ -1,4 +1,4 @@
-"""Which conditions of the paper's theorems a map and a text meet, in words."""
+"""The conditions of the paper's theorems that a map and a text meet, in words."""
 
 import math
 from dataclasses import dataclass
@@ -106,7 +106,7 @@ def mean_cosine(rows: Float[Tensor, "n d"]) -> float:
 
 
 def rows_are_scaled(rows: Float[Tensor, "n d"]) -> bool:
-    """Whether every row has length sqrt(d), up to ROW_NORM_TOLERANCE."""
+    """True where every row has length sqrt(d), up to ROW_NORM_TOLERANCE."""
     lengths, wanted = torch.linalg.vector_norm(rows, dim=1), math.sqrt(rows.shape[1])
     return bool(((lengths / wanted - 1).abs() <= ROW_NORM_TOLERANCE).all())
 

@@ -1,4 +1,4 @@
-"""How a random layer maps the geometry of two inputs, when it is infinitely wide."""
+"""The geometry of two inputs behind an infinitely wide random layer."""
 
 import math
 from dataclasses import dataclass

@@ -44,7 +44,7 @@ class Prediction:
 
     @property
     def in_range(self) -> bool:
-        """Whether it was compared with measurements at sizes like these."""
+        """True where it was compared with measurements at sizes like these."""
         return not self.outside
 
 

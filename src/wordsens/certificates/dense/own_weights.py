@@ -28,7 +28,7 @@ _LARGEST_WEIGHT = 0.93  # where a weight can exceed it, likewise: at half of sqr
 
 
 def may_gain(text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Bool[Tensor, " w"]:
-    """Whether `own_weights_bound` may say more than that rows are means: under no head can a weight come near 1."""
+    """True where `own_weights_bound` may say more than that rows are means: under no head can a weight come near 1."""
     score, n = offered(text.score, Expanded), len(text.rows)
     gains = torch.full_like(radius, score is not None and score.exponential).bool()
     if not bool(gains.any()):
@@ -146,7 +146,7 @@ class _Problem:
         return torch.where(total >= 0, total / self.least, total / self.most) - by.s
 
     def _pull(self, by: _Multipliers) -> Float[Tensor, "k n"]:
-        """What a unit of E_l is worth beside beta_l."""
+        """The worth of a unit of E_l beside beta_l."""
         mine = torch.zeros_like(by.alpha)
         mine[:, self.word] = self.radius
         return by.s.unsqueeze(1) + mine

@@ -64,7 +64,7 @@ def audit(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Which words move a model that makes embeddings or classes, which it ignores, and how that decays with length.
+    """Find the words that move a model of embeddings or classes, those it ignores, and how that decays with length.
 
     Each finished text is one Parquet file in OUT/records; the same command goes on where an earlier run stopped.
     Texts that are empty or have one word are left out and counted; exit code 1 if any other text failed.

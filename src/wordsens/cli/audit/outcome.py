@@ -1,4 +1,4 @@
-"""What `wordsens audit` was asked for, and everything that it prints."""
+"""The request of `wordsens audit`, and everything that it prints."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from wordsens.experiments.audit.record import AuditRecord
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRequest:
-    """What the command line asked for: its options, by their names."""
+    """The options of the command line, by their names."""
 
     model: str
     dataset: str
@@ -71,5 +71,5 @@ class Audit:
 
     @property
     def table(self) -> Path:
-        """Where the records lie as one table, beside those of other audits with the same folder."""
+        """The file that holds the records as one table, beside those of other audits with the same folder."""
         return Path(self.request.out) / "audit.parquet"

@@ -109,7 +109,7 @@ def measure(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """How far one word can move what a map sees: S per word, with the most sensitive one marked.
+    """Measure how far one word can move what a map sees: S per word, with the most sensitive one marked.
 
     S = sup over the word i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
 

@@ -28,12 +28,12 @@ from wordsens.text.plain_files import text_file_rows
 from wordsens.theory import check_conditions, predict
 
 ON_DEMAND_WORDS = 16
-"""How many words of a text rf searches by default where its matrix is not built; drf: so many over its depth."""
+"""The number of words of a text that rf searches by default where its matrix is not built; drf: this over its depth."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureRequest:
-    """What the command line asked for: its options, by their names."""
+    """The options of the command line, by their names."""
 
     text: str | None
     file: str | None
@@ -76,7 +76,7 @@ def run_measure(request: MeasureRequest, *, all_words: bool, conditions: bool, a
 def _measure_all(
     names: Sequence[str], request: MeasureRequest, *, quiet: bool
 ) -> tuple[list[Measured], list[TextMatrix]]:
-    """What was measured, and the texts that were left out."""
+    """The results that were measured, and the texts that were left out."""
     texts = embed(
         _documents(request),
         encoder=request.encoder,

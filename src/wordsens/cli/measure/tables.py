@@ -21,7 +21,7 @@ SHOWN_WORDS = 40
 
 @dataclass(frozen=True)
 class Beside:
-    """What theory sets beside a measurement.
+    """The figures of theory that stand beside a measurement.
 
     Attributes:
         predicted: of S, where there is a prediction.
@@ -182,7 +182,7 @@ def _most_sensitive(results: Sequence[Sensitivity]) -> list[int]:
 
 
 def _cells(result: Sensitivity, at: int | None) -> list[Text]:
-    """What the word table says of one word under one map; nothing where the map did not search it."""
+    """The cells of the word table for one word under one map; nothing where the map did not search it."""
     bracketed = result.upper_per_word is not None
     if at is None:
         return [Text("")] * (2 if bracketed else 1)

@@ -22,7 +22,7 @@ from wordsens.figures.sensitivity import sensitivity_figure
 
 @dataclass(frozen=True, kw_only=True)
 class PaperRequest:
-    """What the command line asked for: its options, by their names."""
+    """The options of the command line, by their names."""
 
     scale: str
     data: str | None

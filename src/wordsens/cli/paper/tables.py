@@ -70,7 +70,7 @@ def _ratio(value: float | None) -> str:
 
 
 def _bound_notes(series: Sequence[Series]) -> list[str]:
-    """What stands behind the upper bounds and the predictions."""
+    """Notes on the origin of the upper bounds and the predictions."""
     by_rigor: dict[str, dict[str, None]] = {}
     for one in series:
         if one.rigor is not None:

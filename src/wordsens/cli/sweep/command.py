@@ -97,7 +97,7 @@ def status(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """How many cells are done, running, failed and to come, and how long that will take. Changes nothing.
+    """Count the cells that are done, running, failed and to come, and say how long that will take. Changes nothing.
 
     Example: wordsens sweep status try
     """
@@ -114,7 +114,7 @@ def show(
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """What a spec stands for: its cells and axes, without running anything; or what there is to run.
+    """Show the cells and axes that a spec stands for, without running anything; or list what there is to run.
 
     Example: wordsens sweep show paper-sensitivity-quick seed=7
     """

@@ -16,7 +16,7 @@ _LISTED = 6
 
 
 def print_status(spec: str, overrides: Iterable[str], out: str | None, *, as_json: bool) -> None:
-    """How far the sweep is."""
+    """Print the sweep's progress."""
     source = sweep_source(spec, overrides, out)
     names = [cell.content_hash() for cell in source.sweep.cells()]
     store = open_store(source.records, source.sweep.cell_kind.record_type, read_only=True)
@@ -114,7 +114,7 @@ def print_sweep(spec: str, overrides: Iterable[str], *, as_json: bool) -> None:
 
 
 def print_sweeps(*, as_json: bool) -> None:
-    """What there is to run by name."""
+    """Print the sweeps that can be run by name."""
     told = {name: path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") for name, path in examples().items()}
     if as_json:
         _dump({"command": "sweep show", "version": __version__, "presets": preset_names(), "examples": told})

@@ -54,7 +54,7 @@ class DryRunCell(StrictModel):
 
 @dataclass(frozen=True, kw_only=True)
 class DryRunRecord(Record):
-    """What one cell of a dry run gave.
+    """The result of one cell of a dry run.
 
     Attributes:
         draw, seed, work: of the cell.

@@ -16,7 +16,7 @@ MAPS_AND_WORDS = (("rf", 40), ("raf", 40), ("raf", 120), ("relu-raf", 120))
 
 @dataclass(frozen=True)
 class Scale:
-    """How large an experiment is.
+    """The size of an experiment.
 
     Attributes:
         texts: N, of the training sets.

@@ -99,12 +99,12 @@ class GeneralizationCell(StrictModel):
 
     @property
     def map_options(self) -> MapOptions:
-        """What `build_map` takes. RF is sampled on demand: its law is the same, and it fits memory at every size."""
+        """Options of `build_map`. RF is sampled on demand: its law is the same, and it fits memory at every size."""
         return MapOptions(width=self.width, activation=self.activation, gaussian="lazy", temperature=self.temperature)
 
     @property
     def search_options(self) -> dict[str, int]:
-        """What the search is told, where the cell says anything."""
+        """The options of the search that the cell sets, if any."""
         names = ("starts", "steps", "generations")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 

@@ -1,4 +1,4 @@
-"""What the generalization records say, series by series."""
+"""The findings of the generalization records, series by series."""
 
 import statistics
 from collections import defaultdict
@@ -104,7 +104,7 @@ def _series(key: Key, records: Sequence[GeneralizationRecord]) -> Generalization
 
 
 def generalization_findings(series: Sequence[GeneralizationSeries]) -> list[str]:
-    """What the frontiers show at the largest N: a sentence for each map, n and kind of text; the theorem's limit."""
+    """Findings of the frontiers at the largest N: a sentence for each map, n and kind of text; the theorem's limit."""
     sentences = []
     for key in dict.fromkeys((one.text, one.map, one.n) for one in series):
         known = [one for one in series if (one.text, one.map, one.n) == key and one.median() is not None]

@@ -1,4 +1,4 @@
-"""Where cells are run: the contract, and the plain way, one after another in this process."""
+"""The place where cells are run: the contract, and the plain way, one after another in this process."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -16,12 +16,12 @@ class Executor(ABC):
     @property
     @abstractmethod
     def described(self) -> str:
-        """Where it runs them, in words."""
+        """The place where it runs them, in words."""
 
     @property
     @abstractmethod
     def slots(self) -> int:
-        """How many cells it runs at once at the moment."""
+        """The number of cells it runs at once at the moment."""
 
     @abstractmethod
     def outcomes(self, job: Job, cells: Sequence[Any]) -> Iterator[tuple[int, Outcome]]:

@@ -1,4 +1,4 @@
-"""What a record says of how it was made: when, on what, with which libraries, at what cost."""
+"""The provenance of a record: when it was made, on what, with which libraries, at what cost."""
 
 import json
 import os
@@ -13,7 +13,7 @@ LIBRARIES = ("torch", "numpy", "transformers", "tokenizers", "pyarrow")
 
 
 class Watch:
-    """When a cell began, and how long it has taken."""
+    """The time at which a cell began, and how long it has taken."""
 
     def __init__(self) -> None:
         self.started = datetime.now(UTC).isoformat(timespec="seconds")

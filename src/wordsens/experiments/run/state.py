@@ -1,4 +1,4 @@
-"""What a run is doing, written down for `status`: how far it is, what runs, how long it will take."""
+"""The state of a run, written down for `status`: how far it is, what runs, how long it will take."""
 
 import json
 import os
@@ -17,7 +17,7 @@ STALE_SECONDS = 120.0
 
 @dataclass
 class RunState:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
         where: where it runs its cells, in words.
@@ -42,12 +42,12 @@ class RunState:
 
     @property
     def running(self) -> int:
-        """How many cells are being measured now."""
+        """The number of cells being measured now."""
         return min(self.slots, self.to_do - self.done - self.failed)
 
     @property
     def due(self) -> bool:
-        """Whether it is time to write it down again."""
+        """True when it is time to write it down again."""
         return time.time() - self.updated >= EVERY_SECONDS
 
     def save(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What maps and texts are called in tables, figures and sentences, and what the fitted exponents say."""
+"""Titles of maps and texts in tables, figures and sentences, and sentences on the fitted exponents."""
 
 from collections.abc import Sequence
 
@@ -19,12 +19,12 @@ NOT_COMPARED = "predicted at sizes at which that was not compared with measureme
 
 
 def text_title(kind: str) -> str:
-    """What a record's kind of text is called."""
+    """The title of a record's kind of text."""
     return _TEXTS.get(kind, kind)
 
 
 def text_and_keys(series: Series) -> str:
-    """What the texts of a series are called, with what tells it from others of its map.
+    """The title of a series' texts, with what tells it from others of its map.
 
     >>> text_and_keys(Series("raf", "gaussian", 8, (), None, 1, 4, True, 1.0, varied=("temperature = 0.5",)))
     'Gaussian texts at temperature = 0.5'
@@ -80,7 +80,7 @@ def _behaviour(fit: PowerLaw) -> str:
 
 
 def _comparison(fitted: Sequence[_Fitted]) -> list[str]:
-    """How much faster ReLU attention falls than softmax attention, where both were measured on like texts."""
+    """A sentence on how much faster ReLU attention falls than softmax attention; none without both on like texts."""
     softmax = {(one.text, one.d, one.varied): fit for one, fit in fitted if one.map == "raf"}
     gaps = []
     for one, relu in fitted:

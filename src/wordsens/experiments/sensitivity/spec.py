@@ -19,7 +19,7 @@ _MAP_OPTIONS = ("depth", "width", "activation", "gaussian", "temperature")
 
 
 class WordChoice(StrictModel):
-    """Which words of the text are searched: all of them, a random sample, or those listed."""
+    """A choice of words to search: all of the text's, a random sample, or those listed."""
 
     sample: Annotated[int, Field(ge=1)] | None = None
     indices: tuple[int, ...] | None = Field(default=None, strict=False)
@@ -119,13 +119,13 @@ class SensitivityCell(StrictModel):
 
     @property
     def search_options(self) -> dict[str, Any]:
-        """What `word_sensitivity` is told of the search."""
+        """The options of the search, for `word_sensitivity`."""
         names = ("starts", "steps", "generations", "tolerance")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     @property
     def map_options(self) -> MapOptions:
-        """What `build_map` takes."""
+        """The options of `build_map`."""
         return MapOptions(**{name: getattr(self, name) for name in _MAP_OPTIONS})
 
     def identity(self) -> str:

@@ -1,4 +1,4 @@
-"""What the records say: how S scales with the length of the text, series by series."""
+"""The findings of the records: how S scales with the length of the text, series by series."""
 
 import math
 from collections import defaultdict
@@ -80,7 +80,7 @@ class Series:
 
     @property
     def in_range(self) -> bool:
-        """Whether every prediction is at sizes where it was compared with measurements."""
+        """True where every prediction is at sizes where it was compared with measurements."""
         return all(point.in_range for point in self.points if point.predicted is not None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _predicted_of(record: SensitivityRecord) -> str:
 
 
 def _typical(record: SensitivityRecord) -> bool:
-    """Whether its prediction is of a typical word; records of before they said so are known by their map."""
+    """True where its prediction is of a typical word; records of before they said so are known by their map."""
     return (record.predicted_of or (TYPICAL if record.map == "raf" else "")) == TYPICAL
 
 

@@ -47,7 +47,7 @@ def locked(folder: Path) -> Iterator[bool]:
 
 
 def is_locked(folder: Path) -> bool | None:
-    """Whether some process holds the store's lock; None where the file system does not tell."""
+    """True where some process holds the store's lock; None where the file system does not tell."""
     try:
         handle = os.open(folder / LOCK, os.O_RDWR)
     except FileNotFoundError:
@@ -62,7 +62,7 @@ def is_locked(folder: Path) -> bool | None:
 
 
 def _try_lock(handle: int) -> bool | None:
-    """Whether the lock was got; None where there are no locks."""
+    """True where the lock was got; None where there are no locks."""
     if fcntl is None:
         return None
     try:

@@ -91,7 +91,7 @@ def load_text(source: TextSource, n: int, d: int, *, draw: int, seed: int) -> Te
 
 @dataclass(frozen=True)
 class _Place:
-    """What decides which documents are read; a path of None stands for the shipped reviews."""
+    """The settings that decide which documents are read; a path of None stands for the shipped reviews."""
 
     path: str | None = None
     text_column: str = "text"

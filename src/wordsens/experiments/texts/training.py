@@ -102,7 +102,7 @@ def labelled_texts(
 
 
 def available(source: Embedded, n: int) -> int:
-    """How many texts of at least n words the source has."""
+    """The number of texts of at least n words that the source has."""
     held = _documents(source)
     encoder = load_encoder(source.encoder)
     return sum(_words(encoder, document.text, source.keep_special_tokens) >= n for document in held)

@@ -134,7 +134,7 @@ def _power_of_two(number: float) -> float:
 
 
 def _plan(words: int, d: int, score: ClosedForm) -> SearchPlan:
-    """What a search of this text spends: fewer generations for longer texts, whose words share what is found.
+    """The plan of this text's search: fewer generations for longer texts, whose words share what is found.
 
     Where a generation is cheap, since it runs in fewer coordinates, more of them find more than kicks do. On small
     problems, where a step costs little, the search is wider.
@@ -171,5 +171,5 @@ def _plan(words: int, d: int, score: ClosedForm) -> SearchPlan:
 
 
 def _is_reduced(words: int, score: ClosedForm) -> bool:
-    """Whether a search explores in fewer coordinates; not over kinks: there row i alone may hold most of the change."""
+    """True if a search explores in fewer coordinates; not over kinks: there row i alone may hold most of the change."""
     return words >= _LEAST_REDUCED and not score.kinked

@@ -1,4 +1,4 @@
-"""What one changed word, or a group of words, does to fully connected random features, forward and backward by hand."""
+"""The change that one moved word, or a group of words, makes to dense random features, forward and backward by hand."""
 
 from dataclasses import replace
 
@@ -170,7 +170,7 @@ class OneLayerChange(DenseChange, LinearEntryChange):
     _SATURATING_PLAN = SearchPlan(starts=48, climb_steps=20, finalists=4, steps=40, tolerance=1e-7)
 
     def _search_widely(self, plan: SearchPlan) -> None:
-        """Where the map saturates: crossing words' witnesses then finds hills that restarts do not."""
+        """Set the wide plan, if the map saturates: crossing words' witnesses then finds hills that restarts do not."""
         self.wide_plan = plan if self._activation.saturates else None
 
     @property

@@ -78,7 +78,7 @@ def attention_pair(
 
 @dataclass(frozen=True)
 class PromptPair:
-    """What a causal language model answers to two prompts (paper, figure 1, right).
+    """A causal language model's answers to two prompts (paper, figure 1, right).
 
     Attributes:
         model: its name.

@@ -100,7 +100,7 @@ class Reader:
         return ids, list(whole_words(text, own, first))
 
     def count(self, text: str) -> int:
-        """How many tokens the model reads for the text, prompt and special ones included, if it is not cut."""
+        """The number of tokens the model reads for the text, prompt and special ones included, if it is not cut."""
         return len(self.tokenizer(self.prompt + text, verbose=False)["input_ids"])
 
     def spelled(self, ids: Sequence[int]) -> tuple[str, ...]:

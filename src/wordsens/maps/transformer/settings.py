@@ -1,4 +1,4 @@
-"""What a model's sentence-transformers files say of how it makes one vector of a text."""
+"""The settings in a model's sentence-transformers files: how it makes one vector of a text."""
 
 import json
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _THEIR_NAMES = {
 
 @dataclass(frozen=True)
 class SentenceSettings:
-    """How a sentence-transformers model reads a text and pools its rows.
+    """The way a sentence-transformers model reads a text and pools its rows.
 
     Attributes:
         parts: the simple poolings whose vectors stand side by side.

@@ -70,7 +70,7 @@ class Stack:
         return self._until(rows, lambda stop: self._after(layer - 1, stop))
 
     def head_outputs(self, rows: Float[Tensor, "b n d"], layer: int, head: int) -> Float[Tensor, "b n d"]:
-        """What one head adds to the attention output of `layer` (1 to L): its values through its part of W_O.
+        """The addition of one head to the attention output of `layer` (1 to L): its values through its part of W_O.
 
         The heads' outputs and the projection's bias sum to the layer's attention output.
         """
@@ -105,7 +105,7 @@ class Stack:
         return self._pass(rows, self.anatomy.base, output_attentions=True).attentions[layer - 1]
 
     def entering(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
-        """What enters the first block when the model reads these tokens."""
+        """The rows that enter the first block when the model reads these tokens."""
         with torch.no_grad(), self._stopping(self._before(self.anatomy.blocks[0], _stop)):
             try:
                 self.anatomy.base(input_ids=ids.to(self.device), use_cache=False)

@@ -12,12 +12,12 @@ from wordsens.search.objective import WordChange
 from wordsens.search.plan import SearchPlan
 
 _DIRECTIONS = 2
-"""How many starting directions a text's gradients give: each costs one evaluation for all words together."""
+"""The number of starting directions from a text's gradients: each costs one evaluation for all words together."""
 
 
 @runtime_checkable
 class Readout(Protocol):
-    """What a change asks of the map: features of texts, or of their later rows, and a faster twin of it."""
+    """The methods of a map that a change needs: features of texts, or of their later rows, and a faster twin of it."""
 
     name: str
 
@@ -32,7 +32,7 @@ class Readout(Protocol):
     def features(self, texts: Tensor) -> Tensor: ...
 
     def token_features(self, texts: Tensor) -> Tensor:
-        """What stands at the rows, before pooling."""
+        """The features of every row, before pooling."""
         ...
 
     def pooled(self, tokens: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ class Readout(Protocol):
         ...
 
     def reads_rows(self) -> bool:
-        """Whether features are made of `token_features` alone, so that earlier rows may be kept."""
+        """True where features are made of `token_features` alone, so that earlier rows may be kept."""
         ...
 
     def bytes_per_text(self, n: int) -> int: ...
