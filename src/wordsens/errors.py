@@ -75,5 +75,11 @@ def require_choice(name: str, value: Any, choices: Collection[str]) -> str:
     raise InputError(f"`{name}` (={value!r}) must be one of {', '.join(choices)}{hint}")
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of another library's message, without its full stop, to stand inside one of ours."""
+    lines = str(error).strip().splitlines()
+    return lines[0].strip().rstrip(".;:") if lines else type(error).__name__
+
+
 def _tail(remedy: str) -> str:
     return f"; {remedy}" if remedy else ""

@@ -1,5 +1,6 @@
 """A Gaussian matrix that is never built: exactly the law of a dense one, for the price of the products asked for."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -8,8 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_count
-from wordsens.gaussian.budget import QueryBudget
-from wordsens.gaussian.conditioned import ConditionedGaussian, Source
+from wordsens.gaussian.conditioned import ConditionedGaussian, QueryBudget, Source
 from wordsens.gaussian.contract import GaussianMatrix
 from wordsens.gaussian.splitting import split_columns
 from wordsens.seeds import Seed, generator
@@ -115,21 +115,10 @@ class OnDemandGaussian(GaussianMatrix):
         Without a seed the copy's future is the same too: equal calls get equal answers. With one, its future is drawn
         from the conditional law given the past, independently of this matrix's.
         """
-        stream = torch.Generator(device="cpu")
+        stream = generator(0 if seed is None else seed, "fork", self.purpose)
         if seed is None:
             stream.set_state(self._source.stream.get_state())
-        else:
-            stream = generator(seed, "fork", self.purpose)
-        twin = OnDemandGaussian(
-            self.rows,
-            self.columns,
-            standard_deviation=self.standard_deviation,
-            seed=0,
-            purpose=self.purpose,
-            dtype=self.dtype,
-            device=self.device,
-            gaussian_bytes=self.gaussian_bytes,
-        )
+        twin = copy.copy(self)
         twin._source = Source(stream, self.standard_deviation, self._source.budget.fork())
         twin._rest = self._rest.fork(twin._source)
         twin._apart = {columns: part.fork(twin._source) for columns, part in self._apart.items()}

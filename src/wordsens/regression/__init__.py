@@ -1,9 +1,8 @@
-"""Min-norm interpolation from the Gram matrix of the features, and what one more text changes."""
+"""Min-norm interpolation from the Gram matrix of the features, and its update by one more text."""
 
 from wordsens.regression.features import TrainingFeatures
-from wordsens.regression.fit import MinNormFit, fit_min_norm
+from wordsens.regression.fit import TRAININGS, MinNormFit, Update, fit_min_norm
 from wordsens.regression.solver import Conditioning, ConditioningWarning, SingularGramError
-from wordsens.regression.update import TRAININGS, Update
 
 __all__ = [
     "TRAININGS",

@@ -19,11 +19,29 @@ from wordsens.regression.solver import (
     SingularGramError,
     kernel_solver,
 )
-from wordsens.regression.update import TRAININGS, Update
 from wordsens.text.matrix import TextMatrix
+
+TRAININGS = ("fine-tuned", "retrained")
 
 _IN_SPAN = 1000.0
 """Features whose part outside the training span is at most this many units of their precision count as inside it."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """The parameters after (X, y) is learned: theta = theta* + direction (y - phi(X).theta*).
+
+    Attributes:
+        training: "fine-tuned": direction = phi(X) / ‖phi(X)‖², one exact gradient step (Theorem 4).
+            "retrained": direction = Pphi / (‖Pphi‖² + ridge), the min-norm interpolation of the N + 1 texts
+            (Theorem 5), by the bordered inverse of the kernel matrix.
+        direction: (p,), float64.
+        alignment: phi(X).direction, the feature alignment of X with itself: 1, or less with a ridge.
+    """
+
+    training: str
+    direction: Float[Tensor, " p"]
+    alignment: float
 
 
 @dataclass(frozen=True)

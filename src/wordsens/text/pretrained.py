@@ -9,9 +9,8 @@ from typing import Any
 
 import torch
 
-from wordsens.errors import InputError, MissingExtraError
-from wordsens.text.hub_access import HubAnswer, ask_hub
-from wordsens.text.messages import first_line
+from wordsens.errors import InputError, MissingExtraError, first_line
+from wordsens.text.hub import HubAnswer, ask_hub
 
 MINILM = "minilm"
 TASKS = ("base", "head")

@@ -1,11 +1,9 @@
 """Predictions of word sensitivity, the theorems' rates, and which of their conditions a text meets. No bounds."""
 
 from wordsens.theory.attention import raf_sensitivity
-from wordsens.theory.conditions import Condition, check_conditions
-from wordsens.theory.finite_width import rf_sensitivity
-from wordsens.theory.infinite_width import rf_sensitivity_infinite_width
+from wordsens.theory.conditions import Condition, Rate, check_conditions, rate
 from wordsens.theory.prediction import Prediction, predict
-from wordsens.theory.rates import Rate, rate
+from wordsens.theory.random_features import rf_sensitivity, rf_sensitivity_infinite_width
 
 __all__ = [
     "Condition",

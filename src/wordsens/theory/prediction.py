@@ -13,7 +13,7 @@ from wordsens.maps.dense.features import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.attention import raf_sensitivity
 from wordsens.theory.conditions import mean_cosine, rows_are_scaled
-from wordsens.theory.finite_width import rf_sensitivity
+from wordsens.theory.random_features import rf_sensitivity
 
 TYPICAL = "a typical word"
 

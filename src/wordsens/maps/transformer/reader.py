@@ -12,8 +12,7 @@ from wordsens.maps.transformer.stack import Stack
 from wordsens.text.document import Document
 from wordsens.text.embedding import Texts, as_documents
 from wordsens.text.matrix import TextMatrix, Word
-from wordsens.text.transformer_encoder import context_of
-from wordsens.text.unknown_tokens import require_known_tokens
+from wordsens.text.transformer_encoder import context_of, require_known_tokens
 from wordsens.text.whole_words import whole_words
 
 

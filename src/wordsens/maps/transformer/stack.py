@@ -7,7 +7,7 @@ are the same whatever the rows are. A second hook ends the pass as soon as what 
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from wordsens.errors import InputError
 from wordsens.maps.transformer.families import Anatomy, anatomy_of
-from wordsens.text.reached import Reached
+from wordsens.text.transformer_encoder import tensor_at
 
 _PROBED_TOKENS = 5
 _PROBE_TOLERANCE = 1e-4
@@ -67,7 +67,7 @@ class Stack:
             return rows
         if layer == self.layers:
             return self._pass(rows, self.anatomy.base).last_hidden_state
-        return self._until(rows, lambda stop: self._after(layer - 1, stop))
+        return tensor_at(self.anatomy.blocks[layer - 1], lambda: self._pass(rows, self.anatomy.base), output=True)
 
     def head_outputs(self, rows: Float[Tensor, "b n d"], layer: int, head: int) -> Float[Tensor, "b n d"]:
         """The addition of one head to the attention output of `layer` (1 to L): its values through its part of W_O.
@@ -75,7 +75,8 @@ class Stack:
         The heads' outputs and the projection's bias sum to the layer's attention output.
         """
         columns, weight = self.anatomy.head_slice(layer - 1, head)
-        return self._until(rows, lambda stop: self._before_output(layer - 1, stop))[..., columns] @ weight
+        inputs = tensor_at(self.anatomy.outputs[layer - 1], lambda: self._pass(rows, self.anatomy.base))
+        return inputs[..., columns] @ weight
 
     def logits(self, rows: Float[Tensor, "b n d"], *, last_only: bool = False) -> Float[Tensor, "b ..."]:
         """The task head's logits: of every row for a language model, of the text for a classifier.
@@ -106,12 +107,10 @@ class Stack:
 
     def entering(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
         """The rows that enter the first block when the model reads these tokens."""
-        with torch.no_grad(), self._stopping(self._before(self.anatomy.blocks[0], _stop)):
-            try:
-                self.anatomy.base(input_ids=ids.to(self.device), use_cache=False)
-            except Reached as reached:
-                return reached.tensor
-        raise LookupError("the first block is not part of the forward pass")
+        with torch.no_grad():
+            return tensor_at(
+                self.anatomy.blocks[0], lambda: self.anatomy.base(input_ids=ids.to(self.device), use_cache=False)
+            )
 
     def prefix(self, rows: Float[Tensor, "n d"]) -> list[tuple[Tensor, Tensor]]:
         """Keys and values of every layer, (1, heads, n, head size). Only for models that resume."""
@@ -150,38 +149,6 @@ class Stack:
         finally:
             handle.remove()
 
-    def _until(self, rows: Tensor, hook: Callable[[Callable[[Tensor], None]], Any]) -> Tensor:
-        with self._stopping(hook(_stop)):
-            try:
-                self._pass(rows, self.anatomy.base)
-            except Reached as reached:
-                return reached.tensor
-        raise LookupError("the layer is not part of the forward pass")
-
-    def _after(self, block: int, stop: Callable[[Tensor], None]) -> Any:
-        def hook(_: nn.Module, __: Any, output: Any) -> None:
-            stop(output if isinstance(output, Tensor) else output[0])
-
-        return self.anatomy.blocks[block].register_forward_hook(hook)
-
-    def _before_output(self, block: int, stop: Callable[[Tensor], None]) -> Any:
-        return self._before(self.anatomy.outputs[block], stop)
-
-    @staticmethod
-    def _before(module: nn.Module, stop: Callable[[Tensor], None]) -> Any:
-        def hook(_: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
-            stop(positional[0] if positional else named["hidden_states"])
-
-        return module.register_forward_pre_hook(hook, with_kwargs=True)
-
-    @staticmethod
-    @contextmanager
-    def _stopping(handle: Any) -> Iterator[None]:
-        try:
-            yield
-        finally:
-            handle.remove()
-
     @torch.no_grad()
     def _probe(self) -> None:
         """Check this class's way of running against the model's own, and find out whether the model is causal."""
@@ -212,7 +179,3 @@ class Stack:
     def _close(self, ours: Tensor, expected: Tensor) -> bool:
         tolerance = max(_PROBE_TOLERANCE, 8 * torch.finfo(self.dtype).eps)
         return bool((ours - expected).abs().max() <= tolerance * (1 + expected.abs().max()))
-
-
-def _stop(tensor: Tensor) -> None:
-    raise Reached(tensor)
