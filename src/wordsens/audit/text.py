@@ -105,7 +105,7 @@ def audit_text(
     if len(whole) < 2:
         raise InputError(f"{document.source} has {len(whole)} words among those that are read; an audit compares words")
     chosen = chosen_words(text, words_per_text, seed=seed, content=document.text)
-    found = whole_word_sensitivity(phi, text, chosen, seed, **search)
+    searched = whole_word_sensitivity(phi, text, chosen, seed, **search)
     removed = removal_effects(phi, document, chosen, way=removal, max_words=max_words)
     swaps = {} if vocabulary is None else _swaps(phi, text, vocabulary, [whole[at] for at in chosen], seed)
     lost = _lost(phi, document, len(whole))
@@ -120,14 +120,14 @@ def audit_text(
                 word=whole[at].text,
                 tokens=len(whole[at].rows),
                 place=at / (len(whole) - 1),
-                sensitivity=float(found.per_word[index]),
+                sensitivity=float(searched.per_word[index]),
                 removal=float(removed.change[index]),
                 swap=swaps.get(whole[at], (math.nan, ""))[0],
                 swapped_for=swaps.get(whole[at], (math.nan, ""))[1],
             )
             for index, at in enumerate(chosen)
         ),
-        evaluations=found.evaluations,
+        evaluations=searched.evaluations,
     )
 
 

@@ -29,13 +29,13 @@ class GaussianMatrix(ABC):
         self.dtype = dtype
         self.device = torch.device(device)
 
-    @abstractmethod
     def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
         """V q for every vector q of the batch."""
+        return self.multiply_block(vectors, 0)
 
-    @abstractmethod
     def multiply_transposed(self, vectors: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
         """V^T u for every vector u of the batch."""
+        return self.multiply_block_transposed(vectors, 0, self.columns)
 
     @abstractmethod
     def multiply_block(self, vectors: Float[Tensor, "*batch block"], start: int) -> Float[Tensor, "*batch rows"]:

@@ -47,12 +47,6 @@ class DenseGaussian(GaussianMatrix):
             block.copy_(torch.randn(block.shape, generator=stream, dtype=dtype))
         self.matrix.mul_(standard_deviation)
 
-    def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
-        return vectors @ self.matrix.T
-
-    def multiply_transposed(self, vectors: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
-        return vectors @ self.matrix
-
     def multiply_block(self, vectors: Float[Tensor, "*batch block"], start: int) -> Float[Tensor, "*batch rows"]:
         return vectors @ self.matrix[:, start : start + vectors.shape[-1]].T
 

@@ -84,12 +84,6 @@ class OnDemandGaussian(GaussianMatrix):
         parts = [self._rest, *self._apart.values()]
         return sum(len(part.forward.queries) for part in parts), sum(len(part.backward.queries) for part in parts)
 
-    def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
-        return self.multiply_block(vectors, 0)
-
-    def multiply_transposed(self, vectors: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
-        return self.multiply_block_transposed(vectors, 0, self.columns)
-
     def multiply_block(self, vectors: Float[Tensor, "*batch block"], start: int) -> Float[Tensor, "*batch rows"]:
         stop = start + vectors.shape[-1]
         self._check(start, stop)

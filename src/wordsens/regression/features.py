@@ -131,10 +131,10 @@ def as_equal_texts(texts: Texts) -> list[Tensor] | Tensor:
     rows = [as_text_matrix(text, f"texts[{index}]").rows.detach() for index, text in enumerate(texts)]
     if not rows:
         raise InputError("`texts` holds no text; give at least one")
-    for index, one in enumerate(rows):
-        if one.shape != rows[0].shape:
+    for index, text in enumerate(rows):
+        if text.shape != rows[0].shape:
             raise InputError(
-                f"`texts` has shape {tuple(one.shape)} at {index}, but {tuple(rows[0].shape)} at 0; "
+                f"`texts` has shape {tuple(text.shape)} at {index}, but {tuple(rows[0].shape)} at 0; "
                 "truncate all texts to one size (TextMatrix.truncated)"
             )
     return rows

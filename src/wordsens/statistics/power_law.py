@@ -72,9 +72,8 @@ def fit_power_law(
     if min(values) <= 0 or min(sizes) <= 0:
         raise InputError(f"`values` (smallest {min(values)!r}) must be positive to be fitted by a power law")
     x, y = np.log(np.asarray(sizes, dtype=np.float64)), np.log(np.asarray(values, dtype=np.float64))
-    # Products of centred numbers: raw second moments would lose digits where log n hardly varies.
-    u, v = x - x.mean(), y - y.mean()
-    slope = float(u @ v / (u @ u))
+    u, v = centred(x), centred(y)
+    slope = float(least_squares_slope(u, v))
     if texts is None:
         residual = v - slope * u
         error = math.sqrt(float(residual @ residual) / (len(u) - 2) / float(u @ u))
@@ -83,6 +82,16 @@ def fit_power_law(
             raise InputError(f"`sizes` cannot be fitted by a power law: {reason}")
         error = _jackknife_error(u, v, texts)
     return PowerLaw(slope, error, math.exp(float(y.mean()) - slope * float(x.mean())))
+
+
+def centred(values: np.ndarray) -> np.ndarray:
+    """The values less their mean, along the last axis."""
+    return values - values.mean(axis=-1, keepdims=True)
+
+
+def least_squares_slope(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The slope of v on u along the last axis, both centred: raw moments would lose digits where u hardly varies."""
+    return (u * v).sum(axis=-1) / (u * u).sum(axis=-1)
 
 
 def unfit_for_power_law(sizes: Sequence[int | float], texts: Sequence[Hashable]) -> str | None:

@@ -67,17 +67,17 @@ def load_model(
     place, local = _place(name, local_files_only=local_files_only)
     import transformers
 
-    own = {"local_files_only": local, "trust_remote_code": remote_code}
+    access = {"local_files_only": local, "trust_remote_code": remote_code}
     options = {} if attention is None else {"attn_implementation": attention}
 
     def tokenizer_of() -> Any:
-        return transformers.AutoTokenizer.from_pretrained(place, **own)
+        return transformers.AutoTokenizer.from_pretrained(place, **access)
 
     def model_of() -> tuple[Any, dict[str, Any]]:
-        kind = "AutoModel" if task == "base" else _head_class(transformers.AutoConfig.from_pretrained(place, **own))
+        kind = "AutoModel" if task == "base" else _head_class(transformers.AutoConfig.from_pretrained(place, **access))
         return getattr(transformers, kind).from_pretrained(
             place,
-            **own,
+            **access,
             **options,
             use_safetensors=None if pickled_weights else True,
             dtype=dtype,
@@ -136,17 +136,17 @@ def _require_safetensors(name: str, place: str, local: bool) -> None:
     """Refuse an index of weights that names other files: transformers would unpickle them."""
     from transformers.utils.hub import cached_file
 
-    found = cached_file(
+    index = cached_file(
         place,
         _WEIGHTS_INDEX,
         local_files_only=local,
         _raise_exceptions_for_missing_entries=False,
         _raise_exceptions_for_connection_errors=False,
     )
-    if found is None:
+    if index is None:
         return
     try:
-        files = set(json.loads(Path(found).read_text(encoding="utf-8"))["weight_map"].values())
+        files = set(json.loads(Path(index).read_text(encoding="utf-8"))["weight_map"].values())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _missing_model(name, f"{_WEIGHTS_INDEX} cannot be read: {first_line(error)}") from error
     odd = sorted(str(file) for file in files if not (isinstance(file, str) and _is_safetensors(file)))

@@ -109,8 +109,7 @@ def context_of(tokenizer: Any, model: Any) -> int | None:
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding) and module.padding_idx is not None:
             limits.append(module.num_embeddings - module.padding_idx - 1)
     # Tokenizers without a limit say 1e30.
-    known = [int(limit) for limit in limits if limit is not None and 0 < limit < 1e9]
-    return min(known, default=None)
+    return min((int(limit) for limit in limits if limit is not None and 0 < limit < 1e9), default=None)
 
 
 def require_known_tokens(ids: Sequence[int], tokenizer: Any, where: str, name: str) -> None:

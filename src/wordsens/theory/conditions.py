@@ -55,43 +55,36 @@ def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition
         particular = _attention_conditions(phi, *rows.shape)
     else:
         return (Condition("a theorem speaks of this map", False, f"none of the paper's theorems is about {phi.name}"),)
-    return (_row_lengths(rows), *particular, _mean_cosine(rows))
-
-
-def _row_lengths(rows: Float[Tensor, "n d"]) -> Condition:
     lengths, wanted = torch.linalg.vector_norm(rows, dim=1), math.sqrt(rows.shape[1])
-    detail = f"lengths {float(lengths.min()):.4g} to {float(lengths.max()):.4g}, sqrt(d) = {wanted:.4g}"
-    return Condition("rows of length sqrt(d)", rows_are_scaled(rows), detail)
+    scale = f"lengths {float(lengths.min()):.4g} to {float(lengths.max()):.4g}, sqrt(d) = {wanted:.4g}"
+    correlation = f"mean cosine {mean_cosine(rows):.3g}; no theorem asks anything of it"
+    return (
+        Condition("rows of length sqrt(d)", rows_are_scaled(rows), scale),
+        *particular,
+        Condition("correlation of the words", None, correlation),
+    )
 
 
 def _dense_conditions(phi: DeepRandomFeatures) -> tuple[Condition, ...]:
-    activation, flat = phi.activation, phi.layers[0].columns
+    activation, ratio = phi.activation, phi.width / phi.layers[0].columns
     theorem = "Theorem 1" if phi.depth == 1 else "Theorem 2"
-    lipschitz = Condition(
-        "Lipschitz activation", True, f"{activation.name} has Lipschitz constant {activation.lipschitz:.4g}"
-    )
-    width = Condition(
-        "width",
-        None,
-        f"k = {phi.width}, k / (n d) = {phi.width / flat:.3g}; the condition on k in {theorem} is not known to us",
-    )
-    if phi.depth == 1:
-        return lipschitz, width
-    detail = f"L = {phi.depth}; how the constant of Theorem 2 depends on L is not known to us"
-    return lipschitz, width, Condition("fixed depth", None, detail)
+    lipschitz = f"{activation.name} has Lipschitz constant {activation.lipschitz:.4g}"
+    width = f"k = {phi.width}, k / (n d) = {ratio:.3g}; the condition on k in {theorem} is not known to us"
+    depth = f"L = {phi.depth}; how the constant of Theorem 2 depends on L is not known to us"
+    conditions = Condition("Lipschitz activation", True, lipschitz), Condition("width", None, width)
+    return conditions if phi.depth == 1 else (*conditions, Condition("fixed depth", None, depth))
 
 
 def _attention_conditions(phi: RandomAttentionFeatures, n: int, d: int) -> tuple[Condition, ...]:
-    softmax = Condition(
-        "softmax scores",
-        type(phi.score) is Softmax,
-        f"the scores are {phi.score.name}; Theorem 3 is about softmax",
-    )
-    detail = (
+    scores = f"the scores are {phi.score.name}; Theorem 3 is about softmax"
+    sizes = (
         f"d = {d}, n = {n}, d / n = {d / n:.3g}, log n = {math.log(n):.3g}; Theorem 3 asks d to be large compared "
         "with n up to logarithms, the exact condition is not known to us"
     )
-    return softmax, Condition("d large compared with n", None, detail)
+    return (
+        Condition("softmax scores", type(phi.score) is Softmax, scores),
+        Condition("d large compared with n", None, sizes),
+    )
 
 
 def mean_cosine(rows: Float[Tensor, "n d"]) -> float:
@@ -110,11 +103,6 @@ def rows_are_scaled(rows: Float[Tensor, "n d"]) -> bool:
     """True where every row has length sqrt(d), up to ROW_NORM_TOLERANCE."""
     lengths, wanted = torch.linalg.vector_norm(rows, dim=1), math.sqrt(rows.shape[1])
     return bool(((lengths / wanted - 1).abs() <= ROW_NORM_TOLERANCE).all())
-
-
-def _mean_cosine(rows: Float[Tensor, "n d"]) -> Condition:
-    detail = f"mean cosine {mean_cosine(rows):.3g}; no theorem asks anything of it"
-    return Condition("correlation of the words", None, detail)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -69,11 +70,10 @@ def attention_pair(
         for text in texts:
             heads = stack.attention(text.rows.unsqueeze(0).to(stack.dtype), number)[0].double()
             weights.append(heads.mean(dim=0) if head is None else heads[head])
-    one, other = (text.tokens or () for text in texts)
-    changed = tuple(at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
-    return AttentionPair(
-        number, head, stack.name, (one, other), (weights[0], weights[1]), changed if len(one) == len(other) else ()
-    )
+    before, after = (text.tokens or () for text in texts)
+    same_length = len(before) == len(after)
+    changed = tuple(at for at, token in enumerate(before) if token != after[at]) if same_length else ()
+    return AttentionPair(number, head, stack.name, (before, after), (weights[0], weights[1]), changed)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def prompt_pair(
         )
     tokenizer = phi.reader.tokenizer
     starts = [_first_tokens(tokenizer, answer) for answer in answers]
-    if len(answers) < 1 or any(one & other for at, one in enumerate(starts) for other in starts[:at]):
+    if len(answers) < 1 or any(left & right for left, right in combinations(starts, 2)):
         raise InputError(f"`answers` (={tuple(answers)!r}) begin with the same token; choose answers that differ there")
     rows = []
     for prompt in (first, second):

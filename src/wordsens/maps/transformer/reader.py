@@ -48,8 +48,8 @@ class Reader:
         if settings.lowercase:
             other.tokenizer = _lowercasing(self.tokenizer)
         other.prompt, other.cuts = settings.prompt, True
-        known = [limit for limit in (self.context, settings.most_tokens) if limit is not None]
-        other.context = min(known, default=None)
+        limits = [limit for limit in (self.context, settings.most_tokens) if limit is not None]
+        other.context = min(limits, default=None)
         prompted = len(other.tokenizer(settings.prompt, add_special_tokens=False, verbose=False)["input_ids"])
         other.leading_tokens, other.own_tokens = self.leading_tokens + prompted, self.own_tokens + prompted
         return other
@@ -95,8 +95,8 @@ class Reader:
                 f"{self.context} tokens; pass max_words={room} or less"
             )
         # Offsets count from the prompt's first character; a word belongs to the text alone.
-        own = [(max(0, a - len(self.prompt)), b - len(self.prompt)) for a, b in offsets[first:stop]]
-        return ids, list(whole_words(text, own, first))
+        places = [(max(0, a - len(self.prompt)), b - len(self.prompt)) for a, b in offsets[first:stop]]
+        return ids, list(whole_words(text, places, first))
 
     def count(self, text: str) -> int:
         """The number of tokens the model reads for the text, prompt and special ones included, if it is not cut."""

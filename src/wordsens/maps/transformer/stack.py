@@ -125,8 +125,8 @@ class Stack:
 
         cache = DynamicCache()
         for index, (keys, values) in enumerate(prefix):
-            kept = [part[:, :, :start].expand(batch, -1, -1, -1) for part in (keys, values)]
-            cache.update(kept[0], kept[1], index)
+            first = [part[:, :, :start].expand(batch, -1, -1, -1) for part in (keys, values)]
+            cache.update(first[0], first[1], index)
         self._resume: dict[str, Any] = {"past_key_values": cache, "use_cache": True} if start else {}
         try:
             yield
@@ -170,8 +170,7 @@ class Stack:
 
     def _can_resume(self, rows: Tensor, expected: Tensor) -> bool:
         try:
-            kept = self.prefix(rows[0])
-            with self.resumed(kept, 2, 1):
+            with self.resumed(self.prefix(rows[0]), 2, 1):
                 return self._close(self.states(rows[:, 2:], self.layers), expected[:, 2:])
         except (AttributeError, TypeError, ValueError, RuntimeError):
             return False

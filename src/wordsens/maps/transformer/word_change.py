@@ -100,7 +100,7 @@ class TransformerChange(WordChange):
     def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w *shape"]:
         """J_i^T u for random u, all words from one backward pass: long singular directions weigh most in it."""
         stream = torch.Generator().manual_seed(0)
-        found = []
+        directions = []
         with torch.enable_grad():
             rows = self.rows.detach().requires_grad_()
             features = self._phi.features(rows).flatten()
@@ -110,8 +110,8 @@ class TransformerChange(WordChange):
                 (slope,) = torch.autograd.grad(features, rows, along, retain_graph=True)
                 # A row that cannot move these features has no direction; any will do.
                 slope = torch.where(slope.abs().amax(dim=1, keepdim=True) > 0, slope, self.rows)
-                found.append(slope[self._groups[words]].reshape(len(words), *self.shape))
-        return torch.stack(found)
+                directions.append(slope[self._groups[words]].reshape(len(words), *self.shape))
+        return torch.stack(directions)
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool
