@@ -28,8 +28,8 @@ RESAMPLES = 2000
 COVERAGE = 0.95
 
 WIDEST = 2.0
-"""An interval whose upper end is more than so many times its lower one is too wide to choose a passage's
-length by: the lengths that are measured double from one to the next."""
+"""The largest ratio of an interval's ends at which a passage's length can be chosen by it: measured lengths double from
+one to the next."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class PairDistance:
     Attributes:
         pair: its id.
         kind: e.g. "negation"; "synonym" is the control.
-        multiple: how many times as long the passage is as the sentence, in tokens, about.
+        multiple: the length of the passage, in lengths of the sentence, about.
         tokens: of the longer of the two passages, special ones included.
         distance: 1 - cos between the embeddings of the passage with the first and with the second sentence.
     """
@@ -105,7 +105,7 @@ def pair_distances(
         phi: a transformer that gives one vector a text.
         pairs: e.g. `wordsens.minimal_pairs()`.
         multiples: lengths, in multiples of the sentence's.
-        filler: what stands around; None for shipped reviews.
+        filler: the text around the sentence; None: shipped reviews.
         progress: called with (pairs done, pairs in all).
     """
     if phi.reader is None or (phi.output == "states" and phi.pooling is None):

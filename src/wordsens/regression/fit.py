@@ -48,7 +48,7 @@ class Update:
 class MinNormFit:
     """theta* = Phi^T (Phi Phi^T + ridge I)^-1 Y: with ridge 0 the interpolation of least norm, Phi^+ Y.
 
-    Made by `fit_min_norm`; shared by any number of test texts.
+    Made by `fit_min_norm`; serves any number of test texts.
 
     Attributes:
         phi: the map.
@@ -57,7 +57,7 @@ class MinNormFit:
         coefficients: (N,), the kernel coefficients K^-1 Y.
         theta: theta*, (p,), float64.
         conditioning: of K.
-        ridge: what was added to K's diagonal.
+        ridge: the number added to K's diagonal.
     """
 
     phi: FeatureMap
@@ -87,7 +87,7 @@ class MinNormFit:
     def residual(self, features: Float[Tensor, "m p"]) -> Float[Tensor, "m p"]:
         """v - Phi^T (K + ridge I)^-1 Phi v for every row v: with ridge 0, the projection (I - Phi^+ Phi) v.
 
-        The projector is applied, never formed: two passes over Phi, four where most of v lies in the span.
+        The projector is never formed. Costs two passes over Phi; four where most of v lies in the span of its rows.
         """
         rest = self._once(features)
         if self.ridge == 0:

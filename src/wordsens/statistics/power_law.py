@@ -9,11 +9,11 @@ import numpy as np
 from wordsens.errors import InputError
 
 LEAST_RANGE = 2.0
-"""The longest text must have this many times the words of the shortest: log n spreads over log 2 at least. Texts that
-were cut to one length, or nearly, have slopes that are all noise (n^68 ± 18 was seen)."""
+"""The least ratio of the longest text's words to the shortest's: log n then spreads over log 2. Texts that were cut to
+one length, or nearly, have slopes that are all noise (n^68 ± 18 was seen)."""
 
 LEAST_LENGTHS = 5
-"""Texts of so many different lengths are needed: leaving one text out then still leaves four lengths to fit."""
+"""The fewest different lengths of texts: leaving one text out then still leaves four lengths to fit."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def centred(values: np.ndarray) -> np.ndarray:
 
 def least_squares_slope(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     """The slope of v on u along the last axis, both centred: raw moments would lose digits where u hardly varies."""
-    return (u * v).sum(axis=-1) / (u * u).sum(axis=-1)
+    return np.asarray((u * v).sum(axis=-1) / (u * u).sum(axis=-1))
 
 
 def unfit_for_power_law(sizes: Sequence[int | float], texts: Sequence[Hashable]) -> str | None:

@@ -33,7 +33,7 @@ class TextMatrix:
         tokens: n strings, or None for a synthetic text.
         label: +1, -1 or None.
         source: where the text came from, e.g. "shipped/review-001" or "gaussian(seed=0)".
-        whole_words: which rows make up each word of the text, special tokens left out; None where it is not known.
+        whole_words: the words of the text, each with its rows, special tokens left out; None where they are not known.
     """
 
     rows: Float[Tensor, "n d"]
@@ -59,8 +59,8 @@ class TextMatrix:
     def truncated(self, words: int, dimension: int | None = None, *, rescale: bool = True) -> "TextMatrix":
         """The first `words` words and the first `dimension` coordinates.
 
-        Rows are rescaled to sqrt(dimension), unless told not to.
-        Raises InputError when the text is shorter: it is never padded here.
+        Rows are rescaled to length sqrt(dimension), unless `rescale` is False.
+        Raises InputError when the text is shorter: it is not padded.
         """
         n, d = self.rows.shape
         dimension = d if dimension is None else dimension

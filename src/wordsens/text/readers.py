@@ -98,8 +98,8 @@ def stream_documents(
 ) -> Generator[Document, None, None]:
     """The documents of a source one at a time, so that it may be larger than memory.
 
-    The arguments are those of `read_documents`; `on_empty` is told where each empty text stood that was passed over. A
-    missing source, split or package is reported at once, a damaged row when it is reached.
+    The arguments are those of `read_documents`; `on_empty` is called with the place of each empty text that is passed
+    over. A missing source, split or package is reported at once, a damaged row when it is reached.
     """
     rows, class_names = _open(source, Columns(text_column, label_column, labels), encoding, split)
     reader = LabelReader(class_names)

@@ -69,7 +69,7 @@ class TransformerEncoder(Encoder):
         return self._model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states[layer]
 
     def _input_of(self, block: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
-        """The rows that enter `block`, without running it or anything behind it."""
+        """The rows that enter `block`, without running it or anything after it."""
         return tensor_at(block, lambda: self._model(input_ids=ids, attention_mask=mask))
 
     @torch.no_grad()
@@ -105,7 +105,7 @@ def context_of(tokenizer: Any, model: Any) -> int | None:
     """The most tokens the model takes: what tokenizer, configuration and position table all allow."""
     limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
     for name, module in model.named_modules():
-        # RoBERTa and its kin count positions from behind their padding number.
+        # RoBERTa and its kin count positions from the number after their padding's.
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding) and module.padding_idx is not None:
             limits.append(module.num_embeddings - module.padding_idx - 1)
     # Tokenizers without a limit say 1e30.
@@ -135,7 +135,7 @@ class _StoppedError(Exception):
 
 
 def tensor_at(module: nn.Module, run: Callable[[], object], *, output: bool = False) -> Tensor:
-    """The tensor that enters a part of a model, or leaves it, when `run` calls the model; nothing behind it is run.
+    """The tensor that enters a part of a model, or leaves it, when `run` calls the model; nothing after it is run.
 
     Raises LookupError where the part is not called.
     """

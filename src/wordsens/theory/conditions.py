@@ -23,7 +23,7 @@ class Condition:
     """One condition of a theorem, checked.
 
     Attributes:
-        name: what is asked.
+        name: of the condition, in words.
         holds: True or False; None where the paper's exact condition is not known to us, or where it is asymptotic.
         detail: the numbers, in a sentence.
     """

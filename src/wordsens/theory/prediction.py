@@ -32,7 +32,7 @@ class Prediction:
 
     Attributes:
         value: of S.
-        of: what it predicts: "the largest of 16 words", or "a typical word".
+        of: its subject: "the largest of 16 words", or "a typical word".
         source: where it comes from, a few words.
         outside: the sizes that lie beyond those at which it was compared with measurements, each with the range.
     """

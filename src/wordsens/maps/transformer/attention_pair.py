@@ -18,7 +18,7 @@ class AttentionPair:
     """The attention weights of one layer on two texts (paper, figure 1).
 
     Attributes:
-        layer, head: which; head None is the mean over the layer's heads.
+        layer, head: of the weights; head None is the mean over the layer's heads.
         model: the model's name.
         tokens: of each text.
         weights: of each text, (n, n): entry (j, i) is how much token j takes from token i; rows sum to 1.
@@ -83,7 +83,7 @@ class PromptPair:
     Attributes:
         model: its name.
         prompts: the two.
-        answers: what was asked for, e.g. ("Yes", "No").
+        answers: those that were asked for, e.g. ("Yes", "No").
         probabilities: (2, answers), of each answer's first token being next, for each prompt.
         among: the same divided by their sum over the answers.
         change: (answers,), second less first of `probabilities`.
@@ -106,10 +106,10 @@ class PromptPair:
 def prompt_pair(
     phi: TransformerFeatures, first: str, second: str, *, answers: Sequence[str] = ("Yes", "No")
 ) -> PromptPair:
-    """The probabilities of the answers behind each of two prompts.
+    """The probabilities of the answers after each of two prompts.
 
     An answer may be written with or without a blank before it: the probabilities of both first tokens are added, where
-    they differ. Special tokens that the tokenizer puts behind a text are left off: the answer follows the prompt.
+    they differ. Special tokens that the tokenizer puts after a text are left off: the answer follows the prompt.
 
     Args:
         phi: a causal language model, loaded with output="probabilities", pool="last".
