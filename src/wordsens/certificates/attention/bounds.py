@@ -9,12 +9,12 @@ from torch import Tensor
 
 from wordsens.certificates.attention.multipliers import MultiplierSearch, State
 from wordsens.certificates.attention.own_row import OwnRow, own_row
+from wordsens.certificates.attention.own_weights import may_gain, own_weights_bound
 from wordsens.certificates.attention.quadratic_bound import QuadraticBound
 from wordsens.certificates.attention.relaxation import Pairs, bound_at, rise_between
 from wordsens.certificates.attention.rounding import RoundingErrors, rounding_errors, row_errors
 from wordsens.certificates.attention.text import AttentionText, attention_text, directions, pairs_of
 from wordsens.certificates.contract import Certificate
-from wordsens.certificates.dense.own_weights import may_gain, own_weights_bound
 from wordsens.certificates.verified import UNIT_ROUNDOFF, rounding
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.maps.attention.features import RandomAttentionFeatures

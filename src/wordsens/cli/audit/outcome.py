@@ -1,4 +1,4 @@
-"""The request of `wordsens audit`, and everything that it prints."""
+"""Everything that `wordsens audit` prints."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,30 +7,8 @@ from wordsens.audit.decay import Decay
 from wordsens.audit.layers import LayerSensitivity
 from wordsens.audit.summary import AuditSummary
 from wordsens.audit.texts import AuditTexts
-from wordsens.cli.running import RunRequest
+from wordsens.cli.audit.command import AuditOptions
 from wordsens.experiments.audit.record import AuditRecord
-
-
-@dataclass(frozen=True, kw_only=True)
-class AuditRequest:
-    """The options of the command line, by their names."""
-
-    model: str
-    dataset: str
-    text_column: str
-    limit: int | None
-    max_words: int
-    output: str
-    pool: str | None
-    words_per_text: int
-    removal: str
-    swaps: bool
-    threshold: float
-    layer_texts: int
-    out: str
-    seed: int
-    device: str
-    run: RunRequest
 
 
 @dataclass(frozen=True)
@@ -38,7 +16,7 @@ class Audit:
     """Everything an audit prints.
 
     Attributes:
-        request: what was asked for.
+        options: of the command.
         texts: of the dataset, with those that were left out.
         records: of the texts, in the order of the dataset; failed ones too.
         summary: of those that are done.
@@ -48,7 +26,7 @@ class Audit:
         map_name, context: of the model.
     """
 
-    request: AuditRequest
+    options: AuditOptions
     name: str
     texts: AuditTexts
     records: list[AuditRecord]
@@ -71,5 +49,5 @@ class Audit:
 
     @property
     def table(self) -> Path:
-        """The file that holds the records as one table, beside those of other audits with the same folder."""
-        return Path(self.request.out) / "audit.parquet"
+        """The file with the records as one table, beside those of other audits with the same folder."""
+        return Path(self.options.out) / "audit.parquet"

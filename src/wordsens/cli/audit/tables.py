@@ -49,7 +49,7 @@ def _groups(audit: "Audit") -> None:
     taken_out = {"delete": "deleting it does", "mask": "masking it does; the mask token itself moves a model too"}
     console.print(
         "S: how far the word could move the output, relative to its norm, within its own rows' length; attained, so a "
-        f"lower bound. removal: how far {taken_out[audit.request.removal]}."
+        f"lower bound. removal: how far {taken_out[audit.options.removal]}."
     )
     console.print()
 
