@@ -1,10 +1,19 @@
 """The contract of a Gaussian matrix: products with it, with its transpose, and with the columns of one word."""
 
 from abc import ABC, abstractmethod
+from typing import Required, TypedDict
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+
+class Entries(TypedDict, total=False):
+    """The options that every Gaussian matrix has: its entries' standard deviation, their dtype and their device."""
+
+    standard_deviation: Required[float]
+    dtype: torch.dtype
+    device: torch.device | str
 
 
 class GaussianMatrix(ABC):

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from jaxtyping import Float
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_count
 from wordsens.gaussian.conditioned import ConditionedGaussian, QueryBudget, Source
-from wordsens.gaussian.contract import GaussianMatrix
+from wordsens.gaussian.contract import Entries, GaussianMatrix
 from wordsens.gaussian.splitting import split_columns
 from wordsens.seeds import Seed, generator
 
@@ -52,20 +52,17 @@ class OnDemandGaussian(GaussianMatrix):
         rows: int,
         columns: int,
         *,
-        standard_deviation: float,
         seed: Seed,
         purpose: str = "gaussian",
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str = "cpu",
         gaussian_bytes: int = ON_DEMAND_BYTES,
+        **entries: Unpack[Entries],
     ):
-        super().__init__(rows, columns, standard_deviation=standard_deviation, dtype=dtype, device=device)
+        super().__init__(rows, columns, **entries)
         limit = require_count("gaussian_bytes", gaussian_bytes)
         self.purpose = purpose
-        self._source = Source(
-            generator(seed, purpose), standard_deviation, QueryBudget(limit, f"a {rows} x {columns} matrix")
-        )
-        self._rest = ConditionedGaussian.unasked(rows, columns, self._source, dtype=dtype, device=self.device)
+        budget = QueryBudget(limit, f"a {rows} x {columns} matrix")
+        self._source = Source(generator(seed, purpose), self.standard_deviation, budget)
+        self._rest = ConditionedGaussian.unasked(rows, columns, self._source, dtype=self.dtype, device=self.device)
         self._apart: dict[Columns, ConditionedGaussian] = {}
 
     @property
