@@ -53,7 +53,7 @@ class AuditedText:
         source: where the text came from.
         tokens: rows of the text, special tokens included.
         words: whole words that were read.
-        words_lost: whole words behind them that were cut off.
+        words_lost: whole words after them that were cut off.
         negations_lost: of those.
         measured: the measured words, in the order of the text.
         evaluations: perturbed texts that the search evaluated.
@@ -151,7 +151,7 @@ def _swaps(
 
 
 def _lost(phi: TransformerFeatures, document: Document, read: int) -> tuple[Word, ...]:
-    """The words of the text behind the first `read` ones, which are all that the model reads."""
+    """The words of the text after the first `read` ones, which are all that the model reads."""
     if phi.reader is None:
         return ()
     encoded = phi.reader.tokenizer(

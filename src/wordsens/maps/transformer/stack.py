@@ -120,7 +120,7 @@ class Stack:
 
     @contextmanager
     def resumed(self, prefix: list[tuple[Tensor, Tensor]], start: int, batch: int) -> Iterator[None]:
-        """Inside, rows are taken for those from `start` on, behind the first `start` rows of the prefix."""
+        """Inside, rows are taken for those from `start` on, after the first `start` rows of the prefix."""
         from transformers import DynamicCache
 
         cache = DynamicCache()

@@ -52,7 +52,7 @@ class TransformerChange(WordChange):
     """‖phi(X^G(Delta)) - phi(X)‖² for groups of words, and its gradient by autograd through the frozen model.
 
     A batch of b pairs costs b evaluations of the model; of a causal model only the rows from the batch's first moved
-    word on are evaluated, behind keys and values that are kept. Exact: it agrees with mapping X^G(Delta) to rounding.
+    word on are evaluated, after keys and values that are kept. Exact: it agrees with mapping X^G(Delta) to rounding.
 
     Args:
         phi: the map.
