@@ -98,6 +98,10 @@ class Reader:
         places = [(max(0, a - len(self.prompt)), b - len(self.prompt)) for a, b in offsets[first:stop]]
         return ids, list(whole_words(text, places, first))
 
+    def numbers(self, texts: Sequence[str]) -> list[list[int]]:
+        """The numbers of every text's tokens. See `tokens`."""
+        return [self.tokens(text, f"text {at}")[0] for at, text in enumerate(texts)]
+
     def count(self, text: str) -> int:
         """The number of tokens the model reads for the text, prompt and special ones included, if it is not cut."""
         return len(self.tokenizer(self.prompt + text, verbose=False)["input_ids"])
