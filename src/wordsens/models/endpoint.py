@@ -37,7 +37,7 @@ class _PassingError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """The address of a server of embeddings, and the way to ask it. One request holds `model` and the texts, and nothing else.
+    """A server of embeddings, and the way to ask it. One request holds `model` and the texts, and nothing else.
 
     Attributes:
         url: such as https://host/v1; /v1/embeddings is completed where it is missing. Redirects are not followed.
