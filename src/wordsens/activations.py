@@ -41,13 +41,13 @@ class Activation:
 
     @property
     def saturates(self) -> bool:
-        """Whether act is bounded: at large radii a search then meets a hill for nearly every pattern of signs."""
+        """True where act is bounded: at large radii a search then meets a hill for nearly every pattern of signs."""
         far = self.function(torch.tensor([-1e6, 1e6], dtype=torch.float64))
         return bool((far.abs() < 10).all())
 
     @property
     def kinked(self) -> bool:
-        """Whether act' jumps at 0."""
+        """True where act' jumps at 0."""
         below, above = self.derivative(torch.tensor([-1e-9, 1e-9], dtype=torch.float64)).tolist()
         return abs(above - below) > 1e-6
 
@@ -79,7 +79,9 @@ def _gelu_derivative(z: Tensor) -> Tensor:
     return torch.special.ndtr(z) + z * density
 
 
-_LEAK = 0.01
+LEAK = 0.01
+"""The slope of leaky_relu below 0, torch's default."""
+
 # GELU'(z) = Phi(z) + z phi(z) is largest where GELU'' = (2 - z²) phi(z) = 0, at z = sqrt(2).
 _GELU_LIPSCHITZ = 0.5 * (1 + math.erf(1.0)) + math.sqrt(2) * math.exp(-1.0) / math.sqrt(2 * math.pi)
 
@@ -89,11 +91,11 @@ ACTIVATIONS: dict[str, Activation] = {
         Activation("relu", torch.relu, lambda z: (z > 0).to(z.dtype), 1.0, 0.5),
         Activation(
             "leaky_relu",
-            lambda z: torch.nn.functional.leaky_relu(z, _LEAK),
+            lambda z: torch.nn.functional.leaky_relu(z, LEAK),
             # Two plain numbers would make a float32 tensor, and round the slope to it.
-            lambda z: torch.where(z > 0, torch.ones_like(z), _LEAK),
+            lambda z: torch.where(z > 0, torch.ones_like(z), LEAK),
             1.0,
-            0.5 * (1 + _LEAK**2),
+            0.5 * (1 + LEAK**2),
         ),
         Activation("identity", lambda z: z, torch.ones_like, 1.0, 1.0),
         Activation("tanh", torch.tanh, lambda z: 1 - torch.tanh(z) ** 2, 1.0, _gaussian_mean_square(np.tanh)),

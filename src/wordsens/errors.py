@@ -91,5 +91,11 @@ def require_kind(name: str, value: Any, kind: type, *, remedy: str = "") -> None
         raise InputError(f"`{name}` (={reprlib.repr(value)}) must be of the class {kind.__name__}{_tail(remedy)}")
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of another library's message, without its full stop, to stand inside one of ours."""
+    lines = str(error).strip().splitlines()
+    return lines[0].strip().rstrip(".;:") if lines else type(error).__name__
+
+
 def _tail(remedy: str) -> str:
     return f"; {remedy}" if remedy else ""

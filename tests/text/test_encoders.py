@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.text import TransformerEncoder, load_encoder
 from wordsens.text.encoder import EncoderInput, Tokenization
-from wordsens.text.hub_access import HubAnswer
+from wordsens.text.hub import HubAnswer
 
 SENTENCE = "the film was very long and not good"
 

@@ -7,7 +7,7 @@ import pytest
 
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.text import Document, read_documents
-from wordsens.text.hub_access import HubAnswer, ask_hub
+from wordsens.text.hub import HubAnswer, ask_hub
 
 
 def data(texts, labels, names=("neg", "pos")):

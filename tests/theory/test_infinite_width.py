@@ -8,8 +8,8 @@ import torch
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS, activation_named
 from wordsens.errors import InputError
-from wordsens.theory.infinite_width import orthogonal_change
 from wordsens.theory.kernels import Moments, dual_kernel, gauss_hermite, mean_square, quadrature_kernel
+from wordsens.theory.random_features import orthogonal_change
 
 
 def moments(first, second, correlation):
@@ -80,7 +80,7 @@ def test_a_wide_layer_changes_as_the_kernel_says(depth):
 
 @pytest.mark.parametrize("activation", ["relu", "erf", "identity"])
 def test_the_largest_value_is_at_least_that_of_any_delta(activation):
-    from wordsens.theory.infinite_width import _squared
+    from wordsens.theory.random_features import _squared
 
     law = activation_named(activation)
     best = ws.theory.rf_sensitivity_infinite_width(7, 2, activation=activation)

@@ -1,4 +1,4 @@
-"""What can honestly be said of a word without a tagger: its frequency, its place, and shipped English lists."""
+"""Categories of words that need no tagger: by frequency, by place, and by shipped English lists."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -44,5 +44,5 @@ def frequency_bands(counts: Counter[str]) -> dict[str, str]:
 
 
 def counted(words: Iterable[str]) -> Counter[str]:
-    """How often each word occurs, in lower case."""
+    """The number of times each word occurs, in lower case."""
     return Counter(word.lower() for word in words)

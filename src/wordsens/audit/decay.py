@@ -15,7 +15,7 @@ from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import derive_seed
 from wordsens.sensitivity.removals import cosine_distance
-from wordsens.statistics.power_law import PowerLaw, fit_power_law
+from wordsens.statistics.power_law import PowerLaw, centred, fit_power_law, least_squares_slope
 from wordsens.text import MeaningPair, MinimalPair, shipped_reviews
 
 MULTIPLES = (1, 2, 4, 8, 16, 32)
@@ -29,8 +29,8 @@ RESAMPLES = 2000
 COVERAGE = 0.95
 
 WIDEST = 2.0
-"""An interval whose upper end is more than so many times its lower one is too wide to choose a passage's
-length by: the lengths that are measured double from one to the next."""
+"""The largest ratio of an interval's ends at which a passage's length can be chosen by it: measured lengths double from
+one to the next."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class PairDistance:
     Attributes:
         pair: its id.
         kind: e.g. "negation"; "synonym" is the control.
-        multiple: how many times as long the passage is as the sentence, in tokens, about.
+        multiple: the length of the passage, in lengths of the sentence, about.
         tokens: of the longer of the two passages, special ones included.
         distance: 1 - cos between the embeddings of the passage with the first and with the second sentence.
     """
@@ -54,7 +54,7 @@ class PairDistance:
 
 @dataclass(frozen=True)
 class Decay:
-    """What `decay` fitted to the distances of one kind: mean distance = constant * tokens^exponent.
+    """A power law that `decay` fitted to the distances of one kind: mean distance = constant * tokens^exponent.
 
     Attributes:
         kind: of the pairs.
@@ -83,7 +83,7 @@ class Decay:
 
     @property
     def decisive(self) -> bool:
-        """Whether the interval of the length is narrow enough to act on."""
+        """True where the interval of the length is narrow enough to act on."""
         if self.interval is None or self.interval[1] is None:
             return False
         return self.interval[1] <= WIDEST * self.interval[0]
@@ -106,7 +106,7 @@ def pair_distances(
         phi: a transformer that gives one vector a text.
         pairs: e.g. `wordsens.minimal_pairs()`.
         multiples: lengths, in multiples of the sentence's.
-        filler: what stands around; None for shipped reviews.
+        filler: the text around the sentence; None: shipped reviews.
         progress: called with (pairs done, pairs in all).
     """
     require_kind("phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained")
@@ -122,26 +122,25 @@ def pair_distances(
                 f"`pairs` has {reprlib.repr(pair)}, which is not a MinimalPair or MeaningPair; give pairs such as "
                 "those of wordsens.minimal_pairs(), with an id, a kind and two texts each"
             )
-    found = []
-    for done, pair in enumerate(listed):
+    distances = []
+    for done, pair in enumerate(listed, start=1):
         for multiple in multiples:
             extra = (multiple - 1) * max(len(pair.first.split()), 1)
             before, after = words[: extra // 2], words[extra // 2 : extra]
             if extra > len(words):
                 break
             passages = [" ".join([*before, sentence, *after]) for sentence in (pair.first, pair.second)]
-            counted = [phi.reader.count(passage) for passage in passages]
-            if phi.reader.context is not None and max(counted) > phi.reader.context:
+            tokens = max(phi.reader.count(passage) for passage in passages)
+            if phi.reader.context is not None and tokens > phi.reader.context:
                 break
             with torch.no_grad():
-                one, other = (phi(text).flatten().double() for text in phi.embed(passages))
-            for features in (one, other):
-                feature_norm(features, phi.name)
-            distance = float(cosine_distance(one, other))
-            found.append(PairDistance(pair.id, pair.kind, multiple, max(counted), distance))
+                vectors = [phi(text).flatten().double() for text in phi.embed(passages)]
+            for vector in vectors:
+                feature_norm(vector, phi.name)
+            distances.append(PairDistance(pair.id, pair.kind, multiple, tokens, float(cosine_distance(*vectors))))
         if progress is not None:
-            progress(done + 1, len(listed))
-    return found
+            progress(done, len(listed))
+    return distances
 
 
 def decay(distances: Iterable[PairDistance], *, threshold: float, seed: int = 0) -> list[Decay]:
@@ -152,19 +151,19 @@ def decay(distances: Iterable[PairDistance], *, threshold: float, seed: int = 0)
     not independent: intervals come from drawing whole pairs with replacement, RESAMPLES times.
 
     >>> made = [PairDistance("a", "negation", m, 10 * m, 0.4 / m) for m in (1, 2, 4)]
-    >>> (found,) = decay(made, threshold=0.01)
-    >>> round(found.fit.exponent, 6), found.length, found.interval
+    >>> (law,) = decay(made, threshold=0.01)
+    >>> round(law.fit.exponent, 6), law.length, law.interval
     (-1.0, 400, None)
     """
     require_positive("threshold", threshold)
     kinds: dict[str, list[PairDistance]] = defaultdict(list)
     for distance in distances:
         kinds[distance.kind].append(distance)
-    return [_fitted(kind, own, threshold, derive_seed(seed, "pairs", kind)) for kind, own in sorted(kinds.items())]
+    return [_fitted(kind, kinds[kind], threshold, derive_seed(seed, "pairs", kind)) for kind in sorted(kinds)]
 
 
-def _fitted(kind: str, own: list[PairDistance], threshold: float, seed: int) -> Decay:
-    multiples, tokens, distances = _common(own)
+def _fitted(kind: str, measured: list[PairDistance], threshold: float, seed: int) -> Decay:
+    multiples, tokens, distances = _common(measured)
     pairs = len(tokens)
     sizes, means = tokens.mean(axis=0), distances.mean(axis=0)
     fit, length, interval, reason = None, None, None, None
@@ -183,15 +182,16 @@ def _fitted(kind: str, own: list[PairDistance], threshold: float, seed: int) -> 
     return Decay(kind, pairs, shown, fit, reason, threshold, length, interval, int(sizes[-1]))
 
 
-def _common(own: list[PairDistance]) -> tuple[list[int], Float[np.ndarray, "p m"], Float[np.ndarray, "p m"]]:
+def _common(measured: list[PairDistance]) -> tuple[list[int], Float[np.ndarray, "p m"], Float[np.ndarray, "p m"]]:
     """The multiples that count, and tokens and distance of each pair that reaches them all, at each of them."""
-    at = {(one.pair, one.multiple): one for one in own}
+    at = {(distance.pair, distance.multiple): distance for distance in measured}
     reached = {multiple: {pair for pair, other in at if other == multiple} for _, multiple in at}
     most = max(map(len, reached.values()))
     multiples = sorted(multiple for multiple, pairs in reached.items() if len(pairs) * 2 >= most)
     pairs = sorted(set.intersection(*(reached[multiple] for multiple in multiples)))
-    tokens = np.array([[at[pair, multiple].tokens for multiple in multiples] for pair in pairs], dtype=np.float64)
-    return multiples, tokens, np.array([[at[pair, multiple].distance for multiple in multiples] for pair in pairs])
+    table = [[at[pair, multiple] for multiple in multiples] for pair in pairs]
+    tokens = np.array([[entry.tokens for entry in row] for row in table], dtype=np.float64)
+    return multiples, tokens, np.array([[entry.distance for entry in row] for row in table])
 
 
 def _resampled(
@@ -203,11 +203,10 @@ def _resampled(
     # A sample of pairs whose distance is 0 has no power law; it says that the effect may be lost at once.
     whole = (means > 0).all(axis=1)
     x, y = np.log(tokens[drawn].mean(axis=1))[whole], np.log(means[whole])
-    middle_x, middle_y = x.mean(axis=1, keepdims=True), y.mean(axis=1, keepdims=True)
-    slopes = ((x - middle_x) * (y - middle_y)).sum(axis=1) / ((x - middle_x) ** 2).sum(axis=1)
+    slopes = least_squares_slope(centred(x), centred(y))
     crossings = np.full(RESAMPLES, 0.0)
     with np.errstate(divide="ignore", over="ignore"):
-        logs = middle_x[:, 0] + (math.log(threshold) - middle_y[:, 0]) / slopes
+        logs = x.mean(axis=1) + (math.log(threshold) - y.mean(axis=1)) / slopes
         crossings[whole] = np.where(slopes < 0, np.exp(logs), np.inf)
     return slopes, crossings
 

@@ -40,7 +40,7 @@ def layer_sensitivities(
     texts = [(document, text) for document, text in embedded if len(text.whole_words or ()) >= 2]
     if not texts:
         return []
-    found = []
+    layers = []
     for layer in range(1, phi.stack.layers + 1):
         values, heads = [], []
         for document, text in texts:
@@ -54,8 +54,8 @@ def layer_sensitivities(
             heads.append([_head_change(phi.at(layer=layer, head=head), text.rows, torch.cat(moved))
                           for head in range(phi.stack.heads)])  # fmt: skip
         mean = torch.tensor(heads, dtype=torch.float64).mean(dim=0).tolist()
-        found.append(LayerSensitivity(layer, sum(values) / len(values), tuple(mean)))
-    return found
+        layers.append(LayerSensitivity(layer, sum(values) / len(values), tuple(mean)))
+    return layers
 
 
 @torch.no_grad()

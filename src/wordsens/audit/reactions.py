@@ -13,7 +13,7 @@ COVERAGE = 0.95
 
 @dataclass(frozen=True)
 class Reaction:
-    """How a word's removal compares with that of the other measured words of its text.
+    """The effect of a word's removal, compared with that of the other measured words of its text.
 
     Attributes:
         word: in lower case.
@@ -33,12 +33,12 @@ class Reaction:
 
     @property
     def more(self) -> bool:
-        """Whether it moves its texts more than their other words do."""
+        """True where it moves its texts more than their other words do."""
         return self.low > 1
 
     @property
     def less(self) -> bool:
-        """Whether it moves its texts less."""
+        """True where it moves its texts less."""
         return self.high < 1
 
 
@@ -59,28 +59,19 @@ def reactions(texts: Iterable[AuditedText]) -> tuple[dict[str, Reaction], int]:
         removals: dict[str, list[float]] = defaultdict(list)
         for word in text.measured:
             removals[word.word.lower()].append(word.removal)
-        for word, own in removals.items():
+        for word, values in removals.items():
             others = [value for other, values in removals.items() if other != word for value in values]
             if others:
-                ratios[word].append(_ratio(math.fsum(own) / len(own), median(others)))
-                counts[word] += len(own)
-    found = {
-        word: _reaction(word, sorted(own), counts[word])
-        for word, own in sorted(ratios.items())
-        if len(own) >= least_texts()
-    }
-    return found, max(map(len, ratios.values()), default=0)
-
-
-def _ratio(removal: float, others: float) -> float:
-    if others == 0:
-        return math.inf if removal > 0 else 1.0
-    return removal / others
-
-
-def _reaction(word: str, ratios: list[float], count: int) -> Reaction:
-    size, place = len(ratios), _place(len(ratios))
-    return Reaction(word, median(ratios), ratios[place], ratios[size - 1 - place], size, count)
+                removal, usual = math.fsum(values) / len(values), median(others)
+                ratios[word].append(removal / usual if usual else math.inf if removal > 0 else 1.0)
+                counts[word] += len(values)
+    listed = {}
+    for word in sorted(ratios):
+        ordered, place = sorted(ratios[word]), _place(len(ratios[word]))
+        if len(ordered) >= least_texts():
+            ends = ordered[place], ordered[-1 - place]
+            listed[word] = Reaction(word, median(ordered), *ends, len(ordered), counts[word])
+    return listed, max(map(len, ratios.values()), default=0)
 
 
 def _place(size: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from wordsens.audit.categories import frequency_bands, kind_of, place_of
-from wordsens.audit.reactions import Reaction, least_texts, reactions
+from wordsens.audit.reactions import Reaction, reactions
 from wordsens.audit.text import AuditedText, AuditedWord
 from wordsens.errors import InputError
 from wordsens.statistics.power_law import PowerLaw, fit_power_law, unfit_for_power_law
@@ -28,7 +28,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Exponent:
-    """How one measure of one kind of word goes with the number of tokens: a power law, or the reason for none.
+    """The growth of one measure of one kind of word with the number of tokens: a power law, or the reason for none.
 
     Attributes:
         fit: over the words, with a standard error by text; None where `reason` says why.
@@ -40,10 +40,19 @@ class Exponent:
     reason: str | None
     texts: int
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values."""
+        return {
+            "exponent": self.fit and self.fit.exponent,
+            "standard_error": self.fit and self.fit.standard_error,
+            "texts": self.texts,
+            "reason": self.reason,
+        }
+
 
 @dataclass(frozen=True)
 class AuditSummary:
-    """What an audit says.
+    """The findings of an audit.
 
     Attributes:
         texts, words: how many were measured.
@@ -67,15 +76,23 @@ class AuditSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""
+        reacting = {
+            name: [
+                # JSON has no infinite number.
+                {key: None if value == math.inf else value for key, value in asdict(reaction).items()}
+                for reaction in getattr(self, name)
+            ]
+            for name in ("overreacts", "ignores")
+        }
         return {
             "texts": self.texts,
             "words": self.words,
             "groups": [asdict(group) for group in self.groups],
             "compared": self.compared,
-            "overreacts": [_reaction_dict(reaction) for reaction in self.overreacts],
-            "ignores": [_reaction_dict(reaction) for reaction in self.ignores],
+            **reacting,
             "exponents": {
-                kind: {name: _exponent_dict(one) for name, one in own.items()} for kind, own in self.exponents.items()
+                kind: {name: exponent.to_dict() for name, exponent in measures.items()}
+                for kind, measures in self.exponents.items()
             },
         }
 
@@ -117,17 +134,17 @@ def summarise_audit(texts: Iterable[AuditedText], counts: Counter[str], *, liste
         for name in ("kind", "place", "band")
         for value in sorted({getattr(word, name) for word in words})
     ]
-    found, most = reactions(done)
-    function = [one for one in found.values() if one.more and kind_of(one.word) == "function word"]
-    content = [one for one in found.values() if one.less and kind_of(one.word) in ("content word", "negation")]
+    compared, most = reactions(done)
+    more = [word for word in compared.values() if word.more and kind_of(word.word) == "function word"]
+    less = [word for word in compared.values() if word.less and kind_of(word.word) in ("content word", "negation")]
     return AuditSummary(
         texts=len(done),
         words=len(words),
         groups=tuple(groups),
-        compared=len(found),
+        compared=len(compared),
         most_texts=most,
-        overreacts=tuple(sorted(function, key=lambda one: -one.low)[:listed]),
-        ignores=tuple(sorted(content, key=lambda one: one.high)[:listed]),
+        overreacts=tuple(sorted(more, key=lambda word: -word.low)[:listed]),
+        ignores=tuple(sorted(less, key=lambda word: word.high)[:listed]),
         exponents={
             kind: _exponents([word for word in words if word.kind == kind])
             for kind in sorted({word.kind for word in words})
@@ -147,41 +164,20 @@ def _group(category: str, words: Sequence[AuditedWord]) -> Group:
 
 
 def _exponents(words: Sequence[_Sorted]) -> dict[str, Exponent]:
-    found = {}
+    """The exponent of each measure that these words have."""
+    exponents = {}
     for name in MEASURES:
-        own = [word for word in words if not math.isnan(getattr(word.measured, name))]
-        if own:
-            found[name] = _exponent(own, [getattr(word.measured, name) for word in own])
-    return found
-
-
-def _exponent(words: Sequence[_Sorted], values: Sequence[float]) -> Exponent:
-    sizes, owners = [word.tokens for word in words], [word.text for word in words]
-    texts = len(set(owners))
-    reason = unfit_for_power_law(sizes, owners)
-    zeros = sum(value == 0 for value in values)
-    if reason is None and zeros:
-        reason = f"{zeros} of its {len(values)} values are 0, and a power law has none"
-    return Exponent(None if reason else fit_power_law(sizes, values, texts=owners), reason, texts)
-
-
-def _reaction_dict(reaction: Reaction) -> dict[str, Any]:
-    """Numbers that JSON has: an infinite ratio is None."""
-    return {key: None if value == math.inf else value for key, value in asdict(reaction).items()}
-
-
-def _exponent_dict(exponent: Exponent) -> dict[str, Any]:
-    fit = exponent.fit
-    return {
-        "exponent": None if fit is None else fit.exponent,
-        "standard_error": None if fit is None else fit.standard_error,
-        "texts": exponent.texts,
-        "reason": exponent.reason,
-    }
+        measured = [(word, value) for word in words if not math.isnan(value := getattr(word.measured, name))]
+        if measured:
+            sizes, texts = [word.tokens for word, _ in measured], [word.text for word, _ in measured]
+            values = [value for _, value in measured]
+            reason, zeros = unfit_for_power_law(sizes, texts), values.count(0)
+            if reason is None and zeros:
+                reason = f"{zeros} of its {len(values)} values are 0, and a power law has none"
+            fit = None if reason else fit_power_law(sizes, values, texts=texts)
+            exponents[name] = Exponent(fit, reason, len(set(texts)))
+    return exponents
 
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
-
-
-__all__ = ["AuditSummary", "Exponent", "Group", "Reaction", "least_texts", "summarise_audit"]

@@ -47,13 +47,13 @@ class AuditedWord:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditedText:
-    """What `audit_text` found.
+    """The result of `audit_text`.
 
     Attributes:
         source: where the text came from.
         tokens: rows of the text, special tokens included.
         words: whole words that were read.
-        words_lost: whole words behind them that were cut off.
+        words_lost: whole words after them that were cut off.
         negations_lost: of those.
         measured: the measured words, in the order of the text.
         evaluations: perturbed texts that the search evaluated.
@@ -106,7 +106,7 @@ def audit_text(
     if len(whole) < 2:
         raise InputError(f"{document.source} has {len(whole)} words among those that are read; an audit compares words")
     chosen = chosen_words(text, words_per_text, seed=seed, content=document.text)
-    found = whole_word_sensitivity(phi, text, chosen, seed, radius=radius, search=search)
+    searched = whole_word_sensitivity(phi, text, chosen, seed, radius=radius, search=search)
     removed = removal_effects(phi, document, chosen, way=removal, max_words=max_words)
     swaps = {} if vocabulary is None else _swaps(phi, text, vocabulary, [whole[at] for at in chosen], seed)
     lost = _lost(phi, document, len(whole))
@@ -121,14 +121,14 @@ def audit_text(
                 word=whole[at].text,
                 tokens=len(whole[at].rows),
                 place=at / (len(whole) - 1),
-                sensitivity=float(found.per_word[index]),
+                sensitivity=float(searched.per_word[index]),
                 removal=float(removed.change[index]),
                 swap=swaps.get(whole[at], (math.nan, ""))[0],
                 swapped_for=swaps.get(whole[at], (math.nan, ""))[1],
             )
             for index, at in enumerate(chosen)
         ),
-        evaluations=found.evaluations,
+        evaluations=searched.evaluations,
     )
 
 
@@ -152,7 +152,7 @@ def _swaps(
 
 
 def _lost(phi: TransformerFeatures, document: Document, read: int) -> tuple[Word, ...]:
-    """The words of the text behind the first `read` ones, which are all that the model reads."""
+    """The words of the text after the first `read` ones, which are all that the model reads."""
     if phi.reader is None:
         return ()
     encoded = phi.reader.tokenizer(

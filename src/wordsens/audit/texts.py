@@ -26,11 +26,11 @@ class AuditTexts:
     left_out: list[tuple[str, str]] = field(default_factory=list)
 
     def leave_out_empty(self, source: str) -> None:
-        """Told of a text without a character."""
+        """Note an empty text as left out."""
         self.left_out.append((source, "it is empty"))
 
     def take(self, documents: Iterable[Document]) -> None:
-        """Sort the documents."""
+        """Add documents: to those that are measured, to the copies or to those that are left out."""
         seen: set[str] = set()
         for document in documents:
             words = reading_words(document.text)

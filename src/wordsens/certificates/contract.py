@@ -1,4 +1,4 @@
-"""What a certificate says."""
+"""The result of a certificate."""
 
 from dataclasses import dataclass
 

@@ -46,7 +46,7 @@ def wordsens(
         typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
-    """How much can one word change what a model sees? Word sensitivity of random features and attention."""
+    """Measure how much one word can change what a model sees: word sensitivity of random features and attention."""
 
 
 app.command(rich_help_panel="One text")(measure)

@@ -1,4 +1,4 @@
-"""Where the cells of an experiment run: the options that `paper` and `sweep` share. Loads no torch and no dask."""
+"""The place where an experiment's cells run: the options that `paper` and `sweep` share. Loads no torch and no dask."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

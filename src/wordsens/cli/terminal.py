@@ -1,4 +1,4 @@
-"""Where the command line writes: results to stdout, everything else to stderr."""
+"""The streams of the command line: results go to stdout, everything else to stderr."""
 
 import time
 from collections.abc import Iterator

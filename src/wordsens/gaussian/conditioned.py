@@ -1,4 +1,4 @@
-"""A Gaussian matrix known only through its answers: the conditional law given products from both sides."""
+"""A Gaussian matrix of which only answers exist: its law given products from both sides, and the budget they share."""
 
 from dataclasses import dataclass, field
 
@@ -7,14 +7,47 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import BudgetError
-from wordsens.gaussian.budget import QueryBudget
 from wordsens.gaussian.vectors import Decomposition, VectorStack, decompose
 from wordsens.seeds import gaussian_on
 
 
+class QueryBudget:
+    """Counts the bytes that remembered queries and answers take, and refuses those past the limit.
+
+    >>> QueryBudget(limit=100, what="a 4 x 5 matrix").take(200)
+    Traceback (most recent call last):
+    wordsens.errors.BudgetError: the answers of a 4 x 5 matrix sampled on demand would take 0.00 GiB, over the limit ...
+    """
+
+    def __init__(self, limit: int, what: str):
+        self.limit = limit
+        self.what = what
+        self.used = 0
+
+    def take(self, size: int) -> None:
+        """Count `size` bytes more; BudgetError, and nothing counted, where they pass the limit."""
+        if self.used + size > self.limit:
+            raise BudgetError(
+                f"the answers of {self.what} sampled on demand would take {(self.used + size) / 2**30:.2f} GiB, over "
+                f"the limit of {self.limit / 2**30:.2f} GiB; search fewer words, steps or starts, "
+                "raise `gaussian_bytes`, build a fresh map, or use float32"
+            )
+        self.used += size
+
+    def give_back(self, size: int) -> None:
+        """Count `size` bytes less."""
+        self.used -= size
+
+    def fork(self) -> "QueryBudget":
+        """A budget of its own with as much already used."""
+        twin = QueryBudget(self.limit, self.what)
+        twin.used = self.used
+        return twin
+
+
 @dataclass
 class Source:
-    """Where fresh Gaussian numbers come from, and who pays for keeping the answers."""
+    """The source of fresh Gaussian numbers, and the budget that pays for keeping the answers."""
 
     stream: torch.Generator
     standard_deviation: float
@@ -27,7 +60,7 @@ class Source:
 
 
 @dataclass
-class Known:
+class AnsweredQueries:
     """Orthonormal queries from one side, and the matrix's answer to each."""
 
     queries: VectorStack
@@ -35,7 +68,7 @@ class Known:
 
     @property
     def complete(self) -> bool:
-        """Whether the queries span the whole space, so that the answers determine the matrix."""
+        """True where the queries span the whole space, so that the answers determine the matrix."""
         return len(self.queries) >= self.queries.dimension
 
     @property
@@ -49,8 +82,8 @@ class Known:
         self.queries.append(queries)
         self.answers.append(answers)
 
-    def fork(self) -> "Known":
-        return Known(self.queries.fork(), self.answers.fork())
+    def fork(self) -> "AnsweredQueries":
+        return AnsweredQueries(self.queries.fork(), self.answers.fork())
 
 
 @dataclass
@@ -74,8 +107,8 @@ class ConditionedGaussian:
         sealed: the name of what was sealed: only queries in the span of `forward` are still answered.
     """
 
-    forward: Known
-    backward: Known
+    forward: AnsweredQueries
+    backward: AnsweredQueries
     source: Source
     support: Tensor | None = None
     sealed: str = field(default="")
@@ -85,25 +118,15 @@ class ConditionedGaussian:
         cls, rows: int, columns: int, source: Source, *, dtype: torch.dtype, device: torch.device
     ) -> "ConditionedGaussian":
         """A matrix of which nothing is known yet."""
-        right, left = (
-            Known(
-                VectorStack(asked, dtype=dtype, device=device),
-                VectorStack(answered, dtype=dtype, device=device),
-            )
-            for asked, answered in ((columns, rows), (rows, columns))
-        )
-        return cls(right, left, source)
+        into, out = (VectorStack(dimension, dtype=dtype, device=device) for dimension in (columns, rows))
+        return cls(AnsweredQueries(into, out), AnsweredQueries(out.emptied(), into.emptied()), source)
 
     def multiply(self, vectors: Float[Tensor, "count columns"]) -> Float[Tensor, "count rows"]:
         """V q for every vector."""
-        if self.backward.complete:
-            return self.backward.queries.combine(self.backward.answers.inner_products(vectors))
         return self._ask(self.forward, self.backward, vectors, answer_support=None)
 
     def multiply_transposed(self, vectors: Float[Tensor, "count rows"]) -> Float[Tensor, "count columns"]:
         """V^T u for every vector."""
-        if self.forward.complete:
-            return self.forward.queries.combine(self.forward.answers.inner_products(vectors))
         return self._ask(self.backward, self.forward, vectors, answer_support=self.support)
 
     def seal(self, vectors: Float[Tensor, "count columns"], what: str) -> None:
@@ -113,10 +136,10 @@ class ConditionedGaussian:
             raise BudgetError(f"{what} cannot be sealed on vectors that it was never asked")
         before = self.bytes
         coordinates = VectorStack(part.old.shape[1], dtype=part.old.dtype, device=part.old.device)
-        kept = decompose(coordinates, part.old).directions
-        queries, answers = self.forward.queries.combine(kept), self.forward.answers.combine(kept)
-        self.forward = Known(VectorStack.of(queries), VectorStack.of(answers))
-        self.backward = Known(self.backward.queries.emptied(), self.backward.answers.emptied())
+        span = decompose(coordinates, part.old).directions
+        queries, answers = self.forward.queries.combine(span), self.forward.answers.combine(span)
+        self.forward = AnsweredQueries(VectorStack.of(queries), VectorStack.of(answers))
+        self.backward = AnsweredQueries(self.backward.queries.emptied(), self.backward.answers.emptied())
         self.sealed = what
         self.source.budget.give_back(before - self.bytes)
 
@@ -130,19 +153,21 @@ class ConditionedGaussian:
 
     def _ask(
         self,
-        side: Known,
-        other: Known,
+        side: AnsweredQueries,
+        other: AnsweredQueries,
         vectors: Float[Tensor, "count asked"],
         *,
         answer_support: Tensor | None,
     ) -> Float[Tensor, "count answered"]:
+        if other.complete:
+            return other.queries.combine(other.answers.inner_products(vectors))
         parts = decompose(side.queries, vectors)
         if len(parts.directions):
             side.append(parts.directions, self._fresh_answers(side, other, parts, answer_support))
         return side.answers.combine(torch.cat([parts.old, parts.new], dim=1))
 
     def _fresh_answers(
-        self, side: Known, other: Known, parts: Decomposition, answer_support: Tensor | None
+        self, side: AnsweredQueries, other: AnsweredQueries, parts: Decomposition, answer_support: Tensor | None
     ) -> Float[Tensor, "fresh answered"]:
         """The answers to new orthonormal queries: what the other side fixes of them, and fresh numbers for the rest."""
         if self.sealed:

@@ -1,10 +1,19 @@
 """The contract of a Gaussian matrix: products with it, with its transpose, and with the columns of one word."""
 
 from abc import ABC, abstractmethod
+from typing import Required, TypedDict
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+
+class Entries(TypedDict, total=False):
+    """The options that every Gaussian matrix has: its entries' standard deviation, their dtype and their device."""
+
+    standard_deviation: Required[float]
+    dtype: torch.dtype
+    device: torch.device | str
 
 
 class GaussianMatrix(ABC):
@@ -29,13 +38,13 @@ class GaussianMatrix(ABC):
         self.dtype = dtype
         self.device = torch.device(device)
 
-    @abstractmethod
     def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
         """V q for every vector q of the batch."""
+        return self.multiply_block(vectors, 0)
 
-    @abstractmethod
     def multiply_transposed(self, vectors: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
         """V^T u for every vector u of the batch."""
+        return self.multiply_block_transposed(vectors, 0, self.columns)
 
     @abstractmethod
     def multiply_block(self, vectors: Float[Tensor, "*batch block"], start: int) -> Float[Tensor, "*batch rows"]:

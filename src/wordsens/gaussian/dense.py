@@ -1,13 +1,14 @@
 """A Gaussian matrix that is drawn once and kept."""
 
 import math
+from typing import Unpack
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import BudgetError
-from wordsens.gaussian.contract import GaussianMatrix
+from wordsens.gaussian.contract import Entries, GaussianMatrix
 from wordsens.seeds import Seed, generator
 
 DENSE_BYTES = 4 << 30
@@ -20,38 +21,26 @@ class DenseGaussian(GaussianMatrix):
     Raises BudgetError when it would take more than `DENSE_BYTES`.
     """
 
-    def __init__(
-        self,
-        rows: int,
-        columns: int,
-        *,
-        standard_deviation: float,
-        seed: Seed,
-        purpose: str = "gaussian",
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str = "cpu",
-    ):
-        super().__init__(rows, columns, standard_deviation=standard_deviation, dtype=dtype, device=device)
+    def __init__(self, rows: int, columns: int, *, seed: Seed, purpose: str = "gaussian", **entries: Unpack[Entries]):
+        super().__init__(rows, columns, **entries)
+        dtype = self.dtype
         size = dense_bytes(rows, columns, dtype)
         if size > DENSE_BYTES:
             raise BudgetError(
                 f"a dense {rows} x {columns} matrix in {dtype} takes {size / 2**30:.1f} GiB, over the limit of "
                 f"{DENSE_BYTES / 2**30:.0f} GiB; use gaussian='lazy', which never builds it"
             )
-        self.matrix: Float[Tensor, "rows columns"] = torch.empty(rows, columns, dtype=dtype, device=device)
+        self.matrix: Float[Tensor, "rows columns"] = torch.empty(rows, columns, dtype=dtype, device=self.device)
         stream = generator(seed, purpose)
         # Row by row blocks: at most 64 MiB of extra memory when the matrix lives on another device.
         step = max(1, (64 << 20) // (columns * self.matrix.element_size()))
         for start in range(0, rows, step):
             block = self.matrix[start : start + step]
             block.copy_(torch.randn(block.shape, generator=stream, dtype=dtype))
-        self.matrix.mul_(standard_deviation)
+        self.matrix.mul_(self.standard_deviation)
 
     def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
         return vectors @ self.matrix.T
-
-    def multiply_transposed(self, vectors: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
-        return vectors @ self.matrix
 
     def multiply_block(self, vectors: Float[Tensor, "*batch block"], start: int) -> Float[Tensor, "*batch rows"]:
         return vectors @ self.matrix[:, start : start + vectors.shape[-1]].T

@@ -1,21 +1,21 @@
 """A Gaussian matrix that is never built: exactly the law of a dense one, for the price of the products asked for."""
 
+import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_count
-from wordsens.gaussian.budget import QueryBudget
-from wordsens.gaussian.conditioned import ConditionedGaussian, Source
-from wordsens.gaussian.contract import GaussianMatrix
+from wordsens.gaussian.conditioned import ConditionedGaussian, QueryBudget, Source
+from wordsens.gaussian.contract import Entries, GaussianMatrix
 from wordsens.gaussian.splitting import split_columns
 from wordsens.seeds import Seed, generator
 
 ON_DEMAND_BYTES = 4 << 30
-"""What the remembered queries and answers of one matrix may take, unless told otherwise: 4 GiB."""
+"""The most memory that one matrix's remembered queries and answers may take, unless told otherwise: 4 GiB."""
 
 Columns = tuple[int, int]
 
@@ -52,43 +52,34 @@ class OnDemandGaussian(GaussianMatrix):
         rows: int,
         columns: int,
         *,
-        standard_deviation: float,
         seed: Seed,
         purpose: str = "gaussian",
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str = "cpu",
         gaussian_bytes: int = ON_DEMAND_BYTES,
+        **entries: Unpack[Entries],
     ):
-        super().__init__(rows, columns, standard_deviation=standard_deviation, dtype=dtype, device=device)
+        super().__init__(rows, columns, **entries)
         limit = require_count("gaussian_bytes", gaussian_bytes)
         self.purpose = purpose
-        self._source = Source(
-            generator(seed, purpose), standard_deviation, QueryBudget(limit, f"a {rows} x {columns} matrix")
-        )
-        self._rest = ConditionedGaussian.unasked(rows, columns, self._source, dtype=dtype, device=self.device)
+        budget = QueryBudget(limit, f"a {rows} x {columns} matrix")
+        self._source = Source(generator(seed, purpose), self.standard_deviation, budget)
+        self._rest = ConditionedGaussian.unasked(rows, columns, self._source, dtype=self.dtype, device=self.device)
         self._apart: dict[Columns, ConditionedGaussian] = {}
 
     @property
     def gaussian_bytes(self) -> int:
-        """What the queries and answers may take."""
+        """The most bytes that the queries and answers may take."""
         return self._source.budget.limit
 
     @property
     def bytes(self) -> int:
-        """What the queries and answers take now."""
+        """The bytes that the queries and answers take now."""
         return self._source.budget.used
 
     @property
     def queries(self) -> tuple[int, int]:
-        """How many independent products are remembered, from the right and from the left."""
+        """The number of independent products that are remembered, from the right and from the left."""
         parts = [self._rest, *self._apart.values()]
         return sum(len(part.forward.queries) for part in parts), sum(len(part.backward.queries) for part in parts)
-
-    def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
-        return self.multiply_block(vectors, 0)
-
-    def multiply_transposed(self, vectors: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
-        return self.multiply_block_transposed(vectors, 0, self.columns)
 
     def multiply_block(self, vectors: Float[Tensor, "*batch block"], start: int) -> Float[Tensor, "*batch rows"]:
         stop = start + vectors.shape[-1]
@@ -115,21 +106,10 @@ class OnDemandGaussian(GaussianMatrix):
         Without a seed the copy's future is the same too: equal calls get equal answers. With one, its future is drawn
         from the conditional law given the past, independently of this matrix's.
         """
-        stream = torch.Generator(device="cpu")
+        stream = generator(0 if seed is None else seed, "fork", self.purpose)
         if seed is None:
             stream.set_state(self._source.stream.get_state())
-        else:
-            stream = generator(seed, "fork", self.purpose)
-        twin = OnDemandGaussian(
-            self.rows,
-            self.columns,
-            standard_deviation=self.standard_deviation,
-            seed=0,
-            purpose=self.purpose,
-            dtype=self.dtype,
-            device=self.device,
-            gaussian_bytes=self.gaussian_bytes,
-        )
+        twin = copy.copy(self)
         twin._source = Source(stream, self.standard_deviation, self._source.budget.fork())
         twin._rest = self._rest.fork(twin._source)
         twin._apart = {columns: part.fork(twin._source) for columns, part in self._apart.items()}

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.gaussian.conditioned import ConditionedGaussian, Known
+from wordsens.gaussian.conditioned import AnsweredQueries, ConditionedGaussian
 from wordsens.gaussian.vectors import SPAN_TOLERANCE, VectorStack
 
 _SMALL_OUTSIDE = 0.5
@@ -32,14 +32,14 @@ def split_columns(whole: ConditionedGaussian, start: int, stop: int) -> tuple[Co
         return answers - left.combine(left.inner_products(answers))
 
     fresh = open_part(whole.source.draw(whole.forward.answers, len(turned.inside)))
-    known = open_part(turned.answers)
-    inside = turned.sine * known + turned.cosine * fresh + left.combine(inner_fixed.inner_products(turned.inside))
-    outside = turned.cosine * known - turned.sine * fresh + left.combine(fixed.inner_products(turned.outside))
+    answered = open_part(turned.answers)
+    inside = turned.sine * answered + turned.cosine * fresh + left.combine(inner_fixed.inner_products(turned.inside))
+    outside = turned.cosine * answered - turned.sine * fresh + left.combine(fixed.inner_products(turned.outside))
     outer = (turned.cosine > 0).squeeze(1)
 
     part = ConditionedGaussian(
-        Known(VectorStack.of(turned.inside), VectorStack.of(inside)),
-        Known(left.fork(), inner_fixed),
+        AnsweredQueries(VectorStack.of(turned.inside), VectorStack.of(inside)),
+        AnsweredQueries(left.fork(), inner_fixed),
         whole.source,
     )
     support = (
@@ -47,11 +47,11 @@ def split_columns(whole: ConditionedGaussian, start: int, stop: int) -> tuple[Co
     )
     support[start:stop] = 0
     rest = ConditionedGaussian(
-        Known(
+        AnsweredQueries(
             VectorStack.of(torch.cat([turned.outside[outer], turned.untouched])),
             VectorStack.of(torch.cat([outside[outer], turned.untouched_answers])),
         ),
-        Known(left, VectorStack.of(fixed.stacked() * support)),
+        AnsweredQueries(left, VectorStack.of(fixed.stacked() * support)),
         whole.source,
         support,
     )
@@ -73,8 +73,8 @@ class _Rotated:
     untouched_answers: Float[Tensor, "others rows"]
 
 
-def _rotate(known: Known, start: int, stop: int) -> _Rotated:
-    queries, answers = known.queries.stacked(), known.answers.stacked()
+def _rotate(side: AnsweredQueries, start: int, stop: int) -> _Rotated:
+    queries, answers = side.queries.stacked(), side.answers.stacked()
     tolerance = SPAN_TOLERANCE * torch.finfo(queries.dtype).eps
     left, sine, _ = torch.linalg.svd(queries[:, start:stop], full_matrices=False)
     count = int((sine > tolerance).sum())
@@ -98,10 +98,9 @@ def _rotate(known: Known, start: int, stop: int) -> _Rotated:
     cosine = torch.where(cosine > tolerance, cosine, torch.zeros_like(cosine))
     both = torch.hypot(sine, cosine)
     sine, cosine = (sine / both).unsqueeze(1), (cosine / both).unsqueeze(1)
-    outside = _orthonormal(touching, cosine.squeeze(1) > 0)
     return _Rotated(
         inside=_orthonormal(inner[:count], sine.squeeze(1) > 0),
-        outside=outside,
+        outside=_orthonormal(touching, cosine.squeeze(1) > 0),
         sine=sine,
         cosine=cosine,
         answers=answering,
@@ -110,12 +109,12 @@ def _rotate(known: Known, start: int, stop: int) -> _Rotated:
     )
 
 
-def _orthonormal(rows: Float[Tensor, "count dimension"], kept: Tensor) -> Float[Tensor, "count dimension"]:
-    """Nearly orthogonal rows made orthonormal, the longest first; rows that are not kept become zero."""
-    found = torch.zeros_like(rows)
+def _orthonormal(rows: Float[Tensor, "count dimension"], wanted: Tensor) -> Float[Tensor, "count dimension"]:
+    """Nearly orthogonal rows made orthonormal, the longest first; rows that are not wanted become zero."""
+    frame = torch.zeros_like(rows)
     order = torch.linalg.vector_norm(rows, dim=1).argsort(descending=True)
-    order = order[kept[order]]
+    order = order[wanted[order]]
     if len(order):
         factor = torch.linalg.qr(rows[order].T)
-        found[order] = (factor.Q * factor.R.diagonal().sign()).T
-    return found
+        frame[order] = (factor.Q * factor.R.diagonal().sign()).T
+    return frame

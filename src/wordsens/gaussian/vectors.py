@@ -53,7 +53,7 @@ class VectorStack:
         return sum(chunk.numel() * chunk.element_size() for chunk in self._chunks)
 
     def bytes_to_append(self, count: int) -> int:
-        """How many bytes of new memory appending `count` vectors takes."""
+        """The bytes of new memory that appending `count` vectors takes."""
         room = len(self._chunks[-1]) - self._filled[-1] if self._chunks else 0
         missing = count - room
         return 0 if missing <= 0 else max(CHUNK, missing) * self.dimension * self.dtype.itemsize
@@ -129,7 +129,7 @@ def decompose(basis: VectorStack, vectors: Float[Tensor, "count dimension"]) -> 
     Kahan and Parlett showed). What sticks out of the span by at most SPAN_TOLERANCE units of relative precision of the
     vector's norm is dropped, so a combination of earlier vectors gives no new direction.
     """
-    known = len(basis)
+    old = len(basis)
     extra = basis.emptied()
     coordinates = []
     for panel in vectors.split(_PANEL):
@@ -141,10 +141,10 @@ def decompose(basis: VectorStack, vectors: Float[Tensor, "count dimension"]) -> 
         else:
             coordinates.append(torch.cat([spanned, added[0]], dim=1))
             extra.append(added[1])
-    width = known + len(extra)
+    width = old + len(extra)
     padded = [torch.nn.functional.pad(rows, (0, width - rows.shape[1])) for rows in coordinates]
     table = torch.cat([vectors.new_empty(0, width), *padded])
-    return Decomposition(old=table[:, :known], new=table[:, known:], directions=extra.stacked())
+    return Decomposition(old=table[:, :old], new=table[:, old:], directions=extra.stacked())
 
 
 def _project(
@@ -182,10 +182,10 @@ def _well_conditioned(
     first, failed = torch.linalg.cholesky_ex(scaled @ scaled.T)
     if int(failed) != 0 or float(first.diagonal().min()) < _WELL_CONDITIONED:
         return None
-    found = torch.linalg.solve_triangular(first, scaled, upper=False)
-    found = _project(stacks, found, torch.zeros_like(floor))[1]
-    second = torch.linalg.cholesky(found @ found.T)
-    return norms.unsqueeze(1) * (first @ second), torch.linalg.solve_triangular(second, found, upper=False)
+    frame = torch.linalg.solve_triangular(first, scaled, upper=False)
+    frame = _project(stacks, frame, torch.zeros_like(floor))[1]
+    second = torch.linalg.cholesky(frame @ frame.T)
+    return norms.unsqueeze(1) * (first @ second), torch.linalg.solve_triangular(second, frame, upper=False)
 
 
 def _one_by_one(
@@ -199,14 +199,14 @@ def _one_by_one(
     coordinates, start = [], spanned.shape[1]
     for row in range(len(rest)):
         vector, least = rest[row : row + 1], floor[row : row + 1]
-        known = spanned[row : row + 1]
+        inside = spanned[row : row + 1]
         if len(rest) > 1:
-            within, vector = _project((basis, extra), vector, least)
-            within[:, :start] += known
-            known = within
+            more, vector = _project((basis, extra), vector, least)
+            more[:, :start] += inside
+            inside = more
         norm = torch.linalg.vector_norm(vector, dim=1)
         if bool(norm > least):
             extra.append(vector / norm)
-            known = torch.cat([known, norm.unsqueeze(1)], dim=1)
-        coordinates.append(known)
+            inside = torch.cat([inside, norm.unsqueeze(1)], dim=1)
+        coordinates.append(inside)
     return coordinates

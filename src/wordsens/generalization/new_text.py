@@ -80,7 +80,7 @@ class NewText:
 
     @torch.inference_mode(False)
     def update(self, training: str) -> Update:
-        """What learning (X, y) does to the parameters; made once."""
+        """The change of the parameters when (X, y) is learned; made once."""
         require_choice("training", training, TRAININGS)
         if training not in self._updates:
             self._updates[training] = self.fit.update(self.features, training)

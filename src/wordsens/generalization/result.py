@@ -17,7 +17,7 @@ SOLVED_DIGITS = 3
 
 @dataclass(frozen=True)
 class TheoremConditions:
-    """What Theorems 4 and 5 ask for, at this sample. They are asymptotic; `OneWordGeneralization.bound` is not.
+    """The conditions of Theorems 4 and 5, at this sample. They are asymptotic; `OneWordGeneralization.bound` is not.
 
     Attributes:
         theorem: 4 for fine-tuned, 5 for retrained.
@@ -138,7 +138,7 @@ class OneWordGeneralization(Result):
 
     @property
     def told_apart(self) -> bool:
-        """Whether the model gives the changed text the sign of its label, -y."""
+        """True where the model gives the changed text the sign of its label, -y."""
         return self.output_after * self.label < 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def finite_sample_bound(gamma: float, alignment: float, surprise: float) -> floa
 
 
 def theorem_conditions(new: NewText, training: str, gamma: float) -> TheoremConditions:
-    """What Theorem 4 or 5 asks for, at this sample."""
+    """The conditions of Theorem 4 or 5, at this sample."""
     n, d = new.rows.shape
     features, condition = new.fit.features, new.fit.conditioning.condition
     return TheoremConditions(

@@ -103,7 +103,7 @@ class FeatureMap(ABC):
         return PlainWordChange(self, rows, memory_budget=memory_budget)
 
     def texts_at_once(self, n: int, *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> int:
-        """How many texts of n words `texts_change` serves best at once; 1 where each is searched by itself."""
+        """The number of texts of n words that `texts_change` serves best at once; 1 if each is searched by itself."""
         return 1
 
     def texts_change(

@@ -8,8 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, WordsensError
-from wordsens.text.messages import first_line
+from wordsens.errors import InputError, WordsensError, first_line
 
 _SHOWN = 40
 

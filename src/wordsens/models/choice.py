@@ -109,7 +109,7 @@ def as_pair_model(
 
 
 def is_pair_model(model: Any, revision: str | None = None) -> bool:
-    """Whether `as_pair_model` is the call for it: a CrossEncoder, or the name of one on this machine."""
+    """True where `as_pair_model` is the call for it: a CrossEncoder, or the name of one on this machine."""
     if isinstance(model, str | Path):
         return library.scores_pairs(str(model), revision)
     return isinstance(model, PairModel) or is_instance(model, "sentence_transformers", "CrossEncoder")
@@ -181,14 +181,14 @@ def _other(model: Any, batch_size: int) -> Model:
 
 
 def _is_half_a_pair(model: Any) -> bool:
-    """Whether it is a class, or a transformer or tokenizer alone, which can be called but gives texts no vectors."""
+    """True for a class, or a transformer or tokenizer alone, which can be called but gives texts no vectors."""
     return (
         isinstance(model, type) or hasattr(model, "get_vocab") or is_instance(model, "transformers", "PreTrainedModel")
     )
 
 
 def _name_of(model: Any) -> str:
-    """What an object is called: a function's own name, a loaded model's, or its class."""
+    """The name of an object: a function's own name, a loaded model's, or its class."""
     inner = getattr(model, "transformers_model", None)
     path = str(getattr(getattr(inner, "config", None), "_name_or_path", "") or "")
     if path:

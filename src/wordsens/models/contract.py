@@ -38,7 +38,7 @@ class Model(ABC):
 
     @property
     def layers(self) -> int | None:
-        """How many layers `encode_layers` gives, the embedding layer being the first; None where it cannot."""
+        """The number of layers that `encode_layers` gives, the embedding layer first; None where it cannot."""
         return None
 
     def encode_layers(self, texts: Sequence[str]) -> Float[Tensor, "layers m d"]:

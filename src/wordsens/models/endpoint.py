@@ -11,9 +11,8 @@ from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from wordsens.errors import InputError, MissingExtraError, WordsensError, require_count, require_positive
+from wordsens.errors import InputError, MissingExtraError, WordsensError, first_line, require_count, require_positive
 from wordsens.models.function import FunctionModel
-from wordsens.text.messages import first_line
 
 KEY_VARIABLE = "WORDSENS_API_KEY"
 """The environment variable that holds the key, unless another is named: no other tool's key is sent by accident."""
@@ -38,7 +37,7 @@ class _PassingError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """Where and how embeddings are asked for. One request holds `model` and the texts, and nothing else.
+    """A server of embeddings, and the way to ask it. One request holds `model` and the texts, and nothing else.
 
     Attributes:
         url: such as https://host/v1; /v1/embeddings is completed where it is missing. Redirects are not followed.

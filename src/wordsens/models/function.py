@@ -10,12 +10,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, WordsensError
+from wordsens.errors import InputError, WordsensError, first_line
 from wordsens.maps.transformer.texts import PROBES
 from wordsens.models.answers import Answers, require_texts
 from wordsens.models.contract import Model
 from wordsens.models.digest import answers_digest
-from wordsens.text.messages import first_line
 
 STEADY = 0.02
 """The largest change of a vector between two calls that counts as rounding, as a share of its length: it moves a cosine

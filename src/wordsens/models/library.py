@@ -1,12 +1,11 @@
-"""What only the sentence-transformers library can load."""
+"""Models that only the sentence-transformers library can load."""
 
 import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import InputError, MissingExtraError
-from wordsens.text.messages import first_line
+from wordsens.errors import InputError, MissingExtraError, first_line
 from wordsens.text.model_files import model_folder
 from wordsens.text.pretrained import find_model, quiet_transformers
 
@@ -52,7 +51,7 @@ def cross_encoder(name: str, *, revision: str | None, device: str, local_files_o
 
 
 def scores_pairs(name: str, revision: str | None = None) -> bool:
-    """Whether the files of a model on this machine say that it gives one score to a pair of texts."""
+    """True where the files of a model on this machine say that it gives one score to a pair of texts."""
     try:
         folder = model_folder(name, revision)
     except InputError:

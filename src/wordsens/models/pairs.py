@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wordsens.errors import InputError, WordsensError, require_choice
+from wordsens.errors import InputError, WordsensError, first_line, require_choice
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.pairs import SIDES, pair_rows
 from wordsens.maps.transformer.texts import PROBES
@@ -16,7 +16,6 @@ from wordsens.models.answers import Answers, require_texts
 from wordsens.models.contract import Model
 from wordsens.models.digest import answers_digest, joined_digest, tokenizer_settings, weights_digest
 from wordsens.models.function import FunctionModel
-from wordsens.text.messages import first_line
 
 # Logits of a few units in float32 agree to 1e-6; a difference of this share is another function.
 _TOLERANCE = 1e-3

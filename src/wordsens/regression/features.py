@@ -13,7 +13,7 @@ from wordsens.maps.mapping import features_by_text
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 TRAINING_BYTES = 2 << 30
-"""What the kept training features may take, unless told otherwise: 2 GiB."""
+"""The most memory that the training features may take to be kept, unless told otherwise: 2 GiB."""
 
 _PIECE_BYTES = 32 << 20
 
@@ -50,7 +50,7 @@ class TrainingFeatures:
 
     @property
     def kept(self) -> bool:
-        """Whether Phi is in memory."""
+        """True where Phi is in memory."""
         return self._kept is not None
 
     @property
@@ -132,10 +132,10 @@ def as_equal_texts(texts: Texts) -> list[Tensor] | Tensor:
     rows = [as_text_matrix(text, f"texts[{index}]").rows.detach() for index, text in enumerate(texts)]
     if not rows:
         raise InputError("`texts` holds no text; give at least one")
-    for index, one in enumerate(rows):
-        if one.shape != rows[0].shape:
+    for index, text in enumerate(rows):
+        if text.shape != rows[0].shape:
             raise InputError(
-                f"`texts` has shape {tuple(one.shape)} at {index}, but {tuple(rows[0].shape)} at 0; "
+                f"`texts` has shape {tuple(text.shape)} at {index}, but {tuple(rows[0].shape)} at 0; "
                 "truncate all texts to one size (TextMatrix.truncated)"
             )
     return rows

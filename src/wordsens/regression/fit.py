@@ -20,19 +20,37 @@ from wordsens.regression.solver import (
     SingularGramError,
     kernel_solver,
 )
-from wordsens.regression.update import TRAININGS, Update
 from wordsens.results import Result
 from wordsens.text.matrix import TextMatrix
+
+TRAININGS = ("fine-tuned", "retrained")
 
 _IN_SPAN = 1000.0
 """Features whose part outside the training span is at most this many units of their precision count as inside it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Update(Result):
+    """The parameters after (X, y) is learned: theta = theta* + direction (y - phi(X).theta*).
+
+    Attributes:
+        training: "fine-tuned": direction = phi(X) / ‖phi(X)‖², one exact gradient step (Theorem 4).
+            "retrained": direction = Pphi / (‖Pphi‖² + ridge), the min-norm interpolation of the N + 1 texts
+            (Theorem 5), by the bordered inverse of the kernel matrix.
+        direction: (p,), float64.
+        alignment: phi(X).direction, the feature alignment of X with itself: 1, or less with a ridge.
+    """
+
+    training: str
+    direction: Float[Tensor, " p"]
+    alignment: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class MinNormFit(Result):
     """theta* = Phi^T (Phi Phi^T + ridge I)^-1 Y: with ridge 0 the interpolation of least norm, Phi^+ Y.
 
-    Made by `fit_min_norm`; shared by any number of test texts.
+    Made by `fit_min_norm`; serves any number of test texts.
 
     Attributes:
         phi: the map.
@@ -41,7 +59,7 @@ class MinNormFit(Result):
         coefficients: (N,), the kernel coefficients K^-1 Y.
         theta: theta*, (p,), float64.
         conditioning: of K.
-        ridge: what was added to K's diagonal.
+        ridge: the number added to K's diagonal.
     """
 
     phi: FeatureMap
@@ -71,7 +89,7 @@ class MinNormFit(Result):
     def residual(self, features: Float[Tensor, "m p"]) -> Float[Tensor, "m p"]:
         """v - Phi^T (K + ridge I)^-1 Phi v for every row v: with ridge 0, the projection (I - Phi^+ Phi) v.
 
-        The projector is applied, never formed: two passes over Phi, four where most of v lies in the span.
+        The projector is never formed. Costs two passes over Phi; four where most of v lies in the span of its rows.
         """
         rest = self._once(features)
         if self.ridge == 0:

@@ -32,7 +32,7 @@ class ConditioningWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Conditioning:
-    """How well the kernel matrix can be solved with.
+    """The condition of the kernel matrix, and how well it was solved with.
 
     Attributes:
         solver: "cholesky" or "cg".
@@ -185,14 +185,11 @@ class ConjugateGradientSolver(KernelSolver):
 
 def _ritz_values(steps: list[float], turns: list[float]) -> tuple[float, float]:
     """The extreme eigenvalues of the tridiagonal matrix that conjugate gradients build on their way."""
-    used = [index for index, step in enumerate(steps) if step > 0]
-    count = len(used)
-    tridiagonal = torch.zeros(count, count, dtype=torch.float64)
-    for index in range(count):
-        tridiagonal[index, index] = 1 / steps[index] + (turns[index - 1] / steps[index - 1] if index else 0.0)
-        if index + 1 < count:
-            beside = turns[index] ** 0.5 / steps[index]
-            tridiagonal[index, index + 1] = tridiagonal[index + 1, index] = beside
+    count = sum(step > 0 for step in steps)
+    shifts = [0.0, *(turns[at] / steps[at] for at in range(count - 1))]
+    diagonal = torch.tensor([1 / steps[at] + shifts[at] for at in range(count)], dtype=torch.float64)
+    beside = torch.tensor([turns[at] ** 0.5 / steps[at] for at in range(count - 1)], dtype=torch.float64)
+    tridiagonal = torch.diag(diagonal) + torch.diag(beside, 1) + torch.diag(beside, -1)
     values = torch.linalg.eigvalsh(tridiagonal)
     return float(values[-1]), float(values[0])
 

@@ -56,7 +56,7 @@ class Ball(Result):
         return self.linear_maximizer(directions)
 
     def contains(self, perturbations: Float[Tensor, "*starts w d"], *, relative_slack: float = 1e-12) -> bool:
-        """Whether every perturbation has norm at most radius * (1 + relative_slack), computed in float64."""
+        """True where every perturbation has norm at most radius * (1 + relative_slack), computed in float64."""
         norms = _lengths(perturbations)
         return bool((norms <= self.radius.double() * (1 + relative_slack)).all())
 

@@ -143,7 +143,7 @@ class Climb:
 
 
 class Rule(ABC):
-    """Where an ascent steps next. An object serves one run of one batch."""
+    """A rule for the next step of an ascent. An object serves one run of one batch."""
 
     @abstractmethod
     def step(self, climb: Climb, tolerance: float) -> None:

@@ -21,7 +21,7 @@ from wordsens.search.points import ALIKE, SAME, Breeder, fittest
 from wordsens.search.separate_points import SeparateBreeders
 
 _INNER = 0.3
-"""Where the starts inside the ball lie, in radii."""
+"""The lengths of the starts inside the ball, in radii."""
 
 _CACHED_NUMBERS = 1 << 18
 """Coordinates of the points that climb together on a CPU."""

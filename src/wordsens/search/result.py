@@ -1,4 +1,4 @@
-"""What a search returns, word by word."""
+"""The result of a search, word by word."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found, word by word.
+    """The result of a search, word by word.
 
     Attributes:
         perturbations: (w, *shape), the best Delta of each word (or group), inside its balls.

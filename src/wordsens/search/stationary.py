@@ -1,4 +1,4 @@
-"""What a search's end is worth: whether its best points are stationary, and what is done where there is no gradient."""
+"""The end of a search: a check that its best points are stationary, and sampling where there is no gradient."""
 
 from dataclasses import replace
 

@@ -24,7 +24,7 @@ from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 
 _SHARE = 1000
-"""What one text counts in progress, whatever its steps."""
+"""The share of one text in progress, whatever its steps."""
 
 
 @leaves_the_map_as_found

@@ -24,7 +24,7 @@ from wordsens.maps.word_change import MovedRows
 from wordsens.text.vocabulary import Vocabulary
 
 FINALISTS = 16
-"""How many entries a word keeps for a second evaluation in the map's own precision."""
+"""The number of entries a word keeps for a second evaluation in the map's own precision."""
 
 _COARSE_MARGIN = 1e-3
 """Entries this close to the best, relative, in the squared change are not told apart by a scan in float32."""
@@ -109,7 +109,7 @@ def _verified(
 
 @dataclass(frozen=True)
 class ShortlistPlan:
-    """What a shortlist spends on each word.
+    """The effort that a shortlist spends on each word.
 
     Attributes:
         anchors: entries evaluated with their gradients at the beginning, spread over the vocabulary.

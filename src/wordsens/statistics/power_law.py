@@ -9,11 +9,11 @@ import numpy as np
 from wordsens.errors import InputError
 
 LEAST_RANGE = 2.0
-"""The longest text must have this many times the words of the shortest: log n spreads over log 2 at least. Texts that
-were cut to one length, or nearly, have slopes that are all noise (n^68 ± 18 was seen)."""
+"""The least ratio of the longest text's words to the shortest's: log n then spreads over log 2. Texts that were cut to
+one length, or nearly, have slopes that are all noise (n^68 ± 18 was seen)."""
 
 LEAST_LENGTHS = 5
-"""Texts of so many different lengths are needed: leaving one text out then still leaves four lengths to fit."""
+"""The fewest different lengths of texts: leaving one text out then still leaves four lengths to fit."""
 
 
 LEAST_TEXTS = 5
@@ -79,9 +79,8 @@ def fit_power_law(
     if min(values) <= 0 or min(sizes) <= 0:
         raise InputError(f"`values` (smallest {min(values)!r}) must be positive to be fitted by a power law")
     x, y = np.log(np.asarray(sizes, dtype=np.float64)), np.log(np.asarray(values, dtype=np.float64))
-    # Products of centred numbers: raw second moments would lose digits where log n hardly varies.
-    u, v = x - x.mean(), y - y.mean()
-    slope = float(u @ v / (u @ u))
+    u, v = centred(x), centred(y)
+    slope = float(least_squares_slope(u, v))
     if texts is None:
         residual = v - slope * u
         error = math.sqrt(float(residual @ residual) / (len(u) - 2) / float(u @ u))
@@ -92,8 +91,18 @@ def fit_power_law(
     return PowerLaw(slope, error, math.exp(float(y.mean()) - slope * float(x.mean())))
 
 
+def centred(values: np.ndarray) -> np.ndarray:
+    """The values less their mean, along the last axis."""
+    return values - values.mean(axis=-1, keepdims=True)
+
+
+def least_squares_slope(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The slope of v on u along the last axis, both centred: raw moments would lose digits where u hardly varies."""
+    return np.asarray((u * v).sum(axis=-1) / (u * u).sum(axis=-1))
+
+
 def unfit_for_power_law(sizes: Sequence[int | float], texts: Sequence[Hashable]) -> str | None:
-    """The reason why an exponent of these sizes and texts would mean nothing; None where it may mean something.
+    """The reason an exponent fitted to points of these sizes and texts would mean nothing; None if there is none.
 
     >>> unfit_for_power_law([128] * 8, range(8))
     'its texts have 1 different length, and an exponent needs 5'

@@ -8,7 +8,7 @@ import torch
 
 from wordsens.errors import InputError, require_count
 from wordsens.text.document import Document
-from wordsens.text.encoder import Encoder, EncoderInput, Tokenization
+from wordsens.text.encoder import Encoder, EncoderInput
 from wordsens.text.encoders import load_encoder
 from wordsens.text.matrix import TextMatrix, rescale_rows
 
@@ -61,12 +61,11 @@ def embed(
     chosen = _chosen(encoder, device)
     layer = chosen.layer_index(layer)
     require_count("batch_size", batch_size)
-    if max_words is not None:
-        require_count("max_words", max_words)
-    if pad_to is not None:
-        require_count("pad_to", pad_to)
-        if max_words is not None and pad_to > max_words:
-            raise InputError(f"`pad_to` (={pad_to}) must be at most `max_words` (={max_words})")
+    for name, value in (("max_words", max_words), ("pad_to", pad_to)):
+        if value is not None:
+            require_count(name, value)
+    if max_words is not None and pad_to is not None and pad_to > max_words:
+        raise InputError(f"`pad_to` (={pad_to}) must be at most `max_words` (={max_words})")
     plans = [
         _plan(document, index, chosen, max_words=max_words, special_tokens=special_tokens, pad_to=pad_to)
         for index, document in enumerate(documents)
@@ -77,12 +76,14 @@ def embed(
     for start in range(0, len(order), batch_size):
         batch = order[start : start + batch_size]
         outputs = chosen.encode([plans[index].input for index in batch], layer=layer)
-        kept = [output[list(plans[index].kept)] for index, output in zip(batch, outputs, strict=True)]
-        rows = torch.cat(kept).to(dtype)
+        parts = [output[list(plans[index].positions)] for index, output in zip(batch, outputs, strict=True)]
+        rows = torch.cat(parts).to(dtype)
         rows = rescale_rows(rows) if rescale else rows
-        for index, own in zip(batch, rows.split([len(part) for part in kept]), strict=True):
+        for index, text_rows in zip(batch, rows.split([len(part) for part in parts]), strict=True):
             document = documents[index]
-            matrices[index] = TextMatrix(own, plans[index].tokens, document.label, _source(document, index))
+            matrices[index] = TextMatrix(
+                text_rows, plans[index].tokens, document.label, document.source or f"text {index}"
+            )
         if progress is not None:
             progress(len(matrices), len(plans))
     return [matrices[index] for index in range(len(plans))]
@@ -109,22 +110,21 @@ def texts_of_length(
     if count is not None:
         require_count("count", count)
     chosen = _chosen(encoder, None)
-    found: list[Document] = []
-    seen = 0
-    for index, text in enumerate(documents):
-        document = _as_document(text, index)
-        seen += 1
+    long_enough: list[Document] = []
+    read = 0
+    for read, text in enumerate(documents, start=1):
+        document = _as_document(text, read - 1)
         tokenization = chosen.tokenize(document.text)
         if (len(tokenization.ids) if special_tokens else tokenization.words) >= words:
-            found.append(document)
-        if count is not None and len(found) == count:
-            return found
-    if not found or count is not None:
+            long_enough.append(document)
+        if count is not None and len(long_enough) == count:
+            return long_enough
+    if not long_enough or count is not None:
         raise InputError(
-            f"of {seen} texts, only {len(found)} have at least `words` (={words}) tokens in {chosen.name}, but "
+            f"of {read} texts, only {len(long_enough)} have at least `words` (={words}) tokens in {chosen.name}, but "
             f"`count` (={count or 1}) are wanted; give longer or more texts, or lower words or count"
         )
-    return found
+    return long_enough
 
 
 def as_documents(texts: Texts) -> list[Document]:
@@ -155,16 +155,12 @@ def _chosen(encoder: Any, device: str | None) -> Encoder:
     return found
 
 
-def _source(document: Document, index: int) -> str:
-    return document.source or f"text {index}"
-
-
 @dataclass(frozen=True)
 class _Plan:
     """One text's input, the positions in it that become rows, and their tokens."""
 
     input: EncoderInput
-    kept: tuple[int, ...]
+    positions: tuple[int, ...]
     tokens: tuple[str, ...]
 
 
@@ -189,35 +185,22 @@ def _plan(
     if max_words is not None:
         stop = min(stop, start + max_words)
     missing = 0 if pad_to is None else max(0, pad_to - (stop - start))
-    number, token = _padding(encoder) if missing else (0, "")
-    ids = taken.ids + (number,) * missing
-    input = EncoderInput(ids, missing)
-    _require_context(input, whole, encoder, where, pad_to)
-    kept = [*range(start, stop), *range(len(taken.ids), len(ids))]
-    return _Plan(input, tuple(kept), taken.tokens[start:stop] + (token,) * missing)
-
-
-def _padding(encoder: Encoder) -> tuple[int, str]:
-    if encoder.padding is None:
+    if missing and encoder.padding is None:
         raise InputError(
             f"`pad_to` needs a [PAD] token, but {encoder.name} has none; leave pad_to out, or take longer "
             "texts (texts_of_length)"
         )
-    return encoder.padding
-
-
-def _require_context(
-    input: EncoderInput, whole: Tokenization, encoder: Encoder, where: str, pad_to: int | None
-) -> None:
-    if encoder.context is None or len(input.ids) <= encoder.context:
-        return
-    own = whole.leading + whole.trailing
-    if input.padding:
+    number, token = encoder.padding or (0, "")
+    ids = taken.ids + (number,) * missing
+    if encoder.context is not None and len(ids) > encoder.context:
+        special = whole.leading + whole.trailing
+        most = encoder.context - special
         raise InputError(
-            f"`pad_to` (={pad_to}) does not fit {encoder.name}, whose context is {encoder.context} tokens, {own} of "
-            f"them its own; pass pad_to={encoder.context - own} or less"
+            f"`pad_to` (={pad_to}) does not fit {encoder.name}, whose context is {encoder.context} tokens, {special} "
+            f"of them its own; pass pad_to={most} or less"
+            if missing
+            else f"{where} has {whole.words} tokens and {encoder.name} adds {special}, but its context is "
+            f"{encoder.context} tokens; pass max_words={most} or less"
         )
-    raise InputError(
-        f"{where} has {whole.words} tokens and {encoder.name} adds {own}, but its context is {encoder.context} "
-        f"tokens; pass max_words={encoder.context - own} or less"
-    )
+    positions = (*range(start, stop), *range(len(taken.ids), len(ids)))
+    return _Plan(EncoderInput(ids, missing), positions, taken.tokens[start:stop] + (token,) * missing)

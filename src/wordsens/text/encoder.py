@@ -18,7 +18,7 @@ class Tokenization:
     Attributes:
         ids: the numbers that enter the model.
         tokens: the same tokens as strings, as the vocabulary spells them.
-        leading, trailing: how many special tokens the tokenizer put before and behind the text's own.
+        leading, trailing: how many special tokens the tokenizer put before and after the text's own.
     """
 
     ids: tuple[int, ...]
@@ -28,7 +28,7 @@ class Tokenization:
 
     @property
     def words(self) -> int:
-        """How many tokens are the text's own."""
+        """The number of tokens that are the text's own."""
         return len(self.ids) - self.leading - self.trailing
 
     def first_words(self, count: int) -> "Tokenization":

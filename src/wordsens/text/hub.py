@@ -1,18 +1,43 @@
-"""Rows from data sets of the library `datasets`: from the Hugging Face hub, or a folder it saved."""
+"""The Hugging Face hub, and rows from data sets of the library `datasets`: from the hub, or a folder it saved."""
 
-import importlib.util
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from wordsens.errors import InputError, MissingExtraError
-from wordsens.text.folders import DEFAULT_SPLIT, choose_split
-from wordsens.text.hub_access import HubAnswer, ask_hub
-from wordsens.text.messages import first_line
-from wordsens.text.rows import Columns, Row, require_no_split
+from wordsens.errors import InputError, MissingExtraError, first_line
+from wordsens.text.document import DEFAULT_SPLIT, Columns, Row, choose_split, require_no_split
+
+_ANSWER_SECONDS = 10
+"""The libraries on top of the hub retry an unreachable one for up to a minute, with a notice each time."""
 
 _BATCH_ROWS = 1024
 _SAVED_BY_DATASETS = ("dataset_dict.json", "state.json")
+
+
+class HubAnswer(Enum):
+    """The hub's answer."""
+
+    FOUND = "found"
+    MISSING = "the Hugging Face hub has nothing public of that name"
+    UNREACHABLE = "the Hugging Face hub cannot be reached"
+
+
+def ask_hub(name: str, kind: Literal["model", "dataset"]) -> HubAnswer:
+    """Ask once, and with a time limit, whether the hub has it; InputError when the name cannot be one."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
+
+    hub = HfApi()
+    try:
+        (hub.model_info if kind == "model" else hub.dataset_info)(name, timeout=_ANSWER_SECONDS)
+    except HFValidationError as error:
+        raise InputError(f"{name!r} cannot be the name of a {kind} on the hub: {first_line(error)}") from error
+    except RepositoryNotFoundError:
+        return HubAnswer.MISSING
+    except Exception:  # errors of the network come from several libraries, which have changed before
+        return HubAnswer.UNREACHABLE
+    return HubAnswer.FOUND
 
 
 def load_from_hub(name: str, split: str | None) -> tuple[Any, str]:
@@ -44,7 +69,7 @@ def load_from_hub(name: str, split: str | None) -> tuple[Any, str]:
 
 
 def is_saved_dataset(folder: Path) -> bool:
-    """Whether the folder was written by `save_to_disk` of the library `datasets`."""
+    """True where the folder was written by `save_to_disk` of the library `datasets`."""
     return any((folder / name).is_file() for name in _SAVED_BY_DATASETS)
 
 
@@ -65,29 +90,18 @@ def load_saved(folder: Path, split: str | None) -> tuple[Any, str]:
     return dataset, folder.name
 
 
-def dataset_rows(dataset: Any, columns: Columns, prefix: str) -> Iterator[Row]:
-    """The rows of a data set, which `datasets` keeps on disk, batch by batch."""
+def dataset_rows(dataset: Any, prefix: str, columns: Columns) -> tuple[Iterator[Row], list[str] | None]:
+    """The rows of a data set, batch by batch, and the names of the label's numbers, where it has them."""
     label = columns.label_in(dataset.column_names, f"the data set {prefix!r}")
-    number = 0
-    wanted = dataset.select_columns([columns.text, *([label] if label else [])])
-    for batch in wanted.iter(batch_size=_BATCH_ROWS):
-        labels = batch[label] if label else [None] * len(batch[columns.text])
-        for text, value in zip(batch[columns.text], labels, strict=True):
-            number += 1
-            yield Row(text, value, f"{prefix}:{number}")
-
-
-def dataset_class_names(dataset: Any, columns: Columns, prefix: str) -> list[str] | None:
-    """The names of the label's numbers, where the data set has them."""
-    label = columns.label_in(dataset.column_names, f"the data set {prefix!r}")
-    return getattr(dataset.features[label], "names", None) if label else None
+    batches = dataset.select_columns(columns.to_read(label)).iter(batch_size=_BATCH_ROWS)
+    return columns.rows(batches, label, prefix), getattr(dataset.features[label], "names", None) if label else None
 
 
 def _require_datasets() -> Any:
-    if importlib.util.find_spec("datasets") is None:
-        raise MissingExtraError("datasets", "hub", "reading data sets of the Hugging Face hub")
-    import datasets
-
+    try:
+        import datasets
+    except ImportError as error:
+        raise MissingExtraError("datasets", "hub", "reading data sets of the Hugging Face hub") from error
     return datasets
 
 

@@ -1,7 +1,8 @@
-"""What data sets call positive and negative, as +1 and -1."""
+"""Reading labels: the names that data sets give to positive and negative, as +1 and -1."""
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 
 from wordsens.errors import InputError
 
@@ -29,8 +30,11 @@ class LabelReader:
         >>> [reader.read(value, "row 1") for value in (1, "Positive", 0, True, None)]
         [1, 1, -1, 1, None]
         """
-        if self._class_names is not None and isinstance(value, int):
-            return None if value == -1 else self._number(self._class_name(value, where), where)
+        names = self._class_names
+        if names is not None and isinstance(value, int):
+            if not -1 <= value < len(names):
+                raise InputError(f"{where}: the label {value} is not one of the {len(names)} classes of the data set")
+            return None if value == -1 else self._number(names[value], where)
         number = self._number(value, where)
         if number is None or number == 1:
             return number
@@ -43,31 +47,17 @@ class LabelReader:
             )
         return -1
 
-    def _class_name(self, value: int, where: str) -> str:
-        names = self._class_names or ()
-        if not 0 <= value < len(names):
-            raise InputError(f"{where}: the label {value} is not one of the {len(names)} classes of the data set")
-        return names[value]
-
     def _number(self, value: object, where: str) -> int | None:
         unknown = not value.strip() if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
         if value is None or unknown:
             return None
-        number = _as_number(value)
-        if number in (-1, 0, 1):
+        number = value
+        if isinstance(value, str):
+            with suppress(ValueError):
+                word = value.strip().lower()
+                number = _WORDS[word] if word in _WORDS else float(word)
+        if isinstance(number, (bool, int, float)) and number in (-1, 0, 1):
             return int(number)
         raise InputError(
             f"{where}: the label {value!r} is not understood; use {_UNDERSTOOD}, or pass labels=False to read none"
         )
-
-
-def _as_number(value: object) -> int | float | None:
-    if isinstance(value, str):
-        word = value.strip().lower()
-        if word in _WORDS:
-            return _WORDS[word]
-        try:
-            return float(word)
-        except ValueError:
-            return None
-    return value if isinstance(value, (bool, int, float)) else None

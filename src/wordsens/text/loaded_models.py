@@ -47,22 +47,22 @@ def model_parts(given: Any) -> ModelParts:
 
 
 def is_loaded_model(given: Any) -> bool:
-    """Whether `model_parts` is the call for it."""
+    """True where `model_parts` is the call for it."""
     return is_pair(given) or is_sentence_transformer(given) or is_instance(given, "transformers", "Pipeline")
 
 
 def is_pair(given: Any) -> bool:
-    """Whether it is a model and something else, side by side."""
+    """True for a model and something else, side by side."""
     return isinstance(given, tuple | list) and len(given) == 2 and hasattr(given[0], "config")
 
 
 def is_sentence_transformer(given: Any) -> bool:
-    """Whether it is a SentenceTransformer."""
+    """True for a SentenceTransformer."""
     return is_instance(given, "sentence_transformers", "SentenceTransformer")
 
 
 def is_instance(given: Any, package: str, name: str) -> bool:
-    """Whether it is an object of that class of the package, which is not imported for the question."""
+    """True for an object of that class of the package, which is not imported for the question."""
     return any(kind.__name__ == name and kind.__module__.partition(".")[0] == package for kind in type(given).__mro__)
 
 

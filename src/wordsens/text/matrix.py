@@ -34,7 +34,7 @@ class TextMatrix(Result):
         tokens: n strings, or None for a synthetic text.
         label: +1, -1 or None.
         source: where the text came from, e.g. "shipped/review-001" or "gaussian(seed=0)".
-        whole_words: which rows make up each word of the text, special tokens left out; None where it is not known.
+        whole_words: the words of the text, each with its rows, special tokens left out; None where they are not known.
     """
 
     rows: Float[Tensor, "n d"]
@@ -54,14 +54,14 @@ class TextMatrix(Result):
         return self.rows.shape[0]
 
     def word(self, index: int) -> str:
-        """What to call word `index`: its token, or `#index` where there are no tokens."""
+        """The name of word `index`: its token, or `#index` where there are no tokens."""
         return self.tokens[index] if self.tokens is not None else f"#{index}"
 
     def truncated(self, words: int, dimension: int | None = None, *, rescale: bool = True) -> "TextMatrix":
         """The first `words` words and the first `dimension` coordinates.
 
-        Rows are rescaled to sqrt(dimension), unless told not to.
-        Raises InputError when the text is shorter: it is never padded here.
+        Rows are rescaled to length sqrt(dimension), unless `rescale` is False.
+        Raises InputError when the text is shorter: it is not padded.
         """
         n, d = self.rows.shape
         dimension = d if dimension is None else dimension
@@ -73,8 +73,8 @@ class TextMatrix(Result):
         rows = self.rows[:words, :dimension]
         rows = rescale_rows(rows) if rescale else rows.clone()
         tokens = None if self.tokens is None else self.tokens[:words]
-        kept = None if self.whole_words is None else tuple(w for w in self.whole_words if max(w.rows) < words)
-        return replace(self, rows=rows, tokens=tokens, whole_words=kept)
+        whole = None if self.whole_words is None else tuple(w for w in self.whole_words if max(w.rows) < words)
+        return replace(self, rows=rows, tokens=tokens, whole_words=whole)
 
     def to(self, dtype: torch.dtype | None = None, device: torch.device | str | None = None) -> "TextMatrix":
         """The same text with its rows in another dtype or on another device."""
@@ -88,11 +88,10 @@ def require_rows(rows: Tensor, name: str) -> None:
             f"`{name}` (shape {tuple(rows.shape)}, {rows.dtype}) must be a floating-point matrix, "
             "n words by d coordinates"
         )
-    finite = torch.isfinite(rows).all(dim=1)
+    finite, nonzero = torch.isfinite(rows).all(dim=1), (rows != 0).any(dim=1)
     if not bool(finite.all()):
         bad = int((~finite).nonzero()[0])
         raise InputError(f"`{name}` has NaN or infinity in row {bad}; every entry must be finite")
-    nonzero = (rows != 0).any(dim=1)
     if not bool(nonzero.all()):
         bad = int((~nonzero).nonzero()[0])
         raise InputError(f"`{name}` has only zeros in row {bad}; drop that word or give it an embedding")
@@ -117,13 +116,10 @@ def as_text_matrix(text: "TextMatrix | Tensor | np.ndarray", name: str = "X") ->
     if isinstance(text, np.ndarray) and text.dtype.kind in "fiub" and text.dtype.itemsize <= 8:
         text = torch.from_numpy(text.astype(text.dtype.newbyteorder("="), order="C", copy=True))
     if not isinstance(text, Tensor):
+        kind = f"an array of {text.dtype}" if isinstance(text, np.ndarray) else type(text).__name__
         raise InputError(
-            f"`{name}` ({_kind(text)}) must be a TextMatrix, a tensor or an array of shape (n, d); "
+            f"`{name}` ({kind}) must be a TextMatrix, a tensor or an array of shape (n, d); "
             "embed strings first, with wordsens.embed"
         )
     require_rows(text, name)
     return TextMatrix(text)
-
-
-def _kind(value: object) -> str:
-    return f"an array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__

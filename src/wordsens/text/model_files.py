@@ -9,7 +9,7 @@ from wordsens.errors import InputError
 from wordsens.text.pretrained import MINILM, minilm_folder
 
 KINDS = (".json", ".safetensors", ".txt", ".model", ".spm", ".bpe", ".tiktoken")
-"""What a model and its tokenizer are read from: configurations, weights and vocabularies. Read-me files, pickled
+"""Files that a model and its tokenizer are read from: configurations, weights and vocabularies. Read-me files, pickled
 weights, optimizer states and other formats' weights decide nothing."""
 
 
@@ -28,16 +28,16 @@ def model_digest(name: str) -> str:
     digest = hashlib.sha256()
     for path in _deciding(folder):
         try:
-            seen = path.stat()
-            own = _content(path, seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+            file = path.stat()
+            content = _content(path, file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns, file.st_ctime_ns)
         except OSError as error:
             raise InputError(f"the model's file {str(path)!r} cannot be read ({error.strerror})") from error
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{own}\n".encode())
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
     return digest.hexdigest()
 
 
 def model_folder(name: str, revision: str | None = None) -> Path:
-    """Where the model's files lie on this machine: of a name on the hub, the snapshot that is loaded."""
+    """The folder of the model's files on this machine: of a name on the hub, the snapshot that is loaded."""
     if name == MINILM:
         return minilm_folder()
     folder = Path(name).expanduser()
@@ -65,11 +65,11 @@ def _deciding(folder: Path) -> list[Path]:
             places |= {folder / str(module["path"]) for module in listed}
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(f"the model's file {str(modules)!r} lists no modules; mend or remove it") from error
-    found = {path for place in places if place.is_dir() for path in place.iterdir() if path.suffix.lower() in KINDS}
-    return sorted(path for path in found if path.is_file())
+    files = {path for place in places if place.is_dir() for path in place.iterdir() if path.suffix.lower() in KINDS}
+    return sorted(path for path in files if path.is_file())
 
 
 @lru_cache(maxsize=1024)
-def _content(path: Path, *seen: int) -> str:
+def _content(path: Path, *status: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

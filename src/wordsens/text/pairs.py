@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wordsens.errors import InputError, MissingExtraError
-from wordsens.text.parquet_files import parquet_records
-from wordsens.text.plain_files import csv_records, json_lines_records
+from wordsens.text.plain_files import csv_records, json_lines_records, parquet_records
 from wordsens.text.shipped_data import MeaningPair, meaning_pairs
 
 COLUMNS = ("kind", "first", "second", "same")

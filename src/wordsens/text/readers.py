@@ -4,44 +4,47 @@ import random
 import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from os import PathLike
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from wordsens.errors import InputError, require_count
 from wordsens.seeds import Seed, derive_seed
-from wordsens.text.document import Document
-from wordsens.text.folders import choose_split, class_folder_rows, files_of_one_kind, has_classes, splits_of
-from wordsens.text.hub import dataset_class_names, dataset_rows, is_saved_dataset, load_from_hub, load_saved
+from wordsens.text.document import Columns, Document, Row, choose_split, require_no_split
+from wordsens.text.hub import dataset_rows, is_saved_dataset, load_from_hub, load_saved
 from wordsens.text.labels import LabelReader
-from wordsens.text.parquet_files import parquet_class_names, parquet_rows
-from wordsens.text.plain_files import csv_rows, json_lines_rows, text_file_rows
-from wordsens.text.rows import Columns, Row, require_no_split
+from wordsens.text.plain_files import EXTENSIONS, file_rows, parquet_class_names, text_file_rows
 from wordsens.text.shipped_data import SHIPPED, shipped_reviews
 
 IMDB = "imdb"
-"""What `read_documents` calls the hub's copy of the IMDB reviews."""
+"""The name under which `read_documents` finds the hub's copy of the IMDB reviews."""
 
 _IMDB_ON_HUB = "stanfordnlp/imdb"
 _HUB_PREFIX = "hub:"
-_EXTENSIONS = (".txt", ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 _HTML_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 _RowsAndClasses = tuple[Iterator[Row], list[str] | None]
 
 
+class ReadingOptions(TypedDict, total=False):
+    """The options that `read_documents` shares with `stream_documents`, which has their defaults."""
+
+    text_column: str
+    label_column: str | None
+    labels: bool
+    encoding: str
+    split: str | None
+    html_breaks_to_spaces: bool
+    skip_empty: bool
+
+
 def read_documents(
     source: str | PathLike[str],
     *,
-    text_column: str = "text",
-    label_column: str | None = None,
-    labels: bool = True,
-    encoding: str = "utf-8",
-    split: str | None = None,
     limit: int | None = None,
     sample_seed: Seed | None = None,
-    html_breaks_to_spaces: bool = True,
-    skip_empty: bool = False,
+    **reading: Unpack[ReadingOptions],
 ) -> list[Document]:
     """The documents of a source, in its order.
 
@@ -76,16 +79,7 @@ def read_documents(
     """
     if limit is not None:
         require_count("limit", limit)
-    stream = stream_documents(
-        source,
-        text_column=text_column,
-        label_column=label_column,
-        labels=labels,
-        encoding=encoding,
-        split=split,
-        html_breaks_to_spaces=html_breaks_to_spaces,
-        skip_empty=skip_empty,
-    )
+    stream = stream_documents(source, **reading)
     with closing(stream):
         return list(islice(stream, limit)) if sample_seed is None else _sample(stream, limit, sample_seed)
 
@@ -104,19 +98,34 @@ def stream_documents(
 ) -> Generator[Document, None, None]:
     """The documents of a source one at a time, so that it may be larger than memory.
 
-    The arguments are those of `read_documents`; `on_empty` is told where each empty text stood that was passed over. A
-    missing source, split or package is reported at once, a damaged row when it is reached.
+    The arguments are those of `read_documents`; `on_empty` is called with the place of each empty text that is passed
+    over. A missing source, split or package is reported at once, a damaged row when it is reached.
     """
-    columns = Columns(text_column, label_column, labels)
-    rows, class_names = _open(source, columns, encoding, split)
-    return _documents(
-        rows,
-        LabelReader(class_names),
-        str(source),
-        html_breaks_to_spaces=html_breaks_to_spaces,
-        skip_empty=skip_empty,
-        on_empty=on_empty,
-    )
+    rows, class_names = _open(source, Columns(text_column, label_column, labels), encoding, split)
+    reader = LabelReader(class_names)
+
+    def documents() -> Generator[Document, None, None]:
+        empty = True
+        for row in rows:
+            text = "" if row.text is None else row.text
+            if not isinstance(text, str):
+                raise InputError(
+                    f"{row.where}: the text is {type(text).__name__}, not a string; name the column of the "
+                    "texts with text_column"
+                )
+            if html_breaks_to_spaces:
+                text = _HTML_BREAK.sub(" ", text)
+            if text.strip():
+                empty = False
+                yield Document(text, reader.read(row.label, row.where), row.where)
+            elif skip_empty:
+                on_empty(row.where)
+            else:
+                raise InputError(f"{row.where}: the text is empty; pass skip_empty=True to pass over empty texts")
+        if empty:
+            raise InputError(f"{str(source)!r} holds no text; give a source with at least one")
+
+    return documents()
 
 
 def _open(source: str | PathLike[str], columns: Columns, encoding: str, split: str | None) -> _RowsAndClasses:
@@ -125,8 +134,7 @@ def _open(source: str | PathLike[str], columns: Columns, encoding: str, split: s
         return (Row(document.text, document.label, document.source) for document in shipped_reviews()), None
     if isinstance(source, str) and (source == IMDB or source.startswith(_HUB_PREFIX)):
         name = _IMDB_ON_HUB if source == IMDB else source.removeprefix(_HUB_PREFIX)
-        dataset, called = load_from_hub(name, split)
-        return dataset_rows(dataset, columns, called), dataset_class_names(dataset, columns, called)
+        return dataset_rows(*load_from_hub(name, split), columns)
     path = Path(source).expanduser()
     if path.is_dir():
         return _open_folder(path, columns, encoding, split)
@@ -140,70 +148,61 @@ def _open(source: str | PathLike[str], columns: Columns, encoding: str, split: s
 
 def _open_folder(path: Path, columns: Columns, encoding: str, split: str | None) -> _RowsAndClasses:
     if is_saved_dataset(path):
-        dataset, called = load_saved(path, split)
-        return dataset_rows(dataset, columns, called), dataset_class_names(dataset, columns, called)
-    if not has_classes(path) and (splits := splits_of(path)):
+        return dataset_rows(*load_saved(path, split), columns)
+    splits = [] if _has_classes(path) else sorted(entry.name for entry in path.iterdir() if _has_classes(entry))
+    if splits:
         chosen = choose_split(split, splits, f"the folder {str(path)!r}")
-        return class_folder_rows(path / chosen, encoding, f"{path.name}/{chosen}"), None
+        return _class_folder_rows(path / chosen, encoding, f"{path.name}/{chosen}"), None
     require_no_split(split, f"the folder {str(path)!r}")
-    if has_classes(path):
-        return class_folder_rows(path, encoding, path.name), None
-    return _open_files(files_of_one_kind(path, _EXTENSIONS), columns, encoding)
+    if _has_classes(path):
+        return _class_folder_rows(path, encoding, path.name), None
+    return _open_files(_files_of_one_kind(path), columns, encoding)
+
+
+def _has_classes(folder: Path) -> bool:
+    """True where the folder holds pos/ or neg/."""
+    return (folder / "pos").is_dir() or (folder / "neg").is_dir()
+
+
+def _class_folder_rows(folder: Path, encoding: str, prefix: str) -> Iterator[Row]:
+    """The .txt files of pos/ and neg/ in turn, so that the first few are of both classes."""
+    files = []
+    for name in ("pos", "neg"):
+        texts = sorted((folder / name).glob("*.txt"))
+        if not texts:
+            raise InputError(
+                f"the folder {str(folder / name)!r} holds no .txt file; give a folder with both pos and neg"
+            )
+        files.append([(path, name) for path in texts])
+    for path, name in filter(None, chain.from_iterable(zip_longest(*files))):
+        yield from text_file_rows(path, encoding, label=name, where=f"{prefix}/{name}/{path.stem}")
+
+
+def _files_of_one_kind(folder: Path) -> list[Path]:
+    """The folder's files with a known extension, by name; refuses none, and more than one kind."""
+    files = sorted(entry for entry in folder.iterdir() if entry.suffix.lower() in EXTENSIONS and entry.is_file())
+    kinds = sorted({path.suffix.lower() for path in files})
+    if not files:
+        raise InputError(
+            f"the folder {str(folder)!r} holds no texts; put {', '.join(EXTENSIONS)} files in it, "
+            "or pos and neg folders of .txt files"
+        )
+    if len(kinds) > 1:
+        raise InputError(
+            f"the folder {str(folder)!r} holds files of different kinds ({', '.join(kinds)}); give one file"
+        )
+    return files
 
 
 def _open_files(paths: list[Path], columns: Columns, encoding: str) -> _RowsAndClasses:
     for path in paths:
-        if path.suffix.lower() not in _EXTENSIONS:
-            raise InputError(f"the file {str(path)!r} has an unknown extension; use one of {', '.join(_EXTENSIONS)}")
+        if path.suffix.lower() not in EXTENSIONS:
+            raise InputError(f"the file {str(path)!r} has an unknown extension; use one of {', '.join(EXTENSIONS)}")
         # Of several files an empty one is an empty text, which the caller may pass over.
         if len(paths) == 1 and path.stat().st_size == 0:
             raise InputError(f"the file {str(path)!r} is empty; give one with text")
     class_names = parquet_class_names(paths[0], columns) if paths[0].suffix.lower() == ".parquet" else None
-    return chain.from_iterable(_file_rows(path, columns, encoding) for path in paths), class_names
-
-
-def _file_rows(path: Path, columns: Columns, encoding: str) -> Iterator[Row]:
-    match path.suffix.lower():
-        case ".parquet":
-            return parquet_rows(path, columns)
-        case ".csv":
-            return csv_rows(path, encoding, columns)
-        case ".tsv":
-            return csv_rows(path, encoding, columns, delimiter="\t")
-        case ".txt":
-            return text_file_rows(path, encoding)
-        case _:
-            return json_lines_rows(path, encoding, columns)
-
-
-def _documents(
-    rows: Iterator[Row],
-    labels: LabelReader,
-    source: str,
-    *,
-    html_breaks_to_spaces: bool,
-    skip_empty: bool,
-    on_empty: Callable[[str], None],
-) -> Generator[Document, None, None]:
-    found = False
-    for row in rows:
-        text = "" if row.text is None else row.text
-        if not isinstance(text, str):
-            raise InputError(
-                f"{row.where}: the text is {type(text).__name__}, not a string; name the column of the "
-                "texts with text_column"
-            )
-        if html_breaks_to_spaces:
-            text = _HTML_BREAK.sub(" ", text)
-        if not text.strip():
-            if skip_empty:
-                on_empty(row.where)
-                continue
-            raise InputError(f"{row.where}: the text is empty; pass skip_empty=True to pass over empty texts")
-        found = True
-        yield Document(text, labels.read(row.label, row.where), row.where)
-    if not found:
-        raise InputError(f"{source!r} holds no text; give a source with at least one")
+    return chain.from_iterable(file_rows(path, columns, encoding) for path in paths), class_names
 
 
 def _sample(stream: Iterator[Document], limit: int | None, seed: Seed) -> list[Document]:

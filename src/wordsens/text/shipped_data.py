@@ -38,11 +38,11 @@ class MeaningPair:
             agree.
         domain: support, documentation, health, finance, law or everyday.
         first, second: the texts.
-        same: whether they mean the same.
+        same: True where they mean the same.
         changed: the words of `first`, and those of `second` that stand in their place; for a role pair the two words
             that change places; empty for a paraphrase.
         length: question or sentence (up to 45 words), paragraph (60 to 120) or page (200 and more).
-        note: what differs.
+        note: a short description of the difference.
     """
 
     id: str
@@ -79,7 +79,7 @@ def minimal_pairs() -> list[MinimalPair]:
 
 
 def meaning_pairs() -> list[MeaningPair]:
-    """The pairs written for this package to ask whether a model sees a changed meaning.
+    """The pairs written for this package to test whether a model sees a changed meaning.
 
     >>> pair = meaning_pairs()[0]
     >>> pair.first, pair.changed, pair.same

@@ -71,11 +71,11 @@ def correlated_text(
         )
     require_count("d", d, least=2, remedy="in one dimension every cosine is +1 or -1")
     common = rescale_rows(_gaussian(1, d, seed, "correlated text", "common"))[0] / math.sqrt(d)
-    own = _gaussian(n, d, seed, "correlated text", "own")
-    own = own - (own @ common).unsqueeze(1) * common
+    apart = _gaussian(n, d, seed, "correlated text", "own")
+    apart = apart - (apart @ common).unsqueeze(1) * common
     # Appended first, `common` is the vector that all the others are made orthogonal to.
-    own = _orthonormal(torch.cat([common.unsqueeze(0), own]))[1:] if n < d else rescale_rows(own) / math.sqrt(d)
-    rows = rescale_rows(math.sqrt(mean_cosine) * common + math.sqrt(1 - mean_cosine) * own)
+    apart = _orthonormal(torch.cat([common.unsqueeze(0), apart]))[1:] if n < d else rescale_rows(apart) / math.sqrt(d)
+    rows = rescale_rows(math.sqrt(mean_cosine) * common + math.sqrt(1 - mean_cosine) * apart)
     return TextMatrix(rows.to(dtype), source=f"correlated(mean_cosine={mean_cosine:g}, seed={seed})")
 
 

@@ -1,17 +1,20 @@
-"""Pretrained transformers as encoders."""
+"""Pretrained transformers as encoders, with the checks and the hook that everything that runs one shares."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from wordsens.errors import InputError
 from wordsens.text.encoder import Encoder, EncoderInput, Tokenization
 from wordsens.text.loaded_models import model_parts
 from wordsens.text.pretrained import MINILM, load_pretrained
-from wordsens.text.reached import Reached
-from wordsens.text.unknown_tokens import require_known_tokens
+
+MOST_UNKNOWN = 0.8
+"""A larger share of unknown tokens is refused: such a text's rows say nothing of its words. A text in a script that the
+vocabulary lacks is unknown but for digits and signs, about a tenth of ordinary prose; rare names stay far below."""
 
 _PROBE_TOKENS = 4
 
@@ -77,19 +80,8 @@ class TransformerEncoder(Encoder):
         return self._model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states[layer]
 
     def _input_of(self, block: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
-        """What enters `block`, without running it or anything behind it."""
-
-        def stop(_: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
-            raise Reached(positional[0] if positional else named["hidden_states"])
-
-        handle = block.register_forward_pre_hook(stop, with_kwargs=True)
-        try:
-            self._model(input_ids=ids, attention_mask=mask)
-        except Reached as reached:
-            return reached.tensor
-        finally:
-            handle.remove()
-        raise LookupError("the block is not part of the forward pass")
+        """The rows that enter `block`, without running it or anything after it."""
+        return tensor_at(block, lambda: self._model(input_ids=ids, attention_mask=mask))
 
     @torch.no_grad()
     def _probe(self) -> tuple[int, int, nn.Module | None]:
@@ -105,10 +97,7 @@ class TransformerEncoder(Encoder):
             if isinstance(blocks, nn.ModuleList) and len(blocks):
                 try:
                     entering = self._input_of(blocks[0], ids, mask)
-                except (
-                    LookupError,
-                    TypeError,
-                ):  # not called, or called with something else than hidden states
+                except (LookupError, TypeError):  # not called, or called with something else than hidden states
                     continue
                 if torch.is_tensor(entering) and torch.equal(entering, states[0]):
                     return *size, blocks[0]
@@ -127,9 +116,52 @@ def context_of(tokenizer: Any, model: Any) -> int | None:
     """The most tokens the model takes: what tokenizer, configuration and position table all allow."""
     limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
     for name, module in model.named_modules():
-        # RoBERTa and its kin count positions from behind their padding number.
+        # RoBERTa and its kin count positions from the number after their padding's.
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding) and module.padding_idx is not None:
             limits.append(module.num_embeddings - module.padding_idx - 1)
     # Tokenizers without a limit say 1e30.
-    known = [int(limit) for limit in limits if limit is not None and 0 < limit < 1e9]
-    return min(known, default=None)
+    return min((int(limit) for limit in limits if limit is not None and 0 < limit < 1e9), default=None)
+
+
+def require_known_tokens(ids: Sequence[int], tokenizer: Any, where: str, name: str) -> None:
+    """Refuse a text nearly all of whose tokens are the tokenizer's unknown token.
+
+    Args:
+        ids: the text's own tokens, special ones left out.
+    """
+    unknown = 0 if tokenizer.unk_token_id is None else sum(token == tokenizer.unk_token_id for token in ids)
+    if unknown > MOST_UNKNOWN * len(ids):
+        raise InputError(
+            f"{where}: {unknown} of its {len(ids)} tokens are unknown to {name} ({tokenizer.unk_token}), so a number "
+            "would not speak of its words; use a model for this language, or one whose tokenizer files are complete"
+        )
+
+
+class _StoppedError(Exception):
+    """Raised by a hook to carry a tensor out of a forward pass whose rest is not needed."""
+
+    def __init__(self, tensor: Tensor):
+        super().__init__()
+        self.tensor = tensor
+
+
+def tensor_at(module: nn.Module, run: Callable[[], object], *, output: bool = False) -> Tensor:
+    """The tensor that enters a part of a model, or leaves it, when `run` calls the model; nothing after it is run.
+
+    Raises LookupError where the part is not called.
+    """
+
+    def stop(_: nn.Module, positional: tuple[Any, ...], named: dict[str, Any], *result: Any) -> None:
+        if output:
+            raise _StoppedError(result[0] if isinstance(result[0], Tensor) else result[0][0])
+        raise _StoppedError(positional[0] if positional else named["hidden_states"])
+
+    hook = module.register_forward_hook if output else module.register_forward_pre_hook
+    handle = hook(stop, with_kwargs=True)
+    try:
+        run()
+    except _StoppedError as stopped:
+        return stopped.tensor
+    finally:
+        handle.remove()
+    raise LookupError("that part of the model is not called in its forward pass")

@@ -9,14 +9,14 @@ from wordsens.errors import InputError
 
 
 class Vocabulary:
-    """What a word may be swapped for.
+    """A list of entries that a word may be swapped for.
 
     Args:
         tokens: v entries, as they are shown.
         rows: a function of entries (c,) and positions (p,), counted as rows of the text, that gives the rows (c, p, d)
             these entries have there.
-        name: what results call it.
-        outliers: entries that a shortlist always evaluates: words unlike their neighbours, which no slope foretells.
+        name: of the vocabulary, in results.
+        outliers: entries that a search always evaluates, because a slope does not predict their effect.
 
     Raises:
         InputError: when there is no entry, or an outlier is not one of them.

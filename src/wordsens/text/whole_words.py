@@ -33,13 +33,11 @@ def whole_words(text: str, offsets: Sequence[tuple[int, int]], first_row: int) -
     >>> [word.text for word in whole_words("He didn't!", [(0, 2), (3, 7), (7, 8), (8, 9), (9, 10)], 1)]
     ['He', "didn't", '!']
     """
-    owner: list[int | None] = [None] * len(text)
-    found = list(_WORD.finditer(text))
-    for index, match in enumerate(found):
-        owner[match.start() : match.end()] = [index] * (match.end() - match.start())
+    matches = list(_WORD.finditer(text))
+    word_at = {place: index for index, match in enumerate(matches) for place in range(match.start(), match.end())}
     rows: dict[int, list[int]] = {}
     for row, (start, stop) in enumerate(offsets, start=first_row):
-        word = next((owner[at] for at in range(start, stop) if owner[at] is not None), None)
+        word = next((word_at[place] for place in range(start, stop) if place in word_at), None)
         if word is not None:
             rows.setdefault(word, []).append(row)
-    return tuple(Word(found[index].group(), tuple(own)) for index, own in sorted(rows.items()))
+    return tuple(Word(matches[index].group(), tuple(rows[index])) for index in sorted(rows))

@@ -1,20 +1,11 @@
 """Predictions of word sensitivity, the theorems' rates, and which of their conditions a text meets. No bounds."""
 
-from wordsens.theory.attention import raf_sensitivity
-from wordsens.theory.conditions import Condition, check_conditions
-from wordsens.theory.finite_width import rf_sensitivity
-from wordsens.theory.infinite_width import rf_sensitivity_infinite_width
-from wordsens.theory.prediction import Prediction, predict
-from wordsens.theory.rates import Rate, rate
-
-__all__ = [
-    "Condition",
-    "Prediction",
-    "Rate",
-    "check_conditions",
-    "predict",
-    "raf_sensitivity",
-    "rate",
-    "rf_sensitivity",
-    "rf_sensitivity_infinite_width",
-]
+from wordsens.theory.attention import raf_sensitivity as raf_sensitivity
+from wordsens.theory.conditions import Condition as Condition
+from wordsens.theory.conditions import Rate as Rate
+from wordsens.theory.conditions import check_conditions as check_conditions
+from wordsens.theory.conditions import rate as rate
+from wordsens.theory.prediction import Prediction as Prediction
+from wordsens.theory.prediction import predict as predict
+from wordsens.theory.random_features import rf_sensitivity as rf_sensitivity
+from wordsens.theory.random_features import rf_sensitivity_infinite_width as rf_sensitivity_infinite_width

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from wordsens.errors import InputError, require_count
+from wordsens.theory.edge import closer
 from wordsens.theory.kernels import gauss_hermite
 
 _NODES = 16
@@ -55,7 +54,7 @@ def raf_sensitivity(n: int, d: int, *, mean_cosine: float = 0.0) -> float:
                   for c in range(len(share)) for b in range(len(common))}  # fmt: skip
         (c, b), value = max(values.items(), key=lambda item: item[1])
         best = max(best, value)
-        share, common = _closer(share, c), _closer(common, b)
+        share, common = closer(share, c), closer(common, b)
     return math.sqrt(best / (n * (mean_cosine + concentration)))
 
 
@@ -69,28 +68,22 @@ class _Text:
     concentration: float
 
 
-def _closer(shares: Float[Tensor, " points"], at: int) -> Float[Tensor, " points"]:
-    """As many points between the neighbours of the best one."""
-    return torch.linspace(float(shares[max(at - 1, 0)]), float(shares[min(at + 1, len(shares) - 1)]), len(shares),
-                          dtype=shares.dtype)  # fmt: skip
-
-
 def _scalar_problem(text: _Text, c: float, b: float) -> float:
     """The minimum over x of budget / (2 x) + n E sup_t [psi(t) - (t - z)² / (2 x)]; -inf where c² + b² >= 1.
 
     In y = 1/(2 x) it is a line plus a mean of suprema of lines: convex, so that golden sections find the minimum.
     """
-    left, own = 1 - c**2 - b**2, 1 - text.cosine
+    left, alone = 1 - c**2 - b**2, 1 - text.cosine
     if left <= 0:
         return -math.inf
     nodes, weights = gauss_hermite(_NODES)
-    s, budget = math.sqrt(own) * nodes, text.d * own * left
-    logits = (math.sqrt(own) * s - math.log(text.n - 1) - own / 2).unsqueeze(1)
-    z = b * math.sqrt(text.cosine * text.d) + c * s.unsqueeze(1) + math.sqrt(own * (1 - c**2)) * nodes
+    s, budget = math.sqrt(alone) * nodes, text.d * alone * left
+    logits = (math.sqrt(alone) * s - math.log(text.n - 1) - alone / 2).unsqueeze(1)
+    z = b * math.sqrt(text.cosine * text.d) + c * s.unsqueeze(1) + math.sqrt(alone * (1 - c**2)) * nodes
     t = torch.linspace(float(z.min()), float(z.max()) + math.sqrt(budget) + 1, _REACHES, dtype=torch.float64)
     before, drawn = torch.sigmoid(logits), torch.sigmoid(logits + t)
     gained = drawn - before
-    psi = drawn**2 + gained**2 * (own + text.concentration) + 2 * drawn * gained * c * math.sqrt(own)
+    psi = drawn**2 + gained**2 * (alone + text.concentration) + 2 * drawn * gained * c * math.sqrt(alone)
     distance = (t - z.unsqueeze(2)) ** 2
 
     def value(log_y: float) -> float:
@@ -128,6 +121,6 @@ def attention_concentration(n: int, variance: float) -> float:
     law, size = law / law.sum(), torch.exp(math.sqrt(variance) * scores)
     logs = torch.linspace(-30, 12, 1201, dtype=torch.float64)
     u = logs.exp().unsqueeze(1)
-    kept = torch.exp(-u * size)
-    integrand = u.squeeze(1) ** 2 * ((size**2 * kept) @ law) * (kept @ law) ** (n - 1)
+    damped = torch.exp(-u * size)
+    integrand = u.squeeze(1) ** 2 * ((size**2 * damped) @ law) * (damped @ law) ** (n - 1)
     return n * float(torch.trapezoid(integrand, logs))

@@ -1,4 +1,4 @@
-"""The conditions of the paper's theorems, checked on a map and a text, in words."""
+"""The paper's theorems: their rates, and which of their conditions a map and a text meet, in words."""
 
 import math
 from collections.abc import Callable
@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from wordsens.errors import require_choice
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores import Softmax
 from wordsens.maps.class_table import map_row
@@ -120,3 +121,34 @@ def rows_are_scaled(rows: Float[Tensor, "n d"]) -> bool:
 def _mean_cosine(rows: Float[Tensor, "n d"]) -> Condition:
     detail = f"mean cosine {mean_cosine(rows):.3g}; no theorem asks anything of it"
     return Condition("correlation of the words", None, detail)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """S is of order n^exponent, up to constants that the theorem does not give.
+
+    Attributes:
+        exponent: of n.
+        direction: "at most" for an upper bound of S (O), "at least" for a lower one (Omega).
+        theorem: of the paper.
+    """
+
+    exponent: float
+    direction: str
+    theorem: str
+
+
+_RATES = {
+    "rf": Rate(-0.5, "at most", "Theorem 1"),
+    "drf": Rate(-0.5, "at most", "Theorem 2, at a fixed depth"),
+    "raf": Rate(0.0, "at least", "Theorem 3, d large compared with n up to logarithms"),
+}
+
+
+def rate(map_name: str) -> Rate:
+    """The rate of S that the paper proves for random features (rf), deep ones (drf) or softmax attention (raf).
+
+    >>> rate("rf").exponent
+    -0.5
+    """
+    return _RATES[require_choice("map_name", map_name, _RATES)]

@@ -58,21 +58,25 @@ def jacobian_edge(activation: Activation, *, depth: int, dimension: int, width: 
         y = z * dimension / width
         return torch.log1p(1 / z) + depth * torch.log(activation.he_variance * _inverse_scaled(activation, y))
 
-    # log lambda is searched over log z by ternary refinement: it falls, then rises.
-    low, high = -20.0, 20.0
+    # log lambda falls, then rises in log z.
+    grid = torch.linspace(-20.0, 20.0, 7, dtype=torch.float64)
     for _ in range(60):
-        grid = torch.linspace(low, high, 7, dtype=torch.float64)
-        at = int(logarithm(grid.exp()).argmin())
-        low, high = float(grid[max(at - 1, 0)]), float(grid[min(at + 1, 6)])
-        if high - low < 1e-6:
+        grid = closer(grid, int(logarithm(grid.exp()).argmin()))
+        if float(grid[-1] - grid[0]) < 1e-6:
             break
-    centre, step = math.exp((low + high) / 2), 1e-3
+    centre, step = math.exp(float(grid[0] + grid[-1]) / 2), 1e-3
     beside = torch.tensor([1 - step, 1.0, 1 + step], dtype=torch.float64) * centre
     below, value, above = logarithm(beside).exp().tolist()
     curvature = (below - 2 * value + above) / (step * centre) ** 2
     # The density near the edge is sqrt(2 (value - x) / curvature) / (pi value): compare with sqrt(2 - x) / pi of a GOE.
     scale = (dimension * math.sqrt(2 / curvature) / value) ** (-2 / 3)
     return SpectralEdge(value, scale)
+
+
+def closer(points: Float[Tensor, " points"], best: int) -> Float[Tensor, " points"]:
+    """As many evenly spaced points between the neighbours of the best one."""
+    low, high = points[max(best - 1, 0)], points[min(best + 1, len(points) - 1)]
+    return torch.linspace(float(low), float(high), len(points), dtype=points.dtype)
 
 
 def linear_gain(activation: Activation) -> float:

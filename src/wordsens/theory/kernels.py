@@ -1,4 +1,4 @@
-"""The map of the geometry of two inputs by a random layer that is infinitely wide."""
+"""The geometry of two inputs behind an infinitely wide random layer."""
 
 import math
 from dataclasses import dataclass
@@ -7,9 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.activations import Activation
+from wordsens.activations import LEAK, Activation
 
-_LEAK = 0.01
 _NODES = 64
 
 CLOSED_FORMS = ("identity", "relu", "leaky_relu", "erf")
@@ -42,7 +41,7 @@ def dual_kernel(activation: Activation, moments: Moments) -> Float[Tensor, "*poi
         return _relu_kernel(moments, 1.0)
     if activation.name == "leaky_relu":
         # act(u) = relu(u) - leak relu(-u), and (-u, -v) has the law of (u, v).
-        return (1 + _LEAK**2) * _relu_kernel(moments, 1.0) - 2 * _LEAK * _relu_kernel(moments, -1.0)
+        return (1 + LEAK**2) * _relu_kernel(moments, 1.0) - 2 * LEAK * _relu_kernel(moments, -1.0)
     if activation.name == "erf":
         scale = torch.sqrt((1 + 2 * moments.first) * (1 + 2 * moments.second))
         return 2 / math.pi * torch.asin(2 * moments.product / scale)

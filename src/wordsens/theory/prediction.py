@@ -15,7 +15,7 @@ from wordsens.maps.dense.features import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.attention import raf_sensitivity
 from wordsens.theory.conditions import mean_cosine, rows_are_scaled
-from wordsens.theory.finite_width import rf_sensitivity
+from wordsens.theory.random_features import rf_sensitivity
 
 TYPICAL = "a typical word"
 
@@ -34,7 +34,7 @@ class Prediction:
 
     Attributes:
         value: of S.
-        of: what it predicts: "the largest of 16 words", or "a typical word".
+        of: its subject: "the largest of 16 words", or "a typical word".
         source: where it comes from, a few words.
         outside: the sizes that lie beyond those at which it was compared with measurements, each with the range.
     """

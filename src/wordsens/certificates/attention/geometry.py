@@ -1,4 +1,4 @@
-"""What every word's certificate shares: the directions that move scores and outputs, and how far they move at once."""
+"""Geometry shared by all words' certificates: the directions that move scores and outputs, and by how much at once."""
 
 from dataclasses import dataclass
 

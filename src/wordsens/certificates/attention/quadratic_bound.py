@@ -62,7 +62,7 @@ class QuadraticBound:
     def _promising(
         self, score: Expanded, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], own: Float[Tensor, " w"]
     ) -> Tensor:
-        """Whether no single term of the remainder of an own row exceeds the bound known of it. Keys are not centred."""
+        """True where no term of the remainder of an own row exceeds the bound known of it. Keys are not centred."""
         text, n = self._text, len(self._text.rows)
         least = torch.zeros_like(own)
         for head in range(text.heads):

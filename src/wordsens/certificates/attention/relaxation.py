@@ -168,7 +168,7 @@ def rise_between(
     left: tuple[Multipliers, Bound, Float[Tensor, " w"]],
     right: tuple[Multipliers, Bound, Float[Tensor, " w"]],
 ) -> Float[Tensor, " w"]:
-    """How much the bound can exceed the larger of its values at two z, for all z between them.
+    """The most by which the bound can exceed the larger of its values at two z, for all z between them.
 
     Let alpha, beta and gamma vary linearly in z from one end to the other, lam being the same at both. Then every
     supremum is convex in z, and the part outside is a quadratic polynomial, whose value midway tells its curvature.

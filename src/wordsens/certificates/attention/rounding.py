@@ -1,4 +1,4 @@
-"""How far floating-point rounding can put the numbers of an attention certificate from the exact ones.
+"""Bounds of the floating-point rounding in the numbers of an attention certificate.
 
 The text and the weights count as exact; everything computed from them has an error, bounded here by Higham's gamma_k
 times norms. Rows whose numbers are off by little make changes that are off by little: `row_errors` is added to the

@@ -1,4 +1,4 @@
-"""How much a row gains per move of its score: the range of g(t)/t over a curve."""
+"""Bounds of a row's gain per move of its score: the range of g(t)/t over a curve."""
 
 import torch
 from jaxtyping import Float

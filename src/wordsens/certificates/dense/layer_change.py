@@ -1,4 +1,4 @@
-"""How far a Gaussian layer can move its output, when nothing is known of its weights but its pre-activations.
+"""Bounds of how far a Gaussian layer can move its output, when nothing is known of its weights but its pre-activations.
 
 docs/theory/certificates-dense.md states and proves what is computed here.
 """
@@ -25,7 +25,7 @@ _NOTHING = 40.0
 
 @dataclass(frozen=True)
 class InputChange:
-    """What is known of the set T of changes of a layer's input, over all Delta in the ball.
+    """The known limits of the set T of changes of a layer's input, over all Delta in the ball.
 
     Attributes:
         norm: rho, at least sup ‖delta‖ over T.

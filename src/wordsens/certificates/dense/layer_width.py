@@ -1,4 +1,4 @@
-"""How wide, and how far along its features, the set of a Gaussian layer's output changes can be.
+"""Bounds of the width, and of the extent along its features, of the set of a Gaussian layer's output changes.
 
 docs/theory/certificates-dense.md states and proves what is computed here (Lemmas 3 and 4).
 """

@@ -1,4 +1,4 @@
-"""How steep an activation can be between a known pre-activation and any point within a known distance of it."""
+"""Bounds of an activation's slope between a known pre-activation and any point within a known distance of it."""
 
 import math
 

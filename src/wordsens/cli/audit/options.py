@@ -83,5 +83,5 @@ class AuditOptions:
 
     @property
     def executor(self) -> ExecutorRequest:
-        """Where the texts are measured; InputError where two places are named."""
+        """The place where the texts are measured; InputError where two places are named."""
         return ExecutorRequest(workers=self.workers, scheduler=self.scheduler, slurm=self.slurm, threads=self.threads)

@@ -130,7 +130,7 @@ def exponents_text(exponents: dict[str, Exponent]) -> str:
 
 
 def advice(decay: Decay, context: int | None) -> str:
-    """What the decay of one kind means for how long a passage may be."""
+    """The advice that the decay of one kind gives on how long a passage may be."""
     over, kind = f"{decay.threshold:g}", decay.kind
     first = next(iter(decay.means.values()))
     if first <= decay.threshold:

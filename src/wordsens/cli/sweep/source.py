@@ -22,7 +22,7 @@ class Source:
 
     @property
     def records(self) -> Path:
-        """Where its shards are."""
+        """The folder of its shards."""
         return self.folder / self.sweep.cell_kind.folder
 
 

@@ -1,4 +1,4 @@
-"""What the audit of one text gave: one row of the table."""
+"""The record of one audited text: one row of the table."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from wordsens.experiments.store.record import Record
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRecord(Record):
-    """What was measured of one text. `value` is the largest sensitivity. Tuples have one entry a measured word.
+    """The measurements of one text. `value` is the largest sensitivity. Tuples have one entry a measured word.
 
     Attributes:
         audit: the hash of everything but the text: records of one audit share it.
@@ -85,7 +85,7 @@ class AuditRecord(Record):
 
 
 def columns_of(found: AuditedText, *, swaps: bool) -> dict[str, object]:
-    """What a text's record says of it."""
+    """The columns of a text's record."""
     words = found.measured
     return {
         "value": found.value,

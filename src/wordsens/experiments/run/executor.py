@@ -1,4 +1,4 @@
-"""Where cells are run: the contract, and the plain way, one after another in this process."""
+"""The place where cells are run: the contract, and the plain way, one after another in this process."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ class Executor(ABC):
     @property
     @abstractmethod
     def described(self) -> str:
-        """Where it runs them, in words."""
+        """The place where it runs them, in words."""
 
     @property
     @abstractmethod

@@ -16,7 +16,7 @@ LIBRARIES = ("torch", "numpy", "transformers", "tokenizers", "pyarrow")
 
 
 class Watch:
-    """When a cell began, and how long it has taken."""
+    """The time at which a cell began, and how long it has taken."""
 
     def __init__(self) -> None:
         self.started = datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,4 +1,4 @@
-"""Where the text of a cell comes from, as it is written in a spec."""
+"""The source of a cell's text, as it is written in a spec."""
 
 from typing import Annotated, Any, Literal
 

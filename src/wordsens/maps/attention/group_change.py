@@ -20,7 +20,7 @@ GROUP_PLAN = Stages(starts=6, climb_steps=8, population=4, generations=3, childr
 
 
 class _Head:
-    """What does not depend on Delta, for one head and every group."""
+    """The part that does not depend on Delta, for one head and every group."""
 
     def __init__(self, rows: Tensor, groups: Int[Tensor, "m g"], matrix: Tensor, scale: float, score: Score):
         self.rows, self.groups, self.score = rows, groups, score

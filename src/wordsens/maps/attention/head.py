@@ -17,7 +17,7 @@ from wordsens.maps.attention.scores import ClosedForm, Response
 from wordsens.maps.attention.scores.closed_form import row_blocks
 
 _CACHED_NUMBERS = 1 << 19
-"""How many numbers one intermediate array may have on a CPU: a few of them fit in its cache."""
+"""The most numbers that one intermediate array may have on a CPU: a few of them fit in its cache."""
 
 _OWN_DIRECTIONS = 6
 """Eigenvectors of W + W^T that starts are made of: 6 found more than 1 or 3, and as much as 12 (n = 250, d = 768)."""

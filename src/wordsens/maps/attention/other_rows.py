@@ -1,4 +1,4 @@
-"""What one moved word changes in the other words' rows of an attention layer, and the slope of that in Delta.
+"""The changes that one moved word makes to the other words' rows of an attention layer, and their slope in Delta.
 
 With u_j = W^T x_j / scale, the score that row j gives word i becomes s_ji + u_j . Delta, so for j != i (derivation:
 docs/theory/attention.md)
@@ -37,7 +37,7 @@ class Dominant:
     rest: Float[Tensor, "m d"]
 
     def pairs(self, words: Int[Tensor, " b"]) -> tuple[Int[Tensor, " c"], Int[Tensor, " c"], Float[Tensor, "c d"]]:
-        """Which pairs of a batch meet dominated rows: the pair, the row and its r_ji."""
+        """The pairs of a batch that meet dominated rows: the pair, the row and its r_ji."""
         which, at = (words.unsqueeze(1) == self.words).nonzero(as_tuple=True)
         return which, self.rows[at], self.rest[at]
 

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 Counts = Sequence[int] | None
-"""How many rows, in order, belong to each text; None where there is one text, and one matrix without a text axis."""
+"""The numbers of rows, in order, of each text; None where there is one text, and one matrix without a text axis."""
 
 
 def times(

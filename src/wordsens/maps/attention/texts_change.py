@@ -19,7 +19,7 @@ _CACHED_COORDINATES = 1 << 14
 2^18 numbers an array leaves the cache, which costs more than larger operations spare. Timed with 16."""
 
 _FEWEST = 4
-"""Where the cache holds fewer texts, one after the other is as fast on a CPU: at n = 20, d = 384 it was faster."""
+"""The fewest texts worth searching together on a CPU; with fewer, one by one is as fast: at n = 20, d = 384, faster."""
 
 
 class AttentionTextsChange(MovedRows):
@@ -115,7 +115,7 @@ class _EachText(MovedRows):
 
 
 def texts_at_once(n: int, weight: Tensor, memory_budget: int) -> int:
-    """How many texts of n words to search together: by the memory budget, and on a CPU by its cache.
+    """The number of texts of n words to search together: by the memory budget, and on a CPU by its cache.
 
     1 on a CPU where n max(n, d) exceeds 4,096: there arithmetic, not the operations' own cost, takes the time.
     """

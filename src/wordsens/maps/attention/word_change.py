@@ -171,5 +171,5 @@ def _plan(words: int, d: int, score: ClosedForm) -> Stages:
 
 
 def _is_reduced(words: int, score: ClosedForm) -> bool:
-    """Whether a search explores in fewer coordinates; not over kinks: there row i alone may hold most of the change."""
+    """True if a search explores in fewer coordinates; not over kinks: there row i alone may hold most of the change."""
     return words >= _LEAST_REDUCED and not score.kinked

@@ -1,4 +1,4 @@
-"""What one changed word, or a group of words, does to fully connected random features, forward and backward by hand."""
+"""The change that one moved word, or a group of words, makes to dense random features, forward and backward by hand."""
 
 from dataclasses import replace
 

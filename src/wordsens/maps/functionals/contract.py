@@ -56,7 +56,7 @@ class WordFunctionals(ABC):
         return torch.cat([self._evaluate(delta, word, None)[0] for delta, word in self._chunks(perturbations, words)])
 
     def chunk(self) -> int:
-        """How many pairs fit the memory budget."""
+        """The number of pairs that fit the memory budget."""
         return max(1, self.memory_budget // max(1, self.bytes_per_pair()))
 
     def values_and_gradient(

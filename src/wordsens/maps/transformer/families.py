@@ -1,4 +1,4 @@
-"""Where the parts of a Hugging Face transformer lie: its blocks, and each block's attention."""
+"""The table of where a Hugging Face transformer keeps its parts: its blocks, and each block's attention."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -213,7 +213,7 @@ class TransformerFeatures(FeatureMap):
 
     @property
     def causal(self) -> bool:
-        """Whether a word can move only itself and later rows."""
+        """True where a word can move only itself and later rows."""
         return self.stack.causal
 
     def embed(self, texts: Texts, *, max_words: int | None = None) -> list[TextMatrix]:
@@ -312,7 +312,7 @@ class TransformerFeatures(FeatureMap):
         return features.reshape(*texts.shape[:-2], *features.shape[1:])
 
     def token_features(self, texts: Float[Tensor, "b n d"]) -> Tensor:
-        """What stands at the rows before pooling; with a task head, the logits or probabilities."""
+        """The features of every row before pooling; with a task head, the logits or probabilities."""
         rows = texts.to(self.stack.dtype)
         if self.output != "states":
             logits = self.stack.logits(rows, last_only=self._reads_last_token()).to(self.dtype)
@@ -326,7 +326,7 @@ class TransformerFeatures(FeatureMap):
         return tokens if self.pooling is None or self._reads_last_token() else self.pooling(tokens)
 
     def reads_rows(self) -> bool:
-        """Whether features are made of hidden states alone, row by row."""
+        """True where features are made of hidden states alone, row by row."""
         return self.output == "states"
 
     def _reads_last_token(self) -> bool:

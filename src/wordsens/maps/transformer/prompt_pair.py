@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -15,12 +16,12 @@ from wordsens.results import Result
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PromptPair(Result):
-    """The answers of a causal language model to two prompts (paper, figure 1, right).
+    """A causal language model's answers to two prompts (paper, figure 1, right).
 
     Attributes:
         model: its name.
         prompts: the two.
-        answers: what was asked for, e.g. ("Yes", "No").
+        answers: those that were asked for, e.g. ("Yes", "No").
         probabilities: (2, answers), of each answer's first token being next, for each prompt.
         among: the same divided by their sum over the answers.
         change: (answers,), second less first of `probabilities`.
@@ -43,10 +44,10 @@ class PromptPair(Result):
 def prompt_pair(
     phi: TransformerFeatures, first: str, second: str, *, answers: Sequence[str] = ("Yes", "No")
 ) -> PromptPair:
-    """The probabilities of the answers behind each of two prompts.
+    """The probabilities of the answers after each of two prompts.
 
     An answer may be written with or without a blank before it: the probabilities of both first tokens are added, where
-    they differ. Special tokens that the tokenizer puts behind a text are left off: the answer follows the prompt.
+    they differ. Special tokens that the tokenizer puts after a text are left off: the answer follows the prompt.
 
     Args:
         phi: a causal language model, loaded with output="probabilities", pool="last".
@@ -64,7 +65,7 @@ def prompt_pair(
         )
     tokenizer = phi.reader.tokenizer
     starts = [_first_tokens(tokenizer, answer) for answer in answers]
-    if len(answers) < 1 or any(one & other for at, one in enumerate(starts) for other in starts[:at]):
+    if len(answers) < 1 or any(left & right for left, right in combinations(starts, 2)):
         raise InputError(f"`answers` (={tuple(answers)!r}) begin with the same token; choose answers that differ there")
     rows = []
     for prompt in (first, second):

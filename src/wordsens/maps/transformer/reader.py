@@ -12,8 +12,7 @@ from wordsens.maps.transformer.stack import Stack
 from wordsens.text.document import Document
 from wordsens.text.embedding import Texts, as_documents
 from wordsens.text.matrix import TextMatrix, Word
-from wordsens.text.transformer_encoder import context_of
-from wordsens.text.unknown_tokens import require_known_tokens
+from wordsens.text.transformer_encoder import context_of, require_known_tokens
 from wordsens.text.whole_words import whole_words
 
 
@@ -49,8 +48,8 @@ class Reader:
         if settings.lowercase:
             other.tokenizer = _lowercasing(self.tokenizer)
         other.prompt, other.cuts = settings.prompt, True
-        known = [limit for limit in (self.context, settings.most_tokens) if limit is not None]
-        other.context = min(known, default=None)
+        limits = [limit for limit in (self.context, settings.most_tokens) if limit is not None]
+        other.context = min(limits, default=None)
         prompted = len(other.tokenizer(settings.prompt, add_special_tokens=False, verbose=False)["input_ids"])
         other.leading_tokens, other.own_tokens = self.leading_tokens + prompted, self.own_tokens + prompted
         return other
@@ -96,15 +95,15 @@ class Reader:
                 f"{self.context} tokens; pass max_words={room} or less"
             )
         # Offsets count from the prompt's first character; a word belongs to the text alone.
-        own = [(max(0, a - len(self.prompt)), b - len(self.prompt)) for a, b in offsets[first:stop]]
-        return ids, list(whole_words(text, own, first))
+        places = [(max(0, a - len(self.prompt)), b - len(self.prompt)) for a, b in offsets[first:stop]]
+        return ids, list(whole_words(text, places, first))
 
     def numbers(self, texts: Sequence[str]) -> list[list[int]]:
         """The numbers of every text's tokens. See `tokens`."""
         return [self.tokens(text, f"text {at}")[0] for at, text in enumerate(texts)]
 
     def count(self, text: str) -> int:
-        """How many tokens the model reads for the text, prompt and special ones included, if it is not cut."""
+        """The number of tokens the model reads for the text, prompt and special ones included, if it is not cut."""
         return len(self.tokenizer(self.prompt + text, verbose=False)["input_ids"])
 
     def spelled(self, ids: Sequence[int]) -> tuple[str, ...]:

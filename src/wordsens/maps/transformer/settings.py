@@ -1,4 +1,4 @@
-"""How a sentence-transformers model reads a text and makes one vector of it, by its files or by the loaded model."""
+"""The way a sentence-transformers model makes one vector of a text, by its files or by the loaded model."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ _THEIR_NAMES = {
 
 @dataclass(frozen=True)
 class SentenceSettings:
-    """How a sentence-transformers model reads a text and pools its rows.
+    """The way a sentence-transformers model reads a text and pools its rows.
 
     Attributes:
         parts: the simple poolings whose vectors stand side by side.

@@ -9,6 +9,7 @@ import copy
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 from wordsens.errors import InputError
 from wordsens.maps.transformer.families import Anatomy, anatomy_of
-from wordsens.text.reached import Reached
+from wordsens.text.transformer_encoder import tensor_at
 
 _PROBED_TOKENS = 5
 _PROBE_TOLERANCE = 1e-4
@@ -71,7 +72,7 @@ class Stack:
             return rows
         if layer == self.layers:
             return self._pass(rows, self.anatomy.base).last_hidden_state
-        return self._until(rows, lambda stop: self._after(layer - 1, stop))
+        return tensor_at(self.anatomy.blocks[layer - 1], lambda: self._pass(rows, self.anatomy.base), output=True)
 
     @torch.no_grad()
     def all_states(self, ids: Int[Tensor, "b n"]) -> list[Float[Tensor, "b n d"]]:
@@ -80,12 +81,13 @@ class Stack:
         return list(found.hidden_states)
 
     def head_outputs(self, rows: Float[Tensor, "b n d"], layer: int, head: int) -> Float[Tensor, "b n d"]:
-        """What one head adds to the attention output of `layer` (1 to L): its values through its part of W_O.
+        """The addition of one head to the attention output of `layer` (1 to L): its values through its part of W_O.
 
         The heads' outputs and the projection's bias sum to the layer's attention output.
         """
         columns, weight = self.anatomy.head_slice(layer - 1, head)
-        return self._until(rows, lambda stop: self._before_output(layer - 1, stop))[..., columns] @ weight
+        inputs = tensor_at(self.anatomy.outputs[layer - 1], lambda: self._pass(rows, self.anatomy.base))
+        return inputs[..., columns] @ weight
 
     def logits(self, rows: Float[Tensor, "b n d"], *, last_only: bool = False) -> Float[Tensor, "b ..."]:
         """The task head's logits: of every row for a language model, of the text for a classifier.
@@ -130,14 +132,11 @@ class Stack:
         return self._pass(rows, self.anatomy.base, output_attentions=True).attentions[layer - 1]
 
     def entering(self, ids: Int[Tensor, "b n"], types: Int[Tensor, "b n"] | None = None) -> Float[Tensor, "b n d"]:
-        """What enters the first block when the model reads these tokens, of these types where it knows types."""
+        """The rows that enter the first block when the model reads these tokens, of these types if it knows types."""
         named = {} if types is None else {"token_type_ids": types.to(self.device)}
-        with torch.no_grad(), self._stopping(self._before(self.anatomy.blocks[0], _stop)):
-            try:
-                self.anatomy.base(input_ids=ids.to(self.device), use_cache=False, **named)
-            except Reached as reached:
-                return reached.tensor
-        raise LookupError("the first block is not part of the forward pass")
+        run = partial(self.anatomy.base, input_ids=ids.to(self.device), use_cache=False, **named)
+        with torch.no_grad():
+            return tensor_at(self.anatomy.blocks[0], run)
 
     def prefix(self, rows: Float[Tensor, "n d"]) -> list[tuple[Tensor, Tensor]]:
         """Keys and values of every layer, (1, heads, n, head size). Only for models that resume."""
@@ -147,13 +146,13 @@ class Stack:
 
     @contextmanager
     def resumed(self, prefix: list[tuple[Tensor, Tensor]], start: int, batch: int) -> Iterator[None]:
-        """Inside, rows are taken for those from `start` on, behind the first `start` rows of the prefix."""
+        """Inside, rows are taken for those from `start` on, after the first `start` rows of the prefix."""
         from transformers import DynamicCache
 
         cache = DynamicCache()
         for index, (keys, values) in enumerate(prefix):
-            kept = [part[:, :, :start].expand(batch, -1, -1, -1) for part in (keys, values)]
-            cache.update(kept[0], kept[1], index)
+            first = [part[:, :, :start].expand(batch, -1, -1, -1) for part in (keys, values)]
+            cache.update(first[0], first[1], index)
         self._resume: dict[str, Any] = {"past_key_values": cache, "use_cache": True} if start else {}
         try:
             yield
@@ -173,38 +172,6 @@ class Stack:
         handle = self.anatomy.blocks[0].register_forward_pre_hook(enter, with_kwargs=True, prepend=True)
         try:
             return module(input_ids=ids, **{"use_cache": False, **self._resume, **options})
-        finally:
-            handle.remove()
-
-    def _until(self, rows: Tensor, hook: Callable[[Callable[[Tensor], None]], Any]) -> Tensor:
-        with self._stopping(hook(_stop)):
-            try:
-                self._pass(rows, self.anatomy.base)
-            except Reached as reached:
-                return reached.tensor
-        raise LookupError("the layer is not part of the forward pass")
-
-    def _after(self, block: int, stop: Callable[[Tensor], None]) -> Any:
-        def hook(_: nn.Module, __: Any, output: Any) -> None:
-            stop(output if isinstance(output, Tensor) else output[0])
-
-        return self.anatomy.blocks[block].register_forward_hook(hook)
-
-    def _before_output(self, block: int, stop: Callable[[Tensor], None]) -> Any:
-        return self._before(self.anatomy.outputs[block], stop)
-
-    @staticmethod
-    def _before(module: nn.Module, stop: Callable[[Tensor], None]) -> Any:
-        def hook(_: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
-            stop(positional[0] if positional else named["hidden_states"])
-
-        return module.register_forward_pre_hook(hook, with_kwargs=True)
-
-    @staticmethod
-    @contextmanager
-    def _stopping(handle: Any) -> Iterator[None]:
-        try:
-            yield
         finally:
             handle.remove()
 
@@ -229,8 +196,7 @@ class Stack:
 
     def _can_resume(self, rows: Tensor, expected: Tensor) -> bool:
         try:
-            kept = self.prefix(rows[0])
-            with self.resumed(kept, 2, 1):
+            with self.resumed(self.prefix(rows[0]), 2, 1):
                 return self._close(self.states(rows[:, 2:], self.layers), expected[:, 2:])
         except (AttributeError, TypeError, ValueError, RuntimeError):
             return False
@@ -238,10 +204,6 @@ class Stack:
     def _close(self, ours: Tensor, expected: Tensor) -> bool:
         tolerance = max(_PROBE_TOLERANCE, 8 * torch.finfo(self.dtype).eps)
         return bool((ours - expected).abs().max() <= tolerance * (1 + expected.abs().max()))
-
-
-def _stop(tensor: Tensor) -> None:
-    raise Reached(tensor)
 
 
 def _rebuilt(kind: type, config: Any, weights: dict[str, Tensor], name: str) -> Stack:
@@ -252,7 +214,7 @@ def _rebuilt(kind: type, config: Any, weights: dict[str, Tensor], name: str) -> 
 
 
 def fast_bfloat16(device: torch.device) -> bool:
-    """Whether this processor multiplies bfloat16 faster than float32."""
+    """True where this processor multiplies bfloat16 faster than float32."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device)[0] >= 8
     # Elsewhere bfloat16 products are emulated, and slower than float32.

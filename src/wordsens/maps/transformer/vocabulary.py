@@ -36,20 +36,20 @@ def whole_word_tokens(
     numbers = tokenizer.get_vocab()
     reserved = set(tokenizer.all_special_ids)
     marked = any(token.startswith(_BEGINS) for token in numbers)
-    kept: dict[int, str] = {}
+    allowed: dict[int, str] = {}
     for token, number in numbers.items():
         begins = token.startswith(_BEGINS) if marked else not token.startswith(_GOES_ON)
         bare = token.removeprefix(_GOES_ON).lstrip("".join(_BEGINS))
         if number in reserved:
             if special:
-                kept[number] = token
+                allowed[number] = token
             continue
         fits = case == "any" or (bare == bare.lower() if case == "lower" else bare[:1].isupper())
         if (begins or pieces) and (bare.isalpha() or signs) and fits:
-            kept[number] = bare
-    if not kept:
+            allowed[number] = bare
+    if not allowed:
         raise InputError("the filters leave no token of the vocabulary; let pieces, signs or another case through")
-    return dict(sorted(kept.items()))
+    return dict(sorted(allowed.items()))
 
 
 def transformer_vocabulary(
@@ -77,8 +77,8 @@ def transformer_vocabulary(
         at = positions + first
         # A token's row depends on its place and on no other token, so n copies of it give its rows at all places.
         texts = ids[entries.cpu()].unsqueeze(1).expand(-1, int(at.max()) + 1)
-        found = rows_of(texts)[:, at]
-        return rescale_rows(found.flatten(end_dim=1)).view_as(found) if rescale else found
+        entering = rows_of(texts)[:, at]
+        return rescale_rows(entering.flatten(end_dim=1)).view_as(entering) if rescale else entering
 
     # On MiniLM nearly all that a shortlist by slopes alone missed, of 40 words, were negations.
     unlike = [entry for entry, token in enumerate(tokens.values()) if token.lower() in NEGATIONS]

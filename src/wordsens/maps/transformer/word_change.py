@@ -12,12 +12,12 @@ from wordsens.maps.word_change import WordChange
 from wordsens.search.plan import Stages
 
 _DIRECTIONS = 2
-"""How many starting directions a text's gradients give: each costs one evaluation for all words together."""
+"""The number of starting directions from a text's gradients: each costs one evaluation for all words together."""
 
 
 @runtime_checkable
 class Readout(Protocol):
-    """What a change asks of the map: features of texts, or of their later rows, and a faster twin of it."""
+    """The methods of a map that a change needs: features of texts, or of their later rows, and a faster twin of it."""
 
     name: str
 
@@ -32,7 +32,7 @@ class Readout(Protocol):
     def features(self, texts: Tensor) -> Tensor: ...
 
     def token_features(self, texts: Tensor) -> Tensor:
-        """What stands at the rows, before pooling."""
+        """The features of every row, before pooling."""
         ...
 
     def pooled(self, tokens: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ class Readout(Protocol):
         ...
 
     def reads_rows(self) -> bool:
-        """Whether features are made of `token_features` alone, so that earlier rows may be kept."""
+        """True where features are made of `token_features` alone, so that earlier rows may be kept."""
         ...
 
     def bytes_per_text(self, n: int) -> int: ...
@@ -52,7 +52,7 @@ class TransformerChange(WordChange):
     """‖phi(X^G(Delta)) - phi(X)‖² for groups of words, and its gradient by autograd through the frozen model.
 
     A batch of b pairs costs b evaluations of the model; of a causal model only the rows from the batch's first moved
-    word on are evaluated, behind keys and values that are kept. Exact: it agrees with mapping X^G(Delta) to rounding.
+    word on are evaluated, after keys and values that are kept. Exact: it agrees with mapping X^G(Delta) to rounding.
 
     Args:
         phi: the map.
@@ -100,7 +100,7 @@ class TransformerChange(WordChange):
     def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w *shape"]:
         """J_i^T u for random u, all words from one backward pass: long singular directions weigh most in it."""
         stream = torch.Generator().manual_seed(0)
-        found = []
+        directions = []
         with torch.enable_grad():
             rows = self.rows.detach().requires_grad_()
             features = self._phi.features(rows).flatten()
@@ -110,8 +110,8 @@ class TransformerChange(WordChange):
                 (slope,) = torch.autograd.grad(features, rows, along, retain_graph=True)
                 # A row that cannot move these features has no direction; any will do.
                 slope = torch.where(slope.abs().amax(dim=1, keepdim=True) > 0, slope, self.rows)
-                found.append(slope[self._groups[words]].reshape(len(words), *self.shape))
-        return torch.stack(found)
+                directions.append(slope[self._groups[words]].reshape(len(words), *self.shape))
+        return torch.stack(directions)
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool

@@ -1,4 +1,4 @@
-"""What an upper bound needs of a score (docs/theory/certificates-attention.md)."""
+"""The interface of a score that an upper bound needs (docs/theory/certificates-attention.md)."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from wordsens.maps.attention.scores.curves import Curve
 
 @dataclass(frozen=True)
 class Rounding:
-    """How far rounding may have put the curves of w words from the exact ones: word first, or one row for all words.
+    """Bounds of the rounding in the curves of w words: word first, or one row for all words.
 
     Attributes:
         before: the scores at which the curves start.
@@ -77,7 +77,7 @@ class Certified(Score):
 
     @abstractmethod
     def curve(self, scores: Float[Tensor, "w N"], others: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
-        """How the weight of a score answers to its moving by up to `reach`; `others` of the row stand."""
+        """The answer of a score's weight to its moving by up to `reach`; `others` of the row stand."""
 
     @abstractmethod
     def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
@@ -90,14 +90,14 @@ class Certified(Score):
         """Bounds of the errors of the weights of rows whose scores are each off by up to `error`."""
 
     def others(self, scores: Float[Tensor, "N n"], attention: Float[Tensor, "N n"]) -> Float[Tensor, "N n"]:
-        """What row j's scores but the i-th add up to, as `curve` wants it. Unused where nothing is divided."""
+        """The sum of row j's scores but the i-th, as `curve` wants it. Unused where nothing is divided."""
         return scores
 
     @abstractmethod
     def row_steps(
         self, scores: Float[Tensor, "heads w n"], moves: Float[Tensor, "heads w n"], error: Float[Tensor, "heads w 1"]
     ) -> RowSteps:
-        """What all scores of a row moving at once may do; infinite where nothing is known but that rows are means."""
+        """The effect of all scores of a row moving at once; infinite if only that rows are means is known."""
 
 
 class CertifiedElementwise(Certified):

@@ -1,4 +1,4 @@
-"""What the closed form of attention's change needs of a score: how a moved word's weight answers, and derivatives."""
+"""A score's part in the closed form of attention's change: how a moved word's weight answers, and derivatives."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from wordsens.maps.attention.scores.contract import Score
 
 @dataclass(frozen=True)
 class Moved:
-    """What a moved score of row j with word i does to row j, whose output changes by p Delta + gain r.
+    """The effect of a moved score of row j with word i on row j, whose output changes by p Delta + gain r.
 
     r is x_i - o_j for weights divided by their sum, and x_i for others. Arrays are [pair, row].
 
@@ -32,7 +32,7 @@ class Moved:
 
 
 class Response(ABC):
-    """How the attention a_ji of row j to word i answers when its score moves by t, all other scores fixed.
+    """The answer of the attention a_ji of row j to word i when its score moves by t, all other scores fixed.
 
     Built from the scores s (row first); O(n²) once, and one or two arrays of n² numbers, kept word first.
     """
@@ -76,7 +76,7 @@ class ClosedForm(Score):
     def push_forward(
         self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], changes: Float[Tensor, "b n"]
     ) -> Float[Tensor, "b n"]:
-        """How the weights change, to first order, when the scores do by `changes`.
+        """The change of the weights, to first order, when the scores change by `changes`.
 
         The transpose of `pull_back`; the same, where the derivative of the weights is a symmetric matrix.
         """
@@ -84,7 +84,7 @@ class ClosedForm(Score):
 
     @abstractmethod
     def response(self, scores: Float[Tensor, "n n"]) -> Response:
-        """How the weight of one word answers to its own score."""
+        """The answer of the weight of one word to its own score."""
 
     def softened(self, width: float) -> "ClosedForm | None":
         """The score with its kinks rounded off over `width`, for a search to climb first; None where there is none."""
@@ -96,7 +96,7 @@ class ClosedForm(Score):
 
 
 def row_blocks(n: int, columns: int) -> list[slice]:
-    """Which of n rows to work on at a time, so that no temporary array is large beside the arrays that are kept."""
+    """Blocks of the n rows to work on in turn, so that no temporary array is large beside the arrays that are kept."""
     size = max(1, _BLOCK_NUMBERS // columns)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 

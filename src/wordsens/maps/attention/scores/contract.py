@@ -11,7 +11,7 @@ Ability = TypeVar("Ability", bound="Score")
 
 
 class Score(ABC):
-    """How the scores (..., n) of a row become its attention weights.
+    """A rule that turns the scores (..., n) of a row into its attention weights.
 
     A subclass needs `name`, `normalized` and `attention`. What it offers beside them are types: a `ClosedForm` is
     searched by the closed form of the change, and not by autograd; a `Certified` one has upper bounds. See `offered`.

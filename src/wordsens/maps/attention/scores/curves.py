@@ -1,4 +1,4 @@
-"""How the attention p of a row to the changed word grows with the row's score gain t, cut into cells.
+"""The growth of the attention p of a row to the changed word with the row's score gain t, cut into cells.
 
 On a grid of t over the whole range |t| <= ‖u_j‖ radius, a curve holds p and the gain g at the nodes, and on each cell
 between two nodes bounds of p' and p'', times the cell's width and its square: no unit of t matters. p never falls in t,

@@ -174,7 +174,7 @@ def _rests(scores: Float[Tensor, "r n"]) -> Float[Tensor, "r n"]:
 
 
 def _unsure(scores: Float[Tensor, "N n"], error: Float[Tensor, "N 1"]) -> Bool[Tensor, "N n"]:
-    """Whether a score is positive, or may be."""
+    """True where it is uncertain whether a score is positive."""
     return scores > -2 * error
 
 

@@ -12,7 +12,7 @@ from wordsens.maps.attention.scores.certified import Certified
 
 @dataclass(frozen=True)
 class Expansion:
-    """How a row answers to its scores' moves t_l, tau_l = t_l - sum_m mean_m t_m, the weights' mean being subtracted
+    """The answer of a row to its scores' moves t_l, tau_l = t_l - sum_m mean_m t_m, the weights' mean being subtracted
     where the score is `shift_invariant`. For some 0 <= zeta <= scale its output changes by
 
         sum_l (zeta slope_l tau_l + rest_l) (x_l - c) + (zeta a_i + rho) Delta,

@@ -7,7 +7,7 @@ from torch import Tensor
 from wordsens.maps.attention.scores.closed_form import ClosedForm, Moved, Response, row_blocks
 
 _FLOOR = 0.05
-"""What is added to a row's sum, in widths: weights p then go from .2 to .9 as the only score goes from -4 to 1 widths.
+"""The addition to a row's sum, in widths: weights p then go from .2 to .9 as the only score goes from -4 to 1 widths.
 Without it a row whose scores are all negative is a softmax of them, where ReLU leaves it zero."""
 
 
@@ -32,7 +32,7 @@ class SoftRelu(ClosedForm):
         return self._width * torch.nn.functional.softplus(scores / self._width)
 
     def total(self, weights: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch 1"]:
-        """What a row's weights are divided by."""
+        """The number that a row's weights are divided by."""
         return weights.sum(dim=-1, keepdim=True) + self.floor
 
     def part_slope(self, scores: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Predictions of word sensitivity for random features that are infinitely wide."""
+"""Predictions of word sensitivity for random features, infinitely wide or of finite width."""
 
 import math
 
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from wordsens.activations import Activation, activation_named
 from wordsens.errors import require_count
+from wordsens.theory.edge import closer, jacobian_edge, linear_gain
 from wordsens.theory.kernels import Moments, dual_kernel, mean_square
 
 _POINTS = 13
@@ -37,22 +38,54 @@ def rf_sensitivity_infinite_width(n: int, depth: int = 1, *, activation: str = "
     for _ in range(_ROUNDS):
         squared = _squared(law, n, depth, length.unsqueeze(1), cosine.unsqueeze(0) * length.unsqueeze(1))
         at, best = int(squared.argmax()), torch.maximum(best, squared.max())
-        length = _closer(length, at // _POINTS)
-        cosine = _closer(cosine, at % _POINTS)
+        length = closer(length, at // _POINTS)
+        cosine = closer(cosine, at % _POINTS)
     return math.sqrt(float(best))
 
 
 def orthogonal_change(n: int, depth: int, *, activation: str = "relu") -> float:
     """The same S for one Delta: orthogonal to x_i, of length sqrt(d). Nearly every Delta is so when d is large."""
-    one = torch.ones((), dtype=torch.float64)
-    squared = _squared(activation_named(activation), n, depth, one, 0 * one)
+    length = torch.ones((), dtype=torch.float64)
+    squared = _squared(activation_named(activation), n, depth, length, 0 * length)
     return math.sqrt(float(squared))
 
 
-def _closer(values: Float[Tensor, " points"], at: int) -> Float[Tensor, " points"]:
-    """As many points between the neighbours of the best one."""
-    low, high = values[max(at - 1, 0)], values[min(at + 1, len(values) - 1)]
-    return torch.linspace(float(low), float(high), len(values), dtype=values.dtype)
+def rf_sensitivity(
+    n: int,
+    d: int,
+    width: int | None = None,
+    depth: int = 1,
+    *,
+    activation: str = "relu",
+    words: int | None = None,
+) -> float:
+    """A prediction of S for RF (depth 1) and DRF at finite width, with Delta chosen by looking at the weights.
+
+    S ≈ sqrt(edge / n) * contraction. The edge is that of the Jacobian's spectrum, (1 + sqrt(2 d / k))² for one layer
+    of ReLU and k features, min over z of (1 + 1/z) (1 + 2 d z / k)^L for L (free probability), with its Tracy-Widom
+    shift at finite d and, over `words` words, the expected largest. The contraction is what a Delta of full length
+    loses against the linearised map when it does not look at the weights: the ratio of `orthogonal_change` to its
+    linearisation. A prediction, not a bound: ours, derived and measured in docs/theory/predictions.md.
+
+    Args:
+        n, d: words and coordinates; rows have length sqrt(d), the radius is sqrt(d).
+        width: k; None for n d.
+        depth: L.
+        activation: one of relu, leaky_relu, identity, tanh, gelu, erf.
+        words: over how many words the largest is taken; None for all n, as S is defined; 1 for a typical word.
+
+    >>> round(rf_sensitivity(50, 192, words=1) * 50 ** 0.5, 2)
+    1.18
+    """
+    n, d, depth = require_count("n", n, least=2), require_count("d", d), require_count("depth", depth)
+    width = n * d if width is None else require_count("width", width)
+    words = n if words is None else require_count("words", words)
+    law = activation_named(activation)
+    edge = jacobian_edge(law, depth=depth, dimension=d, width=width)
+    steepness = linear_gain(law) ** depth
+    contraction = orthogonal_change(n, depth, activation=activation) / math.sqrt(steepness / n)
+    optimised = math.sqrt(edge.largest_of(words) / n) * contraction
+    return max(optimised, rf_sensitivity_infinite_width(n, depth, activation=activation))
 
 
 def _squared(
@@ -64,12 +97,12 @@ def _squared(
 ) -> Float[Tensor, "*points"]:
     """S² for Delta of norm length sqrt(d) and inner product component d with x_i."""
     moved, product = 1 + (2 * component + length**2) / n, 1 + component / n
-    one = torch.ones_like(moved)
-    moments = Moments(one, moved, product)
+    still = torch.ones_like(moved)
+    moments = Moments(still, moved, product)
     for _ in range(depth):
         # The next layer's weights have variance 1 / E[act(z)²] over the fan-in, so X stays at second moment 1.
         moments = Moments(
-            one,
+            still,
             mean_square(activation, moments.second) * activation.he_variance,
             dual_kernel(activation, moments) * activation.he_variance,
         )
