@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from wordsens.cli.options import AsJson, Device, EncoderName, Quiet, Seed, Threads
-from wordsens.errors import InputError, require_count, require_positive
+from wordsens.errors import InputError, require_choice, require_count, require_positive
+from wordsens.search.plan import EFFORTS, SearchPlan
 
 
 def measure(
@@ -70,6 +71,10 @@ def measure(
     temperature: Annotated[
         float, typer.Option(help="Divides the scores of the attention maps.", rich_help_panel="Maps")
     ] = 1.0,
+    search: Annotated[
+        str,
+        typer.Option(help="What the search spends: quick, normal or thorough.", rich_help_panel="Search"),
+    ] = "normal",
     starts: Annotated[
         int | None,
         typer.Option(
@@ -118,7 +123,8 @@ def measure(
     Example: wordsens measure "I love her much" --map rf,raf,relu-raf
     """
     require_count("threads", threads)
-    _require_options(radius=radius, limit=limit, max_words=max_words, sample=sample, starts=starts, steps=steps)
+    _require_options(radius=radius, limit=limit, max_words=max_words, sample=sample)
+    plan = SearchPlan(require_choice("search", search, EFFORTS), starts=starts, steps=steps)
     if sum(given is not None for given in (text, file, dataset)) != 1:
         raise InputError(
             'give exactly one of TEXT, --file and --dataset; for example: wordsens measure "I love her much"'
@@ -150,8 +156,7 @@ def measure(
         width=width,
         activation=activation,
         temperature=temperature,
-        starts=starts,
-        steps=steps,
+        search=plan,
         small_radius=small_radius,
         seed=seed,
         device=device,
@@ -166,8 +171,6 @@ def _require_options(
     limit: int | None,
     max_words: int | None,
     sample: int | None,
-    starts: int | None,
-    steps: int | None,
 ) -> None:
     """Refuse what can be refused before anything heavy is loaded."""
     if radius is not None:
@@ -178,7 +181,3 @@ def _require_options(
         require_count("max_words", max_words, least=2)
     if sample is not None:
         require_count("sample", sample)
-    if starts is not None:
-        require_count("starts", starts)
-    if steps is not None:
-        require_count("steps", steps, least=0)

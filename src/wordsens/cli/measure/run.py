@@ -55,8 +55,7 @@ class MeasureRequest:
     width: int | None
     activation: str
     temperature: float
-    starts: int | None
-    steps: int | None
+    search: SearchPlan
     small_radius: bool
     seed: int
     device: str
@@ -130,7 +129,7 @@ def _measured(
             words=_searched_words(phi, n, request),
             radius=request.radius,
             seed=request.seed,
-            search=SearchPlan(starts=request.starts, steps=request.steps),
+            search=request.search,
             progress=tell,
         )
         results.append(result)

@@ -202,11 +202,11 @@ class TransformerFeatures(FeatureMap):
     @property
     def attention_layers(self) -> int:
         """How many layers have attention weights: layers 1 to this one."""
-        return self._stack.layers
+        return self.stack.layers
 
     def attention_of(self, rows: Float[Tensor, "n d"], layer: int) -> Float[Tensor, "heads n n"]:
         """The attention weights of a layer's heads on one text: entry (j, i) is how much row j takes from row i."""
-        return self._stack.attention(rows.unsqueeze(0).to(self._stack.dtype), layer)[0]
+        return self.stack.attention(rows.unsqueeze(0).to(self.stack.dtype), layer)[0]
 
     def __repr__(self) -> str:
         return f"TransformerFeatures({self.name}, dtype={str(self.dtype).removeprefix('torch.')})"
