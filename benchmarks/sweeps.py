@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.reporting import header, table
-from wordsens.experiments.dry_run.cell import DryRunCell, DryRunRecord, attempt_dry_run
+from wordsens.experiments.dry_run.cell import DryRunCell, DryRunRecord
+from wordsens.experiments.dry_run.kind import KIND as DRY_RUN
 from wordsens.experiments.run.runner import run_cells
 from wordsens.experiments.store.merge import result_columns
 from wordsens.experiments.store.shard import as_table, read_shard
@@ -366,9 +367,9 @@ def show_many(folder: Path, quick: bool) -> bool:
     loose = count - count % 1000 - 500
     for first in range(0, loose, 1000):
         draws = range(first, min(first + 1000, loose))
-        store.add_table(as_table([attempt_dry_run(DryRunCell(draw=draw)) for draw in draws]))
+        store.add_table(as_table([DRY_RUN.attempt(DryRunCell(draw=draw)) for draw in draws]))
     for draw in range(loose, count):
-        store.write(attempt_dry_run(DryRunCell(draw=draw)))
+        store.write(DRY_RUN.attempt(DryRunCell(draw=draw)))
     shutil.copy(spec, out / "sweep.yaml")
     print(f"\n{count:,} records written in {time.perf_counter() - begin:.0f} s: {_files(out)} files")
     rows, good = [], True

@@ -10,7 +10,7 @@ import torch
 
 from wordsens.certificates.attention import bounds as attention
 from wordsens.experiments.sensitivity.record import SensitivityRecord
-from wordsens.experiments.sensitivity.spec import hash_identity
+from wordsens.experiments.store.identity import hash_identity
 from wordsens.maps.attention import word_change as attention_change
 
 pytest.register_assert_rewrite("tests.laws.feature_map_laws", "tests.laws.mixins")

@@ -22,6 +22,7 @@ from wordsens.cli.audit.tables import advice
 from wordsens.experiments.audit import cell as audit_cell
 from wordsens.experiments.audit.record import AuditRecord
 from wordsens.experiments.audit.spec import AuditCell
+from wordsens.experiments.kinds import kind_named
 from wordsens.experiments.store.store import RecordStore
 from wordsens.statistics.power_law import PowerLaw
 from wordsens.text.shipped_data import MinimalPair
@@ -276,7 +277,7 @@ def test_a_system_without_the_module_resource(asked, tmp_path, monkeypatch):
         fresh = spec_from_file_location(f"fresh.{module.__name__}", module.__file__)
         monkeypatch.setitem(sys.modules, fresh.name, module_from_spec(fresh))
         fresh.loader.exec_module(sys.modules[fresh.name])
-    record = audit_cell.attempt_audit(
+    record = kind_named("audit").attempt(
         AuditCell.parse({"model": str(tmp_path / "model"), "text": {"content": TEXTS[0]}})
     )
     assert record.done, record.error

@@ -7,8 +7,8 @@ import torch
 from benchmarks.straightforward_attention import plain_ascent
 
 import wordsens as ws
-from wordsens.experiments.map_choice import MAP_NAMES, MapOptions, build_map
 from wordsens.experiments.sensitivity.spec import SensitivityCell
+from wordsens.maps.registry import MAP_NAMES, MapOptions, build_map
 from wordsens.seeds import derive_seed
 
 N, D = 5, 6

@@ -6,9 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from wordsens.cli.paper import generalization as paper_generalization
-from wordsens.experiments.generalization import cell as generalization_cell
 from wordsens.experiments.generalization import preset as generalization_preset
 from wordsens.experiments.generalization.preset import Scale
+from wordsens.experiments.kinds import CellKind
 
 CELLS = 1 * 1 * 2 * 5
 SMALL = Scale((8,), 6, 1, 1, 4, {"starts": 2, "steps": 3, "generations": 0})
@@ -19,7 +19,7 @@ def small(monkeypatch):
     """One small map on Gaussian texts, and no shipped reviews."""
     monkeypatch.setitem(generalization_preset.SCALES, "quick", SMALL)
     monkeypatch.setattr(generalization_preset, "MAPS_AND_WORDS", (("raf", 4),))
-    monkeypatch.setattr(generalization_preset, "available", lambda source, n: 0)
+    monkeypatch.setattr(generalization_preset, "available", lambda source, n, *, labelled: 0)
 
 
 def test_records_figures_and_a_table_are_written(wordsens, tmp_path):
@@ -52,19 +52,19 @@ def test_json_has_the_documented_keys(wordsens, documented, monkeypatch, tmp_pat
 
 
 def test_an_interrupted_run_says_how_to_go_on_and_resumes(wordsens, monkeypatch, tmp_path):
-    attempt, seen = generalization_cell.attempt_generalization, []
+    attempt, seen = CellKind.attempt, []
 
-    def interrupted(cell, **options):
+    def interrupted(kind, cell, **options):
         seen.append(cell)
         if len(seen) == 4:
             raise KeyboardInterrupt
-        return attempt(cell, **options)
+        return attempt(kind, cell, **options)
 
-    monkeypatch.setattr(generalization_cell, "attempt_generalization", interrupted)
+    monkeypatch.setattr(CellKind, "attempt", interrupted)
     stopped = wordsens("paper", "generalization", "--out", str(tmp_path))
     assert stopped.code == 130
     assert f"interrupted: 3 of {CELLS} cells are finished" in stopped.err
-    monkeypatch.setattr(generalization_cell, "attempt_generalization", attempt)
+    monkeypatch.setattr(CellKind, "attempt", attempt)
     resumed = wordsens("paper", "generalization", "--out", str(tmp_path), "--json", "--quiet")
     assert json.loads(resumed.out)["cells"] == CELLS
 
@@ -73,3 +73,20 @@ def test_json_of_two_figures_is_refused(wordsens):
     run = wordsens("paper", "sensitivity", "generalization", "--json")
     assert run.code == 2
     assert "--json prints one document; name one figure" in run.err
+
+
+def test_data_with_labels_in_another_column_or_none_at_all(wordsens, monkeypatch, tmp_path):
+    monkeypatch.setattr(generalization_preset, "available", lambda source, n, *, labelled: 40)
+    monkeypatch.setattr(paper_generalization, "write_generalization_figures", lambda *_: [])
+    path = tmp_path / "t.csv"
+    rows = "".join(f"{word} film number {at} goes on,{at % 2},{word}\n" for at, word in enumerate(("good", "bad") * 8))
+    path.write_text(f"review,sign,label\n{rows}")
+    usual = ("paper", "generalization", "--data", str(path), "--text-column", "review", "--json", "--quiet")
+    unread = wordsens(*usual, "--out", str(tmp_path / "a"))
+    assert unread.code == 2
+    assert "the label 'good' is not understood" in unread.err
+    assert "--labels 'linear' or 'random'" in unread.err
+    for number, options in enumerate((("--label-column", "sign"), ("--labels", "random"))):
+        document = json.loads(wordsens(*usual, *options, "--out", str(tmp_path / str(number))).out)
+        assert document["failed"] == []
+        assert {one["text"] for one in document["series"]} == {"dataset"}

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from wordsens.cli.paper import sensitivity as paper_run
+from wordsens.cli.paper import sensitivity as paper_sensitivity
 from wordsens.experiments.grid.sweep_file import load_sweep
-from wordsens.experiments.sensitivity import cell as cell_module
+from wordsens.experiments.kinds import CellKind
 from wordsens.experiments.sensitivity import preset as presets
 from wordsens.experiments.sensitivity.preset import Part
 from wordsens.experiments.store.store import read_records
@@ -30,7 +30,7 @@ def small_scale(monkeypatch):
 @pytest.fixture
 def no_figures(monkeypatch):
     """Figures take most of the time of a small run; one test looks at them."""
-    monkeypatch.setattr(paper_run, "write_figures", lambda *_: [])
+    monkeypatch.setattr(paper_sensitivity, "write_figures", lambda *_: [])
 
 
 CELLS = 2 * (3 * 2 + 2 * 2 + 2 * 3 * 2)
@@ -72,25 +72,26 @@ def test_json_has_the_documented_keys(wordsens, no_figures, documented, tmp_path
 
 def test_an_interrupted_run_is_resumed_with_the_same_values(wordsens, no_figures, tmp_path, monkeypatch):
     whole = wordsens("paper", "--out", str(tmp_path / "whole"), "--json", "--quiet")
-    attempt = cell_module.attempt_cell
+    attempt = CellKind.attempt
     seen = []
 
-    def interrupted(cell, **options):
+    def interrupted(kind, cell, **options):
         seen.append(cell)
         if len(seen) == 6:
             raise KeyboardInterrupt
-        return attempt(cell, **options)
+        return attempt(kind, cell, **options)
 
-    monkeypatch.setattr(cell_module, "attempt_cell", interrupted)
+    monkeypatch.setattr(CellKind, "attempt", interrupted)
     stopped = wordsens("paper", "--out", str(tmp_path / "halves"))
     assert stopped.code == 130
-    assert stopped.out == ""
+    assert stopped.out.startswith(f"5 of {CELLS} cells are finished; of these:")
+    assert len(read_records(tmp_path / "halves" / "sensitivity.parquet")) == 5
     assert f"interrupted: 5 of {CELLS} cells are finished in" in stopped.err
     assert "the same command goes on from there" in stopped.err
     assert "Traceback" not in stopped.err
     seen.clear()
     monkeypatch.setattr(
-        cell_module, "attempt_cell", lambda cell, **options: seen.append(cell) or attempt(cell, **options)
+        CellKind, "attempt", lambda kind, cell, **options: seen.append(cell) or attempt(kind, cell, **options)
     )
     resumed = wordsens("paper", "--out", str(tmp_path / "halves"), "--json")
     assert f"5 of {CELLS} cells are in" in resumed.err
@@ -118,20 +119,20 @@ def test_a_torn_shard_is_reported_and_measured_again(wordsens, no_figures, tmp_p
 
 
 def test_a_failed_cell_is_told_after_everything_else(wordsens, no_figures, tmp_path, monkeypatch):
-    attempt = cell_module.attempt_cell
+    attempt = CellKind.attempt
 
-    def failing(cell, **options):
-        record = attempt(cell, **options)
+    def failing(kind, cell, **options):
+        record = attempt(kind, cell, **options)
         if cell.map == "rf" and cell.n == 4 and cell.draw == 0:
             return replace(record, status="failed", value=None, error="RuntimeError: out of luck")
         return record
 
-    monkeypatch.setattr(cell_module, "attempt_cell", failing)
+    monkeypatch.setattr(CellKind, "attempt", failing)
     run = wordsens("paper", "--out", str(tmp_path))
     assert run.code == 1
     assert f"wordsens: 2 of {CELLS} cells failed, the first with RuntimeError: out of luck" in run.err
     assert "ReLU-RAF" in run.out
-    monkeypatch.setattr(cell_module, "attempt_cell", attempt)
+    monkeypatch.setattr(CellKind, "attempt", attempt)
     assert wordsens("paper", "--out", str(tmp_path), "--quiet").code == 0
 
 
@@ -142,6 +143,20 @@ def test_data_of_ones_own(wordsens, no_figures, tmp_path):
     series = json.loads(run.out)["series"]
     assert {one["text"] for one in series} == {"dataset", "gaussian"}
     assert {one["texts"] for one in series if one["text"] == "dataset"} == {3}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--text-column", "review"], "--text-column (='review') is for the texts of --data; name them, or drop it"),
+        (["--data", "t.csv", "--labels", "liner"], "--labels (='liner') must be one of sentiment, linear, random"),
+        (["--limit", "0"], "--limit (=0) must be a whole number, at least 1"),
+    ],
+)
+def test_wrong_options_of_the_data(wordsens, arguments, message):
+    run = wordsens("paper", *arguments)
+    assert run.code == 2
+    assert message in run.err
 
 
 @pytest.mark.parametrize("columns", ["80", "120"])

@@ -103,8 +103,8 @@ def test_status_tells_torn_shards_and_leaves_them(wordsens, here):
 
 
 def test_documents_have_the_documented_keys(wordsens, documented):
-    for command in ("run", "status"):
-        document = json.loads(wordsens("sweep", command, "small.yaml", "--json").out)
+    for command, *more in (("run",), ("status",), ("fit", "--x", "draw")):
+        document = json.loads(wordsens("sweep", command, "small.yaml", *more, "--json").out)
         assert list(document) == documented(f"The document of `sweep {command}`")
 
 
@@ -130,7 +130,12 @@ def test_show(wordsens):
     names = wordsens("sweep", "show").out
     assert "paper-sensitivity-quick" in names
     assert "dry-run" in names
-    assert "dry-run" in json.loads(wordsens("sweep", "show", "--json").out)["examples"]
+    assert "{kind: text, KEY: ...}" in names
+    listed = json.loads(wordsens("sweep", "show", "--json").out)
+    assert "dry-run" in listed["examples"]
+    assert listed["texts"]["correlated"] == ["mean_cosine"]
+    assert {"path", "text_column", "label_column", "split", "limit"} <= set(listed["texts"]["dataset"])
+    assert listed["maps"]["drf"] == ["depth", "width", "activation", "gaussian"]
 
 
 def test_export_and_merge(wordsens, here):
@@ -181,12 +186,12 @@ def test_wrong_input_is_one_line_and_code_2(wordsens, arguments, line):
     assert run.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["run", "resume", "status", "show", "export", "merge"])
+@pytest.mark.parametrize("command", ["run", "resume", "status", "show", "export", "merge", "plot", "fit"])
 def test_help_has_an_example(wordsens, command):
     run = wordsens("sweep", command, "--help")
     assert run.code == 0
     assert f"wordsens sweep {command}" in run.out
-    assert "--json" in run.out
+    assert "--json" in run.out or command == "plot"
 
 
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from wordsens import RandomAttentionFeatures, SearchPlan, word_sensitivity
-from wordsens.experiments.sensitivity.cell import attempt_cell, run_cell
+from wordsens import RandomAttentionFeatures, word_sensitivity
+from wordsens.experiments.sensitivity.kind import KIND as SENSITIVITY
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.texts.documents import load_text
 
@@ -18,7 +18,7 @@ def changed(cell, **changes):
 
 
 def test_the_record_can_be_recomputed_from_what_it_says():
-    record = run_cell(RAF)
+    record = SENSITIVITY.run(RAF)
     text = load_text(RAF.text, 5, 8, draw=0, seed=0)
     phi = RandomAttentionFeatures(8, seed=record.map_seed)
     again = word_sensitivity(phi, text, words=[record.word], search=SearchPlan(starts=2, steps=10))
@@ -37,8 +37,8 @@ def test_the_record_can_be_recomputed_from_what_it_says():
 
 def test_values_do_not_depend_on_what_ran_before():
     other = changed(RAF, draw=1)
-    forth = [run_cell(RAF), run_cell(other)]
-    back = [run_cell(other), run_cell(RAF)]
+    forth = [SENSITIVITY.run(RAF), SENSITIVITY.run(other)]
+    back = [SENSITIVITY.run(other), SENSITIVITY.run(RAF)]
     assert forth[0].value == back[1].value
     assert forth[1].value == back[0].value
     assert forth[0].value != forth[1].value
@@ -47,40 +47,40 @@ def test_values_do_not_depend_on_what_ran_before():
 def test_maps_of_one_draw_see_the_same_text():
     relu = changed(RAF, map="relu-raf")
     rf = SensitivityCell.parse({"map": "rf", "n": 5, "d": 8, "text": "gaussian", "steps": 5})
-    assert run_cell(RAF).source == run_cell(relu).source == run_cell(rf).source
+    assert SENSITIVITY.run(RAF).source == SENSITIVITY.run(relu).source == SENSITIVITY.run(rf).source
 
 
 @pytest.mark.parametrize(
     ("words", "searched"), [("all", 5), ({"sample": 2}, 2), ({"sample": 9}, 5), ({"indices": [3, -1]}, 2)]
 )
 def test_the_searched_words(words, searched):
-    record = run_cell(changed(RAF, words=words))
+    record = SENSITIVITY.run(changed(RAF, words=words))
     assert record.words == searched
     if words == {"indices": [3, -1]}:
         assert record.word in (3, 4)
 
 
 def test_float32_agrees_with_float64():
-    low = run_cell(changed(RAF, dtype="float32"))
+    low = SENSITIVITY.run(changed(RAF, dtype="float32"))
     assert low.dtype == "float32"
-    assert low.value == pytest.approx(run_cell(RAF).value, rel=1e-3)
+    assert low.value == pytest.approx(SENSITIVITY.run(RAF).value, rel=1e-3)
 
 
 def test_options_reach_the_map():
     drf = SensitivityCell.parse(
         {"map": "drf", "n": 4, "d": 6, "text": "gaussian", "depth": 3, "width": 10, "activation": "tanh", "steps": 3}
     )
-    record = run_cell(drf)
+    record = SENSITIVITY.run(drf)
     assert (record.map, record.depth, record.width, record.activation) == ("drf3", 3, 10, "tanh")
     assert record.temperature is None
-    warm = run_cell(changed(RAF, temperature=2.0))
+    warm = SENSITIVITY.run(changed(RAF, temperature=2.0))
     assert (warm.temperature, warm.activation, warm.depth) == (2.0, None, None)
 
 
 def test_a_failure_is_a_record_with_its_error():
     # Two orthogonal rows do not fit into one dimension: known only once the text is drawn.
     broken = SensitivityCell.parse({"map": "drf", "n": 3, "d": 2, "text": "orthogonal", "depth": 2})
-    record = attempt_cell(broken)
+    record = SENSITIVITY.attempt(broken)
     assert (record.status, record.value, record.map) == ("failed", None, "drf2")
     assert record.error.startswith("InputError: `n` (=3) must be at most `d` (=2)")
     assert "\n" not in record.error
@@ -91,5 +91,5 @@ def test_the_global_generator_is_left_alone():
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    run_cell(RAF)
+    SENSITIVITY.run(RAF)
     assert torch.equal(torch.rand(1), expected)

@@ -11,7 +11,8 @@ from distributed import KilledWorker
 from safetensors import safe_open
 
 from wordsens.errors import InputError, WordsensError
-from wordsens.experiments.dry_run.cell import DryRunCell, DryRunRecord, attempt_dry_run
+from wordsens.experiments.dry_run.cell import DryRunCell, DryRunRecord
+from wordsens.experiments.dry_run.kind import KIND as DRY_RUN
 from wordsens.experiments.run.cluster import LOSSES, DaskExecutor, LostSchedulerError, local_workers, remote_workers
 from wordsens.experiments.run.runner import run_cells
 from wordsens.experiments.run.task import Job, OtherVersionError, Outcome
@@ -19,7 +20,7 @@ from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.store.store import RecordStore
 
 CELLS = [DryRunCell(draw=draw, pause=0.05) for draw in range(24)]
-VALUES = {cell.content_hash(): attempt_dry_run(DryRunCell(draw=cell.draw)).value for cell in CELLS}
+VALUES = {cell.content_hash(): DRY_RUN.attempt(DryRunCell(draw=cell.draw)).value for cell in CELLS}
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +147,7 @@ def test_a_cell_that_kills_its_workers_is_given_up():
     def ends(payloads):
         if payloads[0]["draw"] == 1:
             return Future(error=KilledWorker("task", None, 3))
-        return Future([Outcome(attempt_dry_run(DryRunCell.parse(one))) for one in payloads])
+        return Future([Outcome(DRY_RUN.attempt(DryRunCell.parse(one))) for one in payloads])
 
     client = Client(ends)
     found, _ = outcomes(client)

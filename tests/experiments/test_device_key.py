@@ -9,10 +9,10 @@ from tests.experiments.small_cells import CELLS
 from wordsens.cli.executor_options import ExecutorRequest
 from wordsens.cli.running import RunRequest, require_devices
 from wordsens.errors import InputError
-from wordsens.experiments.generalization.cell import attempt_generalization
+from wordsens.experiments.generalization.kind import KIND as GENERALIZATION
 from wordsens.experiments.grid.sweep_file import on_device, parse_sweep
 from wordsens.experiments.kinds import kind_named
-from wordsens.experiments.sensitivity.cell import run_cell
+from wordsens.experiments.sensitivity.kind import KIND as SENSITIVITY
 
 SWEEP = "name: a\ncommon: {map: raf, n: 3, d: 4, text: gaussian, steps: 2}\ngrids: [{draw: [0, 1]}]\n"
 
@@ -69,5 +69,5 @@ def test_a_device_that_this_machine_lacks_is_refused_unless_others_compute():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 def test_a_gpu_agrees_with_the_cpu_but_for_rounding():
     here, there = cell("sensitivity", steps=0), cell("sensitivity", steps=0, device="cuda")
-    assert run_cell(there).value == pytest.approx(run_cell(here).value, rel=1e-6)
-    assert attempt_generalization(cell("generalization", device="cuda")).done
+    assert SENSITIVITY.run(there).value == pytest.approx(SENSITIVITY.run(here).value, rel=1e-6)
+    assert GENERALIZATION.attempt(cell("generalization", device="cuda")).done

@@ -7,15 +7,17 @@ import torch
 
 from wordsens.errors import InputError
 from wordsens.experiments.generalization import cell as generalization_cell
-from wordsens.experiments.generalization.cell import attempt_generalization
+from wordsens.experiments.generalization.kind import KIND as GENERALIZATION
 from wordsens.experiments.generalization.preset import MAPS_AND_WORDS, SCALES, paper_generalization
 from wordsens.experiments.generalization.record import GeneralizationRecord
-from wordsens.experiments.generalization.spec import GeneralizationCell, GeneralizationSweep
+from wordsens.experiments.generalization.spec import GeneralizationCell
 from wordsens.experiments.generalization.summary import generalization_findings, summarise_generalization
+from wordsens.experiments.grid.sweep import Sweep
 from wordsens.experiments.run.runner import run_cells, unfinished
 from wordsens.experiments.store.store import RecordStore, read_records, write_aside
+from wordsens.experiments.texts.documents import available
 from wordsens.experiments.texts.source import GaussianText, ReviewsText
-from wordsens.experiments.texts.training import available, labelled_texts
+from wordsens.experiments.texts.training import labelled_texts
 
 USUAL = {
     "map": "raf",
@@ -29,9 +31,10 @@ USUAL = {
     "steps": 5,
     "generations": 0,
 }
-SWEEP = GeneralizationSweep.parse(
+SWEEP = Sweep.parse(
     {
         "name": "small",
+        "kind": "generalization",
         "common": USUAL,
         "grids": [
             {"map": ["rf", "raf"], "training": ["fine-tuned", "retrained"], "objective": ["error", "frontier"]},
@@ -53,10 +56,10 @@ def forget():
 def test_a_cell_gives_the_same_values_whatever_ran_before(name):
     wanted = [cell(map=name, objective=kind, sample=sample) for sample in (2, 3) for kind in ("error", "frontier")]
     forget()
-    together = [attempt_generalization(one) for one in wanted]
+    together = [GENERALIZATION.attempt(one) for one in wanted]
     for one, record in zip(reversed(wanted), reversed(together), strict=True):
         forget()
-        alone = attempt_generalization(one)
+        alone = GENERALIZATION.attempt(one)
         assert record.done and alone.done, (record.error, alone.error)
         assert alone.value == pytest.approx(record.value, abs=1e-6)
         assert alone.output_before == pytest.approx(record.output_before, abs=1e-9)
@@ -82,7 +85,7 @@ def test_records_are_stored_resumed_and_read_back(tmp_path):
 
 
 def test_a_failing_cell_is_a_record():
-    record = attempt_generalization(cell(texts=40))
+    record = GENERALIZATION.attempt(cell(texts=40))
     assert record.status == "failed"
     assert "40 texts have only 24 features" in record.error
 
@@ -150,7 +153,7 @@ def test_the_paper_s_sweep_has_every_map_training_and_objective():
 
 
 def test_findings_speak_of_the_median_at_one_half():
-    records = [attempt_generalization(one) for one in SWEEP.cells()]
+    records = [GENERALIZATION.attempt(one) for one in SWEEP.cells()]
     series = summarise_generalization(records)
     assert [(one.map, one.training) for one in series] == [
         (name, training) for name in ("rf", "raf") for training in ("fine-tuned", "retrained")

@@ -3,7 +3,7 @@
 import pytest
 
 from wordsens.experiments.generalization import cell as generalization_cell
-from wordsens.experiments.generalization.cell import attempt_generalization
+from wordsens.experiments.generalization.kind import KIND as GENERALIZATION
 from wordsens.experiments.generalization.spec import GeneralizationCell
 
 USUAL = {
@@ -33,9 +33,9 @@ def test_order_does_not_matter(name, word):
         generalization_cell._new_text.cache_clear()
 
     forget()
-    together = [attempt_generalization(cell).value.hex() for cell in cells]
+    together = [GENERALIZATION.attempt(cell).value.hex() for cell in cells]
     alone = []
     for cell in reversed(cells):
         forget()
-        alone.append(attempt_generalization(cell).value.hex())
+        alone.append(GENERALIZATION.attempt(cell).value.hex())
     assert together == alone[::-1]

@@ -2,9 +2,10 @@
 
 import pytest
 
-from wordsens.cli.paper.command import SCALE_NAMES
+from wordsens.cli.paper.options import SCALE_NAMES
 from wordsens.errors import InputError
 from wordsens.experiments.sensitivity.preset import SCALES, paper_sensitivity
+from wordsens.experiments.texts.source import DatasetText
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -45,13 +46,13 @@ def test_real_texts_stay_within_the_encoders_width_and_the_user_is_told():
     assert {cell.d for cell in real if cell.map == "raf"} == {192, 384}
     assert {cell.d for cell in real if cell.map == "drf"} == {384}
     assert any("larger d are measured on Gaussian texts only" in line for line in preset.notices)
-    assert any("384 it is" in line for line in preset.notices)
+    assert any("; d = 384 there" in line for line in preset.notices)
     assert paper_sensitivity("quick").notices == ()
 
 
 def test_sizes_that_no_text_has_are_left_out_and_named(tmp_path):
     (tmp_path / "text.txt").write_text("good film " * 60)
-    preset = paper_sensitivity("quick", data=str(tmp_path / "text.txt"))
+    preset = paper_sensitivity("quick", DatasetText(path=str(tmp_path / "text.txt")))
     real = [cell for cell in preset.sweep.cells() if cell.text.kind == "dataset"]
     assert {cell.n for cell in real if cell.map == "raf"} == {10, 20, 50, 100}
     assert any("no text has 150, 200, 250 words" in line for line in preset.notices)
@@ -60,9 +61,9 @@ def test_sizes_that_no_text_has_are_left_out_and_named(tmp_path):
 def test_data_that_cannot_be_used(tmp_path):
     (tmp_path / "short.txt").write_text("good film")
     with pytest.raises(InputError, match="has no text of 20 words or more"):
-        paper_sensitivity("quick", data=str(tmp_path / "short.txt"))
+        paper_sensitivity("quick", DatasetText(path=str(tmp_path / "short.txt")))
     with pytest.raises(InputError, match="there is no file or folder"):
-        paper_sensitivity("quick", data=str(tmp_path / "none.parquet"))
+        paper_sensitivity("quick", DatasetText(path=str(tmp_path / "none.parquet")))
     with pytest.raises(
         InputError, match=r"`scale` \(='quik'\) must be one of quick, laptop, full; did you mean 'quick'"
     ):

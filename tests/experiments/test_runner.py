@@ -2,8 +2,8 @@
 
 import pytest
 
+from wordsens.experiments.kinds import CellKind
 from wordsens.experiments.run.runner import RemainingTime, run_cells, unfinished
-from wordsens.experiments.sensitivity import cell as cell_module
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.store.store import RecordStore
 
@@ -36,14 +36,14 @@ def test_a_resumed_run_gives_the_values_of_an_undisturbed_one(tmp_path):
 
 
 def test_an_interrupt_goes_through_and_keeps_what_is_finished(tmp_path, monkeypatch):
-    attempt = cell_module.attempt_cell
+    attempt = CellKind.attempt
 
-    def interrupted(cell, **options):
+    def interrupted(kind, cell, **options):
         if cell is CELLS[2]:
             raise KeyboardInterrupt
-        return attempt(cell, **options)
+        return attempt(kind, cell, **options)
 
-    monkeypatch.setattr(cell_module, "attempt_cell", interrupted)
+    monkeypatch.setattr(CellKind, "attempt", interrupted)
     store = RecordStore(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         list(run_cells(CELLS, store))

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from wordsens.errors import InputError
-from wordsens.experiments.sensitivity.spec import SensitivityCell, hash_identity
+from wordsens.experiments.sensitivity.spec import SensitivityCell
+from wordsens.experiments.store.identity import hash_identity
 
 RF = {"map": "rf", "n": 4, "d": 8, "text": "gaussian"}
 RAF = {"map": "raf", "n": 4, "d": 8, "text": "gaussian"}
@@ -18,7 +19,7 @@ def cell(base, **changes):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"dephts": 2}, "`key` (='dephts') must be one of map, n, d, text,"),
+        ({"dephts": 2}, "`key` (='dephts') must be one of map, n, d, depth,"),
         ({"dephts": 2}, "did you mean 'depth'?"),
         ({"map": "rff"}, "map: `map` (='rff') must be one of rf, drf, raf,"),
         ({"n": 1}, "`n` (=1) must be greater than or equal to 2"),
@@ -87,6 +88,7 @@ def test_whatever_can_change_the_result_changes_the_hash(change):
 def test_the_changes_above_cover_every_key():
     reached = {"n", "d", "draw", "seed", "width", "activation", "gaussian", "words", "radius", "starts", "steps"}
     reached |= {"generations", "tolerance", "dtype", "device", "text", "map", "depth"}
+    reached |= {"model", "model_layer", "pool"}  # test_a_transformer_is_known_by_its_content
     assert set(SensitivityCell.model_fields) - reached == {"temperature"}
     assert cell(RAF, temperature=2.0).content_hash() != cell(RAF).content_hash()
 
@@ -109,6 +111,30 @@ def test_a_dataset_is_known_by_its_content_not_its_path(tmp_path):
         cell(RAF, text={"kind": "dataset", "path": str(tmp_path / name / "one.txt")}).content_hash() for name in "abc"
     )
     assert a == b != c
+
+
+def test_a_transformer_is_known_by_its_content(tmp_path):
+    for folder in ("a", "b", "c"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "config.json").write_text("other" if folder == "c" else "{}")
+
+    def of(folder, **keys):
+        return cell({"map": "model", "model": str(tmp_path / folder), "n": 4, "d": 8, "text": "reviews"}, **keys)
+
+    assert of("a").content_hash() == of("b").content_hash() != of("c").content_hash()
+    assert len({of("a", **keys).content_hash() for keys in ({}, {"model_layer": 1}, {"pool": "mean"})}) == 3
+    assert not {"encoder", "layer", "keep_special_tokens"} & set(json.loads(of("a").identity())["text"])
+    with pytest.raises(InputError, match="`layer` is not for the map 'model'"):
+        of("a", text={"kind": "reviews", "layer": 2})
+
+
+def test_a_map_of_ones_own_is_known_by_its_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for number in (1, 2):
+        (tmp_path / f"own_spec_{number}.py").write_text(f"def phi(X):\n    return X * {number}\n")
+    one, two = (json.loads(cell(RF, map=f"own_spec_{number}:phi").identity()) for number in (1, 2))
+    assert one["map_content"] != two["map_content"]
+    assert not {"depth", "width", "activation", "gaussian", "temperature", "model"} & set(one)
 
 
 def test_the_identity_is_json_whose_hash_is_the_name():

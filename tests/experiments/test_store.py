@@ -11,7 +11,7 @@ import pytest
 
 from wordsens.errors import InputError
 from wordsens.experiments.run.runner import unfinished
-from wordsens.experiments.sensitivity.cell import attempt_cell, run_cell
+from wordsens.experiments.sensitivity.kind import KIND as SENSITIVITY
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.store.record import digest_of
@@ -25,7 +25,7 @@ CELLS = [
 
 @pytest.fixture(scope="module")
 def records() -> list[SensitivityRecord]:
-    return [run_cell(cell) for cell in CELLS]
+    return [SENSITIVITY.run(cell) for cell in CELLS]
 
 
 def filled(folder, records):
@@ -209,7 +209,7 @@ def test_many_records_in_one_file(tmp_path, records):
 
 def test_a_failure_gives_way_to_a_value_and_not_the_other_way_round(tmp_path, records):
     broken = SensitivityCell.parse({"map": "raf", "n": 3, "d": 2, "text": "orthogonal"})
-    failure = attempt_cell(broken)
+    failure = SENSITIVITY.attempt(broken)
     store, _, _ = filled(tmp_path, [failure])
     assert store.read() == [failure]
     healed = replace(failure, status="done", error=None, value=1.0)

@@ -10,7 +10,8 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from wordsens.experiments.dry_run.cell import DryRunCell, DryRunRecord, attempt_dry_run
+from wordsens.experiments.dry_run.cell import DryRunCell, DryRunRecord
+from wordsens.experiments.dry_run.kind import KIND as DRY_RUN
 from wordsens.experiments.run.runner import run_cells, unfinished
 from wordsens.experiments.run.state import RunState, current_run
 from wordsens.experiments.run.task import Job
@@ -23,7 +24,7 @@ from wordsens.experiments.store.store import RecordStore
 from wordsens.experiments.store.witness import packed_witness, read_witness
 
 CELLS = [DryRunCell(draw=draw) for draw in range(12)]
-RECORDS = [attempt_dry_run(cell) for cell in CELLS]
+RECORDS = [DRY_RUN.attempt(cell) for cell in CELLS]
 EXPECTED = sorted(RECORDS, key=lambda record: record.cell)
 
 

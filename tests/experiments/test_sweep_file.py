@@ -35,6 +35,30 @@ def test_seeds_zips_and_common_keys():
     assert {cell.d for cell in cells()} == {8}
 
 
+SEVERAL = """\
+name: demo
+common: {d: 8, text: gaussian, n: 5}
+grids:
+  - {map: rf, gaussian: lazy, words: {sample: 2}}
+  - {map: drf, depth: 0}
+  - {map: [raf, relu-raf], temperature: 2.0}
+"""
+
+
+def test_maps_that_the_grids_have_cut_them_down():
+    def of(*overrides):
+        found = parse_sweep(SEVERAL, where="s.yaml", overrides=overrides).cells()
+        return [(cell.map, cell.words.sample, cell.temperature) for cell in found]
+
+    assert of("map=[rf, raf]") == [("rf", 2, 1.0), ("raf", None, 2.0)]
+    assert of("map=relu-raf") == [("relu-raf", None, 2.0)]
+    # Places move with the grids: the mistake in the second grid is still told with its line.
+    with pytest.raises(InputError, match=r"s.yaml:5: `depth` \(=0\) must be a whole number, at least 1"):
+        of("map=[drf, raf]")
+    with pytest.raises(InputError, match=r"`gaussian` \(='lazy'\) is not an option of the map 'sigmoid-raf'"):
+        of("map=sigmoid-raf")
+
+
 @pytest.mark.parametrize(
     ("override", "get", "expected"),
     [
@@ -112,13 +136,17 @@ def test_files_and_presets_are_included(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "overrides", "message"),
     [
-        (YAML.replace("depth", "dpeth"), (), "s.yaml:9: `key` (='dpeth') must be one of map, n, d,"),
+        (YAML.replace("depth", "dpeth"), (), "s.yaml:9: `key` (='dpeth') must be one of map, n, d, depth"),
         (YAML.replace("depth", "dpeth"), (), "did you mean 'depth'?"),
         (YAML.replace("grids", "grid"), (), "s.yaml:4: `key` (='grid') must be one of name, kind,"),
         (YAML.replace("n: 5", "n: five"), (), "s.yaml:8: `n` (='five') must be a valid integer"),
         (YAML.replace("n: 5", "n: 1"), (), "s.yaml:8: `n` (=1) must be greater than or equal to 2"),
         (YAML.replace("n: 5", "n: []"), (), "s.yaml:8: `n` is an empty list"),
-        (YAML.replace("[2, 3]", "\n      - 2\n      - 0"), (), "s.yaml:9: `depth` (=0) must be greater than"),
+        (
+            YAML.replace("[2, 3]", "\n      - 2\n      - 0"),
+            (),
+            "s.yaml:9: `depth` (=0) must be a whole number, at least 1",
+        ),
         (YAML.replace("d: 8,", "d: 0,"), (), "s.yaml:3: `d` (=0) must be greater than or equal to 1"),
         (YAML.replace("seeds: 2", "seeds: 0"), (), "s.yaml:2: `seeds"),
         (YAML.replace("layer: 0", "layr: 0"), (), "s.yaml:10: text.reviews: `key` (='layr')"),
@@ -128,7 +156,7 @@ def test_files_and_presets_are_included(tmp_path, monkeypatch):
         (YAML.replace("zip: {n", "zip: {nn"), (), "s.yaml:6: `key` (='nn') must be one of"),
         (YAML.replace("map: [rf, raf]", "n: 3"), (), "s.yaml:6: `n` is given twice in this grid"),
         (YAML + "kind: sensitivty\n", (), "s.yaml:11: kind: `kind` (='sensitivty') must be one of sensitivity,"),
-        (YAML + "kind: generalization\n", (), "s.yaml:6: `key` (='words') must be one of map, n, d, texts"),
+        (YAML + "kind: generalization\n", (), "s.yaml:6: `key` (='words') must be one of map, n, d, depth"),
         ("name: a\ngrids: []\n", (), "s.yaml:2: `grids` (=[])"),
         ("name: a\ngrids: 5\n", (), "s.yaml:2: `grids` (=5)"),
         ("name: a\ngrids: [5]\n", (), "s.yaml:2: `grids.0` (=5) must be a valid dictionary"),

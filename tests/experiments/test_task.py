@@ -8,7 +8,7 @@ import torch
 from wordsens import __version__
 from wordsens.experiments.dry_run.cell import DryRunCell
 from wordsens.experiments.generalization.spec import GeneralizationCell
-from wordsens.experiments.kinds import kind_named
+from wordsens.experiments.kinds import CellKind, kind_named
 from wordsens.experiments.run.task import (
     MOST_TOGETHER,
     Job,
@@ -19,7 +19,6 @@ from wordsens.experiments.run.task import (
     measure_payloads,
     payload_of,
 )
-from wordsens.experiments.sensitivity import cell as cell_module
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 
 RAF = SensitivityCell.parse({"map": "raf", "n": 3, "d": 4, "text": "gaussian", "steps": 2})
@@ -64,15 +63,14 @@ def test_a_worker_of_another_version_refuses():
 def test_cells_of_one_process_take_turns(monkeypatch):
     inside, most = [], []
 
-    def attempt(cell, **options):
+    def attempt(kind, cell, **options):
         inside.append(1)
         most.append(len(inside))
         threading.Event().wait(0.02)
         inside.pop()
-        return failed(cell, "x")
+        return kind.failed(cell, "x")
 
-    failed = cell_module.failed_cell
-    monkeypatch.setattr(cell_module, "attempt_cell", attempt)
+    monkeypatch.setattr(CellKind, "attempt", attempt)
     payload = payload_of(RAF)
     threads = [
         threading.Thread(target=measure_payloads, args=(Job("sensitivity"), [payload], __version__)) for _ in range(4)

@@ -6,7 +6,7 @@ import pytest
 
 from wordsens.errors import InputError
 from wordsens.experiments.generalization.record import GeneralizationRecord
-from wordsens.experiments.sensitivity.spec import hash_identity
+from wordsens.experiments.store.identity import hash_identity
 from wordsens.figures.generalization import error_against_gamma_figure, frontier_figure
 
 COLUMNS = [("rf", 40), ("raf", 40), ("raf", 120)]

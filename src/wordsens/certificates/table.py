@@ -1,4 +1,4 @@
-"""Which certificate a map has."""
+"""The certificate of each kind of map."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""How many CPU threads torch uses while a command runs."""
+"""The number of CPU threads that torch uses while a command runs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -62,7 +62,7 @@ class ExecutorRequest:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether they may run on other machines, which may have what this one lacks."""
+        """True where they may run on other machines, which may have what this one lacks."""
         return self.scheduler is not None or self.slurm is not None
 
 

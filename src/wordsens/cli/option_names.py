@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-_OTHER_NAMES = {"words": "--word"}
-"""What the library calls otherwise than the option that stands for it, where the command has that option."""
+_OTHER_NAMES = {"words": "--word", "model_layer": "--layer"}
+"""Arguments of the library whose option has another name, where the command has that option."""
 
 
 def options_of(command: Any, arguments: Sequence[str], *, keep: Collection[str] = ()) -> dict[str, str]:

@@ -8,6 +8,8 @@ from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
 import typer
 
+from wordsens.maps.registry import MapOptions
+
 Options = TypeVar("Options")
 
 Seed = Annotated[int, typer.Option(help="Fixes the weights, the texts drawn and the random starts.")]
@@ -25,6 +27,14 @@ EncoderName = Annotated[
 Threads = Annotated[
     int, typer.Option(help="CPU threads. With 1 the numbers are the same on a machine with more cores.")
 ]
+
+
+def map_option(name: str) -> Any:
+    """The command-line option for an option of the maps, with the help that `maps.registry` has for it."""
+    (declared,) = (field for field in fields(MapOptions) if field.name == name)
+    return typer.Option(
+        help=declared.metadata["help"], show_default=declared.default is not None, rich_help_panel="Maps"
+    )
 
 
 def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:

@@ -19,7 +19,7 @@ from wordsens.experiments.store.store import RecordStore
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """How an experiment runs.
+    """The way an experiment runs.
 
     Attributes:
         executor: where they run.
@@ -33,7 +33,7 @@ class RunRequest:
 
 
 def open_store(folder: Any, kind: type[Any], *, read_only: bool = False) -> RecordStore[Any]:
-    """The store in the folder; files that cannot be trusted are told on stderr."""
+    """The store in the folder; files that cannot be trusted are named on stderr."""
     return RecordStore(folder, kind, on_set_aside=lambda found: notice(f"set aside: {found}"), read_only=read_only)
 
 
@@ -62,14 +62,14 @@ def run_missing(
     if not left:
         return
     job = Job(kind, request.executor.threads, request.witnesses)
-    told = RunState("", len(left))
+    state_now = RunState("", len(left))
 
     def note(line: str) -> None:
         if not request.quiet:
             notice(line)
 
     def finished() -> str:
-        return f"{kept + told.done} of {len(cells)} {called} are finished in {store.folder}"
+        return f"{kept + state_now.done} of {len(cells)} {called} are finished in {store.folder}"
 
     try:
         with (
@@ -79,11 +79,11 @@ def run_missing(
         ):
 
             def tell(state: RunState) -> None:
-                nonlocal told
-                told = state
+                nonlocal state_now
+                state_now = state
 
             for record in run_cells(left, store, job=job, executor=executor, tell=tell):
-                _report(report, record, told)
+                _report(report, record, state_now)
     except KeyboardInterrupt as stop:
         raise type(stop)(f"interrupted: {finished()}; the same command goes on from there") from None
     except StoreError as error:
@@ -100,12 +100,12 @@ def fail_for(failed: Sequence[Record], total: int, *, called: str = "cells") -> 
 
 
 def _report(report: Reporter, record: Record, state: RunState) -> None:
-    report.update(state.done + state.failed, now=_told(record), remaining=state.remaining)
+    report.update(state.done + state.failed, now=_named(record), remaining=state.remaining)
 
 
-def _told(record: Any) -> str:
-    """What tells a record apart, in a few words."""
+def _named(record: Any) -> str:
+    """A few words that tell a record apart, of whatever columns its kind has."""
     if hasattr(record, "n"):
-        texts = getattr(record, "texts", None)
-        return f"{record.map} n={record.n} {record.text if texts is None else f'N={texts}'}"
+        texts = f"N={record.texts}" if hasattr(record, "texts") else getattr(record, "text", "")
+        return f"{getattr(record, 'map', '')} n={record.n} {texts}".strip()
     return f"draw {record.draw}" if hasattr(record, "draw") else getattr(record, "source", record.cell[:8])

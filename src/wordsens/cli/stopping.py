@@ -1,4 +1,4 @@
-"""How a long run is stopped: SIGTERM ends it as Ctrl-C does."""
+"""Stopping a long run: SIGTERM ends it as Ctrl-C does."""
 
 import signal
 import threading

@@ -8,7 +8,7 @@ from wordsens.errors import InputError, MissingExtraError
 from wordsens.experiments.generalization.record import GeneralizationRecord
 from wordsens.experiments.generalization.spec import FRONTIER
 from wordsens.experiments.generalization.summary import GeneralizationSeries, summarise_generalization
-from wordsens.experiments.map_choice import map_title
+from wordsens.maps.registry import map_title
 from wordsens.regression import TRAININGS
 
 try:

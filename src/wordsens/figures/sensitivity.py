@@ -5,10 +5,11 @@ from collections.abc import Iterable, Sequence
 
 from wordsens.certificates.contract import CERTIFIED
 from wordsens.errors import InputError, MissingExtraError
-from wordsens.experiments.map_choice import map_title
 from wordsens.experiments.sensitivity.findings import exponent_text, text_title
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.summary import Series, summarise
+from wordsens.figures.styles import MOST_SERIES, Style, round_values, series_styles
+from wordsens.maps.registry import map_title
 
 try:
     from matplotlib.axes import Axes
@@ -19,20 +20,6 @@ try:
     from matplotlib.transforms import ScaledTranslation
 except ImportError as error:
     raise MissingExtraError("matplotlib", "figures", "a figure") from error
-
-# Okabe and Ito's colours, told apart by colour-blind readers; each has a marker of its own for print in
-# black.
-_STYLES = (
-    ("#0072B2", "o"),
-    ("#D55E00", "s"),
-    ("#009E73", "^"),
-    ("#CC79A7", "D"),
-    ("#E69F00", "v"),
-    ("#56B4E9", "P"),
-    ("#000000", "X"),
-)
-MOST_SERIES = 2 * len(_STYLES)
-"""So many series a figure can tell apart: each colour with a filled and with a hollow marker."""
 
 _GUIDE = "#777777"
 _DASHES = (0, (4, 2))
@@ -72,7 +59,7 @@ def sensitivity_figure(records: Iterable[SensitivityRecord], *, title: str = "")
             f"`records` makes {len(keys)} series (by {', '.join(columns)}), but a figure tells at most {MOST_SERIES} "
             "apart; filter them, such as [r for r in records if r.d == 384], and draw several figures"
         )
-    styles = {key: (*_STYLES[at % len(_STYLES)], at >= len(_STYLES)) for at, key in enumerate(keys)}
+    styles = dict(zip(keys, series_styles([(key, key[0]) for key in keys]), strict=True))
     entries = max(_entries([one for one in series if one.text == kind]) for kind in kinds)
     width, height = _panel_width(series), _PANEL_INCHES[1]
     figure = Figure(figsize=(width * len(kinds), height + _LEGEND_LINE_INCHES * (entries - 2)), layout="constrained")
@@ -90,8 +77,6 @@ def sensitivity_figure(records: Iterable[SensitivityRecord], *, title: str = "")
 
 
 _Key = tuple[str, int, tuple[str, ...]]
-_Style = tuple[str, str, bool]
-"""Colour, marker, whether the marker is hollow."""
 
 
 def _key(series: Series) -> _Key:
@@ -99,7 +84,7 @@ def _key(series: Series) -> _Key:
 
 
 def _label(series: Series, *, with_d: bool) -> str:
-    """What the legend says of a series."""
+    """The line of the legend for a series."""
     name = ", ".join([map_title(series.map), *([f"d = {series.d}"] if with_d else []), *series.varied])
     return f"{name}: exponent {exponent_text(series.fit)}".replace("-0.", "\u22120.")
 
@@ -142,7 +127,7 @@ def _bar(mean: float, deviation: float) -> tuple[float, float]:
 def _draw_panel(
     panel: Axes,
     series: Sequence[Series],
-    styles: dict[_Key, _Style],
+    styles: dict[_Key, Style],
     guide: Sequence[tuple[int, float]],
     limits: tuple[float, float],
 ) -> None:
@@ -214,7 +199,7 @@ def _draw_bracket(panel: Axes, series: Series, colour: str, top: float) -> None:
 
 
 def _keys(series: Sequence[Series], top: float) -> list[tuple[object, str]]:
-    """What the bands and the dashed lines are, where there are any, and which upper bounds are not shown."""
+    """Lines of the legend for the bands and the dashed lines, and for the upper bounds that are not shown."""
     bounded = [one for one in series if _uppers(one)]
     beyond = [map_title(one.map) for one in bounded if max(_uppers(one)) > top]
     keys: list[tuple[object, str]] = []
@@ -245,7 +230,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _entries(series: Sequence[Series]) -> int:
-    """How many lines the legend of these series has, at most."""
+    """The number of lines that the legend of these series has, at most."""
     some_beyond = any(_uppers(one) for one in series)
     return len(series) + 1 + len(_keys(series, math.inf)) + some_beyond
 
@@ -259,7 +244,7 @@ def _set_axes(panel: Axes, sizes: Sequence[int], limits: tuple[float, float]) ->
     panel.set_ylim(*limits)
     panel.xaxis.set_major_locator(FixedLocator(_spaced(sizes)))
     panel.xaxis.set_minor_locator(FixedLocator([n for n in sizes if n not in _spaced(sizes)]))
-    panel.yaxis.set_major_locator(FixedLocator(_round_values(*limits)))
+    panel.yaxis.set_major_locator(FixedLocator(round_values(*limits)))
     panel.yaxis.set_minor_locator(NullLocator())
     for axis in (panel.xaxis, panel.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -279,17 +264,3 @@ def _spaced(sizes: Sequence[int], *, least: float = 0.085) -> list[int]:
         if clear_of_last and (not kept or math.log(size / kept[-1]) / span >= least):
             kept.append(size)
     return [*kept, sizes[-1]]
-
-
-def _round_values(low: float, high: float, *, most: int = 7) -> list[float]:
-    """Between 3 and `most` round numbers for the ticks of a logarithmic axis: 1-2-5 a decade, or even steps."""
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for digits in ((1,), (1, 3), (1, 2, 5)):
-        inside = [value for power in decades for digit in digits if low <= (value := digit * 10.0**power) <= high]
-        if 4 <= len(inside) <= most:
-            return inside
-    for step in (digit * 10.0**power for power in decades for digit in (0.1, 0.2, 0.5, 1, 2, 5)):
-        inside = [step * count for count in range(math.ceil(low / step), math.floor(high / step) + 1)]
-        if 3 <= len(inside) <= most:
-            return inside
-    return [low, high]

@@ -16,6 +16,13 @@ LEAST_LENGTHS = 5
 """Texts of so many different lengths are needed: leaving one text out then still leaves four lengths to fit."""
 
 
+LEAST_TEXTS = 5
+"""Fewer texts give no bootstrap interval: four have 35 different samples."""
+
+BOOTSTRAP_SAMPLES = 2000
+"""The ends of a 95 % interval are then the 50th and the 1950th of them."""
+
+
 @dataclass(frozen=True)
 class PowerLaw:
     """value = constant * n^exponent.
@@ -86,7 +93,7 @@ def fit_power_law(
 
 
 def unfit_for_power_law(sizes: Sequence[int | float], texts: Sequence[Hashable]) -> str | None:
-    """Why an exponent fitted to points of these sizes and texts would mean nothing; None where it may mean something.
+    """The reason why an exponent of these sizes and texts would mean nothing; None where it may mean something.
 
     >>> unfit_for_power_law([128] * 8, range(8))
     'its texts have 1 different length, and an exponent needs 5'
@@ -106,12 +113,49 @@ def unfit_for_power_law(sizes: Sequence[int | float], texts: Sequence[Hashable])
 
 def _jackknife_error(u: np.ndarray, v: np.ndarray, texts: Sequence[Hashable]) -> float:
     """The standard error of the slope of v on u, leaving out one text at a time. u and v are centred."""
-    numbers: dict[Hashable, int] = {}
-    owner = np.array([numbers.setdefault(text, len(numbers)) for text in texts])
-    groups = len(numbers)
-    count, su, sv, suu, suv = (
-        np.bincount(owner, weights=weights, minlength=groups) for weights in (np.ones_like(u), u, v, u * u, u * v)
-    )
+    count, su, sv, suu, suv = _sums_by_text(u, v, texts)
+    groups = len(count)
     left = count.sum() - count
     without = (suv.sum() - suv - su * sv / left) / (suu.sum() - suu - su * su / left)
     return math.sqrt((groups - 1) / groups * float(((without - without.mean()) ** 2).sum()))
+
+
+def _sums_by_text(u: np.ndarray, v: np.ndarray, texts: Sequence[Hashable]) -> list[np.ndarray]:
+    """Of each text: how many points, and the sums of u, v, u² and u v."""
+    numbers: dict[Hashable, int] = {}
+    owner = np.array([numbers.setdefault(text, len(numbers)) for text in texts])
+    return [
+        np.bincount(owner, weights=weights, minlength=len(numbers)) for weights in (np.ones_like(u), u, v, u * u, u * v)
+    ]
+
+
+def exponent_interval(
+    sizes: Sequence[int | float], values: Sequence[float], texts: Sequence[Hashable], *, seed: int = 0
+) -> tuple[float, float] | None:
+    """A 95 % interval of the exponent that `fit_power_law` gives: percentile bootstrap over texts.
+
+    The texts are drawn with replacement, each with all its points, BOOTSTRAP_SAMPLES times; samples with a single size
+    have no slope and are passed over. None for fewer than LEAST_TEXTS texts, or where most samples have no slope.
+
+    Args:
+        sizes, values: of each point, positive.
+        texts: which text each point belongs to.
+        seed: of the draws.
+
+    >>> exponent_interval([1, 2, 4, 8, 16], [1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16], range(5))
+    (-1.0, -1.0)
+    """
+    x, y = np.log(np.asarray(sizes, dtype=np.float64)), np.log(np.asarray(values, dtype=np.float64))
+    sums = _sums_by_text(x - x.mean(), y - y.mean(), texts)
+    groups = len(sums[0])
+    if groups < LEAST_TEXTS:
+        return None
+    drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=BOOTSTRAP_SAMPLES)
+    count, su, sv, suu, suv = (drawn @ one for one in sums)
+    spread = suu - su * su / count
+    usable = spread > 1e-12 * sums[3].sum()
+    if 2 * usable.sum() < BOOTSTRAP_SAMPLES:
+        return None
+    slopes = (suv - su * sv / count)[usable] / spread[usable]
+    low, high = np.quantile(slopes, (0.025, 0.975))
+    return round(float(low), 12), round(float(high), 12)

@@ -1,6 +1,7 @@
-"""Which conditions of the paper's theorems a map and a text meet, in words."""
+"""The conditions of the paper's theorems, checked on a map and a text, in words."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores import Softmax
+from wordsens.maps.class_table import map_row
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.dense.features import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
@@ -48,13 +50,10 @@ def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition
     [yes] rows of length sqrt(d): lengths 3 to 3, sqrt(d) = 3
     """
     rows = phi.accept(as_text_matrix(X).rows).double()
-    if isinstance(phi, DeepRandomFeatures):
-        particular = _dense_conditions(phi)
-    elif isinstance(phi, RandomAttentionFeatures):
-        particular = _attention_conditions(phi, *rows.shape)
-    else:
+    particular = map_row(_CONDITIONS, phi)
+    if particular is None:
         return (Condition("a theorem speaks of this map", False, f"none of the paper's theorems is about {phi.name}"),)
-    return (_row_lengths(rows), *particular, _mean_cosine(rows))
+    return (_row_lengths(rows), *particular(phi, *rows.shape), _mean_cosine(rows))
 
 
 def _row_lengths(rows: Float[Tensor, "n d"]) -> Condition:
@@ -63,7 +62,7 @@ def _row_lengths(rows: Float[Tensor, "n d"]) -> Condition:
     return Condition("rows of length sqrt(d)", rows_are_scaled(rows), detail)
 
 
-def _dense_conditions(phi: DeepRandomFeatures) -> tuple[Condition, ...]:
+def _dense_conditions(phi: DeepRandomFeatures, n: int, d: int) -> tuple[Condition, ...]:
     activation, flat = phi.activation, phi.layers[0].columns
     theorem = "Theorem 1" if phi.depth == 1 else "Theorem 2"
     lipschitz = Condition(
@@ -93,6 +92,13 @@ def _attention_conditions(phi: RandomAttentionFeatures, n: int, d: int) -> tuple
     return softmax, Condition("d large compared with n", None, detail)
 
 
+_CONDITIONS: dict[type[FeatureMap], Callable[..., tuple[Condition, ...]]] = {
+    DeepRandomFeatures: _dense_conditions,
+    RandomAttentionFeatures: _attention_conditions,
+}
+"""The conditions of the theorem about a map: function of (phi, n, d), for a class and those derived from it."""
+
+
 def mean_cosine(rows: Float[Tensor, "n d"]) -> float:
     """The mean cosine of the pairs of rows; 0 for a single row.
 
@@ -106,7 +112,7 @@ def mean_cosine(rows: Float[Tensor, "n d"]) -> float:
 
 
 def rows_are_scaled(rows: Float[Tensor, "n d"]) -> bool:
-    """Whether every row has length sqrt(d), up to ROW_NORM_TOLERANCE."""
+    """True where every row has length sqrt(d), up to ROW_NORM_TOLERANCE."""
     lengths, wanted = torch.linalg.vector_norm(rows, dim=1), math.sqrt(rows.shape[1])
     return bool(((lengths / wanted - 1).abs() <= ROW_NORM_TOLERANCE).all())
 

@@ -1,4 +1,4 @@
-"""How a random layer maps the geometry of two inputs, when it is infinitely wide."""
+"""The map of the geometry of two inputs by a random layer that is infinitely wide."""
 
 import math
 from dataclasses import dataclass

@@ -1,5 +1,6 @@
 """The prediction that belongs to a map and a text."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from jaxtyping import Float
@@ -8,6 +9,7 @@ from torch import Tensor
 from wordsens.errors import require_count
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores import Softmax
+from wordsens.maps.class_table import map_row
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.dense.features import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
@@ -44,7 +46,7 @@ class Prediction:
 
     @property
     def in_range(self) -> bool:
-        """Whether it was compared with measurements at sizes like these."""
+        """True where it was compared with measurements at sizes like these."""
         return not self.outside
 
 
@@ -64,22 +66,36 @@ def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
     'the largest of 4 words'
     """
     rows = phi.accept(as_text_matrix(X).rows).double()
-    n, d = rows.shape
-    count = n if words is None else require_count("words", words)
+    count = len(rows) if words is None else require_count("words", words)
     if not rows_are_scaled(rows):
         return None
-    if isinstance(phi, DeepRandomFeatures):
-        value = rf_sensitivity(n, d, phi.width, phi.depth, activation=phi.activation.name, words=count)
-        sizes = {"n": n, "d": d, "k / (n d)": phi.width / (n * d), "depth": phi.depth}
-        outside = _outside(sizes, RF_RANGE if phi.depth == 1 else DRF_RANGE)
-        if phi.activation.name != "relu":
-            outside += (f"activation {phi.activation.name} (measured: relu)",)
-        return Prediction(value, f"the largest of {count} words" if count > 1 else TYPICAL, "finite width", outside)
-    if isinstance(phi, RandomAttentionFeatures) and (type(phi.score), phi.heads, phi.temperature) == (Softmax, 1, 1):
-        cosine = _shared_cosine(rows)
-        outside = _outside({"n": n, "d": d, "mean cosine": cosine}, RAF_RANGE)
-        return Prediction(raf_sensitivity(n, d, mean_cosine=cosine), TYPICAL, "mean field, semi-empirical", outside)
-    return None
+    predicted = map_row(_PREDICTIONS, phi)
+    return None if predicted is None else predicted(phi, rows, count)
+
+
+def _of_dense(phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], count: int) -> Prediction:
+    n, d = rows.shape
+    value = rf_sensitivity(n, d, phi.width, phi.depth, activation=phi.activation.name, words=count)
+    sizes = {"n": n, "d": d, "k / (n d)": phi.width / (n * d), "depth": phi.depth}
+    outside = _outside(sizes, RF_RANGE if phi.depth == 1 else DRF_RANGE)
+    if phi.activation.name != "relu":
+        outside += (f"activation {phi.activation.name} (measured: relu)",)
+    return Prediction(value, f"the largest of {count} words" if count > 1 else TYPICAL, "finite width", outside)
+
+
+def _of_attention(phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"], count: int) -> Prediction | None:
+    if (type(phi.score), phi.heads, phi.temperature) != (Softmax, 1, 1):
+        return None
+    (n, d), cosine = rows.shape, _shared_cosine(rows)
+    outside = _outside({"n": n, "d": d, "mean cosine": cosine}, RAF_RANGE)
+    return Prediction(raf_sensitivity(n, d, mean_cosine=cosine), TYPICAL, "mean field, semi-empirical", outside)
+
+
+_PREDICTIONS: dict[type[FeatureMap], Callable[..., Prediction | None]] = {
+    DeepRandomFeatures: _of_dense,
+    RandomAttentionFeatures: _of_attention,
+}
+"""A map's prediction: function of (phi, rows, words), for a class and those derived from it."""
 
 
 def _outside(sizes: dict[str, float | int], measured: Range) -> tuple[str, ...]:

@@ -17,11 +17,12 @@ from wordsens.cli.running import RunRequest, fail_for, open_store, run_missing
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import reporting
 from wordsens.errors import InputError
-from wordsens.experiments.audit.cell import audited_map, content_of
+from wordsens.experiments.audit.cell import audited_map
 from wordsens.experiments.audit.record import AuditRecord
 from wordsens.experiments.audit.spec import AuditCell
 from wordsens.experiments.store.store import write_aside
 from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.maps.transformer.loading import content_of
 from wordsens.text import Document, minimal_pairs, stream_documents
 from wordsens.text.encoders import require_device
 

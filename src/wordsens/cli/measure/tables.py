@@ -10,7 +10,7 @@ from rich.text import Text
 
 from wordsens.certificates.contract import CERTIFIED
 from wordsens.cli.terminal import stdout, table
-from wordsens.experiments.map_choice import map_title
+from wordsens.maps.registry import map_title
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import Condition, Prediction
@@ -21,7 +21,7 @@ SHOWN_WORDS = 40
 
 @dataclass(frozen=True)
 class Beside:
-    """What theory sets beside a measurement.
+    """Theory beside a measurement.
 
     Attributes:
         predicted: of S, where there is a prediction.
@@ -182,7 +182,7 @@ def _most_sensitive(results: Sequence[Sensitivity]) -> list[int]:
 
 
 def _cells(result: Sensitivity, at: int | None) -> list[Text]:
-    """What the word table says of one word under one map; nothing where the map did not search it."""
+    """The cells of the word table for one word under one map; empty where the map did not search it."""
     bracketed = result.upper_per_word is not None
     if at is None:
         return [Text("")] * (2 if bracketed else 1)
@@ -216,8 +216,8 @@ def _explanation(measured: Sequence[Measured]) -> str:
         if beside.predicted is not None
     }
     if predictions and len(measured) == 1:
-        told = ", ".join(f"{of} for {name}" for name, of in predictions.items())
-        lines.append(f"The predicted numbers are theory's, and no bounds: {told}.")
+        listed = ", ".join(f"{of} for {name}" for name, of in predictions.items())
+        lines.append(f"The predicted numbers are theory's, and no bounds: {listed}.")
     outside = {
         map_title(result.map_name): ", ".join(beside.predicted.outside)
         for one in measured
@@ -225,8 +225,8 @@ def _explanation(measured: Sequence[Measured]) -> str:
         if beside.predicted is not None and beside.predicted.outside
     }
     if outside and len(measured) == 1:
-        told = "; ".join(f"{name} at {sizes}" for name, sizes in outside.items())
-        lines.append(f"~ marks predictions at sizes at which they were not compared with measurements: {told}.")
+        listed = "; ".join(f"{name} at {sizes}" for name, sizes in outside.items())
+        lines.append(f"~ marks predictions at sizes at which they were not compared with measurements: {listed}.")
     if any(beside.small_radius is not None for one in measured for beside in one.beside):
         lines.append(
             "S/radius at 0 is its limit as the radius shrinks, the largest over the words: the Jacobian's largest "

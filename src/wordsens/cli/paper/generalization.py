@@ -1,15 +1,10 @@
-"""The work of `wordsens paper generalization`: run what is missing, draw, summarise."""
+"""`wordsens paper generalization`: the error on a changed text, its figures and its table."""
 
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from wordsens import __version__
-from wordsens.cli.paper.sensitivity import PaperRequest
-from wordsens.cli.running import fail_for, open_store, require_devices, run_missing
-from wordsens.cli.terminal import notice, stdout, table
+from wordsens.cli.paper.run import Experiment, save_figure
+from wordsens.cli.terminal import stdout, table
 from wordsens.experiments.generalization.preset import paper_generalization
 from wordsens.experiments.generalization.record import GeneralizationRecord
 from wordsens.experiments.generalization.spec import FRONTIER
@@ -19,43 +14,13 @@ from wordsens.experiments.generalization.summary import (
     generalization_findings,
     summarise_generalization,
 )
-from wordsens.experiments.grid.sweep_file import on_device
 from wordsens.experiments.sensitivity.findings import text_title
-from wordsens.experiments.store.store import write_aside
 from wordsens.figures.generalization import error_against_gamma_figure, frontier_figure
-
-
-def run_generalization(request: PaperRequest, *, as_json: bool) -> None:
-    """Measure what is missing, write records and figures, print the summary.
-
-    Raises WordsensError when a cell failed, after everything else is written.
-    """
-    preset = paper_generalization(request.scale, data=request.data, encoder=request.encoder, seed=request.seed)
-    folder = Path(request.out)
-    store = open_store(folder / "generalization-records", GeneralizationRecord)
-    if not request.run.quiet:
-        for line in preset.notices:
-            notice(line)
-    sweep = on_device(preset.sweep, request.device)
-    cells = sweep.cells()
-    require_devices(cells, request.run)
-    sweep.save(folder / "generalization.yaml")
-    run_missing(cells, store, "generalization", request.run)
-    names = {cell.content_hash(): at for at, cell in enumerate(cells)}
-    records = sorted(store.read(names), key=lambda record: names[record.cell])
-    write_aside(folder / "generalization.parquet", records)
-    figures = write_generalization_figures([record for record in records if record.done], folder / "figures")
-    series = summarise_generalization(records)
-    if as_json:
-        _print_json(records, series, folder, figures, request)
-    else:
-        _print_table(series, folder)
-    fail_for([record for record in records if not record.done], len(cells))
 
 
 def write_generalization_figures(records: Sequence[GeneralizationRecord], folder: Path) -> list[Path]:
     """For each kind of text: Err against gamma, and the frontier, each as PDF and PNG."""
-    written = []
+    written: list[Path] = []
     for text in dict.fromkeys(record.text for record in records):
         own = [record for record in records if record.text == text]
         name = text_title(text)
@@ -64,16 +29,13 @@ def write_generalization_figures(records: Sequence[GeneralizationRecord], folder
             drawn["error"] = error_against_gamma_figure(own, title=f"Error on the changed text: {name}")
         if any(record.objective == FRONTIER for record in own):
             drawn["frontier"] = frontier_figure(own, title=rf"Least error under a limit on $\gamma$: {name}")
-        folder.mkdir(parents=True, exist_ok=True)
         for kind, figure in drawn.items():
-            for suffix in ("pdf", "png"):
-                path = folder / f"generalization-{kind}-{text}.{suffix}"
-                figure.savefig(path, dpi=200)
-                written.append(path)
+            written += save_figure(figure, folder, f"generalization-{kind}-{text}")
     return written
 
 
-def _print_table(series: Sequence[GeneralizationSeries], folder: Path) -> None:
+def show_errors(series: Sequence[GeneralizationSeries]) -> None:
+    """The least errors of each map and training set, and sentences about them."""
     console = stdout()
     made = table(
         ("map", "left"),
@@ -116,29 +78,14 @@ def _print_table(series: Sequence[GeneralizationSeries], folder: Path) -> None:
             else "None lies below its finite-sample bound."
         )
     )
-    console.print()
-    console.print(f"records  {folder / 'generalization.parquet'}", soft_wrap=True)
-    console.print(f"figures  {folder / 'figures'}", soft_wrap=True)
 
 
-def _print_json(
-    records: Sequence[GeneralizationRecord],
-    series: Sequence[GeneralizationSeries],
-    folder: Path,
-    figures: Sequence[Path],
-    request: PaperRequest,
-) -> None:
-    document: dict[str, Any] = {
-        "command": "paper generalization",
-        "version": __version__,
-        "scale": request.scale,
-        "seed": request.seed,
-        "cells": len(records),
-        "failed": [{"cell": record.cell, "error": record.error} for record in records if not record.done],
-        "series": [one.to_dict() for one in series],
-        "findings": generalization_findings(series),
-        "records": str(folder / "generalization.parquet"),
-        "figures": [str(path) for path in figures],
-    }
-    json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
+EXPERIMENT = Experiment(
+    name="generalization",
+    spec="generalization.yaml",
+    preset=paper_generalization,
+    draw=lambda records, folder: write_generalization_figures(records, folder),
+    summarise=summarise_generalization,
+    findings=generalization_findings,
+    show=show_errors,
+)

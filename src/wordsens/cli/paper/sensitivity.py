@@ -1,102 +1,135 @@
-"""The work of `wordsens paper`: run what is missing, draw, summarise."""
+"""`wordsens paper sensitivity`: S against n, its figures and its table of exponents."""
 
-import json
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from wordsens import __version__
-from wordsens.cli.paper.tables import print_summary
-from wordsens.cli.running import RunRequest, fail_for, open_store, require_devices, run_missing
-from wordsens.cli.terminal import notice
-from wordsens.experiments.grid.sweep_file import on_device
-from wordsens.experiments.sensitivity.findings import findings
+from wordsens.certificates.contract import CERTIFIED
+from wordsens.cli.paper.run import Experiment, save_figure
+from wordsens.cli.terminal import stdout, table
+from wordsens.experiments.sensitivity.findings import NOT_COMPARED, exponent_text, findings, text_title
 from wordsens.experiments.sensitivity.preset import paper_sensitivity
 from wordsens.experiments.sensitivity.record import SensitivityRecord
-from wordsens.experiments.sensitivity.summary import summarise
-from wordsens.experiments.store.store import write_aside
+from wordsens.experiments.sensitivity.summary import Series, summarise
 from wordsens.figures.sensitivity import sensitivity_figure
+from wordsens.maps.registry import base_name, map_entry, map_title
 
-
-@dataclass(frozen=True, kw_only=True)
-class PaperRequest:
-    """What the command line asked for: its options, by their names."""
-
-    scale: str
-    data: str | None
-    out: str
-    encoder: str
-    seed: int
-    device: str
-    run: RunRequest
-
-
-def run_sensitivity(request: PaperRequest, *, as_json: bool) -> None:
-    """Measure what is missing, write records and figures, print the summary.
-
-    Raises WordsensError when a cell failed, after everything else is written.
-    """
-    preset = paper_sensitivity(request.scale, data=request.data, encoder=request.encoder, seed=request.seed)
-    folder = Path(request.out)
-    store = open_store(folder / "records", SensitivityRecord)
-    if not request.run.quiet:
-        for line in preset.notices:
-            notice(line)
-    sweep = on_device(preset.sweep, request.device)
-    cells = sweep.cells()
-    require_devices(cells, request.run)
-    sweep.save(folder / "sweep.yaml")
-    run_missing(cells, store, "sensitivity", request.run)
-    names = {cell.content_hash(): at for at, cell in enumerate(cells)}
-    records = sorted(store.read(names), key=lambda record: names[record.cell])
-    write_aside(folder / "sensitivity.parquet", records)
-    figures = write_figures([record for record in records if record.done], folder / "figures")
-    if as_json:
-        _print_json(records, folder, figures, request)
-    else:
-        print_summary(summarise(records), folder)
-    fail_for([record for record in records if not record.done], len(cells))
+_FIGURES = {"rf": "Random features", "drf": "Deep random features", "raf": "Random attention features"}
 
 
 def write_figures(records: Sequence[SensitivityRecord], folder: Path) -> list[Path]:
     """RF, DRF and attention, each as PDF and PNG."""
-    if not records:
-        return []
-    folder.mkdir(parents=True, exist_ok=True)
-    families = {
-        "rf": ("Random features", lambda name: name == "rf"),
-        "drf": ("Deep random features", lambda name: name.startswith("drf")),
-        "raf": ("Random attention features", lambda name: name.endswith("raf")),
-    }
-    written = []
-    for name, (title, belongs) in families.items():
-        own = [record for record in records if belongs(record.map)]
-        if own:
-            figure = sensitivity_figure(own, title=title)
-            for suffix in ("pdf", "png"):
-                path = folder / f"{name}.{suffix}"
-                figure.savefig(path, dpi=200)
-                written.append(path)
+    written: list[Path] = []
+    for name, title in _FIGURES.items():
+        shown = [record for record in records if _figure_of(record.map) == name]
+        if shown:
+            written += save_figure(sensitivity_figure(shown, title=title), folder, name)
     return written
 
 
-def _print_json(
-    records: Sequence[SensitivityRecord], folder: Path, figures: Sequence[Path], request: PaperRequest
-) -> None:
-    series = summarise(records)
-    document: dict[str, Any] = {
-        "command": "paper sensitivity",
-        "version": __version__,
-        "scale": request.scale,
-        "seed": request.seed,
-        "cells": len(records),
-        "failed": [{"cell": record.cell, "error": record.error} for record in records if not record.done],
-        "series": [one.to_dict() for one in series],
-        "findings": findings(series),
-        "records": str(folder / "sensitivity.parquet"),
-        "figures": [str(path) for path in figures],
-    }
-    json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
+def _figure_of(recorded: str) -> str:
+    name = base_name(recorded)
+    return "raf" if map_entry(name).family == "attention" else name
+
+
+def show_exponents(series: Sequence[Series]) -> None:
+    """The exponents, sentences about them, and the bounds and predictions beside the attained values."""
+    console = stdout()
+    keyed = any(one.varied for one in series)
+    keys = [("at", "left")] if keyed else []
+    made = table(
+        ("map", "left"),
+        ("text", "left"),
+        *keys,
+        ("d", "right"),
+        ("n", "right"),
+        ("draws", "right"),
+        ("exponent", "right"),
+        ("S at\nfirst n", "right"),
+        ("S at\nlast n", "right"),
+    )
+    bracketed = table(
+        ("map", "left"),
+        ("text", "left"),
+        *keys,
+        ("d", "right"),
+        ("upper / S", "right"),
+        ("predicted /\nmeasured", "right"),
+    )
+    for one in series:
+        first, last = one.points[0], one.points[-1]
+        name = (map_title(one.map), text_title(one.text), *([", ".join(one.varied)] if keyed else []))
+        made.add_row(
+            *name,
+            str(one.d),
+            f"{first.n}-{last.n}",
+            str(min(point.draws for point in one.points)),
+            exponent_text(one.fit),
+            f"{first.mean:.3f}",
+            f"{last.mean:.3f}",
+        )
+        predicted = _ratio(one.prediction_ratio) + ("" if one.prediction_ratio is None or one.in_range else "*")
+        bracketed.add_row(*name, str(one.d), _ratio(one.bracket_ratio), predicted)
+    console.print("Word sensitivity against the number of words: S ~ n^exponent", style="bold")
+    console.print(made)
+    console.print()
+    for sentence in findings(series):
+        console.print(sentence)
+    console.print()
+    console.print("Bounds and predictions beside the attained values", style="bold")
+    console.print(bracketed)
+    console.print()
+    console.print(_search_note(series))
+    for sentence in _bound_notes(series):
+        console.print(sentence)
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _bound_notes(series: Sequence[Series]) -> list[str]:
+    """Sentences about the rigor of the upper bounds and the subject of the predictions."""
+    by_rigor: dict[str, dict[str, None]] = {}
+    for one in series:
+        if one.rigor is not None:
+            by_rigor.setdefault(one.rigor, {})[map_title(one.map)] = None
+    notes = []
+    if by_rigor:
+        listed = "; ".join(f"{', '.join(names)}: {rigor}" for rigor, names in by_rigor.items())
+        cell = " (each cell's; m cells: m times)" if set(by_rigor) - {CERTIFIED} else ""
+        notes.append(f"Upper bounds, which no perturbation exceeds; {listed}{cell}. upper / S: the median over n.")
+    predicted = [one for one in series if one.prediction_ratio is not None]
+    if predicted:
+        by_kind: dict[str, dict[str, None]] = {}
+        for one in predicted:
+            by_kind.setdefault(one.predicted_of or "", {})[map_title(one.map)] = None
+        listed = "; ".join(f"of {of} for {', '.join(names)}" for of, names in by_kind.items())
+        notes.append(
+            f"Predictions, which are no bounds: {listed}. Each beside what it is of: S, or the median word's value. "
+            "predicted / measured: the median over n."
+        )
+        if not all(one.in_range for one in predicted):
+            notes.append(f"* {NOT_COMPARED}.")
+    return notes
+
+
+def _search_note(series: Sequence[Series]) -> str:
+    sampled = sorted({map_title(one.map) for one in series if not one.all_words})
+    whole = sorted({map_title(one.map) for one in series if one.all_words})
+    notes = ["Every S is attained by a perturbation that was found: a lower bound of the sup."]
+    if whole:
+        notes.append(f"All words searched: {'; '.join(whole)}.")
+    if sampled:
+        notes.append(f"A random sample of each text's words searched: {'; '.join(sampled)}.")
+    return " ".join(notes)
+
+
+EXPERIMENT = Experiment(
+    name="sensitivity",
+    spec="sweep.yaml",
+    preset=paper_sensitivity,
+    draw=lambda records, folder: write_figures(records, folder),
+    summarise=summarise,
+    findings=findings,
+    show=show_exponents,
+)

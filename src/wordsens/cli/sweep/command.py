@@ -1,4 +1,4 @@
-"""`wordsens sweep`: its commands and their arguments. The work is done in `sweep_run` and `sweep_look`."""
+"""`wordsens sweep`: its commands and their arguments. The work is done in the modules beside, which load more."""
 
 from typing import Annotated
 
@@ -24,6 +24,15 @@ Spec = Annotated[
 Overrides = Annotated[
     list[str] | None,
     typer.Argument(metavar="[KEY=VALUE]...", help="On top of the spec: n=[10,20] text.layer=2.", show_default=False),
+]
+Axis = Annotated[str, typer.Option(help="The column along which: n, temperature, width, ...", show_default=False)]
+Column = Annotated[str, typer.Option(help="The column that is averaged: value, upper, evaluations, ...")]
+By = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns that tell series apart, commas between: map,text; default: every key that varies otherwise.",
+        show_default=False,
+    ),
 ]
 Out = Annotated[str | None, typer.Option(help="The sweep's folder; default: the sweep's name.", show_default=False)]
 
@@ -97,7 +106,7 @@ def status(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """How many cells are done, running, failed and to come, and how long that will take. Changes nothing.
+    """Count the cells that are done, running, failed and to come, and estimate the time. Changes nothing.
 
     Example: wordsens sweep status try
     """
@@ -114,7 +123,7 @@ def show(
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """What a spec stands for: its cells and axes, without running anything; or what there is to run.
+    """List the cells and axes of a spec, without running anything; or everything there is to run.
 
     Example: wordsens sweep show paper-sensitivity-quick seed=7
     """
@@ -160,3 +169,45 @@ def merge(
     from wordsens.cli.sweep.tables import merge_sweeps
 
     merge_sweeps(folders, out, as_json=as_json, quiet=quiet)
+
+
+@sweep.command()
+def plot(
+    spec: Spec,
+    x: Axis,
+    overrides: Overrides = None,
+    y: Column = "value",
+    by: By = None,
+    file: Annotated[
+        str | None,
+        typer.Option(help="What to write: .pdf, .png or .svg; default: in the sweep's folder.", show_default=False),
+    ] = None,
+    linear: Annotated[bool, typer.Option("--linear", help="Plain axes in place of logarithmic ones.")] = False,
+    out: Out = None,
+) -> None:
+    """Draw a sweep's records along any of its axes; KEY=VALUE chooses some of its cells.
+
+    Example: wordsens sweep plot attention-temperature --x temperature --by n
+    """
+    from wordsens.cli.sweep.along import plot_sweep
+
+    plot_sweep(spec, overrides or (), out, (x, y, by), file, linear=linear)
+
+
+@sweep.command()
+def fit(
+    spec: Spec,
+    x: Axis,
+    overrides: Overrides = None,
+    y: Column = "value",
+    by: By = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a power law along any axis: an exponent for each series, with a bootstrap interval by text.
+
+    Example: wordsens sweep fit attention-temperature --x temperature --by n
+    """
+    from wordsens.cli.sweep.along import fit_sweep
+
+    fit_sweep(spec, overrides or (), out, (x, y, by), as_json=as_json)

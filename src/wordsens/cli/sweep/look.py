@@ -11,12 +11,14 @@ from wordsens.cli.sweep.source import Source, sweep_source
 from wordsens.cli.terminal import duration, stdout, table
 from wordsens.experiments.grid.catalogue import examples, preset_names
 from wordsens.experiments.run.state import RunState, current_run
+from wordsens.experiments.texts.source import TEXT_TYPES
+from wordsens.maps.registry import MAPS
 
 _LISTED = 6
 
 
 def print_status(spec: str, overrides: Iterable[str], out: str | None, *, as_json: bool) -> None:
-    """How far the sweep is."""
+    """Print the progress of the sweep."""
     source = sweep_source(spec, overrides, out)
     names = [cell.content_hash() for cell in source.sweep.cells()]
     store = open_store(source.records, source.sweep.cell_kind.record_type, read_only=True)
@@ -108,24 +110,32 @@ def print_sweep(spec: str, overrides: Iterable[str], *, as_json: bool) -> None:
     for key, values in axes.items():
         listed = list(values.values())
         shown = [json.dumps(value, ensure_ascii=False) for value in listed]
-        told = shown if len(shown) <= _LISTED else [*shown[: _LISTED - 2], "...", shown[-1]]
-        made.add_row(key, str(len(listed)), ", ".join(told))
+        listed = shown if len(shown) <= _LISTED else [*shown[: _LISTED - 2], "...", shown[-1]]
+        made.add_row(key, str(len(listed)), ", ".join(listed))
     console.print(made)
 
 
 def print_sweeps(*, as_json: bool) -> None:
-    """What there is to run by name."""
-    told = {name: path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") for name, path in examples().items()}
+    """The sweeps that can be run by name; the maps and the kinds of text that a spec can ask for, with their keys."""
+    named = {name: path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") for name, path in examples().items()}
+    texts = {kind: [key for key in model.model_fields if key != "kind"] for kind, model in TEXT_TYPES.items()}
+    maps = {name: list(entry.options) for name, entry in MAPS.items()}
     if as_json:
-        _dump({"command": "sweep show", "version": __version__, "presets": preset_names(), "examples": told})
+        lists = {"presets": preset_names(), "examples": named, "maps": maps, "texts": texts}
+        _dump({"command": "sweep show", "version": __version__, **lists})
         return
+    _print_list("Presets of the paper", dict.fromkeys(preset_names(), ""))
+    _print_list("Examples", named)
+    own = {"module:Name": "a map of your own (docs/guides/own_map.md)"}
+    _print_list("map: its keys", {name: ", ".join(options) for name, options in maps.items()} | own)
+    _print_list("text, or {kind: text, KEY: ...}: its keys", {kind: ", ".join(keys) for kind, keys in texts.items()})
+
+
+def _print_list(title: str, rows: dict[str, str]) -> None:
     console = stdout()
-    console.print("Presets of the paper", style="bold")
-    for name in preset_names():
-        console.print(f"  {name}")
-    console.print("Examples", style="bold")
+    console.print(title, style="bold")
     made = table(("", "left"), ("", "left"))
-    for name, line in told.items():
+    for name, line in rows.items():
         made.add_row(f"  {name}", line)
     console.print(made)
 

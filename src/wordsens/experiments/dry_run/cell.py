@@ -1,28 +1,22 @@
 """Cells that measure nothing: to try a store, a scheduler or a cluster before the real sweep goes there."""
 
 import hashlib
-import json
 import os
 import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from wordsens import __version__
 from wordsens.errors import WordsensError
+from wordsens.experiments.grid.cell import Cell
 from wordsens.experiments.grid.device_key import CPU, Device
-from wordsens.experiments.grid.strict_model import StrictModel
-from wordsens.experiments.run.provenance import Watch, error_line, libraries, machine, peak_memory_mb
-from wordsens.experiments.store.identity import hash_identity
 from wordsens.experiments.store.record import Record
 
-DRY_RUN_SCHEMA = 1
 
-
-class DryRunCell(StrictModel):
+class DryRunCell(Cell):
     """A cell that waits, computes for the sake of it, or fails.
 
     Attributes:
@@ -34,6 +28,8 @@ class DryRunCell(StrictModel):
         device: written into the record; it computes on none, so that it changes no value.
     """
 
+    KIND: ClassVar[str | None] = "dry-run"
+
     draw: Annotated[int, Field(ge=0)] = 0
     seed: int = 0
     work: Annotated[int, Field(ge=0)] = 0
@@ -41,20 +37,14 @@ class DryRunCell(StrictModel):
     fail: bool = False
     device: Device = CPU
 
-    def identity(self) -> str:
-        """Canonical JSON of what can change the result."""
-        fields = self.model_dump(mode="json", exclude={"pause", "device"})
-        kind = {"kind": "dry-run", "schema": DRY_RUN_SCHEMA}
-        return json.dumps({**kind, **fields}, sort_keys=True, separators=(",", ":"))
-
-    def content_hash(self) -> str:
-        """The cell's name in the store."""
-        return hash_identity(self.identity())
+    def identity_keys(self) -> dict[str, Any]:
+        """The keys that can change the result."""
+        return self.model_dump(mode="json", exclude={"pause", "device"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class DryRunRecord(Record):
-    """What one cell of a dry run gave.
+    """The result of one cell of a dry run.
 
     Attributes:
         draw, seed, work: of the cell.
@@ -73,27 +63,20 @@ class DryRunRecord(Record):
     machine: str
 
 
-def attempt_dry_run(cell: DryRunCell, *, keep: Callable[[Mapping[str, Any]], None] | None = None) -> DryRunRecord:
-    """Run one cell; it has no witness to keep.
-
-    >>> attempt_dry_run(DryRunCell(draw=3)).value == attempt_dry_run(DryRunCell(draw=3)).value
-    True
-    """
-    watch = Watch()
-    try:
-        time.sleep(cell.pause)
-        if cell.fail:
-            raise WordsensError("this cell of the dry run was told to fail")
-        if keep is not None:
-            keep({})
-        return _record(cell, watch, status="done", value=_value(cell))
-    except Exception as error:
-        return failed_dry_run(cell, error_line(error), watch=watch)
+def measure_dry_run(cell: DryRunCell, keep: Callable[[Mapping[str, Any]], None] | None) -> dict[str, Any]:
+    """Wait, compute, fail; there is no witness to keep."""
+    time.sleep(cell.pause)
+    if cell.fail:
+        raise WordsensError("this cell of the dry run was told to fail")
+    if keep is not None:
+        keep({})
+    return {"value": _value(cell)}
 
 
-def failed_dry_run(cell: DryRunCell, error: str, *, watch: Watch | None = None) -> DryRunRecord:
-    """The record of a cell that could not be run, for the reason that the error gives."""
-    return _record(cell, watch or Watch(), status="failed", error=error)
+def describe_dry_run(cell: DryRunCell) -> dict[str, Any]:
+    """The columns that the cell and its process decide."""
+    process = f"{platform.node()}:{os.getpid()}"
+    return {"draw": cell.draw, "seed": cell.seed, "work": cell.work, "process": process}
 
 
 def _value(cell: DryRunCell) -> float:
@@ -101,23 +84,3 @@ def _value(cell: DryRunCell) -> float:
     for _ in range(1000 * cell.work + 1):
         digest = hashlib.sha256(digest).digest()
     return int.from_bytes(digest[:6]) / 2**48
-
-
-def _record(cell: DryRunCell, watch: Watch, **found: Any) -> DryRunRecord:
-    identity = cell.identity()
-    return DryRunRecord(
-        cell=hash_identity(identity),
-        spec=identity,
-        seconds=watch.seconds,
-        libraries=libraries(),
-        draw=cell.draw,
-        seed=cell.seed,
-        work=cell.work,
-        process=f"{platform.node()}:{os.getpid()}",
-        peak_memory_mb=peak_memory_mb(),
-        device=cell.device,
-        started=watch.started,
-        wordsens_version=__version__,
-        machine=machine(),
-        **found,
-    )

@@ -1,24 +1,17 @@
-"""One generalization cell: from spec to record. Cells that share a fit, or a text, share it in a process."""
+"""One generalization cell, from spec to record columns. Cells that share a fit or a text share it in a process."""
 
-import copy
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from wordsens import __version__
-from wordsens.experiments.generalization.record import GeneralizationRecord
 from wordsens.experiments.generalization.spec import FRONTIER, GeneralizationCell
-from wordsens.experiments.map_choice import build_map
-from wordsens.experiments.run.provenance import Watch, error_line, libraries, machine, peak_memory_mb
-from wordsens.experiments.sensitivity.cell import KeepWitness
-from wordsens.experiments.store.identity import hash_identity
-from wordsens.experiments.store.spec_columns import columns_of
 from wordsens.experiments.texts.source import Embedded
 from wordsens.experiments.texts.training import LabelledTexts, labelled_texts
-from wordsens.gaussian import OnDemandGaussian
 from wordsens.generalization import (
     NewText,
     OneWordFrontier,
@@ -27,29 +20,10 @@ from wordsens.generalization import (
 )
 from wordsens.generalization.result import error_of, finite_sample_bound, theorem_conditions
 from wordsens.maps.contract import FeatureMap
-from wordsens.maps.dense.features import RandomFeatures
+from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
+from wordsens.maps.registry import build_map
 from wordsens.regression import MinNormFit, fit_min_norm
 from wordsens.seeds import derive_seed
-
-
-def attempt_generalization(cell: GeneralizationCell, *, keep: KeepWitness | None = None) -> GeneralizationRecord:
-    """Measure one cell; a failure becomes a record with status "failed" and the error in one line.
-
-    Args:
-        cell: what is measured.
-        keep: given the witnesses: `rows` (n, d) of the text X, the changed `word` and its `perturbation` (d,); of a
-            frontier, one of each for every limit.
-    """
-    watch = Watch()
-    try:
-        return _record(cell, watch, _measured(cell, keep), status="done")
-    except Exception as error:
-        return failed_generalization(cell, error_line(error), watch=watch)
-
-
-def failed_generalization(cell: GeneralizationCell, error: str, *, watch: Watch | None = None) -> GeneralizationRecord:
-    """The record of a cell that could not be measured, for the reason that the error gives."""
-    return _record(cell, watch or Watch(), {}, status="failed", error=error)
 
 
 @dataclass(frozen=True)
@@ -62,7 +36,16 @@ class _Fitted:
     seconds: float
 
 
-def _measured(cell: GeneralizationCell, keep: KeepWitness | None) -> dict[str, Any]:
+def measure_generalization(
+    cell: GeneralizationCell, keep: Callable[[Mapping[str, Tensor]], None] | None = None
+) -> dict[str, Any]:
+    """Measure one cell.
+
+    Args:
+        cell: what is measured.
+        keep: given the witnesses: `rows` (n, d) of the text X, the changed `word` and its `perturbation` (d,); of a
+            frontier, one of each for every limit.
+    """
     fitted = _fitted(cell.of_fit())
     # Searching every word asks a matrix on demand for more and more of itself: such cells do not share their text.
     new = (_fresh_text if cell.word == "all" else _new_text)(cell.of_fit(), cell.sample)
@@ -108,6 +91,7 @@ def _measured(cell: GeneralizationCell, keep: KeepWitness | None) -> dict[str, A
     at_rest = new.outputs(0, torch.zeros_like(new.rows[0]), cell.training)
     return {
         **found,
+        **({"map": new.fit.phi.name} if cell.reads_texts_itself else {}),
         "features": fitted.fit.features.size,
         "source": new.text.source,
         "label": int(new.label),
@@ -145,6 +129,9 @@ def _fitted(cell: GeneralizationCell) -> _Fitted:
     """The fit that the cells with this `of_fit` share. Its queries to a random matrix are always the same ones."""
     begin = time.perf_counter()
     dtype = getattr(torch, cell.dtype)
+    phi = build_map(
+        cell.map, cell.n, cell.d, options=cell.map_options, seed=_seed(cell, "map"), dtype=dtype, device=cell.device
+    )
     data = labelled_texts(
         cell.text,
         cell.labels,
@@ -155,9 +142,7 @@ def _fitted(cell: GeneralizationCell) -> _Fitted:
         draw=cell.draw,
         seed=cell.seed,
         dtype=dtype,
-    )
-    phi = build_map(
-        cell.map, cell.n, cell.d, options=cell.map_options, seed=_seed(cell, "map"), dtype=dtype, device=cell.device
+        model=phi if cell.reads_texts_itself else None,
     )
     texts, labels = data.training
     fit = fit_min_norm(phi, texts, labels, ridge=cell.ridge)
@@ -187,51 +172,25 @@ def _fresh_text(cell: GeneralizationCell, sample: int) -> NewText:
 
 def _forked(phi: FeatureMap, seed: int) -> FeatureMap:
     """The map with the same past, free to be asked other things; the map itself where it is not sampled on demand."""
-    if not isinstance(phi, RandomFeatures):
-        return phi
-    twin = copy.copy(phi)
-    twin.layers = [layer.fork(seed=seed) if isinstance(layer, OnDemandGaussian) else layer for layer in phi.layers]
-    return twin
+    return phi.fork(seed=seed) if isinstance(phi, DeepRandomFeatures) else phi
+
+
+def describe_generalization(cell: GeneralizationCell) -> dict[str, Any]:
+    """The columns that the cell alone decides."""
+    source = cell.text if isinstance(cell.text, Embedded) and not cell.reads_texts_itself else None
+    return {
+        **{name: getattr(cell, name) for name in _COPIED},
+        "map": cell.recorded_map,
+        "text": cell.text.kind,
+        "encoder": None if source is None else source.encoder,
+        "layer": None if source is None else source.layer,
+    }
 
 
 def _seed(cell: GeneralizationCell, purpose: str) -> int:
     return derive_seed(cell.seed, purpose, cell.text.kind, cell.n, cell.d, cell.draw)
 
 
-def _record(
-    cell: GeneralizationCell,
-    watch: Watch,
-    found: dict[str, Any],
-    *,
-    status: str,
-    error: str | None = None,
-) -> GeneralizationRecord:
-    identity = cell.identity()
-    asked = columns_of(identity)
-    source = cell.text if isinstance(cell.text, Embedded) else None
-    return GeneralizationRecord(
-        cell=hash_identity(identity),
-        spec=identity,
-        status=status,
-        error=error,
-        **{name: getattr(cell, name) for name in _COPIED},
-        **{name: asked.get(name) for name in GeneralizationRecord.SPEC_COLUMNS},
-        text=cell.text.kind,
-        encoder=None if source is None else source.encoder,
-        layer=None if source is None else source.layer,
-        seconds=watch.seconds,
-        peak_memory_mb=peak_memory_mb(),
-        device=cell.device,
-        threads=torch.get_num_threads(),
-        started=watch.started,
-        wordsens_version=__version__,
-        torch_version=torch.__version__,
-        machine=machine(),
-        libraries=libraries(),
-        **found,
-    )
-
-
 _COPIED = (
-    "map", "n", "d", "texts", "held_out", "labels", "seed", "draw", "sample", "training", "objective", "dtype",
+    "n", "d", "texts", "held_out", "labels", "seed", "draw", "sample", "training", "objective", "dtype",
 )  # fmt: skip

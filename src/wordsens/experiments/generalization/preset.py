@@ -3,9 +3,12 @@
 from dataclasses import dataclass, replace
 
 from wordsens.errors import InputError, require_choice
-from wordsens.experiments.generalization.spec import FRONTIER, GeneralizationSweep
+from wordsens.experiments.generalization.spec import FRONTIER
+from wordsens.experiments.grid.preset import Preset
+from wordsens.experiments.grid.sweep import Sweep
+from wordsens.experiments.texts.documents import available
 from wordsens.experiments.texts.source import DatasetText, Embedded, ReviewsText
-from wordsens.experiments.texts.training import available
+from wordsens.experiments.texts.training import SENTIMENT, reads_labels
 from wordsens.generalization import OBJECTIVE_NAMES
 from wordsens.regression import TRAININGS
 from wordsens.text import load_encoder
@@ -16,7 +19,7 @@ MAPS_AND_WORDS = (("rf", 40), ("raf", 40), ("raf", 120), ("relu-raf", 120))
 
 @dataclass(frozen=True)
 class Scale:
-    """How large an experiment is.
+    """The size of an experiment.
 
     Attributes:
         texts: N, of the training sets.
@@ -44,55 +47,53 @@ SCALES: dict[str, Scale] = {
 }
 
 
-@dataclass(frozen=True)
-class GeneralizationPreset:
-    """A sweep, and what the user should know of how it was fitted to the data."""
-
-    sweep: GeneralizationSweep
-    notices: tuple[str, ...]
-
-
 def paper_generalization(
-    scale: str, *, data: str | None = None, encoder: str = "minilm", seed: int = 0
-) -> GeneralizationPreset:
+    scale: str, source: Embedded | None = None, *, seed: int = 0, labels: str | None = None
+) -> Preset:
     """Err against gamma for RF, RAF and ReLU-RAF: both trainings, every objective and the frontier.
 
-    Without `data`: Gaussian texts, whose label is the sign of a linear function, and the shipped reviews with their
-    sentiment. With `data`: those texts with their sentiment.
+    Without a dataset: Gaussian texts, whose label is the sign of a linear function, and the shipped reviews with their
+    sentiment. With one: those texts.
 
     Args:
         scale: quick (a minute or two), laptop (an hour) or full (the paper's sizes).
-        data: any source of labelled texts that `wordsens.text.readers` reads.
-        encoder: embeds real texts.
+        source: of real texts; None for the shipped reviews.
         seed: of every draw.
+        labels: of the real texts: None or "sentiment" for their own, "linear" or "random".
 
     Raises:
         InputError: no such scale, encoder or data, or too few long texts for any training set.
     """
+    source = source or ReviewsText()
+    shipped = not isinstance(source, DatasetText)
+    labels = labels or SENTIMENT
     size = SCALES[require_choice("scale", scale, SCALES)]
     notices: list[str] = []
-    source = ReviewsText(encoder=encoder) if data is None else DatasetText(path=data, encoder=encoder)
-    grids = _real(size, source, notices, shipped=data is None)
-    if data is None:
+    grids = _real(size, source, notices, labels)
+    if shipped:
         grids += [_grid(size, name, n, {"kind": "gaussian"}, "linear", size.texts) for name, n in MAPS_AND_WORDS]
     elif not grids:
         raise InputError(
-            f"`data` (={data!r}) has too few texts of {MAPS_AND_WORDS[0][1]} words or more for a training set of "
-            f"{size.texts[0]} and {size.held_out} held out; give more texts"
+            f"`data` (={source.path!r}) has too few texts of {MAPS_AND_WORDS[0][1]} words or more for a training set "
+            f"of {size.texts[0]} and {size.held_out} held out; give more texts"
         )
     common = {"seed": seed, "word": 0}
-    sweep = GeneralizationSweep.parse({"name": f"paper-generalization-{scale}", "common": common, "grids": grids})
-    return GeneralizationPreset(sweep, tuple(notices))
+    sweep = Sweep.parse(
+        {"name": f"paper-generalization-{scale}", "kind": "generalization", "common": common, "grids": grids}
+    )
+    return Preset(sweep, tuple(notices))
 
 
-def _real(size: Scale, source: Embedded, notices: list[str], *, shipped: bool) -> list[dict]:
+def _real(size: Scale, source: Embedded, notices: list[str], labels: str) -> list[dict]:
+    shipped = not isinstance(source, DatasetText)
+    labelled = reads_labels(source, labels)
     width = load_encoder(source.encoder).dimension
     if width < size.dimension:
         notices.append(f"{source.encoder} has {width} coordinates, fewer than this scale's {size.dimension}")
     size = replace(size, dimension=min(width, size.dimension))
     grids = []
     for name, n in MAPS_AND_WORDS:
-        have = available(source, n)
+        have = available(source, n, labelled=labelled)
         if shipped:
             # A few dozen at most: a third is held out, the others are learned.
             own = replace(size, held_out=max(1, have // 3), samples=min(size.samples, max(1, have // 3)))
@@ -106,7 +107,7 @@ def _real(size: Scale, source: Embedded, notices: list[str], *, shipped: bool) -
                 f"{have} texts have {n} words: {name} is measured there without N = {', '.join(map(str, lost))}"
             )
         if sizes:
-            grids.append(_grid(own, name, n, source.model_dump(mode="json"), "sentiment", sizes))
+            grids.append(_grid(own, name, n, source.model_dump(mode="json"), labels, sizes))
         elif shipped:
             notices.append(
                 f"{have} shipped reviews have {n} words, too few to learn from: {name} is not measured there"

@@ -8,7 +8,7 @@ from wordsens.experiments.store.record import Record
 
 @dataclass(frozen=True, kw_only=True)
 class GeneralizationRecord(Record):
-    """What one cell gave, and all that is needed to compute it again. `value` is Err on the changed text.
+    """The result of one cell, and all that is needed to compute it again. `value` is Err on the changed text.
 
     Of a frontier, `value`, gamma, alignment, ... are those at the largest limit; the last four columns hold the rest.
 

@@ -1,4 +1,4 @@
-"""What the generalization records say, series by series."""
+"""Generalization records, series by series."""
 
 import statistics
 from collections import defaultdict
@@ -8,9 +8,9 @@ from typing import Any
 
 from wordsens.experiments.generalization.record import GeneralizationRecord
 from wordsens.experiments.generalization.spec import FRONTIER
-from wordsens.experiments.map_choice import map_title
 from wordsens.experiments.sensitivity.findings import text_title
 from wordsens.experiments.store.spec_columns import require_alike
+from wordsens.maps.registry import map_title
 
 Key = tuple[str, str, int, str, int]
 """Text kind, map, n, training, N."""
@@ -104,7 +104,7 @@ def _series(key: Key, records: Sequence[GeneralizationRecord]) -> Generalization
 
 
 def generalization_findings(series: Sequence[GeneralizationSeries]) -> list[str]:
-    """What the frontiers show at the largest N: a sentence for each map, n and kind of text; the theorem's limit."""
+    """Sentences about the frontiers at the largest N: one for each map, n and kind of text; the theorem's limit."""
     sentences = []
     for key in dict.fromkeys((one.text, one.map, one.n) for one in series):
         known = [one for one in series if (one.text, one.map, one.n) == key and one.median() is not None]
@@ -113,13 +113,13 @@ def generalization_findings(series: Sequence[GeneralizationSeries]) -> list[str]
         largest = max(one.texts for one in known)
         own = [one for one in known if one.texts == largest]
         text, name, n = key
-        told = " and ".join(
+        listed = " and ".join(
             f"{_number(one.median())} {one.training} (below 1 in {_share(one.share_below(1.0))} of the samples)"
             for one in own
         )
         sentences.append(
             f"{map_title(name)}, n = {n}, N = {largest:,}, {text_title(text)}: with gamma below {LIMIT}, the median "
-            f"least error is {told}."
+            f"least error is {listed}."
         )
     least = (2 - LIMIT) ** 2
     theorem = f"In the limit, Theorems 4 and 5 leave random features no error below (2 - {LIMIT})² = {least:.2f} there."

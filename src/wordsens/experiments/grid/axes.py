@@ -65,8 +65,8 @@ def _zipped(group: Any, place: Place, path: tuple[str | int, ...]) -> list[dict[
     columns = {key: _values(key, value, place, (*path, key)) for key, value in group.items()}
     lengths = {key: len(column) for key, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{key} has {length}" for key, length in lengths.items())
-        raise InputError(f"{place(path)}: `zip` needs lists of one length, but {told}; add or drop values")
+        listed = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+        raise InputError(f"{place(path)}: `zip` needs lists of one length, but {listed}; add or drop values")
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 

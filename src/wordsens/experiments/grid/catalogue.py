@@ -1,5 +1,6 @@
 """Sweeps by name: the paper's presets, and the examples that ship with wordsens."""
 
+import importlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
@@ -8,6 +9,7 @@ from typing import Any
 
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.grid.sweep import Sweep
+from wordsens.experiments.texts.source import DatasetText, ReviewsText
 
 SCALE_NAMES = ("quick", "laptop", "full")
 PRESETS = ("paper-sensitivity", "paper-generalization")
@@ -28,13 +30,10 @@ def preset_names() -> list[str]:
 
 def preset(name: str, *, scale: str = "quick", data: Any = None, encoder: str = "minilm", seed: int = 0) -> Sweep:
     """A preset of the paper as a sweep: its texts are looked at, since their lengths decide the sizes."""
-    if require_choice("preset", name, PRESETS) == "paper-sensitivity":
-        from wordsens.experiments.sensitivity.preset import paper_sensitivity
-
-        return paper_sensitivity(scale, data=data, encoder=encoder, seed=seed).sweep
-    from wordsens.experiments.generalization.preset import paper_generalization
-
-    return paper_generalization(scale, data=data, encoder=encoder, seed=seed).sweep
+    kind = require_choice("preset", name, PRESETS).removeprefix("paper-")
+    made = getattr(importlib.import_module(f"wordsens.experiments.{kind}.preset"), f"paper_{kind}")
+    source = ReviewsText(encoder=encoder) if data is None else DatasetText.parse({"path": data, "encoder": encoder})
+    return made(scale, source, seed=seed).sweep
 
 
 def included(entry: Any, folder: Path, *, load: Callable[[Path], Sweep]) -> Sweep:

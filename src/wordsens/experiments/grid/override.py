@@ -10,6 +10,7 @@ from wordsens.experiments.grid.yaml_text import Path, read_yaml
 from wordsens.experiments.kinds import KIND_NAMES, kind_named
 
 _OF_SWEEP = ("name", "seeds")
+MAP = "map"
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ def apply_override(override: Override, data: dict[str, Any], places: dict[Path, 
 
     `name`, `seeds`: of the sweep. `common.KEY`, `grids.0.KEY`: there. KEY alone: in `common` and in every grid that
     has it, and where nothing has it, in `common`. KEY.PART: a part of a value that is a mapping, `text.layer` for one.
+    `map` alone: where the grids have all the maps it names, they are cut down to these, since a grid's other keys are
+    those of its maps; grids that are left without a map go.
 
     Raises:
         InputError: there is no such key; with the place.
@@ -64,6 +67,10 @@ def apply_override(override: Override, data: dict[str, Any], places: dict[Path, 
         _set(override, grids[at], parts[2:], ("grids", at), places)
     else:
         _known(override, parts[0], [*cell_keys, *_OF_SWEEP])
+        if override.key == MAP and (cut := _cut_down(override, common, grids)) is not None:
+            _move_places(places, cut)
+            data["common"], data["grids"] = common, [grid for _, grid in cut]
+            return
         found = parts[0] in common
         for at, grid in enumerate(grids):
             if isinstance(grid, Mapping) and any(key == parts[0] for key, _ in keys_of(grid)):
@@ -75,6 +82,36 @@ def apply_override(override: Override, data: dict[str, Any], places: dict[Path, 
         if not found or parts[0] in common:
             _set(override, common, parts, ("common",), places)
     data["common"], data["grids"] = common, grids
+
+
+def _cut_down(override: Override, common: dict[str, Any], grids: list[Any]) -> list[tuple[int, dict[str, Any]]] | None:
+    """The grids that have maps which the override names, with only these, and their numbers; None where it names
+    others, or where a grid's maps stand elsewhere than under its own key `map`.
+    """
+    wanted = _listed(override.value)
+    if MAP in common or len(grids) < 2 or not all(isinstance(grid, Mapping) and MAP in grid for grid in grids):
+        return None
+    if not {str(one) for one in wanted} <= {str(one) for grid in grids for one in _listed(grid[MAP])}:
+        return None
+    left = [(at, [one for one in _listed(grid[MAP]) if one in wanted]) for at, grid in enumerate(grids)]
+    return [
+        (at, {**grids[at], MAP: maps if isinstance(grids[at][MAP], list) else maps[0]}) for at, maps in left if maps
+    ]
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _move_places(places: dict[Path, str], cut: list[tuple[int, dict[str, Any]]]) -> None:
+    """The places of the grids that are left, under their new numbers."""
+    numbers = {old: new for new, (old, _) in enumerate(cut)}
+    moved = {path: place for path, place in places.items() if path[:1] != ("grids",) or len(path) < 2}
+    for path, place in places.items():
+        if path[:1] == ("grids",) and len(path) > 1 and path[1] in numbers:
+            moved["grids", numbers[path[1]], *path[2:]] = place
+    places.clear()
+    places.update(moved)
 
 
 def _mapping(data: dict[str, Any], key: str) -> dict[str, Any]:

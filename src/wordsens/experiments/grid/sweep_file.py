@@ -111,8 +111,8 @@ def _with_included(
         try:
             sweeps.append(included(entry, folder, load=lambda path: _loaded(path, (), depth + 1)))
         except InputError as error:
-            told = str(error)
-            raise InputError(told if told.startswith(place) else f"{place}: {told}") from error
+            message = str(error)
+            raise InputError(message if message.startswith(place) else f"{place}: {message}") from error
     kinds = list(dict.fromkeys([sweep.kind for sweep in sweeps] + ([data["kind"]] if "kind" in data else [])))
     if len(kinds) > 1:
         raise InputError(f"{placed.at((INCLUDE,))}: cells of several kinds ({', '.join(kinds)}); a sweep has one kind")

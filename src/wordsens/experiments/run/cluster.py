@@ -115,7 +115,7 @@ class DaskExecutor(Executor):
         self._closers.clear()
 
     def _result(self, future: Any) -> list[Outcome | str] | None:
-        """What the workers gave; None where they died."""
+        """The outcomes that the workers gave; None where they died."""
         from distributed import KilledWorker
 
         status = future.status

@@ -21,7 +21,7 @@ class Executor(ABC):
     @property
     @abstractmethod
     def slots(self) -> int:
-        """How many cells it runs at once at the moment."""
+        """The number of cells it runs at once at the moment."""
 
     @abstractmethod
     def outcomes(self, job: Job, cells: Sequence[Any]) -> Iterator[tuple[int, Outcome]]:

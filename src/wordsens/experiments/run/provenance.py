@@ -1,13 +1,16 @@
-"""What a record says of how it was made: when, on what, with which libraries, at what cost."""
+"""The columns of a record that say how it was made: when, on what, with which libraries, at what cost."""
 
 import json
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from wordsens import __version__
 
 LIBRARIES = ("torch", "numpy", "transformers", "tokenizers", "pyarrow")
 
@@ -23,6 +26,24 @@ class Watch:
     def seconds(self) -> float:
         """Wall-clock time since the watch was made."""
         return time.perf_counter() - self._begin
+
+
+def provenance(watch: Watch, wanted: Collection[str], *, device: str) -> dict[str, Any]:
+    """The columns among those wanted that say how a record was made."""
+    columns: dict[str, Any] = {
+        "seconds": watch.seconds,
+        "libraries": libraries(),
+        "peak_memory_mb": peak_memory_mb(),
+        "device": device,
+        "started": watch.started,
+        "wordsens_version": __version__,
+        "machine": machine(),
+    }
+    if "threads" in wanted or "torch_version" in wanted:
+        import torch  # a dry run does without
+
+        columns |= {"threads": torch.get_num_threads(), "torch_version": torch.__version__}
+    return {name: value for name, value in columns.items() if name in wanted}
 
 
 def peak_memory_mb() -> float | None:

@@ -1,4 +1,4 @@
-"""How long the cells still to come will take, from those that have finished."""
+"""An estimate of the time that the cells still to come will take, from those that have finished."""
 
 import math
 from collections import Counter, defaultdict

@@ -15,7 +15,7 @@ from wordsens.experiments.store.store import RecordStore
 
 @runtime_checkable
 class Cell(Protocol):
-    """What a runner asks of a cell: its name in the store."""
+    """The part of a cell that a runner asks for: its name in the store."""
 
     def content_hash(self) -> str: ...
 

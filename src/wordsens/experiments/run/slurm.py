@@ -14,7 +14,7 @@ from wordsens.experiments.run.executor import Tell
 
 
 class SlurmSpec(StrictModel):
-    """What to ask SLURM for. One job is one node's share; it holds `processes` workers, each with one cell at a time.
+    """A request to SLURM. One job is one node's share; it holds `processes` workers, each with one cell at a time.
 
     Attributes:
         jobs: how many jobs to submit. They may start at different times, and end: the sweep goes on with the others.

@@ -1,4 +1,4 @@
-"""What a run is doing, written down for `status`: how far it is, what runs, how long it will take."""
+"""The state of a run, written down for `status`: how far it is, what runs, how long it will take."""
 
 import json
 import os
@@ -17,7 +17,7 @@ STALE_SECONDS = 120.0
 
 @dataclass
 class RunState:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
         where: where it runs its cells, in words.
@@ -42,12 +42,12 @@ class RunState:
 
     @property
     def running(self) -> int:
-        """How many cells are being measured now."""
+        """The number of cells that are being measured now."""
         return min(self.slots, self.to_do - self.done - self.failed)
 
     @property
     def due(self) -> bool:
-        """Whether it is time to write it down again."""
+        """True when it is time to write it down again."""
         return time.time() - self.updated >= EVERY_SECONDS
 
     def save(self, folder: Path) -> None:
@@ -64,9 +64,9 @@ class RunState:
 def current_run(folder: Path) -> RunState | None:
     """The run that is at work on the store, or None."""
     try:
-        told = RunState(**json.loads((folder / STATE).read_text(encoding="utf-8")))
-        age = time.time() - told.updated
+        found = RunState(**json.loads((folder / STATE).read_text(encoding="utf-8")))
+        age = time.time() - found.updated
     except (OSError, ValueError, TypeError):
         return None
     held = is_locked(folder)
-    return told if held or (held is None and age < STALE_SECONDS) else None
+    return found if held or (held is None and age < STALE_SECONDS) else None

@@ -23,7 +23,7 @@ MOST_TOGETHER = 16
 
 @dataclass(frozen=True)
 class Job:
-    """How cells are measured.
+    """The way cells are measured.
 
     Attributes:
         kind: the name of their kind.
@@ -43,7 +43,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one cell: its record, and the content of its witness file where one was asked for."""
+    """The outcome of one cell: its record, and the content of its witness file where one was asked for."""
 
     record: Record
     witness: bytes | None = None

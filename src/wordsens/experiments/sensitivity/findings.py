@@ -1,9 +1,9 @@
-"""What maps and texts are called in tables, figures and sentences, and what the fitted exponents say."""
+"""The names of texts in tables, figures and sentences, and the fitted exponents in words."""
 
 from collections.abc import Sequence
 
-from wordsens.experiments.map_choice import map_title
 from wordsens.experiments.sensitivity.summary import Series
+from wordsens.maps.registry import map_title
 from wordsens.statistics.power_law import PowerLaw
 
 _TEXTS = {
@@ -19,12 +19,12 @@ NOT_COMPARED = "predicted at sizes at which that was not compared with measureme
 
 
 def text_title(kind: str) -> str:
-    """What a record's kind of text is called."""
+    """The name of a record's kind of text."""
     return _TEXTS.get(kind, kind)
 
 
 def text_and_keys(series: Series) -> str:
-    """What the texts of a series are called, with what tells it from others of its map.
+    """The name of a series' texts, with the keys that tell it from others of its map.
 
     >>> text_and_keys(Series("raf", "gaussian", 8, (), None, 1, 4, True, 1.0, varied=("temperature = 0.5",)))
     'Gaussian texts at temperature = 0.5'
@@ -63,11 +63,11 @@ def _about(fitted: Sequence[_Fitted]) -> str:
     by_behaviour: dict[str, dict[str, None]] = {}
     for one, fit in fitted:
         by_behaviour.setdefault(_behaviour(fit), {})[text_and_keys(one)] = None
-    told = "; ".join(f"S {how} on {' and '.join(texts)}" for how, texts in by_behaviour.items())
+    listed = "; ".join(f"S {how} on {' and '.join(texts)}" for how, texts in by_behaviour.items())
     last = max(one.points[-1].n for one, _ in fitted)
     means = [one.points[-1].mean for one, _ in fitted if one.points[-1].n == last]
     size = " to ".join(dict.fromkeys(f"{value:.2g}" for value in (min(means), max(means))))
-    return f"{name}: {told}. At n = {last} one word moves the features by {size} times their norm."
+    return f"{name}: {listed}. At n = {last} one word moves the features by {size} times their norm."
 
 
 def _behaviour(fit: PowerLaw) -> str:
@@ -80,7 +80,7 @@ def _behaviour(fit: PowerLaw) -> str:
 
 
 def _comparison(fitted: Sequence[_Fitted]) -> list[str]:
-    """How much faster ReLU attention falls than softmax attention, where both were measured on like texts."""
+    """ReLU attention against softmax attention: the difference of the exponents on like texts."""
     softmax = {(one.text, one.d, one.varied): fit for one, fit in fitted if one.map == "raf"}
     gaps = []
     for one, relu in fitted:

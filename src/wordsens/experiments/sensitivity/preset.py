@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from wordsens.errors import InputError, require_choice
+from wordsens.experiments.grid.preset import Preset
 from wordsens.experiments.grid.sweep import Sweep
 from wordsens.experiments.texts.documents import texts_at_least
-from wordsens.experiments.texts.source import DatasetText, ReviewsText
+from wordsens.experiments.texts.source import Embedded, ReviewsText
 from wordsens.text import load_encoder
 
 
@@ -65,29 +66,24 @@ SCALES: dict[str, tuple[Part, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class Preset:
-    """A sweep, and what the user should know of how it was fitted to the data."""
-
-    sweep: Sweep
-    notices: tuple[str, ...]
-
-
-def paper_sensitivity(scale: str, *, data: str | None = None, encoder: str = "minilm", seed: int = 0) -> Preset:
+def paper_sensitivity(
+    scale: str, source: Embedded | None = None, *, seed: int = 0, labels: str | None = None
+) -> Preset:
     """S against n for RF, DRF, RAF and ReLU-RAF, on real and on Gaussian texts (the figures of the paper).
 
     Args:
         scale: quick (minutes), laptop (an hour or so) or full (the paper's sizes).
-        data: any source that `wordsens.text.readers` reads; None for the shipped reviews.
-        encoder: embeds the real texts; widths d past its own are measured on Gaussian texts only.
+        source: of the real texts; None for the shipped reviews. Widths d past its encoder's own are measured on
+            Gaussian texts only.
         seed: of every draw.
+        labels: for experiments that learn; sensitivities take no notice.
 
     Raises:
         InputError: no such scale, encoder or data, or texts too short for any size.
     """
+    source = source or ReviewsText()
     parts = SCALES[require_choice("scale", scale, SCALES)]
-    source = ReviewsText(encoder=encoder) if data is None else DatasetText(path=data, encoder=encoder)
-    width = load_encoder(encoder).dimension
+    encoder, width = source.encoder, load_encoder(source.encoder).dimension
     notices: dict[str, None] = {}
     grids = []
     for part in parts:
@@ -100,7 +96,8 @@ def paper_sensitivity(scale: str, *, data: str | None = None, encoder: str = "mi
         dimensions = tuple(d for d in part.dimensions if d <= width)
         if not dimensions:
             notices[
-                f"{encoder} has {width} coordinates, fewer than this scale gives {'/'.join(part.maps)}: {width} it is"
+                f"{encoder} has {width} coordinates, fewer than this scale gives {'/'.join(part.maps)}; d = {width} "
+                "there"
             ] = None
             dimensions = (width,)
         elif len(dimensions) < len(part.dimensions):
@@ -110,8 +107,8 @@ def paper_sensitivity(scale: str, *, data: str | None = None, encoder: str = "mi
         grids.append(_grid(part, {"kind": "gaussian"}, part.sizes, part.dimensions))
     if not any(grid["text"]["kind"] != "gaussian" for grid in grids):
         raise InputError(
-            f"`data` (={data!r}) has no text of {parts[-1].sizes[1]} words or more, so S cannot be followed over n; "
-            "give longer texts"
+            f"`data` (={getattr(source, 'path', None)!r}) has no text of {parts[-1].sizes[1]} words or more, "
+            "so S cannot be followed over n; give longer texts"
         )
     sweep = Sweep.parse({"name": f"paper-sensitivity-{scale}", "common": {"seed": seed}, "grids": grids})
     return Preset(sweep, tuple(notices))

@@ -8,7 +8,7 @@ from wordsens.experiments.store.record import Record
 
 @dataclass(frozen=True, kw_only=True)
 class SensitivityRecord(Record):
-    """What one cell gave, and all that is needed to compute it again. The columns of the Parquet table.
+    """The result of one cell, and all that is needed to compute it again: the columns of the Parquet table.
 
     Attributes:
         cell: the content hash of the cell's spec.

@@ -1,4 +1,4 @@
-"""What the records say: how S scales with the length of the text, series by series."""
+"""The scaling of S with the length of the text, series by series, from the records."""
 
 import math
 from collections import defaultdict
@@ -10,7 +10,7 @@ from typing import Any
 from wordsens.certificates.contract import CERTIFIED
 from wordsens.errors import InputError
 from wordsens.experiments.sensitivity.record import SensitivityRecord
-from wordsens.experiments.store.spec_columns import columns_of, rank, told, varying
+from wordsens.experiments.store.spec_columns import columns_of, key_text, rank, varying_columns
 from wordsens.statistics.power_law import PowerLaw, fit_power_law
 from wordsens.theory.prediction import TYPICAL
 
@@ -80,7 +80,7 @@ class Series:
 
     @property
     def in_range(self) -> bool:
-        """Whether every prediction is at sizes where it was compared with measurements."""
+        """True where every prediction is at sizes where it was compared with measurements."""
         return all(point.in_range for point in self.points if point.predicted is not None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def summarise(records: Iterable[SensitivityRecord]) -> list[Series]:
 
 
 def _series_of_map(records: Sequence[SensitivityRecord]) -> list[Series]:
-    names = list(varying((record.spec for record in records), besides=("n", "d", "text", "depth")))
+    names = list(varying_columns((record.spec for record in records), besides=("n", "d", "text", "depth")))
     groups: dict[tuple[str, int, tuple[tuple[str, Any], ...]], list[SensitivityRecord]] = defaultdict(list)
     for record in records:
         asked = columns_of(record.spec) if names else {}
@@ -125,7 +125,7 @@ def _series(key: tuple[str, int, tuple[tuple[str, Any], ...]], records: Sequence
         all_words=all(record.words == record.n for record in records),
         converged=math.fsum(_number(record.converged) for record in records) / len(records),
         rigor=_weakest([record.rigor for record in records if record.rigor is not None]),
-        varied=tuple(told(name, value) for name, value in varied),
+        varied=tuple(key_text(name, value) for name, value in varied),
         predicted_of=next((_predicted_of(record) for record in records if record.predicted is not None), None),
     )
 
@@ -135,7 +135,7 @@ def _predicted_of(record: SensitivityRecord) -> str:
 
 
 def _typical(record: SensitivityRecord) -> bool:
-    """Whether its prediction is of a typical word; records of before they said so are known by their map."""
+    """True where its prediction is of a typical word; records of before they said so are known by their map."""
     return (record.predicted_of or (TYPICAL if record.map == "raf" else "")) == TYPICAL
 
 

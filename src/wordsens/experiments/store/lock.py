@@ -38,16 +38,16 @@ def locked(folder: Path) -> Iterator[bool]:
         if got is False:
             raise BusyStoreError(f"another run is at work on {folder} ({_holder(folder)}); wait for it, or stop it")
         if got:
-            told = {"pid": os.getpid(), "host": platform.node(), "since": datetime.now(UTC).isoformat("T", "seconds")}
+            holder = {"pid": os.getpid(), "host": platform.node(), "since": datetime.now(UTC).isoformat("T", "seconds")}
             os.ftruncate(handle, 0)
-            os.pwrite(handle, json.dumps(told).encode(), 0)
+            os.pwrite(handle, json.dumps(holder).encode(), 0)
         yield bool(got)
     finally:
         os.close(handle)
 
 
 def is_locked(folder: Path) -> bool | None:
-    """Whether some process holds the store's lock; None where the file system does not tell."""
+    """True where some process holds the store's lock; None where the file system does not tell."""
     try:
         handle = os.open(folder / LOCK, os.O_RDWR)
     except FileNotFoundError:
@@ -62,7 +62,7 @@ def is_locked(folder: Path) -> bool | None:
 
 
 def _try_lock(handle: int) -> bool | None:
-    """Whether the lock was got; None where there are no locks."""
+    """True where the lock was got; None where there are no locks."""
     if fcntl is None:
         return None
     try:
@@ -76,7 +76,7 @@ def _try_lock(handle: int) -> bool | None:
 
 def _holder(folder: Path) -> str:
     try:
-        told = json.loads((folder / LOCK).read_text(encoding="utf-8"))
-        return f"process {told['pid']} on {told['host']}, since {told['since']}"
+        holder = json.loads((folder / LOCK).read_text(encoding="utf-8"))
+        return f"process {holder['pid']} on {holder['host']}, since {holder['since']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "it does not say which"

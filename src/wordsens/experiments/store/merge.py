@@ -29,7 +29,7 @@ _OF_THE_RUN = frozenset(
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merge did.
+    """The outcome of a merge.
 
     Attributes:
         added: cells that the target did not have.

@@ -16,7 +16,7 @@ _ARROW_TYPES = {str: "string", int: "int64", float: "float64", bool: "bool_"}
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What every kind of record has. A kind adds its own columns: strings, numbers, truth values, tuples of numbers.
+    """The columns of every kind of record. A kind adds its own: strings, numbers, truth values, tuples of numbers.
 
     Attributes:
         cell: the content hash of the cell's spec.
@@ -41,7 +41,7 @@ class Record:
 
     @property
     def done(self) -> bool:
-        """Whether the cell gave a value."""
+        """True where the cell gave a value."""
         return self.status == "done"
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def digest_of(row: Mapping[str, Any]) -> str:
 
 
 def require_rows(rows: Iterable[Mapping[str, Any]]) -> None:
-    """What every kind has, checked row by row: status, value, that each hash is that of its spec, and the digest.
+    """Check the columns of every kind, row by row: status, value, that each hash is that of its spec, and the digest.
 
     Records of before there were digests have none.
 

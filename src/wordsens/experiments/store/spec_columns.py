@@ -36,7 +36,7 @@ def columns_of(spec: str) -> dict[str, Any]:
     return found
 
 
-def varying(specs: Iterable[str], *, besides: Iterable[str]) -> dict[str, list[Any]]:
+def varying_columns(specs: Iterable[str], *, besides: Iterable[str]) -> dict[str, list[Any]]:
     """The columns, other than repetitions and `besides`, that have several values among the specs; the values sorted.
 
     A spec that lacks a key has no value of it: the mean cosine of a Gaussian text, for one.
@@ -51,7 +51,7 @@ def varying(specs: Iterable[str], *, besides: Iterable[str]) -> dict[str, list[A
 
 def require_alike(specs: Iterable[str], *, besides: Iterable[str]) -> None:
     """InputError where what is drawn or averaged together differs in a column of the specs other than `besides`."""
-    for name, values in varying(specs, besides=besides).items():
+    for name, values in varying_columns(specs, besides=besides).items():
         listed = ", ".join("None" if value is None else str(value) for value in values[:4])
         raise InputError(
             f"`records` has several values of {name} ({listed}{', ...' if len(values) > 4 else ''}), which would be "
@@ -66,10 +66,10 @@ def rank(value: Any) -> tuple[int, float, str]:
     return (1, float(value), "") if isinstance(value, int | float) else (2, 0.0, str(value))
 
 
-def told(name: str, value: Any) -> str:
+def key_text(name: str, value: Any) -> str:
     """A column's value in a few words.
 
-    >>> told("mean_cosine", 0.3), told("starts", None)
+    >>> key_text("mean_cosine", 0.3), key_text("starts", None)
     ('mean cosine = 0.3', 'starts = default')
     """
     if name == "text_content" and isinstance(value, str):

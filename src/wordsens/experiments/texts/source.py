@@ -33,7 +33,7 @@ class DatasetText(Embedded):
 
     Attributes:
         path: what to read.
-        text_column: the column of a table.
+        text_column, label_column: the columns of a table; a label column of None is `label`, where labels are needed.
         split: of a source that has splits; None for its training texts.
         limit: how many documents to read; None for all.
     """
@@ -41,6 +41,7 @@ class DatasetText(Embedded):
     kind: Literal["dataset"] = "dataset"
     path: str
     text_column: str = "text"
+    label_column: str | None = None
     split: str | None = None
     limit: Annotated[int, Field(ge=1)] | None = None
 
@@ -66,7 +67,38 @@ class CorrelatedText(StrictModel):
 
 TextSource = ReviewsText | DatasetText | GaussianText | OrthogonalText | CorrelatedText
 
-TEXT_KINDS = ("reviews", "dataset", "gaussian", "orthogonal", "correlated")
+TEXT_TYPES: dict[str, type[StrictModel]] = {
+    kind.model_fields["kind"].default: kind
+    for kind in (ReviewsText, DatasetText, GaussianText, OrthogonalText, CorrelatedText)
+}
+TEXT_KINDS = tuple(TEXT_TYPES)
+
+_PLACE = ("path", "text_column", "label_column", "split", "limit")
+"""Keys that say where a dataset lies: its content stands for them in a cell's identity."""
+
+_ROWS = ("encoder", "layer", "keep_special_tokens")
+"""Keys that say how texts become rows, where the map does not read them itself."""
+
+
+def require_own_rows(text: TextSource) -> None:
+    """InputError where a text says how it becomes rows, and the map makes them itself."""
+    for name in _ROWS:
+        if name in text.model_fields_set:
+            raise InputError(f"`{name}` is not for the map 'model', which makes the rows of its texts itself; drop it")
+
+
+def text_identity(text: dict[str, Any], content: str | None, *, own_rows: bool) -> dict[str, Any]:
+    """The keys of a text as a cell's identity has them.
+
+    Args:
+        text: its keys.
+        content: the digest of a real source's texts; None for others.
+        own_rows: whether the map makes the rows itself.
+    """
+    if content is None:
+        return text
+    left = _PLACE + (_ROWS if own_rows else ())
+    return {**{name: value for name, value in text.items() if name not in left}, "content": content}
 
 
 def spelled_out(value: Any) -> Any:

@@ -1,38 +1,21 @@
 """From the text source of a spec to labelled texts: some held out, the others to be learned."""
 
-import hashlib
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.experiments.texts.source import (
-    CorrelatedText,
-    DatasetText,
-    Embedded,
-    GaussianText,
-    ReviewsText,
-    TextSource,
-)
+from wordsens.experiments.texts.documents import documents, long_documents, synthetic_text, text_rows
+from wordsens.experiments.texts.source import Embedded, TextSource
 from wordsens.generalization import linear_labels, random_labels
+from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import derive_seed, generator
-from wordsens.text import (
-    Document,
-    Encoder,
-    correlated_text,
-    embed,
-    gaussian_text,
-    load_encoder,
-    orthogonal_text,
-    read_documents,
-    shipped_reviews,
-)
 from wordsens.text.matrix import TextMatrix
 
-LABEL_KINDS = ("sentiment", "linear", "random")
+SENTIMENT = "sentiment"
+LABEL_KINDS = (SENTIMENT, "linear", "random")
 
 
 @dataclass(frozen=True)
@@ -71,27 +54,27 @@ def labelled_texts(
     draw: int,
     seed: int,
     dtype: torch.dtype,
+    model: TransformerFeatures | None = None,
 ) -> LabelledTexts:
     """`held_out` test texts and `count` training texts of one draw; the test texts do not depend on `count`.
 
     Raises:
         InputError: too few texts of n words, or a text without a label where sentiment is to be learned.
     """
+    labelled = isinstance(source, Embedded) and reads_labels(source, labels)
     own = derive_seed(seed, "labelled texts", source.kind, n, d, draw)
     wanted = held_out + count
-    if isinstance(source, ReviewsText | DatasetText):
-        documents = _long_documents(source, n, own, wanted)
-        made = embed(
-            documents,
-            encoder=source.encoder,
-            layer=source.layer,
-            max_words=n,
-            special_tokens=source.keep_special_tokens,
-            dtype=dtype,
-        )
-        texts = tuple(text.truncated(n, d) for text in made)
+    if isinstance(source, Embedded):
+        stream = generator(own, "order")
+        found = long_documents(source, n, stream, most=wanted, labelled=labelled, model=model)
+        if len(found) < wanted:
+            raise InputError(
+                f"of {len(documents(source, labelled=labelled))} texts, {len(found)} have n = {n} words, but "
+                f"{wanted} are wanted, the held-out ones included; give more or longer texts, or lower `texts` or `n`"
+            )
+        texts = tuple(text_rows(found, source, n, d, dtype=dtype, model=model))
     else:
-        texts = tuple(_synthetic(source, n, d, derive_seed(own, index)).to(dtype) for index in range(wanted))
+        texts = tuple(synthetic_text(source, n, d, derive_seed(own, index)).to(dtype) for index in range(wanted))
     if labels == "linear":
         values = linear_labels(list(texts), own)
     elif labels == "random":
@@ -101,20 +84,19 @@ def labelled_texts(
     return LabelledTexts(texts, values, held_out)
 
 
-def available(source: Embedded, n: int) -> int:
-    """How many texts of at least n words the source has."""
-    held = _documents(source)
-    encoder = load_encoder(source.encoder)
-    return sum(_words(encoder, document.text, source.keep_special_tokens) >= n for document in held)
+def reads_labels(source: Embedded, labels: str) -> bool:
+    """True where the labels of the source are read: where its sentiment is learned, and where they can be understood.
 
-
-def labelled_fingerprint(source: Embedded) -> str:
-    """SHA-256 of the texts and their labels, in order."""
-    digest = hashlib.sha256()
-    for document in _documents(source):
-        content = document.text.encode(errors="surrogatepass")
-        digest.update(f"{document.label}:{len(content)}:".encode() + content)
-    return digest.hexdigest()
+    Raises:
+        InputError: the sentiment is to be learned, and the labels cannot be read.
+    """
+    try:
+        documents(source, labelled=True)
+    except InputError as error:
+        if labels == SENTIMENT:
+            raise InputError(str(error).replace("labels=False", "labels='linear' or 'random'")) from error
+        return False
+    return True
 
 
 def _sentiment(texts: tuple[TextMatrix, ...]) -> Float[Tensor, " m"]:
@@ -125,46 +107,3 @@ def _sentiment(texts: tuple[TextMatrix, ...]) -> Float[Tensor, " m"]:
                 "labels='linear' or 'random'"
             )
     return torch.tensor([float(text.label or 0) for text in texts], dtype=torch.float64)
-
-
-def _synthetic(source: TextSource, n: int, d: int, seed: int) -> TextMatrix:
-    if isinstance(source, GaussianText):
-        return gaussian_text(n, d, seed)
-    if isinstance(source, CorrelatedText):
-        return correlated_text(n, d, source.mean_cosine, seed)
-    return orthogonal_text(n, d, seed)
-
-
-def _long_documents(source: Embedded, n: int, seed: int, wanted: int) -> list[Document]:
-    held = _documents(source)
-    encoder = load_encoder(source.encoder)
-    found: list[Document] = []
-    for index in torch.randperm(len(held), generator=generator(seed, "order")).tolist():
-        if _words(encoder, held[index].text, source.keep_special_tokens) >= n:
-            found.append(held[index])
-        if len(found) == wanted:
-            return found
-    raise InputError(
-        f"of {len(held)} texts, {len(found)} have n = {n} words, but {wanted} are wanted, the held-out ones included; "
-        "give more or longer texts, or lower `texts` or `n`"
-    )
-
-
-@lru_cache(maxsize=1 << 17)
-def _words(encoder: Encoder, text: str, special_tokens: bool) -> int:
-    tokens = encoder.tokenize(text)
-    return len(tokens.ids) if special_tokens else tokens.words
-
-
-@lru_cache(maxsize=4)
-def _read(path: str | None, text_column: str, split: str | None, limit: int | None) -> tuple[Document, ...]:
-    if path is None:
-        return tuple(shipped_reviews())
-    read = read_documents(path, text_column=text_column, split=split, limit=limit, skip_empty=True)
-    return tuple(read)
-
-
-def _documents(source: Embedded) -> tuple[Document, ...]:
-    if isinstance(source, DatasetText):
-        return _read(source.path, source.text_column, source.split, source.limit)
-    return _read(None, "text", None, None)

@@ -1,0 +1,123 @@
+"""The work of `wordsens paper`, whatever the experiment: measure the missing cells, draw, summarise."""
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wordsens import __version__
+from wordsens.cli.paper.options import PaperOptions
+from wordsens.cli.running import RunRequest, fail_for, open_store, require_devices, run_missing
+from wordsens.cli.terminal import notice, stdout
+from wordsens.experiments.grid.preset import Preset
+from wordsens.experiments.grid.sweep_file import on_device
+from wordsens.experiments.kinds import kind_named
+from wordsens.experiments.store.store import write_aside
+from wordsens.experiments.texts.source import DatasetText, Embedded, ReviewsText
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """An experiment of the paper: a module of its name in `wordsens.cli.paper` holds one as `EXPERIMENT`.
+
+    Attributes:
+        name: of the experiment, its kind of cell and its table.
+        spec: the file of its sweep.
+        preset: function of (scale, source, seed, labels=) that gives its sweep.
+        draw: function of (records, folder) that writes the figures and gives their paths.
+        summarise: from records to series.
+        findings: from series to sentences.
+        show: prints the series as a table, with what the numbers mean.
+    """
+
+    name: str
+    spec: str
+    preset: Callable[..., Preset]
+    draw: Callable[[Sequence[Any], Path], list[Path]]
+    summarise: Callable[[Sequence[Any]], list[Any]]
+    findings: Callable[[Sequence[Any]], list[str]]
+    show: Callable[[Sequence[Any]], None]
+
+
+def run_experiment(name: str, options: PaperOptions) -> None:
+    """Measure the missing cells, write records and figures, print the summary; of an interrupted run, what it has.
+
+    Raises WordsensError when a cell failed, after everything else is written.
+    """
+    experiment: Experiment = importlib.import_module(f"wordsens.cli.paper.{name}").EXPERIMENT
+    kind, folder = kind_named(name), Path(options.out)
+    preset = experiment.preset(options.scale, _source(options), seed=options.seed, labels=options.labels)
+    store = open_store(folder / kind.folder, kind.record_type)
+    if not options.quiet:
+        for line in preset.notices:
+            notice(line)
+    sweep = on_device(preset.sweep, options.device)
+    cells = sweep.cells()
+    run = RunRequest(executor=options.executor, witnesses=options.witnesses, quiet=options.quiet)
+    require_devices(cells, run)
+    sweep.save(folder / experiment.spec)
+    names = {cell.content_hash(): at for at, cell in enumerate(cells)}
+    table = folder / f"{name}.parquet"
+
+    def written() -> list[Any]:
+        records = sorted(store.read(names), key=lambda record: names[record.cell])
+        write_aside(table, records)
+        return records
+
+    try:
+        run_missing(cells, store, name, run)
+    except KeyboardInterrupt:
+        done = [record for record in written() if record.done]
+        if done and not options.as_json:
+            stdout().print(f"{len(done)} of {len(cells)} cells are finished; of these:", style="bold")
+            experiment.show(experiment.summarise(done))
+        raise
+    records = written()
+    figures = experiment.draw([record for record in records if record.done], folder / "figures")
+    series = experiment.summarise(records)
+    if options.as_json:
+        document = {
+            "command": f"paper {name}",
+            "version": __version__,
+            "scale": options.scale,
+            "seed": options.seed,
+            "cells": len(records),
+            "failed": [{"cell": record.cell, "error": record.error} for record in records if not record.done],
+            "series": [one.to_dict() for one in series],
+            "findings": experiment.findings(series),
+            "records": str(table),
+            "figures": [str(path) for path in figures],
+        }
+        json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
+        sys.stdout.write("\n")
+    else:
+        experiment.show(series)
+        stdout().print()
+        stdout().print(f"records  {table}", soft_wrap=True)
+        stdout().print(f"figures  {folder / 'figures'}", soft_wrap=True)
+    fail_for([record for record in records if not record.done], len(cells))
+
+
+def save_figure(figure: Any, folder: Path, name: str) -> list[Path]:
+    """The figure as PDF and PNG."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.{suffix}" for suffix in ("pdf", "png")]
+    for path in paths:
+        figure.savefig(path, dpi=200)
+    return paths
+
+
+def _source(options: PaperOptions) -> Embedded:
+    if options.data is None:
+        return ReviewsText(encoder=options.encoder)
+    return DatasetText(
+        path=options.data,
+        encoder=options.encoder,
+        text_column=options.text_column,
+        label_column=options.label_column,
+        split=options.split,
+        limit=options.limit,
+    )

@@ -1,0 +1,100 @@
+"""Series along any axis to a matplotlib figure. Nothing is read or written here, and pyplot is not used."""
+
+from collections.abc import Sequence
+
+from wordsens.errors import InputError, MissingExtraError
+from wordsens.experiments.along_axis import AxisSeries
+from wordsens.figures.styles import MOST_SERIES, round_values, series_styles
+from wordsens.maps.registry import map_title
+
+try:
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+except ImportError as error:
+    raise MissingExtraError("matplotlib", "figures", "a figure") from error
+
+_FONT = 8
+_INCHES = (5.0, 3.3)
+_LEGEND_LINE_INCHES = 0.17
+_MOST_TICKS = 12
+_SPARE = 1.05
+
+
+def axis_figure(series: Sequence[AxisSeries], x: str, y: str, *, logarithmic: bool = True) -> Figure:
+    """The mean of y against x, a curve for each series; bars are one standard deviation of the records.
+
+    Args:
+        series: of `series_along`.
+        x, y: names of the columns, for the axes.
+        logarithmic: both axes, where x and y are positive numbers; the fitted power laws are drawn then, and their
+            exponents with 95 % intervals stand in the legend.
+
+    Raises:
+        InputError: more series than a figure can tell apart.
+    """
+    if len(series) > MOST_SERIES:
+        raise InputError(
+            f"`by` makes {len(series)} series, but a figure tells at most {MOST_SERIES} apart; choose some with "
+            "KEY=VALUE, and draw several figures"
+        )
+    places = list(dict.fromkeys(point.x for one in series for point in one.points))
+    numbers = all(isinstance(place, int | float) for place in places)
+    logarithmic = logarithmic and numbers and min(places) > 0 and all(one.points[0].mean > 0 for one in series)
+    width, height = _INCHES
+    figure = Figure(figsize=(width, height + _LEGEND_LINE_INCHES * len(series)), layout="constrained")
+    panel = figure.subplots()
+    if logarithmic:
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        for axis in (panel.xaxis, panel.yaxis):
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_minor_formatter(NullFormatter())
+        ends = [
+            point.mean + sign * point.standard_deviation for one in series for point in one.points for sign in (-1, 1)
+        ]
+        low, high = min(end for end in ends if end > 0) / _SPARE, max(ends) * _SPARE
+        panel.set_ylim(low, high)
+        panel.yaxis.set_major_locator(FixedLocator(round_values(low, high)))
+        panel.yaxis.set_minor_locator(FixedLocator([]))
+        if len(places) <= _MOST_TICKS:
+            panel.xaxis.set_major_locator(FixedLocator(sorted(places)))
+            panel.xaxis.set_minor_locator(FixedLocator([]))
+    elif not numbers:
+        panel.set_xticks(range(len(places)), [str(place) for place in places])
+    styles = series_styles([(one.keys, dict(one.keys).get("map")) for one in series])
+    for one, (colour, marker, hollow) in zip(series, styles, strict=True):
+        at = [point.x if numbers else places.index(point.x) for point in one.points]
+        panel.errorbar(
+            at,
+            [point.mean for point in one.points],
+            yerr=[point.standard_deviation for point in one.points],
+            fmt=marker,
+            color=colour,
+            linestyle="none" if logarithmic and one.fit else "-",
+            fillstyle="none" if hollow else "full",
+            markersize=4,
+            capsize=2,
+            linewidth=1,
+            label=_label(one, logarithmic),
+        )
+        if logarithmic and one.fit is not None:
+            panel.plot(at, [one.fit.at(place) for place in at], color=colour, linewidth=1)
+    panel.set_xlabel(x.replace("_", " "), fontsize=_FONT)
+    panel.set_ylabel(y.replace("_", " "), fontsize=_FONT)
+    panel.tick_params(labelsize=_FONT)
+    panel.grid(True, which="major", linewidth=0.4, color="#dddddd")
+    panel.set_axisbelow(True)
+    figure.legend(loc="outside lower center", frameon=False, fontsize=_FONT - 0.5)
+    return figure
+
+
+def _label(series: AxisSeries, fitted: bool) -> str:
+    names = {"map": map_title}
+    shown = [
+        names.get(name, str)(value) if name in ("map", "text") else f"{name} = {value}" for name, value in series.keys
+    ]
+    label = ", ".join(shown) or "all records"
+    if fitted and series.fit is not None:
+        label += f": exponent {series.fit.exponent:.3f}"
+        label += "" if series.interval is None else f" ({series.interval[0]:.3f} to {series.interval[1]:.3f})"
+    return label

@@ -1,0 +1,207 @@
+"""Maps by name: the registry, maps of one's own and transformers."""
+
+import hashlib
+from dataclasses import fields
+
+import pytest
+import torch
+from torch import nn
+
+import wordsens as ws
+from wordsens.activations import ACTIVATIONS
+from wordsens.errors import InputError
+from wordsens.experiments.grid.map_keys import MapKeys
+from wordsens.maps.dense.features import GAUSSIAN_KINDS
+from wordsens.maps.registry import (
+    FAMILIES,
+    MAP_NAMES,
+    MAPS,
+    OPTION_NAMES,
+    MapOptions,
+    base_name,
+    build_map,
+    map_content,
+    map_entry,
+    map_names,
+    map_title,
+    recorded_name,
+)
+from wordsens.maps.transformer.pooling import POOL_NAMES
+
+RANDOM = [name for name in MAP_NAMES if MAPS[name].family != "transformer"]
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_every_name_builds_a_map_that_maps(name):
+    options = MapOptions(depth=2)
+    phi = build_map(name, 3, 4, options=options, seed=1)
+    assert phi.name == recorded_name(name, options)
+    assert base_name(phi.name) == name
+    assert map_title(phi.name).startswith(MAPS[name].title)
+    features = phi(torch.ones(3, 4, dtype=torch.float64))
+    assert features.shape == ((12,) if name in ("rf", "drf") else (3, 4))
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_exactly_the_used_options_change_the_features(name):
+    text = torch.linspace(-1, 2, 12, dtype=torch.float64).reshape(3, 4)
+    usual = build_map(name, 3, 4, seed=0)(text)
+    others = {"depth": 2, "width": 7, "activation": "tanh", "temperature": 3.0, "model_layer": 1, "pool": "mean"}
+    for option, value in others.items():
+        changed = build_map(name, 3, 4, options=MapOptions(**{option: value}), seed=0)(text)
+        same = changed.shape == usual.shape and torch.equal(changed, usual)
+        assert same == (option not in MAPS[name].options), option
+
+
+def test_an_entry_holds_together():
+    for entry in MAPS.values():
+        assert entry.family in FAMILIES
+        assert set(entry.options) <= set(OPTION_NAMES)
+    assert set(OPTION_NAMES) | {"map", "n", "d"} == set(MapKeys.model_fields)
+    assert all(field.metadata["help"] for field in fields(MapOptions))
+    assert len({entry.title for entry in MAPS.values()}) == len(MAPS)
+
+
+@pytest.mark.parametrize(
+    ("option", "names"), [("activation", ACTIVATIONS), ("gaussian", GAUSSIAN_KINDS), ("pool", POOL_NAMES)]
+)
+def test_the_names_that_options_take_are_those_of_the_maps(option, names):
+    for name in names:
+        assert getattr(MapOptions(**{option: name}), option) == name
+    with pytest.raises(InputError) as caught:
+        MapOptions(**{option: "none such"})
+    assert sorted(str(caught.value).split("one of ")[1].split(", ")) == sorted(names)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"depth": 0}, r"`depth` \(=0\) must be a whole number, at least 1"),
+        ({"temperature": -1.0}, r"`temperature` \(=-1.0\) must be a positive finite number"),
+        ({"activation": "rellu"}, "did you mean 'relu'"),
+        ({"model": ""}, "`model`"),
+    ],
+)
+def test_wrong_options(options, message):
+    with pytest.raises(InputError, match=message):
+        MapOptions(**options)
+
+
+def test_a_list_of_names_is_checked_and_holds_none_twice():
+    assert map_names("raf, rf,raf,my.maps:Own") == ["raf", "rf", "my.maps:Own"]
+    with pytest.raises(InputError, match=r"`map` \(='rff'\) must be one of rf, drf, .*; did you mean 'rf'\?"):
+        map_names("rff")
+    with pytest.raises(InputError, match=r"`map` \(=','\) names no map; choose from rf, drf"):
+        map_names(",")
+    with pytest.raises(InputError, match=r"`map` \(='own:'\) must be module:Name"):
+        map_names("own:")
+
+
+def test_titles():
+    assert [map_title(name) for name in ("rf", "drf8", "relu-raf", "linear-raf", "my:Map", "minilm layer 3")] == [
+        "RF",
+        "DRF, L = 8",
+        "ReLU-RAF",
+        "linear RAF",
+        "Map",
+        "minilm layer 3",
+    ]
+
+
+SOURCE = """
+import torch
+from torch import nn
+import wordsens as ws
+
+class Scaled(ws.FeatureMap):
+    name = "not this one"
+    def __init__(self, d, seed, dtype):
+        self.dtype = dtype
+        self.weight = torch.randn(d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+    def features(self, texts):
+        return texts * self.weight
+
+class Module(nn.Module):
+    def forward(self, X):
+        return X ** 3
+
+class Needy(Module):
+    def __init__(self, hidden):
+        super().__init__()
+
+def made(n, d, seed):
+    return ws.RandomFeatures(n, d, 5, seed=seed)
+
+def squares(X):
+    return X ** 2
+
+thing = ws.RandomAttentionFeatures(4, seed=3)
+number = 3
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """The name of a module in the current folder."""
+    name = f"own_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)
+    return name
+
+
+def test_maps_of_ones_own(own):
+    X = ws.gaussian_text(3, 4, seed=0).rows
+    weight = torch.randn(4, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
+    expected = {
+        "Scaled": X * weight,
+        "Module": X**3,
+        "made": ws.RandomFeatures(3, 4, 5, seed=7)(X),
+        "squares": X**2,
+        "thing": ws.RandomAttentionFeatures(4, seed=3)(X),
+    }
+    for name, features in expected.items():
+        phi = build_map(f"{own}:{name}", 3, 4, seed=7)
+        assert phi.name == f"{own}:{name}"
+        torch.testing.assert_close(phi(X), features)
+    low = build_map(f"{own}:Scaled", 3, 4, seed=7, dtype=torch.float32)
+    assert low(X).dtype == torch.float32
+    assert ws.certify(build_map(f"{own}:thing", 3, 4, seed=7), X).shape == (3,)
+    assert map_content(f"{own}:squares") == hashlib.sha256(SOURCE.encode()).hexdigest()
+    assert (map_entry(f"{own}:made").family, map_content("raf")) == ("own", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Needy", "asks for hidden; it is given n, d, seed, dtype, device, so give the rest a default"),
+        ("Nothing", "has no 'Nothing'"),
+        ("number", "is a int; give a FeatureMap, a torch module, a class of"),
+    ],
+)
+def test_what_is_no_map(own, name, message):
+    with pytest.raises(InputError, match=message):
+        build_map(f"{own}:{name}", 3, 4, seed=0)
+
+
+def test_modules_that_cannot_be_had(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken_map_file.py").write_text("import nothing_of_that_name\n")
+    with pytest.raises(InputError, match="neither installed nor a file of the current folder"):
+        build_map("no_such_module:Map", 3, 4, seed=0)
+    with pytest.raises(InputError, match="No module named 'nothing_of_that_name'"):
+        build_map("broken_map_file:Map", 3, 4, seed=0)
+
+
+def test_a_transformer_by_name_is_loaded_once(tmp_path):
+    from tests.maps.tiny_models import model_of, tokenizer
+
+    model_of("bert").save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    first, second = (
+        build_map("model", 1, 1, options=MapOptions(model=str(tmp_path), model_layer=layer, pool="mean"), seed=0)
+        for layer in (1, 2)
+    )
+    assert (first.layer, second.layer, first.dtype) == (1, 2, torch.float32)
+    assert first.stack is second.stack
+    assert len(map_content("model", MapOptions(model=str(tmp_path)))) == 64
+    assert isinstance(first.stack.model, nn.Module)
