@@ -68,7 +68,7 @@ class TestTheMap:
             return 2 * text
 
         assert measured(phi=double).map_name == "double"
-        assert measured(phi=torch.nn.Tanh()).map_name == "function"
+        assert measured(phi=torch.nn.Tanh()).map_name == "Tanh"
 
     def test_names_are_not_maps(self, unchecked_types):
         assert refused(phi="raf") == "`phi` (str) must be a feature map or a differentiable function of (n, d)"
@@ -253,7 +253,7 @@ class TestResult:
         assert d["value"] == max(d["per_word"]) == r.value
         assert set(d) == {
             *("map", "value", "word", "token", "upper", "rigor", "words", "tokens", "per_word", "upper_per_word"),
-            *("rounding", "radius", "converged", "evaluations", "seed", "notes"),
+            *("rounding", "radius", "converged", "search", "evaluations", "seed", "notes"),
         }
 
     def test_the_table_has_one_row_a_word(self):
