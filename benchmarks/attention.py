@@ -33,7 +33,8 @@ def plans(n: int) -> dict[str, dict[str, Any]]:
     From 200 words on a generation is cheap (maps/attention_reduced.py), so the cheap plan has more of them.
     """
     starts, generations = (24, 8) if n >= 200 else (12, 1)
-    cheap = {"starts": starts, "generations": generations, "steps": 20, "tolerance": 1e-5, "certificate": False}
+    plan = ws.SearchPlan(starts=starts, generations=generations, steps=20, tolerance=1e-5)
+    cheap = {"search": plan, "certificate": False}
     return {
         "default, with bounds": {},
         "default": {"certificate": False},

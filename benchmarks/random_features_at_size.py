@@ -46,7 +46,7 @@ def wordsens(options: argparse.Namespace) -> dict[str, float]:
     words = None if options.search == 0 else [at * n // options.search for at in range(options.search)]
     start = time.perf_counter()
     phi = ws.DeepRandomFeatures(n, d, options.depth, gaussian="lazy", seed=options.seed, dtype=dtype)
-    fixed = {} if options.steps is None else {"steps": options.steps, "tolerance": 0.0}
+    fixed = {} if options.steps is None else {"search": ws.SearchPlan(steps=options.steps, tolerance=0.0)}
     result = ws.word_sensitivity(phi, X, words, seed=options.seed, **fixed)
     seconds = time.perf_counter() - start
     longer = {}

@@ -56,6 +56,15 @@ def test_the_numbers_are_those_of_the_library(wordsens):
     assert result["radius"] == [5.0] * 4
 
 
+def test_the_effort_of_a_search_is_chosen_by_name(wordsens):
+    run = wordsens("measure", "I love her", "--map", "raf", "--search", "quick", "--steps", "3", "--json")
+    (result,) = json.loads(run.out)["texts"][0]["results"]
+    assert result["search"] == "quick, steps=3"
+    wrong = wordsens("measure", "I love her", "--search", "quik")
+    assert wrong.code == 2
+    assert "must be one of quick, normal, thorough; did you mean 'quick'?" in wrong.err
+
+
 def test_theory_stands_beside_the_numbers(wordsens):
     arguments = ["measure", "I love her much", "--map", "raf,relu-raf,sigmoid-raf", *FAST]
     run = wordsens(*arguments, "--small-radius", "--conditions")

@@ -232,7 +232,7 @@ def test_the_theorems_conditions_do_not_hold_where_float64_cannot_solve():
     """A training text twice, up to 1e-7: the kernel's condition number is some 1e15, and RF's gamma is below 2."""
     texts, labels, x = data()
     phi = ws.RandomFeatures(WORDS, D, 400, seed=0)
-    usual = {"y_x": 1, "word": 0, "starts": 1, "steps": 5, "seed": 0}
+    usual = {"y_x": 1, "word": 0, "search": ws.SearchPlan(starts=1, steps=5), "seed": 0}
     well = ws.one_word_generalization(phi, texts, labels, x, **usual)
     assert (well.conditions.solved, well.conditions.hold) == (True, True)
     twin = ws.gaussian_text(WORDS, D, seed=99).rows

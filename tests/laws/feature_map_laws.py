@@ -14,7 +14,7 @@ from wordsens.search.ball import Ball
 from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import attained
 
-QUICK = {"starts": 3, "generations": 0, "steps": 10}
+QUICK = {"search": ws.SearchPlan(starts=3, generations=0, steps=10)}
 """A short search, for laws that hold whatever the search finds."""
 
 

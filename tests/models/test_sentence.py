@@ -254,7 +254,7 @@ def test_the_words_of_one_side_move_a_cross_encoder(reranker, moves):
     tokens = [text.tokens[row] for word in text.whole_words for row in word.rows]
     assert tokens == words
     # A word that moves, moves the score.
-    assert ws.whole_word_sensitivity(phi, text, words=[1], starts=1, steps=1).value > 0
+    assert ws.whole_word_sensitivity(phi, text, words=[1], search=ws.SearchPlan(starts=1, steps=1)).value > 0
 
 
 def test_a_moving_side_without_a_word(reranker):

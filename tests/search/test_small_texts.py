@@ -59,7 +59,7 @@ def test_hills_behind_a_jump_are_found(n, d, heads, radius, seed, word, attack, 
 @pytest.mark.parametrize("temperature", [2.0**-60, 2.0**60])
 def test_the_temperature_of_homogeneous_scores_changes_nothing(score, temperature):
     """The squared change left float32's range: relu-unnormalized found .35 of it at 2^-60, and most elsewhere."""
-    text, short = ws.gaussian_text(5, 3, seed=2), {"starts": 12, "generations": 1, "steps": 40}
+    text, short = ws.gaussian_text(5, 3, seed=2), {"search": ws.SearchPlan(starts=12, generations=1, steps=40)}
     found = [
         ws.word_sensitivity(
             ws.RandomAttentionFeatures(3, score=score, seed=1, temperature=t), text, certificate=False, **short

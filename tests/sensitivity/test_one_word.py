@@ -12,7 +12,7 @@ import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.sensitivity.one_word import attained
 
-QUICK = {"starts": 2, "generations": 0, "steps": 3, "certificate": False}
+QUICK = {"search": ws.SearchPlan(starts=2, generations=0, steps=3), "certificate": False}
 TEXT = ws.TextMatrix(ws.gaussian_text(4, 3, seed=0).rows, tokens=("I", "love", "her", "much"), source="here")
 PHI = ws.RandomAttentionFeatures(3, seed=0)
 
@@ -68,7 +68,7 @@ class TestTheMap:
             return 2 * text
 
         assert measured(phi=double).map_name == "double"
-        assert measured(phi=torch.nn.Tanh()).map_name == "function"
+        assert measured(phi=torch.nn.Tanh()).map_name == "Tanh"
 
     def test_names_are_not_maps(self, unchecked_types):
         assert refused(phi="raf") == "`phi` (str) must be a feature map or a differentiable function of (n, d)"
@@ -158,14 +158,15 @@ class TestRadius:
         assert refused(words=[0, 1], radius=torch.ones(4)) == said
 
 
+EFFORTS_RULE = "must be one of quick, normal, thorough; or a SearchPlan, such as SearchPlan(starts=64)"
+
+
 class TestOptions:
     @pytest.mark.parametrize(
         ("option", "said"),
         [
-            ({"starts": 0}, "`starts` (=0) must be a whole number, at least 1"),
-            ({"steps": -1}, "`steps` (=-1) must be a whole number, at least 0"),
-            ({"generations": -1}, "`generations` (=-1) must be a whole number, at least 0"),
-            ({"tolerance": 1.0}, "`tolerance` (=1.0) must be at least 0 and less than 1"),
+            ({"search": "fast"}, f"`search` (='fast') {EFFORTS_RULE}"),
+            ({"search": 64}, f"`search` (=64) {EFFORTS_RULE}"),
             ({"memory_budget": 0}, "`memory_budget` (=0) must be a whole number, at least 1"),
             ({"seed": 0.5}, "`seed` (=0.5) must be a whole number"),
         ],
@@ -182,11 +183,11 @@ class TestOptions:
 
     def test_a_small_memory_budget_changes_the_value_little(self):
         """Words are then searched apart, so witnesses are not shared."""
-        fifty = ws.SearchPlan(steps=50)
+        fifty = ws.SearchPlan(starts=2, generations=0, steps=50)
         assert measured(memory_budget=1, search=fifty).value == pytest.approx(measured(search=fifty).value, rel=0.02)
 
     def test_more_spending_is_counted_and_no_worse(self):
-        little, much = measured(search=ws.SearchPlan(starts=1, steps=0)), ws.word_sensitivity(PHI, TEXT)
+        little, much = measured(search=ws.SearchPlan(starts=1, generations=0, steps=0)), ws.word_sensitivity(PHI, TEXT)
         assert little.evaluations < much.evaluations
         assert much.value >= little.value
         assert bool(much.converged.all())
@@ -252,7 +253,7 @@ class TestResult:
         assert d["value"] == max(d["per_word"]) == r.value
         assert set(d) == {
             *("map", "value", "word", "token", "upper", "rigor", "words", "tokens", "per_word", "upper_per_word"),
-            *("rounding", "radius", "converged", "evaluations", "seed", "notes"),
+            *("rounding", "radius", "converged", "search", "evaluations", "seed", "notes"),
         }
 
     def test_the_table_has_one_row_a_word(self):

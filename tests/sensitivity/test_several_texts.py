@@ -12,7 +12,7 @@ from wordsens.maps.attention.scores import SCORES
 from wordsens.maps.attention.texts_change import AttentionTextsChange
 from wordsens.maps.attention.word_change import AttentionWordChange
 
-QUICK = {"starts": 4, "generations": 2, "steps": 15, "certificate": False}
+QUICK = {"search": ws.SearchPlan(starts=4, generations=2, steps=15), "certificate": False}
 D = 6
 
 
@@ -96,7 +96,7 @@ class TestEachTextAsIfAlone:
 
     @pytest.mark.parametrize("budget", [90_000, 800_000, 1_600_000])
     def test_a_small_memory_budget(self, budget, lots):
-        phi, X, options = raf(), texts(5, 5, 5, 5), {**QUICK, "generations": 1, "steps": 5}
+        phi, X, options = raf(), texts(5, 5, 5, 5), {**QUICK, "search": ws.SearchPlan(starts=4, generations=1, steps=5)}
         found = ws.word_sensitivities(phi, X, memory_budget=budget, **options)
         assert lots == {90_000: [], 800_000: [[5, 5]] * 2, 1_600_000: [[5] * 4]}[budget]
         for text, r in zip(X, found, strict=True):

@@ -52,7 +52,7 @@ def test_a_word_of_several_tokens_moves_the_map_at_least_as_far_as_its_tokens_al
 def test_a_word_of_one_token_is_what_word_sensitivity_finds():
     phi = phi_of()
     (X,) = phi.embed("the film was good")
-    plan = {"starts": 12, "steps": 60}
+    plan = {"search": ws.SearchPlan(starts=12, steps=60)}
     whole = ws.whole_word_sensitivity(phi, X, words=[1, 3], **plan)
     single = ws.word_sensitivity(phi, X, words=[2, 4], **plan)
     torch.testing.assert_close(whole.per_word, single.per_word, rtol=0.02, atol=0)

@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from wordsens.cli.options import AsJson, Device, EncoderName, Quiet, Seed, Threads, map_option
-from wordsens.errors import InputError, require_count, require_positive
+from wordsens.errors import InputError, require_choice, require_count, require_positive
 from wordsens.maps.registry import DEFAULTS, MAP_NAMES, MODEL, MapOptions, map_names
+from wordsens.search.plan import EFFORTS, SearchPlan
 
 DEFAULT_MAPS = "rf,raf,relu-raf"
 
@@ -81,6 +82,10 @@ class MeasureOptions:
             rich_help_panel="Search",
         ),
     ] = None
+    search: Annotated[
+        str,
+        typer.Option(help="What the search spends: quick, normal or thorough.", rich_help_panel="Search"),
+    ] = "normal"
     starts: Annotated[
         int | None,
         typer.Option(
@@ -124,6 +129,7 @@ class MeasureOptions:
         require_count("threads", self.threads)
         if self.radius is not None:
             require_positive("radius", self.radius, remedy="leave it out for the map's default")
+        require_choice("search", self.search, EFFORTS)
         for name, least in (("limit", 1), ("max_words", 2), ("sample", 1), ("starts", 1), ("steps", 0)):
             if (value := getattr(self, name)) is not None:
                 require_count(name, value, least=least)
@@ -140,6 +146,11 @@ class MeasureOptions:
                 "`--map` names model beside other maps, but a transformer has rows of its own; measure it alone"
             )
         _ = self.map_options
+
+    @property
+    def search_plan(self) -> SearchPlan:
+        """What every search is allowed."""
+        return SearchPlan(self.search, starts=self.starts, steps=self.steps)
 
     @property
     def map_names(self) -> list[str]:

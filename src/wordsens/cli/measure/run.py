@@ -17,7 +17,6 @@ from wordsens.cli.terminal import Reporter, notice, reporting
 from wordsens.errors import InputError
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.registry import MODEL, build_map, map_title
-from wordsens.search.plan import SearchPlan
 from wordsens.seeds import generator
 from wordsens.sensitivity.jacobian import jacobian_sensitivity
 from wordsens.sensitivity.one_word import word_sensitivity
@@ -95,7 +94,7 @@ def _measured(text: TextMatrix, options: MeasureOptions, progress: Callable[[str
             words=_searched_words(phi, n, options),
             radius=options.radius,
             seed=options.seed,
-            search=SearchPlan(starts=options.starts, steps=options.steps),
+            search=options.search_plan,
             progress=tell,
         )
         results.append(result)
