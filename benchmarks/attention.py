@@ -69,7 +69,9 @@ def straightforward(scale: Scale) -> None:
     """All words by word_sensitivity, against one word by plain autograd with one start and 50 n steps."""
     rows = []
     for device in devices():
-        ws.word_sensitivity(ws.RandomAttentionFeatures(8, device=device), ws.gaussian_text(4, 8), steps=1)
+        ws.word_sensitivity(
+            ws.RandomAttentionFeatures(8, device=device), ws.gaussian_text(4, 8), search=ws.SearchPlan(steps=1)
+        )
         for n, d in scale.sizes:
             for kind, make in kinds().items():
                 text = make(n, d, 0)
@@ -148,7 +150,7 @@ def step(scale: Scale) -> None:
                     rule.step(climb, 0.0)
                 stepping.append(lambda rule=rule, climb=climb: rule.step(climb, 0.0))
             delta = points * math.sqrt(d)
-            evaluate = lambda change=change, delta=delta, words=words: change.squared_norm_and_gradient(delta, words)  # noqa: E731
+            evaluate = lambda change=change, delta=delta, words=words: change.value_and_gradient(delta, words)  # noqa: E731
             products, evaluation, *steps = least_times(
                 [_products(X, phi.weight), evaluate, *stepping], rounds=scale.rounds, device=device
             )

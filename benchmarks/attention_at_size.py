@@ -74,7 +74,9 @@ def _search(n: int, d: int, count: int, steps: int, device: torch.device) -> dic
     phi = ws.RandomAttentionFeatures(d, device=device)
     words = [at * n // count for at in range(count)]
     start = _now(device)
-    result = ws.word_sensitivity(phi, ws.gaussian_text(n, d), words, starts=3, generations=0, steps=steps)
+    result = ws.word_sensitivity(
+        phi, ws.gaussian_text(n, d), words, search=ws.SearchPlan(starts=3, generations=0, steps=steps)
+    )
     return {"whole": _now(device) - start, "value": result.value}
 
 

@@ -20,10 +20,10 @@ from torch import Tensor
 import wordsens as ws
 from benchmarks.reporting import header, seconds, table
 from benchmarks.texts import kinds
+from wordsens.maps.word_change import WordChange
 from wordsens.search.ball import Ball
 from wordsens.search.climb import RULES
-from wordsens.search.objective import WordChange
-from wordsens.search.plan import SearchPlan
+from wordsens.search.plan import Stages
 from wordsens.search.population import SearchResult, search
 from wordsens.seeds import generator
 
@@ -137,7 +137,7 @@ def compare(case: Case, make: Callable[[int, int, int], ws.TextMatrix], budgets:
     return table(f"{case.score} attention, {case.text} text, n = {case.n}, d = {case.d}", ["plan", *columns], cells)
 
 
-def _run(phi: ws.RandomAttentionFeatures, X: Tensor, change: WordChange, groups: list[Tensor], plan: SearchPlan) -> Run:
+def _run(phi: ws.RandomAttentionFeatures, X: Tensor, change: WordChange, groups: list[Tensor], plan: Stages) -> Run:
     start = time.perf_counter()
     found: list[SearchResult] = [
         search(change, words, Ball(phi.default_radius(X)[words]), plan, generator=generator(0, "search benchmark"))

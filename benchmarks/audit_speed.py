@@ -41,9 +41,9 @@ def main() -> None:
         chosen = whole[:words]
         rows = [(X.whole_words or ())[index].rows[0] for index in chosen]
         if at == 0:  # the first call sets up what later calls share
-            ws.whole_word_sensitivity(phi, X, chosen[:1], steps=0, generations=0)
+            ws.whole_word_sensitivity(phi, X, chosen[:1], search=ws.SearchPlan(steps=0, generations=0))
         begin, cpu = time.perf_counter(), time.process_time()
-        found = ws.whole_word_sensitivity(phi, X, chosen, steps=0, generations=0)
+        found = ws.whole_word_sensitivity(phi, X, chosen, search=ws.SearchPlan(steps=0, generations=0))
         _add(spent["audit"], begin, cpu)
         begin, cpu = time.perf_counter(), time.process_time()
         values = [plain_sensitivity(plain, X.rows, row, steps=arguments.steps, seed=row) for row in rows]

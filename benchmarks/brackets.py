@@ -22,10 +22,10 @@ COLUMNS = ("n", "d", "words", "attained", "upper", "median upper/attained", "lar
 
 
 def bracket(
-    phi: ws.FeatureMap, text: TextMatrix, words: Sequence[int] | None, **search: int
+    phi: ws.FeatureMap, text: TextMatrix, words: Sequence[int] | None, search: str | ws.SearchPlan = "normal"
 ) -> tuple[list[str], float]:
     """What a row of a table says of one map and text, and the median ratio."""
-    found = ws.word_sensitivity(phi, text, words=words, **search)
+    found = ws.word_sensitivity(phi, text, words=words, search=search)
     assert found.upper_per_word is not None
     ratio = found.upper_per_word / found.per_word
     if not bool((ratio >= 1).all()):
@@ -70,7 +70,7 @@ def dense(quick: bool, make: dict[str, Callable[[int, int, int], TextMatrix]]) -
     for n, d, share, depth in cases:
         phi = ws.DeepRandomFeatures(n, d, depth, round(share * n * d))
         words = range(0, n, max(1, n // 4))[: 4 if depth == 1 else 2]
-        cells, _ = bracket(phi, gaussian(n, d), list(words), starts=3, steps=60)
+        cells, _ = bracket(phi, gaussian(n, d), list(words), search=ws.SearchPlan(starts=3, steps=60))
         rows.append([f"{'RF' if depth == 1 else f'DRF, L = {depth}'}, k/D = {share:g}", str(n), str(d), *cells])
     print(table("Random features, ReLU, Gaussian texts", ["map", *COLUMNS], rows))
     print("\nWanted: a median ratio of at most 1.2 for RF at k = D, n of 50 and more.")
@@ -122,7 +122,7 @@ def radii(quick: bool, make: dict[str, Callable[[int, int, int], TextMatrix]]) -
     rows = []
     for share in (1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0):
         radius = share * math.sqrt(d)
-        found = ws.word_sensitivity(phi, X, radius=radius, generations=1)
+        found = ws.word_sensitivity(phi, X, radius=radius, search=ws.SearchPlan(generations=1))
         assert found.upper_per_word is not None
         ratio, linear = found.upper_per_word / found.per_word, found.per_word / (slope * radius)
         rows.append([f"{share:g}", f"{float(ratio.median()):.3f}", f"{float(linear.median()):.4f}"])

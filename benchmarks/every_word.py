@@ -33,7 +33,7 @@ def plain_ascent_of_all(
     delta = _into_ball(start.expand(n, d).clone(), radius)
     best = torch.zeros(n, dtype=torch.float64)
     for _ in range(1 + (50 * n if steps is None else steps)):
-        squared, gradient = change.squared_norm_and_gradient(delta, words)
+        squared, gradient = change.value_and_gradient(delta, words)
         best = torch.maximum(best, squared)
         # The gradient of the root-mean-square change, sqrt(squared / (n d)).
         delta = _into_ball(delta + gradient * (step / (2 * root) / squared.sqrt()).unsqueeze(1), radius)
@@ -70,7 +70,11 @@ def main() -> None:
         for seed in options.seed or [0]:
             began = time.perf_counter()
             ours = ws.word_sensitivity(
-                phi, X, seed=seed, starts=options.starts, generations=options.generations, certificate=False
+                phi,
+                X,
+                seed=seed,
+                search=ws.SearchPlan(starts=options.starts, generations=options.generations),
+                certificate=False,
             )
             ratios = ours.per_word / plain
             rows.append(

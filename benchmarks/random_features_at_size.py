@@ -52,7 +52,9 @@ def wordsens(options: argparse.Namespace) -> dict[str, float]:
     longer = {}
     if options.longer:
         more = [
-            ws.word_sensitivity(phi, X, words, seed=options.seed + at, starts=starts, steps=60, tolerance=0.0).value
+            ws.word_sensitivity(
+                phi, X, words, seed=options.seed + at, search=ws.SearchPlan(starts=starts, steps=60, tolerance=0.0)
+            ).value
             for at, starts in enumerate((8, 16))
         ]
         longer = {"longer": max(result.value, *more)}

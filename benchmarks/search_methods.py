@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from torch import Tensor
 from wordsens.search.ball import Ball
 from wordsens.search.great_circle import climb_great_circles
 from wordsens.search.krylov import LANCZOS_STEPS, krylov_search
-from wordsens.search.linear_entry import LinearEntryChange
+from wordsens.search.linear_entry import LinearEntryObjective
 
 WORD = 0
 
@@ -27,11 +27,11 @@ class Trace:
         return next((spent for spent, at in zip(self.products, self.values, strict=True) if at >= value), None)
 
 
-Method = Callable[[LinearEntryChange, int], Iterator[tuple[int, float]]]
+Method = Callable[[LinearEntryObjective, int], Iterator[tuple[int, float]]]
 """From a seed of its start, yields (products so far, value there)."""
 
 
-def traces(method: Method, change: LinearEntryChange, *, seeds: int) -> list[Trace]:
+def traces(method: Method, change: LinearEntryObjective, *, seeds: int) -> list[Trace]:
     """The method's traces from as many random starts."""
     found = []
     for seed in range(seeds):
@@ -40,7 +40,7 @@ def traces(method: Method, change: LinearEntryChange, *, seeds: int) -> list[Tra
     return found
 
 
-def power_iteration(change: LinearEntryChange, seed: int) -> Iterator[tuple[int, float]]:
+def power_iteration(change: LinearEntryObjective, seed: int) -> Iterator[tuple[int, float]]:
     """Every step to the ball's linear maximiser in the gradient's direction."""
     return _heavy_ball(change, seed, steps=150, keep=0.0)
 
@@ -50,7 +50,7 @@ def momentum(keep: float) -> Method:
     return lambda change, seed: _heavy_ball(change, seed, steps=100, keep=keep)
 
 
-def _heavy_ball(change: LinearEntryChange, seed: int, *, steps: int, keep: float) -> Iterator[tuple[int, float]]:
+def _heavy_ball(change: LinearEntryObjective, seed: int, *, steps: int, keep: float) -> Iterator[tuple[int, float]]:
     word, radius = torch.tensor([WORD]), math.sqrt(change.rows.shape[1])
     before = point = _start(change, seed)
     for step in range(steps):
@@ -61,7 +61,7 @@ def _heavy_ball(change: LinearEntryChange, seed: int, *, steps: int, keep: float
         before, point = point, onward / onward.norm()
 
 
-def conjugate_gradients(change: LinearEntryChange, seed: int) -> Iterator[tuple[int, float]]:
+def conjugate_gradients(change: LinearEntryObjective, seed: int) -> Iterator[tuple[int, float]]:
     """Great circles with exact line searches, from the random start."""
     enter, enter_transposed = _products(change)
     start = _start(change, seed)
@@ -74,7 +74,7 @@ def conjugate_gradients(change: LinearEntryChange, seed: int) -> Iterator[tuple[
 def block_power(starts: int) -> Method:
     """Power iteration from several random starts side by side, the best of them at every step."""
 
-    def trace(change: LinearEntryChange, seed: int) -> Iterator[tuple[int, float]]:
+    def trace(change: LinearEntryObjective, seed: int) -> Iterator[tuple[int, float]]:
         runs = [list(_heavy_ball(change, starts * seed + at, steps=40, keep=0.0)) for at in range(starts)]
         for step in zip(*runs, strict=True):
             yield starts * step[0][0], max(value for _, value in step)
@@ -85,7 +85,7 @@ def block_power(starts: int) -> Method:
 def block_lanczos(block: int) -> Method:
     """The leading Ritz vector of a (block) Krylov space of the linearised change, then conjugate gradients from it."""
 
-    def trace(change: LinearEntryChange, seed: int) -> Iterator[tuple[int, float]]:
+    def trace(change: LinearEntryObjective, seed: int) -> Iterator[tuple[int, float]]:
         enter, enter_transposed = _products(change)
         points, entered = [_orthonormal(_start(change, seed, block))], []
         while len(entered) < LANCZOS_STEPS // block:
@@ -115,20 +115,20 @@ def block_lanczos(block: int) -> Method:
     return trace
 
 
-def krylov(change: LinearEntryChange, seed: int) -> Iterator[tuple[int, float]]:
+def krylov(change: LinearEntryObjective, seed: int) -> Iterator[tuple[int, float]]:
     """The library's search: Lanczos steps, free trials in their span, conjugate gradients."""
     for steps in (0, 2, 4, 6, 8, 12, 16, 24):
         found = krylov_search(
             change,
             torch.tensor([WORD]),
             Ball(torch.tensor([math.sqrt(change.rows.shape[1])], dtype=torch.float64)),
-            change.plan.changed(steps=steps, tolerance=0.0),
+            replace(change.plan, steps=steps, tolerance=0.0),
             generator=torch.Generator().manual_seed(seed),
         )
         yield 2 * (LANCZOS_STEPS + steps), math.sqrt(float(found.squared))
 
 
-def _start(change: LinearEntryChange, seed: int, count: int = 1) -> Tensor:
+def _start(change: LinearEntryObjective, seed: int, count: int = 1) -> Tensor:
     stream = torch.Generator().manual_seed(seed)
     start = torch.randn(count, change.rows.shape[1], generator=stream, dtype=torch.float64).to(change.rows)
     return start / start.norm(dim=1, keepdim=True)
@@ -138,7 +138,7 @@ def _orthonormal(rows: Tensor) -> Tensor:
     return torch.linalg.qr(rows.T).Q.T
 
 
-def _products(change: LinearEntryChange) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+def _products(change: LinearEntryObjective) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
     radius = math.sqrt(change.rows.shape[1])
     return (
         lambda point: change.enter(radius * point, torch.full((len(point),), WORD)),
@@ -146,7 +146,7 @@ def _products(change: LinearEntryChange) -> tuple[Callable[[Tensor], Tensor], Ca
     )
 
 
-def _value(change: LinearEntryChange, entered: Tensor) -> Tensor:
+def _value(change: LinearEntryObjective, entered: Tensor) -> Tensor:
     return change.along(entered, entered, torch.zeros_like(entered[:, 0]))[0].sqrt()
 
 

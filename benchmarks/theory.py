@@ -33,7 +33,9 @@ def dense_rows(
         for seed in range(maps):
             phi = ws.DeepRandomFeatures(n, d, depth, width, activation, seed=seed)
             rows = ws.gaussian_text(n, d, seed=seed).rows
-            result = ws.word_sensitivity(phi, rows, words=range(WORDS), starts=3, steps=steps, certificate=False)
+            result = ws.word_sensitivity(
+                phi, rows, words=range(WORDS), search=ws.SearchPlan(starts=3, steps=steps), certificate=False
+            )
             found.append(float(result.per_word.mean()) * math.sqrt(n))
         predicted = ws.theory.rf_sensitivity(n, d, width, depth, activation=activation, words=1) * math.sqrt(n)
         line(f"{n} | {d} | {ratio:g} | {depth} | {activation} | {maps}", found, predicted)

@@ -9,14 +9,14 @@ import time
 import wordsens as ws
 from benchmarks.reporting import header
 from wordsens.maps.transformer.word_change import TransformerChange
-from wordsens.search.plan import SearchPlan
+from wordsens.search.plan import Stages
 from wordsens.text import shipped_reviews
 
-_LONG = SearchPlan(
+_LONG = Stages(
     starts=10, climb_steps=10, population=3, children=3, generations=2, finalists=2, steps=50, tolerance=1e-5,
     rule="momentum",
 )  # fmt: skip
-_SHORT = SearchPlan(
+_SHORT = Stages(
     starts=2, climb_steps=3, population=1, children=1, finalists=1, steps=10, tolerance=1e-4, rule="momentum"
 )
 

@@ -10,6 +10,7 @@ import wordsens
 ROOMS = (
     "errors",
     "seeds",
+    "results",
     "activations",
     "statistics",
     "gaussian",

@@ -5,6 +5,10 @@ from .certificates.certify import certify as certify
 from .certificates.contract import Certificate as Certificate
 from .errors import InputError as InputError
 from .errors import WordsensError as WordsensError
+from .evaluation.baseline import Baseline as Baseline
+from .evaluation.check import Check as Check
+from .evaluation.check import check as check
+from .evaluation.near_misses import near_misses as near_misses
 from .generalization import NewText as NewText
 from .generalization import OneWordFrontier as OneWordFrontier
 from .generalization import OneWordGeneralization as OneWordGeneralization
@@ -13,27 +17,28 @@ from .generalization import one_word_generalization as one_word_generalization
 from .generalization import one_word_swap as one_word_swap
 from .maps.attention.features import RandomAttentionFeatures as RandomAttentionFeatures
 from .maps.attention.scores import Score as Score
+from .maps.attention_pair import attention_pair as attention_pair
 from .maps.contract import FeatureMap as FeatureMap
-from .maps.contract import FunctionFeatures as FunctionFeatures
 from .maps.dense.features import DeepRandomFeatures as DeepRandomFeatures
 from .maps.dense.features import RandomFeatures as RandomFeatures
-from .maps.transformer.attention_pair import attention_pair as attention_pair
-from .maps.transformer.attention_pair import prompt_pair as prompt_pair
+from .maps.function import FunctionFeatures as FunctionFeatures
 from .maps.transformer.features import TransformerFeatures as TransformerFeatures
+from .maps.transformer.prompt_pair import prompt_pair as prompt_pair
 from .models import Endpoint as Endpoint
 from .models import as_model as as_model
 from .models import as_pair_model as as_pair_model
 from .regression import MinNormFit as MinNormFit
 from .regression import fit_min_norm as fit_min_norm
 from .search.ball import Ball as Ball
+from .search.plan import SearchPlan as SearchPlan
 from .sensitivity.groups import GroupSensitivity as GroupSensitivity
 from .sensitivity.groups import group_sensitivity as group_sensitivity
 from .sensitivity.groups import several_words_sensitivity as several_words_sensitivity
 from .sensitivity.jacobian import jacobian_sensitivity as jacobian_sensitivity
-from .sensitivity.one_word import Sensitivity as Sensitivity
 from .sensitivity.one_word import word_sensitivity as word_sensitivity
 from .sensitivity.removals import Removals as Removals
 from .sensitivity.removals import removal_effects as removal_effects
+from .sensitivity.result import Sensitivity as Sensitivity
 from .sensitivity.several_texts import word_sensitivities as word_sensitivities
 from .sensitivity.swaps import Swaps as Swaps
 from .sensitivity.swaps import best_swaps as best_swaps
@@ -54,6 +59,9 @@ from .text import read_documents as read_documents
 from .text import shipped_reviews as shipped_reviews
 from .text import texts_of_length as texts_of_length
 from .text.matrix import TextMatrix as TextMatrix
+from .text.pairs import Pair as Pair
+from .text.pairs import read_pairs as read_pairs
+from .text.pairs import write_pairs as write_pairs
 from .text.vocabulary import Vocabulary as Vocabulary
 
 __version__: str

@@ -35,6 +35,10 @@ class Activation:
     def __call__(self, preactivation: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         return self.function(preactivation)
 
+    def __reduce__(self) -> tuple[Callable[[str], "Activation"], tuple[str]]:
+        """Pickled and copied by its name in `ACTIVATIONS`."""
+        return activation_named, (self.name,)
+
     @property
     def saturates(self) -> bool:
         """Whether act is bounded: at large radii a search then meets a hill for nearly every pattern of signs."""

@@ -5,6 +5,7 @@ Nothing here imports torch: the command line reports a wrong option before it lo
 """
 
 import math
+import reprlib
 from collections.abc import Collection
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -31,6 +32,10 @@ class MissingExtraError(WordsensError, ImportError):
             f"{purpose} needs the package {package!r}, which is not installed; "
             f"install it with: pip install 'wordsens[{extra}]'"
         )
+
+
+class RequirementError(WordsensError):
+    """A requirement that the user stated is not met. The command line exits with code 3."""
 
 
 class BudgetError(WordsensError, MemoryError):
@@ -61,7 +66,7 @@ def require_count(name: str, value: Any, *, least: int = 1, remedy: str = "") ->
     return int(value)
 
 
-def require_choice(name: str, value: Any, choices: Collection[str]) -> str:
+def require_choice(name: str, value: Any, choices: Collection[str], *, remedy: str = "") -> str:
     """The value, when it is one of the choices; otherwise an error with the valid names and the nearest.
 
     >>> require_choice("score", "sofmax", ["softmax", "relu"])
@@ -72,7 +77,18 @@ def require_choice(name: str, value: Any, choices: Collection[str]) -> str:
         return value
     near = get_close_matches(value, list(choices), n=1) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise InputError(f"`{name}` (={value!r}) must be one of {', '.join(choices)}{hint}")
+    raise InputError(f"`{name}` (={value!r}) must be one of {', '.join(choices)}{hint}{_tail(remedy)}")
+
+
+def require_kind(name: str, value: Any, kind: type, *, remedy: str = "") -> None:
+    """InputError when the value is not an instance of that class.
+
+    >>> require_kind("phi", 3, dict, remedy="give a dictionary")
+    Traceback (most recent call last):
+    wordsens.errors.InputError: `phi` (=3) must be of the class dict; give a dictionary
+    """
+    if not isinstance(value, kind):
+        raise InputError(f"`{name}` (={reprlib.repr(value)}) must be of the class {kind.__name__}{_tail(remedy)}")
 
 
 def _tail(remedy: str) -> str:

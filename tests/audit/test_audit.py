@@ -18,7 +18,7 @@ from wordsens.audit.texts import AuditTexts
 from wordsens.sensitivity.one_word import attained
 
 TEXT = ws.Document("the film was not unlikely good and very long", label=1, source="reviews:1")
-SHORT = {"max_words": 20, "words_per_text": 3, "steps": 0, "generations": 0}
+SHORT = {"max_words": 20, "words_per_text": 3, "search": ws.SearchPlan(steps=0, generations=0)}
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_what_is_measured_of_a_text_is_what_the_library_measures(phi, removal):
     chosen = chosen_words(X, 3, seed=0, content=TEXT.text)
     assert [X.whole_words[at].text for at in chosen] == names
     assert [word.place for word in found.measured] == [at / 8 for at in chosen]
-    again = ws.whole_word_sensitivity(phi, X, chosen, steps=0, generations=0)
+    again = ws.whole_word_sensitivity(phi, X, chosen, search=ws.SearchPlan(steps=0, generations=0))
     for word, whole, delta, value in zip(found.measured, again.whole, again.perturbations, again.per_word, strict=True):
         assert (word.word, word.tokens) == (whole.text, len(whole.rows))
         assert word.sensitivity == pytest.approx(float(value), rel=1e-6)
@@ -200,7 +200,7 @@ def test_layers_and_heads(phi):
     chosen = chosen_words(X, 2, seed=0, content=TEXT.text)
     for layer in found:
         one = phi.at(layer=layer.layer)
-        r = ws.whole_word_sensitivity(one, X, chosen, steps=0, generations=0)
+        r = ws.whole_word_sensitivity(one, X, chosen, search=ws.SearchPlan(steps=0, generations=0))
         assert layer.sensitivity == pytest.approx(r.value, rel=1e-5)
         head = phi.at(layer=layer.layer, head=3)
         changes = []

@@ -55,7 +55,7 @@ def test_every_search_method_spends_products_and_gains(method):
     phi = ws.RandomFeatures(12, 30, gaussian="dense")
     change = phi.word_change(ws.gaussian_text(12, 30).rows)
     (trace,) = traces(METHODS[method], change, seeds=1)
-    best = ws.word_sensitivity(phi, ws.gaussian_text(12, 30), words=[0], starts=40).value
+    best = ws.word_sensitivity(phi, ws.gaussian_text(12, 30), words=[0], search=ws.SearchPlan(starts=40)).value
     assert trace.products == sorted(set(trace.products))
     assert trace.values == sorted(trace.values)
     assert 0.9 * best < trace.values[-1] / float(torch.linalg.vector_norm(phi(change.rows))) <= best * (1 + 1e-2)

@@ -21,10 +21,10 @@ from wordsens.errors import InputError, ZeroFeaturesError
 TIGHT = [("softmax", 2, 1000), ("softmax", 12, 300), ("relu", 3, 300)]
 
 
-def exceeded(upper: torch.Tensor, case: Case, *, count: int = 64, **search) -> bool:
+def exceeded(upper: torch.Tensor, case: Case, *, count: int = 64, search: ws.SearchPlan | str = "normal") -> bool:
     """Whether any of `count` random perturbations a word, or of those a search finds, exceeds the bounds."""
     random = changes(case, random_perturbations(case, count, 0))
-    found = ws.word_sensitivity(case.phi, case.rows, radius=case.radius, certificate=False, **search)
+    found = ws.word_sensitivity(case.phi, case.rows, radius=case.radius, certificate=False, search=search)
     allowed = upper + rounding_of(case)
     return bool((random > allowed).any()) or bool((found.per_word > allowed).any())
 
@@ -38,7 +38,7 @@ def test_no_perturbation_exceeds_the_certificate(case: Case) -> None:
         assume(False)
         return
     assert upper.shape == (len(case.rows),)
-    assert not exceeded(upper, case, count=256, starts=6, steps=20, generations=0)
+    assert not exceeded(upper, case, count=256, search=ws.SearchPlan(starts=6, steps=20, generations=0))
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -56,8 +56,9 @@ def test_a_certificate_five_percent_too_small_is_caught(score: str, n: int, d: i
     rows = rows * (math.sqrt(d) / torch.linalg.vector_norm(rows, dim=1, keepdim=True))
     case = Case(ws.RandomAttentionFeatures(d, score=score, seed=1), rows, math.sqrt(d))
     upper = ws.certify(case.phi, rows)
-    assert not exceeded(upper, case, starts=4, steps=40, generations=0)
-    assert exceeded(0.95 * upper, case, starts=4, steps=40, generations=0)
+    plan = ws.SearchPlan(starts=4, steps=40, generations=0)
+    assert not exceeded(upper, case, search=plan)
+    assert exceeded(0.95 * upper, case, search=plan)
 
 
 @pytest.mark.parametrize("score", ["softmax", "sigmoid"])
@@ -111,7 +112,7 @@ def fine_grid(case: Case) -> torch.Tensor:
 def test_two_words_in_the_plane_solved_by_a_grid(score: str, seed: int) -> None:
     case = Case(ws.RandomAttentionFeatures(2, score=score, seed=seed), gaussian_rows(2, 2, seed), math.sqrt(2))
     sup = fine_grid(case)
-    bracket = ws.word_sensitivity(case.phi, case.rows, starts=64)
+    bracket = ws.word_sensitivity(case.phi, case.rows, search=ws.SearchPlan(starts=64))
     assert bracket.upper_per_word is not None
     assert torch.allclose(bracket.per_word, sup, rtol=1e-3)
     assert bool((bracket.upper_per_word >= sup).all())

@@ -86,7 +86,9 @@ def test_a_text_built_from_the_weights_goes_beyond_what_the_law_allows_and_is_to
     certificate = ws.certificate(phi, rows, words=0, radius=radius, text_depends_on_weights=True)
     assert certificate is not None and certificate.rigor == "certified"
     assert attained <= certificate.value <= 1.5 * attained
-    found = ws.word_sensitivity(phi, rows, words=0, radius=radius, text_depends_on_weights=True, starts=2, steps=5)
+    found = ws.word_sensitivity(
+        phi, rows, words=0, radius=radius, text_depends_on_weights=True, search=ws.SearchPlan(starts=2, steps=5)
+    )
     assert found.upper == certificate.value
 
 
@@ -99,7 +101,7 @@ def test_a_map_without_matrices_has_no_bound_for_a_text_that_depends_on_it():
     assert ws.certificate(phi, X, text_depends_on_weights=True) is None
     with pytest.raises(InputError, match="gaussian='dense'"):
         ws.certify(phi, X, text_depends_on_weights=True)
-    found = ws.word_sensitivity(phi, X, text_depends_on_weights=True, starts=2, steps=5)
+    found = ws.word_sensitivity(phi, X, text_depends_on_weights=True, search=ws.SearchPlan(starts=2, steps=5))
     assert found.upper is found.upper_per_word is found.rigor is None
     attention = ws.certificate(ws.RandomAttentionFeatures(6), X, text_depends_on_weights=True)
     assert attention is not None and attention.rigor == "certified"

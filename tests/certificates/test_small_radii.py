@@ -162,7 +162,7 @@ def test_slopes_without_a_bound_leave_the_other_bounds() -> None:
     """A row of divided relu that may lose its last positive score: the form is infinite, and no NaN gets out of it."""
     case = problem(89000053)
     result = ws.word_sensitivity(
-        case.phi, torch.from_numpy(case.X), radius=case.radius, starts=4, generations=0, steps=20
+        case.phi, torch.from_numpy(case.X), radius=case.radius, search=ws.SearchPlan(starts=4, generations=0, steps=20)
     )
     assert result.upper_per_word is not None
     assert bool(result.upper_per_word.isfinite().all())

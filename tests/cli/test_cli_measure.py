@@ -47,7 +47,9 @@ def test_the_numbers_are_those_of_the_library(wordsens):
     run = wordsens("measure", "I love her much", "--map", "raf", "--seed", "3", "--radius", "5", "--json", *FAST)
     (result,) = json.loads(run.out)["texts"][0]["results"]
     X = ws.embed("I love her much")[0]
-    expected = ws.word_sensitivity(ws.RandomAttentionFeatures(384, seed=3), X, radius=5.0, seed=3, starts=1, steps=5)
+    expected = ws.word_sensitivity(
+        ws.RandomAttentionFeatures(384, seed=3), X, radius=5.0, seed=3, search=ws.SearchPlan(starts=1, steps=5)
+    )
     assert result["per_word"] == pytest.approx(expected.per_word.tolist(), rel=1e-12)
     assert result["value"] == pytest.approx(expected.value, rel=1e-12)
     assert result["token"] == X.tokens[expected.word]
@@ -185,7 +187,9 @@ def test_a_long_text_shows_its_most_sensitive_words(wordsens):
     values = [float(value) for value in re.findall(r"^ +\d+  \S+ +(\d\.\d{4})", run.out, flags=re.MULTILINE)]
     assert len(values) == 40
     X = ws.embed(text)[0]
-    per_word = ws.word_sensitivity(ws.RandomAttentionFeatures(384, seed=0), X, starts=1, steps=5).per_word
+    per_word = ws.word_sensitivity(
+        ws.RandomAttentionFeatures(384, seed=0), X, search=ws.SearchPlan(starts=1, steps=5)
+    ).per_word
     assert sorted(values) == pytest.approx(per_word.sort().values[10:].tolist(), abs=1e-4)
     everything = wordsens("measure", text, "--map", "raf", "--all-words", *FAST)
     assert "less sensitive words" not in everything.out

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from wordsens import RandomAttentionFeatures, word_sensitivity
+from wordsens import RandomAttentionFeatures, SearchPlan, word_sensitivity
 from wordsens.experiments.sensitivity.kind import KIND as SENSITIVITY
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.texts.documents import load_text
@@ -21,7 +21,7 @@ def test_the_record_can_be_recomputed_from_what_it_says():
     record = SENSITIVITY.run(RAF)
     text = load_text(RAF.text, 5, 8, draw=0, seed=0)
     phi = RandomAttentionFeatures(8, seed=record.map_seed)
-    again = word_sensitivity(phi, text, words=[record.word], starts=2, steps=10)
+    again = word_sensitivity(phi, text, words=[record.word], search=SearchPlan(starts=2, steps=10))
     assert record.status == "done"
     assert (record.map, record.n, record.d, record.text) == ("raf", 5, 8, "gaussian")
     assert record.source == text.source

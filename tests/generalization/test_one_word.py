@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.generalization import OBJECTIVE_NAMES
-from wordsens.maps.contract import FunctionFeatures
+from wordsens.maps.function import FunctionFeatures
 from wordsens.regression import TRAININGS, SingularGramError
 from wordsens.seeds import generator
 
 N_TEXTS, WORDS, D = 14, 5, 8
-SHORT = {"starts": 3, "steps": 5, "generations": 0}
+SHORT = {"search": ws.SearchPlan(starts=3, steps=5, generations=0)}
 
 
 def build(name, seed=0):
@@ -102,7 +102,7 @@ def test_objectives_come_lowest_where_they_are_asked_for(name):
     new = ws.NewText(fit, x, 1)
     found = {
         objective: ws.one_word_generalization(
-            fit.phi, None, None, new, None, 0, "fine-tuned", objective, starts=8, generations=1
+            fit.phi, None, None, new, None, 0, "fine-tuned", objective, search=ws.SearchPlan(starts=8, generations=1)
         )
         for objective in OBJECTIVE_NAMES
     }

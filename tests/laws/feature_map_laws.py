@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.maps.contract import FeatureMap, PlainWordChange
+from wordsens.maps.contract import FeatureMap
+from wordsens.maps.plain_change import PlainWordChange
 from wordsens.search.ball import Ball
 from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import attained
@@ -74,11 +75,11 @@ class FeatureMapLaws:
         delta, words = (part.to(device) for part in self.points(40))
         change = phi.word_change(rows)
         plain = PlainWordChange(phi, rows, memory_budget=1 << 26)
-        squared, slope = change.squared_norm_and_gradient(delta, words)
-        expected, expected_slope = plain.squared_norm_and_gradient(delta, words)
+        squared, slope = change.value_and_gradient(delta, words)
+        expected, expected_slope = plain.value_and_gradient(delta, words)
         size = float(expected.max())
         torch.testing.assert_close(squared, expected, rtol=1e-11, atol=1e-13 * size)
-        torch.testing.assert_close(change.squared_norm(delta, words), squared, rtol=1e-13, atol=1e-14 * size)
+        torch.testing.assert_close(change.value(delta, words), squared, rtol=1e-13, atol=1e-14 * size)
         scale = float(torch.linalg.vector_norm(expected_slope, dim=1).max())
         torch.testing.assert_close(slope, expected_slope, rtol=1e-10, atol=1e-10 * scale)
         assert abs(change.base_norm / plain.base_norm - 1) < 1e-12
@@ -90,9 +91,9 @@ class FeatureMapLaws:
         ahead, _ = (part.to(device) for part in self.points(12, seed=2))
         step = 1e-6
         change = phi.word_change(rows)
-        squared, slope = change.squared_norm_and_gradient(delta, words)
-        above = change.squared_norm(delta + step * ahead, words)
-        below = change.squared_norm(delta - step * ahead, words)
+        squared, slope = change.value_and_gradient(delta, words)
+        above = change.value(delta + step * ahead, words)
+        below = change.value(delta - step * ahead, words)
         expected = (above - below) / (2 * step)
         along = (slope * ahead).sum(dim=1)
         scale = 1e-12 + float(squared.max()) + float(expected.abs().max())
@@ -102,8 +103,8 @@ class FeatureMapLaws:
         phi = self.make()
         rows = self.text().rows
         delta, words = self.points(17, seed=3)
-        whole = phi.word_change(rows).squared_norm_and_gradient(delta, words)
-        pieces = phi.word_change(rows, memory_budget=1).squared_norm_and_gradient(delta, words)
+        whole = phi.word_change(rows).value_and_gradient(delta, words)
+        pieces = phi.word_change(rows, memory_budget=1).value_and_gradient(delta, words)
         for one, other in zip(whole, pieces, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-11 * float(one.abs().max()))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import wordsens as ws
 from wordsens.maps.attention.scores import SCORES
-from wordsens.maps.contract import PlainWordChange
+from wordsens.maps.plain_change import PlainWordChange
 
 
 def gaussian(*shape, seed):
@@ -66,9 +66,9 @@ def compare(case, dtype, tolerance):
     delta = gaussian(3 * n, d, seed=case["seed"] + 1)
     delta = (delta / delta.norm(dim=1, keepdim=True) * case["radius"]).to(dtype)
     change = phi.word_change(X)
-    value, slope = change.squared_norm_and_gradient(delta, words)
+    value, slope = change.value_and_gradient(delta, words)
     plain = PlainWordChange(exact, X, memory_budget=1 << 30)
-    wanted, _ = plain.squared_norm_and_gradient(delta.double(), words)
+    wanted, _ = plain.value_and_gradient(delta.double(), words)
     assert bool(torch.isfinite(slope).all())
     assert bool((value >= 0).all()) or float(value.min()) > -tolerance * plain.base_norm**2
     have, want = value.double().clamp(min=0).sqrt() / plain.base_norm, wanted.sqrt() / plain.base_norm
@@ -100,8 +100,8 @@ def test_scores_of_seven_hundred(score):
     phi = ws.RandomAttentionFeatures(4, score=score, weight=weight)
     assert float(phi.scores(X).abs().max()) == pytest.approx(700)
     delta, words = gaussian(30, 4, seed=2), torch.arange(6).repeat(5)
-    value, slope = phi.word_change(X).squared_norm_and_gradient(delta, words)
-    wanted, wanted_slope = PlainWordChange(phi, X, memory_budget=1 << 30).squared_norm_and_gradient(delta, words)
+    value, slope = phi.word_change(X).value_and_gradient(delta, words)
+    wanted, wanted_slope = PlainWordChange(phi, X, memory_budget=1 << 30).value_and_gradient(delta, words)
     torch.testing.assert_close(value, wanted, rtol=1e-10, atol=1e-10 * float(wanted.max()))
     torch.testing.assert_close(slope, wanted_slope, rtol=1e-8, atol=1e-8 * float(wanted_slope.abs().max()))
 
@@ -118,8 +118,8 @@ def test_a_word_that_takes_all_the_attention():
     # Push the word away: the attention returns to the others, from 1 - a below the rounding of 1.
     delta = -X[:1] * 1.9
     words = torch.tensor([0])
-    value = phi.word_change(X).squared_norm(delta, words)
-    wanted = PlainWordChange(phi, X, memory_budget=1 << 30).squared_norm(delta, words)
+    value = phi.word_change(X).value(delta, words)
+    wanted = PlainWordChange(phi, X, memory_budget=1 << 30).value(delta, words)
     torch.testing.assert_close(value, wanted, rtol=1e-9, atol=0)
 
 
@@ -127,8 +127,8 @@ def test_order_and_repeats_of_words_do_not_matter():
     X, phi = gaussian(8, 6, seed=4), ws.RandomAttentionFeatures(6, seed=4)
     change, delta = phi.word_change(X), gaussian(5, 6, seed=5)
     words = torch.tensor([7, 0, 7, 3, 0])
-    together = change.squared_norm_and_gradient(delta, words)
+    together = change.value_and_gradient(delta, words)
     for at in range(5):
-        alone = change.squared_norm_and_gradient(delta[at : at + 1], words[at : at + 1])
+        alone = change.value_and_gradient(delta[at : at + 1], words[at : at + 1])
         torch.testing.assert_close(alone[0][0], together[0][at], rtol=1e-12, atol=0)
         torch.testing.assert_close(alone[1][0], together[1][at], rtol=1e-10, atol=1e-12)

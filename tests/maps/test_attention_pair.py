@@ -6,7 +6,8 @@ from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
 from wordsens.figures.attention import attention_figure, prompt_figure
-from wordsens.maps.transformer.attention_pair import attention_pair, prompt_pair
+from wordsens.maps.attention_pair import attention_pair
+from wordsens.maps.transformer.prompt_pair import prompt_pair
 
 PAIR = ("the film was good", "the film was bad")
 
@@ -81,3 +82,24 @@ def test_prompts_need_a_causal_language_model_and_answers_that_differ():
         prompt_pair(phi_of("llama"), "a", "b")
     with pytest.raises(ws.InputError, match="begin with the same token; choose answers that differ there"):
         prompt_pair(language_model(), "good", "bad", answers=("unlike", "unly"))
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("score", ["softmax", "relu"])
+def test_random_attention_features_have_a_pair_too(heads, score):
+    phi = ws.RandomAttentionFeatures(6, score=score, heads=heads, seed=2)
+    first = ws.TextMatrix(ws.gaussian_text(4, 6).rows, tokens=("I", "love", "her", "much"))
+    second = ws.TextMatrix(first.rows + torch.eye(4, 6, dtype=torch.float64), tokens=("I", "love", "her", "smile"))
+    pair = attention_pair(phi, first, second)
+    own = phi.attention(first.rows).reshape(heads, 4, 4)
+    torch.testing.assert_close(pair.weights[0], own.mean(dim=0))
+    torch.testing.assert_close(attention_pair(phi, first, second, head=heads - 1).weights[0], own[-1])
+    assert (pair.layer, pair.head, pair.model, pair.changed) == (1, None, phi.name, (3,))
+    assert pair.tokens == (first.tokens, second.tokens)
+    with pytest.raises(ws.InputError, match=r"`layer` \(=2\) has no attention; choose 1 to 1"):
+        attention_pair(phi, first, second, layer=2)
+
+
+def test_rows_without_tokens_have_numbers_for_names():
+    rows = ws.gaussian_text(3, 6).rows
+    assert attention_pair(ws.RandomAttentionFeatures(6), rows, rows).tokens[0] == ("#0", "#1", "#2")

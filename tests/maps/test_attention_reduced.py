@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import wordsens as ws
 from wordsens.maps.attention.reduced import ReducedAttentionChange
 from wordsens.maps.attention.scores import SCORES
-from wordsens.maps.contract import perturbed_texts
+from wordsens.maps.mapping import perturbed_texts
 
 
 def gaussian(*shape, seed):
@@ -17,7 +17,7 @@ def gaussian(*shape, seed):
 
 def reduced_of(phi, X):
     change = phi.word_change(X)
-    return ReducedAttentionChange(change.rows, change.heads, change.base_norm, change.memory_budget)
+    return ReducedAttentionChange(change.rows, change.heads, change.memory_budget)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -41,7 +41,7 @@ def test_is_the_change_of_the_other_rows(n, d, heads, score, temperature, seed):
     change = (phi(perturbed_texts(X, words.unsqueeze(1), delta.unsqueeze(1))) - phi(X)).view(2 * n, heads, n, d)
     change[torch.arange(2 * n), :, words] = 0
     wanted = change.square().sum(dim=(1, 2, 3))
-    torch.testing.assert_close(reduced.squared_norm(points, words), wanted, rtol=1e-8, atol=1e-10)
+    torch.testing.assert_close(reduced.value(points, words), wanted, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("score", sorted(SCORES))
@@ -49,13 +49,13 @@ def test_the_gradient(score):
     X, phi = gaussian(6, 9, seed=1), ws.RandomAttentionFeatures(9, score=score, seed=1)
     reduced, words = reduced_of(phi, X), torch.arange(6)
     points = gaussian(6, *reduced.shape, seed=2)
-    _, slope = reduced.squared_norm_and_gradient(points, words)
+    _, slope = reduced.value_and_gradient(points, words)
     step = 1e-6
     for at in range(reduced.shape[0]):
         ahead, behind = points.clone(), points.clone()
         ahead[:, at] += step
         behind[:, at] -= step
-        numeric = (reduced.squared_norm(ahead, words) - reduced.squared_norm(behind, words)) / (2 * step)
+        numeric = (reduced.value(ahead, words) - reduced.value(behind, words)) / (2 * step)
         torch.testing.assert_close(slope[:, at], numeric, rtol=1e-5, atol=1e-6)
 
 
@@ -69,7 +69,7 @@ def test_a_dominated_row_keeps_its_digits():
     change = phi(perturbed_texts(X, words.unsqueeze(1), (points @ reduced.basis).unsqueeze(1))) - phi(X)
     change[words, words] = 0
     wanted = change.square().sum(dim=(1, 2))
-    torch.testing.assert_close(reduced.squared_norm(points, words), wanted, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(reduced.value(points, words), wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_fewer_coordinates_where_the_text_is_short():
@@ -91,7 +91,7 @@ def test_a_long_text_loses_nothing(monkeypatch):
     X, phi = ws.gaussian_text(200, 256, seed=2).rows, ws.RandomAttentionFeatures(256, seed=2)
     found = ws.word_sensitivity(phi, X, certificate=False)
     monkeypatch.setattr("wordsens.maps.attention.word_change._LEAST_REDUCED", 10**6)
-    whole = ws.word_sensitivity(phi, X, certificate=False, starts=24, generations=2)
+    whole = ws.word_sensitivity(phi, X, certificate=False, search=ws.SearchPlan(starts=24, generations=2))
     ratios = found.per_word / whole.per_word
     assert float(ratios.mean()) > 0.995
     assert float(ratios.min()) > 0.95

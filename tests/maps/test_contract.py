@@ -7,7 +7,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError
-from wordsens.maps.contract import features_by_text, perturbed_texts
+from wordsens.maps.mapping import features_by_text, perturbed_texts
 
 X = ws.gaussian_text(4, 3, seed=0).rows
 

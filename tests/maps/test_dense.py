@@ -11,8 +11,9 @@ import wordsens as ws
 from wordsens.activations import ACTIVATIONS
 from wordsens.errors import BudgetError, InputError
 from wordsens.gaussian import DenseGaussian, OnDemandGaussian
-from wordsens.maps.contract import PlainGroupChange, PlainWordChange, perturbed_texts
 from wordsens.maps.dense import features as dense_module
+from wordsens.maps.mapping import perturbed_texts
+from wordsens.maps.plain_change import PlainGroupChange, PlainWordChange
 from wordsens.seeds import generator
 from wordsens.text.synthetic import gaussian_text
 
@@ -51,10 +52,10 @@ def test_forward_and_backward_by_hand_are_those_of_autograd(activation, depth):
         delta = torch.randn(4, D, generator=generator(0, "delta"), dtype=torch.float64)
         change, plain = phi.word_change(X), PlainWordChange(phi, X, memory_budget=1 << 20)
         for fast, slow in zip(
-            change.squared_norm_and_gradient(delta, words), plain.squared_norm_and_gradient(delta, words), strict=True
+            change.value_and_gradient(delta, words), plain.value_and_gradient(delta, words), strict=True
         ):
             torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-10)
-        torch.testing.assert_close(change.squared_norm(delta, words), plain.squared_norm(delta, words))
+        torch.testing.assert_close(change.value(delta, words), plain.value(delta, words))
 
 
 @pytest.mark.parametrize("gaussian", KINDS)
@@ -64,9 +65,7 @@ def test_groups_of_words_move_together(gaussian):
     delta = torch.randn(3, 2, D, generator=generator(0, "delta"), dtype=torch.float64)
     change, plain = phi.group_change(X, groups), PlainGroupChange(phi, X, groups, memory_budget=1 << 20)
     at = torch.tensor([1, 0, 1])
-    for fast, slow in zip(
-        change.squared_norm_and_gradient(delta, at), plain.squared_norm_and_gradient(delta, at), strict=True
-    ):
+    for fast, slow in zip(change.value_and_gradient(delta, at), plain.value_and_gradient(delta, at), strict=True):
         torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-10)
     assert change.starting_directions(torch.tensor([0, 1])).shape == (4, 2, 2, D)
 
@@ -119,7 +118,7 @@ def test_the_witness_is_recomputed_on_the_same_matrix(activation, depth):
     again = (phi(texts) - phi(X)).norm(dim=1) / phi(X).norm()
     torch.testing.assert_close(again, r.per_word, rtol=1e-10, atol=0)
     change = phi.word_change(X.rows)
-    seen = change.squared_norm(r.perturbations, r.words).sqrt() / phi(X).norm()
+    seen = change.value(r.perturbations, r.words).sqrt() / phi(X).norm()
     torch.testing.assert_close(seen, r.per_word, rtol=1e-10, atol=0)
     assert bool((r.perturbations.norm(dim=1) <= math.sqrt(D)).all())
 

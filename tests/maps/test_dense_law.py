@@ -13,10 +13,10 @@ from scipy import stats
 
 import wordsens as ws
 from wordsens.gaussian.conditioned import ConditionedGaussian
-from wordsens.maps.contract import perturbed_texts
 from wordsens.maps.dense import word_change as dense_change
+from wordsens.maps.mapping import perturbed_texts
 from wordsens.search import krylov
-from wordsens.search.plan import SearchPlan
+from wordsens.search.plan import Stages
 from wordsens.text.synthetic import gaussian_text
 
 FALSE_ALARMS = 1e-3
@@ -39,9 +39,9 @@ def short_searches(monkeypatch):
     # Small dense maps are searched more widely than those on demand.
     monkeypatch.setattr(dense_change, "_MOST_SMALL", 0)
     for name in ("plan", "_FRUGAL_PLAN"):
-        one_layer = SearchPlan(starts=2, climb_steps=1, finalists=1, steps=1)
+        one_layer = Stages(starts=2, climb_steps=1, finalists=1, steps=1)
         monkeypatch.setattr(dense_change.OneLayerChange, name, one_layer)
-        monkeypatch.setattr(dense_change.DenseChange, name, SearchPlan(starts=1, climb_steps=0, finalists=1, steps=1))
+        monkeypatch.setattr(dense_change.DenseChange, name, Stages(starts=1, climb_steps=0, finalists=1, steps=1))
 
 
 def draw(depth, gaussian, seed):

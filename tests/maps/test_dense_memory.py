@@ -5,7 +5,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import BudgetError
-from wordsens.maps.contract import perturbed_texts
+from wordsens.maps.mapping import perturbed_texts
 from wordsens.text.synthetic import gaussian_text
 
 N, D = 6, 10
@@ -41,7 +41,7 @@ def test_single_precision_gives_one_matrix_to_its_own_rounding(depth):
     r = ws.word_sensitivity(phi, X, words=[3])
     rows = phi.accept(X.rows)
     moved = perturbed_texts(rows, r.words.unsqueeze(1), r.perturbations.unsqueeze(1))
-    seen = phi.word_change(X.rows).squared_norm(r.perturbations, r.words).sqrt() / phi(rows).norm()
+    seen = phi.word_change(X.rows).value(r.perturbations, r.words).sqrt() / phi(rows).norm()
     again = (phi(moved) - phi(rows)).norm(dim=1) / phi(rows).norm()
     assert moved.dtype == phi(moved).dtype == torch.float32
     # Float32 features differ by rounding of 6e-8 sqrt(20) of a change; 3e-5 leaves room for a hundred products.

@@ -15,7 +15,7 @@ from scipy import stats
 
 import wordsens as ws
 from wordsens.gaussian.conditioned import ConditionedGaussian
-from wordsens.maps.contract import perturbed_texts
+from wordsens.maps.mapping import perturbed_texts
 from wordsens.text.synthetic import gaussian_text
 
 FALSE_ALARMS = 1e-3

@@ -65,7 +65,7 @@ def test_without_the_terms_there_is_no_certificate_and_no_prediction():
 @pytest.mark.parametrize("heads", [1, 3])
 def test_a_score_that_brings_the_terms_is_bounded(heads):
     phi = ws.RandomAttentionFeatures(6, score=Arctangent(), seed=2, heads=heads)
-    found = ws.word_sensitivity(phi, X, starts=8, steps=60, generations=0)
+    found = ws.word_sensitivity(phi, X, search=ws.SearchPlan(starts=8, steps=60, generations=0))
     assert found.rigor == "certified"
     assert bool((found.per_word <= found.upper_per_word).all())
     assert bool((found.upper_per_word <= 3 * found.per_word).all())
@@ -76,7 +76,7 @@ def test_a_subclass_inherits_neither_the_bounds_nor_the_closed_form():
     half = ws.RandomAttentionFeatures(6, seed=1, temperature=0.5)
     assert ws.certificate(phi, X) is None
     words, points = torch.arange(5), 2 * ws.gaussian_text(5, 6, seed=4).rows
-    squares, other = (map_.word_change(X.rows).squared_norm(points, words) for map_ in (phi, half))
+    squares, other = (map_.word_change(X.rows).value(points, words) for map_ in (phi, half))
     torch.testing.assert_close(squares, other, rtol=1e-9, atol=0)
     torch.testing.assert_close(ws.jacobian_sensitivity(phi, X), ws.jacobian_sensitivity(half, X), rtol=1e-9, atol=0)
     assert predict(phi, X.rows) is None

@@ -6,7 +6,7 @@ from tests.laws.feature_map_laws import FeatureMapLaws
 from tests.maps.tiny_models import CONTEXT, DECODERS, ENCODERS, model_of, tokenizer
 
 import wordsens as ws
-from wordsens.maps.contract import PlainGroupChange, PlainWordChange
+from wordsens.maps.plain_change import PlainGroupChange, PlainWordChange
 from wordsens.maps.transformer.families import FAMILIES
 from wordsens.seeds import generator
 
@@ -109,9 +109,9 @@ class TestEveryFamily:
         delta, words = perturbations(phi, rows, 12)
         for one in (phi, phi.at(layer=2, head=1), phi.at(pool="last")):
             plain = PlainWordChange(one, rows, memory_budget=1 << 28)
-            expected, expected_slope = plain.squared_norm_and_gradient(delta, words)
+            expected, expected_slope = plain.value_and_gradient(delta, words)
             for budget in (1, 1 << 28):
-                squared, slope = one.word_change(rows, memory_budget=budget).squared_norm_and_gradient(delta, words)
+                squared, slope = one.word_change(rows, memory_budget=budget).value_and_gradient(delta, words)
                 # Rotary models compute angles and norms in float32 whatever their dtype.
                 torch.testing.assert_close(squared, expected, rtol=1e-4, atol=1e-7)
                 torch.testing.assert_close(
@@ -125,10 +125,8 @@ class TestEveryFamily:
         delta = torch.randn(5, 2, 16, generator=generator(3, "groups"), dtype=torch.float64)
         which = torch.tensor([2, 0, 1, 1, 0])
         plain = PlainGroupChange(phi, rows, groups, memory_budget=1 << 28)
-        expected = plain.squared_norm_and_gradient(delta, which)
-        for ours, theirs in zip(
-            phi.group_change(rows, groups).squared_norm_and_gradient(delta, which), expected, strict=True
-        ):
+        expected = plain.value_and_gradient(delta, which)
+        for ours, theirs in zip(phi.group_change(rows, groups).value_and_gradient(delta, which), expected, strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5 * float(theirs.abs().max()))
 
     def test_causality(self, kind):
@@ -152,7 +150,7 @@ class TestEveryFamily:
         features, expected = half(half.rows_of(IDS)), single(single.rows_of(IDS))
         assert features.dtype == torch.float32
         assert 0 < float((features - expected).norm() / expected.norm()) < 0.05
-        r = ws.word_sensitivity(half, half.rows_of(IDS)[0], words=[4], starts=1, steps=2)
+        r = ws.word_sensitivity(half, half.rows_of(IDS)[0], words=[4], search=ws.SearchPlan(starts=1, steps=2))
         assert r.value > 0.01
 
     def test_weights_are_frozen(self, kind):
@@ -195,7 +193,7 @@ def test_later_rows_alone_are_run_for_a_causal_model(monkeypatch):
     run = phi.stack.states
     monkeypatch.setattr(phi.stack, "states", lambda rows, layer: lengths.append(rows.shape[1]) or run(rows, layer))
     delta, _ = perturbations(phi, rows, 2)
-    change.squared_norm(delta, torch.tensor([7, 6]))
+    change.value(delta, torch.tensor([7, 6]))
     assert lengths == [3]
 
 
@@ -208,7 +206,7 @@ def test_a_classifiers_logits_and_probabilities(kind):
     torch.testing.assert_close(phi(rows), expected, **UP_TO_ROUNDING)
     probabilities = phi.at(output="probabilities")
     torch.testing.assert_close(probabilities(rows), expected.softmax(dim=-1), **UP_TO_ROUNDING)
-    assert ws.word_sensitivity(probabilities, rows[0], words=[3], starts=1, steps=3).value > 0
+    assert ws.word_sensitivity(probabilities, rows[0], words=[3], search=ws.SearchPlan(starts=1, steps=3)).value > 0
 
 
 @pytest.mark.parametrize("kind", DECODERS)

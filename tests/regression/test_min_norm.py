@@ -8,8 +8,8 @@ import torch
 
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.maps.attention.features import RandomAttentionFeatures
-from wordsens.maps.contract import FunctionFeatures
 from wordsens.maps.dense.features import RandomFeatures
+from wordsens.maps.function import FunctionFeatures
 from wordsens.regression import (
     ConditioningWarning,
     SingularGramError,

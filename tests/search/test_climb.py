@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from wordsens.maps.word_change import WordChange
 from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton
-from wordsens.search.objective import WordChange
-from wordsens.search.plan import SearchPlan
+from wordsens.search.plan import Stages
 from wordsens.search.points import SAME, Breeder, fittest
 from wordsens.seeds import generator
 
@@ -101,4 +101,4 @@ def test_hills_that_nearly_coincide_survive_only_the_strict_rule():
 
 @pytest.mark.parametrize(("generations", "kick_steps", "kicks"), [(0, 25, 0), (1, 25, 0), (4, 25, 3), (4, 0, 0)])
 def test_kicks_follow_crossing(generations, kick_steps, kicks):
-    assert SearchPlan(generations=generations, kick_steps=kick_steps).kicks == kicks
+    assert Stages(generations=generations, kick_steps=kick_steps).kicks == kicks

@@ -11,7 +11,7 @@ from wordsens.activations import ACTIVATIONS
 from wordsens.search.ball import Ball
 from wordsens.search.great_circle import climb_great_circles
 from wordsens.search.krylov import LANCZOS_STEPS, krylov_search
-from wordsens.search.plan import SearchPlan
+from wordsens.search.plan import Stages
 from wordsens.search.population import search
 from wordsens.seeds import generator
 from wordsens.text.synthetic import gaussian_text
@@ -22,7 +22,7 @@ def test_the_identity_has_the_largest_singular_value_as_its_sensitivity(n, d):
     """S of word i is sqrt(d) ‖V_i‖_op / ‖V flat(X)‖; the Krylov space is the whole space for d = 3, not for d = 40."""
     phi = ws.RandomFeatures(n, d, width=60, activation="identity", gaussian="dense")
     X = gaussian_text(n, d)
-    r = ws.word_sensitivity(phi, X, tolerance=1e-12, steps=100)
+    r = ws.word_sensitivity(phi, X, search=ws.SearchPlan(tolerance=1e-12, steps=100))
     blocks = phi.weight.view(60, n, d).transpose(0, 1)
     exact = math.sqrt(d) * torch.linalg.matrix_norm(blocks, 2) / phi(X).norm()
     torch.testing.assert_close(r.per_word, exact, rtol=1e-7, atol=0)
@@ -46,11 +46,11 @@ def test_it_finds_what_the_general_search_finds(activation):
     change = phi.word_change(gaussian_text(n, d).rows)
     words = torch.arange(n)
     ball = Ball(torch.full((n,), math.sqrt(d), dtype=torch.float64))
-    general = SearchPlan(starts=8, climb_steps=20, finalists=2, steps=60)
+    general = Stages(starts=8, climb_steps=20, finalists=2, steps=60)
     reference = search(change, words, ball, general, generator=generator(0, "general"))
     found = krylov_search(change, words, ball, change.plan, generator=generator(0, "krylov"))
     assert bool((found.squared >= reference.squared * (1 - 4e-3)).all())
-    torch.testing.assert_close(found.squared, change.squared_norm(found.perturbations, words), rtol=1e-9, atol=0)
+    torch.testing.assert_close(found.squared, change.value(found.perturbations, words), rtol=1e-9, atol=0)
     assert ball.contains(found.perturbations)
 
 
@@ -100,12 +100,12 @@ def test_a_climb_never_falls_and_stays_on_the_sphere():
     def enter_transposed(u):
         return math.sqrt(d) * change.enter_transposed(u, words)
 
-    before = change.squared_norm(math.sqrt(d) * point, words)
+    before = change.value(math.sqrt(d) * point, words)
     entered = enter(point)
     for steps in (1, 2, 5, 20):
         end = climb_great_circles(change, enter, enter_transposed, point, entered, steps=steps, tolerance=0.0)
         assert bool((end.squared >= before).all())
         torch.testing.assert_close(end.point.norm(dim=1), torch.ones(b, dtype=torch.float64))
         torch.testing.assert_close(end.entered, enter(end.point))
-        torch.testing.assert_close(end.squared, change.squared_norm(math.sqrt(d) * end.point, words))
+        torch.testing.assert_close(end.squared, change.value(math.sqrt(d) * end.point, words))
         before = end.squared

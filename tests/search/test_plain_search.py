@@ -52,12 +52,12 @@ def test_saturating_layers_at_large_radii(activation, share):
     x = torch.nn.functional.normalize(
         torch.randn(200 * n, d, generator=generator(3, "signs"), dtype=torch.float64), dim=1
     )
-    squared, slope = change.squared_norm_and_gradient(radius * x, words)
+    squared, slope = change.value_and_gradient(radius * x, words)
     step = torch.full_like(squared, 0.3)
     for _ in range(60):
         uphill = torch.nn.functional.normalize(slope - (slope * x).sum(dim=1, keepdim=True) * x, dim=1)
         trial = torch.nn.functional.normalize(x + step.unsqueeze(1) * uphill, dim=1)
-        value, gradient = change.squared_norm_and_gradient(radius * trial, words)
+        value, gradient = change.value_and_gradient(radius * trial, words)
         better = value > squared
         x, slope = torch.where(better[:, None], trial, x), torch.where(better[:, None], gradient, slope)
         squared, step = torch.maximum(value, squared), torch.where(better, step * 1.3, step / 2).clamp(max=2)

@@ -1,46 +1,108 @@
-"""What a search may spend."""
+"""What a search may spend: efforts, plans, and the stages that come of them for a map."""
+
+from dataclasses import asdict, replace
 
 import pytest
 
+import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.search.plan import RULE_NAMES, SearchPlan
+from wordsens.search.plan import EFFORTS, RULE_NAMES, SearchPlan, Stages
+
+OWN = Stages(starts=48, inner=8, chosen=32, soft_steps=8, explored_share=0.003, generations=4, children=48, relays=64)
 
 
-def test_wishes_replace_values_and_none_does_not():
-    plan = SearchPlan(starts=3, steps=7)
-    assert plan.changed() == plan
-    changed = plan.changed(starts=5, generations=2, tolerance=0.0)
-    assert (changed.starts, changed.steps, changed.generations, changed.tolerance) == (5, 7, 2, 0.0)
-    assert plan.starts == 3
+@pytest.mark.parametrize("kind", [SearchPlan, Stages])
+class TestRanges:
+    @pytest.mark.parametrize("name", ["starts", "population", "children", "finalists"])
+    @pytest.mark.parametrize("value", [0, -1, 1.5, True])
+    def test_counts_are_at_least_one(self, kind, name, value, unchecked_types):
+        with pytest.raises(InputError) as caught:
+            kind(**{name: value})
+        assert str(caught.value) == f"`{name}` (={value!r}) must be a whole number, at least 1"
+
+    @pytest.mark.parametrize("name", ["climb_steps", "generations", "relays", "steps", "inner", "chosen", "kick_steps"])
+    def test_steps_and_rounds_may_be_none_at_all(self, kind, name):
+        assert getattr(kind(**{name: 0}), name) == 0
+        with pytest.raises(InputError) as caught:
+            kind(**{name: -1})
+        assert str(caught.value) == f"`{name}` (=-1) must be a whole number, at least 0"
+
+    @pytest.mark.parametrize("tolerance", [-1e-9, 1.0, float("nan"), float("inf")])
+    def test_the_tolerance_is_a_share(self, kind, tolerance):
+        with pytest.raises(InputError) as caught:
+            kind(tolerance=tolerance)
+        assert str(caught.value) == f"`tolerance` (={tolerance!r}) must be at least 0 and less than 1"
+
+    def test_rules_have_names(self, kind):
+        assert [kind(rule=name).rule for name in RULE_NAMES] == list(RULE_NAMES)
+        with pytest.raises(InputError, match="did you mean 'momentum'"):
+            kind(rule="momentun")
 
 
-@pytest.mark.parametrize("name", ["starts", "population", "children", "finalists"])
-@pytest.mark.parametrize("value", [0, -1, 1.5, True, None])
-def test_counts_are_at_least_one(name, value, unchecked_types):
-    with pytest.raises(InputError) as caught:
-        SearchPlan(**{name: value})
-    assert str(caught.value) == f"`{name}` (={value!r}) must be a whole number, at least 1"
+class TestPlans:
+    def test_the_normal_effort_is_the_maps_own_stages(self):
+        assert SearchPlan().stages(OWN) is OWN
+        assert SearchPlan.of("normal").stages(OWN) is OWN
+
+    def test_named_values_replace_the_maps_and_others_stay(self):
+        varied = SearchPlan(starts=64, tolerance=0.0).stages(OWN)
+        assert varied == replace(OWN, starts=64, tolerance=0.0)
+
+    def test_a_plan_that_names_every_value_replaces_the_maps(self):
+        other = Stages()
+        assert SearchPlan(**asdict(other)).stages(OWN) == other
+
+    def test_candidates_are_no_more_than_the_starts_that_are_named(self):
+        assert SearchPlan(starts=5).stages(OWN).chosen == 5
+        assert SearchPlan(starts=5, chosen=9).stages(OWN).chosen == 9
+
+    def test_without_generations_the_map_itself_is_climbed_from_the_starts_alone(self):
+        varied = SearchPlan(generations=0).stages(OWN)
+        assert (varied.chosen, varied.soft_steps, varied.explored_share) == (0, 0, 0.0)
+        assert SearchPlan(generations=0, soft_steps=3).stages(OWN).soft_steps == 3
+
+    def test_efforts_are_in_order_for_every_number(self):
+        quick, normal, thorough = (SearchPlan.of(name).stages(OWN) for name in EFFORTS)
+        for name in ("starts", "chosen", "population", "generations", "children", "relays", "finalists", "steps"):
+            assert getattr(quick, name) < getattr(normal, name) < getattr(thorough, name)
+        assert quick.tolerance > normal.tolerance > thorough.tolerance
+        assert quick.rounds() < normal.rounds() < thorough.rounds()
+
+    @pytest.mark.parametrize("effort", EFFORTS)
+    def test_the_least_stages_have_efforts_too(self, effort):
+        least = Stages(starts=1, climb_steps=0, population=1, children=1, finalists=1, steps=0, tolerance=0.0)
+        assert SearchPlan(effort).stages(least).starts >= 1
+
+    def test_a_plan_says_what_was_asked_for(self):
+        assert [str(SearchPlan()), repr(SearchPlan())] == ["normal", "SearchPlan(effort='normal')"]
+        plan = SearchPlan("quick", starts=4)
+        assert str(plan) == "quick, starts=4"
+        assert eval(repr(plan)) == plan
+
+    def test_an_unknown_search_is_refused_with_the_remedy(self, unchecked_types):
+        for wrong in ("thorogh", 64, None, Stages()):
+            with pytest.raises(InputError, match=r"`search` .* must be one of quick, normal, thorough.*SearchPlan\("):
+                SearchPlan.of(wrong)
+        with pytest.raises(InputError, match="did you mean 'thorough'"):
+            ws.word_sensitivity(lambda X: X, ws.gaussian_text(3, 4), search="thorogh")
 
 
-@pytest.mark.parametrize("name", ["climb_steps", "generations", "relays", "steps"])
-def test_steps_and_rounds_may_be_none_at_all(name):
-    assert getattr(SearchPlan(**{name: 0}), name) == 0
-    with pytest.raises(InputError) as caught:
-        SearchPlan(**{name: -1})
-    assert str(caught.value) == f"`{name}` (=-1) must be a whole number, at least 0"
+MAPS = {"raf": ws.RandomAttentionFeatures(4), "rf tanh": ws.RandomFeatures(3, 4, activation="tanh")}
 
 
-@pytest.mark.parametrize("tolerance", [-1e-9, 1.0, float("nan"), float("inf")])
-def test_the_tolerance_is_a_share(tolerance):
-    with pytest.raises(InputError) as caught:
-        SearchPlan(tolerance=tolerance)
-    assert str(caught.value) == f"`tolerance` (={tolerance!r}) must be at least 0 and less than 1"
-
-
-def test_rules_have_names():
-    assert [SearchPlan(rule=name).rule for name in RULE_NAMES] == list(RULE_NAMES)
-    with pytest.raises(InputError) as caught:
-        SearchPlan(rule="newton")
-    assert str(caught.value) == (
-        "`rule` (='newton') must be one of quasi-newton, momentum; did you mean 'quasi-newton'?"
+@pytest.mark.parametrize("name", MAPS)
+def test_more_effort_spends_more_and_finds_no_less(name):
+    X = ws.gaussian_text(3, 4, seed=1)
+    quick, normal, thorough = (
+        ws.word_sensitivity(MAPS[name], X, [0], search=effort, certificate=False) for effort in EFFORTS
     )
+    assert [quick.search, normal.search, thorough.search] == list(EFFORTS)
+    assert quick.evaluations < normal.evaluations < thorough.evaluations
+    assert 0.8 * normal.value <= quick.value <= normal.value * (1 + 1e-6)
+    assert thorough.value >= normal.value * (1 - 1e-6)
+    assert quick.seconds > 0
+
+
+def test_the_default_is_normal():
+    X, phi = ws.gaussian_text(3, 4, seed=1), ws.RandomFeatures(3, 4)
+    assert ws.word_sensitivity(phi, X) == ws.word_sensitivity(phi, X, search="normal")

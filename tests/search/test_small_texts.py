@@ -87,7 +87,7 @@ def test_the_closed_form_of_soft_relu_is_the_map_s(normalized):
     )
     score = SoftRelu(normalized=normalized, width=0.4)
     change = AttentionWordChange(rows, matrix.unsqueeze(0), scale, score, 1.0, 1 << 30)
-    squared, slope = change.squared_norm_and_gradient(deltas, torch.arange(n))
+    squared, slope = change.value_and_gradient(deltas, torch.arange(n))
 
     def phi(text):
         weights = 0.4 * torch.nn.functional.softplus(text @ matrix @ text.T / scale / 0.4)

@@ -8,7 +8,7 @@ import torch
 
 import wordsens as ws
 from wordsens.maps.attention.scores import SCORES
-from wordsens.maps.contract import PlainGroupChange
+from wordsens.maps.plain_change import PlainGroupChange
 
 
 def unit_rows(n, d, seed):
@@ -25,8 +25,8 @@ def test_attention_group_change_equals_the_plain_one(score, heads):
     stream = torch.Generator().manual_seed(3)
     delta = torch.randn(6, 3, 7, dtype=torch.float64, generator=stream)
     which = torch.tensor([0, 1, 1, 0, 0, 1])
-    fast = phi.group_change(rows, groups).squared_norm_and_gradient(delta, which)
-    plain = PlainGroupChange(phi, rows, groups, memory_budget=1 << 30).squared_norm_and_gradient(delta, which)
+    fast = phi.group_change(rows, groups).value_and_gradient(delta, which)
+    plain = PlainGroupChange(phi, rows, groups, memory_budget=1 << 30).value_and_gradient(delta, which)
     torch.testing.assert_close(fast[0], plain[0], rtol=1e-11, atol=0)
     torch.testing.assert_close(fast[1], plain[1], rtol=1e-9, atol=1e-9 * float(plain[1].abs().max()))
 
@@ -38,8 +38,8 @@ def test_heads_add_up(score):
     phi = ws.RandomAttentionFeatures(5, score=score, heads=2, seed=5)
     alone = [ws.RandomAttentionFeatures(5, score=score, weight=weight) for weight in phi.weight]
     delta, words = unit_rows(6, 5, 6), torch.arange(6)
-    together = phi.word_change(rows).squared_norm(delta, words)
-    separate = sum(one.word_change(rows).squared_norm(delta, words) for one in alone)
+    together = phi.word_change(rows).value(delta, words)
+    separate = sum(one.word_change(rows).value(delta, words) for one in alone)
     torch.testing.assert_close(together, separate, rtol=1e-13, atol=0)
     assert phi(rows).shape == (2, 6, 5)
     torch.testing.assert_close(phi(rows), torch.stack([one(rows) for one in alone]))
@@ -80,7 +80,7 @@ def test_a_group_of_one_word_is_the_word():
     rows = unit_rows(12, 10, 10)
     phi = ws.RandomAttentionFeatures(10, seed=11)
     single = ws.word_sensitivity(phi, rows, words=[3])
-    group = ws.group_sensitivity(phi, rows, [(3,)], starts=24, generations=6)
+    group = ws.group_sensitivity(phi, rows, [(3,)], search=ws.SearchPlan(starts=24, generations=6))
     assert group.value == pytest.approx(single.value, rel=5e-3)
 
 

@@ -182,10 +182,11 @@ class TestOptions:
 
     def test_a_small_memory_budget_changes_the_value_little(self):
         """Words are then searched apart, so witnesses are not shared."""
-        assert measured(memory_budget=1, steps=50).value == pytest.approx(measured(steps=50).value, rel=0.02)
+        fifty = ws.SearchPlan(steps=50)
+        assert measured(memory_budget=1, search=fifty).value == pytest.approx(measured(search=fifty).value, rel=0.02)
 
     def test_more_spending_is_counted_and_no_worse(self):
-        little, much = measured(starts=1, steps=0), ws.word_sensitivity(PHI, TEXT)
+        little, much = measured(search=ws.SearchPlan(starts=1, steps=0)), ws.word_sensitivity(PHI, TEXT)
         assert little.evaluations < much.evaluations
         assert much.value >= little.value
         assert bool(much.converged.all())

@@ -72,10 +72,10 @@ class TestEachTextAsIfAlone:
 
     def test_a_longer_search_and_its_certificate(self, lots):
         phi, X = raf(d=16), texts(8, 8, 8, d=16)
-        found = ws.word_sensitivities(phi, X, radius=2.0, generations=3)
+        found = ws.word_sensitivities(phi, X, radius=2.0, search=ws.SearchPlan(generations=3))
         assert lots == [[8, 8, 8]]
         for text, r in zip(X, found, strict=True):
-            alone = ws.word_sensitivity(phi, text, radius=2.0, generations=3)
+            alone = ws.word_sensitivity(phi, text, radius=2.0, search=ws.SearchPlan(generations=3))
             assert_same(r, alone)
             assert r.rigor == "certified"
             assert torch.equal(r.upper_per_word, alone.upper_per_word)
@@ -132,11 +132,11 @@ class TestTheJointChange:
         words = {"as many of each": torch.arange(12), "few of some": [9, 1, 10, 0], "one text": [5, 5, 4]}[pairs]
         words = torch.as_tensor(words, device=device)
         delta = 2 * torch.randn(len(words), D, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-        squared, slope = joint.squared_norm_and_gradient(delta.to(device), words)
+        squared, slope = joint.value_and_gradient(delta.to(device), words)
         for at, word in enumerate(words.tolist()):
             alone = phi.word_change(phi.accept(X[word // 4]))
             one = torch.tensor([word % 4], device=device)
-            value, gradient = alone.squared_norm_and_gradient(delta[at : at + 1].to(device), one)
+            value, gradient = alone.value_and_gradient(delta[at : at + 1].to(device), one)
             torch.testing.assert_close(squared[at : at + 1], value, rtol=1e-11, atol=0)
             torch.testing.assert_close(slope[at : at + 1], gradient, rtol=1e-9, atol=1e-9 * float(gradient.norm()))
 
@@ -147,7 +147,7 @@ class TestTheJointChange:
         joint = phi.texts_change(X)
         assert isinstance(joint, AttentionTextsChange)
         delta = torch.randn(12, D, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-        squared = joint.squared_norm(delta, torch.arange(12))
+        squared = joint.value(delta, torch.arange(12))
         for word in range(12):
             moved = X[word // 4].clone()
             moved[word % 4] += delta[word]
@@ -220,6 +220,6 @@ class TestBadInput:
             raise AssertionError("mapped")
 
         assert self.refused(texts(3), never, radius=-1.0).startswith("`radius` (=-1.0) must be a positive finite")
-        assert self.refused(texts(3), never, starts=0).startswith("`starts` (=0)")
+        assert self.refused(texts(3), never, search="slow").startswith("`search` (='slow')")
         assert self.refused(texts(3), never, memory_budget=0).startswith("`memory_budget` (=0)")
         assert self.refused(texts(3), never, seed=True).startswith("`seed` (=True)")

@@ -63,7 +63,7 @@ def test_entries_that_float32_cannot_tell_apart_are_told_apart_in_float64():
     phi = ws.RandomAttentionFeatures(6, seed=10)
     found = ws.best_swaps(phi, rows, vocabulary, words=2)
     change = phi.word_change(rows)
-    exact = change.squared_norm(near - rows[2], torch.full((100,), 2))
+    exact = change.value(near - rows[2], torch.full((100,), 2))
     assert found.swapped_for == (f"w{int(exact.argmax())}",)
 
 

@@ -30,7 +30,7 @@ def test_on_the_identity_the_answer_is_known():
 def test_witnesses_stay_in_each_tokens_own_ball_and_attain_what_is_reported(kind):
     phi = phi_of(kind, pool="mean")
     (X,) = phi.embed("the film was unlikely good")
-    r = ws.whole_word_sensitivity(phi, X, starts=2, steps=4)
+    r = ws.whole_word_sensitivity(phi, X, search=ws.SearchPlan(starts=2, steps=4))
     assert [word.text for word in r.whole] == ["the", "film", "was", "unlikely", "good"]
     assert r.tokens[3] == ("un", "##like", "##ly")
     for word, delta, radius, value in zip(r.whole, r.perturbations, r.radius, r.per_word, strict=True):
@@ -61,7 +61,7 @@ def test_a_word_of_one_token_is_what_word_sensitivity_finds():
 def test_tokens_are_shown_on_request():
     phi = phi_of(pool="mean")
     (X,) = phi.embed("the unlikely film")
-    r = ws.whole_word_sensitivity(phi, X, starts=1, steps=1)
+    r = ws.whole_word_sensitivity(phi, X, search=ws.SearchPlan(starts=1, steps=1))
     assert "unlikely" in r.show()
     assert "##like" not in r.show()
     assert "unlikely  (un ##like ##ly)" in r.show(tokens=True)

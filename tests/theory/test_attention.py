@@ -29,7 +29,11 @@ def test_a_typical_word_is_near_the_prediction(n, d, mean_cosine, most):
     for seed in range(2):
         rows = ws.correlated_text(n, d, mean_cosine, seed=seed).rows
         phi = ws.RandomAttentionFeatures(d, seed=seed)
-        found.append(ws.word_sensitivity(phi, rows, words=range(6), steps=40, certificate=False).per_word.median())
+        found.append(
+            ws.word_sensitivity(
+                phi, rows, words=range(6), search=ws.SearchPlan(steps=40), certificate=False
+            ).per_word.median()
+        )
     predicted = ws.theory.raf_sensitivity(n, d, mean_cosine=mean_cosine)
     assert predicted == pytest.approx(float(torch.stack(found).mean()), rel=most)
 

@@ -60,7 +60,9 @@ def measured(n, d, *, width, depth, activation, seeds, words):
     for seed in range(seeds):
         phi = ws.DeepRandomFeatures(n, d, depth, width, activation, "dense", seed)
         rows = ws.gaussian_text(n, d, seed=seed).rows
-        found.append(ws.word_sensitivity(phi, rows, words=range(words), starts=3, steps=100).per_word)
+        found.append(
+            ws.word_sensitivity(phi, rows, words=range(words), search=ws.SearchPlan(starts=3, steps=100)).per_word
+        )
     return float(torch.cat(found).mean())
 
 
@@ -87,7 +89,11 @@ def test_the_largest_over_all_words_is_predicted_too():
     n, d, found = 20, 24, []
     for seed in range(6):
         phi = ws.RandomFeatures(n, d, seed=seed)
-        found.append(ws.word_sensitivity(phi, ws.gaussian_text(n, d, seed=seed).rows, starts=3, steps=60).value)
+        found.append(
+            ws.word_sensitivity(
+                phi, ws.gaussian_text(n, d, seed=seed).rows, search=ws.SearchPlan(starts=3, steps=60)
+            ).value
+        )
     assert ws.theory.rf_sensitivity(n, d) == pytest.approx(sum(found) / len(found), rel=0.03)
     assert ws.theory.rf_sensitivity(n, d) > ws.theory.rf_sensitivity(n, d, words=1)
 

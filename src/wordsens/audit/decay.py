@@ -1,6 +1,7 @@
 """The decay of one changed word's effect as the passage around it grows."""
 
 import math
+import reprlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,13 +10,13 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from wordsens.errors import InputError, require_count, require_positive
-from wordsens.maps.contract import feature_norm
+from wordsens.errors import InputError, require_count, require_kind, require_positive
+from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import derive_seed
 from wordsens.sensitivity.removals import cosine_distance
 from wordsens.statistics.power_law import PowerLaw, fit_power_law
-from wordsens.text import MinimalPair, shipped_reviews
+from wordsens.text import MeaningPair, MinimalPair, shipped_reviews
 
 MULTIPLES = (1, 2, 4, 8, 16, 32)
 
@@ -90,7 +91,7 @@ class Decay:
 
 def pair_distances(
     phi: TransformerFeatures,
-    pairs: Iterable[MinimalPair],
+    pairs: Iterable[MinimalPair | MeaningPair],
     *,
     multiples: Sequence[int] = MULTIPLES,
     filler: str | None = None,
@@ -108,12 +109,19 @@ def pair_distances(
         filler: what stands around; None for shipped reviews.
         progress: called with (pairs done, pairs in all).
     """
+    require_kind("phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained")
     if phi.reader is None or (phi.output == "states" and phi.pooling is None):
         raise InputError(f"{phi.name} does not give one vector a text; choose a pool, such as pool='mean'")
     for multiple in multiples:
         require_count("multiples", multiple)
     words = (filler or " ".join(review.text for review in shipped_reviews()[:12])).split()
     listed = list(pairs)
+    for pair in listed:
+        if not isinstance(pair, (MinimalPair, MeaningPair)):
+            raise InputError(
+                f"`pairs` has {reprlib.repr(pair)}, which is not a MinimalPair or MeaningPair; give pairs such as "
+                "those of wordsens.minimal_pairs(), with an id, a kind and two texts each"
+            )
     found = []
     for done, pair in enumerate(listed):
         for multiple in multiples:

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 import torch
 
 from wordsens.audit.text import chosen_words
-from wordsens.maps.contract import perturbed_texts
+from wordsens.maps.mapping import perturbed_texts
 from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.search.plan import SearchPlan
 from wordsens.sensitivity.whole_words import whole_word_sensitivity
 from wordsens.text.document import Document
+
+_SHORT = SearchPlan(steps=0, generations=0)
+"""The climbs of the starts alone: every layer of every text has a search of its own."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ def layer_sensitivities(
         values, heads = [], []
         for document, text in texts:
             chosen = chosen_words(text, words, seed=seed, content=document.text)
-            result = whole_word_sensitivity(phi.at(layer=layer), text, chosen, seed, steps=0, generations=0)
+            result = whole_word_sensitivity(phi.at(layer=layer), text, chosen, seed, search=_SHORT)
             values.append(result.value)
             moved = [
                 perturbed_texts(text.rows, torch.tensor([word.rows]), delta.unsqueeze(0).to(text.rows.dtype))

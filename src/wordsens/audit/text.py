@@ -3,13 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from wordsens.audit.categories import kind_of
 from wordsens.errors import InputError
 from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.search.plan import Search
 from wordsens.seeds import generator
 from wordsens.sensitivity.removals import removal_effects
 from wordsens.sensitivity.swaps import best_swaps
@@ -82,7 +82,8 @@ def audit_text(
     removal: str = "delete",
     vocabulary: Vocabulary | None = None,
     seed: int = 0,
-    **search: Any,
+    radius: float | None = None,
+    search: Search = "normal",
 ) -> AuditedText:
     """Measure a few words of one text. It depends on the text's content, not on where it came from.
 
@@ -95,7 +96,7 @@ def audit_text(
             and .284; deleted, by .003 and .046.
         vocabulary: what a word may be swapped for; None: no swaps.
         seed: of the draw and of the search.
-        search: `radius`, `starts`, `steps` and `generations` of `whole_word_sensitivity`.
+        radius, search: of `whole_word_sensitivity`.
 
     Raises:
         InputError: fewer than two whole words.
@@ -105,7 +106,7 @@ def audit_text(
     if len(whole) < 2:
         raise InputError(f"{document.source} has {len(whole)} words among those that are read; an audit compares words")
     chosen = chosen_words(text, words_per_text, seed=seed, content=document.text)
-    found = whole_word_sensitivity(phi, text, chosen, seed, **search)
+    found = whole_word_sensitivity(phi, text, chosen, seed, radius=radius, search=search)
     removed = removal_effects(phi, document, chosen, way=removal, max_words=max_words)
     swaps = {} if vocabulary is None else _swaps(phi, text, vocabulary, [whole[at] for at in chosen], seed)
     lost = _lost(phi, document, len(whole))

@@ -10,9 +10,10 @@ from torch import Tensor
 from wordsens.certificates.contract import Certificate
 from wordsens.certificates.table import certificate_for
 from wordsens.errors import InputError
-from wordsens.maps.arguments import as_feature_map, as_text, radii, word_indices
+from wordsens.maps.arguments import as_text, radii, word_indices
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.maps.function import as_feature_map
 from wordsens.text.matrix import TextMatrix
 
 

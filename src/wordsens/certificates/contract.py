@@ -7,12 +7,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError
+from wordsens.results import Result
 
 CERTIFIED = "certified"
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate(Result):
     """Upper bounds of sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, one for each word.
 
     The bounds speak of the map in exact arithmetic, with its weights as they are stored.

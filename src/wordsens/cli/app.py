@@ -10,14 +10,15 @@ import typer
 
 from wordsens import __version__
 from wordsens.cli.audit.command import audit
+from wordsens.cli.check.command import check
 from wordsens.cli.measure.command import measure
 from wordsens.cli.option_names import in_options, options_of
 from wordsens.cli.paper.command import paper
 from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep.command import sweep
-from wordsens.errors import InputError, MissingExtraError, WordsensError
+from wordsens.errors import InputError, MissingExtraError, RequirementError, WordsensError
 
-DONE, FAILURE, WRONG_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
+DONE, FAILURE, WRONG_INPUT, REQUIREMENT_FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 
 # typer carries click under a private name in some versions; its public BadParameter leads to the root error
 # in all.
@@ -50,13 +51,14 @@ def wordsens(
 
 app.command(rich_help_panel="One text")(measure)
 app.command(rich_help_panel="Models")(audit)
+app.command(rich_help_panel="Models")(check)
 app.command(rich_help_panel="Experiments")(paper)
 app.add_typer(sweep, name="sweep", rich_help_panel="Experiments")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0 done, 1 a failure, 2 the input is wrong, 130
-    interrupted, 143 terminated.
+    """Run the command line and return its exit code: 0 done, 1 a failure, 2 the input is wrong, 3 a
+    requirement is not met, 130 interrupted, 143 terminated.
 
     Args:
         arguments: without the program's name; None for those of the process.
@@ -81,6 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A spec has the key `device` where a command has the option.
         options = options_of(typer.main.get_command(app), given, keep=("device",) if given[0] == "sweep" else ())
         return _say(in_options(str(error), options), WRONG_INPUT)
+    except RequirementError as error:
+        return _say(str(error), REQUIREMENT_FAILED)
     except WordsensError as error:
         return _say(str(error), FAILURE)
     except _UsageError as error:

@@ -1,7 +1,8 @@
 """Attention of two texts side by side, with the difference; the answers to two prompts."""
 
 from wordsens.errors import MissingExtraError
-from wordsens.maps.transformer.attention_pair import AttentionPair, PromptPair
+from wordsens.maps.attention_pair import AttentionPair
+from wordsens.maps.transformer.prompt_pair import PromptPair
 
 try:
     from matplotlib.axes import Axes

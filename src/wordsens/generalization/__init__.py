@@ -2,8 +2,8 @@
 
 from wordsens.generalization.frontier import OneWordFrontier, one_word_frontier
 from wordsens.generalization.labels import linear_labels, random_labels
+from wordsens.generalization.loss import OBJECTIVE_NAMES
 from wordsens.generalization.new_text import NewText
-from wordsens.generalization.objective import OBJECTIVE_NAMES
 from wordsens.generalization.one_word import one_word_generalization
 from wordsens.generalization.result import OneWordGeneralization, TheoremConditions
 from wordsens.generalization.swaps import one_word_swap

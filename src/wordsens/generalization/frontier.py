@@ -1,8 +1,9 @@
 """The frontier of the one-word experiment: the least error that leaves gamma below a limit."""
 
 import math
+import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -10,17 +11,18 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, require_count, require_positive
-from wordsens.generalization.new_text import NewText
-from wordsens.generalization.objective import Objective, objective_for, reachable_loss
-from wordsens.generalization.one_word import Word, as_new_text, ball_of, words_of
-from wordsens.generalization.pursuit import FEW_WORDS, Loss, Pursuit, plans_for
-from wordsens.generalization.result import error_of
+from wordsens.generalization.loss import OneWordLoss, loss_for, reachable_loss
+from wordsens.generalization.loss_objective import FEW_WORDS, Loss, LossObjective, stages_for
+from wordsens.generalization.new_text import NewText, as_new_text
+from wordsens.generalization.one_word import Word, ball_of, words_of
+from wordsens.generalization.result import Effort, error_of
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.regression import MinNormFit
 from wordsens.regression.features import Texts
+from wordsens.results import Result
 from wordsens.search.ball import Ball
 from wordsens.search.climb import RULES, Climb
-from wordsens.search.plan import SearchPlan
+from wordsens.search.plan import Search, SearchPlan, Stages
 from wordsens.search.population import search
 from wordsens.seeds import Seed, generator
 from wordsens.text.matrix import TextMatrix
@@ -36,8 +38,8 @@ _INSIDE = 1e-4
 """The search aims at limits that are smaller by this much, relative, so that its points end inside the true ones."""
 
 
-@dataclass(frozen=True)
-class OneWordFrontier:
+@dataclass(frozen=True, eq=False, repr=False)
+class OneWordFrontier(Result):
     """The least errors found under each limit on gamma, and the reachable pairs (delta, F).
 
     Every point is attained and recomputed through the map: `errors` are upper bounds of the least errors.
@@ -56,7 +58,9 @@ class OneWordFrontier:
         training: how (X, y) was learned.
         output_before: phi(X).theta*.
         label: y.
+        search: what each search was allowed, in words, such as "normal".
         evaluations: how many perturbed texts were evaluated.
+        seconds: what the call took.
         seed: of the random starts.
         map_name: the map's name.
     """
@@ -74,7 +78,9 @@ class OneWordFrontier:
     training: str
     output_before: float
     label: float
+    search: str
     evaluations: int
+    seconds: float = field(compare=False)
     seed: int
     map_name: str
 
@@ -89,6 +95,7 @@ class OneWordFrontier:
         return {name: value.tolist() if isinstance(value, Tensor) else value for name, value in plain.items()}
 
 
+@torch.inference_mode(False)
 def one_word_frontier(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     texts: Texts | None,
@@ -104,9 +111,7 @@ def one_word_frontier(
     radius: float | int | None = None,
     ridge: float | int = 0.0,
     fit: MinNormFit | None = None,
-    starts: int | None = None,
-    steps: int | None = None,
-    generations: int | None = None,
+    search: Search = "normal",
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> OneWordFrontier:
     """min Err over Delta in the ball with |delta| <= g, for each g of a grid (ours).
@@ -116,50 +121,51 @@ def one_word_frontier(
     their points, and every point that was evaluated counts for every limit it obeys.
 
     Args:
-        phi, texts, y, x, y_x, word, training, seed, radius, ridge, fit, memory_budget: as for one_word_generalization.
+        phi, texts, y, x, y_x, word, training, seed, radius, ridge, fit, memory_budget: as for
+            one_word_generalization.
         gammas: the limits, positive.
         reachable: in how many directions of the (delta, F) plane to look for the farthest reachable point; 0 for none.
-        starts, steps, generations: of the search; None for what suits the map.
+        search: "quick", "normal", "thorough" or a SearchPlan: what each search spends.
 
     Raises:
         InputError: no limit, or one that is not positive; and what one_word_generalization raises.
     """
+    started, plan = time.perf_counter(), SearchPlan.of(search)
     new = as_new_text(phi, texts, y, x, y_x, fit=fit, ridge=ridge, memory_budget=memory_budget)
     limits = torch.tensor(sorted({require_positive("gammas", gamma) for gamma in gammas}), dtype=torch.float64)
     if len(limits) == 0:
         raise InputError("`gammas` is empty; give at least one positive limit on gamma")
     require_count("reachable", reachable, least=0)
-    objective = objective_for(new, training, "error")
+    loss = loss_for(new, training, "error")
     words = words_of(word, len(new.text)).to(new.rows.device)
-    best = _Best(new, objective, limits.to(new.rows.device))
-    corners = _Corners(objective, reachable, new.rows)
-    stream = generator(seed, "frontier", training)
-    functionals = new.functionals(objective.kind)
-    observe = _both(best, corners)
+    best = _Best(new, loss, limits.to(new.rows.device))
+    corners = _Corners(reachable, new.rows)
+    looks = _Looks(new, loss, best, corners, generator(seed, "frontier", training))
+    one_at_a_time = new.functionals(loss.kind).one_word_at_a_time
 
-    def look(chosen: Int[Tensor, " w"], plan: SearchPlan, rounds: int) -> None:
-        plan = plan.changed(starts=starts, steps=steps, generations=generations)
-        for group in chosen.split(1 if functionals.one_word_at_a_time else len(chosen)):
+    def look(chosen: Int[Tensor, " w"], stages: Stages, rounds: int) -> None:
+        for group in chosen.split(1 if one_at_a_time else len(chosen)):
             ball = ball_of(new, group, radius)
-            _search_limits(new, objective, group, ball, best, observe, stream, plan, rounds)
+            looks.limits(group, ball, stages, rounds)
             if reachable:
-                _search_corners(new, objective, group, ball, corners, observe, stream, plan)
+                looks.corners(group, ball, stages)
 
-    first_look, thorough = plans_for(functionals)
+    first_look, close_look = map(plan.stages, stages_for(new.functionals(loss.kind)))
     if len(words) > FEW_WORDS:
         look(words, first_look, 1)
         words = torch.cat([best.word, corners.word]).unique()
-    look(words, thorough, _ROUNDS)
-    return _result(new, training, best, corners, seed)
+    look(words, close_look, _ROUNDS)
+    effort = Effort(str(plan), best.evaluations, time.perf_counter() - started, int(seed))
+    return _result(new, training, best, corners, effort)
 
 
 class _Best:
     """The best point seen under each limit."""
 
-    def __init__(self, new: NewText, objective: Objective, limits: Float[Tensor, " g"]):
-        self._objective, self.limits = objective, limits
+    def __init__(self, new: NewText, loss: OneWordLoss, limits: Float[Tensor, " g"]):
+        self._loss, self.limits = loss, limits
         count, d = len(limits), new.rows.shape[1]
-        at_rest = objective.miss(new.rows.new_zeros(1, 2)).square()
+        at_rest = loss.miss(new.rows.new_zeros(1, 2)).square()
         self.error = at_rest.double().repeat(count)
         self.word = torch.zeros(count, dtype=torch.long, device=limits.device)
         self.perturbation = new.rows.new_zeros(count, d)
@@ -167,7 +173,7 @@ class _Best:
 
     def see(self, values: Float[Tensor, "b 2"], words: Int[Tensor, " b"], perturbations: Float[Tensor, "b d"]) -> None:
         self.evaluations += len(words)
-        error = self._objective.miss(values).square().double()
+        error = self._loss.miss(values).square().double()
         # A point on the limit itself could lie past it when it is recomputed, and then would not count at all.
         inside = values[:, 0].abs().double().unsqueeze(0) <= self.limits.unsqueeze(1) * (1 - _INSIDE / 2)
         least, at = torch.where(inside, error, torch.inf).min(dim=1)
@@ -180,7 +186,7 @@ class _Best:
 class _Corners:
     """The farthest point seen in each direction of the plane of (delta, F - F(X))."""
 
-    def __init__(self, objective: Objective, count: int, rows: Tensor):
+    def __init__(self, count: int, rows: Tensor):
         self.angles = 2 * math.pi * torch.arange(count, dtype=torch.float64, device=rows.device) / max(1, count)
         self._directions = torch.stack([torch.cos(self.angles), torch.sin(self.angles)], dim=1)
         self._reach = torch.zeros_like(self.angles)
@@ -197,95 +203,70 @@ class _Corners:
         self.perturbation = torch.where(better.unsqueeze(1), perturbations[at], self.perturbation)
 
 
-def _both(best: _Best, corners: _Corners) -> Callable[[Tensor, Tensor, Tensor], None]:
-    def observe(values: Tensor, words: Tensor, perturbations: Tensor) -> None:
-        best.see(values, words, perturbations)
-        corners.see(values, words, perturbations)
+class _Looks:
+    """Searches on some words: for the least error under each limit, and for the corners of the reachable set."""
 
-    return observe
+    def __init__(self, new: NewText, loss: OneWordLoss, best: _Best, corners: _Corners, stream: torch.Generator):
+        self._loss, self._best, self._corners, self._stream = loss, best, corners, stream
+        self._functionals, self._dtype = new.functionals(loss.kind), new.rows.dtype
+
+    def limits(self, words: Int[Tensor, " w"], ball: Ball, stages: Stages, rounds: int) -> None:
+        """Every pair of a word and a limit is an item; a search, then rounds that raise the multipliers."""
+        count = len(self._best.limits)
+        limits = (self._best.limits * (1 - _INSIDE)).repeat(len(words)).to(self._dtype)
+        multipliers = torch.zeros_like(limits)
+        loss = _limited(self._loss, limits, multipliers)
+        objective = self._objective(words.repeat_interleave(count), loss, self._loss.wanted(), stages)
+        items = torch.arange(len(limits), device=limits.device)
+        radius = ball.radius.repeat_interleave(count)
+        found = search(objective, items, Ball(radius), objective.plan, generator=self._stream)
+        points = found.perturbations / radius.to(found.perturbations.dtype).unsqueeze(1)
+        for _ in range(rounds):
+            excess = objective.functionals(points * radius.to(points.dtype).unsqueeze(1), items)[:, 0].abs() - limits
+            multipliers.add_(_STIFFNESS * excess).clamp_(min=0)
+            climb = Climb(objective, items, radius, points)
+            rule = RULES[objective.plan.rule](climb, first=0.05)
+            for _ in range(_ROUND_STEPS):
+                rule.step(climb, objective.plan.tolerance)
+            points = climb.x
+
+    def corners(self, words: Int[Tensor, " w"], ball: Ball, stages: Stages) -> None:
+        """Every pair of a word and a direction is an item."""
+        count = len(self._corners.angles)
+        angles = self._corners.angles.repeat(len(words)).to(self._dtype)
+
+        def loss(values: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+            return reachable_loss(angles[items], values)
+
+        objective = self._objective(words.repeat_interleave(count), loss, (1.0, -1.0), stages)
+        items = torch.arange(len(angles), device=angles.device)
+        radius = ball.radius.repeat_interleave(count)
+        search(objective, items, Ball(radius), objective.plan, generator=self._stream)
+
+    def _objective(
+        self, words: Int[Tensor, " m"], loss: Loss, wanted: tuple[float, float], stages: Stages
+    ) -> LossObjective:
+        return LossObjective(self._functionals, words, loss, wanted=wanted, observe=self._observe, plan=stages)
+
+    def _observe(self, values: Tensor, words: Tensor, perturbations: Tensor) -> None:
+        self._best.see(values, words, perturbations)
+        self._corners.see(values, words, perturbations)
 
 
-def _search_limits(
-    new: NewText,
-    objective: Objective,
-    words: Int[Tensor, " w"],
-    ball: Ball,
-    best: _Best,
-    observe: Callable[[Tensor, Tensor, Tensor], None],
-    stream: torch.Generator,
-    plan: SearchPlan,
-    rounds: int,
-) -> None:
-    """Every pair of a word and a limit is an item; a search, then rounds that raise the multipliers."""
-    count = len(best.limits)
-    limits = (best.limits * (1 - _INSIDE)).repeat(len(words)).to(new.rows.dtype)
-    multipliers = torch.zeros_like(limits)
-    loss = _limited(objective, limits, multipliers)
-    pursuit = Pursuit(
-        new.functionals(objective.kind),
-        words.repeat_interleave(count),
-        loss,
-        wanted=objective.wanted(),
-        observe=observe,
-        plan=plan,
-    )
-    items = torch.arange(len(limits), device=limits.device)
-    radius = ball.radius.repeat_interleave(count)
-    found = search(pursuit, items, Ball(radius), pursuit.plan, generator=stream)
-    points = found.perturbations / radius.to(found.perturbations.dtype).unsqueeze(1)
-    for _ in range(rounds):
-        excess = pursuit.functionals(points * radius.to(points.dtype).unsqueeze(1), items)[:, 0].abs() - limits
-        multipliers.add_(_STIFFNESS * excess).clamp_(min=0)
-        climb = Climb(pursuit, items, radius, points)
-        rule = RULES[pursuit.plan.rule](climb, first=0.05)
-        for _ in range(_ROUND_STEPS):
-            rule.step(climb, pursuit.plan.tolerance)
-        points = climb.x
-
-
-def _limited(objective: Objective, limits: Float[Tensor, " m"], multipliers: Float[Tensor, " m"]) -> Loss:
+def _limited(loss: OneWordLoss, limits: Float[Tensor, " m"], multipliers: Float[Tensor, " m"]) -> Loss:
     """Err + max(0, multiplier + stiffness (|delta| - limit))² / (2 stiffness); `multipliers` is read at every call."""
 
-    def loss(values: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
-        error, slopes = objective.loss(values)
+    def limited(values: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+        error, slopes = loss.loss(values)
         shift = values[:, 0]
         force = (multipliers[items] + _STIFFNESS * (shift.abs() - limits[items])).clamp(min=0)
         slopes[:, 0] += force * shift.sign()
         return error + force.square() / (2 * _STIFFNESS), slopes
 
-    return loss
+    return limited
 
 
-def _search_corners(
-    new: NewText,
-    objective: Objective,
-    words: Int[Tensor, " w"],
-    ball: Ball,
-    corners: _Corners,
-    observe: Callable[[Tensor, Tensor, Tensor], None],
-    stream: torch.Generator,
-    plan: SearchPlan,
-) -> None:
-    """Every pair of a word and a direction is an item."""
-    count = len(corners.angles)
-    angles = corners.angles.repeat(len(words)).to(new.rows.dtype)
-
-    def loss(values: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
-        return reachable_loss(angles[items], values)
-
-    pursuit = Pursuit(
-        new.functionals(objective.kind),
-        words.repeat_interleave(count),
-        loss,
-        wanted=(1.0, -1.0),
-        observe=observe,
-        plan=plan,
-    )
-    items = torch.arange(len(angles), device=angles.device)
-    search(pursuit, items, Ball(ball.radius.repeat_interleave(count)), pursuit.plan, generator=stream)
-
-
-def _result(new: NewText, training: str, best: _Best, corners: _Corners, seed: Seed) -> OneWordFrontier:
+def _result(new: NewText, training: str, best: _Best, corners: _Corners, effort: Effort) -> OneWordFrontier:
     """Every witness is mapped through phi; a point that then breaks a limit does not count for it."""
     at = [new.outputs(int(word), delta, training) for word, delta in zip(best.word, best.perturbation, strict=True)]
     rest = new.outputs(int(best.word[0]), torch.zeros_like(best.perturbation[0]), training)
@@ -313,7 +294,6 @@ def _result(new: NewText, training: str, best: _Best, corners: _Corners, seed: S
         training=training,
         output_before=new.output_before,
         label=new.label,
-        evaluations=best.evaluations,
-        seed=int(seed),
         map_name=new.fit.phi.name,
+        **vars(effort),
     )

@@ -1,6 +1,8 @@
 """A labelled text that a fit is about to learn: its features, what learning it moves, and its one-word functionals."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -8,10 +10,12 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.arguments import as_text
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.function import as_feature_map
 from wordsens.maps.functionals.contract import WordFunctionals
 from wordsens.maps.functionals.table import word_functionals
-from wordsens.regression import TRAININGS, MinNormFit, Update
+from wordsens.regression import TRAININGS, MinNormFit, Update, fit_min_norm
+from wordsens.regression.features import Texts
 from wordsens.text.matrix import TextMatrix
 
 
@@ -53,6 +57,7 @@ class NewText:
         InputError: a label, of X or of a training text, that is neither +1 nor -1; or a text of another shape.
     """
 
+    @torch.inference_mode(False)
     def __init__(
         self, fit: MinNormFit, x: TextMatrix | Tensor, y_x: float | int, *, memory_budget: int = DEFAULT_MEMORY_BUDGET
     ):
@@ -73,6 +78,7 @@ class NewText:
         self._updates: dict[str, Update] = {}
         self._functionals: dict[str, WordFunctionals] = {}
 
+    @torch.inference_mode(False)
     def update(self, training: str) -> Update:
         """What learning (X, y) does to the parameters; made once."""
         require_choice("training", training, TRAININGS)
@@ -80,6 +86,7 @@ class NewText:
             self._updates[training] = self.fit.update(self.features, training)
         return self._updates[training]
 
+    @torch.inference_mode(False)
     def functionals(self, kind: str) -> WordFunctionals:
         """(delta, F - F(X)) of pairs (word, Delta), F being the alignment of that kind; made once."""
         if kind not in self._functionals:
@@ -88,6 +95,12 @@ class NewText:
                 self.fit.phi, self.rows, thetas, memory_budget=self.memory_budget
             )
         return self._functionals[kind]
+
+    def __repr__(self) -> str:
+        n, d = self.rows.shape
+        return (
+            f"NewText({self.fit.phi.name}, n={n}, d={d}, label={self.label:+g}, output_before={self.output_before:.6g})"
+        )
 
     def text_output_after(self, training: str) -> float:
         """f(X) after (X, y) is learned: y, or short of it with a ridge."""
@@ -102,6 +115,29 @@ class NewText:
         alignment = float(features @ self.update(training).direction)
         before = float(features @ self.fit.theta)
         return Outputs(shift, alignment, before, before + alignment * self.surprise)
+
+
+def as_new_text(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    texts: Texts | None,
+    y: Iterable[Any] | None,
+    x: TextMatrix | Tensor | NewText,
+    y_x: float | int | None,
+    *,
+    fit: MinNormFit | None,
+    ridge: float | int,
+    memory_budget: int,
+) -> NewText:
+    """The text that is about to be learned, from what the caller gave: a fit is made unless there is one."""
+    if isinstance(x, NewText):
+        return x
+    if fit is None:
+        if texts is None or y is None:
+            raise InputError("`texts` and `y` are None; give the training texts and labels, or a `fit` of them")
+        fit = fit_min_norm(as_feature_map(phi), texts, y, ridge=ridge)
+    if y_x is None:
+        raise InputError("`y_x` is None; give the label of `x`, +1 or -1")
+    return NewText(fit, x, y_x, memory_budget=memory_budget)
 
 
 def _require_signs(trained: Float[Tensor, " N"], y_x: float | int) -> None:

@@ -1,7 +1,7 @@
-"""What the one-word experiment found for one text."""
+"""The result of the one-word experiment for one text, recomputed through the map."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jaxtyping import Float
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from wordsens.generalization.new_text import NewText, Outputs
 from wordsens.maps.dense.features import RandomFeatures
+from wordsens.results import Result
 
 SOLVED_DIGITS = 3
 """So many digits of theta* must be left by rounding for the theorems' numbers to be about it."""
@@ -49,8 +50,39 @@ class TheoremConditions:
         return self.theorem == 4 or (self.texts_per_feature < 1 and self.texts_per_coordinate < 1)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Witness(Result):
+    """A Delta at one word, and how it was found.
+
+    Attributes:
+        word: i.
+        perturbation: Delta.
+        loss: there.
+        radius: of the ball; infinite for a swap without one.
+        converged: whether the search stopped at a stationary point.
+        swapped_for: the vocabulary word that took the place, or None.
+    """
+
+    word: int
+    perturbation: Float[Tensor, " d"]
+    loss: float
+    radius: float
+    converged: bool
+    swapped_for: str | None = None
+
+
 @dataclass(frozen=True)
-class OneWordGeneralization:
+class Effort:
+    """What a search was allowed and spent: its plan in words, evaluations, seconds, the seed of its random starts."""
+
+    search: str
+    evaluations: int
+    seconds: float
+    seed: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OneWordGeneralization(Result):
     """The model that learned (X, y), on X with one word changed and the label flipped (Theorems 4 and 5).
 
     All numbers are recomputed through the map at the witness, by definition.
@@ -71,7 +103,9 @@ class OneWordGeneralization:
         training, objective: how (X, y) was learned, what Delta was chosen for.
         loss: the objective's value.
         conditions: of Theorem 4 or 5.
+        search: what the search was allowed, in words, such as "normal" or "quick, starts=4".
         evaluations: how many perturbed texts were evaluated.
+        seconds: what the call took.
         converged: whether the search stopped gaining, before its steps ran out, at a stationary point.
         seed: of the random starts.
         map_name: the map's name.
@@ -94,7 +128,9 @@ class OneWordGeneralization:
     objective: str
     loss: float
     conditions: TheoremConditions
+    search: str
     evaluations: int
+    seconds: float = field(compare=False)
     converged: bool
     seed: int
     map_name: str
@@ -145,4 +181,30 @@ def theorem_conditions(new: NewText, training: str, gamma: float) -> TheoremCond
         texts_per_coordinate=len(features) / (n * d),
         condition=condition,
         solved=condition * len(features) * sys.float_info.epsilon <= 10.0**-SOLVED_DIGITS,
+    )
+
+
+def result_at(
+    new: NewText, witness: Witness, effort: Effort, *, training: str, objective: str
+) -> OneWordGeneralization:
+    """The result at one witness, every number recomputed through the map."""
+    outputs = new.outputs(witness.word, witness.perturbation, training)
+    gamma = abs(outputs.shift)
+    return OneWordGeneralization(
+        error=error_of(new, outputs),
+        gamma=gamma,
+        alignment=outputs.alignment,
+        bound=finite_sample_bound(gamma, outputs.alignment, new.surprise),
+        output_before=new.output_before,
+        output_after=outputs.after,
+        variant_output_before=outputs.before,
+        text_output_after=new.text_output_after(training),
+        token=new.text.word(witness.word),
+        label=new.label,
+        training=training,
+        objective=objective,
+        conditions=theorem_conditions(new, training, gamma),
+        map_name=new.fit.phi.name,
+        **vars(witness),
+        **vars(effort),
     )

@@ -1,7 +1,7 @@
 """Real swaps: the one-word experiment with the word replaced by a word of the vocabulary."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -9,10 +9,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
-from wordsens.generalization.new_text import NewText
-from wordsens.generalization.objective import objective_for
-from wordsens.generalization.one_word import Word, as_new_text, result_at, words_of
-from wordsens.generalization.result import OneWordGeneralization
+from wordsens.generalization.loss import loss_for
+from wordsens.generalization.new_text import NewText, as_new_text
+from wordsens.generalization.one_word import Word, words_of
+from wordsens.generalization.result import Effort, OneWordGeneralization, Witness, result_at
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.regression import MinNormFit
 from wordsens.regression.features import Texts
@@ -22,14 +22,7 @@ Vocabulary = tuple[Sequence[str], Tensor]
 """Words and their rows (v, d) at one position of a text."""
 
 
-@dataclass(frozen=True)
-class _Swap:
-    loss: float
-    word: int
-    perturbation: Tensor
-    name: str
-
-
+@torch.inference_mode(False)
 def one_word_swap(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     texts: Texts | None,
@@ -63,12 +56,13 @@ def one_word_swap(
     Raises:
         InputError: an empty vocabulary, rows of another length, or no swap within the limits.
     """
+    started = time.perf_counter()
     new = as_new_text(phi, texts, y, x, y_x, fit=fit, ridge=ridge, memory_budget=memory_budget)
-    chosen = objective_for(new, training, objective, penalty)
+    chosen = loss_for(new, training, objective, penalty)
     most = float("inf") if radius is None else require_positive("radius", radius)
     limit = float("inf") if gamma_limit is None else require_positive("gamma_limit", gamma_limit)
     words = words_of(word, len(new.text)).to(new.rows.device)
-    best: _Swap | None = None
+    best: Witness | None = None
     evaluations = 0
     for index in words.tolist():
         names, rows = vocabulary(index) if callable(vocabulary) else vocabulary
@@ -81,25 +75,14 @@ def one_word_swap(
         loss = torch.where(allowed, chosen.loss(values)[0].double(), torch.inf)
         at = int(loss.argmin())
         if bool(allowed.any()) and (best is None or float(loss[at]) < best.loss):
-            best = _Swap(float(loss[at]), index, perturbations[at], names[at])
+            best = Witness(index, perturbations[at], float(loss[at]), most, True, names[at])
     if best is None:
         raise InputError(
             f"no vocabulary word has ‖Delta‖ <= `radius` (={radius}) and gamma <= `gamma_limit` (={gamma_limit}); "
             "raise them, or pass None"
         )
-    return result_at(
-        new,
-        best.word,
-        best.perturbation,
-        training=training,
-        objective=objective,
-        loss=best.loss,
-        radius=most,
-        evaluations=evaluations,
-        converged=True,
-        seed=0,
-        swapped_for=best.name,
-    )
+    effort = Effort("every word of the vocabulary", evaluations, time.perf_counter() - started, seed=0)
+    return result_at(new, best, effort, training=training, objective=objective)
 
 
 def _perturbations(new: NewText, names: Sequence[str], rows: Tensor, word: int) -> Float[Tensor, "v d"]:

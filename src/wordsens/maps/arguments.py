@@ -1,7 +1,7 @@
 """The arguments that every measurement takes: a text, a map, the words and the radius, checked."""
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, SupportsIndex
 
@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
-from wordsens.maps.contract import FeatureMap, FunctionFeatures
+from wordsens.maps.contract import FeatureMap
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 
@@ -20,16 +20,9 @@ def as_text(X: TextMatrix | Tensor | np.ndarray) -> TextMatrix:
     text = as_text_matrix(X)
     if len(text) < 2:
         raise InputError("`X` has one word; word sensitivity compares words, so give a text of two words or more")
-    return replace(text, rows=text.rows.detach())
-
-
-def as_feature_map(phi: FeatureMap | Callable[[Tensor], Tensor]) -> FeatureMap:
-    """A feature map as it is; any other callable as FunctionFeatures."""
-    if isinstance(phi, FeatureMap):
-        return phi
-    if not callable(phi):
-        raise InputError(f"`phi` ({type(phi).__name__}) must be a feature map or a differentiable function of (n, d)")
-    return FunctionFeatures(phi, name=getattr(phi, "__name__", "function"))
+    # What was made in inference mode takes no part in autograd: a copy does.
+    rows = text.rows.clone() if text.rows.is_inference() else text.rows
+    return replace(text, rows=rows.detach())
 
 
 def word_indices(words: Iterable[int] | Tensor | np.ndarray | SupportsIndex | None, n: int) -> Int[Tensor, " w"]:

@@ -16,8 +16,8 @@ from typing import Any, cast
 from torch import nn
 
 from wordsens.errors import InputError
-from wordsens.maps.arguments import as_feature_map
 from wordsens.maps.contract import FeatureMap
+from wordsens.maps.function import as_feature_map
 
 GIVEN = ("n", "d", "seed", "dtype", "device")
 """Arguments for a class or function that makes a map, as far as it has parameters of these names."""

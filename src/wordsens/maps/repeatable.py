@@ -6,9 +6,11 @@ from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from wordsens.errors import InputError
+from wordsens.maps.mapping import TextMap, feature_norm, features_by_text
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -17,13 +19,14 @@ _Result = TypeVar("_Result")
 def leaves_the_map_as_found(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
     """The function, whose first argument is a map, with torch's random state and the map's buffers put back after it.
 
-    Buffers of modules in training mode (batch norm's running statistics); also when the function raises.
+    Buffers of modules in training mode (batch norm's running statistics); also when the function raises. It runs
+    outside inference mode, so that it can differentiate whatever mode its caller is in.
     """
 
     @functools.wraps(function)
     def wrapped(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
         phi = args[0] if args else kwargs.get("phi")
-        with _buffers_kept(phi), torch.random.fork_rng(devices=_cuda_devices(phi)):
+        with torch.inference_mode(False), _buffers_kept(phi), torch.random.fork_rng(devices=_cuda_devices(phi)):
             return function(*args, **kwargs)
 
     return wrapped
@@ -39,6 +42,20 @@ def require_equal_answers(name: str, once: Tensor, again: Tensor) -> None:
             "as dropout, batch norm in training mode and random numbers do, so no witness attains its value; "
             "call .eval() on the module"
         )
+
+
+def require_repeatable(phi: TextMap, rows: Float[Tensor, "n d"]) -> Float[Tensor, " features"]:
+    """phi(X), flat; InputError when phi gives X other features beside 2 X than beside itself, in batches of four.
+
+    Batches of one size: sums are taken in the same order, so that a map with a jump at X is not taken for one of these.
+    """
+    with torch.no_grad():
+        once = phi(rows).flatten()
+        feature_norm(once, phi.name)
+        alike, mixed = (features_by_text(phi, torch.stack([rows, part, rows, rows])) for part in (rows, 2 * rows))
+        for at in (0, 2, 3):
+            require_equal_answers(phi.name, alike[at], mixed[at])
+    return once
 
 
 def _cuda_devices(phi: Any) -> list[torch.device]:

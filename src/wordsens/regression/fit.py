@@ -1,6 +1,6 @@
 """Min-norm interpolation of labelled texts, and its two updates by one more text."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from wordsens.errors import InputError, ZeroFeaturesError, require_choice, require_count
 from wordsens.maps.contract import FeatureMap
+from wordsens.maps.function import as_feature_map
 from wordsens.regression.features import TRAINING_BYTES, Texts, TrainingFeatures
 from wordsens.regression.solver import (
     RESIDUAL,
@@ -20,14 +21,15 @@ from wordsens.regression.solver import (
     kernel_solver,
 )
 from wordsens.regression.update import TRAININGS, Update
+from wordsens.results import Result
 from wordsens.text.matrix import TextMatrix
 
 _IN_SPAN = 1000.0
 """Features whose part outside the training span is at most this many units of their precision count as inside it."""
 
 
-@dataclass(frozen=True)
-class MinNormFit:
+@dataclass(frozen=True, eq=False, repr=False)
+class MinNormFit(Result):
     """theta* = Phi^T (Phi Phi^T + ridge I)^-1 Y: with ridge 0 the interpolation of least norm, Phi^+ Y.
 
     Made by `fit_min_norm`; shared by any number of test texts.
@@ -108,8 +110,9 @@ class MinNormFit:
         return features - self.features.combine(self._solver.solve(self.features.inner_products(features)))
 
 
+@torch.inference_mode(False)
 def fit_min_norm(
-    phi: FeatureMap,
+    phi: FeatureMap | Callable[[Tensor], Tensor],
     texts: Texts,
     y: Iterable[Any],
     *,
@@ -123,7 +126,7 @@ def fit_min_norm(
     O(N² p + N³) time and 8 N² bytes beyond the features.
 
     Args:
-        phi: the map.
+        phi: a feature map, or any differentiable function of an (n, d) tensor.
         texts: N texts of one shape; a list, or one array (N, n, d).
         y: N labels.
         ridge: added to the kernel's diagonal; 0 interpolates.
@@ -134,7 +137,7 @@ def fit_min_norm(
         InputError: texts of unequal shape, or not one finite label a text.
         SingularGramError: the kernel matrix is singular, or too close to it for the labels to be interpolated.
 
-    >>> from wordsens.maps.contract import FunctionFeatures
+    >>> from wordsens.maps.function import FunctionFeatures
     >>> texts = torch.eye(3, dtype=torch.float64).view(3, 1, 3)
     >>> fit_min_norm(FunctionFeatures(lambda X: X, batched=True), texts, [1, -1, 1]).theta
     tensor([ 1., -1.,  1.], dtype=torch.float64)
@@ -143,6 +146,7 @@ def fit_min_norm(
     require_count("memory_budget", memory_budget)
     if not (isinstance(ridge, (int, float)) and 0 <= ridge < float("inf")):
         raise InputError(f"`ridge` (={ridge!r}) must be a finite number, at least 0")
+    phi = as_feature_map(phi)
     features = TrainingFeatures(phi, texts, memory_budget=memory_budget)
     labels = as_labels(y, len(features), "y").to(features.device)
     if ridge == 0 and len(features) > features.size:

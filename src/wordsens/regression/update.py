@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
+from wordsens.results import Result
+
 TRAININGS = ("fine-tuned", "retrained")
 
 
-@dataclass(frozen=True)
-class Update:
+@dataclass(frozen=True, eq=False, repr=False)
+class Update(Result):
     """The parameters after (X, y) is learned: theta = theta* + direction (y - phi(X).theta*).
 
     Attributes:

@@ -7,11 +7,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError
+from wordsens.results import Result
 from wordsens.seeds import gaussian_on
 
 
-@dataclass(frozen=True)
-class Ball:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ball(Result):
     """Euclidean balls around the origin, one for each of w words.
 
     Projected vectors end inside the ball after rounding: the target radius is a few units of the last place

@@ -7,38 +7,38 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.search.objective import WordChange
+from wordsens.search.objective import Objective
 
 PATIENCE = 8
 """An ascent stops after this many steps in a row that gained less than the tolerance."""
 
 
 class Climb:
-    """b ascents of ‖phi(X^i(Delta)) - phi(X)‖², in the coordinates x = Delta / radius.
+    """b ascents of an objective, in the coordinates x = Delta / radius.
 
     A point is a flat vector of one or more equal blocks, each with a ball of its own: one block for one word, or for
     several words in a joint ball; several blocks for several words with a ball each.
 
     Attributes:
-        change: evaluates the squared change.
+        objective: evaluated at every step.
         words: (b,), the word (or group) of each ascent.
         radius: (b,), the radius of its balls.
         blocks: how many balls a point has.
         x: (b, size), the best point so far; every block has norm at most 1.
-        squared: (b,), the squared change there.
+        squared: (b,), the objective there.
         slope: (b, size), its gradient in x.
         idle: (b,), how many steps in a row gained less than the tolerance.
     """
 
     def __init__(
         self,
-        change: WordChange,
+        objective: Objective,
         words: Int[Tensor, " b"],
         radius: Float[Tensor, " b"],
         x: Float[Tensor, "b size"],
         blocks: int = 1,
     ):
-        self.change = change
+        self.objective = objective
         self.words = words
         self.radius = radius
         self.blocks = blocks
@@ -51,10 +51,10 @@ class Climb:
         return len(self.words)
 
     def evaluate(self, x: Float[Tensor, "b size"]) -> tuple[Float[Tensor, " b"], Float[Tensor, "b size"]]:
-        """The squared change and its gradient in x; -1 and zeros where the map is not a number: others are better."""
+        """The objective and its gradient in x; -1 and zeros where the map is not a number: others are better."""
         scale = self.radius.to(x.dtype).unsqueeze(1)
-        perturbations = (x * scale).unflatten(1, self.change.shape)
-        squared, gradient = self.change.squared_norm_and_gradient(perturbations, self.words)
+        perturbations = (x * scale).unflatten(1, self.objective.shape)
+        squared, gradient = self.objective.value_and_gradient(perturbations, self.words)
         gradient = gradient.flatten(start_dim=1) * scale
         lost = squared.isnan().nonzero().squeeze(1)
         if len(lost):
@@ -80,10 +80,10 @@ class Climb:
     def along(self, direction: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
         """The direction made tangent to each sphere against which the slope presses; `feasible` elsewhere.
 
-        There a step's inward part would lose in the first order what its tangent part gains in the second. A change
+        There a step's inward part would lose in the first order what its tangent part gains in the second. An objective
         with kinks is left its inward steps: its gradient says less about what lies ahead.
         """
-        if not self.change.smooth:
+        if not self.objective.smooth:
             return self.feasible(direction, self.x)
         blocks, x = direction.unflatten(1, (self.blocks, -1)), self.x.unflatten(1, (self.blocks, -1))
         pressing = torch.linalg.vecdot(self.slope.unflatten(1, (self.blocks, -1)), x) > 0
@@ -115,7 +115,7 @@ class Climb:
     def select(self, chosen: Int[Tensor, " c"]) -> "Climb":
         """The chosen ascents, as they stand."""
         part = object.__new__(Climb)
-        part.change, part.blocks, part._uphill = self.change, self.blocks, None
+        part.objective, part.blocks, part._uphill = self.objective, self.blocks, None
         for name in ("words", "radius", "x", "squared", "slope", "idle"):
             setattr(part, name, getattr(self, name)[chosen])
         return part
@@ -132,11 +132,11 @@ class Climb:
 
     @staticmethod
     def of(parts: "Sequence[Climb]") -> "Climb":
-        """All ascents of some climbs of one change, in order."""
+        """All ascents of some climbs of one objective, in order."""
         if len(parts) == 1:
             return parts[0]
         both = object.__new__(Climb)
-        both.change, both.blocks, both._uphill = parts[0].change, parts[0].blocks, None
+        both.objective, both.blocks, both._uphill = parts[0].objective, parts[0].blocks, None
         for name in ("words", "radius", "x", "squared", "slope", "idle"):
             setattr(both, name, torch.cat([getattr(part, name) for part in parts]))
         return both

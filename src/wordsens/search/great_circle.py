@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from wordsens.search.linear_entry import LinearEntryChange
+from wordsens.search.linear_entry import LinearEntryObjective
 
 TURNS = 5
 """Angles that a line search tries at most."""
@@ -23,7 +23,7 @@ class CirclePoints:
     Attributes:
         point: (b, m).
         entered: (b, k), A a.
-        squared: (b,), the squared change there.
+        squared: (b,), the objective there.
         converged: (b,), whether the run stopped gaining.
         steps: how many steps were taken.
     """
@@ -36,7 +36,7 @@ class CirclePoints:
 
 
 def climb_great_circles(
-    change: LinearEntryChange,
+    objective: LinearEntryObjective,
     enter: Callable[[Float[Tensor, "b m"]], Float[Tensor, "b k"]],
     enter_transposed: Callable[[Float[Tensor, "b k"]], Float[Tensor, "b m"]],
     point: Float[Tensor, "b m"],
@@ -53,7 +53,7 @@ def climb_great_circles(
     gradient g is multiplied; the line search needs no product at all. The value never falls.
 
     Args:
-        change: gives psi.
+        objective: gives psi.
         enter, enter_transposed: products with A and its transpose.
         point, entered: where to start, unit vectors (a zero vector stays where it is), and A of them.
         steps: at most.
@@ -63,13 +63,13 @@ def climb_great_circles(
     """
     zero = torch.zeros_like(point[:, 0])
     entered = entered.clone()
-    squared = change.along(entered, entered, zero)[0]
+    squared = objective.along(entered, entered, zero)[0]
     idle = torch.zeros_like(zero, dtype=torch.long)
     before = direction = across = None
     taken = 0
     # The vectors that enter are long, so they are updated in place.
     while taken < steps and bool((idle < PATIENCE).any()):
-        slope = enter_transposed(change.slope(entered))
+        slope = enter_transposed(objective.slope(entered))
         slope = slope - _dot(slope, point) * point
         image = enter(slope)
         if before is None or direction is None or across is None:
@@ -86,7 +86,7 @@ def climb_great_circles(
         length = torch.linalg.vector_norm(direction, dim=1, keepdim=True)
         safe = torch.where(length > 0, length, torch.ones_like(length))
         direction, across = direction / safe, across.div_(safe)
-        angle, best = _best_angle(change, entered, across, squared, turns, tolerance)
+        angle, best = _best_angle(objective, entered, across, squared, turns, tolerance)
         cosine, sine = angle.cos().unsqueeze(1), angle.sin().unsqueeze(1)
         turned = (cosine * length) * across
         turned.addcmul_(sine * length, entered, value=-1)
@@ -101,7 +101,7 @@ def climb_great_circles(
 
 
 def _best_angle(
-    change: LinearEntryChange,
+    objective: LinearEntryObjective,
     entered: Float[Tensor, "b k"],
     across: Float[Tensor, "b k"],
     squared: Float[Tensor, " b"],
@@ -114,14 +114,14 @@ def _best_angle(
     largest at t = atan2(gamma, beta) / 2. For others the same correction is repeated from the angle reached until f'
     has changed sign, and then false position closes in on its root. Kinks of act bend f more than f'' knows. It stops
     where a Newton step would gain less than a tenth of the tolerance, about f'^2 / (2 |f''|), on every circle. The
-    change's far angles are tried last.
+    objective's far angles are tried last.
     """
     zero = torch.zeros_like(squared)
     best_angle, best = zero, squared
     low, high, rise, fall = zero, torch.full_like(zero, torch.inf), zero, zero
     angle = zero
     for turn in range(turns + 1):
-        value, first, second = change.along(entered, across, angle)
+        value, first, second = objective.along(entered, across, angle)
         better = value > best
         best_angle, best = torch.where(better, angle, best_angle), torch.where(better, value, best)
         if turn > 0 and bool((first.square() <= 0.1 * tolerance * second.abs() * value).all()):
@@ -132,8 +132,8 @@ def _best_angle(
         onward = angle + 0.5 * torch.atan2(2 * first, -second)
         share = (rise / (rise - fall).clamp(min=torch.finfo(rise.dtype).tiny)).clamp(0.1, 0.9)
         angle = torch.where(high.isinf(), onward, torch.lerp(low, high.nan_to_num(posinf=0.0), share))
-    for far in change.far_angles:
-        value = change.along(entered, across, torch.full_like(zero, far))[0]
+    for far in objective.far_angles:
+        value = objective.along(entered, across, torch.full_like(zero, far))[0]
         best_angle, best = torch.where(value > best, far, best_angle), torch.maximum(value, best)
     return best_angle, best
 

@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.search.climb import PATIENCE, RULES, Climb, Momentum, QuasiNewton
-from wordsens.search.objective import WordChange
-from wordsens.search.plan import FIRST_STEPS, NARROWING, NARROWING_STEPS, SOFT_SHARES, SearchPlan
+from wordsens.search.objective import Objective
+from wordsens.search.plan import FIRST_STEPS, NARROWING, NARROWING_STEPS, SOFT_SHARES, Stages
 from wordsens.search.points import ALIKE, SAME, Breeder, fittest
 from wordsens.search.separate_points import SeparateBreeders
 
@@ -30,10 +30,11 @@ _MIXED, _MIXTURES = 0.5, 4
 """The angle, in radians, between a best point and its mixtures with other directions; how many of these climb."""
 
 _TINY = 1e-3
-"""Radii below this share of the median row are explored in the map's own precision: in float32 changes cancel."""
+"""Radii below this share of the typical length are explored in the objective's own precision: in float32 changes
+cancel."""
 
 _FEWEST_SOFT = 16
-"""Points of a word that are kept, where there are so many, on the way through the smoother relatives of a change."""
+"""Points of a word that are kept, where there are so many, on the way through smoother relatives."""
 
 _Found = tuple[Float[Tensor, "w size"], Float[Tensor, " w"], Int[Tensor, " w"], Bool[Tensor, " w"]]
 
@@ -46,28 +47,28 @@ class GroupSearch:
 
     def __init__(
         self,
-        change: WordChange,
+        objective: Objective,
         words: Int[Tensor, " w"],
         radius: Float[Tensor, " w"],
         blocks: int,
-        plan: SearchPlan,
+        plan: Stages,
         generators: Sequence[torch.Generator],
         tick: Callable[[], None],
     ):
-        self._change, self._words, self._radius, self._blocks = change, words, radius, blocks
+        self._objective, self._words, self._radius, self._blocks = objective, words, radius, blocks
         self._plan, self._tick = plan, tick
-        tiny = float(radius.max()) < _TINY * float(torch.linalg.vector_norm(change.rows, dim=1).median())
-        self._coarse = change if tiny else change.coarse()
+        tiny = float(radius.max()) < _TINY * objective.typical_length
+        self._coarse = objective if tiny else objective.coarse()
         # A gain below rounding is no gain: in float32 the last digits are noise.
-        self._noise = 4 * torch.finfo(self._coarse.rows.dtype).eps
+        self._noise = 4 * torch.finfo(self._coarse.dtype).eps
         self._coarse_plan = (
-            plan if self._coarse is change else replace(plan, tolerance=max(plan.tolerance, self._noise))
+            plan if self._coarse is objective else replace(plan, tolerance=max(plan.tolerance, self._noise))
         )
         softened = self._coarse.softened(radius, [plan.explored_share]) if plan.explored_share else []
         self._exploring = softened[0] if softened else self._coarse
-        rows = self._coarse.rows
-        size, own = math.prod(change.shape), len(words) // len(generators)
-        breeders = [Breeder(own, blocks, size, generator, rows.dtype, rows.device) for generator in generators]
+        size, own = objective.coordinates, len(words) // len(generators)
+        kind = self._coarse.dtype, self._coarse.device
+        breeders = [Breeder(own, blocks, size, generator, *kind) for generator in generators]
         self._breeder = breeders[0] if len(breeders) == 1 else SeparateBreeders(breeders)
         self._evaluations = torch.zeros(int(words.max()) + 1, dtype=torch.long, device=words.device)
 
@@ -77,7 +78,7 @@ class GroupSearch:
         best = self._fittest(self._explored(), plan.finalists)
         if self._exploring is not self._coarse:
             best = self._narrowed(best)
-        if self._coarse is self._change:
+        if self._coarse is self._objective:
             converged = self._polish(best, plan)
         elif plan.tolerance >= self._noise:
             self._polish(best, plan)
@@ -93,46 +94,46 @@ class GroupSearch:
         return points, best.squared[chosen], self._evaluations[self._words], converged[chosen]
 
     def _narrowed(self, best: Climb) -> Climb:
-        """The points on the change itself, after climbs of relatives less and less smooth: at kinks ascents jam."""
+        """The points on the objective itself, after climbs of relatives less and less smooth: at kinks ascents jam."""
         for relative in self._coarse.softened(self._radius, [share * self._plan.explored_share for share in NARROWING]):
             best = Climb(relative, best.words, best.radius, best.x, self._blocks)
             self._polish(best, replace(self._coarse_plan, steps=NARROWING_STEPS))
         return Climb(self._coarse, best.words, best.radius, best.x, self._blocks)
 
     def _explored(self) -> Climb:
-        """The best points before they are polished, found in fewer coordinates where the change has such."""
-        points, change = self._starting_points(), self._exploring
+        """The best points before they are polished, found in fewer coordinates where the objective has such."""
+        points, objective = self._starting_points(), self._exploring
         reduced = self._coarse.reduced()
         if reduced is None:
-            best = self._relayed(self._crossed(change, self._breeder, points))
-            return self._kicked(best, change, self._breeder) if self._plan.kicks else best
+            best = self._relayed(self._crossed(objective, self._breeder, points))
+            return self._kicked(best, objective, self._breeder) if self._plan.kicks else best
         breeder = self._breeder.resized(*reduced.shape)
         best = self._crossed(reduced, breeder, breeder.unit(points @ reduced.basis.T))
         if self._plan.kicks:
             best = self._kicked(best, reduced, breeder)
         best = self._fittest(best, self._plan.finalists)
-        best = Climb(change, best.words, best.radius, best.x @ reduced.basis, self._blocks)
+        best = Climb(objective, best.words, best.radius, best.x @ reduced.basis, self._blocks)
         best = self._relayed(best)
-        return best.joined(self._climb(self._mixed(best, reduced.left_out), change))
+        return best.joined(self._climb(self._mixed(best, reduced.left_out), objective))
 
     def _crossed(
-        self, change: WordChange, breeder: Breeder | SeparateBreeders, points: Float[Tensor, "starts w size"]
+        self, objective: Objective, breeder: Breeder | SeparateBreeders, points: Float[Tensor, "starts w size"]
     ) -> Climb:
         """Climb from the points, then, generation after generation, from children of the best found so far."""
-        best = self._climb(points, change)
+        best = self._climb(points, objective)
         if self._plan.soft_steps:
-            best = best.joined(self._softly_climbed(change, points))
+            best = best.joined(self._softly_climbed(objective, points))
         for _ in range(self._plan.generations):
             best = self._fittest(best, self._plan.population)
-            best = best.joined(self._climb(breeder.children(self._ranked(best), self._plan.children), change))
+            best = best.joined(self._climb(breeder.children(self._ranked(best), self._plan.children), objective))
         return best
 
-    def _softly_climbed(self, change: WordChange, points: Float[Tensor, "starts w size"]) -> Climb:
+    def _softly_climbed(self, objective: Objective, points: Float[Tensor, "starts w size"]) -> Climb:
         """Climb from where much smoother relatives lead, the better half of the points from each to the next."""
         for relative in self._coarse.softened(self._radius, SOFT_SHARES):
             led = self._climb(points, relative, self._plan.soft_steps)
             points = self._ranked(self._fittest(led, max(_FEWEST_SOFT, len(points) // 2)))
-        return self._climb(points, change)
+        return self._climb(points, objective)
 
     def _relayed(self, best: Climb) -> Climb:
         """Climb also from other words' witnesses."""
@@ -141,16 +142,16 @@ class GroupSearch:
         best = self._fittest(best, self._plan.finalists)
         return best.joined(self._climb(self._relays(best), self._exploring))
 
-    def _kicked(self, best: Climb, change: WordChange, breeder: Breeder | SeparateBreeders) -> Climb:
+    def _kicked(self, best: Climb, objective: Objective, breeder: Breeder | SeparateBreeders) -> Climb:
         """Look for better hills next to the ones found; every point is nearly converged before it is compared."""
         plan = self._plan
         best = self._fittest(best, plan.finalists)
         self._polish(best, replace(self._coarse_plan, steps=plan.kick_steps))
-        directions = change.kicking_directions().flatten(start_dim=1)
+        directions = objective.kicking_directions().flatten(start_dim=1)
         for _ in range(plan.kicks):
             best = self._fittest(best, plan.finalists, SAME)
             children = breeder.kicked(self._ranked(best), directions, plan.children)
-            best = best.joined(self._climb(children, change, plan.kick_steps))
+            best = best.joined(self._climb(children, objective, plan.kick_steps))
         return self._fittest(best, plan.finalists, SAME)
 
     def _spend(self, words: Int[Tensor, " b"], times: int = 1) -> None:
@@ -174,7 +175,7 @@ class GroupSearch:
     def _ranked(self, climb: Climb) -> Float[Tensor, "ranks w size"]:
         return climb.x.view(-1, len(self._words), climb.x.shape[1])
 
-    def _climb(self, points: Float[Tensor, "ranks w size"], change: WordChange, steps: int | None = None) -> Climb:
+    def _climb(self, points: Float[Tensor, "ranks w size"], objective: Objective, steps: int | None = None) -> Climb:
         """Climb from every point for `steps`, the plan's climb_steps by default."""
         ranks = len(points)
         words, radius = self._words.repeat(ranks), self._radius.repeat(ranks)
@@ -185,8 +186,8 @@ class GroupSearch:
         lots = list(zip(words.split(size), radius.split(size), points.flatten(end_dim=1).split(size), strict=True))
         climbs = []
         for at, (some, reach, x) in enumerate(lots):
-            climb = Climb(change, some, reach, x, self._blocks)
-            rule = self._rule(change)(climb)
+            climb = Climb(objective, some, reach, x, self._blocks)
+            rule = self._rule(objective)(climb)
             for step in range(1, steps + 1):
                 rule.step(climb, self._coarse_plan.tolerance)
                 if (at * steps + step) % len(lots) == 0:
@@ -194,9 +195,9 @@ class GroupSearch:
             climbs.append(climb)
         return Climb.of(climbs)
 
-    def _rule(self, change: WordChange) -> type[Momentum] | type[QuasiNewton]:
+    def _rule(self, objective: Objective) -> type[Momentum] | type[QuasiNewton]:
         """The plan's rule; relatives are smooth."""
-        own = change is self._change or change is self._coarse
+        own = objective is self._objective or objective is self._coarse
         return RULES[self._plan.rule] if own else QuasiNewton
 
     def _relays(self, best: Climb) -> Float[Tensor, "finalists w size"]:
@@ -215,9 +216,9 @@ class GroupSearch:
     def _best_of(self, candidates: Float[Tensor, "c w size"], count: int) -> Float[Tensor, "count w size"]:
         """The candidates of every word that move it most."""
         scale = self._radius.to(candidates.dtype).unsqueeze(1)
-        perturbations = (candidates * scale).flatten(end_dim=1).unflatten(1, self._change.shape)
+        perturbations = (candidates * scale).flatten(end_dim=1).unflatten(1, self._objective.shape)
         words = self._words.repeat(len(candidates))
-        squared = self._exploring.squared_norm(perturbations, words)
+        squared = self._exploring.value(perturbations, words)
         self._spend(words)
         squared = squared.nan_to_num(-1.0, torch.inf)
         ranks = squared.view(len(candidates), -1).topk(min(count, len(candidates)), dim=0).indices
@@ -231,14 +232,14 @@ class GroupSearch:
     def _exact(self, climb: Climb) -> Climb:
         """The same points in the map's own precision."""
         self._spend(climb.words)
-        return Climb(self._change, climb.words, climb.radius, climb.x.to(self._change.rows.dtype), self._blocks)
+        return Climb(self._objective, climb.words, climb.radius, climb.x.to(self._objective.dtype), self._blocks)
 
-    def _polish(self, climb: Climb, plan: SearchPlan) -> Bool[Tensor, " b"]:
+    def _polish(self, climb: Climb, plan: Stages) -> Bool[Tensor, " b"]:
         """Climb until every ascent idles or the steps run out; ascents that idle drop out of the batch."""
         climb.idle.zero_()
         running = torch.arange(len(climb), device=climb.idle.device)
         part = climb.select(running)
-        rule = self._rule(climb.change)(part, first=0.1)
+        rule = self._rule(climb.objective)(part, first=0.1)
         for _ in range(plan.steps):
             rule.step(part, plan.tolerance)
             self._spend(part.words)

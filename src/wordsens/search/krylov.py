@@ -17,8 +17,8 @@ from torch import Tensor
 from wordsens.gaussian.lanczos import lanczos
 from wordsens.search.ball import Ball
 from wordsens.search.great_circle import climb_great_circles
-from wordsens.search.linear_entry import LinearEntryChange
-from wordsens.search.plan import SearchPlan
+from wordsens.search.linear_entry import LinearEntryObjective
+from wordsens.search.plan import Stages
 from wordsens.search.result import Progress, SearchResult
 from wordsens.search.stationary import STEEPNESS, TRIALS
 from wordsens.seeds import gaussian_on
@@ -34,10 +34,10 @@ _TEMPORARIES = 6
 
 
 def krylov_search(
-    change: LinearEntryChange,
+    objective: LinearEntryObjective,
     words: Int[Tensor, " w"],
     ball: Ball,
-    plan: SearchPlan,
+    plan: Stages,
     *,
     generator: torch.Generator,
     progress: Progress | None = None,
@@ -49,19 +49,19 @@ def krylov_search(
     with A_i, and as many with A_i^T.
     """
     numbers = 3 * (LANCZOS_STEPS + plan.finalists * plan.steps) + _TEMPORARIES * plan.starts
-    size = max(1, change.memory_budget // (numbers * change.width * change.rows.element_size()))
+    size = max(1, objective.memory_budget // (numbers * objective.width * objective.dtype.itemsize))
     groups = list(zip(words.split(size), ball.radius.split(size), strict=True))
     rounds = LANCZOS_STEPS + plan.climb_steps + plan.steps
     results = []
     for done, (group, radius) in enumerate(groups):
-        search = _SphereSearch(change, group, radius, plan, generator)
+        search = _SphereSearch(objective, group, radius, plan, generator)
 
         def tick(step: int, done: int = done) -> None:
             if progress is not None:
                 progress(done * rounds + step, rounds * len(groups))
 
         result = search.run(tick)
-        change.release(group, result.perturbations)
+        objective.release(group, result.perturbations)
         results.append(result)
     if progress is not None:
         progress(rounds * len(groups), rounds * len(groups))
@@ -78,34 +78,39 @@ class _SphereSearch:
 
     def __init__(
         self,
-        change: LinearEntryChange,
+        objective: LinearEntryObjective,
         words: Int[Tensor, " w"],
         radius: Float[Tensor, " w"],
-        plan: SearchPlan,
+        plan: Stages,
         generator: torch.Generator,
     ):
-        self._change, self._words, self._plan, self._generator = change, words, plan, generator
+        self._objective, self._words, self._plan, self._generator = objective, words, plan, generator
         # The witness is rounded once more when it is scaled: a few units of the last place inside the ball.
         self._radius = Ball(radius)
-        self._scale = radius.to(change.rows.dtype).unsqueeze(1)
+        self._scale = radius.to(objective.dtype).unsqueeze(1)
 
     def run(self, tick: Callable[[int], None]) -> SearchResult:
         plan, w = self._plan, len(self._words)
         seen = []
 
         def linearized(point: Tensor) -> Tensor:
-            seen.append(self._change.enter(self._scale * point, self._words))
+            seen.append(self._objective.enter(self._scale * point, self._words))
             tick(len(seen))
-            return self._scale * self._change.enter_transposed(self._change.linearized(seen[-1]), self._words)
+            return self._scale * self._objective.enter_transposed(self._objective.linearized(seen[-1]), self._words)
 
-        rows = self._change.rows
-        first = gaussian_on(w, rows.shape[1], generator=self._generator, dtype=rows.dtype, device=rows.device)
+        first = gaussian_on(
+            w,
+            self._objective.coordinates,
+            generator=self._generator,
+            dtype=self._objective.dtype,
+            device=self._objective.device,
+        )
         basis, rotation, _ = lanczos(linearized, first, LANCZOS_STEPS)
         entered = torch.stack(seen, dim=1)
         seen.clear()
         coordinates = self._free_starts(rotation, entered)
         free = climb_great_circles(
-            self._change,
+            self._objective,
             lambda c: (c.unflatten(0, (w, -1)) @ entered).flatten(end_dim=1),
             lambda u: (u.unflatten(0, (w, -1)) @ entered.mT).flatten(end_dim=1),
             coordinates.flatten(end_dim=1),
@@ -123,9 +128,9 @@ class _SphereSearch:
         scale = self._scale.repeat_interleave(finalists, dim=0)
         steps = iter(range(basis.shape[1] + 1, basis.shape[1] + plan.steps + 1))
         best = climb_great_circles(
-            self._change,
-            lambda a: self._change.enter(scale * a, words),
-            lambda u: scale * self._change.enter_transposed(u, words),
+            self._objective,
+            lambda a: self._objective.enter(scale * a, words),
+            lambda u: scale * self._objective.enter_transposed(u, words),
             point,
             start,
             steps=plan.steps,
@@ -142,17 +147,17 @@ class _SphereSearch:
 
     def _stationary(self, point: Float[Tensor, "w d"], entered: Float[Tensor, "w k"]) -> Bool[Tensor, " w"]:
         """Whether the squared change rises along its gradient on the sphere as little as search.stationary allows."""
-        gradient = self._scale * self._change.enter_transposed(self._change.slope(entered), self._words)
+        gradient = self._scale * self._objective.enter_transposed(self._objective.slope(entered), self._words)
         flat = (gradient == 0).all(dim=1)
         gradient = gradient - torch.linalg.vecdot(gradient, point).unsqueeze(1) * point
         length = torch.linalg.vector_norm(gradient, dim=1)
         # A length of zero is stationary; the direction is then zero, and the trials gain nothing.
         direction = torch.nn.functional.normalize(gradient, dim=1, eps=torch.finfo(gradient.dtype).tiny)
-        across = self._change.enter(self._scale * direction, self._words)
-        squared = self._change.along(entered, across, torch.zeros_like(length))[0]
+        across = self._objective.enter(self._scale * direction, self._words)
+        squared = self._objective.along(entered, across, torch.zeros_like(length))[0]
         still = torch.ones_like(flat)
         for angle in TRIALS:
-            ahead = self._change.along(entered, across, torch.full_like(length, angle))[0]
+            ahead = self._objective.along(entered, across, torch.full_like(length, angle))[0]
             still &= ahead - squared <= STEEPNESS * 2 * squared * angle
         return ((length <= STEEPNESS * squared) | still) & ~flat
 

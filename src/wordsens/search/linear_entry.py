@@ -1,4 +1,4 @@
-"""The contract of changes through which Delta enters linearly: one layer, whatever follows entry by entry.
+"""The contract of objectives through which Delta enters linearly: one layer, whatever follows entry by entry.
 
 phi(X^i(Delta)) - phi(X) = psi(A_i Delta), where A_i is a linear map and psi acts on each entry. Along a great circle of
 the ball's sphere, A_i (cos t a + sin t b) = cos t A_i a + sin t A_i b: once A_i a and A_i b are known, the whole circle
@@ -10,21 +10,21 @@ from abc import abstractmethod
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.search.objective import WordChange
-from wordsens.search.plan import SearchPlan
+from wordsens.search.objective import Objective
+from wordsens.search.plan import Stages
 
 
-class LinearEntryChange(WordChange):
-    """A WordChange of the form ‖psi(A_i Delta)‖², psi entrywise with psi(0) = 0.
+class LinearEntryObjective(Objective):
+    """An objective of the form ‖psi(A_i Delta)‖², psi entrywise with psi(0) = 0.
 
     Attributes:
-        wide_plan: of the general search that is run besides, where the change is small enough for it; None: it is not.
+        wide_plan: of the general search that is run besides, where it is small enough for it; None: it is not.
         far_angles: angles that every line search tries besides its own, where psi saturates: the squared change is then
             nearly constant between many steep places, and the next hill is beyond the reach of a Newton step.
     """
 
     far_angles: tuple[float, ...] = ()
-    wide_plan: SearchPlan | None = None
+    wide_plan: Stages | None = None
 
     @property
     @abstractmethod

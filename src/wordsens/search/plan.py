@@ -1,44 +1,28 @@
-"""How much a search spends, and on what."""
+"""The effort of a search: what a caller asks for, and the stages that come of it."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from wordsens.errors import InputError, require_choice, require_count
 
 RULE_NAMES = ("quasi-newton", "momentum")
 
+EFFORTS = ("quick", "normal", "thorough")
+
 SOFT_SHARES = 0.3, 0.1, 0.03
-"""How smooth the relatives are that lead starts to hills which the change itself hides behind a plateau or a kink."""
+"""How smooth the relatives are that lead starts to hills which the objective hides behind a plateau or a kink."""
 
 NARROWING, NARROWING_STEPS = (0.3, 0.1, 0.03), 40
-"""From the explored relative to the change itself: shares of the explored share, and steps on each at most."""
+"""From the explored relative to the objective itself: shares of the explored share, and steps on each at most."""
 
 FIRST_STEPS = 3
 """Steps after which candidates are compared: where they stand says little of where they lead."""
 
 
-@dataclass(frozen=True)
-class SearchPlan:
-    """The stages of a search, per word.
-
-    Attributes:
-        starts: starting points: the map's own directions first, random points of the sphere after them.
-        inner: how many of the starts, the last ones, lie at 0.3 radius, for maps whose maximum may be inside the ball.
-        chosen: how many of the map's candidates are starts as well, after a few steps of each; 0: none are looked at.
-        climb_steps: steps that every start, and later every child, is given.
-        soft_steps: steps that every start is also given on each of a few much smoother relatives of the change, the
-            smoothest first, before it climbs like the others; 0: none.
-        explored_share: how smooth the relative is on which all is done but the last polishing; 0: the change itself.
-        population: how many of the best points live on to the next generation.
-        generations: rounds of crossing: a child is a mixture of two witnesses, the second of this or another word;
-            after them as many rounds of kicks less one: a child is the best point, moved a little.
-        children: children a round.
-        kick_steps: steps that a kicked point is given; 0: no rounds of kicks.
-        relays: how many other words' witnesses every word tries at the end.
-        finalists: how many of the last population are polished.
-        steps: steps of polishing at most.
-        tolerance: polishing stops when a few steps in a row gain less than this, relative, in the squared change.
-        rule: "quasi-newton" for smooth maps, "momentum" for maps with kinks.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Stages:
+    """The stages of a search with every number filled in; `SearchPlan` says what each of them is."""
 
     starts: int = 8
     inner: int = 0
@@ -57,39 +41,7 @@ class SearchPlan:
     rule: str = "quasi-newton"
 
     def __post_init__(self) -> None:
-        require_count("starts", self.starts)
-        for name in ("chosen", "climb_steps", "soft_steps", "generations", "kick_steps", "relays", "inner", "steps"):
-            require_count(name, getattr(self, name), least=0)
-        for name in ("population", "children", "finalists"):
-            require_count(name, getattr(self, name))
-        if not 0 <= self.tolerance < 1:
-            raise InputError(f"`tolerance` (={self.tolerance!r}) must be at least 0 and less than 1")
-        require_choice("rule", self.rule, RULE_NAMES)
-
-    def changed(
-        self,
-        *,
-        starts: int | None = None,
-        steps: int | None = None,
-        generations: int | None = None,
-        tolerance: float | None = None,
-    ) -> "SearchPlan":
-        """This plan with the caller's wishes in place of its own; None leaves a value as it is.
-
-        A search without generations is asked to be quick: it climbs the change itself, from the starts alone.
-        """
-        chosen = None if starts is None else min(starts, self.chosen)
-        wishes = {
-            "starts": starts,
-            "chosen": chosen,
-            "steps": steps,
-            "generations": generations,
-            "tolerance": tolerance,
-        }
-        if generations == 0:
-            wishes |= {"chosen": 0, "soft_steps": 0, "explored_share": 0.0}
-        named = {name: wish for name, wish in wishes.items() if wish is not None}
-        return replace(self, **named) if named else self
+        _require_in_range(asdict(self))
 
     @property
     def kicks(self) -> int:
@@ -103,3 +55,156 @@ class SearchPlan:
         soft += (self.soft_steps > 0) * (len(SOFT_SHARES) * self.soft_steps + self.climb_steps)
         soft += (self.explored_share > 0) * len(NARROWING) * NARROWING_STEPS
         return soft + crossing + self.kick_steps * (self.kicks + (self.kicks > 0)) + self.steps
+
+    def quick(self) -> "Stages":
+        """A fraction of these stages: fewer starts, one generation without kicks, one finalist."""
+        return replace(
+            self,
+            starts=max(1, self.starts // 4),
+            inner=self.inner // 4,
+            chosen=self.chosen // 4,
+            soft_steps=0,
+            explored_share=0.0,
+            population=max(1, self.population // 2),
+            generations=min(1, self.generations),
+            children=max(1, self.children // 4),
+            kick_steps=0,
+            relays=self.relays // 4,
+            finalists=1,
+            steps=(self.steps + 2) // 3,
+            tolerance=max(self.tolerance, 1e-6),
+        )
+
+    def thorough(self) -> "Stages":
+        """Several times these stages: more starts, generations, children and relays, polished farther."""
+        return replace(
+            self,
+            starts=3 * self.starts,
+            inner=3 * self.inner,
+            chosen=2 * self.chosen,
+            population=2 * self.population,
+            generations=2 * self.generations,
+            children=2 * self.children,
+            relays=2 * self.relays,
+            finalists=2 * self.finalists,
+            steps=2 * self.steps,
+            tolerance=self.tolerance / 100,
+        )
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """What a search spends: an effort, and any of its stages by number. A value left at None is what suits the map.
+
+    Every map has stages of its own, chosen by measurement for the kind and size of the text; "normal" are these. A plan
+    varies them, and one that names every value replaces them.
+
+    A search takes these stages for every word, all words at once. (1) `starts` points climb `climb_steps`; (2) in each
+    of `generations` rounds `children` mixtures of the best `population` points climb too; (3) where `kick_steps` is not
+    0, in as many rounds less one, the best point is moved a little, `children` times, and climbs `kick_steps`; (4)
+    `relays` other words' witnesses are tried; (5) the best `finalists` are polished, for `steps` at most. About
+
+        starts * climb_steps + generations * children * (climb_steps + kick_steps) + relays + finalists * steps
+
+    evaluations a word, of the map and its gradient. One fully connected layer is searched otherwise: 24 products of the
+    matrix and its transpose to find a space, `starts` free climbs of `climb_steps` in it, and `finalists` climbs of
+    `steps` products each. What was really spent is in the result: `evaluations`, `seconds`, and `search`, this plan.
+
+    Attributes:
+        effort: "quick" (a fraction of the map's own stages), "normal" (these), or "thorough" (several times as much).
+        starts: starting points: the map's own directions first, random points of the sphere after them.
+        inner: how many of the starts, the last ones, lie at 0.3 radius, for maps whose maximum may be inside the ball.
+        chosen: how many of the map's candidates are starts as well, after a few steps of each; 0: none are looked at.
+            Left at None, at most `starts`.
+        climb_steps: steps that every start, and later every child, is given.
+        soft_steps: steps that every start is also given on each of a few much smoother relatives of the map, the
+            smoothest first, before it climbs like the others; 0: none.
+        explored_share: how smooth the relative is on which all is done but the last polishing; 0: the map itself.
+        population: how many of the best points live on to the next generation.
+        generations: rounds of crossing: a child is a mixture of two witnesses, the second of this or another word;
+            after them as many rounds of kicks less one: a child is the best point, moved a little. A plan that names 0
+            also has no `chosen`, `soft_steps` and `explored_share`, unless it names them.
+        children: children a round.
+        kick_steps: steps that a kicked point is given; 0: no rounds of kicks.
+        relays: how many other words' witnesses every word tries at the end.
+        finalists: how many of the last population are polished.
+        steps: steps of polishing at most.
+        tolerance: polishing stops when a few steps in a row gain less than this, relative, in the squared change.
+        rule: "quasi-newton" for smooth maps, "momentum" for maps with kinks.
+
+    Raises:
+        InputError: an unknown effort or rule, or a number out of range.
+
+    >>> print(SearchPlan("thorough", starts=64))
+    thorough, starts=64
+    >>> SearchPlan(starts=64).stages(Stages(generations=3)).generations
+    3
+    """
+
+    effort: str = "normal"
+    starts: int | None = None
+    inner: int | None = None
+    chosen: int | None = None
+    climb_steps: int | None = None
+    soft_steps: int | None = None
+    explored_share: float | None = None
+    population: int | None = None
+    generations: int | None = None
+    children: int | None = None
+    kick_steps: int | None = None
+    relays: int | None = None
+    finalists: int | None = None
+    steps: int | None = None
+    tolerance: float | None = None
+    rule: str | None = None
+
+    def __post_init__(self) -> None:
+        require_choice("effort", self.effort, EFFORTS)
+        _require_in_range(self.named)
+
+    @classmethod
+    def of(cls, search: "str | SearchPlan") -> "SearchPlan":
+        """The plan that a `search` argument stands for: an effort's name, or a plan as it is.
+
+        >>> SearchPlan.of("quick")
+        SearchPlan(effort='quick')
+        """
+        if isinstance(search, SearchPlan):
+            return search
+        return cls(require_choice("search", search, EFFORTS, remedy="or a SearchPlan, such as SearchPlan(starts=64)"))
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """The stages that this plan names, by their names."""
+        return {name: value for name, value in asdict(self).items() if name != "effort" and value is not None}
+
+    def stages(self, own: Stages) -> Stages:
+        """The stages of a search of a map whose own are `own`."""
+        scaled = {"quick": own.quick, "normal": lambda: own, "thorough": own.thorough}[self.effort]()
+        named = self.named
+        if self.starts is not None:
+            named.setdefault("chosen", min(self.starts, scaled.chosen))
+        if self.generations == 0:
+            named = {"chosen": 0, "soft_steps": 0, "explored_share": 0.0, **self.named}
+        return replace(scaled, **named) if named else scaled
+
+    def __str__(self) -> str:
+        return ", ".join([self.effort, *(f"{name}={value!r}" for name, value in self.named.items())])
+
+    def __repr__(self) -> str:
+        given = {"effort": self.effort} if self.effort != "normal" or not self.named else {}
+        return f"SearchPlan({', '.join(f'{name}={value!r}' for name, value in {**given, **self.named}.items())})"
+
+
+Search = str | SearchPlan
+"""A `search` argument: "quick", "normal", "thorough", or a plan."""
+
+
+def _require_in_range(values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if name == "rule":
+            require_choice("rule", value, RULE_NAMES)
+        elif name not in ("tolerance", "explored_share"):
+            require_count(name, value, least=int(name in ("starts", "population", "children", "finalists")))
+        elif isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
+            raise InputError(f"`{name}` (={value!r}) must be at least 0 and less than 1")

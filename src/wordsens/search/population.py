@@ -1,6 +1,5 @@
 """Searches of all words of one text or of several: as many words at once as the memory allows."""
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -9,8 +8,8 @@ from torch import Tensor
 
 from wordsens.search.ball import Ball
 from wordsens.search.group_search import GroupSearch
-from wordsens.search.objective import WordChange
-from wordsens.search.plan import SearchPlan
+from wordsens.search.objective import Objective
+from wordsens.search.plan import Stages
 from wordsens.search.result import Progress, SearchResult
 from wordsens.search.stationary import settled
 
@@ -19,40 +18,39 @@ _COPIES = 24
 
 
 def search(
-    change: WordChange,
+    objective: Objective,
     words: Int[Tensor, " w"],
     ball: Ball,
-    plan: SearchPlan,
+    plan: Stages,
     *,
     blocks: int = 1,
     generator: torch.Generator,
     progress: Progress | None = None,
 ) -> SearchResult:
-    """Maximise ‖phi(X^i(Delta)) - phi(X)‖² over the ball of each word, or the `blocks` balls of each group.
+    """Maximise the objective over the ball of each word, or the `blocks` balls of each group.
 
-    Words are searched together, in groups that fit the change's memory budget; crossing stays within a group.
-    Cost: about starts * climb_steps + generations * children * (climb_steps + kick_steps) + finalists * steps
-    evaluations a word.
+    Words are searched together, in groups that fit the objective's memory budget; crossing stays within a group.
+    Cost: see `SearchPlan`.
     """
-    size = words_at_once(change, plan)
+    size = words_at_once(objective, plan)
     groups = list(zip(words.split(size), ball.radius.split(size), strict=True))
     total = plan.rounds() * len(groups)
     results = []
     for done, (group, radius) in enumerate(groups):
         tick = _Ticker(progress, done * plan.rounds(), total)
-        results.append(GroupSearch(change, group, radius, blocks, plan, [generator], tick).run())
+        results.append(GroupSearch(objective, group, radius, blocks, plan, [generator], tick).run())
     if progress is not None:
         progress(total, total)
     points, squared, evaluations, converged = (torch.cat(part) for part in zip(*results, strict=True))
     inside = ball.project(points.unflatten(1, (blocks, -1)).transpose(0, 1)).transpose(0, 1)
-    found = SearchResult(inside.reshape(len(points), *change.shape), squared, int(evaluations.sum()), converged)
-    return settled(change, words, ball, found, blocks=blocks, generator=generator)
+    found = SearchResult(inside.reshape(len(points), *objective.shape), squared, int(evaluations.sum()), converged)
+    return settled(objective, words, ball, found, blocks=blocks, generator=generator)
 
 
 def search_together(
-    change: WordChange,
+    objective: Objective,
     ball: Ball,
-    plan: SearchPlan,
+    plan: Stages,
     *,
     generators: Sequence[torch.Generator],
     progress: Progress | None = None,
@@ -64,13 +62,13 @@ def search_together(
     must fit the memory budget: see `words_at_once`.
 
     Args:
-        change: of all words, those of the first text first.
+        objective: of all words, those of the first text first.
         ball: their balls.
         generators: one a text.
     """
     texts = len(generators)
-    words = torch.arange(len(ball.radius), device=change.rows.device)
-    found = GroupSearch(change, words, ball.radius, 1, plan, generators, _Ticker(progress, 0, plan.rounds())).run()
+    words = torch.arange(len(ball.radius), device=objective.device)
+    found = GroupSearch(objective, words, ball.radius, 1, plan, generators, _Ticker(progress, 0, plan.rounds())).run()
     if progress is not None:
         progress(plan.rounds(), plan.rounds())
     points, squared, spent, converged = found
@@ -80,15 +78,15 @@ def search_together(
         strict=True,
     )
     return [
-        settled(change, own, Ball(radius), SearchResult(mine, value, int(count.sum()), done), generator=generator)
+        settled(objective, own, Ball(radius), SearchResult(mine, value, int(count.sum()), done), generator=generator)
         for own, radius, mine, value, count, done, generator in by_text
     ]
 
 
-def words_at_once(change: WordChange, plan: SearchPlan) -> int:
-    """How many words a search takes at a time, by the change's memory budget."""
-    numbers = max(plan.starts, plan.population + plan.children) * math.prod(change.shape) * _COPIES
-    return max(1, change.memory_budget // (numbers * change.rows.element_size()))
+def words_at_once(objective: Objective, plan: Stages) -> int:
+    """How many words a search takes at a time, by the objective's memory budget."""
+    numbers = max(plan.starts, plan.population + plan.children) * objective.coordinates * _COPIES
+    return max(1, objective.memory_budget // (numbers * objective.dtype.itemsize))
 
 
 class _Ticker:

@@ -16,7 +16,8 @@ class SearchResult:
 
     Attributes:
         perturbations: (w, *shape), the best Delta of each word (or group), inside its balls.
-        squared: (w,), the searcher's own ‖phi(X^i(Delta)) - phi(X)‖²; recompute it before you trust it.
+        squared: (w,), the objective there, as the search saw it: ‖phi(X^i(Delta)) - phi(X)‖² for word sensitivity;
+            recompute it before you trust it.
         evaluations: how many (word, Delta) pairs were evaluated.
         converged: (w,), whether the winner stopped gaining, before its steps ran out, at a stationary point: see
             `search.stationary`.

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wordsens.search.ball import Ball
 from wordsens.search.climb import Climb
-from wordsens.search.objective import WordChange
+from wordsens.search.objective import Objective
 from wordsens.search.result import SearchResult
 from wordsens.seeds import gaussian_on
 
@@ -25,7 +25,7 @@ _DRAWS, _AT_ONCE = 2000, 50
 
 
 def settled(
-    change: WordChange,
+    objective: Objective,
     words: Int[Tensor, " w"],
     ball: Ball,
     found: SearchResult,
@@ -40,7 +40,7 @@ def settled(
     after short steps along g. Where the gradient is exactly zero, as everywhere for a piecewise constant phi, random
     points and mixtures with the best of them are tried instead, and nothing is called converged.
     """
-    climb = Climb(change, words, ball.radius, _coordinates(found.perturbations, ball, blocks), blocks)
+    climb = Climb(objective, words, ball.radius, _coordinates(found.perturbations, ball, blocks), blocks)
     flat = (climb.slope == 0).all(dim=1)
     steep = torch.linalg.vector_norm(climb.uphill(), dim=1)
     stationary = steep <= STEEPNESS * 2 * climb.squared
@@ -79,8 +79,8 @@ def _sampled(
         drawn = _unit(drawn, climb.blocks)
         share = torch.rand(_AT_ONCE // 2, len(flat), 1, generator=generator, dtype=best.dtype, device=generator.device)
         drawn[: _AT_ONCE // 2] = _unit(best + share.to(best.device) * drawn[: _AT_ONCE // 2], climb.blocks)
-        moved = (drawn * scale).flatten(end_dim=1).unflatten(1, climb.change.shape)
-        tried = climb.change.squared_norm(moved, words.repeat(_AT_ONCE)).view(_AT_ONCE, -1)
+        moved = (drawn * scale).flatten(end_dim=1).unflatten(1, climb.objective.shape)
+        tried = climb.objective.value(moved, words.repeat(_AT_ONCE)).view(_AT_ONCE, -1)
         value, at = tried.max(dim=0)
         better = value > squared
         best = torch.where(better.unsqueeze(1), drawn[at, torch.arange(len(flat), device=at.device)], best)
@@ -88,7 +88,7 @@ def _sampled(
     perturbations, values = found.perturbations.clone(), found.squared.clone()
     blocks = (best.unflatten(1, (climb.blocks, -1))).transpose(0, 1)
     inside = Ball(ball.radius[flat]).project(blocks * scale).transpose(0, 1)
-    perturbations[flat], values[flat] = inside.reshape(len(flat), *climb.change.shape), squared
+    perturbations[flat], values[flat] = inside.reshape(len(flat), *climb.objective.shape), squared
     return replace(
         found, perturbations=perturbations, squared=values, evaluations=found.evaluations + _DRAWS * len(flat)
     )

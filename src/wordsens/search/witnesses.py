@@ -1,4 +1,4 @@
-"""Which search looks for the witnesses of a change."""
+"""The choice of a search: over great circles where Delta enters linearly, the general one elsewhere, or both."""
 
 import torch
 from jaxtyping import Int
@@ -6,15 +6,15 @@ from torch import Tensor
 
 from wordsens.search.ball import Ball
 from wordsens.search.krylov import krylov_search
-from wordsens.search.linear_entry import LinearEntryChange
-from wordsens.search.objective import WordChange
+from wordsens.search.linear_entry import LinearEntryObjective
+from wordsens.search.objective import Objective
 from wordsens.search.plan import SearchPlan
 from wordsens.search.population import search
 from wordsens.search.result import Progress, SearchResult
 
 
 def find_witnesses(
-    change: WordChange,
+    objective: Objective,
     words: Int[Tensor, " w"],
     ball: Ball,
     plan: SearchPlan,
@@ -24,18 +24,19 @@ def find_witnesses(
 ) -> SearchResult:
     """The best Delta found for each word: by the Krylov search where Delta enters linearly, else by the general one.
 
-    By the better of both where the change has a plan for that. The caller's wishes are those of `plan`.
+    By the better of both where the objective has stages for that, unless the plan is quick or names numbers.
     """
-    if not isinstance(change, LinearEntryChange):
-        return search(change, words, ball, plan, generator=generator, progress=progress)
-    found = krylov_search(change, words, ball, plan, generator=generator, progress=progress)
-    if change.wide_plan is None or plan is not change.plan:
+    stages = plan.stages(objective.plan)
+    if not isinstance(objective, LinearEntryObjective):
+        return search(objective, words, ball, stages, generator=generator, progress=progress)
+    found = krylov_search(objective, words, ball, stages, generator=generator, progress=progress)
+    if objective.wide_plan is None or plan.named or plan.effort == "quick":
         return found
-    return _better(found, search(change, words, ball, change.wide_plan, generator=generator))
+    return _better(found, search(objective, words, ball, plan.stages(objective.wide_plan), generator=generator))
 
 
 def _better(first: SearchResult, second: SearchResult) -> SearchResult:
-    """Word by word the result with the larger squared change."""
+    """Word by word the result with the larger objective."""
     better = second.squared > first.squared
     return SearchResult(
         perturbations=torch.where(better.unsqueeze(1), second.perturbations, first.perturbations),

@@ -1,8 +1,9 @@
 """Word sensitivity when several words move together: multi-token words, and k words at once."""
 
 import math
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -10,11 +11,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count, require_positive
-from wordsens.maps.arguments import as_feature_map, as_text
+from wordsens.maps.arguments import as_text
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.function import as_feature_map
 from wordsens.maps.repeatable import leaves_the_map_as_found
+from wordsens.results import Result
+from wordsens.search import population
 from wordsens.search.ball import Ball
-from wordsens.search.population import search
+from wordsens.search.plan import Search, SearchPlan
 from wordsens.search.result import Progress
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.one_word import attained, word_sensitivity
@@ -22,10 +26,13 @@ from wordsens.text.matrix import TextMatrix
 
 BALLS = ("each", "joint")
 
+_RANKING = SearchPlan(starts=2, generations=0, steps=10)
+"""Enough to tell which words are the most sensitive one by one: their values need not be the largest."""
 
-@dataclass(frozen=True)
-class GroupSensitivity:
-    """What `group_sensitivity` found.
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupSensitivity(Result):
+    """The sensitivity of one text to several words that move together.
 
     Attributes:
         value: the largest of `per_group`: attained, a lower bound of the sup over these groups.
@@ -35,7 +42,9 @@ class GroupSensitivity:
         perturbations: a witness for each group, (g, d).
         radius: of the ball, each word's or the joint one's.
         ball: "each" or "joint".
+        search: what the search was allowed, in words, such as "normal"; see SearchPlan.
         evaluations: how many perturbed texts were evaluated.
+        seconds: what the call took.
         converged: (m,), whether the search stopped gaining, before its steps ran out, at a stationary point.
     """
 
@@ -46,7 +55,9 @@ class GroupSensitivity:
     perturbations: tuple[Tensor, ...]
     radius: float
     ball: str
+    search: str
     evaluations: int
+    seconds: float = field(compare=False)
     converged: Bool[Tensor, " m"]
 
 
@@ -59,10 +70,7 @@ def group_sensitivity(
     seed: Seed = 0,
     *,
     ball: str = "each",
-    starts: int | None = None,
-    steps: int | None = None,
-    generations: int | None = None,
-    tolerance: float | None = None,
+    search: Search = "normal",
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> GroupSensitivity:
@@ -78,7 +86,7 @@ def group_sensitivity(
         radius: None for sqrt(d).
         seed: of the random starts.
         ball: "each": every word has its own ball, ‖Delta_i‖ <= radius; "joint": ‖Delta‖_F <= radius over the group.
-        starts, steps, generations, tolerance, memory_budget, progress: as for word_sensitivity.
+        search, memory_budget, progress: as for word_sensitivity.
 
     Raises:
         InputError: an empty group, a word out of range or named twice in a group, a bad radius or ball.
@@ -90,6 +98,7 @@ def group_sensitivity(
     >>> round(group_sensitivity(phi, X, [(0, 1)], ball="joint").value, 9)
     0.5
     """
+    started, plan = time.perf_counter(), SearchPlan.of(search)
     text, phi = as_text(X), as_feature_map(phi)
     require_choice("ball", ball, BALLS)
     rows = phi.accept(text.rows)
@@ -103,11 +112,11 @@ def group_sensitivity(
         at = [index for index, group in enumerate(listed) if len(group) == size]
         members = torch.tensor([listed[index] for index in at], device=rows.device)
         change = phi.group_change(rows, members, memory_budget=memory_budget)
-        found = search(
+        found = population.search(
             change,
             torch.arange(len(at), device=rows.device),
             Ball(torch.full((len(at),), radius, dtype=torch.float64, device=rows.device)),
-            change.plan.changed(starts=starts, steps=steps, generations=generations, tolerance=tolerance),
+            plan.stages(change.plan),
             blocks=size if ball == "each" else 1,
             generator=generator(seed, "group starts", size),
             progress=progress,
@@ -126,7 +135,9 @@ def group_sensitivity(
         perturbations=tuple(perturbations),
         radius=radius,
         ball=ball,
+        search=str(plan),
         evaluations=evaluations,
+        seconds=time.perf_counter() - started,
         converged=converged,
     )
 
@@ -140,6 +151,7 @@ def several_words_sensitivity(
     *,
     sets: int = 4,
     ball: str = "each",
+    search: Search = "normal",
 ) -> GroupSensitivity:
     """The sensitivity to `count` words that move at once (paper's open question: how many must change?).
 
@@ -150,18 +162,19 @@ def several_words_sensitivity(
         phi, X, radius, seed, ball: as for group_sensitivity.
         count: k, from 1 to n.
         sets: how many sets are searched, the first included.
+        search: what the search of the sets spends; the words are ranked by a short search of their own.
     """
-    text = as_text(X)
+    text, search = as_text(X), SearchPlan.of(search)
     n = len(text)
     require_count("sets", sets)
     if require_count("count", count) > n:
         raise InputError(f"`count` (={count}) is more than the text's {n} words; choose 1 to {n}")
-    alone = word_sensitivity(phi, text, radius=radius, seed=seed, starts=2, generations=0, steps=10, certificate=False)
+    alone = word_sensitivity(phi, text, radius=radius, seed=seed, search=_RANKING, certificate=False)
     best = alone.words[alone.per_word.argsort(descending=True)[:count]].tolist()
     stream = generator(seed, "word sets", count)
     drawn = [torch.randperm(n, generator=stream)[:count].tolist() for _ in range(sets - 1)]
     unique = list(dict.fromkeys(tuple(sorted(words)) for words in [best, *drawn]))
-    return group_sensitivity(phi, text, unique, radius, seed, ball=ball)
+    return group_sensitivity(phi, text, unique, radius, seed, ball=ball, search=search)
 
 
 def _checked_groups(groups: Sequence[Sequence[int]], n: int) -> tuple[tuple[int, ...], ...]:

@@ -10,13 +10,15 @@ from torch import Tensor
 
 from wordsens.errors import InputError
 from wordsens.gaussian.lanczos import lanczos
-from wordsens.maps.arguments import as_feature_map, as_text, word_indices
+from wordsens.maps.arguments import as_text, word_indices
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.jacobian import AttentionJacobian
 from wordsens.maps.attention.scores import ClosedForm, offered
-from wordsens.maps.contract import FeatureMap, feature_norm, features_by_text, perturbed_texts, require_repeatable
+from wordsens.maps.contract import FeatureMap
+from wordsens.maps.function import as_feature_map
+from wordsens.maps.mapping import feature_norm, features_by_text, perturbed_texts
 from wordsens.maps.normal_product import Product, normal_product
-from wordsens.maps.repeatable import leaves_the_map_as_found
+from wordsens.maps.repeatable import leaves_the_map_as_found, require_repeatable
 from wordsens.seeds import gaussian_on, generator
 from wordsens.text.matrix import TextMatrix
 

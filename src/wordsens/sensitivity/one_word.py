@@ -1,24 +1,28 @@
 """Word sensitivity: the definition, attained by a witness that is recomputed through the map."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.certificates.table import certificate_for
-from wordsens.errors import InputError, MissingExtraError, require_count
-from wordsens.maps.arguments import as_feature_map, as_text, radii, word_indices
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap, feature_norm, perturbed_texts
+from wordsens.errors import InputError, require_count
+from wordsens.maps.arguments import as_text, radii, word_indices
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.function import as_feature_map
+from wordsens.maps.mapping import feature_norm, perturbed_texts
 from wordsens.maps.repeatable import leaves_the_map_as_found
 from wordsens.search.ball import Ball
+from wordsens.search.plan import Search, SearchPlan
 from wordsens.search.result import Progress, SearchResult
 from wordsens.search.witnesses import find_witnesses
 from wordsens.seeds import Seed, generator
+from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 
 _SURE = 0.01
@@ -29,145 +33,23 @@ _MAPPED_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
-class Sensitivity:
-    """What `word_sensitivity` found for one text under one map.
+class Asked:
+    """The options of a measurement besides map, text, words and radius, as `word_sensitivity` has them."""
 
-    Attributes:
-        value: the largest of `per_word`: attained, so a lower bound of S_phi(X) (paper, eq. 1).
-        word: the index of its word.
-        words: (w,), the words that were searched.
-        per_word: (w,), ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ at each word's witness, recomputed through phi, less
-            `rounding` (0 where nothing is left).
-        rounding: (w,), an estimate of the recomputation's rounding error: how phi magnifies the last digits of X
-            and of the best witness. Near it, at tiny radii, the change is lost in the digits of phi(X).
-        perturbations: (w, d), the witness Delta of each word.
-        radius: (w,), the radius of each word's ball.
-        upper: an upper bound of S_phi(X) over the searched words, or None where the map has no certificate.
-        upper_per_word: (w,), likewise for each word, or None.
-        rigor: of the upper bounds: "certified", or "with probability 1 - x over the weights, for a text chosen without
-            them"; None without bounds. They speak of phi in exact arithmetic.
-        tokens: w strings, what each word is called.
-        evaluations: how many perturbed texts the search evaluated, the recomputation included.
-        converged: (w,), whether the ascent that won stopped, before its steps ran out, at a point of its ball that is
-            stationary in the first order: f = ‖phi(X^i(Delta)) - phi(X)‖² rises from it by less than 2 % of f a radius,
-            in the map's own precision, with a rounding error below 1 % of the value. False where the gradient is zero
-            altogether. It says nothing of other hills: a higher one may exist.
-        seed: the seed of the random starts.
-        map_name: the map's name.
-        notes: what the map says of itself, e.g. that it is causal.
-    """
+    plan: SearchPlan
+    seed: Seed
+    certificate: bool
+    text_depends_on_weights: bool
+    memory_budget: int
 
-    value: float
-    word: int
-    words: Int[Tensor, " w"]
-    per_word: Float[Tensor, " w"]
-    rounding: Float[Tensor, " w"]
-    perturbations: Float[Tensor, "w d"]
-    radius: Float[Tensor, " w"]
-    tokens: tuple[str, ...]
-    evaluations: int
-    converged: Bool[Tensor, " w"]
-    seed: int
-    map_name: str
-    upper: float | None = None
-    upper_per_word: Float[Tensor, " w"] | None = None
-    rigor: str | None = None
-    notes: tuple[str, ...] = ()
+    def __post_init__(self) -> None:
+        require_count("memory_budget", self.memory_budget)
+        generator(self.seed)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the witnesses, as plain Python values: what `--json` prints."""
-        return {
-            "map": self.map_name,
-            "value": self.value,
-            "word": self.word,
-            "token": self.tokens[int((self.words == self.word).nonzero()[0])],
-            "upper": self.upper,
-            "rigor": self.rigor,
-            "words": self.words.tolist(),
-            "tokens": list(self.tokens),
-            "per_word": self.per_word.tolist(),
-            "rounding": self.rounding.tolist(),
-            "upper_per_word": None if self.upper_per_word is None else self.upper_per_word.tolist(),
-            "radius": self.radius.tolist(),
-            "converged": self.converged.tolist(),
-            "evaluations": self.evaluations,
-            "seed": self.seed,
-            "notes": list(self.notes),
-        }
-
-    def to_pandas(self) -> Any:
-        """One row a word: word, token, sensitivity, upper, radius, converged. Needs the `tables` extra."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingExtraError("pandas", "tables", "to_pandas") from error
-        upper = None if self.upper_per_word is None else self.upper_per_word.tolist()
-        return pd.DataFrame(
-            {
-                "word": self.words.tolist(),
-                "token": self.tokens,
-                "sensitivity": self.per_word.tolist(),
-                "upper": [None] * len(self.tokens) if upper is None else upper,
-                "radius": self.radius.tolist(),
-                "converged": self.converged.tolist(),
-            }
-        )
-
-    def save(self, path: str | Path) -> None:
-        """Write everything, witnesses included, to one safetensors file."""
-        import json
-
-        from safetensors.torch import save_file
-
-        tensors = {
-            name: getattr(self, name).contiguous()
-            for name in ("words", "per_word", "rounding", "perturbations", "radius", "converged", "upper_per_word")
-            if getattr(self, name) is not None
-        }
-        plain = {
-            name: getattr(self, name)
-            for name in ("value", "word", "tokens", "evaluations", "seed", "map_name", "upper", "rigor", "notes")
-        }
-        save_file(tensors, str(path), metadata={"wordsens": json.dumps(plain)})
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Sensitivity":
-        """Read what `save` wrote. Nothing is unpickled."""
-        import json
-
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            with safe_open(str(path), framework="pt") as file:
-                plain = json.loads((file.metadata() or {})["wordsens"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            lists = {name: tuple(plain.get(name, ())) for name in ("tokens", "notes")}
-            return cls(**{**plain, **lists}, **tensors)
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-            reason = " ".join(str(error).split())
-            raise InputError(f"`path` (={str(path)!r}) is not a file that Sensitivity.save wrote: {reason}") from error
-
-    def show(self, most: int = 20) -> str:
-        """A short table, the most sensitive words first."""
-        order = self.per_word.argsort(descending=True)[: require_count("most", most)].tolist()
-        width = max(5, *(len(self.tokens[at]) for at in order))
-        lines = [
-            f"{self.map_name}: S >= {self.value:.4f}, at word {self.word}",
-            f"{'word':>6}  {'token':<{width}}  S",
-        ]
-        lines += [
-            f"{int(self.words[at]):>6}  {self.tokens[at]:<{width}}  {float(self.per_word[at]):.4f}" for at in order
-        ]
-        if len(order) < len(self.tokens):
-            lines.append(f"... and {len(self.tokens) - len(order)} more words")
-        return "\n".join([*lines, *self.notes])
-
-    def __repr__(self) -> str:
-        upper = "" if self.upper is None else f", upper={self.upper:.6g}"
-        return (
-            f"Sensitivity({self.map_name}: value={self.value:.6g}{upper} at word {self.word} "
-            f"{self.tokens[int((self.words == self.word).nonzero()[0])]!r}, {len(self.words)} words)"
-        )
+    @property
+    def options(self) -> dict[str, Any]:
+        """All but the plan, as keywords of `word_sensitivity`."""
+        return {name: value for name, value in vars(self).items() if name != "plan"}
 
 
 @leaves_the_map_as_found
@@ -178,10 +60,7 @@ def word_sensitivity(
     radius: float | Sequence[float] | np.ndarray | Tensor | None = None,
     seed: Seed = 0,
     *,
-    starts: int | None = None,
-    steps: int | None = None,
-    generations: int | None = None,
-    tolerance: float | None = None,
+    search: Search = "normal",
     certificate: bool = True,
     text_depends_on_weights: bool = False,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
@@ -201,7 +80,7 @@ def word_sensitivity(
         words: the word indices to search; None for all. Negative indices count from the end.
         radius: of the ball, one number or one a searched word; None for the map's default, sqrt(d).
         seed: of the random starts.
-        starts, steps, generations, tolerance: how much the search spends (see SearchPlan); None for what suits the map.
+        search: what the search spends: "quick", "normal", "thorough", or a SearchPlan such as SearchPlan(starts=64).
         certificate: whether to compute the upper bounds, where phi has a certificate.
         text_depends_on_weights: X, words or radius were chosen by phi's weights or answers; `upper` is then None where
             it would hold with a probability over the weights only (see `certify`; one call's probability).
@@ -220,26 +99,16 @@ def word_sensitivity(
     >>> round(word_sensitivity(phi, torch.ones(4, 9, dtype=torch.float64)).value, 12)   # sqrt(d) / ‖X‖
     0.5
     """
+    started = time.perf_counter()
+    asked = Asked(SearchPlan.of(search), seed, certificate, text_depends_on_weights, memory_budget)
     text, phi = as_text(X), as_feature_map(phi)
-    n = len(text)
-    require_count("memory_budget", memory_budget)
     rows = phi.accept(text.rows)
-    chosen = word_indices(words, n).to(rows.device)
+    chosen = word_indices(words, len(text)).to(rows.device)
     ball = Ball(radii(radius, phi, rows, chosen))
     change = phi.word_change(rows, memory_budget=memory_budget)
-    plan = change.plan.changed(starts=starts, steps=steps, generations=generations, tolerance=tolerance)
-    found = find_witnesses(change, chosen, ball, plan, generator=generator(seed, "starts"), progress=progress)
-    return sensitivity_at(
-        phi,
-        text,
-        chosen,
-        ball,
-        found,
-        seed=seed,
-        certificate=certificate,
-        text_depends_on_weights=text_depends_on_weights,
-        memory_budget=memory_budget,
-    )
+    stream = generator(seed, "starts")
+    found = find_witnesses(change, chosen, ball, asked.plan, generator=stream, progress=progress)
+    return sensitivity_at(phi, text, chosen, ball, found, asked, time.perf_counter() - started)
 
 
 def sensitivity_at(
@@ -248,23 +117,24 @@ def sensitivity_at(
     words: Int[Tensor, " w"],
     ball: Ball,
     found: SearchResult,
-    *,
-    seed: Seed,
-    certificate: bool,
-    text_depends_on_weights: bool = False,
-    memory_budget: int,
+    asked: Asked,
+    seconds: float,
 ) -> Sensitivity:
-    """The result of a search: every witness mapped through phi, and the certificate where it is asked for."""
+    """The result of a search that took `seconds`: every witness mapped through phi, and the bounds."""
+    started = time.perf_counter()
     rows = phi.accept(text.rows)
-    per_word = attained(phi, rows, words.unsqueeze(1), found.perturbations.unsqueeze(1), memory_budget=memory_budget)
+    moved = words.unsqueeze(1), found.perturbations.unsqueeze(1)
+    per_word = attained(phi, rows, *moved, memory_budget=asked.memory_budget)
     best = int(per_word.argmax())
     witness = perturbed_texts(rows, words[best].view(1, 1), found.perturbations[best].view(1, 1, -1))[0]
     error = max(phi.relative_rounding(rows), phi.relative_rounding(witness) if float(per_word[best]) > 0 else 0.0)
     # phi(X^i(Delta)) and phi(X) are each wrong by that share of their norms, at most 1 + per_word and 1.
     rounding = error * (2 + per_word)
     per_word = (per_word - rounding).clamp(min=0)
-    asked = {"text_depends_on_weights": text_depends_on_weights}
-    bounds = certificate_for(phi, rows, words, ball.radius, **asked) if certificate else None
+    bounds = None
+    if asked.certificate:
+        dependent = asked.text_depends_on_weights
+        bounds = certificate_for(phi, rows, words, ball.radius, text_depends_on_weights=dependent)
     return Sensitivity(
         value=float(per_word[best]),
         word=int(words[best]),
@@ -274,9 +144,11 @@ def sensitivity_at(
         perturbations=found.perturbations,
         radius=ball.radius,
         tokens=tuple(text.word(int(word)) for word in words),
+        search=str(asked.plan),
         evaluations=found.evaluations + len(words),
+        seconds=seconds + time.perf_counter() - started,
         converged=found.converged & (rounding <= _SURE * per_word),
-        seed=int(seed),
+        seed=int(asked.seed),
         map_name=phi.name,
         upper=None if bounds is None else bounds.value,
         upper_per_word=None if bounds is None else bounds.upper,

@@ -8,18 +8,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, feature_norm
+from wordsens.errors import InputError, require_choice, require_kind
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET
+from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.results import Result
 from wordsens.text.document import Document
 from wordsens.text.matrix import Word
 
 WAYS = ("delete", "mask")
 
 
-@dataclass(frozen=True)
-class Removals:
-    """What `removal_effects` found.
+@dataclass(frozen=True, eq=False, repr=False)
+class Removals(Result):
+    """The changes of a map when words are deleted or masked.
 
     Attributes:
         way: "delete" or "mask".
@@ -68,6 +70,7 @@ def removal_effects(
     ['This', 'film', 'is', 'not', 'good']
     """
     require_choice("way", way, WAYS)
+    require_kind("phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained")
     if phi.reader is None:
         raise InputError("this map has no tokenizer; pass one to TransformerFeatures")
     mask = phi.reader.tokenizer.mask_token_id

@@ -1,23 +1,26 @@
 """Word sensitivity of several texts, searched together where the map can evaluate them at once."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from wordsens.errors import InputError, require_count, require_positive
-from wordsens.maps.arguments import as_feature_map, as_text, radii
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap, feature_norm
+from wordsens.errors import InputError, require_positive
+from wordsens.maps.arguments import as_text, radii
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.function import as_feature_map
+from wordsens.maps.mapping import feature_norm
 from wordsens.maps.repeatable import leaves_the_map_as_found
 from wordsens.search.ball import Ball
-from wordsens.search.plan import SearchPlan
+from wordsens.search.plan import Search, SearchPlan
 from wordsens.search.population import search_together, words_at_once
 from wordsens.search.result import Progress
 from wordsens.seeds import Seed, generator
-from wordsens.sensitivity.one_word import Sensitivity, sensitivity_at, word_sensitivity
+from wordsens.sensitivity.one_word import Asked, sensitivity_at, word_sensitivity
+from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 
 _SHARE = 1000
@@ -31,10 +34,7 @@ def word_sensitivities(
     radius: float | None = None,
     seed: Seed = 0,
     *,
-    starts: int | None = None,
-    steps: int | None = None,
-    generations: int | None = None,
-    tolerance: float | None = None,
+    search: Search = "normal",
     certificate: bool = True,
     text_depends_on_weights: bool = False,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
@@ -56,7 +56,7 @@ def word_sensitivities(
         texts: each (n, d), n two or more; n may differ from text to text.
         radius: of every word's ball; None for the map's default, sqrt(d).
         seed: of the random starts, the same for every text.
-        starts, steps, generations, tolerance, certificate, text_depends_on_weights: as for word_sensitivity.
+        search, certificate, text_depends_on_weights: as for word_sensitivity.
         memory_budget: bytes for intermediate results, of all texts that are searched together.
         progress: called with (done, in all), in thousandths of a text.
 
@@ -73,61 +73,45 @@ def word_sensitivities(
     [0.5, 0.333333]
     """
     phi = as_feature_map(phi)
-    require_count("memory_budget", memory_budget)
-    wishes = partial(SearchPlan.changed, starts=starts, steps=steps, generations=generations, tolerance=tolerance)
-    wishes(SearchPlan())
+    asked = Asked(SearchPlan.of(search), seed, certificate, text_depends_on_weights, memory_budget)
     if radius is not None:
         require_positive("radius", radius, remedy="pass None for the map's default")
-    generator(seed)
     checked = _checked(phi, texts)
-    alone = partial(
-        word_sensitivity,
-        phi,
-        radius=radius,
-        seed=seed,
-        starts=starts,
-        steps=steps,
-        generations=generations,
-        tolerance=tolerance,
-        certificate=certificate,
-        text_depends_on_weights=text_depends_on_weights,
-        memory_budget=memory_budget,
-    )
     results: dict[int, Sensitivity] = {}
-    for lot in _lots(phi, checked, wishes, memory_budget):
+    for lot in _lots(phi, checked, asked):
         report = _reporter(progress, len(results), len(lot), len(checked))
         if len(lot) == 1:
             with _naming(lot[0]):
-                results[lot[0]] = alone(checked[lot[0]], progress=report)
-            continue
-        balls = [
-            Ball(radii(radius, phi, phi.accept(checked[index].rows), torch.arange(len(checked[index]))))
-            for index in lot
-        ]
-        change = phi.texts_change([phi.accept(checked[index].rows) for index in lot], memory_budget=memory_budget)
-        found = search_together(
-            change,
-            Ball(torch.cat([ball.radius for ball in balls])),
-            wishes(change.plan),
-            generators=[generator(seed, "starts") for _ in lot],
-            progress=report,
-        )
-        for index, ball, witnesses in zip(lot, balls, found, strict=True):
-            text = checked[index]
-            words = torch.arange(len(text), device=phi.device)
-            with _naming(index):
-                results[index] = sensitivity_at(
-                    phi,
-                    text,
-                    words,
-                    ball,
-                    witnesses,
-                    seed=seed,
-                    certificate=certificate,
-                    text_depends_on_weights=text_depends_on_weights,
-                    memory_budget=memory_budget,
+                results[lot[0]] = word_sensitivity(
+                    phi, checked[lot[0]], radius=radius, search=asked.plan, progress=report, **asked.options
                 )
+        else:
+            results |= _together(phi, {index: checked[index] for index in lot}, radius, asked, report)
     return [results[index] for index in range(len(checked))]
+
+
+def _together(
+    phi: FeatureMap, texts: Mapping[int, TextMatrix], radius: float | None, asked: Asked, progress: Progress | None
+) -> dict[int, Sensitivity]:
+    """The sensitivities of texts of equal length, by their indices, searched step by step together."""
+    started = time.perf_counter()
+    rows = [phi.accept(text.rows) for text in texts.values()]
+    words = torch.arange(len(rows[0]), device=phi.device)
+    balls = [Ball(radii(radius, phi, own, words.cpu())) for own in rows]
+    change = phi.texts_change(rows, memory_budget=asked.memory_budget)
+    found = search_together(
+        change,
+        Ball(torch.cat([ball.radius for ball in balls])),
+        asked.plan.stages(change.plan),
+        generators=[generator(asked.seed, "starts") for _ in rows],
+        progress=progress,
+    )
+    seconds = (time.perf_counter() - started) / len(rows)
+    results = {}
+    for (index, text), ball, witnesses in zip(texts.items(), balls, found, strict=True):
+        with _naming(index):
+            results[index] = sensitivity_at(phi, text, words, ball, witnesses, asked, seconds)
+    return results
 
 
 def _checked(phi: FeatureMap, texts: Iterable[TextMatrix | Tensor | np.ndarray]) -> list[TextMatrix]:
@@ -159,17 +143,15 @@ def _naming(index: int) -> Iterator[None]:
         raise type(error)(message.replace("`X`", name) if "`X`" in message else f"{name}: {message}") from error
 
 
-def _lots(
-    phi: FeatureMap, texts: Sequence[TextMatrix], wishes: Callable[[SearchPlan], SearchPlan], memory_budget: int
-) -> Iterator[list[int]]:
+def _lots(phi: FeatureMap, texts: Sequence[TextMatrix], asked: Asked) -> Iterator[list[int]]:
     """Which texts are searched together: of equal length, and few enough for the map and for the memory budget."""
     lengths = [len(text) for text in texts]
     for n in dict.fromkeys(lengths):
         indices = [index for index, length in enumerate(lengths) if length == n]
-        size = phi.texts_at_once(n, memory_budget=memory_budget)
+        size = phi.texts_at_once(n, memory_budget=asked.memory_budget)
         if size > 1:
-            change = phi.word_change(phi.accept(texts[indices[0]].rows), memory_budget=memory_budget)
-            size = min(size, words_at_once(change, wishes(change.plan)) // n)
+            change = phi.word_change(phi.accept(texts[indices[0]].rows), memory_budget=asked.memory_budget)
+            size = min(size, words_at_once(change, asked.plan.stages(change.plan)) // n)
         size = max(1, size)
         yield from (indices[start : start + size] for start in range(0, len(indices), size))
 

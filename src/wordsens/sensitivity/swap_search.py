@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.search.objective import WordChange
+from wordsens.maps.word_change import MovedRows
 from wordsens.text.vocabulary import Vocabulary
 
 FINALISTS = 16
@@ -57,7 +57,7 @@ class Entries:
     evaluations: int
 
 
-def scan(change: WordChange, words: Int[Tensor, " w"], vocabulary: Vocabulary, tick: Tick | None = None) -> Entries:
+def scan(change: MovedRows, words: Int[Tensor, " w"], vocabulary: Vocabulary, tick: Tick | None = None) -> Entries:
     """Every entry for every word: exact. O(w v) evaluations, in float32 where the map has a faster float32 twin.
 
     Entries that float32 cannot tell from the best are evaluated again in the map's own precision.
@@ -71,7 +71,7 @@ def scan(change: WordChange, words: Int[Tensor, " w"], vocabulary: Vocabulary, t
     for start in range(0, len(vocabulary), size):
         chunk = everything[start : start + size]
         delta = vocabulary.rows(chunk, words).to(coarse.rows) - coarse.rows[words]
-        squared = coarse.squared_norm(delta.flatten(end_dim=1), words.repeat(len(chunk))).view(len(chunk), w).T
+        squared = coarse.value(delta.flatten(end_dim=1), words.repeat(len(chunk))).view(len(chunk), w).T
         joined = torch.cat([best, squared], dim=1)
         best, at = joined.topk(FINALISTS, dim=1) if joined.shape[1] >= FINALISTS else (joined, None)
         entry = torch.cat([entry, chunk.expand(w, -1)], dim=1).gather(1, at) if at is not None else entry
@@ -86,21 +86,21 @@ def scan(change: WordChange, words: Int[Tensor, " w"], vocabulary: Vocabulary, t
 
 
 def _verified(
-    change: WordChange, words: Tensor, vocabulary: Vocabulary, entry: Tensor, coarse: Tensor
+    change: MovedRows, words: Tensor, vocabulary: Vocabulary, entry: Tensor, coarse: Tensor
 ) -> tuple[Tensor, int]:
     """The finalists' squared changes in the map's own precision; a word whose finalists are all alike is scanned so."""
     finite = torch.isfinite(coarse)
     exact = torch.full_like(coarse, -torch.inf, dtype=change.rows.dtype)
     for rank in range(coarse.shape[1]):
         delta = _deltas(change, vocabulary, entry[:, rank], words)
-        exact[:, rank] = torch.where(finite[:, rank], change.squared_norm(delta, words), -torch.inf)
+        exact[:, rank] = torch.where(finite[:, rank], change.value(delta, words), -torch.inf)
     evaluations = int(finite.sum())
     crowded = coarse[:, -1] > coarse.amax(dim=1) * (1 - _COARSE_MARGIN)
     for at in crowded.nonzero().squeeze(1).tolist():
         word = words[at : at + 1]
         for chunk in torch.arange(len(vocabulary), device=words.device).split(4096):
             delta = (vocabulary.rows(chunk, word)[:, 0] - change.rows[word]).to(change.rows.dtype)
-            squared = change.squared_norm(delta, word.expand(len(chunk)))
+            squared = change.value(delta, word.expand(len(chunk)))
             evaluations += len(chunk)
             if squared.max() > exact[at].max():
                 entry[at, 0], exact[at, 0] = chunk[squared.argmax()], squared.max()
@@ -133,7 +133,7 @@ class ShortlistPlan:
 
 
 def shortlist(
-    change: WordChange,
+    change: MovedRows,
     words: Int[Tensor, " w"],
     vocabulary: Vocabulary,
     plan: ShortlistPlan,
@@ -151,7 +151,7 @@ def shortlist(
         hunt = _Hunt(coarse, int(word), rows.to(coarse.rows), plan, outliers)
         finalists = hunt.run(generator)
         delta = (rows[finalists] - change.rows[word]).to(change.rows.dtype)
-        exact = change.squared_norm(delta, word.expand(len(finalists)))
+        exact = change.value(delta, word.expand(len(finalists)))
         evaluations += hunt.evaluations + len(finalists)
         chosen.append(finalists[exact.argmax()])
         deltas.append(delta[exact.argmax()])
@@ -165,7 +165,7 @@ class _Hunt:
 
     def __init__(
         self,
-        change: WordChange,
+        change: MovedRows,
         word: int,
         rows: Float[Tensor, "v d"],
         plan: ShortlistPlan,
@@ -185,7 +185,7 @@ class _Hunt:
         anchors = new[:0]
         slopes = self._deltas[:0]
         for turn in range(plan.rounds):
-            value, slope = self._change.squared_norm_and_gradient(self._deltas[new], self._same(new))
+            value, slope = self._change.value_and_gradient(self._deltas[new], self._same(new))
             self._squared[new] = value
             anchors, slopes = torch.cat([anchors, new]), torch.cat([slopes, slope])
             self.evaluations += 3 * len(new)
@@ -243,14 +243,14 @@ class _Hunt:
         return self._directions[entries] @ self._directions[others].T
 
     def _evaluate(self, entries: Int[Tensor, " e"]) -> None:
-        self._squared[entries] = self._change.squared_norm(self._deltas[entries], self._same(entries))
+        self._squared[entries] = self._change.value(self._deltas[entries], self._same(entries))
         self.evaluations += len(entries)
 
     def _same(self, entries: Tensor) -> Tensor:
         return torch.full_like(entries, self._word)
 
 
-def _deltas(change: WordChange, vocabulary: Vocabulary, entries: Tensor, words: Tensor) -> Float[Tensor, "w d"]:
+def _deltas(change: MovedRows, vocabulary: Vocabulary, entries: Tensor, words: Tensor) -> Float[Tensor, "w d"]:
     """From each word's row to its own entry's."""
     # Rows are asked for word by word: an entry's row may depend on the place.
     rows = [vocabulary.rows(entries[at : at + 1], words[at : at + 1])[0, 0] for at in range(len(words))]

@@ -1,7 +1,8 @@
 """Real swaps: the word of a vocabulary that, put in the place of a word of the text, moves a map most."""
 
+import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import SupportsIndex
 
 import numpy as np
@@ -10,10 +11,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import require_choice
-from wordsens.maps.arguments import as_feature_map, as_text, word_indices
+from wordsens.maps.arguments import as_text, word_indices
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.function import as_feature_map
+from wordsens.results import Result
+from wordsens.search.plan import Search
 from wordsens.seeds import generator
-from wordsens.sensitivity.one_word import Sensitivity, attained, word_sensitivity
+from wordsens.sensitivity.one_word import attained, word_sensitivity
+from wordsens.sensitivity.result import Sensitivity
 from wordsens.sensitivity.swap_search import Entries, ShortlistPlan, Tick, scan, shortlist
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.vocabulary import Vocabulary
@@ -21,9 +26,9 @@ from wordsens.text.vocabulary import Vocabulary
 METHODS = ("auto", "scan", "shortlist")
 
 
-@dataclass(frozen=True)
-class Swaps:
-    """What `best_swaps` found.
+@dataclass(frozen=True, eq=False, repr=False)
+class Swaps(Result):
+    """The swaps of words of one text that move a map most.
 
     Attributes:
         value: the largest of `per_word`.
@@ -35,6 +40,7 @@ class Swaps:
         perturbations: (w, d), from the word's row to the entry's.
         exact: whether every entry was evaluated; if not, a better swap may exist.
         evaluations: swaps that were evaluated, a gradient counted as three.
+        seconds: what the call took.
     """
 
     value: float
@@ -46,6 +52,7 @@ class Swaps:
     perturbations: Float[Tensor, "w d"]
     exact: bool
     evaluations: int
+    seconds: float = field(compare=False)
 
 
 def best_swaps(
@@ -83,6 +90,7 @@ def best_swaps(
     >>> found.swapped_for, found.exact
     (('b', 'b'), True)
     """
+    started = time.perf_counter()
     text, phi = as_text(X), as_feature_map(phi)
     require_choice("method", method, METHODS)
     rows = phi.accept(text.rows)
@@ -107,12 +115,13 @@ def best_swaps(
         perturbations=found.perturbations,
         exact=exact,
         evaluations=found.evaluations + len(chosen),
+        seconds=time.perf_counter() - started,
     )
 
 
-@dataclass(frozen=True)
-class SwapRatio:
-    """How much of the continuous sup a real word reaches.
+@dataclass(frozen=True, eq=False, repr=False)
+class SwapRatio(Result):
+    """The share of the continuous sup that a real word reaches.
 
     Attributes:
         ratio: (w,), the continuous value over the swap's, at least 1.
@@ -131,18 +140,18 @@ def swap_ratio(
     swaps: Swaps,
     seed: int = 0,
     *,
-    steps: int | None = None,
+    search: Search = "normal",
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> SwapRatio:
     """sup over ‖Delta‖ <= ‖x_v - x_i‖ of the change, over the change by the swap to v, for each word i (ours).
 
     Both are allowed the same distance. The sup is attained by a search, or by the swap itself where that is farther:
     the ratio is a lower bound of the true one, and at least 1. Words whose best swap does not move the map are refused
-    by word_sensitivity (radius 0).
+    by word_sensitivity (radius 0). `search` is what the search spends.
     """
     lengths = torch.linalg.vector_norm(swaps.perturbations, dim=1, dtype=torch.float64)
     found: Sensitivity = word_sensitivity(
-        phi, X, swaps.words, lengths.cpu(), seed, steps=steps, certificate=False, memory_budget=memory_budget
+        phi, X, swaps.words, lengths.cpu(), seed, search=search, certificate=False, memory_budget=memory_budget
     )
     continuous = torch.maximum(found.per_word, swaps.per_word)
     return SwapRatio(continuous / swaps.per_word, continuous, swaps)

@@ -8,17 +8,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, require_positive
+from wordsens.errors import InputError, require_kind, require_positive
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores import Softmax
-from wordsens.maps.contract import feature_norm
+from wordsens.maps.mapping import feature_norm
+from wordsens.results import Result
 from wordsens.seeds import Seed, gaussian_on, generator
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 
-@dataclass(frozen=True)
-class TheoremWitness:
-    """What `theorem_witness` built.
+@dataclass(frozen=True, eq=False, repr=False)
+class TheoremWitness(Result):
+    """The perturbation that Theorem 3 builds, and what it attains.
 
     Attributes:
         word: i.
@@ -73,6 +74,8 @@ def theorem_witness(
     Raises:
         InputError: another score, several heads, n >= d, a word out of range, a bad radius.
     """
+    remedy = "build one with RandomAttentionFeatures(d)"
+    require_kind("phi", phi, RandomAttentionFeatures, remedy=remedy)
     text = as_text_matrix(X)
     if type(phi.score) is not Softmax or phi.heads != 1:
         raise InputError(f"`phi` ({phi.name}, {phi.heads} heads) must be one head of softmax attention")

@@ -1,7 +1,8 @@
 """Sensitivity word by word as a reader counts words: the tokens of one word move together."""
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -9,21 +10,24 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.maps.arguments import as_feature_map, as_text
+from wordsens.maps.arguments import as_text
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.function import as_feature_map
 from wordsens.maps.repeatable import leaves_the_map_as_found
+from wordsens.results import Result
+from wordsens.search import population
 from wordsens.search.ball import Ball
-from wordsens.search.objective import WordChange
-from wordsens.search.population import search
+from wordsens.search.objective import Objective
+from wordsens.search.plan import Search, SearchPlan
 from wordsens.search.result import Progress
 from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import attained
 from wordsens.text.matrix import TextMatrix, Word
 
 
-@dataclass(frozen=True)
-class WholeWordSensitivity:
-    """What `whole_word_sensitivity` found.
+@dataclass(frozen=True, eq=False, repr=False)
+class WholeWordSensitivity(Result):
+    """The sensitivity of one text, word by word as a reader counts words.
 
     Attributes:
         value: the largest of `per_word`: attained, a lower bound of the sup.
@@ -34,7 +38,9 @@ class WholeWordSensitivity:
         per_word: (w,), the relative change at each word's witness, recomputed through phi.
         perturbations: a witness for each word, (tokens of the word, d).
         radius: the radius of each token's ball, word by word.
+        search: what the search was allowed, in words, such as "normal"; see SearchPlan.
         evaluations: how many perturbed texts were evaluated.
+        seconds: what the call took.
         converged: (w,), whether the search stopped gaining, before its steps ran out, at a stationary point.
         notes: what the map says of itself.
     """
@@ -47,7 +53,9 @@ class WholeWordSensitivity:
     per_word: Float[Tensor, " w"]
     perturbations: tuple[Tensor, ...]
     radius: tuple[tuple[float, ...], ...]
+    search: str
     evaluations: int
+    seconds: float = field(compare=False)
     converged: Bool[Tensor, " w"]
     notes: tuple[str, ...] = ()
 
@@ -69,9 +77,7 @@ def whole_word_sensitivity(
     seed: int = 0,
     *,
     radius: float | None = None,
-    starts: int | None = None,
-    steps: int | None = None,
-    generations: int | None = None,
+    search: Search = "normal",
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> WholeWordSensitivity:
@@ -85,7 +91,7 @@ def whole_word_sensitivity(
         X: a text that knows its whole words, as `TransformerFeatures.embed` gives it.
         words: indices of X.whole_words; None for all.
         radius: of every token's ball; None for the map's default, a transformer's being the token's own row norm.
-        seed, starts, steps, generations, memory_budget, progress: as for word_sensitivity.
+        seed, search, memory_budget, progress: as for word_sensitivity.
 
     Raises:
         InputError: a text that does not know its words, or an index out of range.
@@ -95,6 +101,7 @@ def whole_word_sensitivity(
     >>> round(r.value, 6), r.whole[r.word].text
     (0.707107, 'un')
     """
+    started, plan = time.perf_counter(), SearchPlan.of(search)
     text, phi = as_text(X), as_feature_map(phi)
     chosen = _chosen(text, words)
     whole = [text.whole_words[at] for at in chosen] if text.whole_words else []
@@ -108,11 +115,11 @@ def whole_word_sensitivity(
         at = [index for index, word in enumerate(whole) if len(word.rows) == size]
         members = torch.tensor([whole[index].rows for index in at], device=rows.device)
         change = InRadii(phi.group_change(rows, members, memory_budget=memory_budget), lengths[members])
-        found = search(
+        found = population.search(
             change,
             torch.arange(len(at), device=rows.device),
             Ball(torch.ones(len(at), dtype=torch.float64, device=rows.device)),
-            change.plan.changed(starts=starts, steps=steps, generations=generations),
+            plan.stages(change.plan),
             blocks=size,
             generator=generator(seed, "whole words", size),
             progress=progress,
@@ -133,24 +140,32 @@ def whole_word_sensitivity(
         per_word=per_word,
         perturbations=tuple(perturbations),
         radius=tuple(tuple(lengths[list(word.rows)].tolist()) for word in whole),
+        search=str(plan),
         evaluations=evaluations,
+        seconds=time.perf_counter() - started,
         converged=converged,
         notes=phi.notes,
     )
 
 
-class InRadii(WordChange):
-    """A change in coordinates where the ball of every row of a group has radius 1."""
+class InRadii(Objective):
+    """A change of groups in coordinates where the ball of every row has radius 1."""
 
-    def __init__(self, change: WordChange, radius: Float[Tensor, "m g"]):
-        super().__init__(change.rows, change.base_norm, change.memory_budget, change.shape)
+    def __init__(self, change: Objective, radius: Float[Tensor, "m g"]):
+        super().__init__(
+            change.shape,
+            dtype=change.dtype,
+            device=change.device,
+            memory_budget=change.memory_budget,
+            typical_length=change.typical_length,
+        )
         self._change, self._radius = change, radius.unsqueeze(-1)
         self.plan = change.plan
 
     def bytes_per_pair(self) -> int:
         return self._change.bytes_per_pair()
 
-    def coarse(self) -> WordChange:
+    def coarse(self) -> Objective:
         coarse = self._change.coarse()
         return self if coarse is self._change else InRadii(coarse, self._radius.squeeze(-1))
 

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError
+from wordsens.results import Result
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,8 @@ class Word:
     rows: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class TextMatrix:
+@dataclass(frozen=True, eq=False, repr=False)
+class TextMatrix(Result):
     """X of shape (n, d): the rows of one text.
 
     Attributes:

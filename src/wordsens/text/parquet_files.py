@@ -32,6 +32,20 @@ def parquet_rows(path: Path, columns: Columns) -> Iterator[Row]:
         raise _unreadable(path, error) from error
 
 
+def parquet_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Number and fields of every row, all columns."""
+    pyarrow, parquet = _require_pyarrow()
+    number = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+                for record in batch.to_pylist():
+                    number += 1
+                    yield number, record
+    except (pyarrow.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from error
+
+
 def parquet_class_names(path: Path, columns: Columns) -> list[str] | None:
     """The names of the label's numbers, where `datasets` wrote them into the file; None elsewhere."""
     pyarrow, parquet = _require_pyarrow()

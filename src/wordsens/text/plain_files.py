@@ -3,8 +3,9 @@
 import codecs
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from wordsens.errors import InputError
 from wordsens.text.rows import Columns, Row
@@ -19,19 +20,31 @@ def text_file_rows(path: Path, encoding: str, *, label: object = None, where: st
 
 def csv_rows(path: Path, encoding: str, columns: Columns, *, delimiter: str = ",") -> Iterator[Row]:
     """The rows of a CSV file whose first line names the columns. Streams: the file is never held whole."""
+
+    def accept(header: list[str]) -> None:
+        columns.label_in(header, f"the file {str(path)!r}")
+
+    for number, fields in csv_records(path, encoding, delimiter=delimiter, accept=accept):
+        label = columns.label_in(fields, f"the file {str(path)!r}")
+        yield Row(fields[columns.text], fields[label] if label else None, f"{path.name}:{number}")
+
+
+def csv_records(
+    path: Path, encoding: str, *, delimiter: str = ",", accept: Callable[[list[str]], None] = lambda header: None
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Number and fields of every row; `accept` is shown the names of the columns first, and may raise."""
     # Strict, so that an unclosed quote is an error and not one text to the end of the file.
     reader = csv.reader(_lines(path, encoding, newline=""), delimiter=delimiter, strict=True)
     try:
         header = next(reader, [])
-        label = columns.label_in(header, f"the file {str(path)!r}")
+        accept(header)
         for number, record in enumerate((record for record in reader if record), start=1):
             if len(record) != len(header):
                 raise InputError(
                     f"line {reader.line_num} of the file {str(path)!r} has {len(record)} fields, but the "
                     f"first line names {len(header)} columns; put quotes around texts with {delimiter!r}"
                 )
-            fields = dict(zip(header, record, strict=True))
-            yield Row(fields[columns.text], fields[label] if label else None, f"{path.name}:{number}")
+            yield number, dict(zip(header, record, strict=True))
     except csv.Error as error:
         raise InputError(
             f"line {reader.line_num} of the file {str(path)!r} is not valid CSV: {error}; mend it, or save "
@@ -41,6 +54,13 @@ def csv_rows(path: Path, encoding: str, columns: Columns, *, delimiter: str = ",
 
 def json_lines_rows(path: Path, encoding: str, columns: Columns) -> Iterator[Row]:
     """One JSON object a line; blank lines are passed over. Streams: the file is never held whole."""
+    for number, record in json_lines_records(path, encoding):
+        label = columns.label_in(record, f"line {number} of the file {str(path)!r}")
+        yield Row(record[columns.text], record[label] if label else None, f"{path.name}:{number}")
+
+
+def json_lines_records(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Number and content of every line that is not blank."""
     for number, line in enumerate(_lines(path, encoding, newline="\n"), start=1):
         if not line.strip():
             continue
@@ -51,8 +71,7 @@ def json_lines_rows(path: Path, encoding: str, columns: Columns) -> Iterator[Row
             raise InputError(f"{where} is not valid JSON: {error}; write one object a line") from error
         if not isinstance(record, dict):
             raise InputError(f'{where} is not a JSON object; write one object a line, like {{"text": ...}}')
-        label = columns.label_in(record, where)
-        yield Row(record[columns.text], record[label] if label else None, f"{path.name}:{number}")
+        yield number, record
 
 
 def _lines(path: Path, encoding: str, *, newline: str | None) -> Iterator[str]:

@@ -43,6 +43,9 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    def __repr__(self) -> str:
+        return f"Vocabulary({self.name!r}, {len(self)} entries)"
+
     @classmethod
     def of_rows(cls, tokens: Sequence[str], rows: Float[Tensor, "v d"], *, name: str = "vocabulary") -> "Vocabulary":
         """Entries whose rows are the same everywhere.

@@ -12,8 +12,8 @@ from wordsens.certificates.dense.layer_width import likely_along, likely_width
 from wordsens.certificates.dense.slopes import steepest_secant
 from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound, rounding
 from wordsens.errors import InputError, require_choice
-from wordsens.maps.contract import feature_norm
 from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.maps.mapping import feature_norm
 
 FAILURE_PROBABILITY = 1e-9
 """The probability, at most, that a Gaussian certificate fails: over the draw of the weights, the words of one call."""

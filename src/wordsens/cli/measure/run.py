@@ -17,9 +17,11 @@ from wordsens.cli.terminal import Reporter, notice, reporting
 from wordsens.errors import InputError
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.registry import MODEL, build_map, map_title
+from wordsens.search.plan import SearchPlan
 from wordsens.seeds import generator
 from wordsens.sensitivity.jacobian import jacobian_sensitivity
-from wordsens.sensitivity.one_word import Sensitivity, word_sensitivity
+from wordsens.sensitivity.one_word import word_sensitivity
+from wordsens.sensitivity.result import Sensitivity
 from wordsens.text import Document, embed, read_documents
 from wordsens.text.encoders import require_device
 from wordsens.text.matrix import TextMatrix
@@ -93,8 +95,7 @@ def _measured(text: TextMatrix, options: MeasureOptions, progress: Callable[[str
             words=_searched_words(phi, n, options),
             radius=options.radius,
             seed=options.seed,
-            starts=options.starts,
-            steps=options.steps,
+            search=SearchPlan(starts=options.starts, steps=options.steps),
             progress=tell,
         )
         results.append(result)

@@ -11,7 +11,7 @@ from rich.text import Text
 from wordsens.certificates.contract import CERTIFIED
 from wordsens.cli.terminal import stdout, table
 from wordsens.maps.registry import map_title
-from wordsens.sensitivity.one_word import Sensitivity
+from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import Condition, Prediction
 

@@ -10,6 +10,7 @@ from wordsens.experiments.audit.record import columns_of
 from wordsens.experiments.audit.spec import AuditCell
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.loading import content_of
+from wordsens.search.plan import SearchPlan
 from wordsens.text.document import Document
 from wordsens.text.vocabulary import Vocabulary
 
@@ -26,9 +27,7 @@ def measure_audit(cell: AuditCell, keep: Callable[[Mapping[str, Any]], None] | N
         vocabulary=_vocabulary(phi) if cell.swaps else None,
         seed=cell.seed,
         radius=cell.radius,
-        starts=cell.starts,
-        steps=cell.steps,
-        generations=cell.generations,
+        search=SearchPlan(starts=cell.starts, steps=cell.steps, generations=cell.generations),
     )
     if keep is not None:
         keep({})

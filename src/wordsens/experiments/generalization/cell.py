@@ -51,7 +51,7 @@ def measure_generalization(
     new = (_fresh_text if cell.word == "all" else _new_text)(cell.of_fit(), cell.sample)
     word = None if cell.word == "all" else cell.word
     seed = _seed(cell, "search")
-    common: dict[str, Any] = {"radius": cell.radius, **cell.search_options}
+    common: dict[str, Any] = {"radius": cell.radius, "search": cell.search}
     found: dict[str, Any]
     if cell.objective == FRONTIER:
         frontier = one_word_frontier(

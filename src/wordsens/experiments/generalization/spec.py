@@ -13,6 +13,7 @@ from wordsens.experiments.texts.training import LABEL_KINDS, SENTIMENT, reads_la
 from wordsens.generalization import OBJECTIVE_NAMES
 from wordsens.generalization.frontier import DEFAULT_GAMMAS
 from wordsens.regression import TRAININGS
+from wordsens.search.plan import SearchPlan
 
 GENERALIZATION_SCHEMA = 2
 """Raised when the meaning of a key, or the way a cell is computed, changes: old records are then not reused."""
@@ -89,10 +90,9 @@ class GeneralizationCell(MapKeys):
         return self
 
     @property
-    def search_options(self) -> dict[str, int]:
-        """The options of the search that the cell gives."""
-        names = ("starts", "steps", "generations")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+    def search(self) -> SearchPlan:
+        """The plan that the cell asks for."""
+        return SearchPlan(starts=self.starts, steps=self.steps, generations=self.generations)
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())

@@ -12,7 +12,8 @@ from wordsens.experiments.texts.source import Embedded
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.registry import build_map
 from wordsens.seeds import derive_seed, generator
-from wordsens.sensitivity.one_word import Sensitivity, word_sensitivity
+from wordsens.sensitivity.one_word import word_sensitivity
+from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import predict
 

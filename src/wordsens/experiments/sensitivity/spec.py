@@ -11,6 +11,7 @@ from wordsens.experiments.grid.strict_model import StrictModel
 from wordsens.experiments.store.identity import SCHEMA_VERSION
 from wordsens.experiments.texts.documents import fingerprint
 from wordsens.experiments.texts.source import Embedded, TextSource, require_own_rows, spelled_out, text_identity
+from wordsens.search.plan import SearchPlan
 
 
 class WordChoice(StrictModel):
@@ -88,7 +89,7 @@ class SensitivityCell(MapKeys):
     def search_options(self) -> dict[str, Any]:
         """The options of the search that the cell gives, for `word_sensitivity`."""
         names = ("starts", "steps", "generations", "tolerance")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {"search": SearchPlan(**{name: getattr(self, name) for name in names})}
 
     def identity_keys(self) -> dict[str, Any]:
         """The keys that can change the result: the options of this map alone, a dataset's content for its path."""

@@ -12,8 +12,10 @@ from wordsens.maps.attention.group_change import AttentionGroupChange
 from wordsens.maps.attention.scores import SCORES, ClosedForm, Score, Softmax, offered
 from wordsens.maps.attention.texts_change import AttentionTextsChange, texts_at_once
 from wordsens.maps.attention.word_change import AttentionWordChange
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap, PlainWordChange, feature_norm
-from wordsens.search.objective import WordChange
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.mapping import feature_norm
+from wordsens.maps.plain_change import PlainWordChange
+from wordsens.maps.word_change import MovedRows, WordChange
 from wordsens.seeds import Seed, gaussian_on, generator
 
 
@@ -63,7 +65,17 @@ class RandomAttentionFeatures(FeatureMap):
         self.dtype = dtype
         self.device = torch.device(device)
         self.name = "raf" if type(self.score) is Softmax else f"{self.score.name}-raf"
-        self.weight = self._drawn() if weight is None else self._checked(weight)
+        self._weight_is_drawn = weight is None
+        with torch.inference_mode(False):
+            self.weight = self._drawn() if weight is None else self._checked(weight)
+
+    def __repr__(self) -> str:
+        heads = "" if self.heads == 1 else f", heads={self.heads}"
+        temperature = "" if self.temperature == 1 else f", temperature={self.temperature:g}"
+        source = f"seed={self.seed}" if self._weight_is_drawn else "weight=..."
+        return (
+            f"RandomAttentionFeatures(d={self.text_shape[1]}, score={self.score.name!r}{temperature}{heads}, {source})"
+        )
 
     @property
     def matrices(self) -> Float[Tensor, "heads d d"]:
@@ -78,6 +90,13 @@ class RandomAttentionFeatures(FeatureMap):
     def attention(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
         """The attention weights, shaped like the scores: entry (j, i) is how much row j takes from word i."""
         return self.score.attention(self.scores(texts))
+
+    attention_layers = 1
+
+    def attention_of(self, rows: Float[Tensor, "n d"], layer: int = 1) -> Float[Tensor, "heads n n"]:
+        """The attention weights of every head on one text; there is one layer, 1."""
+        weights = self.attention(rows)
+        return weights.unsqueeze(0) if self.heads == 1 else weights
 
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
         return self.attention(texts) @ (texts if self.heads == 1 else texts.unsqueeze(-3))
@@ -119,7 +138,7 @@ class RandomAttentionFeatures(FeatureMap):
 
     def texts_change(
         self, texts: Sequence[Float[Tensor, "n d"]], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> WordChange:
+    ) -> MovedRows:
         score = offered(self.score, ClosedForm)
         if score is None:
             return super().texts_change(texts, memory_budget=memory_budget)
@@ -157,6 +176,7 @@ class RandomAttentionFeatures(FeatureMap):
                 f"`weight` (shape {tuple(weight.shape)}) must be a finite tensor of shape {wanted}; "
                 "give one (d, d) matrix a head"
             )
+        weight = weight.clone() if weight.is_inference() else weight
         return weight.detach().to(dtype=self.dtype, device=self.device)
 
 

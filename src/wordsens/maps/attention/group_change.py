@@ -13,10 +13,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.scores import Score
-from wordsens.search.objective import WordChange
-from wordsens.search.plan import SearchPlan
+from wordsens.maps.word_change import WordChange
+from wordsens.search.plan import Stages
 
-GROUP_PLAN = SearchPlan(starts=6, climb_steps=8, population=4, generations=3, children=4, finalists=2, steps=80)
+GROUP_PLAN = Stages(starts=6, climb_steps=8, population=4, generations=3, children=4, finalists=2, steps=80)
 
 
 class _Head:

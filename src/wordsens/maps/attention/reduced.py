@@ -14,7 +14,7 @@ from torch import Tensor
 from wordsens.maps.attention.head import Head, in_cache
 from wordsens.maps.attention.other_rows import Dominant, OtherRows
 from wordsens.maps.attention.products import add_and_double
-from wordsens.search.objective import ReducedChange
+from wordsens.search.objective import ReducedObjective
 
 
 class _ReducedHead(OtherRows):
@@ -44,7 +44,7 @@ class _ReducedHead(OtherRows):
         return squared, None if result is None else add_and_double(result, products, self.stacked)
 
 
-class ReducedAttentionChange(ReducedChange):
+class ReducedAttentionChange(ReducedObjective):
     """sum over rows j != i of ‖change of row j‖² at Delta = c @ basis, and its gradient in c.
 
     A lower bound of the squared change, equal to it but for row i. Cost: O(b n min(n, d)) for b pairs.
@@ -55,17 +55,18 @@ class ReducedAttentionChange(ReducedChange):
         shape: (k,).
     """
 
-    def __init__(self, rows: Float[Tensor, "n d"], heads: Sequence[Head], base_norm: float, memory_budget: int):
+    def __init__(self, rows: Float[Tensor, "n d"], heads: Sequence[Head], memory_budget: int):
         queries = torch.cat([head.queries for head in heads])
         basis = torch.linalg.qr(queries.double().T).Q.T.to(queries.dtype)
-        super().__init__(rows, base_norm, memory_budget, (len(basis),))
+        super().__init__((len(basis),), dtype=rows.dtype, device=rows.device, memory_budget=memory_budget)
+        self._rows = len(rows)
         self.basis = basis
         self._queries = queries @ basis.T
         self.left_out = torch.cat([head.top_directions for head in heads])
         self._heads = [_ReducedHead(head, basis) for head in heads]
 
     def bytes_per_pair(self) -> int:
-        return (16 * len(self.rows) + 8 * len(self.basis)) * self.rows.element_size()
+        return (16 * self._rows + 8 * len(self.basis)) * self.dtype.itemsize
 
     def kicking_directions(self) -> Float[Tensor, "m k"]:
         """The u_j, as for attention itself."""
@@ -74,4 +75,4 @@ class ReducedAttentionChange(ReducedChange):
     def _evaluate(
         self, perturbations: Float[Tensor, "b k"], words: Int[Tensor, " b"], *, gradient: bool
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b k"] | None]:
-        return in_cache(self._heads, perturbations, words, gradient, max(len(self.rows), len(self.basis)))
+        return in_cache(self._heads, perturbations, words, gradient, max(self._rows, len(self.basis)))

@@ -4,7 +4,6 @@ Word i of text t is word t n + i. Products with W + W^T are the same for every t
 matrices. For short texts this spares what a small operation costs besides its arithmetic.
 """
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from wordsens.maps.attention.head import Head
 from wordsens.maps.attention.word_change import AttentionWordChange
-from wordsens.search.objective import WordChange
+from wordsens.maps.word_change import MovedRows
 
 _CACHED_COORDINATES = 1 << 14
 """Coordinates of all words that are searched together on a CPU: a search keeps 16 to 24 points a word, and past about
@@ -23,20 +22,19 @@ _FEWEST = 4
 """Where the cache holds fewer texts, one after the other is as fast on a CPU: at n = 20, d = 384 it was faster."""
 
 
-class AttentionTextsChange(WordChange):
+class AttentionTextsChange(MovedRows):
     """‖phi(X^i(Delta)) - phi(X)‖² and its gradient for pairs of a word of any of T texts and a Delta.
 
     The numbers are those of each text's own AttentionWordChange. Cost: as there, per pair; memory O(T n (n + d)).
 
     Attributes:
         changes: each text's own.
-        base_norm: NaN: every text has its own.
     """
 
     def __init__(self, changes: Sequence[AttentionWordChange]):
         first = changes[0]
         rows = torch.cat([change.rows for change in changes])
-        super().__init__(rows, math.nan, first.memory_budget)
+        super().__init__(rows, first.memory_budget)
         self.changes = changes
         self.plan = first.plan
         self._words = len(first.rows)
@@ -87,11 +85,11 @@ class AttentionTextsChange(WordChange):
         return squared, slope
 
 
-class _EachText(WordChange):
+class _EachText(MovedRows):
     """The changes of several texts of n words, one after the other: word i of text t is word t n + i."""
 
     def __init__(self, changes: Sequence[AttentionWordChange]):
-        super().__init__(torch.cat([change.rows for change in changes]), math.nan, changes[0].memory_budget)
+        super().__init__(torch.cat([change.rows for change in changes]), changes[0].memory_budget)
         self._changes, self._words = changes, len(changes[0].rows)
 
     def bytes_per_pair(self) -> int:
@@ -110,9 +108,9 @@ class _EachText(WordChange):
                 continue
             delta, word = perturbations[mine], words[mine] % self._words
             if gradient:
-                squared[mine], slope[mine] = change.squared_norm_and_gradient(delta, word)
+                squared[mine], slope[mine] = change.value_and_gradient(delta, word)
             else:
-                squared[mine] = change.squared_norm(delta, word)
+                squared[mine] = change.value(delta, word)
         return squared, slope if gradient else None
 
 

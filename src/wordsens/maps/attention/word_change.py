@@ -12,8 +12,8 @@ from wordsens.maps.attention.candidates import candidates
 from wordsens.maps.attention.head import Head, in_cache
 from wordsens.maps.attention.reduced import ReducedAttentionChange
 from wordsens.maps.attention.scores import ClosedForm
-from wordsens.search.objective import WordChange
-from wordsens.search.plan import SearchPlan
+from wordsens.maps.word_change import WordChange
+from wordsens.search.plan import Stages
 
 _LEAST_REDUCED = 200
 """Words from which on a search explores in fewer coordinates and without row i, one of n rows.
@@ -66,7 +66,7 @@ class AttentionWordChange(WordChange):
     def reduced(self) -> ReducedAttentionChange | None:
         if not _is_reduced(len(self.rows), self._score):
             return None
-        return ReducedAttentionChange(self.rows, self.heads, self.base_norm, self.memory_budget)
+        return ReducedAttentionChange(self.rows, self.heads, self.memory_budget)
 
     def softened(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "list[AttentionWordChange]":
         """At higher temperatures, or with kinks rounded off, over shares of the spread of the scores within the ball.
@@ -133,14 +133,14 @@ def _power_of_two(number: float) -> float:
     return math.ldexp(1.0, math.frexp(number)[1] - 1) if number > 0 else 1.0
 
 
-def _plan(words: int, d: int, score: ClosedForm) -> SearchPlan:
+def _plan(words: int, d: int, score: ClosedForm) -> Stages:
     """What a search of this text spends: fewer generations for longer texts, whose words share what is found.
 
     Where a generation is cheap, since it runs in fewer coordinates, more of them find more than kicks do. On small
     problems, where a step costs little, the search is wider.
     """
     reduced = _is_reduced(words, score)
-    plan = SearchPlan(
+    plan = Stages(
         starts=48,
         climb_steps=10,
         explored_share=0.0 if reduced else 0.003,

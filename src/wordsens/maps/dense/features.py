@@ -10,8 +10,9 @@ from torch import Tensor
 from wordsens.activations import activation_named
 from wordsens.errors import InputError, require_choice, require_count
 from wordsens.gaussian import ON_DEMAND_BYTES, DenseGaussian, GaussianMatrix, OnDemandGaussian, dense_bytes
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap, feature_norm
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.dense.word_change import DenseChange, OneLayerChange
+from wordsens.maps.mapping import feature_norm
 from wordsens.seeds import Seed
 
 GAUSSIAN_KINDS = ("auto", "dense", "lazy")
@@ -93,6 +94,14 @@ class DeepRandomFeatures(FeatureMap):
             )
             for index, (fan_in, variance) in enumerate(zip(fan_ins, variances, strict=True))
         ]
+
+    def __repr__(self) -> str:
+        n, d = self.text_shape
+        depth = "" if isinstance(self, RandomFeatures) else f", depth={self.depth}"
+        return (
+            f"{type(self).__name__}(n={n}, d={d}{depth}, width={self.width}, activation={self.activation.name!r}, "
+            f"gaussian={self.gaussian!r}, seed={self.seed})"
+        )
 
     @property
     def weights(self) -> list[Float[Tensor, "rows columns"]]:

@@ -9,10 +9,10 @@ from torch import Tensor
 from wordsens.activations import Activation
 from wordsens.gaussian import GaussianMatrix, OnDemandGaussian
 from wordsens.gaussian.lanczos import lanczos
-from wordsens.maps.contract import feature_norm
-from wordsens.search.linear_entry import LinearEntryChange
-from wordsens.search.objective import WordChange
-from wordsens.search.plan import SearchPlan
+from wordsens.maps.mapping import feature_norm
+from wordsens.maps.word_change import WordChange
+from wordsens.search.linear_entry import LinearEntryObjective
+from wordsens.search.plan import Stages
 from wordsens.seeds import gaussian_on, generator
 
 _LANCZOS_STEPS = 16
@@ -40,10 +40,10 @@ class DenseChange(WordChange):
         together: whether Delta has shape (g, d), rather than (d,) for one word.
     """
 
-    plan = SearchPlan(starts=8, climb_steps=8, finalists=2, steps=60, tolerance=1e-7)
-    _FRUGAL_PLAN = SearchPlan(starts=4, climb_steps=3, finalists=1, steps=40, tolerance=1e-5)
-    _SATURATING_PLAN = SearchPlan(starts=24, climb_steps=20, finalists=5, steps=60, tolerance=1e-7)
-    _SMALL_PLAN = SearchPlan(
+    plan = Stages(starts=8, climb_steps=8, finalists=2, steps=60, tolerance=1e-7)
+    _FRUGAL_PLAN = Stages(starts=4, climb_steps=3, finalists=1, steps=40, tolerance=1e-5)
+    _SATURATING_PLAN = Stages(starts=24, climb_steps=20, finalists=5, steps=60, tolerance=1e-7)
+    _SMALL_PLAN = Stages(
         starts=48,
         inner=4,
         climb_steps=12,
@@ -84,7 +84,7 @@ class DenseChange(WordChange):
             wide = replace(self._SMALL_PLAN, rule="momentum" if activation.kinked else "quasi-newton")
             self._search_widely(replace(wide, climb_steps=20, children=24) if activation.saturates else wide)
 
-    def _search_widely(self, plan: SearchPlan) -> None:
+    def _search_widely(self, plan: Stages) -> None:
         self.plan = plan
 
     def bytes_per_pair(self) -> int:
@@ -162,14 +162,14 @@ class DenseChange(WordChange):
         return squared, self.enter_transposed(self._backward(2 * change, steps), words)
 
 
-class OneLayerChange(DenseChange, LinearEntryChange):
+class OneLayerChange(DenseChange, LinearEntryObjective):
     """The change of RF, through which Delta enters linearly: psi(e) = act(V flat(X) + e) - act(V flat(X))."""
 
-    plan = SearchPlan(starts=24, climb_steps=12, finalists=3, steps=40, tolerance=1e-7)
-    _FRUGAL_PLAN = SearchPlan(starts=8, climb_steps=5, finalists=1, steps=40, tolerance=1e-4)
-    _SATURATING_PLAN = SearchPlan(starts=48, climb_steps=20, finalists=4, steps=40, tolerance=1e-7)
+    plan = Stages(starts=24, climb_steps=12, finalists=3, steps=40, tolerance=1e-7)
+    _FRUGAL_PLAN = Stages(starts=8, climb_steps=5, finalists=1, steps=40, tolerance=1e-4)
+    _SATURATING_PLAN = Stages(starts=48, climb_steps=20, finalists=4, steps=40, tolerance=1e-7)
 
-    def _search_widely(self, plan: SearchPlan) -> None:
+    def _search_widely(self, plan: Stages) -> None:
         """Where the map saturates: crossing words' witnesses then finds hills that restarts do not."""
         self.wide_plan = plan if self._activation.saturates else None
 

@@ -11,7 +11,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.contract import FeatureMap, features_by_text, perturbed_texts
+from wordsens.maps.contract import FeatureMap
+from wordsens.maps.mapping import features_by_text, perturbed_texts
 
 Pull = Callable[[Tensor], Tensor]
 """From the values (b, m) of the functionals to the weights (b, m) with which their gradients are summed."""

@@ -83,6 +83,7 @@ class TransformerFeatures(FeatureMap):
         self._choose(layer, head, pool, output)
 
     @classmethod
+    @torch.inference_mode(False)
     def from_pretrained(
         cls,
         model: Any,
@@ -197,6 +198,18 @@ class TransformerFeatures(FeatureMap):
         skipped = 0 if reader is None or settings.pools_prompt or not settings.prompt else reader.leading_tokens
         behind = settings.behind.to(self.device, self.dtype)
         return Pooling(OWN, settings.parts, skipped, behind, settings.dimensions)
+
+    @property
+    def attention_layers(self) -> int:
+        """How many layers have attention weights: layers 1 to this one."""
+        return self.stack.layers
+
+    def attention_of(self, rows: Float[Tensor, "n d"], layer: int) -> Float[Tensor, "heads n n"]:
+        """The attention weights of a layer's heads on one text: entry (j, i) is how much row j takes from row i."""
+        return self.stack.attention(rows.unsqueeze(0).to(self.stack.dtype), layer)[0]
+
+    def __repr__(self) -> str:
+        return f"TransformerFeatures({self.name}, dtype={str(self.dtype).removeprefix('torch.')})"
 
     @property
     def causal(self) -> bool:

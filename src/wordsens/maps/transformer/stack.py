@@ -61,6 +61,10 @@ class Stack:
         self._twin: Stack | None = None
         self._probe()
 
+    def __reduce__(self) -> tuple[Callable[..., "Stack"], tuple[Any, ...]]:
+        """Pickled as the model's class, settings and weights: transformers hangs local functions on its modules."""
+        return _rebuilt, (type(self.model), self.model.config, self.model.state_dict(), self.name)
+
     def states(self, rows: Float[Tensor, "b n d"], layer: int) -> Float[Tensor, "b n d"]:
         """`hidden_states[layer]` when the rows enter the first block; blocks above are not run."""
         if layer == 0:
@@ -238,6 +242,13 @@ class Stack:
 
 def _stop(tensor: Tensor) -> None:
     raise Reached(tensor)
+
+
+def _rebuilt(kind: type, config: Any, weights: dict[str, Tensor], name: str) -> Stack:
+    first = next(tensor for tensor in weights.values() if tensor.is_floating_point())
+    model = kind(config).to(dtype=first.dtype, device=first.device)
+    model.load_state_dict(weights)
+    return Stack(model, name)
 
 
 def fast_bfloat16(device: torch.device) -> bool:

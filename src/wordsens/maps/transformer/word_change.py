@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.contract import feature_norm, perturbed_texts
+from wordsens.maps.mapping import feature_norm, perturbed_texts
 from wordsens.maps.transformer.stack import Stack
-from wordsens.search.objective import WordChange
-from wordsens.search.plan import SearchPlan
+from wordsens.maps.word_change import WordChange
+from wordsens.search.plan import Stages
 
 _DIRECTIONS = 2
 """How many starting directions a text's gradients give: each costs one evaluation for all words together."""
@@ -63,7 +63,7 @@ class TransformerChange(WordChange):
 
     # Few starts, for every evaluation is a pass of the model; relays, because a direction that moves one word's text
     # far often moves its neighbours' (measured in benchmarks/transformer_search.py).
-    plan = SearchPlan(
+    plan = Stages(
         starts=2, climb_steps=4, population=2, generations=1, children=2, relays=12, finalists=1, steps=12,
         tolerance=1e-4, rule="momentum",
     )  # fmt: skip

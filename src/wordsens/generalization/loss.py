@@ -1,4 +1,4 @@
-"""What Delta is chosen for: an alignment of -1, an error of 0, or an error of 0 at a small gamma."""
+"""The losses that Delta is chosen by: an alignment of -1, an error of 0, or an error of 0 at a small gamma."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ Err + penalty gamma²."""
 
 
 @dataclass(frozen=True)
-class Objective:
+class OneWordLoss:
     """A loss that depends on (delta, F) alone, to be minimised over Delta.
 
     Attributes:
@@ -60,14 +60,14 @@ class Objective:
         return -self.label, -self.label * (1.0 if self.surprise >= 0 else -1.0)
 
 
-def objective_for(new: NewText, training: str, name: str, penalty: float | int = 1.0) -> Objective:
-    """The objective of that name for a model that learns (X, y) by `training`."""
+def loss_for(new: NewText, training: str, name: str, penalty: float | int = 1.0) -> OneWordLoss:
+    """The loss of that name for a model that learns (X, y) by `training`."""
     require_choice("training", training, TRAININGS)
     require_choice("objective", name, OBJECTIVE_NAMES)
     if not (isinstance(penalty, (int, float)) and 0 <= penalty < float("inf")):
         raise InputError(f"`penalty` (={penalty!r}) must be a finite number, at least 0")
     kind = name.removesuffix("-alignment") if name.endswith("-alignment") else training
-    return Objective(name, kind, new.label, new.surprise, new.update(kind).alignment, float(penalty))
+    return OneWordLoss(name, kind, new.label, new.surprise, new.update(kind).alignment, float(penalty))
 
 
 def reachable_loss(angles: Float[Tensor, " b"], values: Float[Tensor, "b 2"]) -> tuple[Tensor, Tensor]:

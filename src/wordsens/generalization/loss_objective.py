@@ -1,4 +1,4 @@
-"""A loss of (delta, F) as something that the search of `wordsens.search` can climb."""
+"""The objective of the one-word experiment: a loss of (delta, F), turned round so that a search can climb it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,8 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.maps.functionals.contract import WordFunctionals
-from wordsens.search.objective import WordChange
-from wordsens.search.plan import SearchPlan
+from wordsens.maps.word_change import MovedRows
+from wordsens.search.plan import Stages
 
 Loss = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """From the functionals (b, 2) and the items (b,) to losses (b,), at least 0, and their derivatives (b, 2)."""
@@ -18,31 +18,32 @@ Observer = Callable[[Tensor, Tensor, Tensor], None]
 """Told of every evaluation: functionals (b, 2), words (b,), perturbations (b, d)."""
 
 FEW_WORDS = 4
-"""Up to this many words are searched thoroughly; of more, those that come out best of a first look."""
+"""Up to this many words are looked at closely; of more, those that come out best of a first look."""
 
-THOROUGH = SearchPlan(
+CLOSE_LOOK = Stages(
     starts=16, climb_steps=60, population=6, generations=3, children=8, finalists=4, steps=80, tolerance=1e-8
 )
-FIRST_LOOK = SearchPlan(
+FIRST_LOOK = Stages(
     starts=12, climb_steps=10, population=4, generations=2, children=4, finalists=2, steps=30, tolerance=1e-7
 )
 # Fully connected features are nearly linear in one word: the first gradient points to the optimum.
-THOROUGH_LINEAR = SearchPlan(
+CLOSE_LOOK_LINEAR = Stages(
     starts=4, climb_steps=8, population=2, generations=0, children=2, finalists=2, steps=30, tolerance=1e-7
 )
-FIRST_LOOK_LINEAR = SearchPlan(
+FIRST_LOOK_LINEAR = Stages(
     starts=3, climb_steps=3, population=1, generations=0, children=1, finalists=1, steps=0, tolerance=1e-7
 )
 
 
-def plans_for(functionals: WordFunctionals) -> tuple[SearchPlan, SearchPlan]:
-    """The plans of a first look at many words, and of a thorough search of a few."""
-    if functionals.one_word_at_a_time:
-        return FIRST_LOOK_LINEAR, THOROUGH_LINEAR
-    return FIRST_LOOK, THOROUGH
+def stages_for(functionals: WordFunctionals) -> tuple[Stages, Stages]:
+    """The stages of a first look at many words, and of a close look at a few."""
+    rule = "momentum" if functionals.kinked else "quasi-newton"
+    linear = functionals.one_word_at_a_time
+    first, close = (FIRST_LOOK_LINEAR, CLOSE_LOOK_LINEAR) if linear else (FIRST_LOOK, CLOSE_LOOK)
+    return replace(first, rule=rule), replace(close, rule=rule)
 
 
-class Pursuit(WordChange):
+class LossObjective(MovedRows):
     """Items, each a word and a loss of its own; what is climbed is 1 / (1 + loss).
 
     Args:
@@ -51,7 +52,7 @@ class Pursuit(WordChange):
         loss: of the functionals and the items.
         wanted: the signs in which the two functionals should move, for the starting points.
         observe: told of every evaluation.
-        plan: of the search; its rule is chosen by whether the functionals have kinks.
+        plan: the stages of the search.
     """
 
     smooth = False
@@ -64,12 +65,12 @@ class Pursuit(WordChange):
         *,
         wanted: tuple[float, float] = (0.0, 0.0),
         observe: Observer | None = None,
-        plan: SearchPlan,
+        plan: Stages,
     ):
-        super().__init__(functionals.rows, 1.0, functionals.memory_budget)
+        super().__init__(functionals.rows, functionals.memory_budget)
         self._functionals, self._item_words, self._loss = functionals, words, loss
         self._wanted, self._observe = wanted, observe
-        self.plan = replace(plan, rule="momentum" if functionals.kinked else "quasi-newton")
+        self.plan = plan
 
     def bytes_per_pair(self) -> int:
         return self._functionals.bytes_per_pair()

@@ -1,4 +1,4 @@
-"""The attention of two texts side by side, and the answers of a language model to two prompts."""
+"""The answers of a causal language model to two prompts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,77 +8,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, require_kind
 from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.results import Result
 
 
-@dataclass(frozen=True)
-class AttentionPair:
-    """The attention weights of one layer on two texts (paper, figure 1).
-
-    Attributes:
-        layer, head: which; head None is the mean over the layer's heads.
-        model: the model's name.
-        tokens: of each text.
-        weights: of each text, (n, n): entry (j, i) is how much token j takes from token i; rows sum to 1.
-        changed: where the tokens differ, for texts of the same number of tokens; else empty.
-    """
-
-    layer: int
-    head: int | None
-    model: str
-    tokens: tuple[tuple[str, ...], tuple[str, ...]]
-    weights: tuple[Float[Tensor, "n n"], Float[Tensor, "m m"]]
-    changed: tuple[int, ...]
-
-    @property
-    def difference(self) -> Float[Tensor, "n n"] | None:
-        """The second text's weights less the first's; None for texts of different length."""
-        first, second = self.weights
-        return second - first if first.shape == second.shape else None
-
-
-def attention_pair(
-    phi: TransformerFeatures, first: str, second: str, *, layer: int = 1, head: int | None = None
-) -> AttentionPair:
-    """The attention of a layer on two texts, special tokens included.
-
-    Args:
-        phi: a transformer with its tokenizer, loaded with attention="eager".
-        first, second: two texts, for a comparison of the same number of tokens.
-        layer: 1 to L; negative from the last, -1.
-        head: 0, 1, ...; None for the mean over the heads.
-
-    Raises:
-        InputError: no such layer or head; a model that does not give its weights.
-
-    >>> phi = TransformerFeatures.from_pretrained("minilm")
-    >>> pair = attention_pair(phi, "I love her much", "I love her smile")
-    >>> pair.changed, tuple(pair.weights[0].shape)
-    ((4,), (6, 6))
-    """
-    stack = phi.stack
-    number = layer if layer > 0 else stack.layers + 1 + layer
-    if layer == 0 or not 1 <= number <= stack.layers:
-        raise InputError(f"`layer` (={layer}) has no attention; choose 1 to {stack.layers}, or -1 for the last")
-    if head is not None and not 0 <= head < stack.heads:
-        raise InputError(f"`head` (={head}) does not exist; choose 0 to {stack.heads - 1}, or None for their mean")
-    texts = phi.embed([first, second])
-    weights = []
-    with torch.no_grad():
-        for text in texts:
-            heads = stack.attention(text.rows.unsqueeze(0).to(stack.dtype), number)[0].double()
-            weights.append(heads.mean(dim=0) if head is None else heads[head])
-    one, other = (text.tokens or () for text in texts)
-    changed = tuple(at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
-    return AttentionPair(
-        number, head, stack.name, (one, other), (weights[0], weights[1]), changed if len(one) == len(other) else ()
-    )
-
-
-@dataclass(frozen=True)
-class PromptPair:
-    """What a causal language model answers to two prompts (paper, figure 1, right).
+@dataclass(frozen=True, eq=False, repr=False)
+class PromptPair(Result):
+    """The answers of a causal language model to two prompts (paper, figure 1, right).
 
     Attributes:
         model: its name.
@@ -119,6 +56,7 @@ def prompt_pair(
     Raises:
         InputError: a model that is not causal or has no language head; answers that begin with the same token.
     """
+    require_kind("phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained")
     if not phi.causal or phi.output != "probabilities" or phi.pooling is None or phi.reader is None:
         raise InputError(
             f"prompts need a causal language model as TransformerFeatures(..., output='probabilities', pool='last'); "

@@ -1,0 +1,57 @@
+"""The files that `wordsens check` writes for a CI system: JUnit XML, and Markdown for a pull request."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+from wordsens.evaluation.baseline import LEVEL
+from wordsens.evaluation.check import Check
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def write_junit(result: Check, path: str) -> None:
+    """One test case a requirement, and one a kind that was compared with a baseline."""
+    cases = {requirement.text: requirement.failures(result.kinds) for requirement in result.options.requirements}
+    for kind, drop in result.drops.items():
+        told = [failure for failure in result.failures if failure.startswith(f"{kind}.auc has dropped")]
+        cases[f"{kind}.auc has not dropped since the baseline"] = told if drop.p <= LEVEL else []
+    failed = sum(map(bool, cases.values()))
+    suite = ElementTree.Element(
+        "testsuite", name=_clean(f"wordsens check {result.model}"), tests=str(len(cases)), failures=str(failed)
+    )
+    for name, failures in cases.items():
+        case = ElementTree.SubElement(suite, "testcase", classname="wordsens.check", name=_clean(name))
+        if failures:
+            ElementTree.SubElement(case, "failure", message=_clean("; ".join(failures)))
+    ElementTree.ElementTree(suite).write(Path(path).expanduser(), encoding="utf-8", xml_declaration=True)
+
+
+def write_markdown(result: Check, path: str) -> None:
+    """The answer, what failed, and the table of kinds."""
+    lines = [f"**wordsens check: {'passed' if result.passed else 'FAILED'}**", ""]
+    lines += [f"- {_escaped(failure)}" for failure in result.failures] + [""] * bool(result.failures)
+    lines += [_escaped(sentence) for sentence in result.answer]
+    lines += [
+        "",
+        "| kind | pairs | opposite (median) | paraphrase (median) | AUC | 95 % interval | recall |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for row in result.kinds:
+        recall = "none" if row.recall is None else f"{row.recall:.0%}"
+        lines.append(
+            f"| {_escaped(row.kind)} | {row.pairs} | {row.median_opposite:.3f} | {row.median_same:.3f} | "
+            f"{row.auc:.3f} | {row.auc_low:.3f} to {row.auc_high:.3f} | {recall} |"
+        )
+    lines += ["", *(f"Note: {_escaped(note)}" for note in result.notes)]
+    Path(path).expanduser().write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+def _clean(text: str) -> str:
+    """The text without characters that XML cannot hold."""
+    return _NOT_IN_XML.sub("", text)
+
+
+def _escaped(text: str) -> str:
+    """The text on one line, with no character that Markdown or HTML would read as its own."""
+    return re.sub(r"([\\|<>*_`\[\]#])", r"\\\1", " ".join(text.split()))

@@ -1,0 +1,1 @@
+"""Questions to an embedding model: does a flipped meaning show, and since when does it not."""

@@ -1,0 +1,111 @@
+"""The attention of two texts side by side."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.errors import InputError
+from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.results import Result
+from wordsens.text.embedding import embed
+from wordsens.text.matrix import TextMatrix, as_text_matrix
+
+Text = str | TextMatrix | Tensor | np.ndarray
+
+
+@runtime_checkable
+class AttentionMap(Protocol):
+    """A map with attention weights: a transformer, or random attention features."""
+
+    name: str
+
+    @property
+    def attention_layers(self) -> int: ...
+
+    def attention_of(self, rows: Tensor, layer: int) -> Tensor: ...
+
+    def accept(self, rows: Tensor) -> Tensor: ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AttentionPair(Result):
+    """The attention weights of one layer on two texts (paper, figure 1).
+
+    Attributes:
+        layer, head: of the weights; head None is the mean over the layer's heads.
+        model: the map's name, without its layer.
+        tokens: of each text.
+        weights: of each text, (n, n): entry (j, i) is how much token j takes from token i; rows sum to 1,
+            but for scores that are not divided.
+        changed: where the tokens differ, for texts of the same number of tokens; else empty.
+    """
+
+    layer: int
+    head: int | None
+    model: str
+    tokens: tuple[tuple[str, ...], tuple[str, ...]]
+    weights: tuple[Float[Tensor, "n n"], Float[Tensor, "m m"]]
+    changed: tuple[int, ...]
+
+    @property
+    def difference(self) -> Float[Tensor, "n n"] | None:
+        """The second text's weights less the first's; None for texts of different length."""
+        first, second = self.weights
+        return second - first if first.shape == second.shape else None
+
+
+def attention_pair(
+    phi: AttentionMap, first: Text, second: Text, *, layer: int = 1, head: int | None = None
+) -> AttentionPair:
+    """The attention of a layer on two texts; a transformer's with its special tokens.
+
+    Args:
+        phi: a transformer with its tokenizer, loaded with attention="eager"; or RandomAttentionFeatures.
+        first, second: two texts, for a comparison of the same number of tokens: strings, or their rows (n, d). For
+            RandomAttentionFeatures strings are embedded as `embed` does it by default.
+        layer: 1 to L; negative from the last, -1. RandomAttentionFeatures has one.
+        head: 0, 1, ...; None for the mean over the heads.
+
+    Raises:
+        InputError: a map without attention; no such layer or head; a model that does not give its weights.
+
+    >>> phi = TransformerFeatures.from_pretrained("minilm")
+    >>> pair = attention_pair(phi, "I love her much", "I love her smile")
+    >>> pair.changed, tuple(pair.weights[0].shape)
+    ((4,), (6, 6))
+    """
+    if not isinstance(phi, AttentionMap):
+        raise InputError(
+            f"`phi` ({getattr(phi, 'name', type(phi).__name__)}) has no attention weights; give a TransformerFeatures "
+            "or RandomAttentionFeatures"
+        )
+    layers = phi.attention_layers
+    number = layer if layer > 0 else layers + 1 + layer
+    if layer == 0 or not 1 <= number <= layers:
+        raise InputError(f"`layer` (={layer}) has no attention; choose 1 to {layers}, or -1 for the last")
+    texts = [_as_text(phi, text) for text in (first, second)]
+    weights = []
+    with torch.no_grad():
+        for text in texts:
+            heads = phi.attention_of(phi.accept(text.rows), number).double()
+            if head is not None and not 0 <= head < len(heads):
+                raise InputError(
+                    f"`head` (={head}) does not exist; choose 0 to {len(heads) - 1}, or None for their mean"
+                )
+            weights.append(heads.mean(dim=0) if head is None else heads[head])
+    one, other = (tuple(text.word(at) for at in range(len(text))) for text in texts)
+    changed = tuple(at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
+    name = phi.stack.name if isinstance(phi, TransformerFeatures) else phi.name
+    return AttentionPair(
+        number, head, name, (one, other), (weights[0], weights[1]), changed if len(one) == len(other) else ()
+    )
+
+
+def _as_text(phi: AttentionMap, text: Text) -> TextMatrix:
+    if not isinstance(text, str):
+        return as_text_matrix(text)
+    return (phi.embed([text]) if isinstance(phi, TransformerFeatures) else embed([text]))[0]

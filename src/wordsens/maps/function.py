@@ -1,0 +1,82 @@
+"""Any differentiable function of a text as a feature map: a lambda, a method, a torch module."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from wordsens.errors import InputError
+from wordsens.maps.contract import FeatureMap
+from wordsens.maps.mapping import checked_features
+
+
+class FunctionFeatures(FeatureMap):
+    """Any differentiable callable as a feature map, a torch module included.
+
+    Args:
+        function: takes (n, d), or (*batch, n, d) when `batched`, and returns the features, one real tensor.
+        batched: whether the function takes a leading batch axis; if not, texts are mapped one at a time.
+        name: for messages and records; None for the function's or the module's own.
+        dtype, device: where phi computes; None for those of a module's parameters, else float64 on the CPU.
+
+    Raises:
+        InputError: not a function; from a call, features that are not one tensor of real floating-point numbers.
+
+    >>> FunctionFeatures(torch.nn.Linear(16, 8))
+    FunctionFeatures(Linear, dtype=float32)
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Tensor], Tensor],
+        *,
+        batched: bool = False,
+        name: str | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ):
+        if not callable(function):
+            raise InputError(
+                f"`function` ({type(function).__name__}) must be a differentiable function of an (n, d) tensor, or a "
+                "torch module"
+            )
+        self._function = function
+        self._batched = batched
+        owner = function if isinstance(function, nn.Module) else getattr(function, "__self__", None)
+        weight = next(_weights(owner), None)
+        own_dtype, own_device = (torch.float64, "cpu") if weight is None else (weight.dtype, weight.device)
+        self.name = _name_of(function) if name is None else name
+        self.dtype = own_dtype if dtype is None else dtype
+        self.device = torch.device(own_device if device is None else device)
+
+    def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
+        if self._batched or texts.ndim == 2:
+            return checked_features(self._function(texts), self.name)
+        batch = texts.shape[:-2]
+        mapped = [checked_features(self._function(text), self.name) for text in texts.flatten(end_dim=-3)]
+        return torch.stack(mapped).unflatten(0, batch)
+
+    def __repr__(self) -> str:
+        batched = ", batched=True" if self._batched else ""
+        return f"FunctionFeatures({self.name}{batched}, dtype={str(self.dtype).removeprefix('torch.')})"
+
+
+def as_feature_map(phi: FeatureMap | Callable[[Tensor], Tensor]) -> FeatureMap:
+    """A feature map as it is; any other callable as FunctionFeatures."""
+    if isinstance(phi, FeatureMap):
+        return phi
+    if not callable(phi):
+        raise InputError(f"`phi` ({type(phi).__name__}) must be a feature map or a differentiable function of (n, d)")
+    return FunctionFeatures(phi)
+
+
+def _weights(owner: Any) -> Iterator[Tensor]:
+    """The parameters and buffers of a module that are real numbers, parameters first."""
+    if isinstance(owner, nn.Module):
+        yield from (part for part in [*owner.parameters(), *owner.buffers()] if part.is_floating_point())
+
+
+def _name_of(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__ if isinstance(function, nn.Module) else "function")

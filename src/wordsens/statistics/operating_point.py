@@ -1,0 +1,125 @@
+"""The threshold on a score that lets at most a given share of one sample through, and how much of another it keeps."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from wordsens.seeds import Seed, derive_seed
+from wordsens.statistics.auc import DRAWS, LEVEL
+
+_BLOCK = 4_000_000
+"""Resampled numbers that are held at once: 32 MB of them."""
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """The smallest threshold under a budget, and what it keeps; None where it keeps nothing.
+
+    Attributes:
+        threshold: the smallest of all numbers that at most the budget of the unwanted sample reaches.
+        recall: the share of the wanted sample at or above it.
+        threshold_low, threshold_high, recall_low, recall_high: 95 % intervals of a bootstrap over the members of both
+            samples; a limit of the threshold is None where nothing is kept.
+        unwanted_high: the share of unwanted ones that may pass the threshold in truth: an exact upper limit of 95 %
+            (Clopper and Pearson 1934), given how many of the sample do.
+    """
+
+    threshold: float | None
+    recall: float | None
+    threshold_low: float | None
+    threshold_high: float | None
+    recall_low: float
+    recall_high: float
+    unwanted_high: float
+
+
+def operating_point(
+    unwanted: Float[np.ndarray, " m"],
+    wanted: Float[np.ndarray, " n"],
+    budget: int | float,
+    *,
+    seed: Seed,
+    draws: int = DRAWS,
+) -> OperatingPoint:
+    """The operating point of two samples of scores, high ones of which pass.
+
+    >>> point = operating_point(np.array([0.1, 0.5]), np.array([0.4, 0.6, 0.7]), 0.01, seed=0)
+    >>> point.threshold, round(point.recall, 3)
+    (0.6, 0.667)
+    """
+    allowed = math.floor(budget * len(unwanted) + 1e-9)
+    threshold, recall = (float(found[0]) for found in _points(unwanted[None], wanted[None], allowed))
+    random = np.random.default_rng(derive_seed(seed, "operating point"))
+    step = max(1, _BLOCK // (len(unwanted) + len(wanted)))
+    thresholds, recalls = (
+        np.concatenate(parts)
+        for parts in zip(
+            *(
+                _points(
+                    random.choice(unwanted, size=(min(step, draws - at), len(unwanted))),
+                    random.choice(wanted, size=(min(step, draws - at), len(wanted))),
+                    allowed,
+                )
+                for at in range(0, draws, step)
+            ),
+            strict=True,
+        )
+    )
+    ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    # Order statistics: between a number and infinity there is nothing to interpolate.
+    low, high = np.quantile(thresholds, ends, method="nearest")
+    recall_low, recall_high = np.quantile(recalls, ends)
+    return OperatingPoint(
+        _finite(threshold), recall or None, _finite(low), _finite(high), float(recall_low), float(recall_high),
+        share_at_most(int((unwanted >= threshold).sum()), len(unwanted)),
+    )  # fmt: skip
+
+
+def share_at_most(hits: int, trials: int, level: float = LEVEL) -> float:
+    """The largest share with which so few hits in so many trials still have the chance 1 - level: an upper limit.
+
+    >>> round(share_at_most(0, 66), 4)
+    0.0444
+    """
+    if hits >= trials:
+        return 1.0
+    low, high = hits / trials, 1.0
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        terms = [
+            math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1)
+            + k * math.log(middle) + (trials - k) * math.log1p(-middle)
+            for k in range(hits + 1)
+        ]  # fmt: skip
+        low, high = (middle, high) if sum(map(math.exp, terms)) > 1 - level else (low, middle)
+    return high
+
+
+def trials_for(share: float, level: float = LEVEL) -> int:
+    """How many trials without a hit show that hits are rarer than the share.
+
+    >>> trials_for(0.01)
+    299
+    """
+    return math.ceil(math.log(1 - level) / math.log1p(-share))
+
+
+def _points(
+    unwanted: Float[np.ndarray, "draws m"], wanted: Float[np.ndarray, "draws n"], allowed: int
+) -> tuple[Float[np.ndarray, " draws"], Float[np.ndarray, " draws"]]:
+    """Threshold and recall of every row of samples; infinity and 0 where nothing is kept."""
+    if allowed >= unwanted.shape[1]:
+        excluded = np.full(len(unwanted), -np.inf)
+    else:
+        place = unwanted.shape[1] - 1 - allowed
+        excluded = np.partition(unwanted, place, axis=1)[:, place]
+    recall = (wanted > excluded[:, None]).mean(axis=1)
+    both = np.concatenate([unwanted, wanted], axis=1)
+    threshold = np.where(both > excluded[:, None], both, np.inf).min(axis=1)
+    return np.where(recall > 0, threshold, np.inf), recall
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

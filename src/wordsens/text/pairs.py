@@ -1,0 +1,168 @@
+"""Pairs of texts that mean the same or the opposite: the package's own, a file's, or given in Python."""
+
+import csv
+import difflib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from wordsens.errors import InputError, MissingExtraError
+from wordsens.text.parquet_files import parquet_records
+from wordsens.text.plain_files import csv_records, json_lines_records
+from wordsens.text.shipped_data import MeaningPair, meaning_pairs
+
+COLUMNS = ("kind", "first", "second", "same")
+EXTENSIONS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+LENGTHS = ("question", "paragraph", "page")
+
+_MOST_WORDS = {"question": 50, "paragraph": 150}
+"""Of a length's longer text. The shipped pairs have up to 45 words, 60 to 120, and 200 and more."""
+
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two texts, and whether they mean the same.
+
+    Attributes:
+        kind: of the change, such as "negation"; of texts that mean the same, "synonym" or any other name.
+        first, second: the texts.
+        same: true of a paraphrase, false of an opposite.
+        columns: whatever else its row held: id, domain, note, ...
+    """
+
+    kind: str
+    first: str
+    second: str
+    same: bool
+    columns: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def length(self) -> str:
+        """question, paragraph or page, by the words of the longer text."""
+        words = max(len(self.first.split()), len(self.second.split()))
+        return next((name for name, most in _MOST_WORDS.items() if words <= most), LENGTHS[-1])
+
+    @property
+    def changed(self) -> tuple[str, str]:
+        """The words of either text that the other has not, in its place.
+
+        >>> Pair("antonym", "How do I enable it?", "How do I disable it?", False).changed
+        ('enable', 'disable')
+        """
+        first, second = self.first.split(), self.second.split()
+        steps = difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
+        told = [(first[a:b], second[c:d]) for step, a, b, c, d in steps if step != "equal"]
+        here, there = (" ... ".join(" ".join(part[side]) for part in told if part[side]) for side in (0, 1))
+        return here.strip(".,;:?!"), there.strip(".,;:?!")
+
+    def row(self) -> dict[str, Any]:
+        """The pair as a row of a table, its further columns last."""
+        return {"kind": self.kind, "first": self.first, "second": self.second, "same": self.same, **self.columns}
+
+
+Pairs = str | PathLike[str] | Iterable[Pair | MeaningPair | Mapping[str, Any] | Sequence[Any]]
+
+
+def read_pairs(pairs: Pairs | None = None) -> list[Pair]:
+    """The pairs of a source, in its order.
+
+    Args:
+        pairs: None for the package's own (`meaning_pairs`); a CSV, TSV, JSON lines or Parquet file with the columns
+            kind, first, second and same; or such rows: tuples (kind, first, second, same), dicts, MeaningPairs, Pairs.
+            `same` is true or false, yes or no, 1 or 0. Further columns are kept.
+
+    Raises:
+        InputError: no pair, a missing column, an empty text, two equal texts, or an unreadable file; says which row.
+        MissingExtraError: reading Parquet needs pyarrow.
+
+    >>> read_pairs([("switch", "turn it on", "turn it off", False)])[0].changed
+    ('on', 'off')
+    """
+    if pairs is None:
+        pairs = meaning_pairs()
+    if isinstance(pairs, (str, PathLike)):
+        path = Path(pairs).expanduser()
+        rows = ((f"{path.name}:{number}", row) for number, row in _file_rows(path))
+    else:
+        rows = ((f"pair {number}", row) for number, row in enumerate(pairs))
+    found = [_pair(row, where) for where, row in rows]
+    if not found:
+        raise InputError(f"`pairs` holds no pair; give rows of {', '.join(COLUMNS)}")
+    return found
+
+
+def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
+    """Write the pairs to a CSV, TSV, JSON lines or Parquet file, by its extension, for `read_pairs` to read again."""
+    path = Path(path).expanduser()
+    rows = [pair.row() for pair in pairs]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    match _extension(path):
+        case ".parquet":
+            try:
+                import pyarrow
+                import pyarrow.parquet as parquet
+            except ImportError as error:
+                raise MissingExtraError("pyarrow", "records", "writing Parquet") from error
+            parquet.write_table(
+                pyarrow.Table.from_pylist([{name: row.get(name) for name in names} for row in rows]), path
+            )
+        case ".csv" | ".tsv" as kind:
+            with path.open("w", encoding="utf-8", newline="") as file:
+                writer = csv.DictWriter(file, names, restval="", delimiter="\t" if kind == ".tsv" else ",")
+                writer.writeheader()
+                writer.writerows({**row, "same": str(row["same"]).lower()} for row in rows)
+        case _:
+            lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            path.write_text("".join(lines), encoding="utf-8")
+
+
+def _file_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    kind = _extension(path)
+    if not path.is_file():
+        raise InputError(f"`pairs`: there is no file {str(path)!r}")
+    match kind:
+        case ".parquet":
+            return parquet_records(path)
+        case ".csv" | ".tsv":
+            return csv_records(path, "utf-8", delimiter="\t" if kind == ".tsv" else ",")
+        case _:
+            return json_lines_records(path, "utf-8")
+
+
+def _extension(path: Path) -> str:
+    kind = path.suffix.lower()
+    if kind not in EXTENSIONS:
+        raise InputError(f"the pairs file {str(path)!r} has an unknown extension; use one of {', '.join(EXTENSIONS)}")
+    return kind
+
+
+def _pair(row: object, where: str) -> Pair:
+    if isinstance(row, Pair):
+        row = row.row()
+    if isinstance(row, MeaningPair):
+        row = vars(row)
+    if not isinstance(row, Mapping):
+        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != len(COLUMNS):
+            raise InputError(f"{where} must be a row of {', '.join(COLUMNS)}, not {row!r}")
+        row = dict(zip(COLUMNS, row, strict=True))
+    missing = [name for name in COLUMNS if name not in row]
+    if missing:
+        raise InputError(f"{where} has no column {missing[0]!r}; a row of pairs has {', '.join(COLUMNS)}")
+    kind, first, second = (_text(row[name], name, where) for name in COLUMNS[:3])
+    if first == second:
+        raise InputError(f"{where}: its two texts are equal ({first[:60]!r}); leave it out")
+    same = _TRUTH.get(str(row["same"]).strip().lower())
+    if same is None:
+        raise InputError(f"{where}: `same` (={row['same']!r}) must be true (a paraphrase) or false (an opposite)")
+    return Pair(kind, first, second, same, {name: value for name, value in row.items() if name not in COLUMNS})
+
+
+def _text(value: object, name: str, where: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{where}: `{name}` (={value!r}) must be a text that is not empty")
+    return value.strip()

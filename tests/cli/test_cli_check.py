@@ -1,0 +1,195 @@
+"""`wordsens check`: the answer in words, the document that docs/cli.md describes, the gate's files and exit codes."""
+
+import json
+import re
+import sys
+from types import ModuleType
+from xml.etree import ElementTree
+
+import pytest
+from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
+from tests.models.server import good, serving
+
+import wordsens as ws
+
+PAIRS = few_pairs()
+MODELS = {"bag": bag_of_words, "deaf": deaf_to_negations, "oracle": Oracle(PAIRS)}
+
+
+@pytest.fixture(autouse=True)
+def _models(monkeypatch):
+    """A module in which the command line finds the models of these tests."""
+    module = ModuleType("my_models")
+    vars(module).update(MODELS)
+    monkeypatch.setitem(sys.modules, "my_models", module)
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    """The file of a few short pairs."""
+    ws.write_pairs(PAIRS, tmp_path / "pairs.jsonl")
+    return str(tmp_path / "pairs.jsonl")
+
+
+@pytest.fixture
+def long_pairs(tmp_path):
+    """The file of a few pairs, two of which are as long as a paragraph."""
+    paragraphs = [pair for pair in ws.read_pairs() if pair.length == "paragraph"]
+    long = [next(pair for pair in paragraphs if pair.kind == kind) for kind in ("negation", "paraphrase")]
+    ws.write_pairs([*PAIRS, *long], tmp_path / "long.csv")
+    return str(tmp_path / "long.csv")
+
+
+def test_the_answer_in_words_comes_first(wordsens, pairs):
+    run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--threshold", ".6")
+    assert run.code == 0
+    told = " ".join(run.out.split())
+    assert told.startswith(
+        "bag_of_words does not see flipped meanings: it puts all 2 kinds of opposites closer together"
+    )
+    for words in ("It cannot tell", "No threshold separates them", "At your threshold 0.6", "paraphrase: 30 pairs"):
+        assert words in told
+    assert re.search(r"negation +12 +0\.\d{3} +0\.\d{3} +\[0\.00, 0\.\d\d\]", run.out)
+
+
+def test_a_first_look_at_the_short_pairs_comes_before_the_long_ones(wordsens, long_pairs):
+    out = wordsens("check", "--encode", "my_models:bag", "--pairs", long_pairs).out
+    assert 0 < out.index("First look: texts of up to 50 words") < out.index("By length")
+    assert "First look" not in wordsens("check", "--encode", "my_models:bag", "--pairs", long_pairs, "--quiet").out
+
+
+def test_json_is_one_document_with_the_documented_keys(wordsens, long_pairs, documented):
+    run = wordsens("check", "--encode", "my_models:bag", "--pairs", long_pairs, "--json", "--quiet")
+    assert (run.code, run.err) == (0, "")
+    document = json.loads(run.out)
+    assert list(document) == documented("The document of `check`")
+    assert list(document["kinds"][0]) == documented("Each of the check `kinds`")
+    assert list(document["lengths"][0]) == documented("Each of the check `lengths`")
+    assert document["passed"] is True
+    assert wordsens("check", "--encode", "my_models:bag", "--pairs", long_pairs, "--json", "--quiet").out == run.out
+
+
+def test_a_requirement_that_fails_ends_in_exit_code_3_after_every_file_is_written(wordsens, pairs, tmp_path):
+    files = {option: tmp_path / option for option in ("junit", "markdown", "save-baseline")}
+    options = [word for option, path in files.items() for word in (f"--{option}", str(path))]
+    failing = ["--require", "negation.auc >= .5", "--require", "antonym.pairs >= 12"]
+    run = wordsens("check", "--encode", "my_models:deaf", "--pairs", pairs, *failing, *options)
+    assert run.code == 3
+    assert "wordsens: a requirement is not met: negation.auc is 0" in run.err.splitlines()[-1]
+    assert "FAILED: negation.auc is 0" in run.out
+    suite = ElementTree.parse(files["junit"]).getroot()
+    assert (suite.tag, suite.get("tests"), suite.get("failures")) == ("testsuite", "2", "1")
+    failed = {case.get("name"): case.find("failure") is not None for case in suite}
+    assert failed == {"negation.auc >= .5": True, "antonym.pairs >= 12": False}
+    assert files["markdown"].read_text().startswith("**wordsens check: FAILED**\n\n- negation.auc is 0")
+    assert files["save-baseline"].exists()
+
+
+def test_a_gate_that_is_met(wordsens, pairs):
+    run = wordsens("check", "--encode", "my_models:oracle", "--pairs", pairs, "--require", "all.auc >= .9")
+    assert run.code == 0
+    assert "All requirements are met." in run.out
+    document = json.loads(
+        wordsens("check", "--encode", "my_models:oracle", "--pairs", pairs, "--require", "all.auc >= .9", "--json").out
+    )
+    assert (document["passed"], document["failures"]) == (True, [])
+
+
+def test_a_failing_json_run_still_prints_its_document(wordsens, pairs):
+    run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--require", "all.recall > .5", "--json")
+    assert run.code == 3
+    assert len(json.loads(run.out)["failures"]) == 2
+
+
+def test_a_model_passes_against_its_own_baseline_and_a_worse_one_fails(wordsens, pairs, tmp_path):
+    kept = str(tmp_path / "baseline.json")
+    assert wordsens("check", "--encode", "my_models:oracle", "--pairs", pairs, "--save-baseline", kept).code == 0
+    same = wordsens("check", "--encode", "my_models:oracle", "--pairs", pairs, "--baseline", kept, "--seed", "1")
+    assert (same.code, "Since the baseline" in same.out) == (0, True)
+    junit = tmp_path / "junit.xml"
+    worse = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--baseline", kept, "--junit", str(junit))
+    assert worse.code == 3
+    assert "negation.auc has dropped from 1.0000 to 0.0" in worse.err
+    assert [case.get("name") for case in ElementTree.parse(junit).getroot()] == [
+        "negation.auc has not dropped since the baseline",
+        "antonym.auc has not dropped since the baseline",
+    ]
+
+
+def test_near_misses_are_made_shown_and_written(wordsens, tmp_path):
+    (tmp_path / "faq.csv").write_text(
+        "question,answer\nHow do I enable sync?,x\nIs it open?,x\nThe shop opens at 9.,x\n"
+    )
+    made = tmp_path / "made.csv"
+    options = ["--from", str(tmp_path / "faq.csv"), "--text-column", "question"]
+    run = wordsens("check", "--encode", "my_models:bag", *options, "--write-pairs", str(made))
+    assert run.code == 0
+    assert "enable / disable: How do I disable sync?" in run.out
+    assert f"4 pairs are in {made}" in " ".join(run.err.split())
+    again = wordsens("check", "--encode", "my_models:bag", "--pairs", str(made), "--require", "antonym.auc >= .5")
+    assert again.code == 3
+    assert "It cannot tell 'enable' from 'disable' in 'How do I enable sync?'" in " ".join(again.out.split())
+
+
+def test_only_the_kinds_that_were_asked_for(wordsens, pairs):
+    document = json.loads(
+        wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--kind", "antonym", "--json", "--quiet").out
+    )
+    assert [row["kind"] for row in document["kinds"]] == ["antonym"]
+
+
+def test_an_endpoint_is_asked_and_its_refusal_is_one_line(wordsens, pairs, monkeypatch):
+    monkeypatch.delenv("WORDSENS_API_KEY", raising=False)
+    with serving(good) as (url, _):
+        run = wordsens("check", "--endpoint", url, "--pairs", pairs, "--json", "--quiet")
+        assert (run.code, run.err) == (0, "")
+        assert [row["kind"] for row in json.loads(run.out)["kinds"]] == ["negation", "antonym"]
+    with serving((400, {"error": "no such model"}, {})) as (url, _):
+        run = wordsens("check", "--endpoint", url, "--endpoint-model", "x", "--pairs", pairs, "--quiet")
+        assert (run.code, run.out, len(run.err.splitlines())) == (1, "", 1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[], ["minilm", "--encode", "my_models:bag"], ["--encode", "my_models:bag", "--endpoint-model", "x"]],
+)
+def test_one_model_is_asked(wordsens, given):
+    run = wordsens("check", *given)
+    assert (run.code, len(run.err.splitlines())) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--require", "negation.auc => 1"], "--require (='negation.auc => 1') cannot be read"),
+        (
+            ["--require", "all.hits > 0"],
+            "the requirement 'all.hits > 0' is on your own threshold; pass --threshold 0.92",
+        ),
+        (["--kind", "rolle"], "--kind (='rolle') must be one of negation, antonym"),
+        (["--budget", "2"], "--budget (=2.0) must be a share from 0 to 1"),
+        (["--junit", "/nowhere/at/all.xml"], "--junit (='/nowhere/at/all.xml') must be a file in a folder that exists"),
+        (["--baseline", "nowhere.json"], "--baseline: the file 'nowhere.json' cannot be read"),
+        (["--from", "faq.csv"], "--pairs and --from exclude each other"),
+        (["--threads", "0"], "--threads (=0) must be a whole number"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(wordsens, pairs, options, message):
+    run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, *options)
+    assert (run.code, run.out) == (2, "")
+    assert message in run.err
+    assert len(run.err.splitlines()) == 1
+
+
+def test_files_hold_any_text(wordsens, tmp_path):
+    rows = [("a|<b>", "it is *on*\x0b", "it is `off`", False), ("p", "x y", "z w", True)]
+    ws.write_pairs(ws.read_pairs(rows), tmp_path / "p.jsonl")
+    files = [str(tmp_path / name) for name in ("j.xml", "m.md")]
+    requirement = "a|<b>.auc >= .9"
+    run = wordsens(
+        *("check", "--encode", "my_models:bag", "--pairs", str(tmp_path / "p.jsonl")),
+        *("--require", requirement, "--junit", files[0], "--markdown", files[1]),
+    )
+    assert run.code == 3
+    assert ElementTree.parse(files[0]).getroot()[0].get("name") == requirement
+    assert "| a\\|\\<b\\> | 1 |" in (tmp_path / "m.md").read_text()

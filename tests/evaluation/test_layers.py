@@ -1,0 +1,79 @@
+"""The comparison layer by layer: on states that are set by hand, and on a tiny transformer."""
+
+import numpy as np
+import pytest
+import torch
+from tests.evaluation.stand_ins import bag_of_words
+
+import wordsens as ws
+from wordsens.evaluation.layers import MOST_OF_A_KIND, layer_rows
+from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.models.choice import as_model
+from wordsens.text.pairs import Pair, read_pairs
+
+ROWS = [
+    ("negation", "the film was good", "the film was not good", False),
+    ("role", "good film not bad", "bad film not good", False),
+    ("same", "the film was very long", "very long film", True),
+    ("synonym", "very good film", "very good film and", True),
+]
+PAIRS = read_pairs(ROWS)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A tiny BERT as a model, with mean pooling."""
+    from tests.maps.tiny_models import model_of, tokenizer
+
+    folder = tmp_path_factory.mktemp("tiny")
+    model_of("bert").save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+def test_every_number_is_that_of_the_models_own_hidden_states(tiny):
+    """Against transformers alone: pooled vectors, and rows one by one."""
+    from transformers import AutoModel, AutoTokenizer
+
+    found = layer_rows(as_model(str(tiny), pool="mean"), PAIRS)
+    tokenizer, model = AutoTokenizer.from_pretrained(tiny), AutoModel.from_pretrained(tiny).eval()
+    states = {}
+    for pair in PAIRS:
+        for text in (pair.first, pair.second):
+            with torch.no_grad():
+                hidden = model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True).hidden_states
+            states[text] = [layer[0].double().numpy() for layer in hidden]
+    assert sorted({row.layer for row in found}) == [0, 1, 2, 3]
+
+    def pooled(text, layer):
+        vector = states[text][layer].mean(axis=0)
+        return vector / np.linalg.norm(vector)
+
+    for row in found:
+        pair = next(pair for pair in PAIRS if pair.kind == row.kind)
+        one, two = (states[text][row.layer] for text in (pair.first, pair.second))
+        cosines = np.array([[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in two] for a in one])
+        assert row.rows == pytest.approx(1 - min(cosines.max(axis=0).min(), cosines.max(axis=1).min()), abs=1e-5)
+        apart = {each.kind: 1 - pooled(each.first, row.layer) @ pooled(each.second, row.layer) for each in PAIRS}
+        assert row.pooled == pytest.approx(apart[row.kind], abs=1e-5)
+        assert row.auc == (apart[row.kind] > apart["same"])
+        assert row.auc_synonym == (apart[row.kind] > apart["synonym"])
+        assert row.kept == pytest.approx(row.pooled / row.rows)
+
+
+def test_a_black_box_has_no_layers():
+    with pytest.raises(ws.InputError, match="layers"):
+        layer_rows(as_model(bag_of_words), PAIRS)
+
+
+def test_long_pairs_alone_are_refused(tiny):
+    long = " ".join(["film"] * 60)
+    with pytest.raises(ws.InputError, match="none of the length of a question"):
+        layer_rows(as_model(str(tiny)), [Pair("a", long, f"not {long}", False)])
+
+
+def test_of_many_pairs_a_random_choice_is_measured(tiny):
+    many = [Pair("many", f"film {'very ' * at}", f"film not {'very ' * at}", False) for at in range(5)] * 10
+    rows = layer_rows(as_model(str(tiny)), [*many, *PAIRS[2:]])
+    assert {row.pairs for row in rows} == {MOST_OF_A_KIND}
+    assert isinstance(as_model(str(tiny)).features(), TransformerFeatures)

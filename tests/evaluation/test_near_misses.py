@@ -1,0 +1,79 @@
+"""Near misses: what each rule makes, what it leaves alone, and how they are chosen."""
+
+import pytest
+
+import wordsens as ws
+from wordsens.evaluation.near_misses.lists import ANTONYMS, QUANTITIES, TIMES
+from wordsens.evaluation.near_misses.rules import RULES
+
+MADE = [
+    ("antonym", "How do I enable two-factor login?", "How do I disable two-factor login?"),
+    ("antonym", "Turn on the alarm.", "Turn off the alarm."),
+    ("antonym", "Sales increased in May.", "Sales decreased in May."),
+    ("antonym", "The request was APPROVED.", "The request was DENIED."),
+    ("antonym", "It starts at noon.", "It stops at noon."),
+    ("negation", "The refund will arrive.", "The refund will not arrive."),
+    ("negation", "The refund will not arrive.", "The refund will arrive."),
+    ("negation", "It doesn't start.", "It does start."),
+    ("negation", "You cannot cancel.", "You can cancel."),
+    ("negation", "You can cancel.", "You cannot cancel."),
+    ("negation", "Can I pay by card?", "Can I not pay by card?"),
+    ("quantity", "Returns within 30 days are free.", "Returns within 90 days are free."),
+    ("quantity", "Founded in 1998.", "Founded in 1988."),
+    ("quantity", "At least once a day.", "At most once a day."),
+    ("time", "Restart before the update.", "Restart after the update."),
+    ("role", "Trains from Leeds to York are late.", "Trains from York to Leeds are late."),
+    ("role", "How do I convert PDF to Word?", "How do I convert Word to PDF?"),
+]
+LEFT = [
+    ("negation", "Is the office closed?"),
+    ("negation", "Nothing here."),
+    ("quantity", "Version 3.11 of 12/05/2024."),
+    ("antonym", "A reopened case, well-opened."),
+    ("role", "From time to time to time."),
+    ("role", "I want to copy it to the disk."),
+]
+
+
+@pytest.mark.parametrize(("kind", "sentence", "opposite"), MADE)
+def test_what_a_rule_makes(kind, sentence, opposite):
+    assert RULES[kind](sentence) == opposite
+
+
+@pytest.mark.parametrize(("kind", "sentence"), LEFT)
+def test_what_a_rule_leaves_alone(kind, sentence):
+    assert RULES[kind](sentence) in (None, sentence)
+
+
+@pytest.mark.parametrize("words", [ANTONYMS, QUANTITIES, TIMES])
+def test_every_listed_word_turns_into_another_and_none_into_itself(words):
+    assert all(word != other for word, other in words.items())
+    assert all(word == word.lower() for word in words)
+
+
+def test_pairs_are_made_sentence_by_sentence_with_their_source():
+    made = ws.near_misses([ws.Document("Enable sync. It is safe.", source="faq/1"), "Hello."])
+    told = [(pair.kind, pair.first, pair.second, pair.same, pair.columns["source"]) for pair in made]
+    assert told == [
+        ("negation", "It is safe.", "It is not safe.", False, "faq/1"),
+        ("antonym", "It is safe.", "It is dangerous.", False, "faq/1"),
+    ]
+
+
+def test_of_many_a_random_choice_is_kept_and_none_twice():
+    texts = [f"Please open door {number}." for number in range(100, 130)] * 2
+    made, again, other = (ws.near_misses(texts, most=10, seed=seed) for seed in (0, 0, 1))
+    assert made == again != other
+    assert len({pair.first for pair in made if pair.kind == "antonym"}) == 10
+
+
+def test_texts_without_a_listed_word_are_refused():
+    with pytest.raises(ws.InputError, match="no near miss can be made from 2 texts"):
+        ws.near_misses(["Hello there, friend.", "Hm."])
+
+
+def test_the_shipped_reviews_give_enough_to_check():
+    made = ws.near_misses(ws.shipped_reviews())
+    kinds = {kind: sum(pair.kind == kind for pair in made) for kind in RULES}
+    assert kinds["negation"] == 100
+    assert min(kinds["antonym"], kinds["quantity"]) >= 50

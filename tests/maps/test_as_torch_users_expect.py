@@ -1,0 +1,211 @@
+"""Maps among torch's modules, modes and files: dtype and device, no_grad and inference mode, pickles, reprs, errors."""
+
+import copy
+import io
+import pickle
+
+import pytest
+import torch
+from tests.maps.tiny_models import model_of, tokenizer
+from torch import nn
+
+import wordsens as ws
+from wordsens.maps.function import FunctionFeatures, as_feature_map
+
+X = ws.gaussian_text(4, 6, seed=1)
+IDS = torch.tensor([[2, 5, 6, 7, 3]])
+SHORT = ws.SearchPlan("quick", starts=1, steps=2)
+
+
+def linear(dtype=torch.float32):
+    torch.manual_seed(0)
+    return nn.Linear(6, 3).to(dtype)
+
+
+MAPS = {
+    "rf": lambda: ws.RandomFeatures(4, 6),
+    "drf": lambda: ws.DeepRandomFeatures(4, 6, 2, activation="gelu"),
+    "rf on demand": lambda: ws.RandomFeatures(4, 6, gaussian="lazy"),
+    "raf": lambda: ws.RandomAttentionFeatures(6, heads=2),
+    "relu-raf": lambda: ws.RandomAttentionFeatures(6, score="relu"),
+    "module": lambda: FunctionFeatures(linear()),
+    "transformer": lambda: ws.TransformerFeatures(model_of("bert"), tokenizer(), name="tiny", pool="mean"),
+}
+
+
+def text_of(phi):
+    return phi.rows_of(IDS)[0] if isinstance(phi, ws.TransformerFeatures) else X.rows
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_a_module_computes_in_its_own_dtype(dtype):
+    module = linear(dtype)
+    phi = as_feature_map(module)
+    assert (phi.dtype, phi.device, phi.name) == (dtype, module.weight.device, "Linear")
+    assert as_feature_map(module.forward).dtype == dtype
+    found = ws.word_sensitivity(module, X, search=SHORT)
+    assert found.perturbations.dtype == dtype
+    assert found.value > 0
+
+
+def test_what_has_no_weights_computes_in_float64_and_the_caller_may_choose():
+    assert as_feature_map(nn.ReLU()).dtype == torch.float64
+    assert as_feature_map(torch.tanh).dtype == torch.float64
+    assert FunctionFeatures(linear(torch.float64), dtype=torch.float32).dtype == torch.float32
+    assert FunctionFeatures(nn.BatchNorm1d(6, affine=False)).dtype == torch.float32
+    assert FunctionFeatures(nn.Embedding(3, 6).to("meta")).device.type == "meta"
+
+
+def test_a_modules_value_is_that_of_the_function_it_computes():
+    module = linear(torch.float64)
+    of_module = ws.word_sensitivity(module, X)
+    assert of_module.value == ws.word_sensitivity(lambda rows: module(rows), X).value
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("name", MAPS)
+def test_searches_differentiate_in_every_mode(name, mode):
+    plain = MAPS[name]()
+    expected = ws.word_sensitivity(plain, text_of(plain), [1], search=SHORT, certificate=False)
+    phi = MAPS[name]()
+    with mode():
+        if name not in ("module", "transformer"):  # torch never differentiates a module that was made in inference mode
+            phi = MAPS[name]()
+        text = text_of(phi).clone()
+        found = ws.word_sensitivity(phi, text, [1], search=SHORT, certificate=False)
+        group = ws.group_sensitivity(phi, text, [(0, 1)], search=SHORT)
+    assert found == expected
+    assert group.value > 0
+
+
+@pytest.mark.parametrize("name", ["raf", "module"])
+def test_regression_and_its_search_differentiate_in_inference_mode(name):
+    texts, labels = [ws.gaussian_text(4, 6, seed=seed) for seed in range(4)], [1, -1, 1, -1]
+    phi = MAPS[name]()
+    with torch.inference_mode():
+        new = ws.NewText(ws.fit_min_norm(phi, texts, labels), X, 1)
+        inside = ws.one_word_generalization(new.fit.phi, None, None, new, search=SHORT)
+    again = ws.NewText(ws.fit_min_norm(MAPS[name](), texts, labels), X, 1)
+    assert ws.one_word_generalization(again.fit.phi, None, None, again, search=SHORT).error == inside.error
+    assert ws.one_word_generalization(new.fit.phi, None, None, new, search=SHORT).error == inside.error
+
+
+def saved_and_loaded(phi):
+    file = io.BytesIO()
+    torch.save(phi, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda phi: pickle.loads(pickle.dumps(phi)), saved_and_loaded])
+@pytest.mark.parametrize("name", MAPS)
+def test_maps_are_copied_pickled_and_saved(name, way):
+    phi = MAPS[name]()
+    twin = way(phi)
+    assert twin is not phi
+    assert torch.equal(twin(text_of(phi)), phi(text_of(phi)))
+    assert repr(twin) == repr(phi)
+
+
+def test_a_transformer_in_a_file_keeps_its_tokenizer_and_its_attention():
+    phi = ws.TransformerFeatures(model_of("bert"), tokenizer(), name="tiny")
+    pair, again = (ws.attention_pair(one, "the film", "the bad film") for one in (phi, saved_and_loaded(phi)))
+    assert pair == again
+
+
+def test_activations_keep_their_identity_in_a_pickle():
+    activation = ws.RandomFeatures(4, 6, activation="leaky_relu").activation
+    assert pickle.loads(pickle.dumps(activation)) is activation
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("rf", "RandomFeatures(n=4, d=6, width=24, activation='relu', gaussian='dense', seed=0)"),
+        ("drf", "DeepRandomFeatures(n=4, d=6, depth=2, width=24, activation='gelu', gaussian='dense', seed=0)"),
+        ("raf", "RandomAttentionFeatures(d=6, score='softmax', heads=2, seed=0)"),
+        ("module", "FunctionFeatures(Linear, dtype=float32)"),
+        ("transformer", "TransformerFeatures(tiny layer 3 mean, dtype=float32)"),
+    ],
+)
+def test_maps_have_a_short_repr(name, shown):
+    assert repr(MAPS[name]()) == shown
+
+
+def test_a_weight_of_ones_own_is_not_shown_as_a_seed():
+    assert repr(ws.RandomAttentionFeatures(2, weight=torch.eye(2))) == (
+        "RandomAttentionFeatures(d=2, score='softmax', weight=...)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "found", "remedy"),
+    [
+        (lambda rows: (rows, rows), "a tuple of 2", "lambda X: phi(X)[0]"),
+        (lambda rows: {"states": rows}, "a dict of 1", "lambda X: phi(X)[0]"),
+        (lambda rows: rows.detach().numpy(), "a ndarray", "write it with torch operations from end to end"),
+        (lambda rows: 1.0, "a float", "write it with torch operations from end to end"),
+        (lambda rows: torch.fft.fft(rows), "a tensor of complex128", "torch.view_as_real"),
+        (lambda rows: rows.argmax(dim=1), "a tensor of int64", "return scores or probabilities, not classes"),
+    ],
+)
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize(
+    "measure",
+    [
+        lambda phi: ws.word_sensitivity(phi, X),
+        lambda phi: ws.jacobian_sensitivity(phi, X),
+        lambda phi: ws.fit_min_norm(phi, [X, X], [1, -1]),
+    ],
+)
+def test_features_that_are_no_real_tensor_are_one_error(function, found, remedy, batched, measure, unchecked_types):
+    with pytest.raises(ws.InputError) as caught:
+        measure(FunctionFeatures(function, batched=batched, name="mine"))
+    message = str(caught.value)
+    assert message.startswith(f"`phi` (mine) must return one tensor of real floating-point numbers; it gave {found}; ")
+    assert remedy in message
+
+
+def test_features_of_a_map_of_ones_own_are_checked_too(unchecked_types):
+    class Pair(ws.FeatureMap):
+        name = "pair"
+
+        def features(self, texts):
+            return texts, texts
+
+    with pytest.raises(ws.InputError, match="it gave a tuple of 2"):
+        ws.word_sensitivity(Pair(), X)
+
+
+def test_a_thing_that_is_no_function_is_refused(unchecked_types):
+    with pytest.raises(ws.InputError, match=r"`function` \(list\) must be a differentiable function"):
+        FunctionFeatures([1, 2])
+
+
+RAF, RF = MAPS["raf"](), MAPS["rf"]()
+
+
+@pytest.mark.parametrize(
+    ("call", "start"),
+    [
+        (lambda: ws.removal_effects(RAF, "a text"), "`phi` (=RandomAtten"),
+        (lambda: ws.prompt_pair(RAF, "a", "b"), "`phi` (=RandomAtten"),
+        (lambda: ws.pair_distances(RAF, ws.minimal_pairs()), "`phi` (=RandomAtten"),
+        (lambda: ws.theorem_witness(RF, X), "`phi` (=RandomFeature"),
+        (lambda: ws.theorem_witness(lambda rows: rows, X), "`phi` (=<function"),
+        (
+            lambda: ws.attention_pair(RF, "a b", "a c"),
+            "`phi` (rf) has no attention weights; give a Transformer",
+        ),
+    ],
+)
+def test_the_wrong_map_is_one_error(call, start, unchecked_types):
+    with pytest.raises(ws.InputError) as caught:
+        call()
+    assert str(caught.value).startswith(start)
+    assert "AttributeError" not in str(caught.value)
+
+
+def test_pairs_that_are_tuples_are_one_error(unchecked_types):
+    with pytest.raises(ws.InputError, match=r"`pairs` has \('a', 'b'\), which is not a MinimalPair or MeaningPair"):
+        ws.pair_distances(MAPS["transformer"](), [("a", "b")])

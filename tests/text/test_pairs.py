@@ -1,0 +1,77 @@
+"""Reading and writing pairs of texts."""
+
+import re
+
+import pytest
+
+import wordsens as ws
+from wordsens.text.pairs import EXTENSIONS, Pair
+
+ROWS = [
+    ("switch", "How do I turn it on?", "How do I turn it off, please?", False),
+    ("paraphrase", 'Say "hello", she wrote', "Greet, came the answer", True),
+]
+PAIRS = [Pair(*row, {"id": str(at), "note": "a, b"}) for at, row in enumerate(ROWS)]
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_a_file_gives_back_what_was_written(tmp_path, extension):
+    ws.write_pairs(PAIRS, tmp_path / f"pairs{extension}")
+    assert ws.read_pairs(tmp_path / f"pairs{extension}") == PAIRS
+
+
+def test_tuples_dicts_and_pairs_are_rows():
+    named = [dict(zip(("kind", "first", "second", "same"), row, strict=True)) for row in ROWS]
+    assert ws.read_pairs(ROWS) == ws.read_pairs(named) == [Pair(*row) for row in ROWS]
+    assert ws.read_pairs(PAIRS) == PAIRS
+
+
+def test_the_packages_own_are_the_default_and_keep_their_columns():
+    own = ws.read_pairs()
+    assert [(pair.first, pair.columns["id"]) for pair in own] == [(pair.first, pair.id) for pair in ws.meaning_pairs()]
+    assert ws.read_pairs(ws.meaning_pairs()) == own
+    lengths = {"question": "question", "sentence": "question", "paragraph": "paragraph", "page": "page"}
+    assert [pair.length for pair in own] == [lengths[pair.length] for pair in ws.meaning_pairs()]
+
+
+@pytest.mark.parametrize(("value", "same"), [("yes", True), ("1", True), (1, True), ("False", False), (0, False)])
+def test_same_may_be_told_in_many_ways(value, same):
+    assert ws.read_pairs([("k", "a b", "a c", value)])[0].same is same
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "changed"),
+    [
+        ("The cat sees the dog.", "The dog sees the cat.", ("cat ... dog", "dog ... cat")),
+        ("It is on.", "It is not on.", ("", "not")),
+        ("She won", "She lost", ("won", "lost")),
+    ],
+)
+def test_the_words_that_changed(first, second, changed):
+    assert Pair("k", first, second, False).changed == changed
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "`pairs` holds no pair; give rows of kind, first, second, same"),
+        ([("k", "a", "b")], "pair 0 must be a row of kind, first, second, same"),
+        (["abcd"], "pair 0 must be a row of kind, first, second, same, not 'abcd'"),
+        ([{"kind": "k", "first": "a", "second": "b"}], "pair 0 has no column 'same'"),
+        ([("k", "a", " ", False)], "pair 0: `second` (=' ') must be a text that is not empty"),
+        ([("k", "a", None, False)], "pair 0: `second` (=None) must be a text"),
+        ([("k", "a", "b", False), ("k", "a", "a", False)], "pair 1: its two texts are equal ('a'); leave it out"),
+        ([("k", "a", "b", "maybe")], "pair 0: `same` (='maybe') must be true (a paraphrase) or false (an opposite)"),
+        ("nowhere.csv", "`pairs`: there is no file 'nowhere.csv'"),
+        ("pairs.xlsx", "the pairs file 'pairs.xlsx' has an unknown extension; use one of .csv"),
+    ],
+)
+def test_a_wrong_row_is_named(rows, message):
+    with pytest.raises(ws.InputError, match=re.escape(message)):
+        ws.read_pairs(rows)
+
+
+def test_a_wrong_line_of_a_file_is_named(tmp_path):
+    (tmp_path / "p.csv").write_text("kind,first,second,same\nk,a,b,no\nk,c,,no\n")
+    with pytest.raises(ws.InputError, match=re.escape("p.csv:2: `second` (='') must be a text that is not empty")):
+        ws.read_pairs(tmp_path / "p.csv")
