@@ -41,12 +41,15 @@ def test_any_axis_has_its_series(heated):
     series = series_along(heated, "temperature", by=["map", "n"])
     assert [dict(one.keys) for one in series] == [{"map": m, "n": n} for m in ("raf", "relu-raf") for n in (10, 40)]
     for one in series:
+        assert one.fit is not None
         assert one.fit.exponent == pytest.approx(-1)
         assert [point.x for point in one.points] == [1.0, 2.0, 4.0]
         assert one.points[1].mean == pytest.approx(dict(one.keys)["n"] ** 0.5 / 2 * 1.1)
         assert one.points[0].standard_deviation == pytest.approx(0.1 * dict(one.keys)["n"] ** 0.5)
         assert (one.texts, one.along, one.interval) == (3, (), None)
-    assert series_along(heated, "n", by=["map", "temperature"])[0].fit.exponent == pytest.approx(0.5)
+    fit = series_along(heated, "n", by=["map", "temperature"])[0].fit
+    assert fit is not None
+    assert fit.exponent == pytest.approx(0.5)
     assert [one.keys for one in series_along(heated, "temperature")] == [one.keys for one in series]
     assert series[0].label == "raf, n = 10"
 
@@ -74,15 +77,15 @@ def test_the_interval_is_that_of_a_plain_bootstrap():
     texts = np.repeat(np.arange(12), 3)
     sizes = stream.integers(5, 200, size=36)
     values = sizes**-0.5 * np.exp(0.2 * stream.standard_normal(12)[texts] + 0.05 * stream.standard_normal(36))
-    low, high = exponent_interval(sizes.tolist(), values.tolist(), texts.tolist())
+    low, high = exponent_interval(sizes.tolist(), values.tolist(), texts.tolist()) or (0.0, 0.0)
     slopes = []
     for _ in range(2000):
         drawn = stream.integers(0, 12, size=12)
         places = np.concatenate([np.flatnonzero(texts == text) for text in drawn])
         slopes.append(np.polyfit(np.log(sizes[places]), np.log(values[places]), 1)[0])
     # Two bootstraps of 2,000: the quantiles' standard error is about 0.06 of the slopes' deviation; five of them.
-    assert low == pytest.approx(np.quantile(slopes, 0.025), abs=0.3 * np.std(slopes))
-    assert high == pytest.approx(np.quantile(slopes, 0.975), abs=0.3 * np.std(slopes))
+    assert low == pytest.approx(np.quantile(slopes, 0.025), abs=0.3 * float(np.std(slopes)))
+    assert high == pytest.approx(np.quantile(slopes, 0.975), abs=0.3 * float(np.std(slopes)))
     assert low < fit_power_law(sizes.tolist(), values.tolist()).exponent < high
     assert exponent_interval([1, 2, 4, 8], [1.0] * 4, range(4)) is None
     assert exponent_interval([3] * 6, [1.0] * 6, range(6)) is None

@@ -36,7 +36,7 @@ def test_a_transformer_in_a_sensitivity_cell(model):
                  if one.source == record.source]  # fmt: skip
     X = phi.embed(source, max_words=5)[0]
     seed = derive_seed(0, "search", "dataset", 7, 16, 0)
-    expected = ws.word_sensitivity(phi, X, seed=seed, starts=2, steps=3)
+    expected = ws.word_sensitivity(phi, X, seed=seed, search=ws.SearchPlan(starts=2, steps=3))
     assert record.value == pytest.approx(expected.value, rel=1e-5)
     assert (record.words, record.word, record.label) == (7, expected.word, source.label)
     assert record.map == phi.name
@@ -54,12 +54,13 @@ def test_sizes_that_do_not_fit_the_model_are_one_line(model):
         kind, cell = cells("sensitivity", model, **keys)
         with pytest.raises(ws.InputError, match=message):
             kind.run(cell)
+    kind, cell = cells("sensitivity", model, n=99)
     failed = kind.attempt(cell)
     assert (failed.status, failed.map) == ("failed", f"{model / 'model'} layer -1")
 
 
 def test_a_transformer_and_drf_are_learned_too(model):
-    usual = {"texts": 6, "held_out": 2, "generations": 0, "dtype": "float64"}
+    usual = {"texts": 3, "held_out": 2, "ridge": 1e-3, "generations": 0, "dtype": "float64"}
     kind, cell = cells("generalization", model, model_layer=1, **usual)
     record = kind.run(cell)
     assert (record.map, record.features) == (f"{model / 'model'} layer 1", 7 * 16)
