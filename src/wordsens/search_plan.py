@@ -12,7 +12,7 @@ SOFT_SHARES = 0.3, 0.1, 0.03
 NARROWING, NARROWING_STEPS = (0.3, 0.1, 0.03), 40
 """From the explored relative to the change itself: shares of the explored share, and steps on each at most."""
 
-FIRST_STEPS = 3
+FIRST_STEPS = 6
 """Steps after which candidates are compared: where they stand says little of where they lead."""
 
 
@@ -24,6 +24,7 @@ class SearchPlan:
         starts: starting points: the map's own directions first, random points of the sphere after them.
         inner: how many of the starts, the last ones, lie at 0.3 radius, for maps whose maximum may be inside the ball.
         chosen: how many of the map's candidates are starts as well, after a few steps of each; 0: none are looked at.
+        chosen_steps: steps that the chosen are given before they climb like the other starts.
         climb_steps: steps that every start, and later every child, is given.
         soft_steps: steps that every start is also given on each of a few much smoother relatives of the change, the
             smoothest first, before it climbs like the others; 0: none.
@@ -43,6 +44,7 @@ class SearchPlan:
     starts: int = 8
     inner: int = 0
     chosen: int = 0
+    chosen_steps: int = 0
     climb_steps: int = 10
     soft_steps: int = 0
     explored_share: float = 0.0
@@ -58,7 +60,17 @@ class SearchPlan:
 
     def __post_init__(self) -> None:
         require_count("starts", self.starts)
-        for name in ("chosen", "climb_steps", "soft_steps", "generations", "kick_steps", "relays", "inner", "steps"):
+        for name in (
+            "chosen",
+            "chosen_steps",
+            "climb_steps",
+            "soft_steps",
+            "generations",
+            "kick_steps",
+            "relays",
+            "inner",
+            "steps",
+        ):
             require_count(name, getattr(self, name), least=0)
         for name in ("population", "children", "finalists"):
             require_count(name, getattr(self, name))
@@ -99,7 +111,7 @@ class SearchPlan:
     def rounds(self) -> int:
         """Steps from beginning to end, at most: what progress counts."""
         crossing = self.climb_steps * (2 + self.generations + (self.relays > 0))
-        soft = (self.chosen > 0) * FIRST_STEPS
+        soft = (self.chosen > 0) * (FIRST_STEPS + self.chosen_steps)
         soft += (self.soft_steps > 0) * (len(SOFT_SHARES) * self.soft_steps + self.climb_steps)
         soft += (self.explored_share > 0) * len(NARROWING) * NARROWING_STEPS
         return soft + crossing + self.kick_steps * (self.kicks + (self.kicks > 0)) + self.steps

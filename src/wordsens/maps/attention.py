@@ -8,7 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count, require_positive
-from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, PlainWordChange, WordChange, feature_norm
+from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange, feature_norm
+from wordsens.maps.attention_any_score import AnyScoreChange
 from wordsens.maps.attention_change import AttentionWordChange
 from wordsens.maps.attention_groups import AttentionGroupChange
 from wordsens.maps.attention_texts import AttentionTextsChange, texts_at_once
@@ -108,7 +109,7 @@ class RandomAttentionFeatures(FeatureMap):
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
         score = offered(self.score, ClosedForm)
         if score is None:
-            return PlainWordChange(self, rows, memory_budget=memory_budget)
+            return AnyScoreChange(self, rows, self.matrices, self._scale(), self.score, memory_budget)
         return self._closed_form(score, rows, memory_budget)
 
     def texts_at_once(self, n: int, *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> int:

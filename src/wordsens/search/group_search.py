@@ -165,11 +165,14 @@ class GroupSearch:
         return torch.cat([points, self._chosen_candidates()]) if self._plan.chosen else points
 
     def _chosen_candidates(self) -> Float[Tensor, "chosen w size"]:
-        """Those of the map's candidates that are best after a few steps."""
+        """Those of the map's candidates that are best after a few steps, after some more."""
         points = self._coarse.candidates(self._words, self._radius).flatten(start_dim=2)
         if len(points) == 0:
             return points
-        return self._ranked(self._fittest(self._climb(points, self._exploring, FIRST_STEPS), self._plan.chosen))
+        best = self._fittest(self._climb(points, self._exploring, FIRST_STEPS), self._plan.chosen)
+        if self._plan.chosen_steps:
+            self._polish(best, replace(self._coarse_plan, steps=self._plan.chosen_steps))
+        return self._ranked(best)
 
     def _ranked(self, climb: Climb) -> Float[Tensor, "ranks w size"]:
         return climb.x.view(-1, len(self._words), climb.x.shape[1])
