@@ -24,7 +24,7 @@ from benchmarks.reporting import devices, header, least_times, seconds, table, t
 from benchmarks.straightforward_attention import plain_ascent
 from benchmarks.texts import MINILM_WIDTH, kinds
 from wordsens.search.climb import RULES, Climb
-from wordsens.sensitivity import attained
+from wordsens.sensitivity.one_word import attained
 
 
 def plans(n: int) -> dict[str, dict[str, Any]]:

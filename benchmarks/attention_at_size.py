@@ -15,7 +15,7 @@ import torch
 import wordsens as ws
 from benchmarks.reporting import peak_bytes
 from wordsens.search.climb import RULES, Climb
-from wordsens.sensitivity import attained
+from wordsens.sensitivity.one_word import attained
 
 
 def main() -> None:

@@ -20,11 +20,11 @@ from torch import Tensor
 import wordsens as ws
 from benchmarks.reporting import header, seconds, table
 from benchmarks.texts import kinds
-from wordsens.ball import Ball
-from wordsens.feature_map import WordChange
+from wordsens.search.ball import Ball
 from wordsens.search.climb import RULES
+from wordsens.search.objective import WordChange
+from wordsens.search.plan import SearchPlan
 from wordsens.search.population import SearchResult, search
-from wordsens.search_plan import SearchPlan
 from wordsens.seeds import generator
 
 CLIMB = 10

@@ -15,8 +15,8 @@ import torch
 
 import wordsens as ws
 from benchmarks.reporting import header, table
-from wordsens.power_law import fit_power_law
 from wordsens.seeds import generator
+from wordsens.statistics.power_law import fit_power_law
 
 SIZES = (16, 32, 64, 128, 256)
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from wordsens.ball import Ball
-from wordsens.linear_entry import LinearEntryChange
+from wordsens.search.ball import Ball
 from wordsens.search.great_circle import climb_great_circles
 from wordsens.search.krylov import LANCZOS_STEPS, krylov_search
+from wordsens.search.linear_entry import LinearEntryChange
 
 WORD = 0
 

@@ -21,16 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.reporting import header, table
-from wordsens.experiments.merge import result_columns
-from wordsens.experiments.rehearsal import RehearsalCell, RehearsalRecord, attempt_rehearsal
-from wordsens.experiments.runner import run_cells
-from wordsens.experiments.shard import as_table, read_shard
-from wordsens.experiments.store import RecordStore
+from wordsens.experiments.dry_run.cell import DryRunCell, DryRunRecord, attempt_dry_run
+from wordsens.experiments.run.runner import run_cells
+from wordsens.experiments.store.merge import result_columns
+from wordsens.experiments.store.shard import as_table, read_shard
+from wordsens.experiments.store.store import RecordStore
 
 CELLS, KILLS = 200, 20
 SPEC = """\
 name: killed
-kind: rehearsal
+kind: dry-run
 grids:
   - draw: {{range: [0, {last}]}}
     work: {work}
@@ -155,7 +155,7 @@ def _let_it_work(out: Path, process: "subprocess.Popen[bytes]", seconds: float) 
 
 
 def _files(out: Path) -> int:
-    return len(list(out.glob("rehearsal-records/*.parquet")))
+    return len(list(out.glob("dry-run-records/*.parquet")))
 
 
 def _command(spec: Path, out: Path, options: Sequence[str]) -> list[str]:
@@ -177,12 +177,12 @@ def _kill(pid: int) -> None:
 
 def results(out: Path) -> dict[str, tuple[Any, ...]]:
     """What each cell gave, bit for bit, without what only says how it was made. Twice the same cell is an error."""
-    store = RecordStore(out / "rehearsal-records", RehearsalRecord, read_only=True)
+    store = RecordStore(out / "dry-run-records", DryRunRecord, read_only=True)
     records = store.read()
-    rows = sum(read_shard(path, RehearsalRecord).num_rows for path in store.folder.glob("*.parquet"))
+    rows = sum(read_shard(path, DryRunRecord).num_rows for path in store.folder.glob("*.parquet"))
     if rows != len(records):
         raise SystemExit(f"{rows - len(records)} records stand twice in {out}")
-    names = result_columns(RehearsalRecord)
+    names = result_columns(DryRunRecord)
     return {record.cell: tuple(_bits(getattr(record, name)) for name in names) for record in records}
 
 
@@ -293,14 +293,14 @@ def _command_line(pid: int) -> str:
 def show_cost(folder: Path, quick: bool) -> bool:
     """Overheads of cells that do nothing, and what a second worker gains: of cells alone, and of a whole command."""
     count = 100 if quick else 1000
-    idle = [RehearsalCell(draw=draw) for draw in range(count)]
+    idle = [DryRunCell(draw=draw) for draw in range(count)]
     alone, pair = (_run(folder, idle, workers) / count * 1e3 for workers in (0, 2))
     rows = [
         ["in process", str(count), f"{alone:.2f} ms", "15 ms"],
         ["LocalCluster, 2 workers", str(count), f"{pair:.2f} ms", "40 ms"],
     ]
     print(table("A cell that does nothing: store and scheduler", ["set-up", "cells", "a cell", "at most"], rows))
-    busy = [RehearsalCell(draw=draw, work=500 if not quick else 50) for draw in range(60)]
+    busy = [DryRunCell(draw=draw, work=500 if not quick else 50) for draw in range(60)]
     spec, cells, n = folder / "attention.yaml", 4 if quick else 16, 10 if quick else 100
     spec.write_text(ATTENTION.format(last=cells - 1, n=n))
     rows, shares = [], []
@@ -331,21 +331,21 @@ def _whole(folder: Path, spec: Path, workers: int) -> float:
     return time.perf_counter() - begin
 
 
-def _run(folder: Path, cells: Sequence[RehearsalCell], workers: int) -> float:
+def _run(folder: Path, cells: Sequence[DryRunCell], workers: int) -> float:
     """Seconds from the first cell to the last record on disk; the workers are up before."""
-    store = RecordStore(Path(tempfile.mkdtemp(dir=folder)), RehearsalRecord)
+    store = RecordStore(Path(tempfile.mkdtemp(dir=folder)), DryRunRecord)
     if workers == 0:
         begin = time.perf_counter()
         list(run_cells(cells, store))
         return time.perf_counter() - begin
-    from wordsens.experiments.cluster import local_workers
+    from wordsens.experiments.run.cluster import local_workers
 
     executor = local_workers(workers)
     try:
-        warm = RecordStore(Path(tempfile.mkdtemp(dir=folder)), RehearsalRecord)
+        warm = RecordStore(Path(tempfile.mkdtemp(dir=folder)), DryRunRecord)
         list(
             run_cells(
-                [RehearsalCell(draw=10**6 + draw, pause=0.2) for draw in range(4 * workers)], warm, executor=executor
+                [DryRunCell(draw=10**6 + draw, pause=0.2) for draw in range(4 * workers)], warm, executor=executor
             )
         )
         begin = time.perf_counter()
@@ -361,25 +361,26 @@ def show_many(folder: Path, quick: bool) -> bool:
     out = folder / "many"
     spec = folder / "many.yaml"
     spec.write_text(SPEC.format(last=count - 1, work=0, pause=0.0))
-    store = RecordStore(out / "rehearsal-records", RehearsalRecord)
+    store = RecordStore(out / "dry-run-records", DryRunRecord)
     begin = time.perf_counter()
     loose = count - count % 1000 - 500
     for first in range(0, loose, 1000):
         draws = range(first, min(first + 1000, loose))
-        store.add_table(as_table([attempt_rehearsal(RehearsalCell(draw=draw)) for draw in draws]))
+        store.add_table(as_table([attempt_dry_run(DryRunCell(draw=draw)) for draw in draws]))
     for draw in range(loose, count):
-        store.write(attempt_rehearsal(RehearsalCell(draw=draw)))
+        store.write(attempt_dry_run(DryRunCell(draw=draw)))
     shutil.copy(spec, out / "sweep.yaml")
     print(f"\n{count:,} records written in {time.perf_counter() - begin:.0f} s: {_files(out)} files")
     rows, good = [], True
     reading = (
-        "import sys; from wordsens.experiments.store import RecordStore; from wordsens.experiments.rehearsal import *; "
-        f"assert len(RecordStore(sys.argv[1], RehearsalRecord, read_only=True).to_pandas()) == {count}"
+        "import sys; from wordsens.experiments.store.store import RecordStore; "
+        "from wordsens.experiments.dry_run.cell import *; "
+        f"assert len(RecordStore(sys.argv[1], DryRunRecord, read_only=True).to_pandas()) == {count}"
     )
     cli = [sys.executable, "-m", "wordsens", "sweep"]
     for name, command in (
         ("status", [*cli, "status", str(out)]),
-        ("reading (to_pandas)", [sys.executable, "-c", reading, str(out / "rehearsal-records")]),
+        ("reading (to_pandas)", [sys.executable, "-c", reading, str(out / "dry-run-records")]),
         ("export to CSV", [*cli, "export", str(out), str(folder / "many.csv")]),
         ("export to Parquet", [*cli, "export", str(out), str(folder / "many.parquet")]),
     ):

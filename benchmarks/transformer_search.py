@@ -8,8 +8,8 @@ import time
 
 import wordsens as ws
 from benchmarks.reporting import header
-from wordsens.maps.transformer_change import TransformerChange
-from wordsens.search_plan import SearchPlan
+from wordsens.maps.transformer.word_change import TransformerChange
+from wordsens.search.plan import SearchPlan
 from wordsens.text import shipped_reviews
 
 _LONG = SearchPlan(

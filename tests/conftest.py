@@ -8,10 +8,10 @@ import jaxtyping
 import pytest
 import torch
 
-from wordsens.certificates import attention
-from wordsens.experiments.record import SensitivityRecord
-from wordsens.experiments.spec import hash_identity
-from wordsens.maps import attention_change
+from wordsens.certificates.attention import bounds as attention
+from wordsens.experiments.sensitivity.record import SensitivityRecord
+from wordsens.experiments.sensitivity.spec import hash_identity
+from wordsens.maps.attention import word_change as attention_change
 
 pytest.register_assert_rewrite("tests.laws.feature_map_laws", "tests.laws.mixins")
 

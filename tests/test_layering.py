@@ -1,75 +1,42 @@
-"""The layers of the package: a module imports lower layers only, and of its own layer what its row allows.
-
-The table is the one of the design. A row covers the module or package of its name, and every module whose name goes on
-from there (`maps.attention` covers `maps.attention_change`); modules of one row may import each other.
-"""
+"""The rooms of the package stand one above the other: a module imports its room and lower ones; no circles of files."""
 
 import ast
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import wordsens
 
+ROOMS = (
+    "errors",
+    "seeds",
+    "activations",
+    "statistics",
+    "gaussian",
+    "text",
+    "search",
+    "maps",
+    "models",
+    "certificates",
+    "theory",
+    "sensitivity",
+    "regression",
+    "generalization",
+    "training",
+    "audit",
+    "evaluation",
+    "experiments",
+    "figures",
+    "report",
+    "app",
+    "cli",
+    "__main__",
+)
+"""Lowest first. A room is a module or a package of the root, with all that is in it."""
 
-@dataclass(frozen=True)
-class Row:
-    """A layer's module, and the modules of the same layer that it may import."""
-
-    layer: int
-    also: tuple[str, ...] = ()
-
-
-TABLE = {
-    "errors": Row(0),
-    "seeds": Row(0, also=("errors",)),
-    "ball": Row(1),
-    "activations": Row(1),
-    "gaussian": Row(1),
-    "lanczos": Row(1),
-    "power_law": Row(1),
-    "linear_entry": Row(1, also=("feature_map", "search_plan")),
-    "search_plan": Row(1),
-    "repeatable": Row(1),
-    "normal_product": Row(1),
-    "text_matrix": Row(1),
-    "swap_vocabulary": Row(1),
-    "feature_map": Row(1, also=("text_matrix", "search_plan", "repeatable", "lanczos", "normal_product")),
-    "maps.scores": Row(2),
-    "maps.functionals": Row(2, also=("maps.attention", "maps.dense", "maps.scores")),
-    "maps.dense": Row(2, also=("maps.functionals",)),
-    "maps.attention": Row(2, also=("maps.scores", "maps.functionals")),
-    "maps.transformer": Row(2, also=("text",)),
-    "text": Row(2),
-    "search": Row(3),
-    "sensitivity": Row(3, also=("search", "certificates")),
-    "certificates": Row(3, also=("sensitivity",)),
-    "jacobian": Row(3, also=("sensitivity",)),
-    "groups": Row(3, also=("sensitivity", "search")),
-    "several_texts": Row(3, also=("sensitivity", "search")),
-    "swaps": Row(3, also=("sensitivity", "search")),
-    "whole_words": Row(3, also=("sensitivity", "search")),
-    "theory": Row(3),
-    "regression": Row(4),
-    "generalization": Row(4, also=("regression",)),
-    "training": Row(4),
-    "removals": Row(3),
-    "decay": Row(3, also=("removals",)),
-    "attention_views": Row(3),
-    "audit": Row(4),
-    "experiments": Row(5),
-    "figures": Row(6),
-    "report": Row(6, also=("figures",)),
-    "app": Row(6, also=("figures",)),
-    "cli": Row(7),
-    "__main__": Row(7, also=("cli",)),
-}
-# The package itself and packages that only list names belong to no layer.
-FACADES = {"", "maps"}
 ONLY_IN = {
-    "transformers": ("text", "maps.transformer"),
-    "tokenizers": ("text", "maps.transformer"),
+    "transformers": ("text", "maps"),
+    "tokenizers": ("text", "maps"),
     "datasets": ("text",),
     "matplotlib": ("figures",),
     "typer": ("cli",),
@@ -78,12 +45,6 @@ ONLY_IN = {
     "distributed": ("experiments",),
     "dask_jobqueue": ("experiments",),
 }
-
-
-def row_of(module):
-    """The table's key for a module named from the package's root, or None."""
-    keys = [key for key in TABLE if module == key or module.startswith((f"{key}.", f"{key}_"))]
-    return max(keys, key=len, default=None)
 
 
 def imported(path, module, package):
@@ -102,88 +63,122 @@ def imported(path, module, package):
                 yield str(node.module)
 
 
+def modules(root):
+    """Every module's name, from the package's root, and its file."""
+    for path in sorted(root.rglob("*.py")):
+        yield ".".join(path.relative_to(root).with_suffix("").parts).removesuffix("__init__").rstrip("."), path
+
+
 def violations(root):
-    """Every import that the table does not allow, as `importer -> imported: why`."""
+    """Every import that the order of the rooms does not allow, as `importer -> imported: why`."""
     package = root.name
     found = []
-    for path in sorted(root.rglob("*.py")):
-        module = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix("__init__").rstrip(".")
-        own = row_of(module)
-        if module in FACADES:
+    for module, path in modules(root):
+        room = module.partition(".")[0]
+        if not module:
             continue
-        if own is None:
-            found.append(f"{module}: not in the table of layers")
+        if room not in ROOMS:
+            found.append(f"{module}: no room of this table")
             continue
         for name in imported(path, module, package):
             top, _, rest = name.partition(".")
+            other = rest.partition(".")[0]
             if name.startswith("relative"):
                 found.append(f"{module} -> {name}: import by the full name")
-            elif top in ONLY_IN and own not in ONLY_IN[top]:
+            elif top in ONLY_IN and room not in ONLY_IN[top]:
                 found.append(f"{module} -> {top}: only {', '.join(ONLY_IN[top])} may import it")
-            elif top == package and rest and rest not in FACADES:
-                other = row_of(rest)
-                if other is None:
-                    found.append(f"{module} -> {rest}: not in the table of layers")
-                elif other != own and TABLE[other].layer > TABLE[own].layer:
-                    found.append(f"{module} -> {rest}: layer {TABLE[own].layer} imports layer {TABLE[other].layer}")
-                elif other != own and TABLE[other].layer == TABLE[own].layer and other not in TABLE[own].also:
-                    found.append(f"{module} -> {rest}: same layer, not allowed by the table")
+            elif top == package and rest and other not in ROOMS:
+                found.append(f"{module} -> {rest}: no room of this table")
+            elif top == package and rest and ROOMS.index(other) > ROOMS.index(room):
+                found.append(f"{module} -> {rest}: {room} lies below {other}")
     return found
 
 
-def test_the_package_keeps_to_its_layers():
+def circles(root):
+    """The modules that import each other in a circle, by imports that run when a module is loaded or later."""
+    package = root.name
+    files = dict(modules(root))
+    names = set(files)
+    imports = {}
+    for module, path in files.items():
+        targets = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{package}."):
+                home = node.module.removeprefix(f"{package}.")
+                targets |= {f"{home}.{alias.name}" if f"{home}.{alias.name}" in names else home for alias in node.names}
+            elif isinstance(node, ast.Import):
+                targets |= {alias.name.removeprefix(f"{package}.") for alias in node.names}
+        imports[module] = (targets & names) - {module, ""}
+    left = dict(imports)
+    while free := [module for module, targets in left.items() if not targets & left.keys()]:
+        for module in free:
+            del left[module]
+    while free := [module for module in left if not any(module in targets for targets in left.values())]:
+        for module in free:
+            del left[module]
+    return sorted(left)
+
+
+def test_every_module_imports_its_own_room_and_lower_ones():
     assert violations(Path(wordsens.__file__).parent) == []
 
 
-@pytest.fixture
-def planted(tmp_path):
-    """A function that writes a tiny package of that name with the given modules, and returns its violations."""
+def test_no_files_import_each_other_in_a_circle():
+    assert circles(Path(wordsens.__file__).parent) == []
 
-    def plant(**modules):
+
+@pytest.fixture
+def package(tmp_path):
+    """A function that writes a tiny package with the given modules, and returns its root."""
+
+    def write(**sources):
         root = tmp_path / "wordsens"
         root.mkdir()
-        for name, source in {"__init__": "", **modules}.items():
+        for name, source in {"__init__": "", **sources}.items():
             path = root.joinpath(*name.split("__dot__")).with_suffix(".py")
             path.parent.mkdir(exist_ok=True)
             path.write_text(source)
-        return violations(root)
+        return root
 
-    return plant
+    return write
 
 
-def test_what_is_allowed_is_no_violation(planted):
-    assert (
-        planted(
-            errors="import math",
-            seeds="from wordsens.errors import InputError",
-            ball="import torch\nfrom wordsens.seeds import generator",
-            cli__dot__app="import typer\nfrom wordsens import __version__\nfrom wordsens.cli.measure import measure",
-            sensitivity="from wordsens.search.climb import Climb",
-        )
-        == []
+def test_what_is_allowed_is_no_violation(package):
+    root = package(
+        errors="import math",
+        seeds="from wordsens.errors import InputError",
+        search__dot__ball="import torch\nfrom wordsens.seeds import generator\nfrom wordsens.search.plan import Plan",
+        search__dot__plan="",
+        cli__dot__app="import typer\nfrom wordsens import __version__\nfrom wordsens.search.ball import Ball",
     )
+    assert violations(root) == []
+    assert circles(root) == []
 
 
 @pytest.mark.parametrize(
     ("module", "source", "why"),
     [
-        ("errors", "from wordsens.cli import main", "errors -> cli: layer 0 imports layer 7"),
-        ("ball", "def late():\n    import wordsens.sensitivity", "ball -> sensitivity: layer 1 imports layer 3"),
-        ("ball", "from wordsens import word_sensitivity", "ball -> word_sensitivity: not in the table of layers"),
-        ("ball", "from wordsens import sensitivity", "ball -> sensitivity: layer 1 imports layer 3"),
-        ("ball", "import wordsens.activations", "ball -> activations: same layer, not allowed by the table"),
-        ("theory", "from wordsens.sensitivity import attained", "theory -> sensitivity: same layer"),
-        ("ball", "from . import seeds", "import by the full name"),
-        ("helpers", "", "helpers: not in the table of layers"),
-        (
-            "sensitivity",
-            "import transformers",
-            "sensitivity -> transformers: only text, maps.transformer may import it",
-        ),
+        ("errors", "from wordsens.cli import main", "errors -> cli: errors lies below cli"),
+        ("search", "def late():\n    import wordsens.maps.contract", "search -> maps.contract: search lies below maps"),
+        ("search", "from wordsens import word_sensitivity", "search -> word_sensitivity: no room of this table"),
+        ("theory", "from wordsens import sensitivity", "theory -> sensitivity: theory lies below sensitivity"),
+        ("search", "from . import seeds", "import by the full name"),
+        ("helpers", "", "helpers: no room of this table"),
+        ("sensitivity", "import transformers", "sensitivity -> transformers: only text, maps may import it"),
         ("experiments__dot__cell", "import matplotlib.pyplot", "experiments.cell -> matplotlib: only figures"),
     ],
 )
-def test_a_planted_violation_is_found(planted, module, source, why):
-    found = planted(**{module: source})
+def test_a_planted_violation_is_found(package, module, source, why):
+    found = violations(package(**{module: source}))
     assert len(found) == 1
     assert why in found[0]
+
+
+def test_a_planted_circle_is_found(package):
+    root = package(
+        search__dot__ball="from wordsens.search.plan import Plan",
+        search__dot__plan="def late():\n    from wordsens.search import climb",
+        search__dot__climb="from wordsens.search.ball import Ball",
+        seeds="from wordsens.search.ball import Ball",
+    )
+    assert circles(root) == ["search.ball", "search.climb", "search.plan"]

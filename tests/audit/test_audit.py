@@ -15,7 +15,7 @@ from wordsens.audit.reactions import least_texts, reactions
 from wordsens.audit.summary import summarise_audit
 from wordsens.audit.text import AuditedText, AuditedWord, audit_text, chosen_words
 from wordsens.audit.texts import AuditTexts
-from wordsens.sensitivity import attained
+from wordsens.sensitivity.one_word import attained
 
 TEXT = ws.Document("the film was not unlikely good and very long", label=1, source="reviews:1")
 SHORT = {"max_words": 20, "words_per_text": 3, "steps": 0, "generations": 0}

@@ -162,7 +162,7 @@ def test_heads_taken_apart_still_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = gaussian_rows(6, 8, 7)
     phi = ws.RandomAttentionFeatures(8, seed=7, heads=3)
     joint = ws.certify(phi, rows)
-    monkeypatch.setattr("wordsens.certificates.attention._MOST_ROWS", 6)
+    monkeypatch.setattr("wordsens.certificates.attention.bounds._MOST_ROWS", 6)
     apart = ws.certify(phi, rows)
     found = ws.word_sensitivity(phi, rows, certificate=False)
     assert bool((found.per_word <= torch.minimum(joint, apart)).all())

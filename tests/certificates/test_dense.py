@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS, activation_named
-from wordsens.certificates.dense import dense_certificate
-from wordsens.certificates.layer_change import (
+from wordsens.certificates.dense.bounds import dense_certificate
+from wordsens.certificates.dense.layer_change import (
     GaussianLayer,
     InputChange,
     _beyond,
@@ -18,10 +18,10 @@ from wordsens.certificates.layer_change import (
     _second_hinge,
     expected_change,
 )
-from wordsens.certificates.layer_width import _chords, expected_width
-from wordsens.certificates.slopes import steepest_secant
+from wordsens.certificates.dense.layer_width import _chords, expected_width
+from wordsens.certificates.dense.slopes import steepest_secant
 from wordsens.errors import InputError
-from wordsens.sensitivity import attained
+from wordsens.sensitivity.one_word import attained
 
 
 def text(n, d, seed=0, dtype=torch.float64):

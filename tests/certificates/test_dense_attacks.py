@@ -8,7 +8,7 @@ import torch
 
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS
-from wordsens.certificates.dense import dense_certificate
+from wordsens.certificates.dense.bounds import dense_certificate
 from wordsens.errors import InputError
 
 

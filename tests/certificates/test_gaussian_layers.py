@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from wordsens.activations import ACTIVATIONS, activation_named
-from wordsens.certificates.layer_change import (
+from wordsens.certificates.dense.layer_change import (
     GaussianLayer,
     InputChange,
     expected_change,
     reached,
     reached_square,
 )
-from wordsens.certificates.layer_width import expected_width, likely_along, likely_width
+from wordsens.certificates.dense.layer_width import expected_width, likely_along, likely_width
 
 LAYERS, MARGIN = 200, math.sqrt(2 * math.log(1e9))
 

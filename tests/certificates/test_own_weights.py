@@ -9,12 +9,12 @@ from tests.certificates.attention_cases import gaussian_rows
 from tests.certificates.test_small_radii import by_hand
 
 import wordsens as ws
-from wordsens.certificates.attention import _scaled
-from wordsens.certificates.attention_text import attention_text
-from wordsens.certificates.own_weights import _Multipliers, _problem, own_weights_bound
-from wordsens.certificates.quadratic_bound import QuadraticBound
-from wordsens.certificates.rounding import rounding_errors
-from wordsens.maps.scores import Certified, offered
+from wordsens.certificates.attention.bounds import _scaled
+from wordsens.certificates.attention.own_weights import _Multipliers, _problem, own_weights_bound
+from wordsens.certificates.attention.quadratic_bound import QuadraticBound
+from wordsens.certificates.attention.rounding import rounding_errors
+from wordsens.certificates.attention.text import attention_text
+from wordsens.maps.attention.scores import Certified, offered
 from wordsens.seeds import generator
 
 
@@ -76,22 +76,24 @@ def test_any_multipliers_give_a_bound() -> None:
     rows = gaussian_rows(n, d, 1)
     phi = ws.RandomAttentionFeatures(d, seed=1)
     text, errors, twist, unit = prepared(rows, phi)
-    problem = _problem(text, errors, float(twist[0]), word, radius / unit, 0)
-    assert problem is not None
+    problem = _problem(
+        text, errors, float(twist[0]), torch.tensor([word]), torch.tensor([radius / unit], dtype=torch.float64), 0
+    )
+    assert problem.bounded.tolist() == [0]
     found = climbed(rows.numpy(), phi.matrices[0].double().numpy() / math.sqrt(d), word, radius)
     random = generator(0, "rows")
-    count = len(problem.least)
+    count = problem.least.shape[1]
 
     def draw(*shape: int) -> torch.Tensor:
         return torch.randn(*shape, generator=random, dtype=torch.float64)
 
     for _ in range(300):
         size = float(problem.caps.max()) * 10 ** float(draw(1) - 1)
-        lam, mu = (size * draw(count).exp() for _ in range(2))
-        alpha = 0.5 * draw(count, n) / problem.moved.diagonal().mean().sqrt()
-        gamma = 0.5 * draw(count, n) / problem.apart.diagonal().mean().sqrt()
-        bound = problem.bound(_Multipliers(lam, mu, alpha, gamma, -size * draw(count).abs()))
-        assert (float(bound.max()) + problem.error) * unit >= found
+        lam, mu = (size * draw(1, count).exp() for _ in range(2))
+        alpha = 0.5 * draw(1, count, n) / problem.moved[0].diagonal().mean().sqrt()
+        gamma = 0.5 * draw(1, count, n) / problem.apart[0].diagonal().mean().sqrt()
+        bound = problem.bound(_Multipliers(lam, mu, alpha, gamma, -size * draw(1, count).abs()))
+        assert (float(bound.max()) + float(problem.error)) * unit >= found
 
 
 def test_the_terms_that_hold_y_and_b_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,5 +104,5 @@ def test_the_terms_that_hold_y_and_b_are_needed(monkeypatch: pytest.MonkeyPatch)
     found = climbed(rows.numpy(), phi.matrices[0].double().numpy() / 8, 6, radius)
     arguments = (text, errors, twist, torch.tensor([6]), torch.tensor([radius / unit], dtype=torch.float64))
     assert found <= float(own_weights_bound(*arguments)) * radius
-    monkeypatch.setattr("wordsens.certificates.own_weights._Problem._outside", lambda self, by: 0 * by.lam)
+    monkeypatch.setattr("wordsens.certificates.attention.own_weights._Problem._outside", lambda self, by: 0 * by.lam)
     assert found > float(own_weights_bound(*arguments)) * radius

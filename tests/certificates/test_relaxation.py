@@ -7,13 +7,13 @@ import torch
 from tests.certificates.attention_cases import SCORES, gaussian_rows
 
 import wordsens as ws
-from wordsens.certificates.attention_text import attention_text, directions, pairs_of
-from wordsens.certificates.own_row import own_row
-from wordsens.certificates.relaxation import Multipliers, bound_at, rise_between
-from wordsens.certificates.rounding import rounding_errors
+from wordsens.certificates.attention.own_row import own_row
+from wordsens.certificates.attention.relaxation import Multipliers, bound_at, rise_between
+from wordsens.certificates.attention.rounding import rounding_errors
+from wordsens.certificates.attention.text import attention_text, directions, pairs_of
 from wordsens.certificates.verified import gram_norm_bound
-from wordsens.maps.scores import SCORES as BY_NAME
-from wordsens.maps.scores import Certified, offered
+from wordsens.maps.attention.scores import SCORES as BY_NAME
+from wordsens.maps.attention.scores import Certified, offered
 from wordsens.seeds import generator
 
 
@@ -107,7 +107,7 @@ def test_curves_bound_slopes_and_turns_between_their_nodes(name: str) -> None:
 
 @pytest.mark.parametrize("score", SCORES)
 def test_suprema_over_cells_cover_every_point_between_nodes(score: str) -> None:
-    from wordsens.certificates import relaxation
+    from wordsens.certificates.attention import relaxation
 
     _, rows, text = prepared(score, seed=2)
     radius = torch.full((len(rows),), 3.0, dtype=torch.float64)

@@ -9,11 +9,11 @@ from benchmarks.attack.problems import problem
 from tests.certificates.attention_cases import SCORES, gaussian_rows
 
 import wordsens as ws
-from wordsens.certificates.own_expansion import OwnExpansion
-from wordsens.certificates.secants import secants
+from wordsens.certificates.attention.own_expansion import OwnExpansion
+from wordsens.certificates.attention.secants import secants
 from wordsens.certificates.verified import largest_eigenvalues
-from wordsens.maps.scores import SCORES as ALL_SCORES
-from wordsens.maps.scores import Expanded
+from wordsens.maps.attention.scores import SCORES as ALL_SCORES
+from wordsens.maps.attention.scores import Expanded
 from wordsens.seeds import generator
 
 SHARES = (1e-6, 1e-2, 0.1, 0.3, 1.0, 10.0)

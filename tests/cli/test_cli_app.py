@@ -9,8 +9,8 @@ import torch
 import typer
 
 from wordsens import __version__
-from wordsens.cli import measure_run
 from wordsens.cli.app import app
+from wordsens.cli.measure import run as measure_run
 from wordsens.cli.option_names import in_options, options_of
 from wordsens.errors import BudgetError
 

@@ -16,14 +16,14 @@ import torch
 from tests.maps.tiny_models import model_of, tokenizer
 
 from wordsens.audit import text as audit_text_module
-from wordsens.cli import audit_run
-from wordsens.cli.audit_tables import advice
-from wordsens.decay import Decay, pair_distances
-from wordsens.experiments import audit_cell
-from wordsens.experiments.audit_record import AuditRecord
-from wordsens.experiments.audit_spec import AuditCell
-from wordsens.experiments.store import RecordStore
-from wordsens.power_law import PowerLaw
+from wordsens.audit.decay import Decay, pair_distances
+from wordsens.cli.audit import run as audit_run
+from wordsens.cli.audit.tables import advice
+from wordsens.experiments.audit import cell as audit_cell
+from wordsens.experiments.audit.record import AuditRecord
+from wordsens.experiments.audit.spec import AuditCell
+from wordsens.experiments.store.store import RecordStore
+from wordsens.statistics.power_law import PowerLaw
 from wordsens.text.shipped_data import MinimalPair
 
 TEXTS = ("the film was not good", "the film was very long and not unlikely bad", "good and bad and short", "good")
@@ -225,8 +225,9 @@ def test_workers_give_the_same_records(wordsens, asked, tmp_path):
 DRIVER = """
 import os, signal, sys
 from dataclasses import replace
-from wordsens.cli import audit_run, main
-from wordsens.experiments import audit_cell
+from wordsens.cli.audit import run as audit_run
+from wordsens.cli import main
+from wordsens.experiments.audit import cell as audit_cell
 real, log, stop = audit_cell.audit_text, open(sys.argv[1], "a"), int(sys.argv[2])
 seen, found = [], []
 def counted(phi, document, **options):

@@ -8,7 +8,7 @@ from benchmarks.straightforward_attention import plain_ascent
 
 import wordsens as ws
 from wordsens.experiments.map_choice import MAP_NAMES, MapOptions, build_map
-from wordsens.experiments.spec import SensitivityCell
+from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.seeds import derive_seed
 
 N, D = 5, 6
@@ -48,7 +48,7 @@ def test_a_sweep_gives_what_the_library_finds_by_default(wordsens, tmp_path, mon
 
 
 def drawn_text():
-    from wordsens.experiments.documents import load_text
+    from wordsens.experiments.texts.documents import load_text
 
     cell = SensitivityCell.parse({"map": "raf", "n": N, "d": D, "text": "gaussian"})
     return load_text(cell.text, N, D, draw=0, seed=0)

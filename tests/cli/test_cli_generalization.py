@@ -5,9 +5,10 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from wordsens.cli import paper_generalization
-from wordsens.experiments import generalization_cell, generalization_preset
-from wordsens.experiments.generalization_preset import Scale
+from wordsens.cli.paper import generalization as paper_generalization
+from wordsens.experiments.generalization import cell as generalization_cell
+from wordsens.experiments.generalization import preset as generalization_preset
+from wordsens.experiments.generalization.preset import Scale
 
 CELLS = 1 * 1 * 2 * 5
 SMALL = Scale((8,), 6, 1, 1, 4, {"starts": 2, "steps": 3, "generations": 0})

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.cli import measure_run
+from wordsens.cli.measure import run as measure_run
 
 FAST = ("--starts", "1", "--steps", "5")
 

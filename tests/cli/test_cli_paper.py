@@ -7,12 +7,12 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from wordsens.cli import paper_run
-from wordsens.experiments import cell as cell_module
-from wordsens.experiments import presets
-from wordsens.experiments.presets import Part
-from wordsens.experiments.store import read_records
-from wordsens.experiments.sweep_file import load_sweep
+from wordsens.cli.paper import sensitivity as paper_run
+from wordsens.experiments.grid.sweep_file import load_sweep
+from wordsens.experiments.sensitivity import cell as cell_module
+from wordsens.experiments.sensitivity import preset as presets
+from wordsens.experiments.sensitivity.preset import Part
+from wordsens.experiments.store.store import read_records
 
 _SEARCH = {"starts": 1, "steps": 3, "generations": 0}
 

@@ -10,12 +10,12 @@ import time
 
 import pytest
 
-from wordsens.experiments.rehearsal import RehearsalRecord
-from wordsens.experiments.store import RecordStore
+from wordsens.experiments.dry_run.cell import DryRunRecord
+from wordsens.experiments.store.store import RecordStore
 
 SPEC = """\
 name: small
-kind: rehearsal
+kind: dry-run
 grids:
   - draw: {range: [0, 5]}
 """
@@ -29,7 +29,7 @@ def here(tmp_path, monkeypatch):
 
 
 def records(folder):
-    return RecordStore(f"{folder}/rehearsal-records", RehearsalRecord, read_only=True).read()
+    return RecordStore(f"{folder}/dry-run-records", DryRunRecord, read_only=True).read()
 
 
 def test_a_sweep_is_run_and_run_again(wordsens, here):
@@ -39,7 +39,7 @@ def test_a_sweep_is_run_and_run_again(wordsens, here):
     assert "wordsens: 6 of 6 cells after" in run.err
     assert len(records("small")) == 6
     again = wordsens("sweep", "run", "small.yaml", "work=0", "--json")
-    assert "6 of 6 cells are in small/rehearsal-records already" in again.err
+    assert "6 of 6 cells are in small/dry-run-records already" in again.err
     document = json.loads(again.out)
     assert (document["cells"], document["done"], document["failed"]) == (6, 6, [])
 
@@ -47,7 +47,7 @@ def test_a_sweep_is_run_and_run_again(wordsens, here):
 def test_overrides_and_resume_go_on_with_what_the_folder_says(wordsens):
     wordsens("sweep", "run", "small.yaml", "draw=[7, 8]", "--out", "other", "--quiet")
     (torn,) = (
-        RecordStore("other/rehearsal-records", RehearsalRecord).folder / f"{one.cell}.parquet"
+        RecordStore("other/dry-run-records", DryRunRecord).folder / f"{one.cell}.parquet"
         for one in records("other")[:1]
     )
     torn.write_bytes(torn.read_bytes()[:99])
@@ -93,7 +93,7 @@ def test_status_before_and_after(wordsens, here):
 
 def test_status_tells_torn_shards_and_leaves_them(wordsens, here):
     wordsens("sweep", "run", "small.yaml", "--quiet")
-    shard = next((here / "small" / "rehearsal-records").glob("*.parquet"))
+    shard = next((here / "small" / "dry-run-records").glob("*.parquet"))
     shard.write_bytes(b"garbage")
     run = wordsens("sweep", "status", "small")
     assert "5 of 6 cells done" in run.out
@@ -112,9 +112,9 @@ def test_a_failed_cell_is_told_and_tried_again(wordsens):
     run = wordsens("sweep", "run", "small.yaml", "fail=[true, false]", "draw=3", "--out", "f")
     assert run.code == 1
     assert "small: 1 cells done, 1 failed" in run.out
-    assert "1 of 2 cells failed, the first with WordsensError: this cell of the rehearsal was told to fail" in run.err
+    assert "1 of 2 cells failed, the first with WordsensError: this cell of the dry run was told to fail" in run.err
     told = wordsens("sweep", "status", "f")
-    assert "WordsensError: this cell of the rehearsal was told to fail" in told.out
+    assert "WordsensError: this cell of the dry run was told to fail" in told.out
     again = wordsens("sweep", "resume", "f")
     assert again.code == 1
     assert "1 of 2 cells are in" in again.err
@@ -122,22 +122,22 @@ def test_a_failed_cell_is_told_and_tried_again(wordsens):
 
 def test_show(wordsens):
     run = wordsens("sweep", "show", "small.yaml", "seed=[1,2]")
-    assert "small: 12 cells of kind rehearsal" in run.out
+    assert "small: 12 cells of kind dry-run" in run.out
     assert "0, 1, 2, 3, 4, 5" in run.out
     document = json.loads(wordsens("sweep", "show", "small.yaml", "--json").out)
     assert document["axes"] == {"draw": [0, 1, 2, 3, 4, 5]}
     assert len({cell["cell"] for cell in document["cells"]}) == 6
     names = wordsens("sweep", "show").out
     assert "paper-sensitivity-quick" in names
-    assert "rehearsal" in names
-    assert "rehearsal" in json.loads(wordsens("sweep", "show", "--json").out)["examples"]
+    assert "dry-run" in names
+    assert "dry-run" in json.loads(wordsens("sweep", "show", "--json").out)["examples"]
 
 
 def test_export_and_merge(wordsens, here):
     wordsens("sweep", "run", "small.yaml", "draw=[0,1]", "--out", "a", "--quiet")
     wordsens("sweep", "run", "small.yaml", "draw=[1,2]", "--out", "b", "--quiet")
     merged = wordsens("sweep", "merge", "a", "b", "--out", "c")
-    assert merged.out == "a: 2 rehearsal records added, 0 known\nb: 1 rehearsal records added, 1 known\n"
+    assert merged.out == "a: 2 dry-run records added, 0 known\nb: 1 dry-run records added, 1 known\n"
     assert "3 of 3 cells done" in wordsens("sweep", "status", "c").out
     for name in ("r.csv", "r.jsonl", "r.parquet"):
         assert wordsens("sweep", "export", "c", name).code == 0
@@ -149,7 +149,7 @@ def test_export_and_merge(wordsens, here):
     document = json.loads(wordsens("sweep", "export", "a", "all.csv", "--all", "--json").out)
     assert (document["records"], document["missing"]) == (2, 0)
     again = json.loads(wordsens("sweep", "merge", "a", "--out", "c", "--json").out)
-    assert again["merged"] == [{"kind": "rehearsal", "folder": "a", "added": 0, "known": 2, "different": []}]
+    assert again["merged"] == [{"kind": "dry-run", "folder": "a", "added": 0, "known": 2, "different": []}]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_signals_stop_a_run_and_its_workers_cleanly(here, sign, code):
         # A shell without job control has its background commands, this test among them, ignore Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    store = here / "small" / "rehearsal-records"
+    store = here / "small" / "dry-run-records"
     begin = time.monotonic()
     while len(list(store.glob("*.parquet"))) < 2 and time.monotonic() - begin < 60:
         time.sleep(0.02)
@@ -225,7 +225,7 @@ def test_signals_stop_a_run_and_its_workers_cleanly(here, sign, code):
     assert process.returncode == code, err
     assert out == ""
     finished = len(records("small"))
-    assert f"interrupted: {finished} of 100 cells are finished in small/rehearsal-records" in err
+    assert f"interrupted: {finished} of 100 cells are finished in small/dry-run-records" in err
     assert "the same command goes on from there" in err
     assert "Traceback" not in err
     assert [path.name for path in store.iterdir() if path.suffix == ".tmp"] == []

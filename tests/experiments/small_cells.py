@@ -15,5 +15,5 @@ CELLS = {
         "generations": 0,
     },
     "audit": {"model": "minilm", "text": {"content": "a good film"}, "words_per_text": 1, "starts": 1},
-    "rehearsal": {"draw": 3, "work": 1},
+    "dry-run": {"draw": 3, "work": 1},
 }

@@ -9,7 +9,7 @@ import pytest
 # Blocks of 2 MiB, written and freed a hundred times: with a trim threshold set, each is mapped afresh.
 PROGRAM = """
 import resource, sys, torch
-from wordsens.experiments.allocator import keep_freed_memory
+from wordsens.experiments.run.allocator import keep_freed_memory
 torch.set_num_threads(1)
 taken = keep_freed_memory() if sys.argv[1] == "keep" else True
 torch.ones(1 << 19)

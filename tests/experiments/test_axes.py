@@ -3,7 +3,7 @@
 import pytest
 
 from wordsens.errors import InputError
-from wordsens.experiments.axes import combinations
+from wordsens.experiments.grid.axes import combinations
 
 
 def here(path):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from wordsens.experiments.catalogue import examples, included, preset_names
-from wordsens.experiments.runner import run_cells
-from wordsens.experiments.store import RecordStore
-from wordsens.experiments.sweep_file import load_sweep
+from wordsens.experiments.grid.catalogue import examples, included, preset_names
+from wordsens.experiments.grid.sweep_file import load_sweep
+from wordsens.experiments.run.runner import run_cells
+from wordsens.experiments.store.store import RecordStore
 
 SMALL = {
     "attention-temperature": ["n=4", "d=4", "steps=2", "draw=0"],
@@ -13,7 +13,7 @@ SMALL = {
     "one-word-generalization": ["n=3", "d=4", "texts=4", "held_out=2", "steps=2", "sample=0"],
     "paper-more-seeds": None,
     "paper-on-a-gpu": None,
-    "rehearsal": ["work=0", "draw=[0, 1]"],
+    "dry-run": ["work=0", "draw=[0, 1]"],
 }
 
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from wordsens import RandomAttentionFeatures, word_sensitivity
-from wordsens.experiments.cell import attempt_cell, run_cell
-from wordsens.experiments.documents import load_text
-from wordsens.experiments.spec import SensitivityCell
+from wordsens.experiments.sensitivity.cell import attempt_cell, run_cell
+from wordsens.experiments.sensitivity.spec import SensitivityCell
+from wordsens.experiments.texts.documents import load_text
 
 RAF = SensitivityCell.parse({"map": "raf", "n": 5, "d": 8, "text": "gaussian", "starts": 2, "steps": 10})
 

@@ -11,15 +11,15 @@ from distributed import KilledWorker
 from safetensors import safe_open
 
 from wordsens.errors import InputError, WordsensError
-from wordsens.experiments.cluster import LOSSES, DaskExecutor, LostSchedulerError, local_workers, remote_workers
-from wordsens.experiments.rehearsal import RehearsalCell, RehearsalRecord, attempt_rehearsal
-from wordsens.experiments.runner import run_cells
-from wordsens.experiments.spec import SensitivityCell
-from wordsens.experiments.store import RecordStore
-from wordsens.experiments.task import Job, OtherVersionError, Outcome
+from wordsens.experiments.dry_run.cell import DryRunCell, DryRunRecord, attempt_dry_run
+from wordsens.experiments.run.cluster import LOSSES, DaskExecutor, LostSchedulerError, local_workers, remote_workers
+from wordsens.experiments.run.runner import run_cells
+from wordsens.experiments.run.task import Job, OtherVersionError, Outcome
+from wordsens.experiments.sensitivity.spec import SensitivityCell
+from wordsens.experiments.store.store import RecordStore
 
-CELLS = [RehearsalCell(draw=draw, pause=0.05) for draw in range(24)]
-VALUES = {cell.content_hash(): attempt_rehearsal(RehearsalCell(draw=cell.draw)).value for cell in CELLS}
+CELLS = [DryRunCell(draw=draw, pause=0.05) for draw in range(24)]
+VALUES = {cell.content_hash(): attempt_dry_run(DryRunCell(draw=cell.draw)).value for cell in CELLS}
 
 
 @pytest.fixture(scope="module")
@@ -32,12 +32,12 @@ def cluster():
 
 
 def test_workers_give_the_values_of_one_process_and_failures_are_records(cluster, tmp_path):
-    store = RecordStore(tmp_path, RehearsalRecord)
-    broken = RehearsalCell(draw=99, fail=True)
+    store = RecordStore(tmp_path, DryRunRecord)
+    broken = DryRunCell(draw=99, fail=True)
     records = list(run_cells([*CELLS, broken], store, executor=cluster.executor))
     assert {one.cell: one.value for one in records if one.done} == VALUES
     assert [one.error for one in records if not one.done] == [
-        "WordsensError: this cell of the rehearsal was told to fail"
+        "WordsensError: this cell of the dry run was told to fail"
     ]
     assert len({one.process for one in records}) == 2
     assert store.read() == sorted(records, key=lambda one: one.cell)
@@ -45,7 +45,7 @@ def test_workers_give_the_values_of_one_process_and_failures_are_records(cluster
 
 
 def test_a_killed_worker_loses_no_cell(cluster, tmp_path):
-    store = RecordStore(tmp_path, RehearsalRecord)
+    store = RecordStore(tmp_path, DryRunRecord)
     running = run_cells(CELLS, store, executor=cluster.executor)
     records = [next(running)]
     os.kill(cluster.pids()[0], signal.SIGKILL)
@@ -56,14 +56,14 @@ def test_a_killed_worker_loses_no_cell(cluster, tmp_path):
 
 def test_an_interrupted_run_leaves_the_workers_free(cluster, tmp_path):
     running = run_cells(
-        [RehearsalCell(draw=draw, pause=0.2) for draw in range(200)],
-        RecordStore(tmp_path, RehearsalRecord),
+        [DryRunCell(draw=draw, pause=0.2) for draw in range(200)],
+        RecordStore(tmp_path, DryRunRecord),
         executor=cluster.executor,
     )
     next(running)
     running.close()
     begin = time.monotonic()
-    again = RecordStore(tmp_path / "b", RehearsalRecord)
+    again = RecordStore(tmp_path / "b", DryRunRecord)
     assert len(list(run_cells(CELLS[:2], again, executor=cluster.executor))) == 2
     assert time.monotonic() - begin < 10
 
@@ -138,7 +138,7 @@ class Client:
 
 def outcomes(client, cells=CELLS[:3]):
     told = []
-    found = list(DaskExecutor(client, "a test", tell=told.append).outcomes(Job("rehearsal"), cells))
+    found = list(DaskExecutor(client, "a test", tell=told.append).outcomes(Job("dry-run"), cells))
     return found, told
 
 
@@ -146,7 +146,7 @@ def test_a_cell_that_kills_its_workers_is_given_up():
     def ends(payloads):
         if payloads[0]["draw"] == 1:
             return Future(error=KilledWorker("task", None, 3))
-        return Future([Outcome(attempt_rehearsal(RehearsalCell.parse(one))) for one in payloads])
+        return Future([Outcome(attempt_dry_run(DryRunCell.parse(one))) for one in payloads])
 
     client = Client(ends)
     found, _ = outcomes(client)
@@ -197,7 +197,7 @@ def test_few_tasks_are_under_way_at_a_time():
             waiting.put(lambda: callback(self))
 
     client = Client(lambda payloads: Late(["x"]))
-    running = DaskExecutor(client, "a test").outcomes(Job("rehearsal"), CELLS)
+    running = DaskExecutor(client, "a test").outcomes(Job("dry-run"), CELLS)
 
     waiting_calls = []
 

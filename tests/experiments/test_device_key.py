@@ -9,10 +9,10 @@ from tests.experiments.small_cells import CELLS
 from wordsens.cli.executor_options import ExecutorRequest
 from wordsens.cli.running import RunRequest, require_devices
 from wordsens.errors import InputError
-from wordsens.experiments.cell import run_cell
-from wordsens.experiments.cell_kind import kind_named
-from wordsens.experiments.generalization_cell import attempt_generalization
-from wordsens.experiments.sweep_file import on_device, parse_sweep
+from wordsens.experiments.generalization.cell import attempt_generalization
+from wordsens.experiments.grid.sweep_file import on_device, parse_sweep
+from wordsens.experiments.kinds import kind_named
+from wordsens.experiments.sensitivity.cell import run_cell
 
 SWEEP = "name: a\ncommon: {map: raf, n: 3, d: 4, text: gaussian, steps: 2}\ngrids: [{draw: [0, 1]}]\n"
 
@@ -30,18 +30,18 @@ def test_its_kind_changes_the_hash_and_its_number_does_not(kind):
     assert json.loads(cell(kind, device="cuda:1").identity())["device"] == "cuda"
 
 
-def test_a_rehearsal_computes_on_none():
-    assert cell("rehearsal", device="cuda").content_hash() == cell("rehearsal").content_hash()
+def test_a_dry_run_computes_on_none():
+    assert cell("dry-run", device="cuda").content_hash() == cell("dry-run").content_hash()
 
 
 @pytest.mark.parametrize("kind", CELLS)
 def test_the_record_says_where_it_was_computed(kind):
     kinds = kind_named(kind)
-    failed = kinds.failed_with(cell(kind, device="cuda:1"), "no luck")
+    failed = kinds.failed(cell(kind, device="cuda:1"), "no luck")
     assert failed.device == "cuda:1"
-    done = kinds.attempt_with(cell(kind))
+    done = kinds.attempt(cell(kind))
     assert done.device == "cpu"
-    if kind != "rehearsal":
+    if kind != "dry-run":
         assert done.threads == torch.get_num_threads()
 
 

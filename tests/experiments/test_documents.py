@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from wordsens.errors import InputError
-from wordsens.experiments.documents import documents, fingerprint, load_text, texts_at_least
-from wordsens.experiments.text_source import (
+from wordsens.experiments.texts.documents import documents, fingerprint, load_text, texts_at_least
+from wordsens.experiments.texts.source import (
     CorrelatedText,
     DatasetText,
     GaussianText,

@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from wordsens.errors import InputError
-from wordsens.experiments import generalization_cell
-from wordsens.experiments.generalization_cell import attempt_generalization
-from wordsens.experiments.generalization_preset import MAPS_AND_WORDS, SCALES, paper_generalization
-from wordsens.experiments.generalization_record import GeneralizationRecord
-from wordsens.experiments.generalization_spec import GeneralizationCell, GeneralizationSweep
-from wordsens.experiments.generalization_summary import generalization_findings, summarise_generalization
-from wordsens.experiments.runner import run_cells, unfinished
-from wordsens.experiments.store import RecordStore, read_records, write_aside
-from wordsens.experiments.text_source import GaussianText, ReviewsText
-from wordsens.experiments.training_texts import available, labelled_texts
+from wordsens.experiments.generalization import cell as generalization_cell
+from wordsens.experiments.generalization.cell import attempt_generalization
+from wordsens.experiments.generalization.preset import MAPS_AND_WORDS, SCALES, paper_generalization
+from wordsens.experiments.generalization.record import GeneralizationRecord
+from wordsens.experiments.generalization.spec import GeneralizationCell, GeneralizationSweep
+from wordsens.experiments.generalization.summary import generalization_findings, summarise_generalization
+from wordsens.experiments.run.runner import run_cells, unfinished
+from wordsens.experiments.store.store import RecordStore, read_records, write_aside
+from wordsens.experiments.texts.source import GaussianText, ReviewsText
+from wordsens.experiments.texts.training import available, labelled_texts
 
 USUAL = {
     "map": "raf",

@@ -2,9 +2,9 @@
 
 import pytest
 
-from wordsens.experiments import generalization_cell
-from wordsens.experiments.generalization_cell import attempt_generalization
-from wordsens.experiments.generalization_spec import GeneralizationCell
+from wordsens.experiments.generalization import cell as generalization_cell
+from wordsens.experiments.generalization.cell import attempt_generalization
+from wordsens.experiments.generalization.spec import GeneralizationCell
 
 USUAL = {
     "n": 4,

@@ -6,10 +6,10 @@ import sys
 from collections import Counter
 
 import pytest
-from benchmarks import sweeps
 
-from wordsens.experiments.rehearsal import RehearsalRecord
-from wordsens.experiments.store import RecordStore
+from benchmarks import sweeps
+from wordsens.experiments.dry_run.cell import DryRunRecord
+from wordsens.experiments.store.store import RecordStore
 
 
 @pytest.mark.parametrize("set_up", [sweeps._nothing, sweeps._local, sweeps._lone])
@@ -26,7 +26,7 @@ def test_killed_and_resumed(tmp_path, set_up):
     assert found == sweeps.results(tmp_path / "whole")
     if set_up is sweeps._lone:
         # Whatever was left when one worker died was measured by the other.
-        records = RecordStore(tmp_path / "killed" / "rehearsal-records", RehearsalRecord, read_only=True).read()
+        records = RecordStore(tmp_path / "killed" / "dry-run-records", DryRunRecord, read_only=True).read()
         counts = Counter(record.process for record in records)
         assert len(counts) <= 2
         left = len(records) - told["done"][-1]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from wordsens.cli.paper import SCALE_NAMES
+from wordsens.cli.paper.command import SCALE_NAMES
 from wordsens.errors import InputError
-from wordsens.experiments.presets import SCALES, paper_sensitivity
+from wordsens.experiments.sensitivity.preset import SCALES, paper_sensitivity
 
 
 @pytest.mark.parametrize("scale", SCALES)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from wordsens.experiments import cell as cell_module
-from wordsens.experiments.runner import RemainingTime, run_cells, unfinished
-from wordsens.experiments.spec import SensitivityCell
-from wordsens.experiments.store import RecordStore
+from wordsens.experiments.run.runner import RemainingTime, run_cells, unfinished
+from wordsens.experiments.sensitivity import cell as cell_module
+from wordsens.experiments.sensitivity.spec import SensitivityCell
+from wordsens.experiments.store.store import RecordStore
 
 CELLS = [
     SensitivityCell.parse({"map": "raf", "n": 3, "d": 4, "text": "gaussian", "steps": 2, "draw": draw})

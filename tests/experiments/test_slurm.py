@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from wordsens.errors import InputError
-from wordsens.experiments.rehearsal import RehearsalCell, RehearsalRecord
-from wordsens.experiments.runner import run_cells
-from wordsens.experiments.slurm import SlurmSpec, slurm_cluster, slurm_workers
-from wordsens.experiments.store import RecordStore
+from wordsens.experiments.dry_run.cell import DryRunCell, DryRunRecord
+from wordsens.experiments.run.runner import run_cells
+from wordsens.experiments.run.slurm import SlurmSpec, slurm_cluster, slurm_workers
+from wordsens.experiments.store.store import RecordStore
 
 SPEC = """\
 jobs: 2
@@ -81,8 +81,8 @@ def test_a_sweep_on_jobs(tmp_path, monkeypatch):
     try:
         records = list(
             run_cells(
-                [RehearsalCell(draw=draw) for draw in range(4)],
-                RecordStore(tmp_path / "r", RehearsalRecord),
+                [DryRunCell(draw=draw) for draw in range(4)],
+                RecordStore(tmp_path / "r", DryRunRecord),
                 executor=executor,
             )
         )

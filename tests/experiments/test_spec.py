@@ -5,7 +5,7 @@ import json
 import pytest
 
 from wordsens.errors import InputError
-from wordsens.experiments.spec import SensitivityCell, hash_identity
+from wordsens.experiments.sensitivity.spec import SensitivityCell, hash_identity
 
 RF = {"map": "rf", "n": 4, "d": 8, "text": "gaussian"}
 RAF = {"map": "raf", "n": 4, "d": 8, "text": "gaussian"}

@@ -10,11 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from wordsens.errors import InputError
-from wordsens.experiments.cell import attempt_cell, run_cell
-from wordsens.experiments.record import SensitivityRecord, digest_of
-from wordsens.experiments.runner import unfinished
-from wordsens.experiments.spec import SensitivityCell
-from wordsens.experiments.store import RecordStore, as_table, read_records, write_aside
+from wordsens.experiments.run.runner import unfinished
+from wordsens.experiments.sensitivity.cell import attempt_cell, run_cell
+from wordsens.experiments.sensitivity.record import SensitivityRecord
+from wordsens.experiments.sensitivity.spec import SensitivityCell
+from wordsens.experiments.store.record import digest_of
+from wordsens.experiments.store.store import RecordStore, as_table, read_records, write_aside
 
 CELLS = [
     SensitivityCell.parse({"map": "raf", "n": 3, "d": 4, "text": "gaussian", "steps": 2, "draw": draw})

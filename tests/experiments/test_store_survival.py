@@ -10,26 +10,26 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from wordsens.experiments import store as store_module
-from wordsens.experiments.merge import merge_into
-from wordsens.experiments.rehearsal import RehearsalCell, RehearsalRecord, attempt_rehearsal
-from wordsens.experiments.run_state import RunState, current_run
-from wordsens.experiments.runner import run_cells, unfinished
-from wordsens.experiments.shard import StoreError, read_shard, write_whole
-from wordsens.experiments.spec import SensitivityCell
-from wordsens.experiments.store import RecordStore
-from wordsens.experiments.store_lock import LOCK, BusyStoreError, is_locked
-from wordsens.experiments.task import Job
-from wordsens.experiments.witness import packed_witness, read_witness
+from wordsens.experiments.dry_run.cell import DryRunCell, DryRunRecord, attempt_dry_run
+from wordsens.experiments.run.runner import run_cells, unfinished
+from wordsens.experiments.run.state import RunState, current_run
+from wordsens.experiments.run.task import Job
+from wordsens.experiments.sensitivity.spec import SensitivityCell
+from wordsens.experiments.store import store as store_module
+from wordsens.experiments.store.lock import LOCK, BusyStoreError, is_locked
+from wordsens.experiments.store.merge import merge_into
+from wordsens.experiments.store.shard import StoreError, read_shard, write_whole
+from wordsens.experiments.store.store import RecordStore
+from wordsens.experiments.store.witness import packed_witness, read_witness
 
-CELLS = [RehearsalCell(draw=draw) for draw in range(12)]
-RECORDS = [attempt_rehearsal(cell) for cell in CELLS]
+CELLS = [DryRunCell(draw=draw) for draw in range(12)]
+RECORDS = [attempt_dry_run(cell) for cell in CELLS]
 EXPECTED = sorted(RECORDS, key=lambda record: record.cell)
 
 
 def opened(folder, **options):
     reports = []
-    return RecordStore(folder, RehearsalRecord, on_set_aside=reports.append, **options), reports
+    return RecordStore(folder, DryRunRecord, on_set_aside=reports.append, **options), reports
 
 
 def test_files_are_brought_together_when_there_are_many(tmp_path, monkeypatch):
@@ -149,7 +149,7 @@ def test_a_shard_without_the_column_of_later_versions_is_read(tmp_path):
     pq.write_table(table.drop_columns(["libraries", "digest"]), path)
     assert store.read() == [replace(RECORDS[0], libraries=None)]
     assert reports == []
-    assert read_shard(path, RehearsalRecord).schema.names == table.schema.names
+    assert read_shard(path, DryRunRecord).schema.names == table.schema.names
 
 
 def test_the_table_for_pandas(tmp_path):
@@ -163,9 +163,9 @@ def test_the_table_for_pandas(tmp_path):
 
 HOLD = """
 import sys, time
-from wordsens.experiments.rehearsal import RehearsalRecord
-from wordsens.experiments.store import RecordStore
-with RecordStore(sys.argv[1], RehearsalRecord).held():
+from wordsens.experiments.dry_run.cell import DryRunRecord
+from wordsens.experiments.store.store import RecordStore
+with RecordStore(sys.argv[1], DryRunRecord).held():
     print("held", flush=True)
     time.sleep(60)
 """
@@ -189,7 +189,7 @@ def test_a_second_run_is_refused_until_the_first_is_gone_however_it_went(tmp_pat
 
 
 def test_without_locks_two_runs_share_a_store(tmp_path, monkeypatch):
-    monkeypatch.setattr("wordsens.experiments.store_lock.fcntl", None)
+    monkeypatch.setattr("wordsens.experiments.store.lock.fcntl", None)
     monkeypatch.setattr(store_module, "COMPACT_AT", 3)
     stores = [opened(tmp_path)[0] for _ in range(2)]
     problems = []
@@ -234,7 +234,7 @@ def small_disk(tmp_path):
 
 def test_a_full_disk_stops_the_run_with_everything_whole(small_disk):
     store, reports = opened(small_disk)
-    cells = [RehearsalCell(draw=draw) for draw in range(400)]
+    cells = [DryRunCell(draw=draw) for draw in range(400)]
     with pytest.raises(StoreError, match=r"cannot be written to .* \(.*No space left on device"):
         list(run_cells(cells, store))
     assert [path for path in small_disk.iterdir() if path.suffix == ".tmp"] == []
@@ -325,7 +325,7 @@ def test_merging_brings_witnesses(tmp_path):
 def test_the_state_of_a_run(tmp_path):
     store, _ = opened(tmp_path)
     assert current_run(tmp_path) is None
-    running = run_cells([RehearsalCell(draw=draw, pause=0.01) for draw in range(3)], store)
+    running = run_cells([DryRunCell(draw=draw, pause=0.01) for draw in range(3)], store)
     next(running)
     told = current_run(tmp_path)
     assert (told.to_do, told.slots, told.where, told.pid) == (3, 1, "in this process", os.getpid())

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from wordsens.experiments.summary import Series, SizePoint, summarise
-from wordsens.experiments.wording import exponent_text, findings, text_title
-from wordsens.power_law import PowerLaw
+from wordsens.experiments.sensitivity.findings import exponent_text, findings, text_title
+from wordsens.experiments.sensitivity.summary import Series, SizePoint, summarise
+from wordsens.statistics.power_law import PowerLaw
 
 
 def test_series_by_map_text_and_dimension(make_record):

@@ -3,8 +3,8 @@
 import pytest
 
 from wordsens.errors import InputError
-from wordsens.experiments.sweep import Sweep
-from wordsens.experiments.sweep_file import load_sweep, parse_sweep
+from wordsens.experiments.grid.sweep import Sweep
+from wordsens.experiments.grid.sweep_file import load_sweep, parse_sweep
 
 YAML = """
 name: demo
@@ -93,11 +93,11 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path):
 @pytest.mark.parametrize("name", ["..", ".", "...", " ", ". .", "a/b", "../up", "a\\b", "line\nbreak", "bell\a", "\0"])
 def test_a_name_that_is_no_folder_of_its_own_is_refused(name):
     with pytest.raises(InputError) as caught:
-        Sweep.parse({"name": name, "kind": "rehearsal", "grids": [{"draw": 0}]})
+        Sweep.parse({"name": name, "kind": "dry-run", "grids": [{"draw": 0}]})
     assert "becomes a folder" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["paper-sensitivity-quick", "a b", "v1.2", "a+b", "größe", ".hidden"])
 def test_other_names_stay_as_they_are(name):
-    assert Sweep.parse({"name": name, "kind": "rehearsal", "grids": [{"draw": 0}]}).name == name
+    assert Sweep.parse({"name": name, "kind": "dry-run", "grids": [{"draw": 0}]}).name == name

@@ -3,10 +3,10 @@
 import pytest
 
 from wordsens.errors import InputError
-from wordsens.experiments import presets
-from wordsens.experiments.presets import Part
-from wordsens.experiments.sweep import Sweep
-from wordsens.experiments.sweep_file import load_sweep, overridden, parse_sweep
+from wordsens.experiments.grid.sweep import Sweep
+from wordsens.experiments.grid.sweep_file import load_sweep, overridden, parse_sweep
+from wordsens.experiments.sensitivity import preset as presets
+from wordsens.experiments.sensitivity.preset import Part
 
 YAML = """\
 name: demo
@@ -142,14 +142,14 @@ def test_files_and_presets_are_included(tmp_path, monkeypatch):
         (YAML, ("d.x=4",), "override d.x=4: `d` (=8) has no parts; set it as a whole"),
         ("include: papr-sensitivity-quick\n", (), "s.yaml:1: `include` (='papr-sensitivity-quick') must be one of"),
         ("include: none.yaml\n", (), "s.yaml:1: `path` (='none.yaml') cannot be read"),
-        ("include: {preset: rehearsal}\n", (), "s.yaml:1: `preset` (='rehearsal') must be one of paper-sensitivity"),
+        ("include: {preset: dry-run}\n", (), "s.yaml:1: `preset` (='dry-run') must be one of paper-sensitivity"),
         ("include: {scale: quick}\n", (), "names no preset; give one of paper-sensitivity"),
         ("include: {presett: a}\n", (), "did you mean 'preset'?"),
         ("include: 5\n", (), "s.yaml:1: `include` (=5) must be a name, a file, or a mapping"),
-        ("include: rehearsal\ncommon: {work: 1}\n", (), "s.yaml:2: `common` is for the grids of this file"),
-        ("include: rehearsal\nkind: sensitivity\n", (), "cells of several kinds (rehearsal, sensitivity)"),
-        ("include: rehearsal\noverride: 5\n", (), "s.yaml:2: `override` (=5) must map keys to values"),
-        ("include: rehearsal\noverride:\n  wrk: 5\n", (), "s.yaml:3: `key` (='wrk') must be one of draw,"),
+        ("include: dry-run\ncommon: {work: 1}\n", (), "s.yaml:2: `common` is for the grids of this file"),
+        ("include: dry-run\nkind: sensitivity\n", (), "cells of several kinds (dry-run, sensitivity)"),
+        ("include: dry-run\noverride: 5\n", (), "s.yaml:2: `override` (=5) must map keys to values"),
+        ("include: dry-run\noverride:\n  wrk: 5\n", (), "s.yaml:3: `key` (='wrk') must be one of draw,"),
     ],
 )
 def test_a_mistake_is_one_line_with_its_line(text, overrides, message):
@@ -175,6 +175,6 @@ def test_a_mistake_in_an_included_file_names_that_file(tmp_path):
 
 
 def test_a_sweep_made_in_python_names_its_grid():
-    sweep = Sweep.parse({"name": "a", "kind": "rehearsal", "grids": [{"draw": -1}]})
+    sweep = Sweep.parse({"name": "a", "kind": "dry-run", "grids": [{"draw": -1}]})
     with pytest.raises(InputError, match=r"^a: grids.0: `draw` \(=-1\) must be greater"):
         sweep.cells()

@@ -6,12 +6,10 @@ import pytest
 import torch
 
 from wordsens import __version__
-from wordsens.experiments import cell as cell_module
-from wordsens.experiments.cell_kind import kind_named
-from wordsens.experiments.generalization_spec import GeneralizationCell
-from wordsens.experiments.rehearsal import RehearsalCell
-from wordsens.experiments.spec import SensitivityCell
-from wordsens.experiments.task import (
+from wordsens.experiments.dry_run.cell import DryRunCell
+from wordsens.experiments.generalization.spec import GeneralizationCell
+from wordsens.experiments.kinds import kind_named
+from wordsens.experiments.run.task import (
     MOST_TOGETHER,
     Job,
     OtherVersionError,
@@ -21,6 +19,8 @@ from wordsens.experiments.task import (
     measure_payloads,
     payload_of,
 )
+from wordsens.experiments.sensitivity import cell as cell_module
+from wordsens.experiments.sensitivity.spec import SensitivityCell
 
 RAF = SensitivityCell.parse({"map": "raf", "n": 3, "d": 4, "text": "gaussian", "steps": 2})
 
@@ -29,7 +29,7 @@ def test_a_payload_is_the_cell():
     drf = SensitivityCell.parse(
         {"map": "drf", "n": 3, "d": 4, "depth": 2, "text": {"kind": "correlated", "mean_cosine": 0.5}, "words": "all"}
     )
-    for cell in (RAF, drf, RehearsalCell(draw=3, pause=0.5)):
+    for cell in (RAF, drf, DryRunCell(draw=3, pause=0.5)):
         again = type(cell).parse(payload_of(cell))
         assert again == cell
         assert again.content_hash() == cell.content_hash()
@@ -49,16 +49,16 @@ def test_the_path_of_a_dataset_goes_as_an_absolute_one(tmp_path, monkeypatch):
 
 
 def test_a_worker_gives_outcomes_and_errors():
-    found = measure_payloads(Job("rehearsal"), [{"draw": 1}, {"draw": -1}, {"fail": True}], __version__)
+    found = measure_payloads(Job("dry-run"), [{"draw": 1}, {"draw": -1}, {"fail": True}], __version__)
     assert isinstance(found[0], Outcome)
-    assert found[0].record.value == measure(Job("rehearsal"), RehearsalCell(draw=1)).record.value
+    assert found[0].record.value == measure(Job("dry-run"), DryRunCell(draw=1)).record.value
     assert "`draw` (=-1) must be greater" in found[1]
-    assert found[2].record.error == "WordsensError: this cell of the rehearsal was told to fail"
+    assert found[2].record.error == "WordsensError: this cell of the dry run was told to fail"
 
 
 def test_a_worker_of_another_version_refuses():
     with pytest.raises(OtherVersionError, match=f"has wordsens {__version__}, but the sweep is run by 9.9"):
-        measure_payloads(Job("rehearsal"), [{}], "9.9")
+        measure_payloads(Job("dry-run"), [{}], "9.9")
 
 
 def test_cells_of_one_process_take_turns(monkeypatch):
@@ -113,4 +113,4 @@ def test_a_witness_is_kept_only_when_asked_for_and_only_of_what_is_done():
     assert measure(Job("sensitivity", witnesses=True), RAF).witness is not None
     broken = SensitivityCell.parse({"map": "raf", "n": 3, "d": 2, "text": "orthogonal"})
     assert measure(Job("sensitivity", witnesses=True), broken).witness is None
-    assert measure(Job("rehearsal", witnesses=True), RehearsalCell()).witness is None
+    assert measure(Job("dry-run", witnesses=True), DryRunCell()).witness is None

@@ -3,7 +3,7 @@
 import pytest
 
 from wordsens.errors import InputError
-from wordsens.experiments.yaml_text import MOST_VALUES, read_yaml
+from wordsens.experiments.grid.yaml_text import MOST_VALUES, read_yaml
 
 TEXT = """\
 name: a

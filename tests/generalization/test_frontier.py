@@ -7,9 +7,9 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.feature_map import FunctionFeatures
 from wordsens.generalization.frontier import _Best
 from wordsens.generalization.objective import objective_for
+from wordsens.maps.contract import FunctionFeatures
 from wordsens.regression import TRAININGS
 from wordsens.seeds import generator
 

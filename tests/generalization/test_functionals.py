@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from wordsens.maps.attention import RandomAttentionFeatures
-from wordsens.maps.attention_functionals import AttentionFunctionals
-from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
-from wordsens.maps.dense_functionals import DenseFunctionals
-from wordsens.maps.functionals import PlainFunctionals
-from wordsens.maps.functionals_table import word_functionals
+from wordsens.maps.attention.features import RandomAttentionFeatures
+from wordsens.maps.attention.functionals import AttentionFunctionals
+from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
+from wordsens.maps.dense.functionals import DenseFunctionals
+from wordsens.maps.functionals.contract import PlainFunctionals
+from wordsens.maps.functionals.table import word_functionals
 from wordsens.seeds import generator
 
 N, D = 6, 10

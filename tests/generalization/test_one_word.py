@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.feature_map import FunctionFeatures
 from wordsens.generalization import OBJECTIVE_NAMES
+from wordsens.maps.contract import FunctionFeatures
 from wordsens.regression import TRAININGS, SingularGramError
 from wordsens.seeds import generator
 

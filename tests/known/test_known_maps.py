@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.maps.scores import SCORES
+from wordsens.maps.attention.scores import SCORES
 
 
 def gaussian_rows(n, d, seed):

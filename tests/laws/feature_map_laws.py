@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.ball import Ball
-from wordsens.feature_map import FeatureMap, PlainWordChange
+from wordsens.maps.contract import FeatureMap, PlainWordChange
+from wordsens.search.ball import Ball
 from wordsens.seeds import generator
-from wordsens.sensitivity import attained
+from wordsens.sensitivity.one_word import attained
 
 QUICK = {"starts": 3, "generations": 0, "steps": 10}
 """A short search, for laws that hold whatever the search finds."""

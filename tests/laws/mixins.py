@@ -6,8 +6,8 @@ from tests.laws.feature_map_laws import QUICK
 from tests.peers.numpy_maps import relative_change
 
 import wordsens as ws
-from wordsens.feature_map import FeatureMap
-from wordsens.sensitivity import attained
+from wordsens.maps.contract import FeatureMap
+from wordsens.sensitivity.one_word import attained
 
 
 class SeededLaws:

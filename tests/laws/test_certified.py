@@ -14,9 +14,9 @@ from tests.maps.own_scores import Arctangent, DividedSquares
 from tests.peers import numpy_maps
 
 import wordsens as ws
-from wordsens.ball import Ball
 from wordsens.errors import InputError, ZeroFeaturesError
-from wordsens.maps.scores import SCORES
+from wordsens.maps.attention.scores import SCORES
+from wordsens.search.ball import Ball
 from wordsens.seeds import generator
 
 N, D = 6, 4

@@ -10,7 +10,7 @@ from tests.peers import numpy_maps
 
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS
-from wordsens.maps.scores import SCORES
+from wordsens.maps.attention.scores import SCORES
 
 
 class DenseLaws(FeatureMapLaws, SeededLaws, NumPyTwinLaws):

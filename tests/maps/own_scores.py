@@ -3,8 +3,8 @@
 import torch
 
 import wordsens as ws
-from wordsens.maps.scores.certified import CertifiedElementwise, Rounding
-from wordsens.maps.scores.curves import Curve, nodes
+from wordsens.maps.attention.scores.certified import CertifiedElementwise, Rounding
+from wordsens.maps.attention.scores.curves import Curve, nodes
 
 
 class DividedSquares(ws.Score):

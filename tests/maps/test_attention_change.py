@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wordsens as ws
-from wordsens.feature_map import PlainWordChange
-from wordsens.maps.scores import SCORES
+from wordsens.maps.attention.scores import SCORES
+from wordsens.maps.contract import PlainWordChange
 
 
 def gaussian(*shape, seed):

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wordsens as ws
-from wordsens.feature_map import perturbed_texts
-from wordsens.maps.attention_reduced import ReducedAttentionChange
-from wordsens.maps.scores import SCORES
+from wordsens.maps.attention.reduced import ReducedAttentionChange
+from wordsens.maps.attention.scores import SCORES
+from wordsens.maps.contract import perturbed_texts
 
 
 def gaussian(*shape, seed):
@@ -90,7 +90,7 @@ def test_a_long_text_loses_nothing(monkeypatch):
     """The search in fewer coordinates finds what the whole one does, in the mean over the words of a text of 200."""
     X, phi = ws.gaussian_text(200, 256, seed=2).rows, ws.RandomAttentionFeatures(256, seed=2)
     found = ws.word_sensitivity(phi, X, certificate=False)
-    monkeypatch.setattr("wordsens.maps.attention_change._LEAST_REDUCED", 10**6)
+    monkeypatch.setattr("wordsens.maps.attention.word_change._LEAST_REDUCED", 10**6)
     whole = ws.word_sensitivity(phi, X, certificate=False, starts=24, generations=2)
     ratios = found.per_word / whole.per_word
     assert float(ratios.mean()) > 0.995

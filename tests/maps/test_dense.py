@@ -10,9 +10,9 @@ from scipy import stats
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS
 from wordsens.errors import BudgetError, InputError
-from wordsens.feature_map import PlainGroupChange, PlainWordChange, perturbed_texts
 from wordsens.gaussian import DenseGaussian, OnDemandGaussian
-from wordsens.maps import dense as dense_module
+from wordsens.maps.contract import PlainGroupChange, PlainWordChange, perturbed_texts
+from wordsens.maps.dense import features as dense_module
 from wordsens.seeds import generator
 from wordsens.text.synthetic import gaussian_text
 

@@ -12,11 +12,11 @@ import torch
 from scipy import stats
 
 import wordsens as ws
-from wordsens.feature_map import perturbed_texts
 from wordsens.gaussian.conditioned import ConditionedGaussian
-from wordsens.maps import dense_change
+from wordsens.maps.contract import perturbed_texts
+from wordsens.maps.dense import word_change as dense_change
 from wordsens.search import krylov
-from wordsens.search_plan import SearchPlan
+from wordsens.search.plan import SearchPlan
 from wordsens.text.synthetic import gaussian_text
 
 FALSE_ALARMS = 1e-3

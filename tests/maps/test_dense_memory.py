@@ -5,7 +5,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import BudgetError
-from wordsens.feature_map import perturbed_texts
+from wordsens.maps.contract import perturbed_texts
 from wordsens.text.synthetic import gaussian_text
 
 N, D = 6, 10

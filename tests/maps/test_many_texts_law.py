@@ -14,8 +14,8 @@ import torch
 from scipy import stats
 
 import wordsens as ws
-from wordsens.feature_map import perturbed_texts
 from wordsens.gaussian.conditioned import ConditionedGaussian
+from wordsens.maps.contract import perturbed_texts
 from wordsens.text.synthetic import gaussian_text
 
 FALSE_ALARMS = 1e-3

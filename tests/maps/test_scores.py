@@ -8,7 +8,7 @@ from tests.maps.own_scores import Arctangent, DividedSquares
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.maps.scores import SCORES, Certified, ClosedForm, Expanded, Softmax, offered
+from wordsens.maps.attention.scores import SCORES, Certified, ClosedForm, Expanded, Softmax, offered
 from wordsens.theory import check_conditions, predict
 
 X = ws.gaussian_text(5, 6, seed=3)

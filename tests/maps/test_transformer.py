@@ -6,8 +6,8 @@ from tests.laws.feature_map_laws import FeatureMapLaws
 from tests.maps.tiny_models import CONTEXT, DECODERS, ENCODERS, model_of, tokenizer
 
 import wordsens as ws
-from wordsens.feature_map import PlainGroupChange, PlainWordChange
-from wordsens.maps.transformer_families import FAMILIES
+from wordsens.maps.contract import PlainGroupChange, PlainWordChange
+from wordsens.maps.transformer.families import FAMILIES
 from wordsens.seeds import generator
 
 EVERY = (*ENCODERS, *DECODERS)

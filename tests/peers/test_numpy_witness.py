@@ -5,7 +5,7 @@ import pytest
 from tests.peers.numpy_maps import attention, fully_connected
 
 import wordsens as ws
-from wordsens.maps.scores import SCORES
+from wordsens.maps.attention.scores import SCORES
 
 
 def recomputed(features, X, r):

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from wordsens.errors import InputError, ZeroFeaturesError
-from wordsens.feature_map import FunctionFeatures
-from wordsens.maps.attention import RandomAttentionFeatures
-from wordsens.maps.dense import RandomFeatures
+from wordsens.maps.attention.features import RandomAttentionFeatures
+from wordsens.maps.contract import FunctionFeatures
+from wordsens.maps.dense.features import RandomFeatures
 from wordsens.regression import (
     ConditioningWarning,
     SingularGramError,

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from wordsens.feature_map import WordChange
 from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton
+from wordsens.search.objective import WordChange
+from wordsens.search.plan import SearchPlan
 from wordsens.search.points import SAME, Breeder, fittest
-from wordsens.search_plan import SearchPlan
 from wordsens.seeds import generator
 
 

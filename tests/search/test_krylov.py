@@ -8,11 +8,11 @@ from benchmarks.straightforward_dense import plain_ascent
 
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS
-from wordsens.ball import Ball
+from wordsens.search.ball import Ball
 from wordsens.search.great_circle import climb_great_circles
 from wordsens.search.krylov import LANCZOS_STEPS, krylov_search
+from wordsens.search.plan import SearchPlan
 from wordsens.search.population import search
-from wordsens.search_plan import SearchPlan
 from wordsens.seeds import generator
 from wordsens.text.synthetic import gaussian_text
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS
-from wordsens.ball import Ball
+from wordsens.search.ball import Ball
 
 
 def test_four_units_of_eight_coordinates():

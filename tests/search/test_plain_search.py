@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.ball import Ball
+from wordsens.search.ball import Ball
 from wordsens.seeds import generator
-from wordsens.sensitivity import attained
+from wordsens.sensitivity.one_word import attained
 
 
 @pytest.mark.parametrize(("n", "d", "seed"), [(10, 12, 2), (6, 8, 0)])

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.maps.attention_candidates import _least, candidates
-from wordsens.maps.attention_change import AttentionWordChange
-from wordsens.maps.attention_head import Head
-from wordsens.maps.scores import SCORES
-from wordsens.maps.scores.soft_relu import _FLOOR, SoftRelu
+from wordsens.maps.attention.candidates import _least, candidates
+from wordsens.maps.attention.head import Head
+from wordsens.maps.attention.scores import SCORES
+from wordsens.maps.attention.scores.soft_relu import _FLOOR, SoftRelu
+from wordsens.maps.attention.word_change import AttentionWordChange
 
 
 def test_a_hill_in_the_own_row_is_found():
@@ -122,7 +122,7 @@ def test_candidates_are_finite_and_inside_the_ball(text, radius):
 
 
 def test_a_corner_gives_the_scores_their_signs():
-    """As many u_j as coordinates: all scores of the word end at ± one height times ‖u_j‖, with a Delta on the sphere."""
+    """As many u_j as coordinates: all scores of the word end at ± one height times ‖u_j‖; Delta is on the sphere."""
     stream = torch.Generator().manual_seed(5)
     matrix, scores = (
         torch.randn(4, 4, dtype=torch.float64, generator=stream),

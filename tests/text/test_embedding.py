@@ -8,7 +8,7 @@ import torch
 from wordsens.errors import InputError
 from wordsens.text import Document, embed, load_encoder, shipped_reviews, texts_of_length
 from wordsens.text.embedding import as_documents
-from wordsens.text.encoders import EncoderInput
+from wordsens.text.encoder import EncoderInput
 
 SENTENCE = "the film was very long and not good"
 

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.text import TransformerEncoder, load_encoder
-from wordsens.text.encoders import EncoderInput, Tokenization
+from wordsens.text.encoder import EncoderInput, Tokenization
 from wordsens.text.hub_access import HubAnswer
 
 SENTENCE = "the film was very long and not good"

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import torch
 
 from wordsens.audit.text import chosen_words
-from wordsens.feature_map import perturbed_texts
-from wordsens.maps.transformer import TransformerFeatures
+from wordsens.maps.contract import perturbed_texts
+from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.sensitivity.whole_words import whole_word_sensitivity
 from wordsens.text.document import Document
-from wordsens.whole_words import whole_word_sensitivity
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from wordsens.audit.categories import frequency_bands, kind_of, place_of
 from wordsens.audit.reactions import Reaction, least_texts, reactions
 from wordsens.audit.text import AuditedText, AuditedWord
 from wordsens.errors import InputError
-from wordsens.power_law import PowerLaw, fit_power_law, unfit_for_power_law
+from wordsens.statistics.power_law import PowerLaw, fit_power_law, unfit_for_power_law
 
 MEASURES = ("sensitivity", "removal", "swap")
 

@@ -9,15 +9,15 @@ import torch
 
 from wordsens.audit.categories import kind_of
 from wordsens.errors import InputError
-from wordsens.maps.transformer import TransformerFeatures
-from wordsens.removals import removal_effects
+from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import generator
-from wordsens.swap_vocabulary import Vocabulary
-from wordsens.swaps import best_swaps
+from wordsens.sensitivity.removals import removal_effects
+from wordsens.sensitivity.swaps import best_swaps
+from wordsens.sensitivity.whole_words import whole_word_sensitivity
 from wordsens.text.document import Document
+from wordsens.text.matrix import TextMatrix, Word
+from wordsens.text.vocabulary import Vocabulary
 from wordsens.text.whole_words import whole_words
-from wordsens.text_matrix import TextMatrix, Word
-from wordsens.whole_words import whole_word_sensitivity
 
 NEGATION = "negation"
 

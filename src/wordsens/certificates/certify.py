@@ -8,12 +8,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.certificates.contract import Certificate
-from wordsens.certificates.dispatch import certificate_for
+from wordsens.certificates.table import certificate_for
 from wordsens.errors import InputError
-from wordsens.feature_map import FeatureMap
-from wordsens.maps.dense import DeepRandomFeatures
-from wordsens.sensitivity import as_feature_map, as_text, radii, word_indices
-from wordsens.text_matrix import TextMatrix
+from wordsens.maps.arguments import as_feature_map, as_text, radii, word_indices
+from wordsens.maps.contract import FeatureMap
+from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.text.matrix import TextMatrix
 
 
 def certify(

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.lanczos import lanczos
+from wordsens.gaussian.lanczos import lanczos
 
 UNIT_ROUNDOFF = 2.0**-53
 _KRYLOV_STEPS = 12

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from wordsens import __version__
-from wordsens.cli.audit import audit
-from wordsens.cli.measure import measure
+from wordsens.cli.audit.command import audit
+from wordsens.cli.measure.command import measure
 from wordsens.cli.option_names import in_options, options_of
-from wordsens.cli.paper import paper
+from wordsens.cli.paper.command import paper
 from wordsens.cli.stopping import Terminated
-from wordsens.cli.sweep import sweep
+from wordsens.cli.sweep.command import sweep
 from wordsens.errors import InputError, MissingExtraError, WordsensError
 
 DONE, FAILURE, WRONG_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143

@@ -10,7 +10,7 @@ import typer
 from wordsens.errors import InputError, require_count
 
 if TYPE_CHECKING:
-    from wordsens.experiments.executor import Executor
+    from wordsens.experiments.run.executor import Executor
 
 _PANEL = "Where cells run"
 
@@ -78,19 +78,19 @@ def opened(request: ExecutorRequest, tell: Callable[[str], None]) -> "Iterator[E
 
 def _executor(request: ExecutorRequest, tell: Callable[[str], None]) -> "Executor":
     if request.slurm is not None:
-        from wordsens.experiments.slurm import SlurmSpec, slurm_workers
+        from wordsens.experiments.run.slurm import SlurmSpec, slurm_workers
 
         return slurm_workers(SlurmSpec.load(request.slurm), tell=tell)
     if request.scheduler is not None:
-        from wordsens.experiments.cluster import remote_workers
+        from wordsens.experiments.run.cluster import remote_workers
 
         return remote_workers(request.scheduler, tell=tell)
     if request.workers is not None:
-        from wordsens.experiments.cluster import cores, local_workers
+        from wordsens.experiments.run.cluster import cores, local_workers
 
         if request.workers * request.threads > cores():
             tell(f"{request.workers} workers of {request.threads} threads on {cores()} cores will wait for each other")
         return local_workers(request.workers, threads=request.threads, tell=tell)
-    from wordsens.experiments.executor import InProcess
+    from wordsens.experiments.run.executor import InProcess
 
     return InProcess()

@@ -1,8 +1,14 @@
-"""Options that several commands share."""
+"""Options that several commands share, and commands whose options are the fields of a dataclass."""
 
-from typing import Annotated
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
 import typer
+
+Options = TypeVar("Options")
 
 Seed = Annotated[int, typer.Option(help="Fixes the weights, the texts drawn and the random starts.")]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, ...")]
@@ -19,3 +25,46 @@ EncoderName = Annotated[
 Threads = Annotated[
     int, typer.Option(help="CPU threads. With 1 the numbers are the same on a machine with more cores.")
 ]
+
+
+def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
+    """Makes a function of one dataclass a command: each field is an option, declared there and nowhere else.
+
+    The fields are annotated as typer wants parameters; `__post_init__` refuses what can be refused before
+    anything heavy is loaded.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Greeting:
+    ...     name: Annotated[str, typer.Argument(help="Who is greeted.")]
+    ...     times: Annotated[int, typer.Option(help="Greetings.")] = 1
+    >>> @takes(Greeting)
+    ... def greet(options: Greeting) -> None:
+    ...     print(" ".join(["hello", options.name] * options.times))
+    >>> list(inspect.signature(greet).parameters)
+    ['name', 'times']
+    >>> greet(name="you")
+    hello you
+    """
+    types = get_type_hints(options, include_extras=True)
+    parameters = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=types[field.name],
+        )
+        for field in fields(cast(Any, options))
+    ]
+
+    def made(function: Callable[[Options], None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def command(**given: Any) -> None:
+            function(options(**given))
+
+        command.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        del command.__wrapped__
+        return command
+
+    return made

@@ -8,13 +8,13 @@ from wordsens.cli.executor_options import ExecutorRequest, opened
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import Reporter, notice, reporting
 from wordsens.errors import WordsensError
-from wordsens.experiments.device_key import CPU
-from wordsens.experiments.record import Record
-from wordsens.experiments.run_state import RunState
-from wordsens.experiments.runner import run_cells, unfinished
-from wordsens.experiments.shard import StoreError
-from wordsens.experiments.store import RecordStore
-from wordsens.experiments.task import Job
+from wordsens.experiments.grid.device_key import CPU
+from wordsens.experiments.run.runner import run_cells, unfinished
+from wordsens.experiments.run.state import RunState
+from wordsens.experiments.run.task import Job
+from wordsens.experiments.store.record import Record
+from wordsens.experiments.store.shard import StoreError
+from wordsens.experiments.store.store import RecordStore
 
 
 @dataclass(frozen=True, kw_only=True)

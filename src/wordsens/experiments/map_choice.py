@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import torch
 
 from wordsens.errors import InputError, require_choice
-from wordsens.feature_map import FeatureMap
-from wordsens.maps.attention import RandomAttentionFeatures
-from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
+from wordsens.maps.attention.features import RandomAttentionFeatures
+from wordsens.maps.contract import FeatureMap
+from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
 
 SCORE_OF = {
     "raf": "softmax",

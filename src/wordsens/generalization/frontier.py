@@ -9,21 +9,21 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.ball import Ball
 from wordsens.errors import InputError, require_count, require_positive
-from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.generalization.new_text import NewText
 from wordsens.generalization.objective import Objective, objective_for, reachable_loss
 from wordsens.generalization.one_word import Word, as_new_text, ball_of, words_of
 from wordsens.generalization.pursuit import FEW_WORDS, Loss, Pursuit, plans_for
 from wordsens.generalization.result import error_of
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.regression import MinNormFit
 from wordsens.regression.features import Texts
+from wordsens.search.ball import Ball
 from wordsens.search.climb import RULES, Climb
+from wordsens.search.plan import SearchPlan
 from wordsens.search.population import search
-from wordsens.search_plan import SearchPlan
 from wordsens.seeds import Seed, generator
-from wordsens.text_matrix import TextMatrix
+from wordsens.text.matrix import TextMatrix
 
 DEFAULT_GAMMAS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
 

@@ -7,12 +7,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
-from wordsens.feature_map import DEFAULT_MEMORY_BUDGET
-from wordsens.maps.functionals import WordFunctionals
-from wordsens.maps.functionals_table import word_functionals
+from wordsens.maps.arguments import as_text
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET
+from wordsens.maps.functionals.contract import WordFunctionals
+from wordsens.maps.functionals.table import word_functionals
 from wordsens.regression import TRAININGS, MinNormFit, Update
-from wordsens.sensitivity import as_text
-from wordsens.text_matrix import TextMatrix
+from wordsens.text.matrix import TextMatrix
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.ball import Ball
 from wordsens.errors import InputError, require_positive
-from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.generalization.new_text import NewText
 from wordsens.generalization.objective import Objective, objective_for
 from wordsens.generalization.pursuit import FEW_WORDS, Pursuit, plans_for
@@ -20,14 +18,16 @@ from wordsens.generalization.result import (
     finite_sample_bound,
     theorem_conditions,
 )
+from wordsens.maps.arguments import as_feature_map
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.regression import MinNormFit, fit_min_norm
 from wordsens.regression.features import Texts
+from wordsens.search.ball import Ball
+from wordsens.search.plan import SearchPlan
 from wordsens.search.population import search
 from wordsens.search.result import Progress, SearchResult
-from wordsens.search_plan import SearchPlan
 from wordsens.seeds import Seed, generator
-from wordsens.sensitivity import as_feature_map
-from wordsens.text_matrix import TextMatrix
+from wordsens.text.matrix import TextMatrix
 
 Word = SupportsIndex | str | None
 """An index; None or "all" for the best of all words."""

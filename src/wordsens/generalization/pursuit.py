@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.feature_map import WordChange
-from wordsens.maps.functionals import WordFunctionals
-from wordsens.search_plan import SearchPlan
+from wordsens.maps.functionals.contract import WordFunctionals
+from wordsens.search.objective import WordChange
+from wordsens.search.plan import SearchPlan
 
 Loss = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """From the functionals (b, 2) and the items (b,) to losses (b,), at least 0, and their derivatives (b, 2)."""

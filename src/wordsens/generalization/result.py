@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.generalization.new_text import NewText, Outputs
-from wordsens.maps.dense import RandomFeatures
+from wordsens.maps.dense.features import RandomFeatures
 
 SOLVED_DIGITS = 3
 """So many digits of theta* must be left by rounding for the theorems' numbers to be about it."""

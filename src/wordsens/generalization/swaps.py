@@ -9,14 +9,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
-from wordsens.feature_map import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.generalization.new_text import NewText
 from wordsens.generalization.objective import objective_for
 from wordsens.generalization.one_word import Word, as_new_text, result_at, words_of
 from wordsens.generalization.result import OneWordGeneralization
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.regression import MinNormFit
 from wordsens.regression.features import Texts
-from wordsens.text_matrix import TextMatrix
+from wordsens.text.matrix import TextMatrix
 
 Vocabulary = tuple[Sequence[str], Tensor]
 """Words and their rows (v, d) at one position of a text."""

@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.feature_map import FeatureMap, features_by_text
-from wordsens.text_matrix import TextMatrix, as_text_matrix
+from wordsens.maps.contract import FeatureMap, features_by_text
+from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 TRAINING_BYTES = 2 << 30
 """What the kept training features may take, unless told otherwise: 2 GiB."""

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, ZeroFeaturesError, require_choice, require_count
-from wordsens.feature_map import FeatureMap
+from wordsens.maps.contract import FeatureMap
 from wordsens.regression.features import TRAINING_BYTES, Texts, TrainingFeatures
 from wordsens.regression.solver import (
     RESIDUAL,
@@ -20,7 +20,7 @@ from wordsens.regression.solver import (
     kernel_solver,
 )
 from wordsens.regression.update import TRAININGS, Update
-from wordsens.text_matrix import TextMatrix
+from wordsens.text.matrix import TextMatrix
 
 _IN_SPAN = 1000.0
 """Features whose part outside the training span is at most this many units of their precision count as inside it."""
@@ -134,7 +134,7 @@ def fit_min_norm(
         InputError: texts of unequal shape, or not one finite label a text.
         SingularGramError: the kernel matrix is singular, or too close to it for the labels to be interpolated.
 
-    >>> from wordsens.feature_map import FunctionFeatures
+    >>> from wordsens.maps.contract import FunctionFeatures
     >>> texts = torch.eye(3, dtype=torch.float64).view(3, 1, 3)
     >>> fit_min_norm(FunctionFeatures(lambda X: X, batched=True), texts, [1, -1, 1]).theta
     tensor([ 1., -1.,  1.], dtype=torch.float64)

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.feature_map import WordChange
+from wordsens.search.objective import WordChange
 
 PATIENCE = 8
 """An ascent stops after this many steps in a row that gained less than the tolerance."""

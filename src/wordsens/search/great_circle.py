@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from wordsens.linear_entry import LinearEntryChange
+from wordsens.search.linear_entry import LinearEntryChange
 
 TURNS = 5
 """Angles that a line search tries at most."""

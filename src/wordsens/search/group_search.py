@@ -14,11 +14,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.feature_map import WordChange
 from wordsens.search.climb import PATIENCE, RULES, Climb, Momentum, QuasiNewton
+from wordsens.search.objective import WordChange
+from wordsens.search.plan import FIRST_STEPS, NARROWING, NARROWING_STEPS, SOFT_SHARES, SearchPlan
 from wordsens.search.points import ALIKE, SAME, Breeder, fittest
 from wordsens.search.separate_points import SeparateBreeders
-from wordsens.search_plan import FIRST_STEPS, NARROWING, NARROWING_STEPS, SOFT_SHARES, SearchPlan
 
 _INNER = 0.3
 """Where the starts inside the ball lie, in radii."""

@@ -14,13 +14,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.ball import Ball
-from wordsens.lanczos import lanczos
-from wordsens.linear_entry import LinearEntryChange
+from wordsens.gaussian.lanczos import lanczos
+from wordsens.search.ball import Ball
 from wordsens.search.great_circle import climb_great_circles
+from wordsens.search.linear_entry import LinearEntryChange
+from wordsens.search.plan import SearchPlan
 from wordsens.search.result import Progress, SearchResult
 from wordsens.search.stationary import STEEPNESS, TRIALS
-from wordsens.search_plan import SearchPlan
 from wordsens.seeds import gaussian_on
 
 LANCZOS_STEPS = 24

@@ -7,12 +7,12 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from wordsens.ball import Ball
-from wordsens.feature_map import WordChange
+from wordsens.search.ball import Ball
 from wordsens.search.group_search import GroupSearch
+from wordsens.search.objective import WordChange
+from wordsens.search.plan import SearchPlan
 from wordsens.search.result import Progress, SearchResult
 from wordsens.search.stationary import settled
-from wordsens.search_plan import SearchPlan
 
 _COPIES = 24
 """About how many numbers a search keeps for each coordinate of each point: the rule's memory and the trials."""

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.ball import Ball
-from wordsens.feature_map import WordChange
+from wordsens.search.ball import Ball
 from wordsens.search.climb import Climb
+from wordsens.search.objective import WordChange
 from wordsens.search.result import SearchResult
 from wordsens.seeds import gaussian_on
 

@@ -4,13 +4,13 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from wordsens.ball import Ball
-from wordsens.feature_map import WordChange
-from wordsens.linear_entry import LinearEntryChange
+from wordsens.search.ball import Ball
 from wordsens.search.krylov import krylov_search
+from wordsens.search.linear_entry import LinearEntryChange
+from wordsens.search.objective import WordChange
+from wordsens.search.plan import SearchPlan
 from wordsens.search.population import search
 from wordsens.search.result import Progress, SearchResult
-from wordsens.search_plan import SearchPlan
 
 
 def find_witnesses(

@@ -7,8 +7,9 @@ import torch
 
 from wordsens.errors import InputError, require_count
 from wordsens.text.document import Document
-from wordsens.text.encoders import Encoder, EncoderInput, Tokenization, load_encoder
-from wordsens.text_matrix import TextMatrix, rescale_rows
+from wordsens.text.encoder import Encoder, EncoderInput, Tokenization
+from wordsens.text.encoders import load_encoder
+from wordsens.text.matrix import TextMatrix, rescale_rows
 
 Texts = str | Document | Iterable[str | Document]
 

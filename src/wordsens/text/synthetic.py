@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_count
 from wordsens.seeds import Seed, gaussian_on, generator
-from wordsens.text_matrix import TextMatrix, rescale_rows
+from wordsens.text.matrix import TextMatrix, rescale_rows
 
 
 def gaussian_text(n: int, d: int, seed: Seed = 0, *, dtype: torch.dtype = torch.float64) -> TextMatrix:

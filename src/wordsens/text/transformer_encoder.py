@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wordsens.text.encoders import Encoder, EncoderInput, Tokenization
+from wordsens.text.encoder import Encoder, EncoderInput, Tokenization
 from wordsens.text.pretrained import MINILM, load_pretrained
 from wordsens.text.reached import Reached
 from wordsens.text.unknown_tokens import require_known_tokens

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from wordsens.text_matrix import Word
+from wordsens.text.matrix import Word
 
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W{_IDEOGRAPHS}]+(?:['’\-][^\W{_IDEOGRAPHS}]+)*|[^\w\s]")

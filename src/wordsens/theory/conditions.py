@@ -7,11 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.feature_map import FeatureMap
-from wordsens.maps.attention import RandomAttentionFeatures
-from wordsens.maps.dense import DeepRandomFeatures
-from wordsens.maps.scores import Softmax
-from wordsens.text_matrix import TextMatrix, as_text_matrix
+from wordsens.maps.attention.features import RandomAttentionFeatures
+from wordsens.maps.attention.scores import Softmax
+from wordsens.maps.contract import FeatureMap
+from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 ROW_NORM_TOLERANCE = 1e-3
 """Rows count as scaled to sqrt(d) when their lengths are within this, relative."""
@@ -43,7 +43,7 @@ def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition
     reported and `holds` is None. The mean cosine is no condition of any theorem; it is reported because correlated
     words change S (docs/theory/predictions.md). A map that no theorem speaks of gets one condition that says so.
 
-    >>> from wordsens.maps.dense import RandomFeatures
+    >>> from wordsens.maps.dense.features import RandomFeatures
     >>> print(check_conditions(RandomFeatures(4, 9), torch.ones(4, 9))[0])
     [yes] rows of length sqrt(d): lengths 3 to 3, sqrt(d) = 3
     """

@@ -6,11 +6,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import require_count
-from wordsens.feature_map import FeatureMap
-from wordsens.maps.attention import RandomAttentionFeatures
-from wordsens.maps.dense import DeepRandomFeatures
-from wordsens.maps.scores import Softmax
-from wordsens.text_matrix import TextMatrix, as_text_matrix
+from wordsens.maps.attention.features import RandomAttentionFeatures
+from wordsens.maps.attention.scores import Softmax
+from wordsens.maps.contract import FeatureMap
+from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.attention import raf_sensitivity
 from wordsens.theory.conditions import mean_cosine, rows_are_scaled
 from wordsens.theory.finite_width import rf_sensitivity
@@ -59,7 +59,7 @@ def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
         words: over how many words S is the largest; None for all of the text's.
 
     >>> import torch
-    >>> from wordsens.maps.dense import RandomFeatures
+    >>> from wordsens.maps.dense.features import RandomFeatures
     >>> predict(RandomFeatures(4, 9), torch.ones(4, 9)).of
     'the largest of 4 words'
     """

@@ -1,0 +1,1 @@
+"""Upper bounds for attention layers (docs/theory/certificates-attention.md)."""

@@ -1,0 +1,259 @@
+"""Good multipliers for the bound: Newton's method on the bound with its suprema smoothed.
+
+Nothing here is rigorous, and nothing needs to be: `upper_bound` holds for whatever multipliers it is given.
+"""
+
+from copy import copy
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from wordsens.certificates.attention.geometry import Geometry
+from wordsens.certificates.attention.relaxation import Forces, Multipliers, Pairs, centre_of, forces, outside
+
+_NODE_STRIDE = 2  # the search looks at every second node, in float32
+_CONJUGATE_STEPS = 8
+_LONGEST_STEP = 2.0  # of a linear multiplier, in standard deviations of the exponents it changes
+_LEAST_CURVATURE = 1.0
+_LAM_SHARE, _CAUTIOUS_LAM_SHARE = 0.35, 0.15  # of lam, that one step adds at most
+_ASTRAY = 1.15  # a step that raises the bound by more than this is taken back
+
+
+@dataclass(frozen=True)
+class State:
+    """lam; y, the linear multipliers of t_j divided by 2 lam; beta. One row a word."""
+
+    lam: Float[Tensor, " w"]
+    y: Float[Tensor, "w N"]
+    beta: Float[Tensor, "w N"]
+
+    def with_lam(self, lam: Float[Tensor, " w"]) -> "State":
+        """The same linear multipliers, with another lam."""
+        share = (self.lam / lam).unsqueeze(1)
+        return State(lam, self.y * share, self.beta * share)
+
+    def replaced(self, chosen: Bool[Tensor, " w"], other: "State") -> "State":
+        """The state of `other` for the chosen words."""
+        pick = chosen.unsqueeze(1)
+        return State(
+            torch.where(chosen, other.lam, self.lam),
+            torch.where(pick, other.y, self.y),
+            torch.where(pick, other.beta, self.beta),
+        )
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """Every second node, in float32."""
+
+    t: Tensor
+    q: Tensor
+    base: Tensor
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Means over the nodes of a row, each weighted by exp(h / temperature)."""
+
+    t: Tensor
+    t_variance: Tensor
+    t_square_covariance: Tensor
+    t_square_variance: Tensor
+    q: Tensor
+    q_variance: Tensor
+
+
+class MultiplierSearch:
+    """Newton steps for all words of a chunk at once.
+
+    With S = U (I - a U^T U)^-1 U^T, a the geometry's score weight, and one curvature c_j a row, a Newton system is
+    (S - h h^T/k + diag(c)) step = residual for each word: conjugate gradients, preconditioned by (S + mean c)^-1, which
+    all words share. O(steps N² w); S's eigenvectors once, O(N³).
+    """
+
+    def __init__(self, geometry: Geometry):
+        self._geometry, self._lam_share = geometry, _LAM_SHARE
+        a = geometry.score_weight
+        values, vectors = torch.linalg.eigh(geometry.query_gram)
+        values = values.clamp(min=0, max=0.999 / a)
+        self._vectors = vectors
+        self._spectrum = values / (1 - a * values)
+        self._resolvent = (vectors / (1 - a * values)) @ vectors.T
+        self._stiffness = (vectors * self._spectrum) @ vectors.T
+        self._from_offsets = self._resolvent @ geometry.cross_gram
+
+    def cautious(self) -> "MultiplierSearch":
+        """The same search with shorter steps of lam: slower, and steadier."""
+        other = copy(self)
+        other._lam_share = _CAUTIOUS_LAM_SHARE
+        return other
+
+    def start(self, pairs: Pairs) -> State:
+        """No linear multipliers, and lam a tenth of the bound that lets every row do its worst."""
+        worst = (pairs.base.amax(dim=-1) * pairs.counted).sum(dim=1)
+        worst = worst + (worst == 0).to(worst.dtype)
+        zeros = torch.zeros_like(pairs.reach)
+        return State(0.1 * worst, zeros, zeros.clone())
+
+    def multipliers(self, pairs: Pairs, state: State, z: Float[Tensor, " w"]) -> Multipliers:
+        """alpha, beta and gamma of a state: the centre y' has y' . direction = z."""
+        t, _, _ = self._balance(pairs, state, z)
+        alpha = (state.y + self._geometry.score_weight * t) * pairs.counted
+        gamma = z - (alpha * pairs.along_queries + state.beta * pairs.along_offsets).sum(dim=1)
+        return Multipliers(state.lam, alpha, state.beta, gamma)
+
+    def improve(
+        self, pairs: Pairs, state: State, z: Float[Tensor, " w"], temperatures: list[float], *, keep_lam: bool = False
+    ) -> State:
+        """One Newton step a temperature; these are relative to the mean worst change of a row."""
+        picked = slice(None, None, _NODE_STRIDE)
+        base = pairs.base[..., picked] + pairs.q[..., picked].abs() * pairs.crude.unsqueeze(-1)
+        nodes = _Nodes(*(array.float() for array in (pairs.t[..., picked], pairs.q[..., picked], base)))
+        unit = (base.amax(dim=-1) * pairs.counted).sum(dim=1) / pairs.counted.sum(dim=1).clamp(min=1)
+        unit = torch.where(unit > 0, unit, torch.ones_like(unit)) / 3
+        best, least, longest = state, torch.full_like(unit, torch.inf), torch.full_like(unit, _LONGEST_STEP)
+        for temperature in temperatures:
+            heat = temperature * unit
+            seen, value = self._look(pairs, nodes, state, z, heat)
+            better, astray = value < least, ~(value < _ASTRAY * least)
+            best, least = best.replaced(better, state), torch.where(better, value, least)
+            if bool(astray.any()):
+                state = state.replaced(astray, best)
+                seen, _ = self._look(pairs, nodes, state, z, heat)
+            longest = torch.where(astray, 0.4 * longest, longest)
+            state = self._newton(pairs, seen, state, z, heat, longest, keep_lam)
+        _, value = self._look(pairs, nodes, state, z, unit)
+        return best.replaced(value < least, state)
+
+    def _look(
+        self, pairs: Pairs, nodes: _Nodes, state: State, z: Tensor, temperature: Tensor
+    ) -> tuple[_Moments, Float[Tensor, " w"]]:
+        """The moments, and the bound that the nodes alone give."""
+        by = self.multipliers(pairs, state, z)
+        centre = centre_of(self._geometry, pairs, by)
+        force = forces(self._geometry, pairs, by, centre, z)
+        seen, most = _moments(nodes, force, temperature, pairs.counted)
+        return seen, most + outside(pairs, by, centre, force, z)
+
+    def _balance(self, pairs: Pairs, state: State, z: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
+        """t', the force along the direction that makes z come out, and (h, k) of the Newton system."""
+        a = self._geometry.score_weight
+        h = pairs.along_queries @ self._resolvent
+        k = 1 + a * (pairs.along_queries * h).sum(dim=1)
+        from_beta = state.beta @ self._geometry.cross_gram.T
+        drift = (pairs.along_offsets * state.beta).sum(dim=1) + a * (h * from_beta).sum(dim=1)
+        force = (z - (h * state.y).sum(dim=1) - drift) / k
+        t = state.y @ self._stiffness + state.beta @ self._from_offsets.T + force.unsqueeze(1) * h
+        return t, force, (h, k)
+
+    def _newton(
+        self,
+        pairs: Pairs,
+        seen: _Moments,
+        state: State,
+        z: Tensor,
+        temperature: Tensor,
+        longest: Tensor,
+        keep_lam: bool,
+    ) -> State:
+        geometry, counted = self._geometry, pairs.counted
+        a, b = geometry.score_weight, geometry.output_weight
+        centre = centre_of(geometry, pairs, self.multipliers(pairs, state, z))
+        _, force, (h, k) = self._balance(pairs, state, z)
+        lam = state.lam.unsqueeze(1)
+        heat = temperature.unsqueeze(1)
+
+        # The gradient along y is -2 lam residual.
+        residual = (seen.t - centre.t) * counted
+        curvature = (2 * lam * seen.t_variance / heat).clamp(min=_LEAST_CURVATURE / a)
+        if keep_lam:
+            linear_step = 2 * lam * self._solve(residual.unsqueeze(0), curvature, h, k, counted)[0]
+            lam_step = torch.zeros_like(state.lam)
+        else:
+            # Along lam, at fixed 2 lam y, it is `slope`; `mixed` / (2 lam) are the second derivatives in both.
+            held = (centre.t * state.y + state.beta * centre.e).sum(dim=1) + force * z
+            square = seen.t_variance + seen.t.square()
+            slope = 1 - a * square.sum(dim=1) - held - seen.q_variance.sum(dim=1) / (4 * state.lam.square() * b)
+            mixed = (2 * lam * a * seen.t_square_covariance / heat - 2 * centre.t) * counted
+            steps = self._solve(torch.stack([residual, mixed]), curvature, h, k, counted)
+            along = 2 * lam * steps[0]
+            mixed = mixed / (2 * lam)
+            lam_curvature = (a**2 * seen.t_square_variance / heat).sum(dim=1)
+            lam_curvature = lam_curvature + 2 * (centre.t * state.y).sum(dim=1).clamp(min=0) / state.lam
+            left = lam_curvature - (mixed * steps[1]).sum(dim=1)
+            left = torch.where(left > 0, left, lam_curvature.clamp(min=torch.finfo(lam.dtype).tiny))
+            lam_step = -(slope + (mixed * along).sum(dim=1)) / left
+            lam_step = torch.maximum(
+                torch.minimum(lam_step, self._lam_share * state.lam), -0.7 * self._lam_share * state.lam
+            )
+            linear_step = along - steps[1] * lam_step.unsqueeze(1)
+        spread = (linear_step.abs() * seen.t_variance.sqrt()).amax(dim=1) / temperature
+        share = (longest / torch.maximum(spread, longest)).nan_to_num(0.0)
+        linear = 2 * lam * state.y + (share.unsqueeze(1) * linear_step).nan_to_num(0.0, 0.0, 0.0)
+        new_lam = state.lam + (share * lam_step).nan_to_num(0.0, 0.0, 0.0)
+        beta = (0.5 * state.beta + 0.25 * seen.q / new_lam.unsqueeze(1)) * pairs.coupled
+        return State(new_lam, linear / (2 * new_lam.unsqueeze(1)) * counted, beta)
+
+    def _solve(
+        self, sides: Float[Tensor, "sides w N"], curvature: Tensor, h: Tensor, k: Tensor, counted: Tensor
+    ) -> Float[Tensor, "sides w N"]:
+        """(S - h h^T / k + diag(curvature))^-1 sides, about."""
+        count = counted.sum(dim=1, keepdim=True).clamp(min=1)
+        mean = torch.exp((curvature.log() * counted).sum(dim=1, keepdim=True) / count)
+        inverse = 1 / (self._spectrum + mean)
+
+        def applied(x: Tensor) -> Tensor:
+            pushed = ((x * h).sum(dim=-1, keepdim=True) / k.unsqueeze(-1)) * h
+            return (x @ self._stiffness - pushed + curvature * x) * counted
+
+        def preconditioned(x: Tensor) -> Tensor:
+            return ((x @ self._vectors) * inverse) @ self._vectors.T * counted
+
+        solution, left = torch.zeros_like(sides), sides
+        pointed = preconditioned(left)
+        direction, energy = pointed, (left * pointed).sum(dim=-1, keepdim=True)
+        for _ in range(_CONJUGATE_STEPS):
+            image = applied(direction)
+            length = (direction * image).sum(dim=-1, keepdim=True)
+            # A system that is solved leaves nothing to divide: the step is zero then.
+            step = torch.where(length > 0, energy / length, torch.zeros_like(length))
+            solution = solution + step * direction
+            left = left - step * image
+            pointed = preconditioned(left)
+            new_energy = (left * pointed).sum(dim=-1, keepdim=True)
+            direction = pointed + torch.where(energy > 0, new_energy / energy, torch.zeros_like(energy)) * direction
+            energy = new_energy
+        return solution
+
+
+def _moments(
+    nodes: _Nodes, force: Forces, temperature: Tensor, counted: Tensor
+) -> tuple[_Moments, Float[Tensor, " w"]]:
+    linear, quadratic, pull = (
+        array.to(nodes.t.dtype).unsqueeze(-1) for array in (force.linear, force.quadratic, force.pull)
+    )
+    hold = force.hold.to(nodes.t.dtype)[:, None, None]
+    h = torch.addcmul(nodes.base, nodes.q, torch.addcmul(linear, nodes.q, quadratic))
+    h.addcmul_(nodes.t, torch.addcmul(pull, nodes.t, hold, value=-1))
+    most = h.amax(dim=-1, keepdim=True)
+    h.sub_(most).div_(temperature.to(h.dtype)[:, None, None])
+    weight = torch.softmax(h, dim=-1)
+
+    def mean(array: Tensor) -> Tensor:
+        return (weight * array).sum(dim=-1).double() * counted
+
+    square = nodes.t.square()
+    t, t2, t3, t4, q, q2 = (
+        mean(array) for array in (nodes.t, square, square * nodes.t, square * square, nodes.q, nodes.q.square())
+    )
+    moments = _Moments(
+        t=t,
+        t_variance=(t2 - t.square()).clamp(min=0),
+        t_square_covariance=t3 - t * t2,
+        t_square_variance=(t4 - t2.square()).clamp(min=0),
+        q=q,
+        q_variance=(q2 - q.square()).clamp(min=0),
+    )
+    return moments, (most.squeeze(-1).double() * counted).sum(dim=1)

@@ -1,0 +1,255 @@
+"""The bound itself: for any multipliers, no Delta of the ball makes a larger change than `bound_at` returns.
+
+Everything is in units of the radius: Delta = radius y with ‖y‖ <= 1, t_j = u_j . y, e_j = v_j . y, z = direction . y.
+The change of row j, divided by the radius, is p y + g r_j, p and g depending on t_j alone; its square is at most
+
+    Psi_j = base + q (reach z + e_j) + crude |q|,     base = p² + ‖r_j‖² g², q = 2 p g.
+
+For a centre y' = sum_j (alpha_j u_j + beta_j v_j) + gamma direction, t'_j = u_j . y', e'_j = v_j . y', and lam > 0,
+
+    0 <= lam (1 - ‖y‖²),    -‖y‖² <= ‖y'‖² - 2 y' . y - a sum_j (t_j - t'_j)² - b sum_j (e_j - e'_j)²,
+
+a and b being the geometry's weights. Adding lam (1 - ‖y‖²) and letting t_j and e_j vary freely gives the bound
+(docs/theory/certificates-attention.md).
+"""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.certificates.attention.geometry import Geometry
+from wordsens.maps.attention.scores.curves import HIGH_TAIL, LOW_TAIL
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Some words against all rows: what the bound needs of each pair. Word first; in units of the word's radius.
+
+    t is in units of radius times the geometry's speed besides; p and g, and with them every change, in those of `unit`.
+
+    Attributes:
+        words: (w,), the words i.
+        unit: (w,), about the largest change of a row, over the radius: no square overflows, and none that counts
+            underflows.
+        t, p, q, base: at the nodes of the curve.
+        chord, bend: what the second-order bound on a cell takes for curvature times squared width (see row_suprema).
+        widths: squared widths of the cells.
+        affine: likewise, for affine curves only.
+        reach: (w, N), r_j . direction, the part of r_j . y that z carries.
+        crude: (w, N), a bound of the length of the rest of r_j; zero where e_j carries the rest.
+        coupled: (w, N), 1 where e_j carries the rest of r_j . y.
+        steep: (w, N), 2 factor / radius: half of d²q/dp².
+        sag: (w, N), how negative d²Psi/dp² can be without the coupled and crude parts.
+        lengths: (w, N), ‖r_j‖².
+        most_q, most_g: (w, N), the largest |q| and |g|.
+        counted: (w, N), 0 for the word's own row, which is bounded apart.
+        along_queries, along_offsets: (w, N), u_j . direction and v_j . direction.
+    """
+
+    words: Int[Tensor, " w"]
+    unit: Float[Tensor, " w"]
+    t: Float[Tensor, "w N K"]
+    p: Float[Tensor, "w N K"]
+    q: Float[Tensor, "w N K"]
+    base: Float[Tensor, "w N K"]
+    chord: Float[Tensor, "w N cells"]
+    bend: Float[Tensor, "w N cells"]
+    widths: Float[Tensor, "w N cells"]
+    affine: Float[Tensor, "w N cells"] | None
+    reach: Float[Tensor, "w N"]
+    crude: Float[Tensor, "w N"]
+    coupled: Float[Tensor, "w N"]
+    steep: Float[Tensor, "w N"]
+    sag: Float[Tensor, "w N"]
+    lengths: Float[Tensor, "w N"]
+    most_q: Float[Tensor, "w N"]
+    most_g: Float[Tensor, "w N"]
+    counted: Float[Tensor, "w N"]
+    along_queries: Float[Tensor, "w N"]
+    along_offsets: Float[Tensor, "w N"]
+
+    def of(self, chosen: Int[Tensor, " c"]) -> "Pairs":
+        """The pairs of some of the words."""
+        arrays: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: array[chosen] for name, array in arrays.items() if array is not None})
+
+    def worst_apart(self) -> Float[Tensor, " w"]:
+        """The sum of the rows' squared changes if each could do its worst: (|p| + |g| ‖r_j‖)². Holds for every z."""
+        most = self.p.abs().amax(dim=-1) + self.most_g * self.lengths.sqrt()
+        return (most.square() * self.counted).sum(dim=1)
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """lam (w,) > 0; alpha, beta (w, N), zero on the word's own row; gamma (w,). Any values give a valid bound."""
+
+    lam: Float[Tensor, " w"]
+    alpha: Float[Tensor, "w N"]
+    beta: Float[Tensor, "w N"]
+    gamma: Float[Tensor, " w"]
+
+
+@dataclass(frozen=True)
+class Centre:
+    """y' of some multipliers: t'_j, e'_j, ‖y'‖², and the sum of the lengths that make it up, for rounding errors."""
+
+    t: Float[Tensor, "w N"]
+    e: Float[Tensor, "w N"]
+    squared: Float[Tensor, " w"]
+    lengths: Float[Tensor, " w"]
+
+
+def centre_of(geometry: Geometry, pairs: Pairs, by: Multipliers) -> Centre:
+    alpha, beta, gamma = by.alpha, by.beta, by.gamma.unsqueeze(1)
+    from_queries, from_offsets = alpha @ geometry.query_gram, beta @ geometry.cross_gram.T
+    t = from_queries + from_offsets + gamma * pairs.along_queries
+    e = alpha @ geometry.cross_gram + beta @ geometry.offset_gram + gamma * pairs.along_offsets
+    along = (alpha * pairs.along_queries + beta * pairs.along_offsets).sum(dim=1)
+    squared = (alpha * (from_queries + 2 * from_offsets)).sum(dim=1) + (beta * (beta @ geometry.offset_gram)).sum(dim=1)
+    squared = squared + by.gamma * (2 * along + by.gamma)
+    lengths = (
+        alpha.abs() @ geometry.query_gram.diagonal().clamp(min=0).sqrt()
+        + beta.abs() @ geometry.offset_gram.diagonal().clamp(min=0).sqrt()
+        + by.gamma.abs()
+    )
+    return Centre(t, e, squared, lengths)
+
+
+@dataclass(frozen=True)
+class Forces:
+    """The coefficients of h = base + q (linear + quadratic q) + |q| crude + t (pull - hold t) + constant."""
+
+    linear: Float[Tensor, "w N"]
+    quadratic: Float[Tensor, "w N"]
+    pull: Float[Tensor, "w N"]
+    hold: Float[Tensor, " w"]
+    constant: Float[Tensor, "w N"]
+
+
+def forces(geometry: Geometry, pairs: Pairs, by: Multipliers, centre: Centre, z: Float[Tensor, " w"]) -> Forces:
+    lam = by.lam.unsqueeze(1)
+    a, b = geometry.score_weight, geometry.output_weight
+    return Forces(
+        linear=pairs.reach * z.unsqueeze(1) + pairs.coupled * (centre.e - by.beta / b),
+        quadratic=pairs.coupled / (4 * lam * b),
+        pull=2 * lam * (a * centre.t - by.alpha),
+        hold=by.lam * a,
+        constant=lam * (by.beta * (by.beta / b - 2 * centre.e) - a * centre.t.square()),
+    )
+
+
+@dataclass(frozen=True)
+class Bound:
+    """At one z: a bound of the sum of the rows' squared changes, its part outside the suprema, its terms' size."""
+
+    value: Float[Tensor, " w"]
+    outside: Float[Tensor, " w"]
+    size: Float[Tensor, " w"]
+
+
+def bound_at(
+    geometry: Geometry, pairs: Pairs, by: Multipliers, z: Float[Tensor, " w"], across: Float[Tensor, " w"]
+) -> Bound:
+    """The bound for perturbations with y . direction = z; `across` is at least sqrt(1 - z²)."""
+    centre = centre_of(geometry, pairs, by)
+    force = forces(geometry, pairs, by, centre, z)
+    beyond = outside(pairs, by, centre, force, z)
+    rows = _row_suprema(geometry, pairs, by, centre, force, across.unsqueeze(1), z)
+    value = (rows * pairs.counted).sum(dim=1) + beyond
+    return Bound(value, beyond, _size_of_terms(geometry, pairs, by, centre, force))
+
+
+def rise_between(
+    geometry: Geometry,
+    pairs: Pairs,
+    left: tuple[Multipliers, Bound, Float[Tensor, " w"]],
+    right: tuple[Multipliers, Bound, Float[Tensor, " w"]],
+) -> Float[Tensor, " w"]:
+    """How much the bound can exceed the larger of its values at two z, for all z between them.
+
+    Let alpha, beta and gamma vary linearly in z from one end to the other, lam being the same at both. Then every
+    supremum is convex in z, and the part outside is a quadratic polynomial, whose value midway tells its curvature.
+    """
+    middle = Multipliers(
+        left[0].lam, *(0.5 * (getattr(left[0], name) + getattr(right[0], name)) for name in ("alpha", "beta", "gamma"))
+    )
+    z = 0.5 * (left[2] + right[2])
+    centre = centre_of(geometry, pairs, middle)
+    beyond = outside(pairs, middle, centre, forces(geometry, pairs, middle, centre, z), z)
+    return (beyond - 0.5 * (left[1].outside + right[1].outside)).clamp(min=0)
+
+
+def outside(pairs: Pairs, by: Multipliers, centre: Centre, force: Forces, z: Tensor) -> Float[Tensor, " w"]:
+    """The part of the bound that no supremum is taken of."""
+    return (force.constant * pairs.counted).sum(dim=1) + by.lam * (1 + centre.squared - 2 * by.gamma * z)
+
+
+def _row_suprema(
+    geometry: Geometry, pairs: Pairs, by: Multipliers, centre: Centre, force: Forces, across: Tensor, z: Tensor
+) -> Float[Tensor, "w N"]:
+    """sup over |t| <= reach of h, for every pair: on each cell from its end values and a bound of its curvature.
+
+    If h'' >= -c on a cell of width s, h stays below its chord plus c/2 (x - left)(right - x), whose maximum is the
+    larger end plus max(0, c s²/2 - |difference of the ends|)² / (2 c s²).
+    """
+    psi = torch.addcmul(
+        pairs.base, pairs.q, torch.addcmul(force.linear[..., None], pairs.q, force.quadratic[..., None])
+    )
+    if bool(pairs.crude.any()):
+        psi = psi + pairs.q.abs() * (pairs.crude * across).unsqueeze(-1)
+    hold = force.hold[:, None, None]
+    pulled = pairs.t * torch.addcmul(force.pull[..., None], pairs.t, hold, value=-1)
+    h = psi + pulled
+    lam = by.lam.unsqueeze(1)
+    spread = pairs.coupled * (
+        centre.e.abs() + (pairs.most_q + 2 * lam * by.beta.abs()) / (2 * lam * geometry.output_weight)
+    )
+    curvature = torch.addcmul(pairs.chord, pairs.bend, spread.unsqueeze(-1)).addcmul_(pairs.widths, 2 * hold)
+    if pairs.affine is not None:
+        squares = 2 + pairs.steep * (2 * pairs.reach * z.unsqueeze(1) + pairs.steep / 2 * pairs.lengths)
+        curvature = (curvature - pairs.affine * squares.unsqueeze(-1)).clamp_(min=0)
+    jump = (h[..., 1:] - h[..., :-1]).abs_()
+    above = (0.5 * curvature).sub_(jump).clamp_(min=0).square_()
+    excess = above.div_(curvature.mul_(2).clamp_(min=torch.finfo(h.dtype).tiny))
+    cells = torch.maximum(h[..., 1:], h[..., :-1]).add_(excess)
+    for tail in (slice(0, LOW_TAIL + 1), slice(cells.shape[-1] - HIGH_TAIL, None)):
+        cells[..., tail] = torch.minimum(cells[..., tail], _wide_cells(pairs, psi, force, spread, tail))
+    return cells.amax(dim=-1)
+
+
+def _wide_cells(pairs: Pairs, psi: Tensor, force: Forces, spread: Tensor, cells: slice) -> Float[Tensor, "w N picked"]:
+    """sup Psi over the cell's p, plus sup of the parabola over its t: all it needs is that p does not fall."""
+    left, right = (slice(cells.start + step, None if cells.stop is None else cells.stop + step) for step in (0, 1))
+    left = slice(left.start, psi.shape[-1] - 1 if left.stop is None else left.stop)
+    rise = (pairs.p[..., right] - pairs.p[..., left]).square()
+    sag = rise * ((2 * pairs.steep * (spread + pairs.crude) + pairs.sag) / 8).unsqueeze(-1)
+    hold, pull = force.hold[:, None, None], force.pull.unsqueeze(-1)
+    top = torch.maximum(torch.minimum(pull / (2 * hold), pairs.t[..., right]), pairs.t[..., left])
+    return torch.maximum(psi[..., left], psi[..., right]) + sag + top * (pull - hold * top)
+
+
+def _size_of_terms(
+    geometry: Geometry, pairs: Pairs, by: Multipliers, centre: Centre, force: Forces
+) -> Float[Tensor, " w"]:
+    """The sum of the absolute values of all terms of the bound, each as large as it can be."""
+    most_t = pairs.t[..., -1]
+    lam = by.lam.unsqueeze(1)
+    rows = (
+        pairs.base.amax(dim=-1)
+        + pairs.most_q * (force.linear.abs() + pairs.crude + pairs.most_q * force.quadratic)
+        + most_t * (force.pull.abs() + force.hold.unsqueeze(1) * most_t)
+        + lam * (by.beta * (by.beta.abs() / geometry.output_weight + 2 * centre.e.abs())).abs()
+        + lam * geometry.score_weight * centre.t.square()
+    )
+    # A relative error in the centre, whose terms may cancel, moves t'_j by ‖u_j‖ times it, e'_j by ‖v_j‖ times it.
+    queries, offsets = (gram.diagonal().clamp(min=0).sqrt() for gram in (geometry.query_gram, geometry.offset_gram))
+    moved = 2 * lam * geometry.score_weight * (most_t + centre.t.abs()) * queries
+    moved = moved + (pairs.most_q + 2 * lam * by.beta.abs()) * offsets
+    return (
+        (rows * pairs.counted).sum(dim=1)
+        + by.lam * (1 + 2 * by.gamma.abs() + centre.lengths.square())
+        + (moved * pairs.counted).sum(dim=1) * centre.lengths
+    )

@@ -1,0 +1,174 @@
+"""One text under attention, prepared for certificates: every head's scores, outputs and distances, in float64."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.certificates.attention.geometry import Geometry, geometry_of
+from wordsens.certificates.attention.relaxation import Pairs
+from wordsens.maps.attention.scores import Certified
+from wordsens.maps.attention.scores.curves import Curve
+
+
+@dataclass(frozen=True)
+class AttentionText:
+    """N = heads * n rows; row h n + j is row j under head h.
+
+    Attributes:
+        rows: X, (n, d).
+        matrices: (heads, d, d), W / scale.
+        keys: (N, d), W x_l / scale.
+        scores: (N, n).
+        others: (N, n), entry (j, i) is what row j's scores but the i-th add up to (`Certified.others`).
+        outputs: (N, d), o_j.
+        distances: (N, n), ‖x_i - o_j‖ for divided scores, ‖x_i‖ for others.
+    """
+
+    rows: Float[Tensor, "n d"]
+    matrices: Float[Tensor, "heads d d"]
+    score: Certified
+    keys: Float[Tensor, "N d"]
+    scores: Float[Tensor, "N n"]
+    others: Float[Tensor, "N n"]
+    outputs: Float[Tensor, "N d"]
+    distances: Float[Tensor, "N n"]
+    geometry: Geometry
+
+    @property
+    def heads(self) -> int:
+        return len(self.matrices)
+
+    def own_rows(self, words: Int[Tensor, " w"]) -> Int[Tensor, "heads w"]:
+        """The indices, among the N rows, of the words' own rows under each head."""
+        n = len(self.rows)
+        return words + n * torch.arange(self.heads, device=words.device).unsqueeze(1)
+
+
+def attention_text(rows: Float[Tensor, "n d"], matrices: Float[Tensor, "heads d d"], score: Certified) -> AttentionText:
+    """Everything that does not depend on the word. O(heads (n d² + n² d)), plus eigenvalues of N x N matrices."""
+    queries = (rows @ matrices).flatten(end_dim=1)
+    keys = (rows @ matrices.mT).flatten(end_dim=1)
+    scores = queries @ rows.T
+    attention = score.attention(scores)
+    outputs = attention @ rows
+    if not score.normalized:
+        lengths = torch.linalg.vector_norm(rows, dim=1)
+        distances = lengths.expand(len(queries), -1)
+        geometry = geometry_of(queries, None)
+    else:
+        distances = torch.cdist(outputs, rows, compute_mode="donot_use_mm_for_euclid_dist")
+        geometry = geometry_of(queries, outputs)
+    others = score.others(scores, attention)
+    return AttentionText(rows, matrices, score, keys, scores, others, outputs, distances, geometry)
+
+
+def directions(text: AttentionText, words: Int[Tensor, " w"]) -> tuple[Float[Tensor, "w d"], Float[Tensor, " w"]]:
+    """Each word's unit vector along x_i - centre, and the length of that."""
+    away = text.rows[words] - text.geometry.centre
+    length = torch.linalg.vector_norm(away, dim=1)
+    return away / torch.where(length > 0, length, torch.ones_like(length)).unsqueeze(1), length
+
+
+def pairs_of(
+    text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], own: Float[Tensor, " w"]
+) -> Pairs:
+    """The pairs of some words with all rows; `own`, (w,), the size of the change of the words' own rows / radius."""
+    geometry = text.geometry
+    direction, length = directions(text, words)
+    speeds = geometry.query_gram.diagonal().clamp(min=0).sqrt()
+    reach = (radius * geometry.speed).unsqueeze(1) * speeds * (1 + 1e-12)
+    curve = text.score.curve(text.scores[:, words].T, text.others[:, words].T, reach)
+
+    squares = text.distances[:, words].T.square()
+    reach = length.unsqueeze(1).expand_as(squares).clone()
+    crude = torch.zeros_like(squares)
+    coupled = torch.ones_like(squares) if text.score.normalized else torch.zeros_like(squares)
+    if text.score.normalized:
+        pair, row = (curve.before > 0.5).nonzero(as_tuple=True)
+        if len(pair):
+            apart = apart_from(text, text.rows, words[pair], row)
+            along = (apart * direction[pair]).sum(dim=1)
+            squares[pair, row] = apart.square().sum(dim=1)
+            reach[pair, row] = along
+            crude[pair, row] = torch.linalg.vector_norm(apart - along.unsqueeze(1) * direction[pair], dim=1)
+            coupled[pair, row] = 0.0
+
+    counted = torch.ones_like(squares)
+    counted[torch.arange(len(words), device=words.device).expand(text.heads, -1), text.own_rows(words)] = 0.0
+    return _assemble(words, curve, radius, own, squares, reach, crude, coupled * counted, counted, direction, geometry)
+
+
+def apart_from(
+    text: AttentionText, rows: Float[Tensor, "n k"], word: Int[Tensor, " m"], row: Int[Tensor, " m"]
+) -> Float[Tensor, "m k"]:
+    """x_i - m_ji, m_ji the output of row j without word i; for the pairs in which i has most of row j.
+
+    `rows` are X in any coordinates."""
+    without = text.score.attention_without(text.scores[row], word)
+    # Differences first: the rows may be nearly parallel. A row of zeros, without word i, has output zero.
+    beside = torch.einsum("ml,mld->md", without, rows - rows[word].unsqueeze(1))
+    left = 1 - without.sum(dim=1, keepdim=True)
+    return left.where(left.abs() > 0.5, torch.zeros_like(left)) * rows[word] - beside
+
+
+def _assemble(
+    words: Int[Tensor, " w"],
+    curve: Curve,
+    radius: Float[Tensor, " w"],
+    own: Float[Tensor, " w"],
+    squares: Float[Tensor, "w N"],
+    reach: Float[Tensor, "w N"],
+    crude: Float[Tensor, "w N"],
+    coupled: Float[Tensor, "w N"],
+    counted: Float[Tensor, "w N"],
+    direction: Float[Tensor, "w d"],
+    geometry: Geometry,
+) -> Pairs:
+    per_t = (radius * geometry.speed)[:, None, None]
+    t = curve.t / per_t
+    longest = torch.maximum(squares.sqrt(), reach.abs())
+    p, g = curve.p, curve.g / radius[:, None, None]
+    worst = p.abs().amax(dim=-1) + g.abs().amax(dim=-1) * squares.sqrt()
+    unit = torch.maximum((worst * counted).amax(dim=1), own)
+    unit = torch.where((unit > 0) & unit.isfinite(), unit, torch.ones_like(unit))
+    per = unit[:, None, None]
+    p, g = p / per, g / per
+    q = 2 * p * g
+    base = p.square() + g.square() * squares.unsqueeze(-1)
+    steep = 2 * curve.factor / radius.unsqueeze(1)
+    sag = torch.minimum(
+        2 * (reach.square() / torch.where(squares > 0, squares, torch.full_like(squares, 1e-300)) - 1),
+        2 * steep * reach.abs() - 2,
+    ).clamp(min=0)
+    most_p = torch.maximum(p[..., 1:].abs(), p[..., :-1].abs())
+    most_g = torch.maximum(g[..., 1:].abs(), g[..., :-1].abs())
+    turn, slope = curve.turn / per, (curve.rise / per).square()
+    climb = turn * (2 * most_p + (curve.before / unit.unsqueeze(1)).abs().unsqueeze(-1)) + 2 * slope
+    climb = climb * steep.unsqueeze(-1)
+    chord = 2 * turn * (most_p + most_g * longest.unsqueeze(-1)) * (1 + steep / 2 * longest).unsqueeze(-1)
+    chord = chord + slope * sag.unsqueeze(-1) + climb * crude.unsqueeze(-1)
+    return Pairs(
+        words=words,
+        unit=unit,
+        t=t,
+        p=p,
+        q=q,
+        base=base,
+        chord=chord,
+        bend=climb * coupled.unsqueeze(-1),
+        widths=(t[..., 1:] - t[..., :-1]).square(),
+        affine=slope if curve.affine else None,
+        reach=reach,
+        crude=crude,
+        coupled=coupled,
+        steep=steep,
+        sag=sag,
+        lengths=squares,
+        most_q=q.abs().amax(dim=-1),
+        most_g=g.abs().amax(dim=-1),
+        counted=counted,
+        along_queries=direction @ geometry.queries.T,
+        along_offsets=direction @ geometry.offsets.T,
+    )

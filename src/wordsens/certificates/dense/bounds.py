@@ -1,0 +1,193 @@
+"""Upper bounds of word sensitivity for random features and deep random features."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.certificates.contract import Certificate
+from wordsens.certificates.dense.layer_change import GaussianLayer, InputChange, expected_change
+from wordsens.certificates.dense.layer_width import likely_along, likely_width
+from wordsens.certificates.dense.slopes import steepest_secant
+from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound, rounding
+from wordsens.errors import InputError, require_choice
+from wordsens.maps.contract import feature_norm
+from wordsens.maps.dense.features import DeepRandomFeatures
+
+FAILURE_PROBABILITY = 1e-9
+"""The probability, at most, that a Gaussian certificate fails: over the draw of the weights, the words of one call."""
+
+_LEAST_RADIUS = 1e-290
+"""Smaller balls are bounded as this one is by the law, so that no product of a radius underflows."""
+
+METHODS = ("auto", "weights", "gaussian")
+
+
+def dense_certificate(
+    phi: DeepRandomFeatures,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    *,
+    method: str = "auto",
+    failure_probability: float = FAILURE_PROBABILITY,
+) -> Certificate:
+    """Upper bounds of each word's sensitivity under RF or DRF (docs/theory/certificates-dense.md).
+
+    "weights" reads the matrices and holds for certain: layer after layer, the change is at most
+    ‖diag(c) V‖_op times the change before, c_k the steepest secant of act within reach of unit k. "gaussian" reads
+    none: it uses the law of what is not yet known of the Gaussian weights given the pre-activations of X, and holds
+    with probability 1 - failure_probability over the draw of the weights, all these words together, for rows, words
+    and radius that were chosen without looking at the weights; it is tighter, most of all for deep maps.
+    "auto" reads the weights where there are any.
+
+    Raises:
+        InputError: "weights" for a lazy map, which has none; a probability that is not between 0 and 1.
+        ZeroFeaturesError: phi(X) = 0.
+    """
+    require_choice("method", method, METHODS)
+    if method == "auto":
+        method = "gaussian" if phi.gaussian == "lazy" else "weights"
+    if method == "weights":
+        return _by_weights(phi, rows, words, radius)
+    if not 0 < failure_probability < 1:
+        raise InputError(f"`failure_probability` (={failure_probability!r}) must be between 0 and 1")
+    return _by_law(phi, rows, words, radius, failure_probability)
+
+
+def _by_weights(
+    phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+) -> Certificate:
+    """rho_0 = radius, rho_l = ‖diag(c_l) V_l‖_op rho_(l-1); upper = rho_L / ‖phi(X)‖."""
+    d = rows.shape[1]
+    inputs, errors = rows.flatten().double(), 0.0
+    change, slack, units = radius.double().clone(), 0.0, []
+    for index, weight in enumerate(phi.weights):
+        preactivation, error = _preactivation(weight, inputs, errors)
+        if index == 0:
+            units = [
+                _word_norm(phi, weight[:, word * d : (word + 1) * d], preactivation, error, reach)
+                for word, reach in zip(words.tolist(), change.tolist(), strict=True)
+            ]
+            change = change * torch.tensor([norm for norm, _ in units], dtype=torch.float64, device=change.device)
+            slack = max(excess for _, excess in units)
+        else:
+            norm, excess = _word_norm(phi, weight, preactivation, error, float(change.max()))
+            change, slack = change * norm, slack + excess
+        inputs = phi.activation(preactivation)
+        # act itself is computed to a few units of the last place.
+        errors = phi.activation.lipschitz * error + 8 * UNIT_ROUNDOFF * (inputs.abs() + 1)
+    norm = feature_norm(inputs, phi.name)
+    missing = float(torch.linalg.vector_norm(errors)) * (1 + 1e-6) + 1e-12 * norm
+    if missing >= norm:
+        raise InputError(f"{phi.name} maps this text so close to zero that no bound can be certified; use another text")
+    outward = 1 + 1e-12
+    upper = change / (norm - missing) * outward
+    return Certificate(
+        words=words,
+        upper=upper,
+        slack=slack + missing / (norm - missing) + 1e-12,
+        method="operator norms of the weights, inactive units counted only as far as they can cross",
+    )
+
+
+def _preactivation(
+    weight: Tensor, inputs: Float[Tensor, " columns"], errors: Float[Tensor, " columns"] | float
+) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
+    """V phi in float64 and a bound of each entry's error, that of phi included. The weights are read in pieces."""
+    values, bounds = [], []
+    for piece in weight.split(max(1, (32 << 20) // (8 * weight.shape[1]))):
+        piece = piece.double()
+        size = piece.abs()
+        values.append(piece @ inputs)
+        bound = rounding(weight.shape[1] + 4) * (size @ inputs.abs())
+        bounds.append(bound + (size @ errors if isinstance(errors, Tensor) else 0.0))
+    return torch.cat(values), torch.cat(bounds) * (1 + 1e-6)
+
+
+def _word_norm(
+    phi: DeepRandomFeatures,
+    block: Float[Tensor, "k columns"],
+    preactivation: Float[Tensor, " k"],
+    error: Float[Tensor, " k"],
+    change: float,
+) -> tuple[float, float]:
+    """A bound of ‖diag(c) V‖_op for inputs within `change`, and its relative excess over the computed value."""
+    block = block.double()
+    reach = torch.linalg.vector_norm(block, dim=1) * change * (1 + rounding(block.shape[1] + 8))
+    # The pre-activation is known to within `error`: take the end nearer to crossing, or allow for it in the slope.
+    nearest = preactivation + error if phi.activation.name in ("relu", "leaky_relu") else preactivation
+    slopes = steepest_secant(phi.activation, nearest, reach)
+    if phi.activation.name not in ("relu", "leaky_relu", "identity"):
+        slopes = slopes + 2 * error
+    slopes = (slopes + 1e-13).clamp(max=phi.activation.lipschitz)
+    scaled = block * slopes.unsqueeze(1)
+    gram = scaled.T @ scaled if scaled.shape[0] >= scaled.shape[1] else scaled @ scaled.T
+    above = math.sqrt(gram_norm_bound(gram, inner=max(scaled.shape) + 8)) * (1 + 8 * UNIT_ROUNDOFF)
+    computed = math.sqrt(max(float(torch.linalg.eigvalsh(gram)[-1]), 0.0))
+    return above, above / computed - 1 if computed > 0 else 0.0
+
+
+def _by_law(
+    phi: DeepRandomFeatures,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    failure_probability: float,
+) -> Certificate:
+    """The chain of docs/theory/certificates-dense.md: sup ‖delta‖ and the Gaussian width, bounded layer after layer."""
+    hidden, layers = rows.flatten(), []
+    bases = [float(torch.linalg.vector_norm(hidden, dtype=torch.float64))]
+    for layer in phi.layers:
+        preactivation = layer.multiply(hidden)
+        hidden = phi.activation(preactivation)
+        bases.append(feature_norm(hidden, phi.name))
+        layers.append(GaussianLayer(phi.activation, layer.standard_deviation, preactivation.double(), bases[-1]))
+    # A word's events: one a layer for the norm, and but for the last two for the width and two for both signs of s.
+    events = len(words) * (5 * phi.depth - 4)
+    margin = math.sqrt(2 * math.log(events / failure_probability))
+    lengths = torch.linalg.vector_norm(rows[words].double(), dim=1)
+    # float32 features carry errors of this order, which the bounds must cover as well.
+    slack = 1e-9 + 8 * math.sqrt(rows.numel()) * torch.finfo(phi.dtype).eps
+    known: dict[tuple[float, float], float] = {}
+    uppers = []
+    for length, reach in zip(lengths.tolist(), radius.tolist(), strict=True):
+        # Rows are scaled to one length up to rounding: rounding that up lets equal words share their bound.
+        case = (_rounded_up(length), max(_rounded_up(reach), _LEAST_RADIUS))
+        if case not in known:
+            known[case] = _chain(layers, bases, case, rows.shape[1], margin)
+        uppers.append(known[case] / bases[-1] * (1 + slack))
+    return Certificate(
+        words=words,
+        upper=torch.tensor(uppers, dtype=torch.float64, device=rows.device),
+        slack=slack,
+        method="comparison of Gaussian processes, given the pre-activations of the text",
+        failure_probability=failure_probability,
+    )
+
+
+def _chain(
+    layers: list[GaussianLayer], bases: list[float], case: tuple[float, float], dimension: int, margin: float
+) -> float:
+    """A bound of ‖phi(X^i(Delta)) - phi(X)‖ over the ball."""
+    length, norm = case
+    lipschitz = layers[0].activation.lipschitz
+    width, along = norm * math.sqrt(dimension), norm * length / bases[0] ** 2
+    for index, (layer, base) in enumerate(zip(layers, bases[:-1], strict=True)):
+        change = InputChange(norm=norm, width=width, along=along, base=base)
+        moved = expected_change(layer, change) + layer.deviation * lipschitz * norm * margin
+        if not math.isfinite(moved):
+            return math.inf
+        if index + 1 < len(layers):
+            width = math.hypot(likely_width(layer, change, margin), moved)
+            width = min(width, moved * math.sqrt(len(layer.preactivation)))
+            along = min(likely_along(layer, change, margin), moved / layer.output)
+        norm = moved
+    return norm
+
+
+def _rounded_up(value: float) -> float:
+    """The value rounded up to 40 bits."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(math.ceil(mantissa * 2**40), exponent - 40)

@@ -1,0 +1,41 @@
+"""Which certificate a map has."""
+
+from collections.abc import Callable
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.certificates.attention.bounds import attention_certificate
+from wordsens.certificates.contract import Certificate
+from wordsens.certificates.dense.bounds import dense_certificate
+from wordsens.maps.attention.features import RandomAttentionFeatures
+from wordsens.maps.contract import FeatureMap
+from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
+
+CertificateBuilder = Callable[..., Certificate | None]
+"""(phi, rows (n, d) in the map's dtype, words (w,), radius (w,) float64) -> Certificate, or None."""
+
+_BUILDERS: dict[type[FeatureMap], CertificateBuilder] = {
+    RandomAttentionFeatures: attention_certificate,
+    RandomFeatures: dense_certificate,
+    DeepRandomFeatures: dense_certificate,
+}
+
+
+def certificate_for(
+    phi: FeatureMap,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    *,
+    text_depends_on_weights: bool = False,
+) -> Certificate | None:
+    """The upper bounds of these words under this map, or None where the map has no certificate.
+
+    Looked up by the exact class: a subclass may change phi, and the bounds would not know. With
+    `text_depends_on_weights`, bounds that hold with a probability over the weights are no bounds, and None is given.
+    """
+    builder = _BUILDERS.get(type(phi))
+    found = None if builder is None else builder(phi, rows, words, radius)
+    probable = found is not None and found.failure_probability is not None
+    return None if probable and text_depends_on_weights else found

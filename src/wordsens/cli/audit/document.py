@@ -1,0 +1,63 @@
+"""The JSON document of `wordsens audit`."""
+
+import json
+import math
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from wordsens import __version__
+from wordsens.audit.decay import Decay
+
+if TYPE_CHECKING:
+    from wordsens.cli.audit.outcome import Audit
+
+
+def print_json(audit: "Audit") -> None:
+    """One document on stdout; its keys are those of docs/cli.md."""
+    document: dict[str, Any] = {
+        "command": "audit",
+        "version": __version__,
+        "model": audit.options.model,
+        "map": audit.map_name,
+        "audit": audit.name,
+        "removal": audit.options.removal,
+        "seed": audit.options.seed,
+        **audit.summary.to_dict(),
+        "layers": [asdict(layer) for layer in audit.layers],
+        "decay": [_decay(one) for one in audit.decays],
+        "no_decay": audit.no_decays,
+        "cut": [
+            {
+                "source": record.source,
+                "words": record.words,
+                "words_lost": record.words_lost,
+                "negations_lost": record.negations_lost,
+            }
+            for record in audit.cut
+        ],
+        "copies": audit.texts.copies,
+        "left_out": [{"source": source, "reason": reason} for source, reason in audit.texts.left_out],
+        "failed": [{"source": record.source, "error": record.error} for record in audit.failed],
+        "records": str(audit.table),
+    }
+    json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def _decay(one: Decay) -> dict[str, Any]:
+    fit = one.fit
+    return {
+        "kind": one.kind,
+        "pairs": one.pairs,
+        "means": {str(multiple): value for multiple, value in one.means.items()},
+        "exponent": None if fit is None else fit.exponent,
+        "standard_error": None if fit is None or math.isnan(fit.standard_error) else fit.standard_error,
+        "constant": None if fit is None else fit.constant,
+        "reason": one.reason,
+        "threshold": one.threshold,
+        "length": one.length,
+        "interval": one.interval,
+        "decisive": one.decisive,
+        "longest": one.longest,
+    }

@@ -1,0 +1,53 @@
+"""Everything that `wordsens audit` prints."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from wordsens.audit.decay import Decay
+from wordsens.audit.layers import LayerSensitivity
+from wordsens.audit.summary import AuditSummary
+from wordsens.audit.texts import AuditTexts
+from wordsens.cli.audit.command import AuditOptions
+from wordsens.experiments.audit.record import AuditRecord
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Everything an audit prints.
+
+    Attributes:
+        options: of the command.
+        texts: of the dataset, with those that were left out.
+        records: of the texts, in the order of the dataset; failed ones too.
+        summary: of those that are done.
+        layers: by layer and head.
+        name: of the audit: the hash of everything but the texts, a column of the records.
+        decays: of the minimal pairs' distances by kind; empty where `no_decays` says why.
+        map_name, context: of the model.
+    """
+
+    options: AuditOptions
+    name: str
+    texts: AuditTexts
+    records: list[AuditRecord]
+    summary: AuditSummary
+    layers: list[LayerSensitivity]
+    decays: list[Decay]
+    no_decays: str | None
+    map_name: str
+    context: int | None
+
+    @property
+    def failed(self) -> list[AuditRecord]:
+        """The texts that could not be measured, though nothing was wrong with them."""
+        return [record for record in self.records if not record.done]
+
+    @property
+    def cut(self) -> list[AuditRecord]:
+        """The texts that lost words, those that lost most first."""
+        return sorted((record for record in self.records if record.words_lost), key=lambda record: -record.words_lost)
+
+    @property
+    def table(self) -> Path:
+        """The file with the records as one table, beside those of other audits with the same folder."""
+        return Path(self.options.out) / "audit.parquet"

@@ -1,0 +1,252 @@
+"""The tables of `wordsens measure`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from wordsens.certificates.contract import CERTIFIED
+from wordsens.cli.terminal import stdout, table
+from wordsens.experiments.map_choice import map_title
+from wordsens.sensitivity.one_word import Sensitivity
+from wordsens.text.matrix import TextMatrix
+from wordsens.theory import Condition, Prediction
+
+SHOWN_WORDS = 40
+"""Longer texts show this many words, the most sensitive ones, unless every word is asked for."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What theory sets beside a measurement.
+
+    Attributes:
+        predicted: of S, where there is a prediction.
+        conditions: of the theorem about the map.
+        small_radius: the limit of S / radius as the radius shrinks, a number a searched word; None unless asked for.
+    """
+
+    predicted: Prediction | None
+    conditions: tuple[Condition, ...]
+    small_radius: tuple[float, ...] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values: a part of an entry of `results`."""
+        return {
+            "predicted": None if self.predicted is None else self.predicted.value,
+            "predicted_of": None if self.predicted is None else self.predicted.of,
+            "predicted_in_range": None if self.predicted is None else self.predicted.in_range,
+            "conditions": [str(condition) for condition in self.conditions],
+            "small_radius": None if self.small_radius is None else list(self.small_radius),
+        }
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One text with what every map gave on it."""
+
+    text: TextMatrix
+    results: tuple[Sensitivity, ...]
+    seconds: tuple[float, ...]
+    beside: tuple[Beside, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values: one entry of `texts` in the JSON document."""
+        return {
+            "source": self.text.source,
+            "label": self.text.label,
+            "n": len(self.text),
+            "d": self.text.rows.shape[1],
+            "tokens": list(self.text.tokens or ()),
+            "results": [
+                {**result.to_dict(), **beside.to_dict(), "seconds": seconds}
+                for result, seconds, beside in zip(self.results, self.seconds, self.beside, strict=True)
+            ],
+        }
+
+
+def print_one(measured: Measured, *, all_words: bool, conditions: bool = False) -> None:
+    """One text: tables of the maps and of the words, what the numbers mean; the theorems' conditions, if asked."""
+    console = stdout()
+    n, d = measured.text.rows.shape
+    console.print(f"{n} words, d = {d}", style="bold")
+    console.print()
+    console.print("Maps", style="bold")
+    console.print(_map_table(measured))
+    console.print()
+    words, left_out = _word_table(measured, all_words=all_words)
+    console.print("S of each word (* the largest)", style="bold")
+    console.print(words)
+    if left_out:
+        console.print(f"... and {left_out} less sensitive words; --all-words shows them.")
+    console.print()
+    for result in measured.results:
+        if len(result.words) < n:
+            console.print(f"{map_title(result.map_name)}: {len(result.words)} of {n} words searched.")
+    console.print(_explanation([measured]))
+    if conditions:
+        for result, beside in zip(measured.results, measured.beside, strict=True):
+            console.print()
+            console.print(f"Conditions of the theorem about {map_title(result.map_name)}", style="bold")
+            for condition in beside.conditions:
+                console.print(str(condition), markup=False, highlight=False)
+
+
+def print_many(measured: Sequence[Measured]) -> None:
+    """Several texts: one row a text and map."""
+    console = stdout()
+    made = table(
+        ("text", "left"),
+        ("n", "right"),
+        ("map", "left"),
+        ("S", "right"),
+        ("at word", "right"),
+        ("token", "left"),
+    )
+    bracketed = any(result.upper is not None for one in measured for result in one.results)
+    if bracketed:
+        made.add_column("upper", justify="right")
+    for one in measured:
+        for at, result in enumerate(one.results):
+            source = one.text.source if at == 0 else ""
+            row = [
+                source,
+                str(len(one.text)) if at == 0 else "",
+                map_title(result.map_name),
+                f"{result.value:.4f}",
+            ]
+            row += [str(result.word), _token(result), *([_number(result.upper)] if bracketed else [])]
+            made.add_row(*map(Text, row))
+    console.print("Word sensitivity of each text", style="bold")
+    console.print(made)
+    console.print()
+    console.print(_explanation(measured))
+
+
+def _map_table(measured: Measured) -> Table:
+    bracketed = any(result.upper is not None for result in measured.results)
+    predicted = any(beside.predicted is not None for beside in measured.beside)
+    limited = any(beside.small_radius is not None for beside in measured.beside)
+    made = table(
+        ("map", "left"),
+        ("S", "right"),
+        *([("upper", "right")] if bracketed else []),
+        *([("predicted", "right")] if predicted else []),
+        *([("S/radius at 0", "right")] if limited else []),
+        ("at word", "right"),
+        ("token", "left"),
+        ("evaluations", "right"),
+        ("seconds", "right"),
+    )
+    for result, seconds, beside in zip(measured.results, measured.seconds, measured.beside, strict=True):
+        row = [
+            map_title(result.map_name),
+            f"{result.value:.4f}",
+            *([_number(result.upper)] if bracketed else []),
+            *([_predicted(beside.predicted)] if predicted else []),
+            *([_number(max(beside.small_radius or (), default=None))] if limited else []),
+        ]
+        row += [str(result.word), _token(result), str(result.evaluations), f"{seconds:.2f}"]
+        made.add_row(*map(Text, row))
+    return made
+
+
+def _word_table(measured: Measured, *, all_words: bool) -> tuple[Table, int]:
+    """The searched words in reading order, the largest value of each map marked; and how many are left out."""
+    results = measured.results
+    searched = sorted({word for result in results for word in result.words.tolist()})
+    shown = searched if all_words or len(searched) <= SHOWN_WORDS else _most_sensitive(results)
+    headings: list[tuple[str, str]] = [("word", "right"), ("token", "left")]
+    for result in results:
+        headings.append((map_title(result.map_name), "right"))
+        if result.upper_per_word is not None:
+            headings.append(("upper", "right"))
+    made = table(*headings)
+    for word in shown:
+        cells = [Text(str(word)), Text(measured.text.word(word))]
+        for result in results:
+            at = (result.words == word).nonzero()
+            cells += _cells(result, None if len(at) == 0 else int(at[0]))
+        made.add_row(*cells)
+    return made, len(searched) - len(shown)
+
+
+def _most_sensitive(results: Sequence[Sensitivity]) -> list[int]:
+    """SHOWN_WORDS words: the first of each map's ranking, then the second of each, ..., in reading order."""
+    rankings = [result.words[result.per_word.argsort(descending=True)].tolist() for result in results]
+    by_rank = [word for rank in zip_longest(*rankings) for word in rank if word is not None]
+    return sorted(list(dict.fromkeys(by_rank))[:SHOWN_WORDS])
+
+
+def _cells(result: Sensitivity, at: int | None) -> list[Text]:
+    """What the word table says of one word under one map; nothing where the map did not search it."""
+    bracketed = result.upper_per_word is not None
+    if at is None:
+        return [Text("")] * (2 if bracketed else 1)
+    largest = int(result.words[at]) == result.word
+    value = f"{float(result.per_word[at]):.4f}{'*' if largest else ' '}"
+    cells = [Text(value, style="bold" if largest else "")]
+    if result.upper_per_word is not None:
+        cells.append(Text(_number(float(result.upper_per_word[at]))))
+    return cells
+
+
+def _explanation(measured: Sequence[Measured]) -> str:
+    results = [result for one in measured for result in one.results]
+    radii = [float(radius) for result in results for radius in result.radius]
+    low, high = min(radii), max(radii)
+    size = f"{high:.4g}" if high - low <= 1e-9 * high else f"between {low:.4g} and {high:.4g}"
+    lines = [
+        "S is how far the features move, relative to their norm, when one word's vector may move by "
+        f"‖Delta‖ <= {size}. Each number is attained by a perturbation that was found: a lower bound of the sup.",
+    ]
+    rigors = {map_title(result.map_name): result.rigor for result in results if result.rigor is not None}
+    if rigors:
+        weaker = [f"for {name} {rigor}" for name, rigor in rigors.items() if rigor != CERTIFIED]
+        surely = "certified" if len(weaker) < len(rigors) else "bounds"
+        besides = f" (they hold {', '.join(weaker)})" if weaker else ""
+        lines.append(f"The upper numbers are {surely}: no perturbation in the ball goes beyond them{besides}.")
+    predictions = {
+        map_title(result.map_name): beside.predicted.of
+        for one in measured
+        for result, beside in zip(one.results, one.beside, strict=True)
+        if beside.predicted is not None
+    }
+    if predictions and len(measured) == 1:
+        told = ", ".join(f"{of} for {name}" for name, of in predictions.items())
+        lines.append(f"The predicted numbers are theory's, and no bounds: {told}.")
+    outside = {
+        map_title(result.map_name): ", ".join(beside.predicted.outside)
+        for one in measured
+        for result, beside in zip(one.results, one.beside, strict=True)
+        if beside.predicted is not None and beside.predicted.outside
+    }
+    if outside and len(measured) == 1:
+        told = "; ".join(f"{name} at {sizes}" for name, sizes in outside.items())
+        lines.append(f"~ marks predictions at sizes at which they were not compared with measurements: {told}.")
+    if any(beside.small_radius is not None for one in measured for beside in one.beside):
+        lines.append(
+            "S/radius at 0 is its limit as the radius shrinks, the largest over the words: the Jacobian's largest "
+            "singular value, relative to the features' norm. It is left out where matrices are not built."
+        )
+    running = sum(int((~result.converged).sum()) for result in results)
+    if running:
+        total = sum(len(result.words) for result in results)
+        lines.append(f"The search ended at no stationary point for {running} of {total} words; --steps lets it go on.")
+    return "\n".join(lines)
+
+
+def _token(result: Sensitivity) -> str:
+    return result.tokens[int((result.words == result.word).nonzero()[0])]
+
+
+def _predicted(prediction: Prediction | None) -> str:
+    """The number, with a ~ where it was not compared with measurements at such sizes."""
+    return "" if prediction is None else f"{'' if prediction.in_range else '~'}{prediction.value:.4f}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"

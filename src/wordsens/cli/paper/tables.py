@@ -1,0 +1,106 @@
+"""The table of exponents that `wordsens paper sensitivity` ends with."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from wordsens.certificates.contract import CERTIFIED
+from wordsens.cli.terminal import stdout, table
+from wordsens.experiments.map_choice import map_title
+from wordsens.experiments.sensitivity.findings import NOT_COMPARED, exponent_text, findings, text_title
+from wordsens.experiments.sensitivity.summary import Series
+
+
+def print_summary(series: Sequence[Series], folder: Path) -> None:
+    """The exponents, what was found in words, and where everything lies."""
+    console = stdout()
+    keyed = any(one.varied for one in series)
+    keys = [("at", "left")] if keyed else []
+    made = table(
+        ("map", "left"),
+        ("text", "left"),
+        *keys,
+        ("d", "right"),
+        ("n", "right"),
+        ("draws", "right"),
+        ("exponent", "right"),
+        ("S at\nfirst n", "right"),
+        ("S at\nlast n", "right"),
+    )
+    bracketed = table(
+        ("map", "left"),
+        ("text", "left"),
+        *keys,
+        ("d", "right"),
+        ("upper / S", "right"),
+        ("predicted /\nmeasured", "right"),
+    )
+    for one in series:
+        first, last = one.points[0], one.points[-1]
+        name = (map_title(one.map), text_title(one.text), *([", ".join(one.varied)] if keyed else []))
+        made.add_row(
+            *name,
+            str(one.d),
+            f"{first.n}-{last.n}",
+            str(min(point.draws for point in one.points)),
+            exponent_text(one.fit),
+            f"{first.mean:.3f}",
+            f"{last.mean:.3f}",
+        )
+        predicted = _ratio(one.prediction_ratio) + ("" if one.prediction_ratio is None or one.in_range else "*")
+        bracketed.add_row(*name, str(one.d), _ratio(one.bracket_ratio), predicted)
+    console.print("Word sensitivity against the number of words: S ~ n^exponent", style="bold")
+    console.print(made)
+    console.print()
+    for sentence in findings(series):
+        console.print(sentence)
+    console.print()
+    console.print("Bounds and predictions beside the attained values", style="bold")
+    console.print(bracketed)
+    console.print()
+    console.print(_search_note(series))
+    for sentence in _bound_notes(series):
+        console.print(sentence)
+    console.print()
+    console.print(f"records  {folder / 'sensitivity.parquet'}", soft_wrap=True)
+    console.print(f"figures  {folder / 'figures'}", soft_wrap=True)
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _bound_notes(series: Sequence[Series]) -> list[str]:
+    """What stands behind the upper bounds and the predictions."""
+    by_rigor: dict[str, dict[str, None]] = {}
+    for one in series:
+        if one.rigor is not None:
+            by_rigor.setdefault(one.rigor, {})[map_title(one.map)] = None
+    notes = []
+    if by_rigor:
+        told = "; ".join(f"{', '.join(names)}: {rigor}" for rigor, names in by_rigor.items())
+        cell = " (each cell's; m cells: m times)" if set(by_rigor) - {CERTIFIED} else ""
+        notes.append(f"Upper bounds, which no perturbation exceeds; {told}{cell}. upper / S: the median over n.")
+    predicted = [one for one in series if one.prediction_ratio is not None]
+    if predicted:
+        by_kind: dict[str, dict[str, None]] = {}
+        for one in predicted:
+            by_kind.setdefault(one.predicted_of or "", {})[map_title(one.map)] = None
+        told = "; ".join(f"of {of} for {', '.join(names)}" for of, names in by_kind.items())
+        notes.append(
+            f"Predictions, which are no bounds: {told}. Each beside what it is of: S, or the median word's value. "
+            "predicted / measured: the median over n."
+        )
+        if not all(one.in_range for one in predicted):
+            notes.append(f"* {NOT_COMPARED}.")
+    return notes
+
+
+def _search_note(series: Sequence[Series]) -> str:
+    sampled = sorted({map_title(one.map) for one in series if not one.all_words})
+    whole = sorted({map_title(one.map) for one in series if one.all_words})
+    notes = ["Every S is attained by a perturbation that was found: a lower bound of the sup."]
+    if whole:
+        notes.append(f"All words searched: {'; '.join(whole)}.")
+    if sampled:
+        notes.append(f"A random sample of each text's words searched: {'; '.join(sampled)}.")
+    return " ".join(notes)

@@ -1,0 +1,1 @@
+"""Audit cells: one text, one model."""

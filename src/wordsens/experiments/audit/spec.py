@@ -1,0 +1,112 @@
+"""The typed spec of the audit of one text by one model."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from wordsens.errors import require_choice
+from wordsens.experiments.grid.device_key import CPU, Device, with_kind_of_device
+from wordsens.experiments.grid.strict_model import StrictModel
+from wordsens.experiments.store.identity import hash_identity
+from wordsens.maps.transformer.pooling import POOL_NAMES
+from wordsens.sensitivity.removals import WAYS
+from wordsens.text.model_files import model_digest
+
+AUDIT_SCHEMA = 2
+"""Raised when the meaning of a key, or the way a cell is computed, changes: old records are then not reused."""
+
+DEFAULT_MAX_WORDS = 126
+OUTPUTS = ("embedding", "probabilities")
+
+
+class AuditText(StrictModel):
+    """A text itself: a worker needs no dataset.
+
+    Attributes:
+        content: the characters.
+        source: where it came from; changes no value.
+        label: +1, -1 or None; changes no value.
+    """
+
+    content: str
+    source: str = ""
+    label: Literal[1, -1] | None = None
+
+
+class AuditCell(StrictModel):
+    """One text, one model, one record.
+
+    Attributes:
+        model: "minilm", a folder (kept as an absolute path: a worker may run in another folder) or a name on the hub.
+        content: digest of the model's files, `wordsens.text.model_files.model_digest`; a cell is only measured with
+            these. None: those that are there now.
+        text: what is audited.
+        output: "embedding" or "probabilities".
+        pool: None: of an embedding the model's own where it has one, else "mean"; of a causal language model's
+            probabilities "last".
+        max_words: tokens that a text keeps, special ones not counted.
+        words_per_text: whole words that are measured: negations first, others drawn at random.
+        removal: "delete" or "mask".
+        swaps: whether the best real swap is looked for.
+        seed: of the draw and of the search.
+        radius: of every token's ball; None for the token's own row norm.
+        starts, steps, generations: of the search. Polishing in the model's own precision gains little
+            (docs/transformers.md) and costs as much as the search, so that an audit leaves it out; witnesses are
+            evaluated in that precision all the same.
+        device: where it is computed; its kind belongs to the identity, its number does not.
+    """
+
+    model: str
+    content: str | None = None
+    text: AuditText
+    output: str = "embedding"
+    pool: str | None = None
+    max_words: Annotated[int, Field(ge=2)] = DEFAULT_MAX_WORDS
+    words_per_text: Annotated[int, Field(ge=1)] = 4
+    removal: str = "delete"
+    swaps: bool = False
+    seed: int = 0
+    radius: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    starts: Annotated[int, Field(ge=1)] | None = None
+    steps: Annotated[int, Field(ge=0)] = 0
+    generations: Annotated[int, Field(ge=0)] = 0
+    device: Device = CPU
+
+    @field_validator("model")
+    @classmethod
+    def _absolute(cls, model: str) -> str:
+        folder = Path(model).expanduser()
+        return str(folder.absolute()) if folder.is_dir() else model
+
+    @model_validator(mode="after")
+    def _valid(self) -> "AuditCell":
+        require_choice("output", self.output, OUTPUTS)
+        require_choice("removal", self.removal, WAYS)
+        if self.pool is not None:
+            require_choice("pool", self.pool, POOL_NAMES)
+        return self
+
+    @property
+    def digest(self) -> str:
+        """Of the model's files: the one that was asked for, or that of the files that are there now."""
+        return self.content or model_digest(self.model)
+
+    def audit(self) -> str:
+        """The name of everything but the text: cells of one audit share it."""
+        return hash_identity(json.dumps(self._fields(), sort_keys=True, separators=(",", ":")))
+
+    def identity(self) -> str:
+        """Canonical JSON of what can change the result: the content of the model and of the text for their names."""
+        text = hashlib.sha256(self.text.content.encode()).hexdigest()
+        return json.dumps({**self._fields(), "text": text}, sort_keys=True, separators=(",", ":"))
+
+    def content_hash(self) -> str:
+        """The cell's name in the store."""
+        return hash_identity(self.identity())
+
+    def _fields(self) -> dict[str, object]:
+        fields = with_kind_of_device(self.model_dump(mode="json", exclude={"model", "text", "content"}))
+        return {"kind": "audit", "schema": AUDIT_SCHEMA, **fields, "model": self.digest}

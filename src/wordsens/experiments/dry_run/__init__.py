@@ -1,0 +1,1 @@
+"""Dry runs: cells that only take time, to try a cluster with."""

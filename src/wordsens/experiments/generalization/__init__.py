@@ -1,0 +1,1 @@
+"""Generalization cells: one fit, one text that differs in a word."""

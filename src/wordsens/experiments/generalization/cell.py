@@ -1,0 +1,237 @@
+"""One generalization cell: from spec to record. Cells that share a fit, or a text, share it in a process."""
+
+import copy
+import time
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from wordsens import __version__
+from wordsens.experiments.generalization.record import GeneralizationRecord
+from wordsens.experiments.generalization.spec import FRONTIER, GeneralizationCell
+from wordsens.experiments.map_choice import build_map
+from wordsens.experiments.run.provenance import Watch, error_line, libraries, machine, peak_memory_mb
+from wordsens.experiments.sensitivity.cell import KeepWitness
+from wordsens.experiments.store.identity import hash_identity
+from wordsens.experiments.store.spec_columns import columns_of
+from wordsens.experiments.texts.source import Embedded
+from wordsens.experiments.texts.training import LabelledTexts, labelled_texts
+from wordsens.gaussian import OnDemandGaussian
+from wordsens.generalization import (
+    NewText,
+    OneWordFrontier,
+    one_word_frontier,
+    one_word_generalization,
+)
+from wordsens.generalization.result import error_of, finite_sample_bound, theorem_conditions
+from wordsens.maps.contract import FeatureMap
+from wordsens.maps.dense.features import RandomFeatures
+from wordsens.regression import MinNormFit, fit_min_norm
+from wordsens.seeds import derive_seed
+
+
+def attempt_generalization(cell: GeneralizationCell, *, keep: KeepWitness | None = None) -> GeneralizationRecord:
+    """Measure one cell; a failure becomes a record with status "failed" and the error in one line.
+
+    Args:
+        cell: what is measured.
+        keep: given the witnesses: `rows` (n, d) of the text X, the changed `word` and its `perturbation` (d,); of a
+            frontier, one of each for every limit.
+    """
+    watch = Watch()
+    try:
+        return _record(cell, watch, _measured(cell, keep), status="done")
+    except Exception as error:
+        return failed_generalization(cell, error_line(error), watch=watch)
+
+
+def failed_generalization(cell: GeneralizationCell, error: str, *, watch: Watch | None = None) -> GeneralizationRecord:
+    """The record of a cell that could not be measured, for the reason that the error gives."""
+    return _record(cell, watch or Watch(), {}, status="failed", error=error)
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """A fit and its texts."""
+
+    fit: MinNormFit
+    data: LabelledTexts
+    accuracy: float
+    seconds: float
+
+
+def _measured(cell: GeneralizationCell, keep: KeepWitness | None) -> dict[str, Any]:
+    fitted = _fitted(cell.of_fit())
+    # Searching every word asks a matrix on demand for more and more of itself: such cells do not share their text.
+    new = (_fresh_text if cell.word == "all" else _new_text)(cell.of_fit(), cell.sample)
+    word = None if cell.word == "all" else cell.word
+    seed = _seed(cell, "search")
+    common: dict[str, Any] = {"radius": cell.radius, **cell.search_options}
+    found: dict[str, Any]
+    if cell.objective == FRONTIER:
+        frontier = one_word_frontier(
+            new.fit.phi, None, None, new, None, word, cell.training, cell.gammas, seed, **common
+        )
+        found = _of_frontier(new, frontier)
+        witness = {"word": frontier.words, "perturbation": frontier.perturbations}
+    else:
+        g = one_word_generalization(
+            new.fit.phi,
+            None,
+            None,
+            new,
+            None,
+            word,
+            cell.training,
+            cell.objective,
+            seed,
+            penalty=cell.penalty,
+            **common,
+        )
+        found = {
+            "value": g.error,
+            "gamma": g.gamma,
+            "alignment": g.alignment,
+            "bound": g.bound,
+            "word": g.word,
+            "token": g.token,
+            "output_after": g.output_after,
+            "conditions_hold": g.conditions.hold,
+            "evaluations": g.evaluations,
+            "converged": g.converged,
+        }
+        witness = {"word": torch.tensor(g.word), "perturbation": g.perturbation}
+    if keep is not None:
+        keep({"rows": new.rows, **witness})
+    at_rest = new.outputs(0, torch.zeros_like(new.rows[0]), cell.training)
+    return {
+        **found,
+        "features": fitted.fit.features.size,
+        "source": new.text.source,
+        "label": int(new.label),
+        "output_before": new.output_before,
+        "error_unchanged": error_of(new, at_rest),
+        "accuracy": fitted.accuracy,
+        "condition": fitted.fit.conditioning.condition,
+        "fit_seconds": fitted.seconds,
+    }
+
+
+def _of_frontier(new: NewText, frontier: OneWordFrontier) -> dict[str, Any]:
+    gamma, alignment = float(frontier.attained_gammas[-1]), float(frontier.alignments[-1])
+    word = int(frontier.words[-1])
+    outputs = new.outputs(word, frontier.perturbations[-1], frontier.training)
+    return {
+        "value": float(frontier.errors[-1]),
+        "gamma": gamma,
+        "alignment": alignment,
+        "bound": finite_sample_bound(gamma, alignment, new.surprise),
+        "word": word,
+        "token": new.text.word(word),
+        "output_after": outputs.after,
+        "conditions_hold": theorem_conditions(new, frontier.training, gamma).hold,
+        "evaluations": frontier.evaluations,
+        "limits": tuple(frontier.gammas.tolist()),
+        "least_errors": tuple(frontier.errors.tolist()),
+        "least_gammas": tuple(frontier.attained_gammas.tolist()),
+        "least_alignments": tuple(frontier.alignments.tolist()),
+    }
+
+
+@lru_cache(maxsize=1)
+def _fitted(cell: GeneralizationCell) -> _Fitted:
+    """The fit that the cells with this `of_fit` share. Its queries to a random matrix are always the same ones."""
+    begin = time.perf_counter()
+    dtype = getattr(torch, cell.dtype)
+    data = labelled_texts(
+        cell.text,
+        cell.labels,
+        cell.n,
+        cell.d,
+        cell.texts,
+        held_out=cell.held_out,
+        draw=cell.draw,
+        seed=cell.seed,
+        dtype=dtype,
+    )
+    phi = build_map(
+        cell.map, cell.n, cell.d, options=cell.map_options, seed=_seed(cell, "map"), dtype=dtype, device=cell.device
+    )
+    texts, labels = data.training
+    fit = fit_min_norm(phi, texts, labels, ridge=cell.ridge)
+    seconds = time.perf_counter() - begin
+    accuracy = replace(fit, phi=_forked(phi, derive_seed(cell.seed, "accuracy"))).accuracy(
+        data.test[0], data.test[1].tolist()
+    )
+    if isinstance(phi, RandomFeatures) and cell.word != "all":
+        # Set apart and asked once, the word's columns are shared by all the texts that are learned after this fit.
+        phi.layers[0].multiply_block(torch.eye(cell.d, dtype=dtype, device=phi.device), cell.word * cell.d)
+    return _Fitted(fit, data, accuracy, seconds)
+
+
+@lru_cache(maxsize=1)
+def _new_text(cell: GeneralizationCell, sample: int) -> NewText:
+    """The text that neighbouring cells share."""
+    return _fresh_text(cell, sample)
+
+
+def _fresh_text(cell: GeneralizationCell, sample: int) -> NewText:
+    """One held-out text about to be learned. A matrix on demand is forked: samples do not depend on each other."""
+    fitted = _fitted(cell)
+    texts, labels = fitted.data.test
+    fit = replace(fitted.fit, phi=_forked(fitted.fit.phi, derive_seed(cell.seed, "sample", sample)))
+    return NewText(fit, texts[sample], float(labels[sample]))
+
+
+def _forked(phi: FeatureMap, seed: int) -> FeatureMap:
+    """The map with the same past, free to be asked other things; the map itself where it is not sampled on demand."""
+    if not isinstance(phi, RandomFeatures):
+        return phi
+    twin = copy.copy(phi)
+    twin.layers = [layer.fork(seed=seed) if isinstance(layer, OnDemandGaussian) else layer for layer in phi.layers]
+    return twin
+
+
+def _seed(cell: GeneralizationCell, purpose: str) -> int:
+    return derive_seed(cell.seed, purpose, cell.text.kind, cell.n, cell.d, cell.draw)
+
+
+def _record(
+    cell: GeneralizationCell,
+    watch: Watch,
+    found: dict[str, Any],
+    *,
+    status: str,
+    error: str | None = None,
+) -> GeneralizationRecord:
+    identity = cell.identity()
+    asked = columns_of(identity)
+    source = cell.text if isinstance(cell.text, Embedded) else None
+    return GeneralizationRecord(
+        cell=hash_identity(identity),
+        spec=identity,
+        status=status,
+        error=error,
+        **{name: getattr(cell, name) for name in _COPIED},
+        **{name: asked.get(name) for name in GeneralizationRecord.SPEC_COLUMNS},
+        text=cell.text.kind,
+        encoder=None if source is None else source.encoder,
+        layer=None if source is None else source.layer,
+        seconds=watch.seconds,
+        peak_memory_mb=peak_memory_mb(),
+        device=cell.device,
+        threads=torch.get_num_threads(),
+        started=watch.started,
+        wordsens_version=__version__,
+        torch_version=torch.__version__,
+        machine=machine(),
+        libraries=libraries(),
+        **found,
+    )
+
+
+_COPIED = (
+    "map", "n", "d", "texts", "held_out", "labels", "seed", "draw", "sample", "training", "objective", "dtype",
+)  # fmt: skip

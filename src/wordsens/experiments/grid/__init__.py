@@ -1,0 +1,1 @@
+"""Sweeps: axes, files, presets by name, and the cells that they spell out."""

@@ -1,0 +1,67 @@
+"""Sweeps by name: the paper's presets, and the examples that ship with wordsens."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from wordsens.errors import InputError, require_choice
+from wordsens.experiments.grid.sweep import Sweep
+
+SCALE_NAMES = ("quick", "laptop", "full")
+PRESETS = ("paper-sensitivity", "paper-generalization")
+INCLUDE_KEYS = ("preset", "scale", "data", "encoder", "seed")
+
+
+@cache
+def examples() -> dict[str, Path]:
+    """The files of the example sweeps, by name."""
+    folder = Path(str(resources.files("wordsens.experiments.grid") / "examples"))
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+def preset_names() -> list[str]:
+    """The paper's presets, one name a scale."""
+    return [f"{preset}-{scale}" for preset in PRESETS for scale in SCALE_NAMES]
+
+
+def preset(name: str, *, scale: str = "quick", data: Any = None, encoder: str = "minilm", seed: int = 0) -> Sweep:
+    """A preset of the paper as a sweep: its texts are looked at, since their lengths decide the sizes."""
+    if require_choice("preset", name, PRESETS) == "paper-sensitivity":
+        from wordsens.experiments.sensitivity.preset import paper_sensitivity
+
+        return paper_sensitivity(scale, data=data, encoder=encoder, seed=seed).sweep
+    from wordsens.experiments.generalization.preset import paper_generalization
+
+    return paper_generalization(scale, data=data, encoder=encoder, seed=seed).sweep
+
+
+def included(entry: Any, folder: Path, *, load: Callable[[Path], Sweep]) -> Sweep:
+    """The sweep that an entry of `include` stands for.
+
+    Args:
+        entry: a preset with its scale (paper-sensitivity-quick), an example's name, a file; or a mapping with `preset`
+            and any of scale, data, encoder, seed.
+        folder: where files are looked for.
+        load: reads a file.
+
+    Raises:
+        InputError: there is none.
+    """
+    if isinstance(entry, Mapping):
+        for key in entry:
+            require_choice("key", key, INCLUDE_KEYS)
+        if "preset" not in entry:
+            raise InputError(f"`include` (={dict(entry)!r}) names no preset; give one of {', '.join(PRESETS)}")
+        options = dict(entry)
+        return preset(options.pop("preset"), **options)
+    if not isinstance(entry, str):
+        raise InputError(f"`include` (={entry!r}) must be a name, a file, or a mapping with a preset")
+    if entry.endswith((".yaml", ".yml")) or "/" in entry or (folder / entry).is_file():
+        return load(folder / entry)
+    require_choice("include", entry, [*preset_names(), *examples()])
+    if entry in examples():
+        return load(examples()[entry])
+    name, _, scale = entry.rpartition("-")
+    return preset(name, scale=scale)

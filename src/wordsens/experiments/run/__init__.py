@@ -1,0 +1,1 @@
+"""Running cells: here, in worker processes, or on a Dask cluster."""

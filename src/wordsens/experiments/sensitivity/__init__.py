@@ -1,0 +1,1 @@
+"""Sensitivity cells: one text, one map."""

@@ -1,0 +1,107 @@
+"""One measurement as a row of a table."""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, TypeVar
+
+from wordsens.errors import InputError
+from wordsens.experiments.store.identity import hash_identity
+
+DIGEST = "digest"
+_ARROW_TYPES = {str: "string", int: "int64", float: "float64", bool: "bool_"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What every kind of record has. A kind adds its own columns: strings, numbers, truth values, tuples of numbers.
+
+    Attributes:
+        cell: the content hash of the cell's spec.
+        spec: the identity of the cell, canonical JSON; `cell` is its hash.
+        status: "done" or "failed".
+        error: why a failed cell failed.
+        value: the main number of a finished cell.
+        seconds: wall-clock time of the cell.
+        libraries: the versions of Python, torch, ..., as JSON; None in records of before they were kept.
+    """
+
+    SPEC_COLUMNS: ClassVar[tuple[str, ...]] = ()
+    """Columns that the spec alone decides (`spec_columns`)."""
+
+    cell: str
+    spec: str
+    status: str
+    error: str | None = None
+    value: float | None = None
+    seconds: float
+    libraries: str | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the cell gave a value."""
+        return self.status == "done"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as plain Python values."""
+        return asdict(self)
+
+
+SomeRecord = TypeVar("SomeRecord", bound=Record)
+
+
+def record_from_row(row: dict[str, Any], kind: type[SomeRecord]) -> SomeRecord:
+    """The record of a row of a verified table."""
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    values.pop(DIGEST, None)
+    return kind(**values)
+
+
+def digest_of(row: Mapping[str, Any]) -> str:
+    """SHA-256 of everything that a row says, itself left out: what shows that it was edited.
+
+    A column without a value counts as none, so that one which comes later changes no digest.
+
+    >>> digest_of({"value": 1.0, "upper": None}) == digest_of({"value": 1.0, DIGEST: "x"}) != digest_of({"value": 2.0})
+    True
+    """
+    said = {name: value for name, value in row.items() if value is not None and name != DIGEST}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def require_rows(rows: Iterable[Mapping[str, Any]]) -> None:
+    """What every kind has, checked row by row: status, value, that each hash is that of its spec, and the digest.
+
+    Records of before there were digests have none.
+
+    Raises:
+        InputError: when a row is not one that wordsens wrote.
+    """
+    for row in rows:
+        cell, spec, status, value = (row[name] for name in ("cell", "spec", "status", "value"))
+        if status not in ("done", "failed"):
+            raise InputError(f"its status (={status!r}) must be done or failed")
+        if not isinstance(spec, str) or hash_identity(spec) != cell:
+            raise InputError("its hash is not that of its spec")
+        if status == "done" and value is None:
+            raise InputError("it says done, but has no value")
+        if status == "done" and not math.isfinite(value):
+            raise InputError(f"it says done, but its value is {value}")
+        if row.get(DIGEST) is not None and row[DIGEST] != digest_of(row):
+            raise InputError("it does not say what was written: its digest differs")
+
+
+def arrow_schema(kind: type[Record]) -> Any:
+    """The Arrow schema of the table of records of that kind: its columns, and the digest of each row."""
+    import pyarrow as pa
+
+    columns = []
+    for field in fields(kind):
+        if field.type == tuple[float, ...]:
+            columns.append(pa.field(field.name, pa.list_(pa.float64()), nullable=False))
+            continue
+        plain = next(plain for plain in _ARROW_TYPES if field.type in (plain, plain | None))
+        columns.append(pa.field(field.name, getattr(pa, _ARROW_TYPES[plain])(), nullable=field.type != plain))
+    return pa.schema([*columns, pa.field(DIGEST, pa.string())])

@@ -1,0 +1,1 @@
+"""The texts of cells: shipped, generated, or read from a dataset."""

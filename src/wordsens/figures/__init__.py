@@ -1,0 +1,1 @@
+"""Figures of records, drawn with matplotlib; no input or output."""

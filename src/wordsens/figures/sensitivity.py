@@ -1,0 +1,295 @@
+"""Records to matplotlib figures, in a paper's quality. Nothing is read or written here, and pyplot is not used."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+from wordsens.certificates.contract import CERTIFIED
+from wordsens.errors import InputError, MissingExtraError
+from wordsens.experiments.map_choice import map_title
+from wordsens.experiments.sensitivity.findings import exponent_text, text_title
+from wordsens.experiments.sensitivity.record import SensitivityRecord
+from wordsens.experiments.sensitivity.summary import Series, summarise
+
+try:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+    from matplotlib.transforms import ScaledTranslation
+except ImportError as error:
+    raise MissingExtraError("matplotlib", "figures", "a figure") from error
+
+# Okabe and Ito's colours, told apart by colour-blind readers; each has a marker of its own for print in
+# black.
+_STYLES = (
+    ("#0072B2", "o"),
+    ("#D55E00", "s"),
+    ("#009E73", "^"),
+    ("#CC79A7", "D"),
+    ("#E69F00", "v"),
+    ("#56B4E9", "P"),
+    ("#000000", "X"),
+)
+MOST_SERIES = 2 * len(_STYLES)
+"""So many series a figure can tell apart: each colour with a filled and with a hollow marker."""
+
+_GUIDE = "#777777"
+_DASHES = (0, (4, 2))
+_TALLEST_BAND = 2.0
+_PANEL_INCHES = (3.5, 2.9)
+_LEGEND_LINE_INCHES = 0.18
+_LEGEND_DROP_INCHES = 0.45
+_LEGEND_SIGN_INCHES, _LETTER_INCHES = 0.75, 0.058
+_FONT = 8
+
+
+def sensitivity_figure(records: Iterable[SensitivityRecord], *, title: str = "") -> Figure:
+    """S against n on logarithmic axes, one panel for each kind of text, with a common S axis.
+
+    Draws that differ in their seeds alone are a series: each map, d and value of any other key of the specs that
+    varies has its own, and the legend says which. Markers are means over the draws and bars one standard deviation;
+    lines are the fitted power laws, whose exponents and standard errors stand in the legends; the dotted line falls as
+    1/sqrt(n). A band reaches from the mean attained value to the mean upper bound: the sup lies in it. A series whose
+    upper bounds go beyond twice the largest value otherwise drawn has no band, and the legend says so. Dashed lines
+    are predictions, of what the legend says; crosses mark sizes at which they were not compared with measurements.
+
+    Args:
+        records: of the maps that share the figure; failed ones are left out.
+        title: above the panels.
+
+    Raises:
+        InputError: no record is finished, or there are more than MOST_SERIES series.
+    """
+    series = summarise(records)
+    if not series:
+        raise InputError("`records` has no finished record; run the experiment first")
+    kinds = list(dict.fromkeys(one.text for one in series))
+    keys = list(dict.fromkeys(map(_key, series)))
+    if len(keys) > MOST_SERIES:
+        columns = dict.fromkeys(["map", "d", *(key.partition(" = ")[0] for one in series for key in one.varied)])
+        raise InputError(
+            f"`records` makes {len(keys)} series (by {', '.join(columns)}), but a figure tells at most {MOST_SERIES} "
+            "apart; filter them, such as [r for r in records if r.d == 384], and draw several figures"
+        )
+    styles = {key: (*_STYLES[at % len(_STYLES)], at >= len(_STYLES)) for at, key in enumerate(keys)}
+    entries = max(_entries([one for one in series if one.text == kind]) for kind in kinds)
+    width, height = _panel_width(series), _PANEL_INCHES[1]
+    figure = Figure(figsize=(width * len(kinds), height + _LEGEND_LINE_INCHES * (entries - 2)), layout="constrained")
+    panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
+    guides = {kind: _guide([one for one in series if one.text == kind]) for kind in kinds}
+    limits = _limits(series, [value for guide in guides.values() for _, value in guide])
+    for panel, kind in zip(panels, kinds, strict=True):
+        own = [one for one in series if one.text == kind]
+        _draw_panel(panel, own, styles, guides[kind], limits)
+        panel.set_title(_panel_title(kind, own, alone=len({one.d for one in series}) == 1), fontsize=_FONT + 1)
+    panels[0].set_ylabel("word sensitivity S (attained)", fontsize=_FONT)
+    if title:
+        figure.suptitle(title, fontsize=_FONT + 2)
+    return figure
+
+
+_Key = tuple[str, int, tuple[str, ...]]
+_Style = tuple[str, str, bool]
+"""Colour, marker, whether the marker is hollow."""
+
+
+def _key(series: Series) -> _Key:
+    return (series.map, series.d, series.varied)
+
+
+def _label(series: Series, *, with_d: bool) -> str:
+    """What the legend says of a series."""
+    name = ", ".join([map_title(series.map), *([f"d = {series.d}"] if with_d else []), *series.varied])
+    return f"{name}: exponent {exponent_text(series.fit)}".replace("-0.", "\u22120.")
+
+
+def _panel_width(series: Sequence[Series]) -> float:
+    """Wide enough for the longest line of a legend."""
+    longest = max(len(_label(one, with_d=True)) for one in series)
+    return max(_PANEL_INCHES[0], _LEGEND_SIGN_INCHES + _LETTER_INCHES * longest)
+
+
+def _panel_title(kind: str, series: Sequence[Series], *, alone: bool) -> str:
+    name = text_title(kind)
+    return f"{name[0].upper()}{name[1:]}" + (f", d = {series[0].d}" if alone else "")
+
+
+def _guide(series: Sequence[Series]) -> list[tuple[int, float]]:
+    """Both ends of a line that falls as 1/sqrt(n), a little under the lowest curve's first point."""
+    sizes = sorted({point.n for one in series for point in one.points})
+    start = 0.85 * min(one.points[0].mean for one in series)
+    return [(sizes[0], start), (sizes[-1], start * math.sqrt(sizes[0] / sizes[-1]))]
+
+
+def _limits(series: Sequence[Series], others: Iterable[float]) -> tuple[float, float]:
+    """The S axis: every mean with its bar, the other values, and a twentieth of the decades to spare."""
+    points = [point for one in series for point in one.points]
+    ends = [_bar(point.mean, point.standard_deviation) for point in points]
+    values = [value for end in ends for value in end] + list(others)
+    values += [point.predicted for point in points if point.predicted is not None]
+    highest = _TALLEST_BAND * max(values)
+    values += [upper for one in series if max(uppers := _uppers(one), default=math.inf) <= highest for upper in uppers]
+    spare = max((max(values) / min(values)) ** 0.05, 1.02)
+    return min(values) / spare, max(values) * spare
+
+
+def _bar(mean: float, deviation: float) -> tuple[float, float]:
+    """Both ends of an error bar; the lower one stays on a logarithmic axis."""
+    return max(mean - deviation, mean / 3), mean + deviation
+
+
+def _draw_panel(
+    panel: Axes,
+    series: Sequence[Series],
+    styles: dict[_Key, _Style],
+    guide: Sequence[tuple[int, float]],
+    limits: tuple[float, float],
+) -> None:
+    _set_axes(panel, sorted({point.n for one in series for point in one.points}), limits)
+    several = len({one.d for one in series}) > 1
+    entries: list[tuple[object, str]] = []
+    for one in series:
+        colour, marker, hollow = styles[_key(one)]
+        sizes = [point.n for point in one.points]
+        means = [point.mean for point in one.points]
+        ends = [_bar(point.mean, point.standard_deviation) for point in one.points]
+        errors = [
+            [mean - low for mean, (low, _) in zip(means, ends, strict=True)],
+            [high - mean for mean, (_, high) in zip(means, ends, strict=True)],
+        ]
+        bars = panel.errorbar(
+            sizes,
+            means,
+            yerr=errors,
+            fmt=marker,
+            color=colour,
+            markersize=4,
+            capsize=2,
+            elinewidth=0.9,
+            fillstyle="none" if hollow else "full",
+        )
+        entries.append((bars, _label(one, with_d=several)))
+        if one.fit is not None:
+            reach = [sizes[0], sizes[-1]]
+            panel.plot(reach, [one.fit.at(n) for n in reach], color=colour, linewidth=1)
+        _draw_bracket(panel, one, colour, limits[1])
+        _draw_predicted(panel, one, colour)
+    (line,) = panel.plot(*zip(*guide, strict=True), color=_GUIDE, linestyle=":", linewidth=1.2, zorder=1)
+    entries.append((line, r"falls as $1/\sqrt{n}$"))
+    entries += _keys(series, limits[1])
+    figure = panel.get_figure()
+    assert figure is not None
+    panel.legend(
+        *zip(*entries, strict=True),
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0),
+        bbox_transform=panel.transAxes + ScaledTranslation(0, -_LEGEND_DROP_INCHES, figure.dpi_scale_trans),
+        frameon=False,
+        fontsize=_FONT - 0.5,
+        borderaxespad=0,
+    )
+
+
+def _draw_predicted(panel: Axes, series: Series, colour: str) -> None:
+    """A dashed line, with crosses where the prediction was not compared with measurements."""
+    known = [(point.n, point.predicted) for point in series.points if point.predicted is not None]
+    beyond = [(point.n, point.predicted) for point in series.points if point.predicted and not point.in_range]
+    if known:
+        panel.plot(*zip(*known, strict=True), color=colour, linewidth=1, linestyle=_DASHES)
+    if beyond:
+        panel.plot(*zip(*beyond, strict=True), color=colour, linestyle="", marker="x", markersize=5)
+
+
+def _uppers(series: Series) -> list[float]:
+    return [point.upper for point in series.points if point.upper is not None]
+
+
+def _draw_bracket(panel: Axes, series: Series, colour: str, top: float) -> None:
+    """From the mean attained value up to the mean upper bound, where the panel has room for all of it."""
+    known = [(point.n, point.mean, point.upper) for point in series.points if point.upper is not None]
+    if known and max(_uppers(series)) <= top:
+        sizes, means, uppers = (list(column) for column in zip(*known, strict=True))
+        panel.fill_between(sizes, means, uppers, color=colour, alpha=0.16, linewidth=0, zorder=0.5)
+
+
+def _keys(series: Sequence[Series], top: float) -> list[tuple[object, str]]:
+    """What the bands and the dashed lines are, where there are any, and which upper bounds are not shown."""
+    bounded = [one for one in series if _uppers(one)]
+    beyond = [map_title(one.map) for one in bounded if max(_uppers(one)) > top]
+    keys: list[tuple[object, str]] = []
+    if len(bounded) > len(beyond):
+        what = "certified upper bound" if all(one.rigor == CERTIFIED for one in bounded) else "upper bound"
+        keys.append((Patch(color=_GUIDE, alpha=0.2, linewidth=0), f"band: up to the {what}"))
+    predicted = [one for one in series if one.predicted_of is not None]
+    if predicted:
+        of = " or ".join(dict.fromkeys(str(one.predicted_of) for one in predicted))
+        keys.append((Line2D([], [], color=_GUIDE, linewidth=1, linestyle=_DASHES), f"predicted, for {of}"))
+    if not all(one.in_range for one in predicted):
+        cross = Line2D([], [], color=_GUIDE, linewidth=1, linestyle=_DASHES, marker="x", markersize=5)
+        keys.append((cross, "predicted, not compared at such sizes"))
+    if beyond:
+        keys.append((Line2D([], [], linestyle=""), f"upper bound off the panel: {_listed(beyond)}"))
+    return keys
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names; what they share at their beginning once.
+
+    >>> _listed(["DRF, L = 4", "DRF, L = 8"])
+    'DRF, L = 4, 8'
+    """
+    first = names[0].rpartition(" ")[0]
+    alike = len(names) > 1 and first and all(name.rpartition(" ")[0] == first for name in names)
+    return f"{first} {', '.join(name.rpartition(' ')[2] for name in names)}" if alike else ", ".join(names)
+
+
+def _entries(series: Sequence[Series]) -> int:
+    """How many lines the legend of these series has, at most."""
+    some_beyond = any(_uppers(one) for one in series)
+    return len(series) + 1 + len(_keys(series, math.inf)) + some_beyond
+
+
+def _set_axes(panel: Axes, sizes: Sequence[int], limits: tuple[float, float]) -> None:
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    low, high = math.log(sizes[0]), math.log(sizes[-1])
+    pad = 0.06 * (high - low) or 0.1
+    panel.set_xlim(math.exp(low - pad), math.exp(high + pad))
+    panel.set_ylim(*limits)
+    panel.xaxis.set_major_locator(FixedLocator(_spaced(sizes)))
+    panel.xaxis.set_minor_locator(FixedLocator([n for n in sizes if n not in _spaced(sizes)]))
+    panel.yaxis.set_major_locator(FixedLocator(_round_values(*limits)))
+    panel.yaxis.set_minor_locator(NullLocator())
+    for axis in (panel.xaxis, panel.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
+    panel.tick_params(labelsize=_FONT)
+    panel.set_xlabel("words n", fontsize=_FONT)
+    panel.grid(True, which="major", linewidth=0.4, color="#dddddd")
+    panel.set_axisbelow(True)
+
+
+def _spaced(sizes: Sequence[int], *, least: float = 0.085) -> list[int]:
+    """The sizes whose labels do not touch on a logarithmic axis; the last one always stays."""
+    span = math.log(sizes[-1] / sizes[0]) or 1.0
+    kept: list[int] = []
+    for size in sizes[:-1]:
+        clear_of_last = math.log(sizes[-1] / size) / span >= least
+        if clear_of_last and (not kept or math.log(size / kept[-1]) / span >= least):
+            kept.append(size)
+    return [*kept, sizes[-1]]
+
+
+def _round_values(low: float, high: float, *, most: int = 7) -> list[float]:
+    """Between 3 and `most` round numbers for the ticks of a logarithmic axis: 1-2-5 a decade, or even steps."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1,), (1, 3), (1, 2, 5)):
+        inside = [value for power in decades for digit in digits if low <= (value := digit * 10.0**power) <= high]
+        if 4 <= len(inside) <= most:
+            return inside
+    for step in (digit * 10.0**power for power in decades for digit in (0.1, 0.2, 0.5, 1, 2, 5)):
+        inside = [step * count for count in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        if 3 <= len(inside) <= most:
+            return inside
+    return [low, high]

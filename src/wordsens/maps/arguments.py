@@ -1,0 +1,78 @@
+"""The arguments that every measurement takes: a text, a map, the words and the radius, checked."""
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, SupportsIndex
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.errors import InputError, require_positive
+from wordsens.maps.contract import FeatureMap, FunctionFeatures
+from wordsens.text.matrix import TextMatrix, as_text_matrix
+
+
+def as_text(X: TextMatrix | Tensor | np.ndarray) -> TextMatrix:
+    """The text, checked and without autograd's history; InputError when it has fewer than two words."""
+    text = as_text_matrix(X)
+    if len(text) < 2:
+        raise InputError("`X` has one word; word sensitivity compares words, so give a text of two words or more")
+    return replace(text, rows=text.rows.detach())
+
+
+def as_feature_map(phi: FeatureMap | Callable[[Tensor], Tensor]) -> FeatureMap:
+    """A feature map as it is; any other callable as FunctionFeatures."""
+    if isinstance(phi, FeatureMap):
+        return phi
+    if not callable(phi):
+        raise InputError(f"`phi` ({type(phi).__name__}) must be a feature map or a differentiable function of (n, d)")
+    return FunctionFeatures(phi, name=getattr(phi, "__name__", "function"))
+
+
+def word_indices(words: Iterable[int] | Tensor | np.ndarray | SupportsIndex | None, n: int) -> Int[Tensor, " w"]:
+    if words is None:
+        return torch.arange(n)
+    single = not isinstance(words, Iterable) or (isinstance(words, (Tensor, np.ndarray)) and words.ndim == 0)
+    try:
+        listed = [_index(word) for word in ([words] if single else words)]  # pyright: ignore[reportGeneralTypeIssues]
+    except TypeError as error:
+        raise InputError(
+            f"`words` (={words!r}) must be whole numbers, such as words=[0, 3]; pass None for all words"
+        ) from error
+    if not listed:
+        raise InputError("`words` is empty; name at least one word, or pass None for all of them")
+    for word in listed:
+        if not -n <= word < n:
+            raise InputError(f"`words` has {word}, but the text has {n} words; indices run from 0 to {n - 1}")
+    indices = [word % n for word in listed]
+    if len(set(indices)) != len(indices):
+        raise InputError(f"`words` (={listed!r}) names a word twice; name each word once")
+    return torch.tensor(indices)
+
+
+def _index(word: Any) -> int:
+    """The word as an int; TypeError for a bool, a float or text, which would name a word by accident."""
+    if isinstance(word, (bool, np.bool_)) or (isinstance(word, Tensor) and word.dtype is torch.bool):
+        raise TypeError("a truth value is not an index")
+    return operator.index(word)
+
+
+def radii(
+    radius: float | Sequence[float] | np.ndarray | Tensor | None,
+    phi: FeatureMap,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+) -> Float[Tensor, " w"]:
+    if radius is None:
+        return phi.default_radius(rows)[words]
+    listed = radius.tolist() if isinstance(radius, (Tensor, np.ndarray)) else radius
+    remedy = "pass None for the map's default"
+    if not isinstance(listed, (list, tuple)):
+        listed = [require_positive("radius", listed, remedy=remedy)] * len(words)
+    if len(listed) != len(words):
+        raise InputError(f"`radius` has {len(listed)} entries for {len(words)} words; give one a searched word")
+    values = [require_positive("radius", value, remedy=remedy) for value in listed]
+    return torch.tensor(values, dtype=torch.float64, device=rows.device)

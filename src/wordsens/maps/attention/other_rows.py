@@ -1,0 +1,131 @@
+"""What one moved word changes in the other words' rows of an attention layer, and the slope of that in Delta.
+
+With u_j = W^T x_j / scale, the score that row j gives word i becomes s_ji + u_j . Delta, so for j != i (derivation:
+docs/theory/attention.md)
+
+    change of row j = p_ji Delta + (p_ji - a_ji) r_ji,    r_ji = x_i - m_ji = (x_i - o_j)/(1 - a_ji),
+
+a_ji and p_ji being the attention of row j to word i before and after, o_j the output of row j and m_ji its output
+without word i (zero for scores that are not divided by their sum). Squared norms expand into inner products of Delta
+with the u_j, the o_j and x_i.
+
+Arrays indexed [word, row] are stored word first: a batch gathers whole rows.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.maps.attention.scores import ClosedForm, Response
+
+
+@dataclass(frozen=True)
+class Dominant:
+    """The rows of which one word takes over half: there (x_i - o_j)/(1 - a_ji) would cancel, so r_ji is kept.
+
+    Attributes:
+        words, rows: (m,), the word i and the row j.
+        rest: (m, d), r_ji.
+    """
+
+    words: Int[Tensor, " m"]
+    rows: Int[Tensor, " m"]
+    rest: Float[Tensor, "m d"]
+
+    def pairs(self, words: Int[Tensor, " b"]) -> tuple[Int[Tensor, " c"], Int[Tensor, " c"], Float[Tensor, "c d"]]:
+        """Which pairs of a batch meet dominated rows: the pair, the row and its r_ji."""
+        which, at = (words.unsqueeze(1) == self.words).nonzero(as_tuple=True)
+        return which, self.rows[at], self.rest[at]
+
+    @staticmethod
+    def joined(parts: "Sequence[Dominant | None]", n: int) -> "Dominant | None":
+        """Those of several texts of n words; None where none has any."""
+        some = [(part.words + text * n, part.rows, part.rest) for text, part in enumerate(parts) if part is not None]
+        return Dominant(*(torch.cat(arrays) for arrays in zip(*some, strict=True))) if some else None
+
+
+class OtherRows(ABC):
+    """The rows of a text but the moved word's own, under one head.
+
+    Delta may be given by k coordinates in an orthonormal basis; `values` and r_ji of dominated rows are then in them.
+
+    Attributes:
+        score, response: what the weights are made with, and how they answer to one moved score.
+        values: (n, k), x_i, without the rows' mean where weights sum to one.
+        lengths: [word, row], (n, n), ‖r_ji‖² where weights are divided by their sum.
+        squared_values: (n,), ‖x_i‖² where they are not: there r_ji = x_i.
+        dominant: the rows of which one word takes over half.
+    """
+
+    score: ClosedForm
+    response: Response
+    values: Float[Tensor, "n k"]
+    lengths: Float[Tensor, "n n"]
+    squared_values: Float[Tensor, " n"]
+    dominant: Dominant | None
+
+    @abstractmethod
+    def evaluate(
+        self, delta: Float[Tensor, "b k"], words: Int[Tensor, " b"], gradient: bool
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b k"] | None]:
+        """The squared change of every pair, and its gradient where asked for."""
+
+    def others(
+        self,
+        delta: Float[Tensor, "b k"],
+        words: Int[Tensor, " b"],
+        row_of_word: Int[Tensor, " b"],
+        moved: Float[Tensor, "b n"],
+        along: Float[Tensor, "b n"] | None,
+        gradient: bool,
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b k"] | None]:
+        """The squared change of all rows but the word's own; half of its gradient but for the two matrix products.
+
+        Args:
+            delta, words: the pairs.
+            row_of_word: which row of its text each word is.
+            moved: u_j . Delta; where the gradient is asked for, overwritten by what it takes from each u_j.
+            along: -o_j . Delta, for weights that are divided by their sum; likewise overwritten.
+            gradient: whether it is asked for.
+        """
+        pair = torch.arange(len(words), device=words.device)
+        answer = self.response.move(moved, words)
+        p, gain = answer.p, answer.gain
+        own = self.values.index_select(0, words)
+        with_own = torch.linalg.vecdot(own, delta).unsqueeze(1)
+        dominated = None
+        if along is None:
+            on_rest_of_word, length = with_own, self.squared_values.index_select(0, words).unsqueeze(1)
+        else:
+            on_rest_of_word, length = along.add_(with_own), self.lengths.index_select(0, words)
+            if self.dominant is not None:
+                dominated = self.dominant.pairs(words)
+                which, row, rest = dominated
+                gain[which, row] = self.response.dominant_gain(moved[which, row], words[which], row)
+                answer.gain_slope[which, row] = answer.p_slope[which, row]
+                along[which, row] = torch.linalg.vecdot(rest, delta[which])
+        p[pair, row_of_word] = 0
+        gain[pair, row_of_word] = 0
+        on_delta = torch.addcmul(p * torch.linalg.vecdot(delta, delta).unsqueeze(1), gain, on_rest_of_word)
+        on_rest = torch.addcmul(p * on_rest_of_word, gain, length)
+        squared = torch.linalg.vecdot(p, on_delta) + torch.linalg.vecdot(gain, on_rest)
+        if not gradient:
+            return squared, None
+
+        torch.mul(answer.p_slope, on_delta, out=moved).addcmul_(answer.gain_slope, on_rest)
+        moved[pair, row_of_word] = 0
+        result = torch.linalg.vecdot(p, p).unsqueeze(1) * delta
+        if along is None:
+            pulled = torch.linalg.vecdot(p, gain).unsqueeze(1)
+        else:
+            torch.mul(p, gain, out=along)
+            if dominated is not None:
+                which, row, rest = dominated
+                result.index_add_(0, which, along[which, row].unsqueeze(1) * rest)
+                along[which, row] = 0
+            pulled = along.sum(dim=1, keepdim=True)
+        return squared, result.addcmul_(pulled, own)

@@ -1,0 +1,143 @@
+"""Softmax scores."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.maps.attention.scores.certified import Rounding, RowSteps
+from wordsens.maps.attention.scores.closed_form import ClosedForm, Moved, Response, row_blocks
+from wordsens.maps.attention.scores.curves import Curve
+from wordsens.maps.attention.scores.expanded import Expanded, Expansion
+from wordsens.maps.attention.scores.sigmoid_curve import sigmoid_curve, sigmoid_errors, sigmoid_gain, tanh_half
+
+
+class Softmax(ClosedForm, Expanded):
+    """exp(s_l) / sum_m exp(s_m)."""
+
+    name, normalized, sums_to_one, shift_invariant, exponential = "softmax", True, True, True, True
+
+    def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+        return torch.softmax(scores, dim=-1)
+
+    def pull_back(
+        self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], slopes: Float[Tensor, "b n"]
+    ) -> Float[Tensor, "b n"]:
+        return attention * (slopes - (attention * slopes).sum(dim=-1, keepdim=True))
+
+    def response(self, scores: Float[Tensor, "n n"]) -> Response:
+        return _SoftmaxResponse(scores)
+
+    def gain_slopes(self, scores: Float[Tensor, "n n"], attention: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
+        return attention
+
+    def attention_without(self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]) -> Float[Tensor, "r n"]:
+        return torch.softmax(scores.scatter(1, word.unsqueeze(1), -torch.inf), dim=-1)
+
+    def others(self, scores: Float[Tensor, "N n"], attention: Float[Tensor, "N n"]) -> Float[Tensor, "N n"]:
+        """The logarithm of the sum of the exponentials of a row without the word's."""
+        return _rests(scores)
+
+    def curve(self, scores: Float[Tensor, "w N"], others: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
+        return sigmoid_curve(scores - others, reach, None)
+
+    def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
+        return sigmoid_errors(rounding, 2 * rounding.score)
+
+    def weight_errors(
+        self, scores: Float[Tensor, "N n"], attention: Float[Tensor, "N n"], error: Float[Tensor, "N 1"]
+    ) -> Float[Tensor, "N n"]:
+        """A weight changes by a factor in [exp(-2 error), exp(2 error)]; it is at most exp(2 error - its gap)."""
+        most, leader = scores.max(dim=1, keepdim=True)
+        moved = attention * torch.expm1(2 * error)
+        at_most = torch.maximum(attention, torch.exp((scores - most + 2 * error).clamp(max=0)))
+        moved = torch.where(moved < at_most, moved, at_most)
+        others = moved.scatter(1, leader, 0.0).sum(dim=1, keepdim=True)
+        return moved.scatter(1, leader, torch.minimum(moved.gather(1, leader), others))
+
+    def row_steps(
+        self, scores: Float[Tensor, "heads w n"], moves: Float[Tensor, "heads w n"], error: Float[Tensor, "heads w 1"]
+    ) -> RowSteps:
+        """A weight changes by a factor in [exp(-2 m), exp(2 m)], m the largest move."""
+        attention = (self.attention(scores) * torch.exp(8 * error)).clamp(max=1)
+        change = attention * torch.expm1(2 * moves.amax(dim=2, keepdim=True))
+        return RowSteps(change.nan_to_num(0.0, torch.inf), (attention + change).nan_to_num(1.0).clamp(max=1))
+
+    def expansion(
+        self,
+        scores: Float[Tensor, "w n"],
+        moves: Float[Tensor, "w n"],
+        together: Float[Tensor, " w"],
+        error: Float[Tensor, "w 1"],
+    ) -> Expansion:
+        """New weights are a_l e^tau_l / Z, Z = sum_m a_m e^tau_m >= 1 by Jensen's inequality, sum_m a_m tau_m being 0.
+
+        tau has the mean -a_l tau_l/(1 - a_l) over the others: Z >= a_l e^tau_l + (1 - a_l) e^(-a_l tau_l/(1 - a_l)).
+        """
+        attention = self.attention(scores)
+        # What rounding can do to a weight, and to log Z through the mean that was subtracted.
+        loose = 8 * error + 64 * scores.shape[1] * torch.finfo(scores.dtype).eps
+        scale = torch.exp((loose * moves.amax(dim=1, keepdim=True)).squeeze(1))
+        inflated = torch.exp(loose) * scale.unsqueeze(1)
+        grid = torch.linspace(0, 1, _CELLS + 1, dtype=scores.dtype, device=scores.device)
+        tau = moves.unsqueeze(-1) * grid
+        odds = (torch.log1p(-attention) - attention.log()).unsqueeze(-1)
+        rest = (1 - attention).unsqueeze(-1)
+        least = attention.unsqueeze(-1) * tau.exp() + rest * torch.exp(-attention.unsqueeze(-1) * tau / rest)
+        # (e^tau - 1 - tau)/tau² rises; where it would cancel, e^(tau/2)/2 is above it.
+        curved = torch.where(tau < 0.01, 0.5 * torch.exp(tau / 2), (torch.expm1(tau) - tau) / tau.square())
+        bend = attention * (curved[..., 1:] / least[..., :-1].clamp(min=1)).amax(dim=-1).clamp(min=0.5) * inflated
+        most = torch.exp(odds.squeeze(-1) - moves / rest.squeeze(-1))
+        rise = torch.maximum(-torch.expm1(-moves) / (1 + most), -attention * torch.expm1(-moves)) * inflated
+        cap = (inflated / (1 + most)).amax(dim=1).clamp(max=1)
+        return Expansion(
+            slope=attention,
+            slope_error=attention * torch.expm1(loose),
+            bend=bend.nan_to_num(torch.inf),
+            spread=torch.zeros_like(bend),
+            rise=rise.nan_to_num(1.0).clamp(max=1),
+            scale=scale,
+            cap=cap.nan_to_num(1.0),
+        )
+
+
+_CELLS = 48
+"""Of the range of a score's move: the remainder is taken 2 % too large where scores move by 2."""
+
+
+class _SoftmaxResponse(Response):
+    """p = sigmoid(logit(a) + t). Logits are kept, so that 1 - a and p may be far below the rounding of 1."""
+
+    def __init__(self, scores: Float[Tensor, "n n"]):
+        self._logit = torch.empty_like(scores)
+        for block in row_blocks(*scores.shape):
+            self._logit[:, block] = (scores[block] - _rests(scores[block])).T
+
+    def move(self, moved: Float[Tensor, "b n"], words: Int[Tensor, " b"]) -> Moved:
+        logit = self._logit.index_select(0, words)
+        odds = logit.clamp(max=0).exp_()  # a/(1 - a), where a is at most 1/2
+        p = logit.add_(moved).sigmoid_()
+        # 1 - p may have lost its relative precision, but only where p is near 1 and the term is dwarfed by p Delta.
+        rest = 1 - p
+        # (p - a)/(1 - a) = p + odds (1 - p) times tanh(t/2): no cancellation, no overflow.
+        gain = torch.addcmul(p, odds, rest).mul_(tanh_half(moved))
+        p_slope = rest.mul_(p)
+        return Moved(p, gain, p_slope, odds.mul_(p_slope).add_(p_slope))
+
+    def dominant_gain(
+        self, moved: Float[Tensor, " m"], words: Int[Tensor, " m"], rows: Int[Tensor, " m"]
+    ) -> Float[Tensor, " m"]:
+        return sigmoid_gain(self._logit[words, rows], moved)
+
+
+def _rests(scores: Float[Tensor, "r n"]) -> Float[Tensor, "r n"]:
+    """log of the sum of exp over each row but one entry."""
+    total = torch.logsumexp(scores, dim=1, keepdim=True)
+    attention = torch.exp(scores - total)
+    # log(sum without i) = total + log(1 - a) where a is at most 1/2; past that it would cancel.
+    rest = total + torch.log1p(-attention.clamp(max=0.5))
+    largest, word = attention.max(dim=1)
+    row = (largest > 0.5).nonzero().squeeze(1)
+    if len(row):
+        others = scores[row].scatter(1, word[row].unsqueeze(1), -torch.inf)
+        rest[row, word[row]] = torch.logsumexp(others, dim=1)
+    return rest

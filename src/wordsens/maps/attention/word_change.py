@@ -1,0 +1,171 @@
+"""The change of an attention layer when one word moves, for every word at the price of one plain evaluation."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.maps.attention.candidates import candidates
+from wordsens.maps.attention.head import Head, in_cache
+from wordsens.maps.attention.reduced import ReducedAttentionChange
+from wordsens.maps.attention.scores import ClosedForm, Score
+from wordsens.maps.attention.spread import directions, spread
+from wordsens.search.objective import WordChange
+from wordsens.search.plan import SearchPlan
+
+_LEAST_REDUCED = 200
+"""Words from which on a search explores in fewer coordinates and without row i, one of n rows.
+
+Against a whole search it lost 0.3 % at n = 130 and gained 0.4 % at n = 250, in the mean over all words of a Gaussian
+text, in a third of the time.
+"""
+
+
+_MOST_SMALL = 8192
+"""Coordinates of a text up to which it is searched widely: twice to three times the evaluations."""
+
+
+_FARTHEST = 100.0
+"""Of the scores' spread: far balls move scores by more, but a word has its row long before."""
+
+LARGEST_COARSE = 1e12
+"""Scores past which a search explores in the map's own precision: float32 holds squares up to 3e38."""
+
+
+class AttentionWordChange(WordChange):
+    """‖phi(X^i(Delta)) - phi(X)‖² and its gradient for random attention, by the closed form of attention_rows.
+
+    Exact: it agrees with mapping X^i(Delta) to rounding, for every score. A batch of b pairs costs
+    O(b (n d + d²)) and b n numbers of memory; b = n is all words at the price of one plain evaluation.
+    """
+
+    def __init__(
+        self,
+        rows: Float[Tensor, "n d"],
+        matrices: Float[Tensor, "heads d d"],
+        scale: float,
+        score: ClosedForm,
+        base_norm: float,
+        memory_budget: int,
+    ):
+        super().__init__(rows, base_norm, memory_budget)
+        self._matrices, self._scale, self._score = matrices, scale, score
+        self.heads = [Head(rows, matrix, scale, score) for matrix in matrices]
+        self.plan = attention_plan(len(rows), rows.shape[1], score)
+
+    def coarse(self) -> "AttentionWordChange":
+        # A float32 copy keeps three n x n arrays; a long text cannot spare them, and its precision is not the limit.
+        if self.rows.dtype == torch.float32 or 3 * 4 * len(self.rows) ** 2 > self.memory_budget // 2:
+            return self
+        scale, largest = self._scale, max(float(head.scores.abs().max()) for head in self.heads)
+        if self._score.homogeneous:
+            # In units of the scores: at temperatures of 1e20 or 1e-20 their squares would leave float32's range.
+            scale *= _power_of_two(largest)
+        elif largest > LARGEST_COARSE:
+            return self
+        return AttentionWordChange(
+            self.rows.float(), self._matrices.float(), scale, self._score, self.base_norm, self.memory_budget
+        )
+
+    def reduced(self) -> ReducedAttentionChange | None:
+        if not _is_reduced(len(self.rows), self._score):
+            return None
+        return ReducedAttentionChange(self.rows, self.heads, self.base_norm, self.memory_budget)
+
+    def softened(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "list[AttentionWordChange]":
+        """At higher temperatures, or with kinks rounded off, over shares of the spread of the scores within the ball.
+
+        Whether a share would make a difference is told from the ball and W alone: texts searched together agree in it.
+        """
+        steepest = float(torch.linalg.matrix_norm(self._matrices).max()) / self._scale
+        found = spread(self.heads, steepest, radius)
+        # Where a row's weights are divided, what the row has already is what one word's part is measured by.
+        width = min(found.moved, _FARTHEST * found.now) if self._score.normalized and found.now > 0 else found.moved
+        result = []
+        for share in shares:
+            rounded = self._score.softened(share * width) if width > 0 else None
+            if rounded is None and (self._score.kinked or self._score.homogeneous or share * found.largest <= 1):
+                continue
+            score = self._score if rounded is None else rounded
+            scale = self._scale * max(1.0, share * found.typical) if rounded is None else self._scale
+            change = (self.rows, self._matrices, scale, score, self.base_norm, self.memory_budget)
+            result.append(AttentionWordChange(*change))
+        return result
+
+    def bytes_per_pair(self) -> int:
+        n, d = self.rows.shape
+        return (20 * n + 8 * d) * self.rows.element_size()
+
+    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
+        """sum_j u_j, along which Theorem 3's witness lies, mixed with ± the top eigenvectors of W + W^T; both alone.
+
+        The eigenvectors raise the changed word's score with itself fastest, which is what moves row i.
+        """
+        return self.directions([head.top_directions for head in self.heads]).unsqueeze(1).expand(-1, len(words), -1)
+
+    def candidates(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
+        return candidates(self.rows, self.heads, words, radius, cleared=self._score.kinked)
+
+    def directions(self, top: list[Float[Tensor, "m d"]]) -> Float[Tensor, "starts d"]:
+        """The starting directions, the same for every word, from the top eigenvectors of every head."""
+        return directions(self.heads, top)
+
+    def kicking_directions(self) -> Float[Tensor, "m d"]:
+        """The rows u_j: along u_j the score of row j with the changed word moves, and with it whether j is drawn."""
+        return torch.cat([head.queries for head in self.heads])
+
+    def _evaluate(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+        return in_cache(self.heads, perturbations, words, gradient, max(self.rows.shape))
+
+
+def _power_of_two(number: float) -> float:
+    """The power of two below the number: dividing by it rounds nothing; 1 for zero."""
+    return math.ldexp(1.0, math.frexp(number)[1] - 1) if number > 0 else 1.0
+
+
+def attention_plan(words: int, d: int, score: Score) -> SearchPlan:
+    """What a search of this text spends: fewer generations for longer texts, whose words share what is found.
+
+    Where a generation is cheap, since it runs in fewer coordinates, more of them find more than kicks do. On small
+    problems, where a step costs little, the search is wider.
+    """
+    reduced = _is_reduced(words, score)
+    plan = SearchPlan(
+        starts=48,
+        climb_steps=10,
+        explored_share=0.0 if reduced else 0.003,
+        population=8,
+        generations=min(12, max(3, 2500 // words) if reduced else max(2, 1000 // words)),
+        children=8,
+        kick_steps=0 if score.kinked or reduced else 25,
+        relays=24 if reduced else 64,
+        finalists=2 if reduced else 4,
+        steps=200,
+        tolerance=1e-12,
+        rule="momentum" if score.kinked else "quasi-newton",
+    )
+    if words * d > _MOST_SMALL:
+        # Rounded kinks cost more than kinks do: fewer finalists and generations pay for them.
+        return replace(plan, generations=min(12, max(2, 600 // words)), finalists=2) if score.kinked else plan
+    # Few generations of many children: a step's cost is its calls'. 12 of 24 took 1.6 times as long and found as much.
+    return replace(
+        plan,
+        inner=8,
+        chosen=32,
+        chosen_steps=20 if score.kinked else 0,
+        soft_steps=8,
+        population=16,
+        generations=min(4, plan.generations),
+        children=48,
+        kick_steps=10,
+    )
+
+
+def _is_reduced(words: int, score: Score) -> bool:
+    """Whether a search explores in fewer coordinates; not over kinks: there row i alone may hold most of the change."""
+    return words >= _LEAST_REDUCED and not score.kinked

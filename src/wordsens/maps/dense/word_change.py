@@ -1,0 +1,217 @@
+"""What one changed word, or a group of words, does to fully connected random features, forward and backward by hand."""
+
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.activations import Activation
+from wordsens.gaussian import GaussianMatrix, OnDemandGaussian
+from wordsens.gaussian.lanczos import lanczos
+from wordsens.maps.contract import feature_norm
+from wordsens.search.linear_entry import LinearEntryChange
+from wordsens.search.objective import WordChange
+from wordsens.search.plan import SearchPlan
+from wordsens.seeds import gaussian_on, generator
+
+_LANCZOS_STEPS = 16
+_FAR_ANGLES = (0.1, 0.25, 0.5, 0.9, 1.5, -0.1, -0.25, -0.5)
+_MOST_SMALL = 1 << 18
+"""Entries of V_1^(i), V_2, ..., V_L up to which a text is searched widely: six times the evaluations, which cost less
+than the calls that make them."""
+
+_CACHED = 1 << 15
+"""Numbers handled at once in entrywise passes: 256 KiB in float64, so that a pass's temporaries stay in the cache."""
+
+
+class DenseChange(WordChange):
+    """The change of RF and DRF: only the blocks V_1^(i) of the changed words are multiplied, V_1 flat(X) is kept.
+
+    One Delta costs one product with each matrix forward and one with each transpose backward.
+
+    Args:
+        layers: V_1, ..., V_L.
+        activation: act.
+        rows: X.
+        groups: (m, g), the words that move together in each of m groups; one word each for word sensitivity.
+        name: of the map, for errors.
+        memory_budget: bytes for intermediate results.
+        together: whether Delta has shape (g, d), rather than (d,) for one word.
+    """
+
+    plan = SearchPlan(starts=8, climb_steps=8, finalists=2, steps=60, tolerance=1e-7)
+    _FRUGAL_PLAN = SearchPlan(starts=4, climb_steps=3, finalists=1, steps=40, tolerance=1e-5)
+    _SATURATING_PLAN = SearchPlan(starts=24, climb_steps=20, finalists=5, steps=60, tolerance=1e-7)
+    _SMALL_PLAN = SearchPlan(
+        starts=48,
+        inner=4,
+        climb_steps=12,
+        population=8,
+        generations=3,
+        children=12,
+        kick_steps=10,
+        relays=16,
+        finalists=4,
+        steps=120,
+        tolerance=1e-9,
+    )
+
+    def __init__(
+        self,
+        layers: list[GaussianMatrix],
+        activation: Activation,
+        rows: Float[Tensor, "n d"],
+        groups: Int[Tensor, "m g"],
+        name: str,
+        *,
+        memory_budget: int,
+        together: bool = False,
+    ):
+        self._layers, self._activation, self._groups = layers, activation, groups
+        self._steps = self._forward(layers[0].multiply(rows.flatten()))
+        self._base = self._steps.pop()
+        shape = (groups.shape[1], rows.shape[1]) if together else rows.shape[1:]
+        super().__init__(rows, feature_norm(self._base, name), memory_budget, shape)
+        if any(isinstance(layer, OnDemandGaussian) for layer in layers):
+            # Every product with an on-demand matrix costs as much as all that is remembered of it.
+            self.plan = self._FRUGAL_PLAN
+            return
+        if activation.saturates:
+            self.plan, self.far_angles = self._SATURATING_PLAN, _FAR_ANGLES
+        width, entered = layers[0].rows, groups.shape[1] * rows.shape[1]
+        if width * (entered + (len(layers) - 1) * width) <= _MOST_SMALL:
+            wide = replace(self._SMALL_PLAN, rule="momentum" if activation.kinked else "quasi-newton")
+            self._search_widely(replace(wide, climb_steps=20, children=24) if activation.saturates else wide)
+
+    def _search_widely(self, plan: SearchPlan) -> None:
+        self.plan = plan
+
+    def bytes_per_pair(self) -> int:
+        return (3 * len(self._layers) + 3) * len(self._base) * self.rows.element_size()
+
+    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w *shape"]:
+        """Both signs of the two leading singular vectors of the Jacobian at X, by Lanczos steps."""
+        size = self.rows.new_empty(self.shape).numel()
+        found = []
+        for word in words.split(1):
+            start = gaussian_on(
+                1,
+                size,
+                generator=generator(0, "lanczos", int(word)),
+                dtype=self.rows.dtype,
+                device=self.rows.device,
+            )
+            basis, rotation, _ = lanczos(lambda point, at=word: self._gram(point, at), start, _LANCZOS_STEPS)
+            leading = (rotation[:, :2] @ basis).squeeze(0)
+            found.append(torch.stack([leading, -leading], dim=1).flatten(end_dim=1))
+        return torch.stack(found, dim=1).unflatten(2, self.shape)
+
+    def enter(self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]) -> Float[Tensor, "b width"]:
+        """The change of V_1 flat(X): the sum over the group's words i of V_1^(i) Delta_i."""
+        d = self.rows.shape[1]
+        parts = perturbations.reshape(len(words), -1, d)
+        entered = perturbations.new_zeros(len(words), self._layers[0].rows)
+        for group in words.unique().tolist():
+            members = (words == group).nonzero().squeeze(1)
+            for place, word in enumerate(self._groups[group].tolist()):
+                entered[members] += self._layers[0].multiply_block(parts[members, place], word * d)
+        return entered
+
+    def enter_transposed(self, slopes: Float[Tensor, "b width"], words: Int[Tensor, " b"]) -> Float[Tensor, "b *shape"]:
+        """V_1^(i)^T u for the group's words i."""
+        d = self.rows.shape[1]
+        parts = slopes.new_empty(len(words), self._groups.shape[1], d)
+        for group in words.unique().tolist():
+            members = (words == group).nonzero().squeeze(1)
+            for place, word in enumerate(self._groups[group].tolist()):
+                product = self._layers[0].multiply_block_transposed(slopes[members], word * d, (word + 1) * d)
+                parts[members, place] = product
+        return parts.reshape(len(words), *self.shape)
+
+    def _forward(self, preactivation: Float[Tensor, "*batch width"]) -> list[Float[Tensor, "*batch width"]]:
+        """The pre-activations of every layer, then the features."""
+        steps = [preactivation]
+        for layer in self._layers[1:]:
+            steps.append(layer.multiply(self._activation(steps[-1])))
+        return [*steps, self._activation(steps[-1])]
+
+    def _backward(
+        self, slope: Float[Tensor, "*batch width"], steps: list[Float[Tensor, "*steps width"]]
+    ) -> Float[Tensor, "*batch width"]:
+        """The gradient in V_1 flat(X) from that in the features."""
+        for layer, step in zip(reversed(self._layers[1:]), reversed(steps[1:]), strict=True):
+            slope = layer.multiply_transposed(slope * self._activation.derivative(step))
+        return slope * self._activation.derivative(steps[0])
+
+    def _gram(self, point: Float[Tensor, "b m"], words: Int[Tensor, " b"]) -> Float[Tensor, "b m"]:
+        """J^T J times a point, J the Jacobian of the features in Delta at Delta = 0."""
+        slope = self.enter(point.unflatten(1, self.shape), words) * self._activation.derivative(self._steps[0])
+        for layer, step in zip(self._layers[1:], self._steps[1:], strict=True):
+            slope = layer.multiply(slope) * self._activation.derivative(step)
+        return self.enter_transposed(self._backward(slope, self._steps), words).flatten(start_dim=1)
+
+    def _evaluate(
+        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"] | None]:
+        *steps, features = self._forward(self.enter(perturbations, words) + self._steps[0])
+        change = features - self._base
+        squared = change.square().sum(dim=1)
+        if not gradient:
+            return squared, None
+        return squared, self.enter_transposed(self._backward(2 * change, steps), words)
+
+
+class OneLayerChange(DenseChange, LinearEntryChange):
+    """The change of RF, through which Delta enters linearly: psi(e) = act(V flat(X) + e) - act(V flat(X))."""
+
+    plan = SearchPlan(starts=24, climb_steps=12, finalists=3, steps=40, tolerance=1e-7)
+    _FRUGAL_PLAN = SearchPlan(starts=8, climb_steps=5, finalists=1, steps=40, tolerance=1e-4)
+    _SATURATING_PLAN = SearchPlan(starts=48, climb_steps=20, finalists=4, steps=40, tolerance=1e-7)
+
+    def _search_widely(self, plan: SearchPlan) -> None:
+        """Where the map saturates: crossing words' witnesses then finds hills that restarts do not."""
+        self.wide_plan = plan if self._activation.saturates else None
+
+    @property
+    def width(self) -> int:
+        return len(self._base)
+
+    def linearized(self, entered: Float[Tensor, "b width"]) -> Float[Tensor, "b width"]:
+        return entered * self._activation.derivative(self._steps[0]).square()
+
+    def slope(self, entered: Float[Tensor, "b width"]) -> Float[Tensor, "b width"]:
+        slopes = torch.empty_like(entered)
+        for at in self._pieces(len(entered)):
+            moved = self._steps[0][at] + entered[:, at]
+            slopes[:, at] = (self._activation(moved) - self._base[at]) * self._activation.derivative(moved)
+        return slopes
+
+    def along(
+        self, entered: Float[Tensor, "b width"], across: Float[Tensor, "b width"], angle: Float[Tensor, " b"]
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"], Float[Tensor, " b"]]:
+        cosine, sine = angle.cos().unsqueeze(1), angle.sin().unsqueeze(1)
+        value, first, second = (torch.zeros_like(angle) for _ in range(3))
+        for at in self._pieces(len(entered)):
+            here = (entered[:, at] * cosine).addcmul_(across[:, at], sine)
+            turn = (across[:, at] * cosine).addcmul_(entered[:, at], sine, value=-1)
+            moved = self._steps[0][at] + here
+            slope = self._activation.derivative(moved)
+            change = self._activation(moved).sub_(self._base[at])
+            turn *= slope
+            value += torch.linalg.vecdot(change, change)
+            first += torch.linalg.vecdot(change, turn)
+            second += torch.linalg.vecdot(turn, turn) - torch.linalg.vecdot(change.mul_(slope), here)
+        return value, first, second
+
+    def release(self, words: Int[Tensor, " w"], perturbations: Float[Tensor, "w d"]) -> None:
+        """Seal the blocks of these words, where what an on-demand matrix remembers has passed half of its budget."""
+        matrix, d = self._layers[0], self.rows.shape[1]
+        if not isinstance(matrix, OnDemandGaussian) or 2 * matrix.bytes <= matrix.gaussian_bytes:
+            return
+        for word, perturbation in zip(words.tolist(), perturbations, strict=True):
+            matrix.seal_block(torch.stack([self.rows[word], perturbation]), word * d)
+
+    def _pieces(self, batch: int) -> list[slice]:
+        size = max(1, _CACHED // max(1, batch))
+        return [slice(start, start + size) for start in range(0, self.width, size)]

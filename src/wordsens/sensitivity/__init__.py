@@ -1,0 +1,1 @@
+"""Word sensitivity: of one word, several, whole words, several texts; swaps, removals, the small-radius limit."""

@@ -1,0 +1,175 @@
+"""Word sensitivity when several words move together: multi-token words, and k words at once."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from wordsens.errors import InputError, require_choice, require_count, require_positive
+from wordsens.maps.arguments import as_feature_map, as_text
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.repeatable import leaves_the_map_as_found
+from wordsens.search.ball import Ball
+from wordsens.search.population import search
+from wordsens.search.result import Progress
+from wordsens.seeds import Seed, generator
+from wordsens.sensitivity.one_word import attained, word_sensitivity
+from wordsens.text.matrix import TextMatrix
+
+BALLS = ("each", "joint")
+
+
+@dataclass(frozen=True)
+class GroupSensitivity:
+    """What `group_sensitivity` found.
+
+    Attributes:
+        value: the largest of `per_group`: attained, a lower bound of the sup over these groups.
+        group: the words of its group.
+        groups: the words of every group.
+        per_group: (m,), the relative change at each group's witness, recomputed through phi.
+        perturbations: a witness for each group, (g, d).
+        radius: of the ball, each word's or the joint one's.
+        ball: "each" or "joint".
+        evaluations: how many perturbed texts were evaluated.
+        converged: (m,), whether the search stopped gaining, before its steps ran out, at a stationary point.
+    """
+
+    value: float
+    group: tuple[int, ...]
+    groups: tuple[tuple[int, ...], ...]
+    per_group: Float[Tensor, " m"]
+    perturbations: tuple[Tensor, ...]
+    radius: float
+    ball: str
+    evaluations: int
+    converged: Bool[Tensor, " m"]
+
+
+@leaves_the_map_as_found
+def group_sensitivity(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    X: TextMatrix | Tensor | np.ndarray,
+    groups: Sequence[Sequence[int]],
+    radius: float | None = None,
+    seed: Seed = 0,
+    *,
+    ball: str = "each",
+    starts: int | None = None,
+    steps: int | None = None,
+    generations: int | None = None,
+    tolerance: float | None = None,
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    progress: Progress | None = None,
+) -> GroupSensitivity:
+    """sup over the groups G and their Delta of ‖phi(X^G(Delta)) - phi(X)‖ / ‖phi(X)‖, all words of G moved at once.
+
+    The definition of eq. 1 with a group in place of a word (ours): the tokens that make up one word, or k words.
+    Attained: a lower bound of the sup, each witness recomputed through phi.
+
+    Args:
+        phi: a feature map, or any differentiable function of an (n, d) tensor.
+        X: the text, (n, d).
+        groups: the word indices of each group; sizes may differ.
+        radius: None for sqrt(d).
+        seed: of the random starts.
+        ball: "each": every word has its own ball, ‖Delta_i‖ <= radius; "joint": ‖Delta‖_F <= radius over the group.
+        starts, steps, generations, tolerance, memory_budget, progress: as for word_sensitivity.
+
+    Raises:
+        InputError: an empty group, a word out of range or named twice in a group, a bad radius or ball.
+
+    >>> phi = lambda X: X
+    >>> X = torch.ones(4, 9, dtype=torch.float64)
+    >>> round(group_sensitivity(phi, X, [(0, 1)]).value, 9)     # two moves of length 3, ‖X‖ = 6
+    0.707106781
+    >>> round(group_sensitivity(phi, X, [(0, 1)], ball="joint").value, 9)
+    0.5
+    """
+    text, phi = as_text(X), as_feature_map(phi)
+    require_choice("ball", ball, BALLS)
+    rows = phi.accept(text.rows)
+    listed = _checked_groups(groups, len(text))
+    radius = math.sqrt(rows.shape[1]) if radius is None else require_positive("radius", radius)
+    per_group = torch.empty(len(listed), dtype=torch.float64)
+    converged = torch.empty(len(listed), dtype=torch.bool)
+    perturbations: list[Tensor] = [torch.empty(0)] * len(listed)
+    evaluations = 0
+    for size in sorted({len(group) for group in listed}):
+        at = [index for index, group in enumerate(listed) if len(group) == size]
+        members = torch.tensor([listed[index] for index in at], device=rows.device)
+        change = phi.group_change(rows, members, memory_budget=memory_budget)
+        found = search(
+            change,
+            torch.arange(len(at), device=rows.device),
+            Ball(torch.full((len(at),), radius, dtype=torch.float64, device=rows.device)),
+            change.plan.changed(starts=starts, steps=steps, generations=generations, tolerance=tolerance),
+            blocks=size if ball == "each" else 1,
+            generator=generator(seed, "group starts", size),
+            progress=progress,
+        )
+        values = attained(phi, rows, members, found.perturbations, memory_budget=memory_budget)
+        evaluations += found.evaluations + len(at)
+        for position, index in enumerate(at):
+            per_group[index], converged[index] = values[position], found.converged[position]
+            perturbations[index] = found.perturbations[position]
+    best = int(per_group.argmax())
+    return GroupSensitivity(
+        value=float(per_group[best]),
+        group=listed[best],
+        groups=listed,
+        per_group=per_group,
+        perturbations=tuple(perturbations),
+        radius=radius,
+        ball=ball,
+        evaluations=evaluations,
+        converged=converged,
+    )
+
+
+def several_words_sensitivity(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    X: TextMatrix | Tensor | np.ndarray,
+    count: int,
+    radius: float | None = None,
+    seed: Seed = 0,
+    *,
+    sets: int = 4,
+    ball: str = "each",
+) -> GroupSensitivity:
+    """The sensitivity to `count` words that move at once (paper's open question: how many must change?).
+
+    A lower bound of the sup over all sets of that size: it searches the `count` words that are the most sensitive
+    one by one, and random sets beside them.
+
+    Args:
+        phi, X, radius, seed, ball: as for group_sensitivity.
+        count: k, from 1 to n.
+        sets: how many sets are searched, the first included.
+    """
+    text = as_text(X)
+    n = len(text)
+    require_count("sets", sets)
+    if require_count("count", count) > n:
+        raise InputError(f"`count` (={count}) is more than the text's {n} words; choose 1 to {n}")
+    alone = word_sensitivity(phi, text, radius=radius, seed=seed, starts=2, generations=0, steps=10, certificate=False)
+    best = alone.words[alone.per_word.argsort(descending=True)[:count]].tolist()
+    stream = generator(seed, "word sets", count)
+    drawn = [torch.randperm(n, generator=stream)[:count].tolist() for _ in range(sets - 1)]
+    unique = list(dict.fromkeys(tuple(sorted(words)) for words in [best, *drawn]))
+    return group_sensitivity(phi, text, unique, radius, seed, ball=ball)
+
+
+def _checked_groups(groups: Sequence[Sequence[int]], n: int) -> tuple[tuple[int, ...], ...]:
+    if len(groups) == 0:
+        raise InputError("`groups` is empty; give at least one group of word indices")
+    for group in groups:
+        if len(group) == 0 or any(not -n <= int(word) < n for word in group):
+            raise InputError(f"`groups` has {tuple(group)!r}; a group names words from 0 to {n - 1}, at least one")
+        if len({int(word) % n for word in group}) != len(group):
+            raise InputError(f"`groups` has {tuple(group)!r}, which names a word twice; name each word once")
+    return tuple(tuple(int(word) % n for word in group) for group in groups)

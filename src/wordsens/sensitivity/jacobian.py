@@ -1,0 +1,104 @@
+"""The small-radius limit of word sensitivity: the largest singular value of the Jacobian in one word."""
+
+from collections.abc import Callable, Iterable
+from typing import SupportsIndex
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.errors import InputError
+from wordsens.gaussian.lanczos import lanczos
+from wordsens.maps.arguments import as_feature_map, as_text, word_indices
+from wordsens.maps.attention.features import RandomAttentionFeatures
+from wordsens.maps.attention.jacobian import AttentionJacobian
+from wordsens.maps.attention.scores import ClosedForm, offered
+from wordsens.maps.contract import FeatureMap, feature_norm, features_by_text, perturbed_texts, require_repeatable
+from wordsens.maps.normal_product import Product, normal_product
+from wordsens.maps.repeatable import leaves_the_map_as_found
+from wordsens.seeds import gaussian_on, generator
+from wordsens.text.matrix import TextMatrix
+
+_KRYLOV_STEPS = 40
+_ROUNDS = 25
+_TOLERANCE = 1e-12
+
+
+@leaves_the_map_as_found
+def jacobian_sensitivity(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    X: TextMatrix | Tensor | np.ndarray,
+    words: Iterable[int] | SupportsIndex | None = None,
+    *,
+    seed: int = 0,
+) -> Float[Tensor, " w"]:
+    """lim of S_i(radius) / radius as radius -> 0: the largest singular value of d phi / d x_i, over ‖phi(X)‖.
+
+    S_i(radius) is the sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, for word i (ours). Converged
+    by restarted Lanczos on J^T J: structured for attention, all words at once; by autograd, one word at a time, for
+    other maps. Where phi has kinks, autograd's derivative is taken.
+
+    Args:
+        phi: a feature map, or any differentiable function of (n, d).
+        X: the text, (n, d).
+        words: the word indices; None for all.
+        seed: of Lanczos's starting vectors.
+
+    Raises:
+        InputError: a bad text or word; a map whose features carry no gradient; singular values too close to tell apart
+            in the steps that are allowed.
+        ZeroFeaturesError: phi(X) = 0.
+
+    >>> phi = lambda X: 3 * X
+    >>> jacobian_sensitivity(phi, torch.ones(4, 9, dtype=torch.float64))   # 3 / ‖3 X‖ = 1/6
+    tensor([0.1667, 0.1667, 0.1667, 0.1667], dtype=torch.float64)
+    """
+    text, phi = as_text(X), as_feature_map(phi)
+    rows = phi.accept(text.rows)
+    chosen = word_indices(words, len(text)).to(rows.device)
+    with torch.no_grad():
+        norm = feature_norm(require_repeatable(phi, rows), phi.name)
+    start = gaussian_on(
+        len(chosen),
+        rows.shape[1],
+        generator=generator(seed, "jacobian"),
+        dtype=rows.dtype,
+        device=rows.device,
+    )
+    if type(phi) is RandomAttentionFeatures and (score := offered(phi.score, ClosedForm)) is not None:
+        scale = phi.temperature * rows.shape[1] ** 0.5
+        product = AttentionJacobian(rows, phi.matrices, scale, score, chosen).normal_product
+        squares = _largest(product, start)
+    else:
+        squares = torch.cat([_largest(_product(phi, rows, word), start[at : at + 1]) for at, word in enumerate(chosen)])
+    return squares.clamp(min=0).sqrt().double() / norm
+
+
+def _largest(product: Product, start: Float[Tensor, "b d"]) -> Float[Tensor, " b"]:
+    """The largest eigenvalue of each positive semidefinite operator, by Lanczos restarted from its Ritz vector.
+
+    Stops when the Ritz value's error, at most residual² / gap and at most the residual, is below the tolerance.
+    """
+    tolerance = max(_TOLERANCE, 64 * torch.finfo(start.dtype).eps)
+    for _ in range(_ROUNDS):
+        basis, rotation, values = lanczos(product, start, _KRYLOV_STEPS)
+        start = torch.einsum("bt,btd->bd", rotation[:, 0], basis)
+        value = values[:, 0]
+        if basis.shape[1] == start.shape[1]:
+            return value
+        residual = torch.linalg.vector_norm(product(start) - value.unsqueeze(1) * start, dim=1)
+        gap = (value - values[:, 1]).clamp(min=torch.finfo(value.dtype).tiny)
+        error = torch.minimum(residual, residual.square() / gap)
+        if bool((error <= tolerance * value.abs()).all()):
+            return value
+    raise InputError(
+        "the Jacobian's largest singular values are too close to tell apart: Lanczos has not converged after "
+        f"{_ROUNDS} rounds of {_KRYLOV_STEPS} steps; use float64"
+    )
+
+
+def _product(phi: FeatureMap, rows: Float[Tensor, "n d"], word: Int[Tensor, ""]) -> Product:
+    return normal_product(
+        lambda delta: features_by_text(phi, perturbed_texts(rows, word.view(1, 1), delta.unsqueeze(1))), phi.name
+    )

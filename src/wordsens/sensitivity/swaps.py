@@ -1,0 +1,148 @@
+"""Real swaps: the word of a vocabulary that, put in the place of a word of the text, moves a map most."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import SupportsIndex
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.errors import require_choice
+from wordsens.maps.arguments import as_feature_map, as_text, word_indices
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.seeds import generator
+from wordsens.sensitivity.one_word import Sensitivity, attained, word_sensitivity
+from wordsens.sensitivity.swap_search import Entries, ShortlistPlan, Tick, scan, shortlist
+from wordsens.text.matrix import TextMatrix
+from wordsens.text.vocabulary import Vocabulary
+
+METHODS = ("auto", "scan", "shortlist")
+
+
+@dataclass(frozen=True)
+class Swaps:
+    """What `best_swaps` found.
+
+    Attributes:
+        value: the largest of `per_word`.
+        word: the row of its word.
+        words: (w,), the rows that were swapped.
+        tokens: what they are called.
+        swapped_for: the vocabulary's entry of each that moves the map most.
+        per_word: (w,), ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ of that swap, recomputed through phi.
+        perturbations: (w, d), from the word's row to the entry's.
+        exact: whether every entry was evaluated; if not, a better swap may exist.
+        evaluations: swaps that were evaluated, a gradient counted as three.
+    """
+
+    value: float
+    word: int
+    words: Int[Tensor, " w"]
+    tokens: tuple[str, ...]
+    swapped_for: tuple[str, ...]
+    per_word: Float[Tensor, " w"]
+    perturbations: Float[Tensor, "w d"]
+    exact: bool
+    evaluations: int
+
+
+def best_swaps(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    X: TextMatrix | Tensor | np.ndarray,
+    vocabulary: Vocabulary,
+    words: Iterable[int] | SupportsIndex | None = None,
+    seed: int = 0,
+    *,
+    method: str = "auto",
+    plan: ShortlistPlan | None = None,
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    progress: Tick | None = None,
+) -> Swaps:
+    """max over the vocabulary's entries v of ‖phi(X^i(x_v - x_i)) - phi(X)‖ / ‖phi(X)‖, for each word i.
+
+    Attained. The swap may be longer than the radius of a ball around x_i. Cost: w v evaluations for a scan, which a map
+    with a closed form makes cheap; plan.evaluations() = E passes of the model a word for a shortlist, and O(v E d) for
+    its predictions.
+
+    Args:
+        phi: a feature map, or a differentiable function of an (n, d) tensor.
+        X: the text.
+        vocabulary: what a word may become, with its row at each place.
+        words: the rows that are swapped; None for all.
+        seed: of the shortlist's first entries.
+        method: "scan": every entry, exact; "shortlist": by gradients, then evaluated; "auto": the shortlist for
+            transformers, the scan for all others.
+        plan: of the shortlist.
+        memory_budget: bytes for intermediate results.
+        progress: called with (done, in all).
+
+    >>> rows = torch.tensor([[2.0, 0.0], [0.0, 5.0]], dtype=torch.float64)
+    >>> found = best_swaps(lambda X: X, torch.eye(2, dtype=torch.float64), Vocabulary.of_rows(["a", "b"], rows))
+    >>> found.swapped_for, found.exact
+    (('b', 'b'), True)
+    """
+    text, phi = as_text(X), as_feature_map(phi)
+    require_choice("method", method, METHODS)
+    rows = phi.accept(text.rows)
+    chosen = word_indices(words, len(text)).to(rows.device)
+    change = phi.word_change(rows, memory_budget=memory_budget)
+    exact = method == "scan" or (method == "auto" and not hasattr(phi, "fast_twin"))
+    found: Entries
+    if exact:
+        found = scan(change, chosen, vocabulary, progress)
+    else:
+        stream = generator(seed, "anchors")
+        found = shortlist(change, chosen, vocabulary, plan or ShortlistPlan(), stream, progress)
+    per_word = attained(phi, rows, chosen.unsqueeze(1), found.perturbations.unsqueeze(1), memory_budget=memory_budget)
+    best = int(per_word.argmax())
+    return Swaps(
+        value=float(per_word[best]),
+        word=int(chosen[best]),
+        words=chosen,
+        tokens=tuple(text.word(int(word)) for word in chosen),
+        swapped_for=tuple(vocabulary.tokens[int(entry)] for entry in found.entries),
+        per_word=per_word,
+        perturbations=found.perturbations,
+        exact=exact,
+        evaluations=found.evaluations + len(chosen),
+    )
+
+
+@dataclass(frozen=True)
+class SwapRatio:
+    """How much of the continuous sup a real word reaches.
+
+    Attributes:
+        ratio: (w,), the continuous value over the swap's, at least 1.
+        continuous: the sensitivity of each word in the ball whose radius is the length of its best swap.
+        swaps: the swaps.
+    """
+
+    ratio: Float[Tensor, " w"]
+    continuous: Float[Tensor, " w"]
+    swaps: Swaps
+
+
+def swap_ratio(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    X: TextMatrix | Tensor | np.ndarray,
+    swaps: Swaps,
+    seed: int = 0,
+    *,
+    steps: int | None = None,
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
+) -> SwapRatio:
+    """sup over ‖Delta‖ <= ‖x_v - x_i‖ of the change, over the change by the swap to v, for each word i (ours).
+
+    Both are allowed the same distance. The sup is attained by a search, or by the swap itself where that is farther:
+    the ratio is a lower bound of the true one, and at least 1. Words whose best swap does not move the map are refused
+    by word_sensitivity (radius 0).
+    """
+    lengths = torch.linalg.vector_norm(swaps.perturbations, dim=1, dtype=torch.float64)
+    found: Sensitivity = word_sensitivity(
+        phi, X, swaps.words, lengths.cpu(), seed, steps=steps, certificate=False, memory_budget=memory_budget
+    )
+    continuous = torch.maximum(found.per_word, swaps.per_word)
+    return SwapRatio(continuous / swaps.per_word, continuous, swaps)

@@ -1,0 +1,135 @@
+"""The perturbation of Theorem 3, built and not searched: all rows are drawn to one word."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.errors import InputError, require_positive
+from wordsens.maps.attention.features import RandomAttentionFeatures
+from wordsens.maps.attention.scores import Softmax
+from wordsens.maps.contract import feature_norm
+from wordsens.seeds import Seed, gaussian_on, generator
+from wordsens.text.matrix import TextMatrix, as_text_matrix
+
+
+@dataclass(frozen=True)
+class TheoremWitness:
+    """What `theorem_witness` built.
+
+    Attributes:
+        word: i.
+        perturbation: (d,), the better of the two opposite Delta.
+        opposite: (d,), the other one.
+        value: ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ at `perturbation`: attained, a lower bound of S.
+        opposite_value: the same at `opposite`.
+        guarantee: a lower bound of `value` from the attention reached alone, by the triangle inequality.
+        attention_before, attention_after: (n,), what each row gives word i, before and at `perturbation`.
+        mass: the mean of `attention_after` over the other rows.
+    """
+
+    word: int
+    perturbation: Float[Tensor, " d"]
+    opposite: Float[Tensor, " d"]
+    value: float
+    opposite_value: float
+    guarantee: float
+    attention_before: Float[Tensor, " n"]
+    attention_after: Float[Tensor, " n"]
+    mass: float
+
+
+def theorem_witness(
+    phi: RandomAttentionFeatures,
+    X: TextMatrix | Tensor | np.ndarray,
+    word: int = 0,
+    radius: float | None = None,
+    seed: Seed = 0,
+) -> TheoremWitness:
+    """The constructive Delta of Theorem 3 for softmax attention: u_j . Delta is large for most rows j at once.
+
+    With u the unit vector along sum_j u_j, u_j = W^T x_j / scale, and v a unit vector orthogonal to every u_j,
+
+        Delta± = radius (cos(theta) u ± sin(theta) v)
+
+    move every row's score by the same amount, so both reach the same attention p_j, and the outputs of row j differ by
+    exactly 2 p_j radius sin(theta) v. One of the two is therefore at least
+
+        guarantee = radius sin(theta) sqrt(sum over j != i of p_j²) / ‖phi(X)‖
+
+    away from phi(X). theta is chosen to make the guarantee largest. (Construction after Theorem 3's proof idea; the
+    guarantee is ours: docs/theory/attention.md.)
+
+    Args:
+        phi: one head of softmax attention.
+        X: the text, (n, d), n < d so that v exists.
+        word: i.
+        radius: None for sqrt(d).
+        seed: draws v in the orthogonal complement.
+
+    Raises:
+        InputError: another score, several heads, n >= d, a word out of range, a bad radius.
+    """
+    text = as_text_matrix(X)
+    if type(phi.score) is not Softmax or phi.heads != 1:
+        raise InputError(f"`phi` ({phi.name}, {phi.heads} heads) must be one head of softmax attention")
+    rows = phi.accept(text.rows)
+    n, d = rows.shape
+    if not -n <= word < n:
+        raise InputError(f"`word` (={word}) is out of range; the text has {n} words, indices run from 0 to {n - 1}")
+    if n >= d:
+        raise InputError(f"`X` has {n} words of {d} coordinates; the construction needs fewer words than coordinates")
+    word %= n
+    radius = math.sqrt(d) if radius is None else require_positive("radius", radius)
+    queries = rows @ phi.weight / (phi.temperature * math.sqrt(d))
+    along = torch.nn.functional.normalize(queries.sum(dim=0), dim=0)
+    across = _orthogonal(queries, seed)
+
+    scores = phi.scores(rows)
+    others = scores.scatter(1, torch.full((n, 1), word, device=rows.device), -torch.inf)
+    logit = scores[:, word] - torch.logsumexp(others, dim=1)
+    elsewhere = torch.arange(n, device=rows.device) != word
+    angles = torch.linspace(0, math.pi / 2, 181, dtype=torch.float64, device=rows.device)[1:]
+    reached = torch.sigmoid(logit + radius * angles.cos().to(rows.dtype).unsqueeze(1) * (queries @ along))
+    lengths = angles.sin() * reached[:, elsewhere].double().square().sum(dim=1).sqrt() * radius
+    theta = float(angles[lengths.argmax()])
+
+    inside = radius * (1 - 4 * torch.finfo(rows.dtype).eps)
+    pair = [inside * (math.cos(theta) * along + sign * math.sin(theta) * across) for sign in (1.0, -1.0)]
+    base = phi(rows)
+    norm = feature_norm(base, phi.name)
+    values, attentions = [], []
+    for delta in pair:
+        moved = rows.clone()
+        moved[word] += delta
+        values.append(float(torch.linalg.vector_norm(phi(moved) - base, dtype=torch.float64)) / norm)
+        attentions.append(phi.attention(moved)[:, word])
+    best = 0 if values[0] >= values[1] else 1
+    return TheoremWitness(
+        word=word,
+        perturbation=pair[best],
+        opposite=pair[1 - best],
+        value=values[best],
+        opposite_value=values[1 - best],
+        guarantee=float(lengths.max()) / norm,
+        attention_before=phi.attention(rows)[:, word],
+        attention_after=attentions[best],
+        mass=float(attentions[best][elsewhere].mean()),
+    )
+
+
+def _orthogonal(queries: Float[Tensor, "n d"], seed: Seed) -> Float[Tensor, " d"]:
+    """A unit vector orthogonal to every row, drawn uniformly from the orthogonal complement."""
+    basis = torch.linalg.qr(queries.T).Q
+    drawn = gaussian_on(
+        queries.shape[1],
+        generator=generator(seed, "orthogonal"),
+        dtype=queries.dtype,
+        device=queries.device,
+    )
+    for _ in range(2):
+        drawn = drawn - basis @ (basis.T @ drawn)
+    return torch.nn.functional.normalize(drawn, dim=0)

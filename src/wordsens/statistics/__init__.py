@@ -1,0 +1,1 @@
+"""Fits and intervals that several rooms use."""

@@ -1,0 +1,17 @@
+from .document import Document as Document
+from .embedding import embed as embed
+from .embedding import texts_of_length as texts_of_length
+from .encoder import Encoder as Encoder
+from .encoder_vocabulary import vocabulary_rows as vocabulary_rows
+from .encoders import load_encoder as load_encoder
+from .readers import read_documents as read_documents
+from .readers import stream_documents as stream_documents
+from .shipped_data import MeaningPair as MeaningPair
+from .shipped_data import MinimalPair as MinimalPair
+from .shipped_data import meaning_pairs as meaning_pairs
+from .shipped_data import minimal_pairs as minimal_pairs
+from .shipped_data import shipped_reviews as shipped_reviews
+from .synthetic import correlated_text as correlated_text
+from .synthetic import gaussian_text as gaussian_text
+from .synthetic import orthogonal_text as orthogonal_text
+from .transformer_encoder import TransformerEncoder as TransformerEncoder

@@ -1,0 +1,122 @@
+"""The generalization figures: what is drawn, and what is refused."""
+
+import json
+
+import pytest
+
+from wordsens.errors import InputError
+from wordsens.experiments.generalization.record import GeneralizationRecord
+from wordsens.experiments.sensitivity.spec import hash_identity
+from wordsens.figures.generalization import error_against_gamma_figure, frontier_figure
+
+COLUMNS = [("rf", 40), ("raf", 40), ("raf", 120)]
+
+
+def record(*, asked=None, **changes):
+    values = {
+        "spec": json.dumps({"objective": changes.get("objective"), "sample": changes.get("sample"), **(asked or {})}),
+        "status": "done",
+        "value": 3.0,
+        "seconds": 0.1,
+        "map": "rf",
+        "n": 40,
+        "d": 8,
+        "texts": 100,
+        "held_out": 10,
+        "labels": "linear",
+        "seed": 0,
+        "draw": 0,
+        "sample": 0,
+        "training": "fine-tuned",
+        "objective": "error",
+        "text": "gaussian",
+        "gamma": 0.5,
+        "alignment": 0.9,
+        "bound": 2.0,
+        "accuracy": 0.6,
+        "dtype": "float64",
+        "device": "cpu",
+        "started": "2026-01-01T00:00:00+00:00",
+        "wordsens_version": "0",
+        "torch_version": "0",
+        "machine": "none",
+        **changes,
+    }
+    return GeneralizationRecord(cell=hash_identity(values["spec"]), **values)
+
+
+def some():
+    return [
+        record(map=name, n=n, training=training, objective=objective, sample=sample, texts=texts, gamma=0.4 * sample)
+        for name, n in COLUMNS
+        for training in ("fine-tuned", "retrained")
+        for objective in ("error", "fine-tuned-alignment")
+        for sample in range(3)
+        for texts in (100, 300)
+    ]
+
+
+def test_every_point_is_drawn_with_the_curve_of_the_theorems():
+    figure = error_against_gamma_figure(some(), title="title")
+    assert len(figure.axes) == 6
+    for panel in figure.axes:
+        (curve,) = panel.lines
+        gammas, errors = curve.get_xdata(), curve.get_ydata()
+        assert max(abs(error - (2 - gamma) ** 2) for gamma, error in zip(gammas, errors, strict=True)) < 1e-12
+        assert sum(len(part.get_offsets()) for part in panel.collections) == 2 * 3 * 2
+    assert [panel.get_title() for panel in figure.axes[:3]] == [
+        "RF, n = 40",
+        "RAF (softmax), n = 40",
+        "RAF (softmax), n = 120",
+    ]
+
+
+def test_a_point_past_the_axes_is_an_arrow_on_their_edge():
+    figure = error_against_gamma_figure([record(gamma=9.0, value=40.0), record(sample=1)])
+    low, high = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
+    for part in figure.axes[0].collections:
+        for gamma, value in part.get_offsets():
+            assert low[0] <= gamma <= low[1] and high[0] <= value <= high[1]
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "beyond the axes" in labels
+    inside = error_against_gamma_figure([record()])
+    assert "beyond the axes" not in [text.get_text() for text in inside.legends[0].get_texts()]
+
+
+def test_the_frontier_is_the_median_of_the_samples_of_each_size():
+    limits = (0.5, 1.0)
+    records = [
+        record(
+            objective="frontier",
+            sample=sample,
+            texts=texts,
+            limits=limits,
+            least_errors=(4.0 - sample, less),
+            value=1.0,
+        )
+        for texts, less in ((100, 1.5), (1000, 1.0))
+        for sample in range(3)
+    ]
+    figure = frontier_figure(records)
+    medians = [line for line in figure.axes[0].lines if line.get_marker() in ("o", "s")]
+    assert [list(line.get_ydata()) for line in medians] == [[3.0, 1.5], [3.0, 1.0]]
+    assert all(list(line.get_xdata()) == list(limits) for line in medians)
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels[:2] == ["N = 100: median", "N = 1,000: median"]
+    assert len({line.get_color() for line in medians}) == 2
+
+
+def test_nothing_to_draw_is_refused():
+    with pytest.raises(InputError, match="no finished record"):
+        error_against_gamma_figure([record(status="failed", value=None)])
+    with pytest.raises(InputError, match="no finished frontier"):
+        frontier_figure([record()])
+
+
+@pytest.mark.parametrize("figure", [error_against_gamma_figure, frontier_figure])
+def test_what_no_legend_tells_apart_is_refused(figure):
+    own = {"limits": (0.5,), "least_errors": (1.0,), "objective": "frontier"} if figure is frontier_figure else {}
+    records = [record(sample=sample, asked={"temperature": t}, **own) for sample in (0, 1) for t in (0.5, 2.0)]
+    with pytest.raises(InputError, match=r"several values of temperature \(0.5, 2.0\), .* if r.temperature == 2.0\]"):
+        figure(records)
+    figure(records[::2])

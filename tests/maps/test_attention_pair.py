@@ -1,0 +1,83 @@
+"""Attention of two texts, and the answers to two prompts: the model's own numbers, side by side."""
+
+import pytest
+import torch
+from tests.maps.tiny_models import model_of, tokenizer
+
+import wordsens as ws
+from wordsens.figures.attention import attention_figure, prompt_figure
+from wordsens.maps.transformer.attention_pair import attention_pair, prompt_pair
+
+PAIR = ("the film was good", "the film was bad")
+
+
+def phi_of(kind="bert", auto="AutoModel", **options):
+    return ws.TransformerFeatures(model_of(kind, auto), tokenizer(), name=kind, **options)
+
+
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "mpnet", "modernbert", "gpt2", "llama"])
+@pytest.mark.parametrize(("layer", "head"), [(1, None), (-1, 2)])
+def test_the_weights_are_the_models_own(kind, layer, head):
+    pair = attention_pair(phi_of(kind), *PAIR, layer=layer, head=head)
+    assert pair.layer == (1 if layer == 1 else 3)
+    for text, weights in zip(PAIR, pair.weights, strict=True):
+        ids = torch.tensor([tokenizer()(text)["input_ids"]])
+        own = model_of(kind)(ids, output_attentions=True).attentions[pair.layer - 1][0].double()
+        torch.testing.assert_close(weights, own.mean(dim=0) if head is None else own[head], rtol=0, atol=1e-6)
+        torch.testing.assert_close(weights.sum(dim=1), torch.ones(6, dtype=torch.float64), rtol=0, atol=1e-6)
+    assert pair.changed == (4,)
+    torch.testing.assert_close(pair.difference, pair.weights[1] - pair.weights[0])
+
+
+def test_texts_of_different_length_have_no_difference():
+    pair = attention_pair(phi_of(), "the film was good", "the film was very good")
+    assert pair.difference is None
+    assert pair.changed == ()
+    assert len(attention_figure(pair).axes) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layer": 0}, "`layer` (=0) has no attention; choose 1 to 3, or -1 for the last"),
+        ({"layer": 4}, "`layer` (=4) has no attention; choose 1 to 3, or -1 for the last"),
+        ({"head": 4}, "`head` (=4) does not exist; choose 0 to 3, or None for their mean"),
+    ],
+)
+def test_what_a_model_does_not_have_is_refused(options, message):
+    with pytest.raises(ws.InputError) as caught:
+        attention_pair(phi_of(), *PAIR, **options)
+    assert str(caught.value) == message
+
+
+def test_the_figure_shows_both_texts_and_the_difference():
+    figure = attention_figure(attention_pair(phi_of(), *PAIR))
+    first, second, difference = figure.axes[:3]
+    assert [label.get_text() for label in first.get_xticklabels()] == ["[CLS]", "the", "film", "was", "good", "[SEP]"]
+    assert second.get_yticklabels()[4].get_fontweight() == "bold"
+    assert difference.get_xticklabels()[4].get_text() == "good/bad"
+    assert first.images[0].get_clim() == second.images[0].get_clim()
+
+
+def language_model():
+    return phi_of("llama", "AutoModelForCausalLM", output="probabilities", pool="last")
+
+
+def test_the_answers_are_the_models_own_probabilities():
+    pair = prompt_pair(language_model(), "the film was very", "the film was not", answers=("good", "bad"))
+    for row, prompt in enumerate(pair.prompts):
+        ids = torch.tensor([tokenizer()(prompt)["input_ids"][:-1]])  # [SEP] is left off: the answer follows the prompt
+        logits = model_of("llama", "AutoModelForCausalLM")(ids).logits[0, -1].double()
+        expected = logits.softmax(dim=0)[tokenizer().convert_tokens_to_ids(["good", "bad"])]
+        torch.testing.assert_close(pair.probabilities[row], expected, rtol=1e-5, atol=1e-8)
+    torch.testing.assert_close(pair.change, pair.probabilities[1] - pair.probabilities[0])
+    torch.testing.assert_close(pair.among.sum(dim=1), torch.ones(2, dtype=torch.float64))
+    figure = prompt_figure(pair)
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["good", "bad"]
+
+
+def test_prompts_need_a_causal_language_model_and_answers_that_differ():
+    with pytest.raises(ws.InputError, match="prompts need a causal language model"):
+        prompt_pair(phi_of("llama"), "a", "b")
+    with pytest.raises(ws.InputError, match="begin with the same token; choose answers that differ there"):
+        prompt_pair(language_model(), "good", "bad", answers=("unlike", "unly"))

@@ -1,0 +1,122 @@
+"""Several words moved together: closed forms, the plain evaluation, and the single word as a special case."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import wordsens as ws
+from wordsens.maps.attention.scores import SCORES
+from wordsens.maps.contract import PlainGroupChange
+
+
+def unit_rows(n, d, seed):
+    rows = torch.randn(n, d, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    return rows / rows.norm(dim=1, keepdim=True) * math.sqrt(d)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("heads", [1, 3])
+def test_attention_group_change_equals_the_plain_one(score, heads):
+    rows = unit_rows(9, 7, 1)
+    phi = ws.RandomAttentionFeatures(7, score=score, heads=heads, seed=2)
+    groups = torch.tensor([[0, 4, 5], [8, 1, 2]])
+    stream = torch.Generator().manual_seed(3)
+    delta = torch.randn(6, 3, 7, dtype=torch.float64, generator=stream)
+    which = torch.tensor([0, 1, 1, 0, 0, 1])
+    fast = phi.group_change(rows, groups).squared_norm_and_gradient(delta, which)
+    plain = PlainGroupChange(phi, rows, groups, memory_budget=1 << 30).squared_norm_and_gradient(delta, which)
+    torch.testing.assert_close(fast[0], plain[0], rtol=1e-11, atol=0)
+    torch.testing.assert_close(fast[1], plain[1], rtol=1e-9, atol=1e-9 * float(plain[1].abs().max()))
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_heads_add_up(score):
+    """Features of several heads are the heads' features side by side, so squared changes add."""
+    rows = unit_rows(6, 5, 4)
+    phi = ws.RandomAttentionFeatures(5, score=score, heads=2, seed=5)
+    alone = [ws.RandomAttentionFeatures(5, score=score, weight=weight) for weight in phi.weight]
+    delta, words = unit_rows(6, 5, 6), torch.arange(6)
+    together = phi.word_change(rows).squared_norm(delta, words)
+    separate = sum(one.word_change(rows).squared_norm(delta, words) for one in alone)
+    torch.testing.assert_close(together, separate, rtol=1e-13, atol=0)
+    assert phi(rows).shape == (2, 6, 5)
+    torch.testing.assert_close(phi(rows), torch.stack([one(rows) for one in alone]))
+    assert phi(rows.expand(3, 6, 5)).shape == (3, 2, 6, 5)
+
+
+def test_linear_map_with_a_ball_each_and_a_joint_ball():
+    """phi(X) = 3 X: g balls give radius sqrt(g) / ‖X‖, one joint ball gives radius / ‖X‖, exactly."""
+    rows = unit_rows(5, 4, 7)
+    norm = float(rows.norm())
+    for group in [(0,), (1, 3), (0, 2, 4)]:
+        each = ws.group_sensitivity(lambda X: 3 * X, rows, [group], radius=0.5)
+        joint = ws.group_sensitivity(lambda X: 3 * X, rows, [group], radius=0.5, ball="joint")
+        assert each.value == pytest.approx(0.5 * math.sqrt(len(group)) / norm, rel=1e-9)
+        assert joint.value == pytest.approx(0.5 / norm, rel=1e-9)
+
+
+@pytest.mark.parametrize("ball", ["each", "joint"])
+def test_witnesses_lie_in_their_balls_and_give_the_value(ball):
+    rows = unit_rows(10, 12, 8)
+    phi = ws.RandomAttentionFeatures(12, seed=9)
+    groups = [(0, 1), (4, 5, 6), (2,), (7, 9)]
+    result = ws.group_sensitivity(phi, rows, groups, ball=ball, seed=1)
+    base = phi(rows).numpy()
+    for group, delta, value in zip(groups, result.perturbations, result.per_group, strict=True):
+        moved = rows.numpy().copy()
+        for word, step in zip(group, delta.numpy(), strict=True):
+            moved[word] += step
+        change = phi(torch.from_numpy(moved)).numpy() - base
+        assert np.linalg.norm(change) / np.linalg.norm(base) == pytest.approx(float(value), rel=1e-9)
+        norms = delta.norm(dim=1) if ball == "each" else delta.norm()
+        assert float(norms.max()) <= math.sqrt(12) * (1 + 1e-12)
+    assert result.value == float(result.per_group.max())
+    assert result.group == groups[int(result.per_group.argmax())]
+
+
+def test_a_group_of_one_word_is_the_word():
+    rows = unit_rows(12, 10, 10)
+    phi = ws.RandomAttentionFeatures(10, seed=11)
+    single = ws.word_sensitivity(phi, rows, words=[3])
+    group = ws.group_sensitivity(phi, rows, [(3,)], starts=24, generations=6)
+    assert group.value == pytest.approx(single.value, rel=5e-3)
+
+
+def test_more_words_move_random_features_further():
+    rows = unit_rows(16, 6, 12)
+    phi = ws.RandomFeatures(16, 6, seed=13)
+    values = [ws.several_words_sensitivity(phi, rows, count, sets=1).value for count in (1, 4, 16)]
+    assert values[0] < values[1] < values[2]
+    assert values[0] > ws.word_sensitivity(phi, rows).value * 0.98
+
+
+def test_several_words_searches_the_stated_number_of_sets():
+    rows = unit_rows(8, 6, 14)
+    result = ws.several_words_sensitivity(lambda X: X, rows, 3, sets=4, seed=1)
+    assert all(len(set(group)) == 3 for group in result.groups)
+    assert 1 <= len(result.groups) <= 4
+    assert result.value == pytest.approx(math.sqrt(3 / 8), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"groups": []}, "`groups` is empty; give at least one group of word indices"),
+        ({"groups": [()]}, "`groups` has (); a group names words from 0 to 3, at least one"),
+        ({"groups": [(0, 4)]}, "`groups` has (0, 4); a group names words from 0 to 3, at least one"),
+        ({"groups": [(1, -3)]}, "`groups` has (1, -3), which names a word twice; name each word once"),
+        ({"groups": [(0,)], "ball": "both"}, "`ball` (='both') must be one of each, joint"),
+        ({"groups": [(0,)], "radius": 0.0}, "`radius` (=0.0) must be a positive finite number"),
+    ],
+)
+def test_bad_groups_are_refused(arguments, message):
+    with pytest.raises(ws.InputError) as caught:
+        ws.group_sensitivity(lambda X: X, unit_rows(4, 3, 0), **arguments)
+    assert str(caught.value) == message
+
+
+def test_more_words_than_the_text_has_are_refused():
+    with pytest.raises(ws.InputError, match=r"`count` \(=5\) is more than the text's 4 words"):
+        ws.several_words_sensitivity(lambda X: X, unit_rows(4, 3, 0), 5)

@@ -1,0 +1,283 @@
+"""word_sensitivity: what it accepts, what it refuses and in which words; and what a Sensitivity can do."""
+
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+import wordsens as ws
+from wordsens.errors import InputError
+from wordsens.sensitivity.one_word import attained
+
+QUICK = {"starts": 2, "generations": 0, "steps": 3, "certificate": False}
+TEXT = ws.TextMatrix(ws.gaussian_text(4, 3, seed=0).rows, tokens=("I", "love", "her", "much"), source="here")
+PHI = ws.RandomAttentionFeatures(3, seed=0)
+
+
+def measured(X=TEXT, phi=PHI, **options):
+    return ws.word_sensitivity(phi, X, **{**QUICK, **options})
+
+
+def refused(*arguments, **options):
+    with pytest.raises(InputError) as caught:
+        measured(*arguments, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+class TestTheText:
+    def test_one_word_is_not_compared_with_anything(self):
+        assert refused(TEXT.rows[:1]) == (
+            "`X` has one word; word sensitivity compares words, so give a text of two words or more"
+        )
+
+    def test_nan_infinity_and_zero_rows(self):
+        broken = TEXT.rows.clone()
+        broken[1, 2] = math.nan
+        assert refused(broken) == "`X` has NaN or infinity in row 1; every entry must be finite"
+        broken[1, 2] = -math.inf
+        assert refused(broken.numpy()) == "`X` has NaN or infinity in row 1; every entry must be finite"
+        broken[1] = 0
+        assert refused(broken) == "`X` has only zeros in row 1; drop that word or give it an embedding"
+
+    def test_shapes_and_dtypes(self):
+        assert refused(TEXT.rows.flatten()).startswith(
+            "`X` (shape (12,), torch.float64) must be a floating-point matrix"
+        )
+        assert refused(TEXT.rows.long()).startswith("`X` (shape (4, 3), torch.int64) must be a floating-point matrix")
+        assert refused(TEXT.rows[:, :2]).startswith("`X` (shape (4, 2)) does not fit raf")
+
+    @pytest.mark.parametrize("thing", ["I love her much", ["I love her much"], None])
+    def test_strings_are_not_rows(self, thing, unchecked_types):
+        assert refused(thing) == (
+            f"`X` ({type(thing).__name__}) must be a TextMatrix, a tensor or an array of shape (n, d); "
+            "embed strings first, with wordsens.embed"
+        )
+
+    def test_autograds_history_is_left_behind(self):
+        r = measured(TEXT.rows.clone().requires_grad_())
+        assert not r.perturbations.requires_grad and not r.per_word.requires_grad
+
+
+class TestTheMap:
+    def test_any_callable_is_a_map_by_its_name(self):
+        def double(text):
+            return 2 * text
+
+        assert measured(phi=double).map_name == "double"
+        assert measured(phi=torch.nn.Tanh()).map_name == "function"
+
+    def test_names_are_not_maps(self, unchecked_types):
+        assert refused(phi="raf") == "`phi` (str) must be a feature map or a differentiable function of (n, d)"
+
+    def test_what_is_not_finite_at_a_witness_is_not_reported(self):
+        """exp(exp(x)) is finite on this text, and overflows elsewhere in the ball."""
+        phi = ws.FunctionFeatures(lambda text: text[0, :1].exp().exp(), name="tower")
+        said = refused(torch.full((2, 1), 1.5, dtype=torch.float64), phi, radius=9.0, words=0)
+        assert said == (
+            "tower gives NaN or infinity when word 0 is perturbed; "
+            "use float64, a smaller radius, or a map that is finite on the whole ball"
+        )
+
+    def test_where_the_map_is_not_a_number_no_witness_is_sought(self):
+        """log(x) at 1.5 + Delta, |Delta| <= 3: NaN at Delta <= -1.5. What is reported is finite, and attained."""
+        phi = ws.FunctionFeatures(lambda text: torch.log(text[0, :1]), name="log")
+        r = measured(torch.full((2, 1), 1.5, dtype=torch.float64), phi, radius=3.0, words=0)
+        moved = 1.5 + float(r.perturbations[0, 0])
+        assert moved > 0
+        assert r.value == pytest.approx(abs(math.log(moved) - math.log(1.5)) / math.log(1.5), rel=1e-12)
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (None, [0, 1, 2, 3]),
+            (2, [2]),
+            (-1, [3]),
+            ([3, -4], [3, 0]),
+            (range(1, 3), [1, 2]),
+            (np.int64(1), [1]),
+            (np.array([0, 2]), [0, 2]),
+            (torch.tensor([2, 1]), [2, 1]),
+            (torch.tensor(2), [2]),
+            ((word for word in (3, 1)), [3, 1]),
+        ],
+    )
+    def test_indices_in_any_container(self, words, expected):
+        r = measured(words=words)
+        assert r.words.tolist() == expected
+        assert r.tokens == tuple(TEXT.tokens[word] for word in expected)
+
+    @pytest.mark.parametrize(("words", "wrong"), [(4, 4), (-5, -5), ([0, 9], 9)])
+    def test_out_of_range(self, words, wrong):
+        assert refused(words=words) == f"`words` has {wrong}, but the text has 4 words; indices run from 0 to 3"
+
+    def test_twice(self):
+        assert refused(words=[1, -3]) == "`words` (=[1, -3]) names a word twice; name each word once"
+
+    def test_none_at_all(self):
+        assert refused(words=[]) == "`words` is empty; name at least one word, or pass None for all of them"
+
+    @pytest.mark.parametrize("words", [1.0, [0, 1.7], "12", ["0"], [True, False], np.array([True, False])])
+    def test_what_is_not_an_index(self, words, unchecked_types):
+        assert refused(words=words) == (
+            f"`words` (={words!r}) must be whole numbers, such as words=[0, 3]; pass None for all words"
+        )
+
+
+class TestRadius:
+    @pytest.mark.parametrize(
+        "radius",
+        [2, 2.0, np.float32(2), torch.tensor(2.0), [2.0] * 4, (2,) * 4, np.full(4, 2.0), torch.full((4,), 2)],
+    )
+    def test_one_number_or_one_a_word(self, radius, unchecked_types):
+        r = measured(radius=radius)
+        assert r.radius.tolist() == [2.0] * 4
+        assert torch.equal(r.perturbations, measured(radius=2.0).perturbations)
+
+    def test_the_default_is_sqrt_d(self):
+        assert measured(words=[1, 2]).radius.tolist() == [math.sqrt(3)] * 2
+
+    @pytest.mark.parametrize("radius", [0, -1.0, math.nan, math.inf, "2", True])
+    def test_positive_and_finite(self, radius, unchecked_types):
+        assert refused(radius=radius) == (
+            f"`radius` (={radius!r}) must be a positive finite number; pass None for the map's default"
+        )
+
+    @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan])
+    def test_for_every_word(self, bad):
+        said = f"`radius` (={bad!r}) must be a positive finite number; pass None for the map's default"
+        assert refused(radius=torch.tensor([1.0, 1.0, bad, 1.0])) == said
+
+    def test_as_many_as_words(self):
+        said = "`radius` has 4 entries for 2 words; give one a searched word"
+        assert refused(words=[0, 1], radius=torch.ones(4)) == said
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("option", "said"),
+        [
+            ({"starts": 0}, "`starts` (=0) must be a whole number, at least 1"),
+            ({"steps": -1}, "`steps` (=-1) must be a whole number, at least 0"),
+            ({"generations": -1}, "`generations` (=-1) must be a whole number, at least 0"),
+            ({"tolerance": 1.0}, "`tolerance` (=1.0) must be at least 0 and less than 1"),
+            ({"memory_budget": 0}, "`memory_budget` (=0) must be a whole number, at least 1"),
+            ({"seed": 0.5}, "`seed` (=0.5) must be a whole number"),
+        ],
+    )
+    def test_bad_values(self, option, said, unchecked_types):
+        assert refused(**option) == said
+
+    def test_progress_rises_to_its_end(self):
+        seen = []
+        measured(progress=lambda done, total: seen.append((done, total)))
+        assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+        assert len({total for _, total in seen}) == 1
+        assert seen[-1][0] == seen[-1][1] > 1
+
+    def test_a_small_memory_budget_changes_the_value_little(self):
+        """Words are then searched apart, so witnesses are not shared."""
+        assert measured(memory_budget=1, steps=50).value == pytest.approx(measured(steps=50).value, rel=0.02)
+
+    def test_more_spending_is_counted_and_no_worse(self):
+        little, much = measured(starts=1, steps=0), ws.word_sensitivity(PHI, TEXT)
+        assert little.evaluations < much.evaluations
+        assert much.value >= little.value
+        assert bool(much.converged.all())
+
+
+class TestAttained:
+    def test_it_is_the_definition(self):
+        words, delta = torch.tensor([[2], [0]]), torch.ones(2, 1, 3, dtype=torch.float64)
+        found = attained(PHI, TEXT.rows, words, delta)
+        for word, value in zip((2, 0), found.tolist(), strict=True):
+            moved = TEXT.rows.clone()
+            moved[word] += 1
+            assert value == pytest.approx(float((PHI(moved) - PHI(TEXT)).norm() / PHI(TEXT).norm()), rel=1e-13)
+
+    def test_chunks_change_nothing(self):
+        words = torch.arange(4).repeat(5).unsqueeze(1)
+        delta = torch.randn(20, 1, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        whole = attained(PHI, TEXT.rows, words, delta)
+        pieces = attained(PHI, TEXT.rows, words, delta, memory_budget=1)
+        torch.testing.assert_close(pieces, whole, rtol=1e-13, atol=0)
+
+
+class TestResult:
+    def test_everything_survives_a_file(self, tmp_path):
+        r = measured(words=[3, 1], radius=[1.0, 2.0], seed=np.int64(5), certificate=True)
+        r.save(tmp_path / "r.safetensors")
+        again = ws.Sensitivity.load(str(tmp_path / "r.safetensors"))
+        for name in ("words", "per_word", "rounding", "perturbations", "radius", "converged", "upper_per_word"):
+            assert torch.equal(getattr(again, name), getattr(r, name))
+        for name in ("value", "word", "tokens", "evaluations", "seed", "map_name", "upper", "rigor"):
+            assert getattr(again, name) == getattr(r, name)
+        assert again.to_dict() == r.to_dict()
+
+    def test_no_bounds_survive_too(self, tmp_path):
+        r = measured()
+        r.save(tmp_path / "r.safetensors")
+        again = ws.Sensitivity.load(tmp_path / "r.safetensors")
+        assert again.upper is again.upper_per_word is again.rigor is None
+        assert torch.equal(again.perturbations, r.perturbations)
+
+    def test_files_that_are_something_else(self, tmp_path):
+        from safetensors.torch import save_file
+
+        (tmp_path / "text").write_text("I love her much, and at some length, so that a header could be read.")
+        (tmp_path / "empty").write_bytes(b"")
+        (tmp_path / "pickle").write_bytes(pickle.dumps({"a": 1}))
+        save_file({"a": torch.ones(2)}, tmp_path / "tensors")
+        save_file({"a": torch.ones(2)}, tmp_path / "json", metadata={"wordsens": "{"})
+        save_file({"a": torch.ones(2)}, tmp_path / "names", metadata={"wordsens": '{"tokens": []}'})
+        for name in ("text", "empty", "pickle", "tensors", "json", "names", "missing", "."):
+            with pytest.raises(InputError) as caught:
+                ws.Sensitivity.load(tmp_path / name)
+            said = str(caught.value)
+            assert said.startswith(f"`path` (={str(tmp_path / name)!r}) is not a file that Sensitivity.save wrote: ")
+            assert "\n" not in said
+
+    def test_the_dictionary_is_json(self):
+        r = measured(words=[2, 0])
+        d = json.loads(json.dumps(r.to_dict(), allow_nan=False))
+        assert d["map"] == "raf"
+        assert (d["words"], d["tokens"]) == ([2, 0], ["her", "I"])
+        assert d["token"] == TEXT.tokens[d["word"]]
+        assert d["value"] == max(d["per_word"]) == r.value
+        assert set(d) == {
+            *("map", "value", "word", "token", "upper", "rigor", "words", "tokens", "per_word", "upper_per_word"),
+            *("rounding", "radius", "converged", "evaluations", "seed", "notes"),
+        }
+
+    def test_the_table_has_one_row_a_word(self):
+        r = measured(certificate=True)
+        table = r.to_pandas()
+        assert list(table.columns) == ["word", "token", "sensitivity", "upper", "radius", "converged"]
+        assert table["token"].tolist() == list(TEXT.tokens)
+        assert table["sensitivity"].tolist() == r.per_word.tolist()
+        assert table["upper"].tolist() == r.upper_per_word.tolist()
+        assert measured().to_pandas()["upper"].isna().all()
+
+    def test_show_puts_the_most_sensitive_word_first(self):
+        r = measured()
+        lines = r.show().splitlines()
+        assert lines[0] == f"raf: S >= {r.value:.4f}, at word {r.word}"
+        assert lines[1].split() == ["word", "token", "S"]
+        shown = [line.split() for line in lines[2:]]
+        assert [row[1] for row in shown] == [TEXT.tokens[at] for at in r.per_word.argsort(descending=True).tolist()]
+        assert shown[0] == [str(r.word), TEXT.tokens[r.word], f"{r.value:.4f}"]
+        assert r.show(1).splitlines()[-1] == "... and 3 more words"
+        with pytest.raises(InputError, match=r"`most` \(=0\)"):
+            r.show(0)
+
+    def test_words_without_tokens_are_numbered(self):
+        r = measured(TEXT.rows, words=[2], certificate=True)
+        assert r.tokens == ("#2",)
+        assert repr(r) == f"Sensitivity(raf: value={r.value:.6g}, upper={r.upper:.6g} at word 2 '#2', 1 words)"
+        bare = measured(TEXT.rows, words=[2])
+        assert repr(bare) == f"Sensitivity(raf: value={r.value:.6g} at word 2 '#2', 1 words)"

@@ -1,0 +1,97 @@
+"""The tokens of one word move together, each in a ball of its own."""
+
+import math
+
+import pytest
+import torch
+from tests.maps.tiny_models import model_of, tokenizer
+
+import wordsens as ws
+from wordsens.sensitivity.one_word import attained
+from wordsens.text.matrix import TextMatrix, Word
+from wordsens.text.whole_words import whole_words
+
+
+def phi_of(kind="bert", **options):
+    return ws.TransformerFeatures(model_of(kind), tokenizer(), name=kind, **options)
+
+
+def test_on_the_identity_the_answer_is_known():
+    rows = torch.eye(5, 4, dtype=torch.float64) + 1
+    X = TextMatrix(rows, whole_words=(Word("ab", (0, 2)), Word("c", (3,)), Word("d", (4,))))
+    r = ws.whole_word_sensitivity(lambda X: X, X, radius=3.0)
+    norm = float(rows.norm())
+    expected = [3 * math.sqrt(2) / norm, 3 / norm, 3 / norm]
+    torch.testing.assert_close(r.per_word, torch.tensor(expected, dtype=torch.float64), rtol=1e-6, atol=0)
+    assert (r.word, r.whole[0].text, r.radius[0]) == (0, "ab", (3.0, 3.0))
+
+
+@pytest.mark.parametrize("kind", ["bert", "llama"])
+def test_witnesses_stay_in_each_tokens_own_ball_and_attain_what_is_reported(kind):
+    phi = phi_of(kind, pool="mean")
+    (X,) = phi.embed("the film was unlikely good")
+    r = ws.whole_word_sensitivity(phi, X, starts=2, steps=4)
+    assert [word.text for word in r.whole] == ["the", "film", "was", "unlikely", "good"]
+    assert r.tokens[3] == ("un", "##like", "##ly")
+    for word, delta, radius, value in zip(r.whole, r.perturbations, r.radius, r.per_word, strict=True):
+        norms = X.rows[list(word.rows)].double().norm(dim=1)
+        assert radius == pytest.approx(norms.tolist())
+        assert bool((delta.double().norm(dim=1) <= norms * (1 + 1e-6)).all())
+        again = attained(phi, X.rows, torch.tensor([word.rows]), delta.unsqueeze(0))
+        assert float(again) == pytest.approx(float(value), rel=1e-5)
+
+
+def test_a_word_of_several_tokens_moves_the_map_at_least_as_far_as_its_tokens_alone():
+    phi = phi_of(pool="mean")
+    (X,) = phi.embed("the film was unlikely good")
+    together = ws.whole_word_sensitivity(phi, X, words=[3]).value
+    alone = ws.word_sensitivity(phi, X, words=[4, 5, 6]).value
+    assert together > alone
+
+
+def test_a_word_of_one_token_is_what_word_sensitivity_finds():
+    phi = phi_of()
+    (X,) = phi.embed("the film was good")
+    plan = {"starts": 12, "steps": 60}
+    whole = ws.whole_word_sensitivity(phi, X, words=[1, 3], **plan)
+    single = ws.word_sensitivity(phi, X, words=[2, 4], **plan)
+    torch.testing.assert_close(whole.per_word, single.per_word, rtol=0.02, atol=0)
+
+
+def test_tokens_are_shown_on_request():
+    phi = phi_of(pool="mean")
+    (X,) = phi.embed("the unlikely film")
+    r = ws.whole_word_sensitivity(phi, X, starts=1, steps=1)
+    assert "unlikely" in r.show()
+    assert "##like" not in r.show()
+    assert "unlikely  (un ##like ##ly)" in r.show(tokens=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "offsets", "expected"),
+    [
+        ("He didn't", [(0, 2), (3, 7), (7, 8), (8, 9)], [("He", (1,)), ("didn't", (2, 3, 4))]),
+        # GPT-2's tokens begin with the blank before the word.
+        ("well-made b", [(0, 4), (4, 5), (5, 9), (9, 11)], [("well-made", (1, 2, 3)), ("b", (4,))]),
+        ("good...", [(0, 4), (4, 7)], [("good", (1,)), (".", (2,))]),
+        ("日本語", [(0, 1), (1, 2), (2, 3)], [("日", (1,)), ("本", (2,)), ("語", (3,))]),
+        (" x", [(0, 1), (1, 2)], [("x", (2,))]),
+    ],
+)  # fmt: skip
+def test_words_are_what_a_reader_sees(text, offsets, expected):
+    assert [(word.text, word.rows) for word in whole_words(text, offsets, 1)] == expected
+
+
+def test_a_truncated_text_keeps_the_words_that_are_whole():
+    X = TextMatrix(torch.ones(5, 2), whole_words=(Word("a", (1,)), Word("bcd", (2, 3)), Word("e", (4,))))
+    assert [word.text for word in X.truncated(3).whole_words] == ["a"]
+    assert X.truncated(4).whole_words == X.whole_words[:2]
+
+
+def test_bad_words_are_refused():
+    X = TextMatrix(torch.ones(3, 2), whole_words=(Word("a", (0,)), Word("b", (2,))))
+    with pytest.raises(ws.InputError, match="`X` does not know its whole words; embed it with"):
+        ws.whole_word_sensitivity(lambda X: X, TextMatrix(torch.ones(3, 2)))
+    for words in ([], [2], [0, 0], [-1]):
+        with pytest.raises(ws.InputError, match=r"must name different words from 0 to 1, at least one"):
+            ws.whole_word_sensitivity(lambda X: X, X, words=words)
