@@ -15,6 +15,9 @@ NARROWING, NARROWING_STEPS = (0.3, 0.1, 0.03), 40
 FIRST_STEPS = 6
 """Steps after which candidates are compared: where they stand says little of where they lead."""
 
+DIRECT_STEPS = 20
+"""Steps on the change itself of the candidates that are best there."""
+
 
 @dataclass(frozen=True)
 class SearchPlan:
@@ -105,4 +108,5 @@ class SearchPlan:
         soft = (self.chosen > 0) * (FIRST_STEPS + self.chosen_steps)
         soft += (self.soft_steps > 0) * (len(SOFT_SHARES) * self.soft_steps + self.climb_steps)
         soft += (self.explored_share > 0) * len(NARROWING) * NARROWING_STEPS
+        soft += (self.explored_share > 0 < self.chosen) * (FIRST_STEPS + DIRECT_STEPS)
         return soft + crossing + self.kick_steps * (self.kicks + (self.kicks > 0)) + self.steps
