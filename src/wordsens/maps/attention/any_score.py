@@ -15,8 +15,9 @@ from wordsens.maps.attention.spread import directions, spread
 from wordsens.maps.attention.word_change import LARGEST_COARSE, attention_plan
 from wordsens.maps.contract import FeatureMap, PlainWordChange
 
-_MOST_SMALL = 4096
-"""Coordinates of a text up to which it is searched widely; past it as any map of which nothing is known."""
+_MOST_TINY, _MOST_SMALL = 512, 4096
+"""Coordinates of a text up to which it is searched as widely as with a closed form, and up to which nearly so; past
+these as any map of which nothing is known."""
 
 
 class AnyScoreChange(PlainWordChange):
@@ -40,7 +41,8 @@ class AnyScoreChange(PlainWordChange):
         self.heads = self._heads_at(1.0)
         n, d = self.rows.shape
         if n * d <= _MOST_SMALL:
-            self.plan = replace(attention_plan(n, d, score), children=16, chosen=16)
+            wide = attention_plan(n, d, score)
+            self.plan = wide if n * d <= _MOST_TINY else replace(wide, children=16, chosen=16)
 
     def _heads_at(self, factor: float) -> list[GroupHead]:
         """The heads at a higher temperature."""
@@ -66,21 +68,21 @@ class AnyScoreChange(PlainWordChange):
         steepest = float(torch.linalg.matrix_norm(self._matrices).max()) / self._scale
         found = spread(self.heads, steepest, radius)
         result = []
-        for share in shares:
+        for share in () if self._is_homogeneous(found.typical) else shares:
             factor = max(1.0, share * found.typical)
-            if share * found.largest <= 1 or self._is_scaled(factor):
+            if share * found.largest <= 1:
                 continue
             relative = copy(self)
             relative.heads = self._heads_at(factor)
             result.append(relative)
         return result
 
-    def _is_scaled(self, factor: float) -> bool:
-        """Whether `factor` times the temperature gives the same weights, but for a common factor."""
+    def _is_homogeneous(self, typical: float) -> bool:
+        """Whether twice the temperature gives the same weights, but for a common factor, where scores are about 1."""
         head = self.heads[0]
-        weights = head.score.attention(head.scores / factor)
-        size = torch.linalg.vector_norm(weights) / torch.linalg.vector_norm(head.attention)
-        return bool(torch.allclose(weights, size * head.attention, rtol=1e-6, atol=1e-9 * float(weights.abs().max())))
+        weights, halved = (self._score.attention(head.scores / (share * typical)) for share in (1, 2))
+        size = torch.linalg.vector_norm(halved) / torch.linalg.vector_norm(weights)
+        return bool(torch.allclose(halved, size * weights, rtol=1e-5, atol=1e-5 * float(halved.abs().max())))
 
     def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
         """The leading singular vectors of the Jacobian, and the layer's own directions."""
