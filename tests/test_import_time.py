@@ -6,7 +6,19 @@ import time
 
 import pytest
 
-HEAVY = ("transformers", "matplotlib", "pandas", "datasets", "pyarrow", "pydantic", "yaml", "dask", "distributed")
+HEAVY = (
+    "transformers",
+    "sentence_transformers",
+    "httpx2",
+    "matplotlib",
+    "pandas",
+    "datasets",
+    "pyarrow",
+    "pydantic",
+    "yaml",
+    "dask",
+    "distributed",
+)
 REPEATS = 3
 
 

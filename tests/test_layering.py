@@ -37,6 +37,8 @@ ROOMS = (
 ONLY_IN = {
     "transformers": ("text", "maps"),
     "tokenizers": ("text", "maps"),
+    "sentence_transformers": ("models",),
+    "httpx2": ("models",),
     "datasets": ("text",),
     "matplotlib": ("figures",),
     "typer": ("cli",),

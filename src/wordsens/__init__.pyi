@@ -20,6 +20,9 @@ from .maps.dense.features import RandomFeatures as RandomFeatures
 from .maps.transformer.attention_pair import attention_pair as attention_pair
 from .maps.transformer.attention_pair import prompt_pair as prompt_pair
 from .maps.transformer.features import TransformerFeatures as TransformerFeatures
+from .models import Endpoint as Endpoint
+from .models import as_model as as_model
+from .models import as_pair_model as as_pair_model
 from .regression import MinNormFit as MinNormFit
 from .regression import fit_min_norm as fit_min_norm
 from .search.ball import Ball as Ball

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -16,7 +17,7 @@ Texts = str | Document | Iterable[str | Document]
 
 def embed(
     texts: Texts,
-    encoder: str | Encoder = "minilm",
+    encoder: Any = "minilm",
     layer: int = 0,
     max_words: int | None = None,
     rescale: bool = True,
@@ -35,7 +36,8 @@ def embed(
 
     Args:
         texts: strings or Documents, whose label and source are kept; a single one gives a list of one.
-        encoder: "minilm", a model's folder, a name on the Hugging Face hub, or an Encoder.
+        encoder: "minilm", a model's folder, a name on the Hugging Face hub; a pair (model, tokenizer) of transformers,
+            a pipeline or a SentenceTransformer; or an Encoder.
         layer: 0 for the embedding layer's output, k for the output of layer k; negative from the last, -1.
         max_words: longer texts keep their first `max_words` rows; the encoder does not see the rest.
         rescale: scale every row to Euclidean length sqrt(d), the paper's normalisation.
@@ -91,7 +93,7 @@ def texts_of_length(
     words: int,
     *,
     count: int | None = None,
-    encoder: str | Encoder = "minilm",
+    encoder: Any = "minilm",
     special_tokens: bool = False,
 ) -> list[Document]:
     """The first `count` documents that give at least `words` rows, so that none needs padding.
@@ -141,15 +143,16 @@ def _as_document(item: object, index: int) -> Document:
     raise InputError(f"text {index} ({type(item).__name__}) must be a string or a Document")
 
 
-def _chosen(encoder: str | Encoder, device: str | None) -> Encoder:
+def _chosen(encoder: Any, device: str | None) -> Encoder:
     if isinstance(encoder, str):
         return load_encoder(encoder, device=device or "cpu")
-    if device is not None and torch.device(device) != encoder.device:
+    found = encoder if isinstance(encoder, Encoder) else load_encoder(encoder)
+    if device is not None and torch.device(device) != found.device:
         raise InputError(
-            f"`device` (={device!r}) is not where the given encoder is ({str(encoder.device)!r}); "
+            f"`device` (={device!r}) is not where the given encoder is ({str(found.device)!r}); "
             "leave device out, or load the encoder there"
         )
-    return encoder
+    return found
 
 
 def _source(document: Document, index: int) -> str:

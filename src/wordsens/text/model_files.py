@@ -36,7 +36,7 @@ def model_digest(name: str) -> str:
     return digest.hexdigest()
 
 
-def model_folder(name: str) -> Path:
+def model_folder(name: str, revision: str | None = None) -> Path:
     """Where the model's files lie on this machine: of a name on the hub, the snapshot that is loaded."""
     if name == MINILM:
         return minilm_folder()
@@ -47,7 +47,7 @@ def model_folder(name: str) -> Path:
     from huggingface_hub.errors import HFValidationError
 
     try:
-        config = try_to_load_from_cache(name, "config.json")
+        config = try_to_load_from_cache(name, "config.json", revision=revision)
     except HFValidationError:
         config = None
     if not isinstance(config, str):

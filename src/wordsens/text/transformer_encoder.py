@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from wordsens.text.encoder import Encoder, EncoderInput, Tokenization
+from wordsens.text.loaded_models import model_parts
 from wordsens.text.pretrained import MINILM, load_pretrained
 from wordsens.text.reached import Reached
 from wordsens.text.unknown_tokens import require_known_tokens
@@ -21,15 +22,25 @@ class TransformerEncoder(Encoder):
     Of models with an encoder and a decoder, the encoder is used. Layer 0 is computed without the layers above
     it where a trial shows that this gives the same numbers.
 
-    Raises what `load_pretrained` raises.
+    Args:
+        model: a name or folder; or a pair (model, tokenizer), a pipeline or a SentenceTransformer, which stays on its
+            own device.
+        device: where a model runs that is loaded here.
+        local_files_only: never ask the hub.
+
+    Raises what `load_pretrained` and `model_parts` raise.
     """
 
-    def __init__(self, name: str = MINILM, *, device: str = "cpu", local_files_only: bool = False):
-        self.name = name
-        self.device = torch.device(device)
-        self._tokenizer, model = load_pretrained(name, local_files_only=local_files_only)
-        self.context = context_of(self._tokenizer, model)
-        self._model: nn.Module = _encoder_part(model).to(self.device).eval().requires_grad_(False)
+    def __init__(self, model: Any = MINILM, *, device: str = "cpu", local_files_only: bool = False):
+        if isinstance(model, str):
+            self._tokenizer, loaded = load_pretrained(model, local_files_only=local_files_only)
+            self.name, self.device = model, torch.device(device)
+        else:
+            parts = model_parts(model)
+            self._tokenizer, loaded = parts.tokenizer, parts.model.float()
+            self.name, self.device = parts.name, next(loaded.parameters()).device
+        self.context = context_of(self._tokenizer, loaded)
+        self._model: nn.Module = encoder_part(loaded).to(self.device).eval().requires_grad_(False)
         self.layers, self.dimension, self._first_block = self._probe()
         token, number = self._tokenizer.pad_token, self._tokenizer.pad_token_id
         self.padding = None if token is None else (number, token)
@@ -108,7 +119,7 @@ def _leading_ones(mask: Sequence[int]) -> int:
     return next((index for index, entry in enumerate(mask) if entry != 1), len(mask))
 
 
-def _encoder_part(model: Any) -> Any:
+def encoder_part(model: Any) -> Any:
     return model.get_encoder() if model.config.is_encoder_decoder else model
 
 

@@ -7,7 +7,7 @@ from wordsens.audit.decay import Decay
 from wordsens.audit.layers import LayerSensitivity
 from wordsens.audit.summary import AuditSummary
 from wordsens.audit.texts import AuditTexts
-from wordsens.cli.audit.command import AuditOptions
+from wordsens.cli.audit.options import AuditOptions
 from wordsens.experiments.audit.record import AuditRecord
 
 

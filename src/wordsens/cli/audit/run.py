@@ -9,8 +9,8 @@ from wordsens.audit.decay import decay, pair_distances
 from wordsens.audit.layers import layer_sensitivities
 from wordsens.audit.summary import summarise_audit
 from wordsens.audit.texts import AuditTexts
-from wordsens.cli.audit.command import AuditOptions
 from wordsens.cli.audit.document import print_json
+from wordsens.cli.audit.options import AuditOptions
 from wordsens.cli.audit.outcome import Audit
 from wordsens.cli.audit.tables import print_audit
 from wordsens.cli.running import RunRequest, fail_for, open_store, run_missing

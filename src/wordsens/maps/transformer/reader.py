@@ -99,6 +99,10 @@ class Reader:
         own = [(max(0, a - len(self.prompt)), b - len(self.prompt)) for a, b in offsets[first:stop]]
         return ids, list(whole_words(text, own, first))
 
+    def numbers(self, texts: Sequence[str]) -> list[list[int]]:
+        """The numbers of every text's tokens. See `tokens`."""
+        return [self.tokens(text, f"text {at}")[0] for at, text in enumerate(texts)]
+
     def count(self, text: str) -> int:
         """How many tokens the model reads for the text, prompt and special ones included, if it is not cut."""
         return len(self.tokenizer(self.prompt + text, verbose=False)["input_ids"])

@@ -69,6 +69,12 @@ class Stack:
             return self._pass(rows, self.anatomy.base).last_hidden_state
         return self._until(rows, lambda stop: self._after(layer - 1, stop))
 
+    @torch.no_grad()
+    def all_states(self, ids: Int[Tensor, "b n"]) -> list[Float[Tensor, "b n d"]]:
+        """The states of every layer, 0 to L, when the model reads these tokens."""
+        found = self.anatomy.base(input_ids=ids.to(self.device), output_hidden_states=True, use_cache=False)
+        return list(found.hidden_states)
+
     def head_outputs(self, rows: Float[Tensor, "b n d"], layer: int, head: int) -> Float[Tensor, "b n d"]:
         """What one head adds to the attention output of `layer` (1 to L): its values through its part of W_O.
 
@@ -90,6 +96,21 @@ class Stack:
         logits = self._pass(rows, self.model, **options).logits
         return logits[:, -1] if logits.ndim == 3 else logits
 
+    def require_task_head(self, output: str, layer: int, head: int | None, pool: str | None) -> None:
+        """Refuse an output of the task's head where the model has none, or that of another layer, head or pool."""
+        if self.model is self.anatomy.base:
+            raise InputError(
+                f"`output` (={output!r}) needs a model with a head for its task, and {self.name} has none; "
+                "use output='states', or a classifier or language model"
+            )
+        if head is not None or layer != self.layers:
+            raise InputError(f"`output` (={output!r}) is made from the last layer; leave layer and head out")
+        if pool not in (None, "last"):
+            raise InputError(
+                f"`pool` (={pool!r}) is of hidden states; with output={output!r} pass None, or 'last' for the last "
+                "token's logits"
+            )
+
     def bfloat16_twin(self) -> "Stack":
         """The same model in bfloat16, made once: half as much memory again."""
         if self._twin is None:
@@ -104,11 +125,12 @@ class Stack:
             )
         return self._pass(rows, self.anatomy.base, output_attentions=True).attentions[layer - 1]
 
-    def entering(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
-        """What enters the first block when the model reads these tokens."""
+    def entering(self, ids: Int[Tensor, "b n"], types: Int[Tensor, "b n"] | None = None) -> Float[Tensor, "b n d"]:
+        """What enters the first block when the model reads these tokens, of these types where it knows types."""
+        named = {} if types is None else {"token_type_ids": types.to(self.device)}
         with torch.no_grad(), self._stopping(self._before(self.anatomy.blocks[0], _stop)):
             try:
-                self.anatomy.base(input_ids=ids.to(self.device), use_cache=False)
+                self.anatomy.base(input_ids=ids.to(self.device), use_cache=False, **named)
             except Reached as reached:
                 return reached.tensor
         raise LookupError("the first block is not part of the forward pass")
@@ -187,7 +209,7 @@ class Stack:
         """Check this class's way of running against the model's own, and find out whether the model is causal."""
         count = min(_PROBED_TOKENS, self.model.config.vocab_size)
         ids = torch.full((1, count), self._placeholder, device=self.device)
-        expected = self.anatomy.base(input_ids=ids, output_hidden_states=True, use_cache=False).hidden_states
+        expected = self.all_states(ids)
         rows = self.entering(ids)
         ours = [self.states(rows, layer) for layer in range(self.layers + 1)]
         if len(expected) != len(ours) or not all(map(self._close, ours, expected)):
@@ -216,3 +238,13 @@ class Stack:
 
 def _stop(tensor: Tensor) -> None:
     raise Reached(tensor)
+
+
+def fast_bfloat16(device: torch.device) -> bool:
+    """Whether this processor multiplies bfloat16 faster than float32."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device)[0] >= 8
+    # Elsewhere bfloat16 products are emulated, and slower than float32.
+    # Torch has no public name for these: a release without them is a release that cannot tell.
+    tests = (getattr(torch.cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
+    return device.type == "cpu" and any(test is not None and test() for test in tests)

@@ -1,0 +1,87 @@
+"""The options of `wordsens audit`."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from wordsens.cli.executor_options import ExecutorRequest, Scheduler, Slurm, Workers
+from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
+from wordsens.errors import require_choice, require_count, require_positive
+
+POOLS = ("own", "mean", "cls", "last", "max")
+OUTPUTS = ("embedding", "probabilities")
+WAYS = ("delete", "mask")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
+    """The options of `wordsens audit`."""
+
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="minilm, a folder with a model, or a name on the Hugging Face hub.")
+    ]
+    dataset: Annotated[
+        str,
+        typer.Option(
+            help="Texts: a file, Parquet or CSV table, folder, 'shipped', or 'imdb' of the hub.", rich_help_panel="Text"
+        ),
+    ]
+    text_column: Annotated[
+        str, typer.Option(help="The column of a table that holds the text.", rich_help_panel="Text")
+    ] = "text"
+    limit: Annotated[int | None, typer.Option(help="At most this many texts.", rich_help_panel="Text")] = None
+    max_words: Annotated[
+        int, typer.Option(help="Tokens that a longer text keeps, special ones not counted.", rich_help_panel="Text")
+    ] = 126
+    output: Annotated[
+        str, typer.Option(help="What is watched: embedding, or a classifier's probabilities.", rich_help_panel="Model")
+    ] = "embedding"
+    pool: Annotated[
+        str | None,
+        typer.Option(
+            help="Of an embedding: own, mean, cls, last or max; default: own where the model has one, else mean.",
+            show_default=False,
+            rich_help_panel="Model",
+        ),
+    ] = None
+    words_per_text: Annotated[
+        int, typer.Option(help="Words measured in each text: its negations first, others at random.")
+    ] = 4
+    removal: Annotated[
+        str, typer.Option(help="How a word is taken out: delete, or mask, which measures the mask token too.")
+    ] = "delete"
+    swaps: Annotated[
+        bool, typer.Option("--swaps", help="Also look for the real word that moves the text most (slow).")
+    ] = False
+    threshold: Annotated[float, typer.Option(help="The cosine distance under which a changed word counts as lost.")] = (
+        0.05
+    )
+    layer_texts: Annotated[int, typer.Option(help="Texts measured layer by layer and head by head; 0: none.")] = 1
+    out: Annotated[str, typer.Option(help="The folder for the records and the report.")] = "audit"
+    seed: Seed = 0
+    device: Device = "cpu"
+    threads: Threads = 1
+    workers: Workers = None
+    scheduler: Scheduler = None
+    slurm: Slurm = None
+    as_json: AsJson = False
+    quiet: Quiet = False
+
+    def __post_init__(self) -> None:
+        require_count("max_words", self.max_words, least=2)
+        require_count("words_per_text", self.words_per_text)
+        require_count("layer_texts", self.layer_texts, least=0)
+        require_positive("threshold", self.threshold)
+        require_choice("output", self.output, OUTPUTS)
+        if self.limit is not None:
+            require_count("limit", self.limit)
+        if self.pool is not None:
+            require_choice("pool", self.pool, POOLS)
+        require_choice("removal", self.removal, WAYS)
+        _ = self.executor
+
+    @property
+    def executor(self) -> ExecutorRequest:
+        """Where the texts are measured; InputError where two places are named."""
+        return ExecutorRequest(workers=self.workers, scheduler=self.scheduler, slurm=self.slurm, threads=self.threads)

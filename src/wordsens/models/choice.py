@@ -1,0 +1,196 @@
+"""One call that makes a model of whatever stands for one."""
+
+from pathlib import Path
+from typing import Any
+
+from wordsens.errors import InputError, require_choice, require_count
+from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.maps.transformer.loaded import LoadedModel, load_parts
+from wordsens.maps.transformer.pooling import OWN, POOL_NAMES
+from wordsens.maps.transformer.settings import SentenceSettings, no_settings
+from wordsens.models import library
+from wordsens.models.contract import Model
+from wordsens.models.endpoint import Endpoint, endpoint_model
+from wordsens.models.function import FunctionModel
+from wordsens.models.pairs import CrossEncoderModel, FunctionPairModel, PairModel
+from wordsens.models.plain import PlainTransformerModel
+from wordsens.models.sentence import SentenceTransformerModel
+from wordsens.models.transformer import TransformerModel
+from wordsens.text.encoders import require_device
+from wordsens.text.loaded_models import is_instance, is_loaded_model, is_sentence_transformer
+
+_KINDS = (
+    "a name or folder, a pair (model, tokenizer), a transformers pipeline, a SentenceTransformer, "
+    "a function from a list of texts to an array (texts, d), or an Endpoint"
+)
+
+
+def as_model(
+    model: Any,
+    *,
+    pool: str | None = None,
+    revision: str | None = None,
+    device: str = "cpu",
+    batch_size: int = 32,
+    local_files_only: bool = False,
+) -> Model:
+    """Whatever stands for an embedding model, as a Model.
+
+    Args:
+        model: a name on the hub, a folder or "minilm"; a pair (model, tokenizer) of transformers, or a pipeline; a
+            SentenceTransformer; a TransformerFeatures with a pool; a function from a list of texts to an array (m, d),
+            or an object with such an `encode`; an Endpoint. A Model is given back as it is.
+        pool: of a transformer: "mean", "cls", "last" or "max"; "own", that of its sentence-transformers files. None:
+            its own where it has one, else what sentence-transformers takes: the last token of causal language models,
+            the mean of others.
+        revision: branch, tag or commit of a name on the hub.
+        device: of a model that is loaded here; loaded ones stay where they are.
+        batch_size: texts at a time.
+        local_files_only: never ask the hub.
+
+    Raises:
+        InputError: anything else, a model that cannot be loaded, or a function that changes its mind.
+        EndpointError: the endpoint does not answer, or not rightly.
+
+    >>> as_model("minilm").encode(["The door is open.", "The door is not open."]).shape
+    torch.Size([2, 384])
+    """
+    require_count("batch_size", batch_size)
+    if pool is not None:
+        require_choice("pool", pool, POOL_NAMES)
+    if isinstance(model, str | Path):
+        return _named(str(model), pool, revision, require_device(device), batch_size, local_files_only)
+    if revision is not None:
+        raise InputError(f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for an object")
+    if is_sentence_transformer(model) and pool in (None, OWN):
+        return SentenceTransformerModel(model, name=_name_of(model), batch_size=batch_size)
+    if is_loaded_model(model):
+        return _transformer(load_parts(model), pool, batch_size)
+    if pool is not None:
+        raise InputError(f"`pool` (={pool!r}) is of a transformer's states; leave it out for a {type(model).__name__}")
+    return _other(model, batch_size)
+
+
+def as_pair_model(
+    model: Any,
+    *,
+    revision: str | None = None,
+    device: str = "cpu",
+    batch_size: int = 32,
+    local_files_only: bool = False,
+) -> PairModel:
+    """Whatever stands for a model that scores pairs, as a PairModel.
+
+    Args:
+        model: a CrossEncoder, or the name or folder of one; a function from two lists of m texts to m scores. A
+            PairModel is given back as it is.
+        revision, device, batch_size, local_files_only: as of `as_model`.
+
+    Raises:
+        MissingExtraError: a name, and sentence-transformers is not installed.
+        InputError: anything else, or a model that cannot be loaded or gives more than one score a pair.
+    """
+    require_count("batch_size", batch_size)
+    if isinstance(model, PairModel):
+        return model
+    if isinstance(model, str | Path):
+        found = library.cross_encoder(
+            str(model), revision=revision, device=require_device(device), local_files_only=local_files_only
+        )
+        return CrossEncoderModel(found, name=str(model), batch_size=batch_size)
+    if is_instance(model, "sentence_transformers", "CrossEncoder"):
+        return CrossEncoderModel(model, name=_name_of(model), batch_size=batch_size)
+    if callable(model) and not isinstance(model, type) and not hasattr(model, "parameters"):
+        return FunctionPairModel(model, name=_name_of(model), batch_size=batch_size)
+    raise InputError(
+        f"`model` (a {type(model).__name__}) does not score pairs; pass a CrossEncoder, its name or folder, or a "
+        "function from two lists of texts to a list of scores"
+    )
+
+
+def is_pair_model(model: Any, revision: str | None = None) -> bool:
+    """Whether `as_pair_model` is the call for it: a CrossEncoder, or the name of one on this machine."""
+    if isinstance(model, str | Path):
+        return library.scores_pairs(str(model), revision)
+    return isinstance(model, PairModel) or is_instance(model, "sentence_transformers", "CrossEncoder")
+
+
+def _named(
+    name: str, pool: str | None, revision: str | None, device: str, batch_size: int, local_files_only: bool
+) -> Model:
+    if "://" in name:
+        raise InputError(f"`model` (={name!r}) is an address; pass Endpoint(url=...), on the command line --endpoint")
+    if ":" in name and not Path(name).exists():
+        raise InputError(f"`model` (={name!r}) is no name; pass the function itself, on the command line --encode")
+    try:
+        loaded = load_parts(name, task="base", device=device, revision=revision, local_files_only=local_files_only)
+        return _transformer(loaded, pool, batch_size)
+    except InputError:
+        found = library.sentence_transformer(name, revision=revision, device=device) if pool in (None, OWN) else None
+        if found is None:
+            raise
+        return SentenceTransformerModel(found, name=name, batch_size=batch_size)
+
+
+def _transformer(loaded: LoadedModel, pool: str | None, batch_size: int) -> Model:
+    """The model by its map; by its own forward pass where its parts are not known and it is plainly pooled."""
+    if pool == OWN and loaded.own is None:
+        raise no_settings(loaded.name)
+    own = loaded.own if pool in (None, OWN) else None
+    chosen = _usual_pool(loaded.model) if pool in (None, OWN) else str(pool)
+    name = loaded.name if own is not None else f"{loaded.name} ({chosen})"
+    try:
+        phi = TransformerFeatures(
+            loaded.model,
+            loaded.tokenizer,
+            pool=OWN,
+            name=loaded.name,
+            own=own or (lambda: SentenceSettings(parts=(chosen,))),
+        )
+    except InputError as refused:
+        if own is not None:
+            raise
+        return PlainTransformerModel(loaded, chosen, name=name, refused=refused, batch_size=batch_size)
+    return TransformerModel(phi, name=name, batch_size=batch_size)
+
+
+def _usual_pool(model: Any) -> str:
+    """The pooling that sentence-transformers gives a model that says nothing of its own."""
+    architectures = getattr(model.config, "architectures", None) or [type(model).__name__]
+    causal = architectures[0].endswith("ForCausalLM") and getattr(model.config, "is_causal", True)
+    return "last" if causal else "mean"
+
+
+def _other(model: Any, batch_size: int) -> Model:
+    """A model of ours, an endpoint or a black box."""
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, TransformerFeatures):
+        return TransformerModel(model, name=model.name, batch_size=batch_size)
+    if isinstance(model, Endpoint):
+        return endpoint_model(model, batch_size=batch_size)
+    if is_pair_model(model):
+        raise InputError(f"`model` (a {type(model).__name__}) scores pairs, not texts; use as_pair_model")
+    encode = getattr(model, "encode", None)
+    function = encode if callable(encode) else model
+    if callable(function) and not _is_half_a_pair(model):
+        found = FunctionModel(function, name=_name_of(model), batch_size=batch_size)
+        found.require_steady()
+        return found
+    raise InputError(f"`model` (a {type(model).__name__}) is none that is known; pass {_KINDS}")
+
+
+def _is_half_a_pair(model: Any) -> bool:
+    """Whether it is a class, or a transformer or tokenizer alone, which can be called but gives texts no vectors."""
+    return (
+        isinstance(model, type) or hasattr(model, "get_vocab") or is_instance(model, "transformers", "PreTrainedModel")
+    )
+
+
+def _name_of(model: Any) -> str:
+    """What an object is called: a function's own name, a loaded model's, or its class."""
+    inner = getattr(model, "transformers_model", None)
+    path = str(getattr(getattr(inner, "config", None), "_name_or_path", "") or "")
+    if path:
+        return Path(path).name if Path(path).is_absolute() else path
+    return str(getattr(model, "__name__", type(model).__name__))

@@ -1,0 +1,192 @@
+"""Embeddings endpoints: texts sent over HTTP in the common /v1/embeddings form, vectors back."""
+
+import importlib.util
+import json
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from threading import Thread
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from wordsens.errors import InputError, MissingExtraError, WordsensError, require_count, require_positive
+from wordsens.models.function import FunctionModel
+from wordsens.text.messages import first_line
+
+KEY_VARIABLE = "WORDSENS_API_KEY"
+"""The environment variable that holds the key, unless another is named: no other tool's key is sent by accident."""
+
+_PATH = "/embeddings"
+# Answers that may be others a moment later: timeouts, conflicts, too many requests, and servers in trouble.
+_PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+_SHOWN = 200
+
+
+class EndpointError(WordsensError):
+    """An endpoint gave no answer, or a wrong one. The command line exits with code 1."""
+
+
+class _PassingError(Exception):
+    """A failure after which asking again may help; `wait` is what the server asked for, in seconds."""
+
+    def __init__(self, reason: str, wait: float = 0.0):
+        super().__init__(reason)
+        self.wait = wait
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """Where and how embeddings are asked for. One request holds `model` and the texts, and nothing else.
+
+    Attributes:
+        url: such as https://host/v1; /v1/embeddings is completed where it is missing. Redirects are not followed.
+        model: the model's name on the server; None to leave it out.
+        key_variable: the environment variable with the key, sent as a bearer token; no key where it is not set.
+        timeout: seconds for one batch of texts, retries and waits included.
+        retries: how often a batch is asked for again after a passing failure.
+        backoff: seconds before the first retry, doubled for each further one; a longer Retry-After is obeyed.
+
+    Raises:
+        InputError: a URL, timeout or count that cannot be.
+        MissingExtraError: httpx2 is not installed.
+    """
+
+    url: str
+    model: str | None = None
+    key_variable: str = KEY_VARIABLE
+    timeout: float = 60.0
+    retries: int = 4
+    backoff: float = 0.5
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(f"`endpoint` (={self.url!r}) must be a URL such as https://host/v1")
+        require_positive("timeout", self.timeout)
+        require_count("retries", self.retries, least=0)
+        require_positive("backoff", self.backoff)
+        if importlib.util.find_spec("httpx2") is None:
+            raise MissingExtraError("httpx2", "endpoint", "an embeddings endpoint")
+
+    @property
+    def address(self) -> str:
+        """The full URL.
+
+        >>> Endpoint(url="http://localhost:8080").address
+        'http://localhost:8080/v1/embeddings'
+        """
+        parts = urlsplit(self.url)
+        path = parts.path.rstrip("/")
+        if not path.endswith(_PATH):
+            path += _PATH if path.endswith("/v1") else f"/v1{_PATH}"
+        return urlunsplit(parts._replace(path=path, fragment=""))
+
+    @property
+    def name(self) -> str:
+        """For tables and messages: the model and the host, no key and no query."""
+        host = urlsplit(self.url).hostname
+        return f"{self.model} at {host}" if self.model else f"the endpoint at {host}"
+
+    def vectors(self, texts: list[str]) -> list[Any]:
+        """The vectors of the texts, asked for in one request and again after passing failures.
+
+        Raises:
+            EndpointError: no right answer within the timeout.
+        """
+        deadline = time.monotonic() + self.timeout
+        for attempt in range(self.retries + 1):
+            try:
+                return _vectors(self._asked(texts, deadline), len(texts))
+            except _PassingError as failure:
+                wait = max(self.backoff * 2**attempt, failure.wait)
+                if attempt == self.retries:
+                    raise EndpointError(f"{self.name} {failure}, {attempt + 1} times") from None
+                if time.monotonic() + wait >= deadline:
+                    raise EndpointError(f"{self.name} {failure}; no time is left of {self.timeout:g} s") from None
+                time.sleep(wait)
+            except ValueError as error:
+                raise EndpointError(f"{self.name} gave no embeddings: {error}") from error
+        raise AssertionError("the last attempt returns or raises")
+
+    def _asked(self, texts: list[str], deadline: float) -> bytes:
+        """The body of the server's answer to one request."""
+        import httpx2
+
+        key = os.environ.get(self.key_variable)
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        body = {"input": texts} if self.model is None else {"model": self.model, "input": texts}
+        left = max(deadline - time.monotonic(), 1e-3)
+
+        def post() -> Any:
+            with httpx2.Client(timeout=left, headers=headers) as client:
+                return client.post(self.address, json=body)
+
+        try:
+            response = _within(left, post)
+        except (httpx2.TimeoutException, TimeoutError) as error:
+            raise EndpointError(f"{self.name} did not answer within {self.timeout:g} s") from error
+        except httpx2.TransportError as error:
+            raise _PassingError(f"cannot be reached ({first_line(error)})") from error
+        except httpx2.InvalidURL as error:
+            raise InputError(f"`endpoint` (={self.url!r}) is no URL: {first_line(error)}") from error
+        if response.status_code == httpx2.codes.OK:
+            return response.content
+        reason = f"answered {response.status_code} {response.reason_phrase}".rstrip()
+        if response.status_code in _PASSING:
+            raise _PassingError(reason, _seconds(response.headers.get("Retry-After")))
+        said = " ".join(response.text.split())[:_SHOWN]
+        # A server may repeat the key in its complaint.
+        told = said.replace(key, "(the key)") if key else said
+        raise EndpointError(f"{self.name} {reason}{': ' if told else ''}{told}")
+
+
+def endpoint_model(endpoint: Endpoint, *, batch_size: int = 32) -> FunctionModel:
+    """The endpoint as a model, after a look at whether it answers, and answers alike.
+
+    Raises:
+        EndpointError: no right answer within the timeout, or another in a second call.
+    """
+    model = FunctionModel(endpoint.vectors, name=endpoint.name, batch_size=batch_size, error=EndpointError)
+    model.require_steady()
+    return model
+
+
+def _within(seconds: float, work: Callable[[], Any]) -> Any:
+    """The result of the work, or TimeoutError: a server that sends a byte now and then does not hold us.
+
+    The HTTP library limits each wait for the next byte; work that is late is left behind in its thread.
+    """
+    outcome: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:  # raised again below, where somebody waits
+            outcome.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return outcome.result(timeout=seconds)
+
+
+def _vectors(content: bytes, count: int) -> list[Any]:
+    """The vectors in an answer, in the texts' order; ValueError says what is wrong with it."""
+    try:
+        answer: Any = json.loads(content)
+    except ValueError as error:
+        raise ValueError(f"its answer is not JSON ({first_line(error)})") from error
+    data = answer.get("data") if isinstance(answer, dict) else None
+    if not isinstance(data, list) or not all(isinstance(each, dict) and "embedding" in each for each in data):
+        raise ValueError("its answer has no list `data` of objects with an `embedding`")
+    if len(data) != count:
+        raise ValueError(f"{len(data)} vectors for {count} texts")
+    places = [each.get("index", at) for at, each in enumerate(data)]
+    if sorted(places, key=str) != sorted(range(count), key=str):
+        raise ValueError(f"the `index` of its vectors must be 0 to {count - 1}, each once; got {places}"[:_SHOWN])
+    return [data[places.index(at)]["embedding"] for at in range(count)]
+
+
+def _seconds(retry_after: str | None) -> float:
+    """A Retry-After header's seconds; dates are not read."""
+    return float(retry_after) if retry_after is not None and retry_after.strip().isdigit() else 0.0

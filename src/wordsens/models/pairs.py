@@ -1,0 +1,147 @@
+"""Models that score two texts together, such as rerankers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from wordsens.errors import InputError, WordsensError, require_choice
+from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.maps.transformer.pairs import SIDES, pair_rows
+from wordsens.maps.transformer.texts import PROBES
+from wordsens.models.answers import Answers, require_texts
+from wordsens.models.contract import Model
+from wordsens.models.digest import answers_digest, joined_digest, tokenizer_settings, weights_digest
+from wordsens.models.function import FunctionModel
+from wordsens.text.messages import first_line
+
+# Logits of a few units in float32 agree to 1e-6; a difference of this share is another function.
+_TOLERANCE = 1e-3
+
+
+class PairModel(ABC):
+    """Anything that gives two texts a score, the higher the closer.
+
+    Attributes:
+        name: for tables and records.
+    """
+
+    name: str
+
+    @abstractmethod
+    def score(self, first: Sequence[str], second: Sequence[str]) -> Float[Tensor, " m"]:
+        """The score of every pair: float64 on the CPU, finite.
+
+        Raises:
+            InputError: the texts are no texts or of two lengths, or the answer is not one number a pair.
+        """
+
+    @abstractmethod
+    def identity(self) -> str:
+        """A digest of what decides the scores; of a black box: of its scores for a few fixed pairs."""
+
+    def fixed(self, side: str, text: str) -> Model:
+        """The score of a text that moves against one that stays, as a model with vectors of one number.
+
+        Args:
+            side: "first" (a query stays and the document moves) or "second".
+            text: the one that stays.
+        """
+        require_choice("side", side, SIDES)
+
+        def scores(moving: list[str]) -> Tensor:
+            still = [text] * len(moving)
+            pair = (still, moving) if side == "first" else (moving, still)
+            return self.score(*pair).unsqueeze(1)
+
+        return FunctionModel(scores, name=f"{self.name} with the {side} text fixed", zero=True)
+
+    def features(self) -> TransformerFeatures:
+        """The map whose features are the model's logits; InputError for a black box."""
+        raise InputError(f"where gradients are needed {self.name} cannot be used: it only gives scores")
+
+
+class FunctionPairModel(PairModel):
+    """A function from two lists of m texts to m scores, which nothing else is known of.
+
+    Args:
+        function: called with at most `batch_size` pairs at a time.
+        name: for tables and records.
+        batch_size: pairs at a time.
+    """
+
+    def __init__(self, function: Callable[[list[str], list[str]], Any], *, name: str, batch_size: int = 32):
+        self.name = name
+        self._function, self._batch_size = function, batch_size
+        self._answers = Answers(name)
+
+    def score(self, first: Sequence[str], second: Sequence[str]) -> Float[Tensor, " m"]:
+        one, two = require_texts(first), require_texts(second)
+        if len(one) != len(two):
+            raise InputError(f"`second` has {len(two)} texts and `first` {len(one)}; a pair needs one of each")
+        size = self._batch_size
+        batches = [(one[start : start + size], two[start : start + size]) for start in range(0, len(one), size)]
+        return torch.cat([self._answers.scores(batch[0], self._called(*batch)) for batch in batches])
+
+    def identity(self) -> str:
+        return answers_digest(self.score(PROBES, PROBES[::-1]).unsqueeze(1))
+
+    def _called(self, first: list[str], second: list[str]) -> Any:
+        try:
+            return self._function(first, second)
+        except WordsensError:
+            raise
+        except Exception as error:  # anything can go wrong in a stranger's function
+            raise InputError(
+                f"{self.name} failed on {len(first)} pairs with {type(error).__name__}: {first_line(error)}"
+            ) from error
+
+
+class CrossEncoderModel(FunctionPairModel):
+    """A CrossEncoder of sentence-transformers; scores are those of its own `predict`.
+
+    Args:
+        model: the object, on its own device.
+        name: for tables and records.
+        batch_size: pairs at a time.
+
+    Raises:
+        InputError: a model with more than one score a pair.
+    """
+
+    def __init__(self, model: Any, *, name: str, batch_size: int = 32):
+        if model.num_labels != 1:
+            raise InputError(f"{name} gives {model.num_labels} scores a pair; use a CrossEncoder with one label")
+        super().__init__(self._predicted, name=name, batch_size=batch_size)
+        self._model = model
+
+    def identity(self) -> str:
+        length, activation = self._model.max_seq_length, repr(self._model.activation_fn)
+        words = tokenizer_settings(self._model.tokenizer)
+        return joined_digest(weights_digest(self._model), length, activation, words)
+
+    def features(self) -> TransformerFeatures:
+        """The map whose feature is the logit of a pair; `rows` gives what it takes.
+
+        Raises:
+            InputError: an architecture that is not known, or logits that are not those of `predict`.
+        """
+        phi = TransformerFeatures.from_pretrained((self._model.model, self._model.tokenizer), output="logits")
+        one, two = PROBES[0], PROBES[2]
+        ours = float(phi(pair_rows(phi, one, two)))
+        theirs = float(self._model.predict([(one, two)], activation_fn=nn.Identity(), show_progress_bar=False)[0])
+        if abs(ours - theirs) > _TOLERANCE * (1 + abs(theirs)):
+            raise InputError(f"where gradients are needed {self.name} cannot be used: its own score is not its logit")
+        return phi
+
+    def _predicted(self, first: list[str], second: list[str]) -> Any:
+        training = self._model.training
+        try:
+            return self._model.predict(
+                list(zip(first, second, strict=True)), batch_size=self._batch_size, show_progress_bar=False
+            )
+        finally:
+            self._model.train(training)

@@ -1,0 +1,80 @@
+"""Models that someone else loaded: a transformers model with its tokenizer, a pipeline, a SentenceTransformer."""
+
+import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from wordsens.errors import InputError
+from wordsens.text.pretrained import require_usable_tokenizer
+
+
+@dataclass(frozen=True)
+class ModelParts:
+    """A transformers model, its fast tokenizer, and what messages and records call it."""
+
+    model: Any
+    tokenizer: Any
+    name: str
+
+
+def model_parts(given: Any) -> ModelParts:
+    """The parts of a (model, tokenizer) pair, a transformers pipeline or a SentenceTransformer.
+
+    The model is a frozen view: the weights are shared, and the given model keeps its mode and its gradients.
+
+    Raises:
+        InputError: anything else, or a tokenizer that is not fast or knows no word.
+    """
+    if is_sentence_transformer(given):
+        model, tokenizer = getattr(given[0], "auto_model", None), getattr(given[0], "tokenizer", None)
+    elif is_instance(given, "transformers", "Pipeline"):
+        model, tokenizer = given.model, given.tokenizer
+    elif is_pair(given):
+        model, tokenizer = given
+    else:
+        raise InputError(
+            f"a transformer cannot be made of a {type(given).__name__}; pass a name, a folder, a pair (model, "
+            "tokenizer), a transformers pipeline or a SentenceTransformer"
+        )
+    name = _name_of(model) if hasattr(model, "config") else type(given).__name__
+    if not isinstance(model, nn.Module) or not hasattr(tokenizer, "get_vocab"):
+        raise InputError(f"{name} does not run a transformer with a tokenizer, so that it has no rows to move")
+    require_usable_tokenizer(tokenizer, name)
+    return ModelParts(_frozen_view(model), tokenizer, name)
+
+
+def is_loaded_model(given: Any) -> bool:
+    """Whether `model_parts` is the call for it."""
+    return is_pair(given) or is_sentence_transformer(given) or is_instance(given, "transformers", "Pipeline")
+
+
+def is_pair(given: Any) -> bool:
+    """Whether it is a model and something else, side by side."""
+    return isinstance(given, tuple | list) and len(given) == 2 and hasattr(given[0], "config")
+
+
+def is_sentence_transformer(given: Any) -> bool:
+    """Whether it is a SentenceTransformer."""
+    return is_instance(given, "sentence_transformers", "SentenceTransformer")
+
+
+def is_instance(given: Any, package: str, name: str) -> bool:
+    """Whether it is an object of that class of the package, which is not imported for the question."""
+    return any(kind.__name__ == name and kind.__module__.partition(".")[0] == package for kind in type(given).__mro__)
+
+
+def _frozen_view(model: nn.Module) -> nn.Module:
+    """The model again, with the same storage for its weights but modules, mode and gradient flags of its own."""
+    shared: dict[int, Any] = {
+        id(weight): nn.Parameter(weight.detach(), requires_grad=False) for weight in model.parameters()
+    }
+    shared |= {id(buffer): buffer for buffer in model.buffers()}
+    return copy.deepcopy(model, shared).eval()
+
+
+def _name_of(model: Any) -> str:
+    path = str(getattr(model.config, "_name_or_path", "") or "")
+    return Path(path).name if Path(path).is_absolute() else path or type(model).__name__

@@ -1,0 +1,295 @@
+"""Transformers as models: by name, loaded, in a pipeline; with a map and without one."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from tests.maps.tiny_models import CONTEXT, SIZE, model_of, tokenizer
+
+import wordsens as ws
+from wordsens.errors import InputError
+from wordsens.models.choice import as_model, is_pair_model
+from wordsens.models.contract import Model
+from wordsens.models.plain import PlainTransformerModel
+
+TEXTS = ["the film was good", "the film was not good and not bad", "the film was bad", "very long"]
+LONG = "the film was good and " * 10
+
+
+def theirs(model, text, pool=lambda states: states.mean(dim=0), layer=-1):
+    """A text's vector, from the model's own forward pass."""
+    ids = torch.tensor([tokenizer()(text, truncation=True, max_length=CONTEXT)["input_ids"]])
+    with torch.no_grad():
+        return pool(model(ids, output_hidden_states=True).hidden_states[layer][0]).double()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a tiny BERT and its tokenizer."""
+    model_of("bert").save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    return tmp_path
+
+
+def test_a_pair_gives_the_mean_of_its_last_states():
+    given = model_of("bert")
+    model = as_model((given, tokenizer()))
+    assert (model.name, model.can_differentiate, model.layers) == ("BertModel (mean)", True, 4)
+    expected = torch.stack([theirs(given, text) for text in TEXTS])
+    torch.testing.assert_close(model.encode(TEXTS), expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(model.encode(TEXTS[2:3])[0], expected[2], rtol=0, atol=1e-6)
+
+
+def test_every_layer():
+    given = model_of("bert")
+    found = as_model((given, tokenizer()), pool="cls").encode_layers(TEXTS)
+    assert found.shape == (4, 4, 16)
+    for layer in range(4):
+        for at, text in enumerate(TEXTS):
+            expected = theirs(given, text, lambda states: states[0], layer)
+            torch.testing.assert_close(found[layer, at], expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2"])
+def test_a_causal_language_model_is_read_at_its_last_token(kind):
+    given = model_of(kind, "AutoModelForCausalLM")
+    model = as_model((given, tokenizer()))
+    expected = torch.stack([theirs(given, text, lambda states: states[-1]) for text in TEXTS])
+    torch.testing.assert_close(model.encode(TEXTS), expected, rtol=0, atol=1e-6)
+    assert model.name.endswith("(last)")
+
+
+def test_a_text_that_is_too_long_is_cut():
+    given = model_of("bert")
+    (found,) = as_model((given, tokenizer())).encode([LONG])
+    torch.testing.assert_close(found, theirs(given, LONG), rtol=0, atol=1e-6)
+
+
+def test_the_given_model_keeps_its_mode_and_its_gradients():
+    given = model_of("gpt2").train()
+    before = as_model((given, tokenizer()))
+    before.encode(TEXTS)
+    before.features()
+    assert given.training
+    assert all(weight.requires_grad for weight in given.parameters())
+    assert given.config.pad_token_id is None
+    # The weights are shared: what training changes in place is seen.
+    first, identity = before.encode(TEXTS), before.identity()
+    with torch.no_grad():
+        next(given.parameters()).mul_(1.5)
+    assert not torch.allclose(before.encode(TEXTS), first)
+    assert before.identity() != identity
+
+
+def test_features_are_those_of_encode():
+    model = as_model((model_of("bert"), tokenizer()))
+    phi = model.features()
+    for text, row in zip(phi.embed(TEXTS), model.encode(TEXTS), strict=True):
+        torch.testing.assert_close(phi(text).double(), row, rtol=0, atol=1e-6)
+    assert ws.word_sensitivity(phi, phi.embed(TEXTS[0])[0], words=[1], steps=1).value > 0
+
+
+def test_a_pipeline():
+    from transformers import pipeline
+
+    given = model_of("bert")
+    made = pipeline("feature-extraction", model=given, tokenizer=tokenizer())
+    found = as_model(made, pool="cls").encode(TEXTS)
+    for row, states in zip(found, made(TEXTS), strict=True):
+        torch.testing.assert_close(row, torch.tensor(states[0][0]).double(), rtol=0, atol=1e-6)
+
+
+def test_a_map_of_a_pipelines_classifier():
+    from transformers import pipeline
+
+    given = model_of("bert", "AutoModelForSequenceClassification")
+    made = pipeline("text-classification", model=given, tokenizer=tokenizer(), top_k=None, function_to_apply="softmax")
+    phi = ws.TransformerFeatures.from_pretrained(made, output="probabilities")
+    (scores,) = made([TEXTS[0]])
+    expected = torch.tensor([each["score"] for each in sorted(scores, key=lambda each: each["label"])])
+    torch.testing.assert_close(phi(phi.embed(TEXTS[0])[0]), expected, rtol=0, atol=1e-6)
+
+
+def test_a_folder(folder):
+    given = model_of("bert")
+    models = [as_model(folder), as_model(str(folder))]
+    for model in models:
+        torch.testing.assert_close(model.encode(TEXTS)[1], theirs(given, TEXTS[1]), rtol=0, atol=1e-6)
+        assert model.name == f"{folder} (mean)"
+    assert models[0].identity() == as_model((model_of("bert"), tokenizer())).identity()
+
+
+def test_another_way_is_another_identity(folder):
+    names = [as_model(folder, pool=pool).identity() for pool in ("mean", "cls")]
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({**json.loads((folder / "tokenizer_config.json").read_text()), "model_max_length": 12})
+    )
+    shorter = as_model(folder, pool="mean").identity()
+    assert len({*names, shorter}) == 3
+
+
+def test_minilm_is_its_own_way():
+    model = as_model("minilm")
+    phi = ws.TransformerFeatures.from_pretrained("minilm", pool="own")
+    (row,) = model.encode(["I did not love her much."])
+    torch.testing.assert_close(row, phi(phi.embed("I did not love her much.")[0]).double(), rtol=0, atol=1e-6)
+    torch.testing.assert_close(model.encode_layers(["I did not love her much."])[-1, 0], row, rtol=0, atol=1e-6)
+    assert (model.name, model.layers) == ("minilm", 7)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        ("albert", {"hidden_size": 16, "embedding_size": 8, "intermediate_size": 24, "num_attention_heads": 4}),
+        ("t5", {"d_model": 16, "d_kv": 4, "d_ff": 24, "num_layers": 2, "num_heads": 4}),
+    ],
+)
+def test_an_architecture_whose_parts_are_not_known(kind, sizes):
+    from transformers import AutoConfig, AutoModel
+
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        given = AutoModel.from_config(AutoConfig.for_model(kind, vocab_size=SIZE, num_hidden_layers=2, **sizes)).eval()
+    model = as_model((given, tokenizer()))
+    assert isinstance(model, PlainTransformerModel)
+    encoder = given.get_encoder() if given.config.is_encoder_decoder else given
+    expected = torch.stack([theirs(encoder, text) for text in TEXTS])
+    torch.testing.assert_close(model.encode(TEXTS), expected, rtol=0, atol=1e-6)
+    layers = model.encode_layers(TEXTS)
+    assert layers.shape == (model.layers, len(TEXTS), 16)
+    torch.testing.assert_close(layers[-1], expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(layers[1, 0], theirs(encoder, TEXTS[0], layer=1), rtol=0, atol=1e-6)
+    with pytest.raises(InputError, match=f"where gradients are needed .* has the architecture '{kind}'"):
+        model.features()
+    assert model.identity() != as_model((given, tokenizer()), pool="cls").identity()
+    torch.testing.assert_close(model.encode([LONG])[0], theirs(encoder, LONG), rtol=0, atol=1e-6)
+
+
+def test_a_map_with_a_pool_is_a_model():
+    phi = ws.TransformerFeatures(model_of("bert"), tokenizer(), pool="max", layer=2)
+    expected = theirs(model_of("bert"), TEXTS[1], lambda states: states.amax(dim=0), 2)
+    torch.testing.assert_close(as_model(phi).encode(TEXTS)[1], expected, rtol=0, atol=1e-6)
+    rows = ws.TransformerFeatures(model_of("bert"), tokenizer())
+    with pytest.raises(InputError, match="choose a pool, such as pool='mean'"):
+        as_model(rows).encode(TEXTS)
+
+
+def test_check_against_tells_the_largest_difference():
+    phi = ws.TransformerFeatures(model_of("bert"), tokenizer(), pool="mean")
+
+    class Other:
+        def encode(self, sentences):
+            return torch.stack([theirs(model_of("bert"), text) for text in sentences]) + 0.25
+
+    assert phi.check_against(Other(), TEXTS) == pytest.approx(0.25, abs=1e-5)
+    with pytest.raises(InputError, match=r"encode gives shape \(4, 16\) for 4 texts, and model layer 3 own|max|mean"):
+        ws.TransformerFeatures(model_of("bert", hidden_size=8), tokenizer(), pool="mean").check_against(Other(), TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda: model_of("bert"), "(a BertModel) is none that is known; pass a name or folder, a pair (model, tok"),
+        (tokenizer, "is none that is known; pass a name or folder, a pair (model, tokenizer)"),
+        (lambda: (model_of("bert"), None), "BertModel does not run a transformer with a tokenizer"),
+        (lambda: (model_of("bert"), str.split), "BertModel does not run a transformer with a tokenizer"),
+    ],
+)
+def test_half_a_pair_is_refused(made, message):
+    with pytest.raises(InputError) as caught:
+        as_model(made())
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model": "https://host/v1"}, "is an address; pass Endpoint(url=...), on the command line --endpoint"),
+        ({"model": "my_encoder:encode"}, "is no name; pass the function itself, on the command line --encode"),
+        ({"model": "no/such/folder"}, "there is no model folder 'no/such/folder'"),
+        ({"model": "minilm", "revision": "v1"}, "`revision` (='v1') is of a name on the Hugging Face hub"),
+        ({"model": "minilm", "device": "warp"}, "`device` (='warp') is not available here"),
+    ],
+)
+def test_a_name_that_names_nothing(options, message):
+    with pytest.raises(InputError) as caught:
+        as_model(options.pop("model"), **options)
+    assert message in str(caught.value)
+
+
+def test_a_folder_without_a_pooling_of_its_own(folder):
+    with pytest.raises(InputError, match="says nothing of its own pooling"):
+        as_model(folder, pool="own")
+    with pytest.raises(InputError, match="says nothing of its own pooling"):
+        as_model((model_of("bert"), tokenizer()), pool="own")
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A cache of the hub with two revisions of one model, of which the branch main is the first."""
+    from huggingface_hub import constants
+
+    root = tmp_path / "hub" / "models--someone--tiny"
+    for revision, layers in (("a" * 40, 3), ("b" * 40, 2)):
+        place = root / "snapshots" / revision
+        model_of("bert", num_hidden_layers=layers).save_pretrained(place)
+        tokenizer().save_pretrained(place)
+    (root / "refs").mkdir()
+    (root / "refs" / "main").write_text("a" * 40)
+    (root / "refs" / "v2").write_text("b" * 40)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    return "someone/tiny"
+
+
+@pytest.mark.parametrize(("revision", "layers"), [(None, 3), ("main", 3), ("v2", 2), ("b" * 40, 2)])
+def test_a_revision_of_a_name_on_the_hub(hub, revision, layers):
+    model = as_model(hub, revision=revision, local_files_only=True)
+    assert model.layers == layers + 1
+    expected = theirs(model_of("bert", num_hidden_layers=layers), TEXTS[0])
+    torch.testing.assert_close(model.encode(TEXTS)[0], expected, rtol=0, atol=1e-6)
+    phi = ws.TransformerFeatures.from_pretrained(hub, revision=revision, local_files_only=True)
+    assert phi.stack.layers == layers
+
+
+def test_is_pair_model(folder, tmp_path_factory):
+    assert not is_pair_model(folder)
+    assert not is_pair_model("minilm")
+    assert not is_pair_model(len)
+    other = tmp_path_factory.mktemp("reranker")
+    model_of("bert", "AutoModelForSequenceClassification", num_labels=1).save_pretrained(other)
+    assert is_pair_model(other)
+
+
+def test_texts_embedded_with_a_loaded_model():
+    given = model_of("bert").train()
+    for layer in (0, 2):
+        (found,) = ws.embed(TEXTS[1], (given, tokenizer()), layer, rescale=False, special_tokens=True)
+        expected = theirs(model_of("bert"), TEXTS[1], lambda states: states, layer)
+        torch.testing.assert_close(found.rows, expected, rtol=0, atol=1e-6)
+    assert given.training
+    with pytest.raises(InputError, match="a transformer cannot be made of a int; pass a name, a folder, a pair"):
+        ws.embed(TEXTS[0], 3)
+
+
+@pytest.mark.parametrize("local_files_only", [True, False])
+def test_what_stands_behind_the_pooling_comes_from_the_hub_too(hub, tmp_path, local_files_only):
+    place = tmp_path / "hub" / "models--someone--tiny" / "snapshots" / ("a" * 40)
+    weight = torch.linspace(-1, 1, 32).reshape(2, 16)
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Dense": "Dense"}
+    (place / "modules.json").write_text(json.dumps([{"path": path, "type": f"a.{kinds[path]}"} for path in kinds]))
+    for folder, config in (
+        ("1_Pooling", {"pooling_mode_cls_token": True}),
+        ("2_Dense", {"in_features": 16, "out_features": 2, "bias": False}),
+    ):
+        (place / folder).mkdir()
+        (place / folder / "config.json").write_text(json.dumps(config))
+    save_file({"linear.weight": weight}, place / "2_Dense" / "model.safetensors")
+    found = as_model(hub, local_files_only=local_files_only).encode(TEXTS)
+    expected = torch.stack([theirs(model_of("bert"), text, lambda states: states[0]) for text in TEXTS])
+    torch.testing.assert_close(found, torch.tanh(expected @ weight.double().T), rtol=0, atol=1e-5)
+
+
+def test_the_contract_is_abstract():
+    with pytest.raises(TypeError, match="abstract"):
+        Model()
