@@ -8,9 +8,11 @@ import torch
 
 import wordsens as ws
 from wordsens.maps.attention.candidates import candidates
+from wordsens.maps.attention.word_change import AttentionWordChange
 from wordsens.maps.contract import PlainWordChange
 from wordsens.search.ball import Ball
 from wordsens.search.krylov import krylov_search
+from wordsens.search.linear_entry import LinearEntryChange
 from wordsens.seeds import generator
 
 
@@ -114,6 +116,7 @@ def test_a_row_is_cleared_for_one_word():
     X = ws.gaussian_text(n, d, seed=0).rows
     phi = ws.RandomAttentionFeatures(d, "relu", seed=0)
     change = phi.word_change(X)
+    assert isinstance(change, AttentionWordChange)
     radius = torch.full((n,), 2 * math.sqrt(d), dtype=torch.float64)
     for cleared, wanted in ((False, False), (True, True)):
         points = candidates(X, change.heads, torch.arange(n), radius, cleared=cleared)[-2 * n :]
@@ -132,6 +135,7 @@ def test_circles_in_few_coordinates_report_true_squares(seed):
     half = ws.gaussian_text(n // 2, d, seed=seed).rows
     phi = ws.RandomFeatures(n, d, 24, "relu", gaussian="dense", seed=seed)
     change = phi.word_change(torch.cat([half, -half]))
+    assert isinstance(change, LinearEntryChange)
     words, ball = torch.arange(n), Ball(torch.full((n,), math.sqrt(d), dtype=torch.float64))
     found = krylov_search(change, words, ball, change.plan, generator=generator(0, "starts"))
     torch.testing.assert_close(found.squared, change.squared_norm(found.perturbations, words), rtol=1e-9, atol=0)
