@@ -15,9 +15,12 @@ from wordsens.maps.attention.spread import directions, spread
 from wordsens.maps.attention.word_change import LARGEST_COARSE, attention_plan
 from wordsens.maps.contract import FeatureMap, PlainWordChange
 
-_MOST_TINY, _MOST_SMALL = 512, 4096
-"""Coordinates of a text up to which it is searched as widely as with a closed form, and up to which nearly so; past
-these as any map of which nothing is known."""
+_MOST_TINY = 512
+"""Coordinates of a text up to which it is searched as widely as with a closed form."""
+
+_MOST_SMALL = 1 << 16
+"""heads n² d, what a pair costs, up to which it is searched nearly so (23 words in 54 coordinates: 4 s, not 1 s); past
+it as any map of which nothing is known."""
 
 
 class AnyScoreChange(PlainWordChange):
@@ -40,7 +43,7 @@ class AnyScoreChange(PlainWordChange):
         self._matrices, self._scale, self._score = matrices, scale, score
         self.heads = self._heads_at(1.0)
         n, d = self.rows.shape
-        if n * d <= _MOST_SMALL:
+        if len(matrices) * n * n * d <= _MOST_SMALL:
             wide = attention_plan(n, d, score)
             self.plan = wide if n * d <= _MOST_TINY else replace(wide, children=16, chosen=16)
 
