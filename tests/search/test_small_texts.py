@@ -122,7 +122,7 @@ def test_candidates_are_finite_and_inside_the_ball(text, radius):
 
 
 def test_a_corner_gives_the_scores_their_signs():
-    """As many u_j as coordinates: all scores of the word end at ± one height, with a Delta on the sphere."""
+    """As many u_j as coordinates: all scores of the word end at ± one height times ‖u_j‖; Delta is on the sphere."""
     stream = torch.Generator().manual_seed(5)
     matrix, scores = (
         torch.randn(4, 4, dtype=torch.float64, generator=stream),
@@ -131,6 +131,6 @@ def test_a_corner_gives_the_scores_their_signs():
     signs = torch.tensor([[1.0, -1.0, -1.0, 1.0]], dtype=torch.float64)
     delta = _least(matrix, signs, scores, torch.full((1, 1), 9.0, dtype=torch.float64))[0, 0] * 9.0
     after = scores[0] + matrix @ delta
-    torch.testing.assert_close(after / after[0], signs[0])
+    torch.testing.assert_close(after / matrix.norm(dim=1) * matrix[0].norm() / after[0], signs[0])
     assert float(after[0]) > 0
     assert float(delta.norm()) == pytest.approx(9.0)

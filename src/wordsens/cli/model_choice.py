@@ -1,4 +1,4 @@
-"""Which model a command asks: a name, a function, or an endpoint."""
+"""The model that a command asks: a name, a function, or an endpoint."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated

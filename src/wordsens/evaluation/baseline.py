@@ -1,4 +1,4 @@
-"""What a model was measured to be, kept in a file, and whether it has become worse since."""
+"""A model's measured similarities, kept in a file, and the test of a later model against them."""
 
 import hashlib
 import json

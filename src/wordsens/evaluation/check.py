@@ -26,7 +26,7 @@ from wordsens.text.pairs import Pair, Pairs, read_pairs
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """What a check reports and demands, beside its model and pairs.
+    """Options of a check, beside its model and pairs.
 
     Attributes:
         budget: the share of opposites that a threshold may let through, 0 to 1 (without 1).
@@ -65,7 +65,7 @@ class CheckOptions:
 
 @dataclass(frozen=True, repr=False)
 class Check:
-    """How a model tells opposites from paraphrases.
+    """The result of a check: figures of how a model tells opposites from paraphrases.
 
     Attributes:
         model: its name.
@@ -93,7 +93,7 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether every requirement is met."""
+        """True where every requirement is met."""
         return not self.failures
 
     @cached_property
@@ -145,7 +145,7 @@ def check(
     *,
     threshold: int | float | None = None,
 ) -> Check:
-    """Whether a meaning that flips with one word shows in the model's embeddings, kind by kind.
+    """Check if a meaning that flips with one word shows in the model's embeddings, kind by kind.
 
     Opposites (a not, enable for disable, who does what to whom, ...) are compared with paraphrases of few common words.
     A model that sees meaning gives opposites the smaller cosine: AUC 1. All numbers are attained on these pairs, with

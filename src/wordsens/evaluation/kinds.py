@@ -1,4 +1,4 @@
-"""What a model makes of each kind of opposite, against texts that mean the same."""
+"""A model's figures for each kind of opposite, against texts that mean the same."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +17,7 @@ SYNONYM = "synonym"
 """The kind of the easy control: one word is replaced by another of its meaning."""
 
 _SAME_VECTOR = 1e-12
-"""How far a cosine may be from 1 for the two vectors to be equal: rounding in float64 moves it by some 1e-16."""
+"""The distance of a cosine from 1 up to which two vectors count as equal: rounding in float64 moves it by some 1e-16."""
 
 Numbers = Float[np.ndarray, " m"]
 

@@ -1,4 +1,4 @@
-"""Where in a model a flipped meaning still shows: the same comparison at every layer, before and after pooling."""
+"""The layer at which a flipped meaning is lost: the same comparison at every layer, before and after pooling."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How alike a model finds the two texts of every pair."""
+"""A model's similarity of the two texts of every pair."""
 
 from collections.abc import Callable, Sequence
 

@@ -73,7 +73,7 @@ class Witness(Result):
 
 @dataclass(frozen=True)
 class Effort:
-    """What a search was allowed and spent: its plan in words, evaluations, seconds, the seed of its random starts."""
+    """A search's allowance and cost: its plan in words, evaluations, seconds, the seed of its random starts."""
 
     search: str
     evaluations: int

@@ -73,20 +73,27 @@ def climb_great_circles(
         slope = slope - _dot(slope, point) * point
         image = enter(slope)
         if before is None or direction is None or across is None:
-            direction, across = slope, image.clone()
+            direction, across, terms = slope, image.clone(), _length(slope)
         else:
             size = _dot(before, before)
             kept = before - _dot(before, point) * point
             share = (_dot(slope, slope - kept) / torch.where(size > 0, size, torch.ones_like(size))).clamp(min=0)
             downhill = _dot(slope, slope + share * direction) <= 0
             share = torch.where(downhill, torch.zeros_like(share), share)
+            terms = _length(slope) + share * _length(direction)
             direction, across = slope + share * direction, across.mul_(share).add_(image)
         outward = _dot(direction, point)
         direction, across = direction - outward * point, across.addcmul_(outward, entered, value=-1)
-        length = torch.linalg.vector_norm(direction, dim=1, keepdim=True)
+        length = _length(direction)
+        # Where the direction is what rounding left of its terms, its image is not A times it.
+        lost = length <= torch.finfo(length.dtype).eps ** 0.5 * terms
+        length = torch.where(lost, torch.zeros_like(length), length)
+        direction, across = direction.masked_fill(lost, 0.0), across.masked_fill_(lost, 0.0)
         safe = torch.where(length > 0, length, torch.ones_like(length))
         direction, across = direction / safe, across.div_(safe)
         angle, best = _best_angle(objective, entered, across, squared, turns, tolerance)
+        stays = lost.squeeze(1)
+        angle, best = torch.where(stays, torch.zeros_like(angle), angle), torch.where(stays, squared, best)
         cosine, sine = angle.cos().unsqueeze(1), angle.sin().unsqueeze(1)
         turned = (cosine * length) * across
         turned.addcmul_(sine * length, entered, value=-1)
@@ -136,6 +143,10 @@ def _best_angle(
         value = objective.along(entered, across, torch.full_like(zero, far))[0]
         best_angle, best = torch.where(value > best, far, best_angle), torch.maximum(value, best)
     return best_angle, best
+
+
+def _length(vectors: Float[Tensor, "b m"]) -> Float[Tensor, "b 1"]:
+    return torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
 
 
 def _dot(first: Float[Tensor, "b m"], second: Float[Tensor, "b m"]) -> Float[Tensor, "b 1"]:

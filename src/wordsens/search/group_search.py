@@ -9,6 +9,7 @@ then still missed are mostly hills next to the one found, which differ by one dr
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from wordsens.search.climb import PATIENCE, RULES, Climb, Momentum, QuasiNewton
 from wordsens.search.objective import Objective
-from wordsens.search.plan import FIRST_STEPS, NARROWING, NARROWING_STEPS, SOFT_SHARES, Stages
+from wordsens.search.plan import DIRECT_STEPS, FIRST_STEPS, NARROWING, NARROWING_STEPS, SOFT_SHARES, Stages
 from wordsens.search.points import ALIKE, SAME, Breeder, fittest
 from wordsens.search.separate_points import SeparateBreeders
 
@@ -78,6 +79,8 @@ class GroupSearch:
         best = self._fittest(self._explored(), plan.finalists)
         if self._exploring is not self._coarse:
             best = self._narrowed(best)
+            if len(self._candidates):
+                best = best.joined(self._direct())
         if self._coarse is self._objective:
             converged = self._polish(best, plan)
         elif plan.tolerance >= self._noise:
@@ -163,14 +166,29 @@ class GroupSearch:
         points = torch.cat([self._breeder.unit(informed), random])
         inner = min(self._plan.inner, len(points) - 1)
         points[len(points) - inner :] *= _INNER
-        return torch.cat([points, self._chosen_candidates()]) if self._plan.chosen else points
-
-    def _chosen_candidates(self) -> Float[Tensor, "chosen w size"]:
-        """Those of the map's candidates that are best after a few steps."""
-        points = self._coarse.candidates(self._words, self._radius).flatten(start_dim=2)
-        if len(points) == 0:
+        if len(self._candidates) == 0:
             return points
-        return self._ranked(self._fittest(self._climb(points, self._exploring, FIRST_STEPS), self._plan.chosen))
+        chosen = self._chosen(self._candidates, self._exploring, self._plan.chosen_steps)
+        return torch.cat([points, self._ranked(chosen)])
+
+    @cached_property
+    def _candidates(self) -> Float[Tensor, "candidates w size"]:
+        """The map's, where the plan wants any."""
+        if not self._plan.chosen:
+            return self._breeder.random(0)
+        return self._coarse.candidates(self._words, self._radius).flatten(start_dim=2)
+
+    def _chosen(self, points: Float[Tensor, "count w size"], objective: Objective, steps: int) -> Climb:
+        """The points that are best after a few steps, after some more."""
+        best = self._fittest(self._climb(points, objective, FIRST_STEPS), self._plan.chosen)
+        if steps:
+            self._polish(best, replace(self._coarse_plan, steps=steps))
+        return best
+
+    def _direct(self) -> Climb:
+        """The best climbs of the objective itself from its candidates: a relative lacks the narrow hills."""
+        chosen = self._chosen(self._candidates, self._coarse, DIRECT_STEPS)
+        return self._fittest(chosen, self._plan.finalists)
 
     def _ranked(self, climb: Climb) -> Float[Tensor, "ranks w size"]:
         return climb.x.view(-1, len(self._words), climb.x.shape[1])

@@ -146,7 +146,7 @@ class _SphereSearch:
         )
 
     def _stationary(self, point: Float[Tensor, "w d"], entered: Float[Tensor, "w k"]) -> Bool[Tensor, " w"]:
-        """Whether the squared change rises along its gradient on the sphere as little as search.stationary allows."""
+        """True where the squared change rises along its gradient on the sphere within what search.stationary allows."""
         gradient = self._scale * self._objective.enter_transposed(self._objective.slope(entered), self._words)
         flat = (gradient == 0).all(dim=1)
         gradient = gradient - torch.linalg.vecdot(gradient, point).unsqueeze(1) * point

@@ -100,7 +100,7 @@ class Objective(ABC):
 
     @property
     def coordinates(self) -> int:
-        """How many numbers one Delta has."""
+        """The number of coordinates of one Delta."""
         return math.prod(self.shape)
 
     def _no_points(self, *axes: int) -> Tensor:

@@ -11,13 +11,16 @@ RULE_NAMES = ("quasi-newton", "momentum")
 EFFORTS = ("quick", "normal", "thorough")
 
 SOFT_SHARES = 0.3, 0.1, 0.03
-"""How smooth the relatives are that lead starts to hills which the objective hides behind a plateau or a kink."""
+"""The smoothness of the relatives that lead starts to hills which the objective hides behind a plateau or a kink."""
 
 NARROWING, NARROWING_STEPS = (0.3, 0.1, 0.03), 40
 """From the explored relative to the objective itself: shares of the explored share, and steps on each at most."""
 
-FIRST_STEPS = 3
+FIRST_STEPS = 6
 """Steps after which candidates are compared: where they stand says little of where they lead."""
+
+DIRECT_STEPS = 20
+"""Steps on the change itself of the candidates that are best there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +30,7 @@ class Stages:
     starts: int = 8
     inner: int = 0
     chosen: int = 0
+    chosen_steps: int = 0
     climb_steps: int = 10
     soft_steps: int = 0
     explored_share: float = 0.0
@@ -51,9 +55,10 @@ class Stages:
     def rounds(self) -> int:
         """Steps from beginning to end, at most: what progress counts."""
         crossing = self.climb_steps * (2 + self.generations + (self.relays > 0))
-        soft = (self.chosen > 0) * FIRST_STEPS
+        soft = (self.chosen > 0) * (FIRST_STEPS + self.chosen_steps)
         soft += (self.soft_steps > 0) * (len(SOFT_SHARES) * self.soft_steps + self.climb_steps)
         soft += (self.explored_share > 0) * len(NARROWING) * NARROWING_STEPS
+        soft += (self.explored_share > 0 < self.chosen) * (FIRST_STEPS + DIRECT_STEPS)
         return soft + crossing + self.kick_steps * (self.kicks + (self.kicks > 0)) + self.steps
 
     def quick(self) -> "Stages":
@@ -94,7 +99,7 @@ class Stages:
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """What a search spends: an effort, and any of its stages by number. A value left at None is what suits the map.
+    """The spending of a search: an effort, and any of its stages by number. A value left at None is what suits the map.
 
     Every map has stages of its own, chosen by measurement for the kind and size of the text; "normal" are these. A plan
     varies them, and one that names every value replaces them.
@@ -120,6 +125,7 @@ class SearchPlan:
         inner: how many of the starts, the last ones, lie at 0.3 radius, for maps whose maximum may be inside the ball.
         chosen: how many of the map's candidates are starts as well, after a few steps of each; 0: none are looked at.
             Left at None, at most `starts`.
+        chosen_steps: steps that the chosen are given before they climb like the other starts.
         climb_steps: steps that every start, and later every child, is given.
         soft_steps: steps that every start is also given on each of a few much smoother relatives of the map, the
             smoothest first, before it climbs like the others; 0: none.
@@ -149,6 +155,7 @@ class SearchPlan:
     starts: int | None = None
     inner: int | None = None
     chosen: int | None = None
+    chosen_steps: int | None = None
     climb_steps: int | None = None
     soft_steps: int | None = None
     explored_share: float | None = None

@@ -84,7 +84,7 @@ def search_together(
 
 
 def words_at_once(objective: Objective, plan: Stages) -> int:
-    """How many words a search takes at a time, by the objective's memory budget."""
+    """The number of words that a search takes at a time, by the objective's memory budget."""
     numbers = max(plan.starts, plan.population + plan.children) * objective.coordinates * _COPIES
     return max(1, objective.memory_budget // (numbers * objective.dtype.itemsize))
 

@@ -144,7 +144,7 @@ def _naming(index: int) -> Iterator[None]:
 
 
 def _lots(phi: FeatureMap, texts: Sequence[TextMatrix], asked: Asked) -> Iterator[list[int]]:
-    """Which texts are searched together: of equal length, and few enough for the map and for the memory budget."""
+    """The texts that are searched together: of equal length, and few enough for the map and for the memory budget."""
     lengths = [len(text) for text in texts]
     for n in dict.fromkeys(lengths):
         indices = [index for index, length in enumerate(lengths) if length == n]

@@ -98,7 +98,7 @@ def share_at_most(hits: int, trials: int, level: float = LEVEL) -> float:
 
 
 def trials_for(share: float, level: float = LEVEL) -> int:
-    """How many trials without a hit show that hits are rarer than the share.
+    """The number of trials without a hit that show hits to be rarer than the share.
 
     >>> trials_for(0.01)
     299

@@ -1,4 +1,4 @@
-"""Whether an area under the curve has fallen between two measurements of the same members, for several at once."""
+"""Tests of a fall of areas under the curve between two measurements of the same members."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ def paired_drops(
 
 @dataclass(frozen=True)
 class _Shares:
-    """What every member has to do with the change of one area, and the change's standard error."""
+    """Every member's part in the change of one area, and the change's standard error."""
 
     before: float
     after: float

@@ -29,7 +29,7 @@ from wordsens.text.readers import read_documents
 
 @dataclass(frozen=True, kw_only=True)
 class CheckRequest:
-    """What the command line asked for: its options, by their names; `texts` is that of --from."""
+    """The options of the command line, by their names; `texts` is that of --from."""
 
     model: ModelRequest
     pairs: str | None

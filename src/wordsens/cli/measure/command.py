@@ -6,7 +6,7 @@ from wordsens.cli.options import takes
 
 @takes(MeasureOptions)
 def measure(options: MeasureOptions) -> None:
-    """How far one word can move what a map sees: S per word, with the most sensitive one marked.
+    """Measure how far one word can move what a map sees: S per word, with the most sensitive one marked.
 
     S = sup over the word i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
 

@@ -149,7 +149,7 @@ class MeasureOptions:
 
     @property
     def search_plan(self) -> SearchPlan:
-        """What every search is allowed."""
+        """The plan of every search."""
         return SearchPlan(self.search, starts=self.starts, steps=self.steps)
 
     @property

@@ -105,5 +105,5 @@ class PaperOptions:
 
     @property
     def executor(self) -> ExecutorRequest:
-        """Where the cells run."""
+        """The place where the cells run."""
         return ExecutorRequest(workers=self.workers, scheduler=self.scheduler, slurm=self.slurm, threads=self.threads)

@@ -8,22 +8,33 @@ other words' places, and corners: the least Delta that gives these numbers chose
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.maps.attention.head import Head
+from wordsens.maps.attention.spread import ScoredHead
 
 _CORNERS = 32
 """Random corners of a head: of the other rows alone, of the own row alone, and of both."""
+
+_LOWERING_STEPS, _MARGIN = 40, 0.02
+"""Steps that lower the scores of a row, and how far below zero they are led: the distance of Delta, in radii."""
 
 _SMALLEST_SINGULAR = 1e-3
 """Of what is inverted, relative: a corner that needs less is out of reach."""
 
 
 def candidates(
-    rows: Float[Tensor, "n d"], heads: Sequence[Head], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    rows: Float[Tensor, "n d"],
+    heads: Sequence[ScoredHead],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    *,
+    cleared: bool = False,
 ) -> Float[Tensor, "candidates w d"]:
     """The candidates of each word, in units of its radius; none lies outside the ball.
+
+    `cleared`: whether there are points among them at which the word's own row is left to one word; for scores whose
+    weights end at zero.
 
     The signs are the same for all words and all texts of n words.
     """
@@ -37,10 +48,55 @@ def candidates(
             parts.append(both.unsqueeze(1).expand(-1, len(words), -1))
         at_word = _unit(head.queries + head.keys)[words]
         parts += [torch.stack([at_word, -at_word]), *_corners(head, words, reach)]
+    if cleared:
+        parts.append(_cleared(heads, words, reach))
     return _into_ball(torch.cat(parts))
 
 
-def _corners(head: Head, words: Int[Tensor, " w"], reach: Float[Tensor, "w 1"]) -> list[Float[Tensor, "c w d"]]:
+def _cleared(
+    heads: Sequence[ScoredHead], words: Int[Tensor, " w"], reach: Float[Tensor, "w 1"]
+) -> Float[Tensor, "c w d"]:
+    """Points where the scores of the word's own row are negative, under one head or under all, but for one of them.
+
+    That is the word's own, raised by an eigenvector of W + W^T, or another word's, raised by its k_l.
+    """
+    found = []
+    for some in [[head] for head in heads] + ([list(heads)] if len(heads) > 1 else []):
+        n = len(some[0].rows)
+        top = torch.cat(
+            [head.top_directions for head in some] + [torch.stack([head.top_directions for head in some]).sum(dim=0)]
+        )
+        raised = torch.stack([_unit(head.keys) for head in some]).sum(dim=0)
+        starts = _unit(torch.cat([top, -top, raised])).unsqueeze(1).expand(-1, len(words), -1)
+        kept = torch.zeros(len(starts), len(words), n, dtype=torch.bool, device=starts.device)
+        kept[torch.arange(len(starts) - n, len(starts)), :, torch.arange(n)] = True
+        kept.scatter_(2, words.view(1, -1, 1).expand(len(starts), -1, -1), True)
+        found.append(_lowered(some, starts, kept, words, reach))
+    return torch.cat(found)
+
+
+def _lowered(
+    heads: Sequence[ScoredHead],
+    points: Float[Tensor, "c w d"],
+    kept: Bool[Tensor, "c w n"],
+    words: Int[Tensor, " w"],
+    reach: Float[Tensor, "w 1"],
+) -> Float[Tensor, "c w d"]:
+    """The points after accelerated projected gradient steps on the squares of the own row's positive scores."""
+    keys, scores = torch.cat([head.keys for head in heads]), torch.cat([head.scores[words] for head in heads], dim=1)
+    length = torch.linalg.vector_norm(keys, dim=1).clamp(min=torch.finfo(keys.dtype).tiny)
+    keys, scores = keys / length.unsqueeze(1), scores / length / reach + _MARGIN
+    step = 1 / torch.linalg.matrix_norm(keys, ord=2).square()
+    kept = kept.repeat(1, 1, len(heads))
+    ahead = points
+    for at in range(_LOWERING_STEPS):
+        above = (scores + ahead @ keys.T).clamp(min=0).masked_fill_(kept, 0.0)
+        moved = _into_ball(ahead - step * (above @ keys))
+        ahead, points = moved + at / (at + 3) * (moved - points), moved
+    return points
+
+
+def _corners(head: ScoredHead, words: Int[Tensor, " w"], reach: Float[Tensor, "w 1"]) -> list[Float[Tensor, "c w d"]]:
     n = len(head.rows)
     stream = torch.Generator().manual_seed(n)
     like = {"dtype": head.rows.dtype, "device": head.rows.device}
@@ -71,10 +127,14 @@ def _least(
     scores: Float[Tensor, "w m"],
     reach: Float[Tensor, "w 1"],
 ) -> Float[Tensor, "c w d"]:
-    """The least Delta with scores + matrix Delta = height signs, in radii, for the height that brings it to the sphere.
+    """The least Delta with scores + matrix Delta = height signs lengths, in radii, for the height that brings it to the
+    sphere; lengths are those of the matrix's rows.
 
     Where no height does, the direction for a large one.
     """
+    # In units of each row's own reach: beside a huge row the others would count as nothing.
+    length = torch.linalg.vector_norm(matrix, dim=1).clamp(min=torch.finfo(matrix.dtype).tiny)
+    matrix, scores = matrix / length.unsqueeze(1), scores / length
     inverse = torch.linalg.pinv(matrix.double(), rtol=_SMALLEST_SINGULAR).to(matrix.dtype).T
     towards, home = _unit(signs @ inverse).unsqueeze(1), (scores @ inverse) / reach
     along = (towards * home).sum(dim=2, keepdim=True)

@@ -8,13 +8,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count, require_positive
+from wordsens.maps.attention.any_score import AnyScoreChange
 from wordsens.maps.attention.group_change import AttentionGroupChange
 from wordsens.maps.attention.scores import SCORES, ClosedForm, Score, Softmax, offered
 from wordsens.maps.attention.texts_change import AttentionTextsChange, texts_at_once
 from wordsens.maps.attention.word_change import AttentionWordChange
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.mapping import feature_norm
-from wordsens.maps.plain_change import PlainWordChange
 from wordsens.maps.word_change import MovedRows, WordChange
 from wordsens.seeds import Seed, gaussian_on, generator
 
@@ -128,7 +128,7 @@ class RandomAttentionFeatures(FeatureMap):
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
         score = offered(self.score, ClosedForm)
         if score is None:
-            return PlainWordChange(self, rows, memory_budget=memory_budget)
+            return AnyScoreChange(self, rows, self.matrices, self._scale(), self.score, memory_budget)
         return self._closed_form(score, rows, memory_budget)
 
     def texts_at_once(self, n: int, *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> int:

@@ -13,20 +13,21 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.scores import Score
+from wordsens.maps.attention.spread import ScoredHead
 from wordsens.maps.word_change import WordChange
 from wordsens.search.plan import Stages
 
 GROUP_PLAN = Stages(starts=6, climb_steps=8, population=4, generations=3, children=4, finalists=2, steps=80)
 
 
-class _Head:
+class GroupHead(ScoredHead):
     """The part that does not depend on Delta, for one head and every group."""
 
     def __init__(self, rows: Tensor, groups: Int[Tensor, "m g"], matrix: Tensor, scale: float, score: Score):
         self.rows, self.groups, self.score = rows, groups, score
         self.queries = rows @ matrix / scale  # row j is u_j
         self.keys = rows @ matrix.T / scale  # row l is W x_l / scale
-        self.matrix, self.scale = matrix, scale
+        self.matrix, self.scale, self.symmetric = matrix, scale, matrix + matrix.T
         self.scores = self.queries @ rows.T
         self.attention = score.attention(self.scores)
         self.outputs = self.attention @ rows
@@ -80,7 +81,7 @@ class AttentionGroupChange(WordChange):
     ):
         super().__init__(rows, base_norm, memory_budget, (groups.shape[1], rows.shape[1]))
         groups = groups.to(rows.device)
-        self._heads = [_Head(rows, groups, matrix, scale, score) for matrix in matrices]
+        self._heads = [GroupHead(rows, groups, matrix, scale, score) for matrix in matrices]
         self.plan = replace(GROUP_PLAN, rule="momentum" if score.kinked else "quasi-newton")
 
     def bytes_per_pair(self) -> int:

@@ -5,7 +5,6 @@ Changing word i moves one column of the scores and row i. What that does to the 
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
@@ -15,18 +14,16 @@ from wordsens.maps.attention.other_rows import Dominant, OtherRows
 from wordsens.maps.attention.products import Counts, add_and_double, times
 from wordsens.maps.attention.scores import ClosedForm, Response
 from wordsens.maps.attention.scores.closed_form import row_blocks
+from wordsens.maps.attention.spread import ScoredHead
 
 _CACHED_NUMBERS = 1 << 19
 """The most numbers that one intermediate array may have on a CPU: a few of them fit in its cache."""
-
-_OWN_DIRECTIONS = 6
-"""Eigenvectors of W + W^T that starts are made of: 6 found more than 1 or 3, and as much as 12 (n = 250, d = 768)."""
 
 _LEAST_PAIRS = 64
 """Fewer pairs at a time would make the matrix products slow."""
 
 
-class Head(OtherRows):
+class Head(OtherRows, ScoredHead):
     """One attention head on one text: everything that does not depend on Delta. O(n² d + n d²) once, n² memory.
 
     `joined` heads serve several texts of n words: word i of text t is word t n + i, rows are counted within a text.
@@ -66,11 +63,6 @@ class Head(OtherRows):
         result.response = Response.joined([head.response for head in heads])
         result.dominant = Dominant.joined([head.dominant for head in heads], heads[0].scores.shape[0])
         return result
-
-    @cached_property
-    def top_directions(self) -> Float[Tensor, "m d"]:
-        """The top eigenvectors of W + W^T: along them the changed word's score with itself rises fastest."""
-        return torch.linalg.eigh(self.symmetric)[1].T.flip(0)[:_OWN_DIRECTIONS]
 
     def _attend_divided(self) -> None:
         """The outputs, the squared lengths ‖r_ji‖² (word first), and the rows that one word dominates."""

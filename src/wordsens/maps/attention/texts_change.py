@@ -42,7 +42,8 @@ class AttentionTextsChange(MovedRows):
 
     def coarse(self) -> "AttentionTextsChange":
         coarse = [change.coarse() for change in self.changes]
-        return self if coarse[0] is self.changes[0] else AttentionTextsChange(coarse)
+        same = any(one is change for one, change in zip(coarse, self.changes, strict=True))
+        return self if same else AttentionTextsChange(coarse)
 
     def bytes_per_pair(self) -> int:
         return self.changes[0].bytes_per_pair()

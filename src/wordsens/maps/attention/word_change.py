@@ -11,7 +11,8 @@ from torch import Tensor
 from wordsens.maps.attention.candidates import candidates
 from wordsens.maps.attention.head import Head, in_cache
 from wordsens.maps.attention.reduced import ReducedAttentionChange
-from wordsens.maps.attention.scores import ClosedForm
+from wordsens.maps.attention.scores import ClosedForm, Score
+from wordsens.maps.attention.spread import directions, spread
 from wordsens.maps.word_change import WordChange
 from wordsens.search.plan import Stages
 
@@ -23,11 +24,15 @@ text, in a third of the time.
 """
 
 
-_NORMAL_QUARTILE = 0.6745
-"""The median of |z| for z ~ N(0, 1)."""
-
 _MOST_SMALL = 8192
 """Coordinates of a text up to which it is searched widely: twice to three times the evaluations."""
+
+
+_FARTHEST = 100.0
+"""Of the scores' spread: far balls move scores by more, but a word has its row long before."""
+
+LARGEST_COARSE = 1e12
+"""Scores past which a search explores in the map's own precision: float32 holds squares up to 3e38."""
 
 
 class AttentionWordChange(WordChange):
@@ -49,16 +54,18 @@ class AttentionWordChange(WordChange):
         super().__init__(rows, base_norm, memory_budget)
         self._matrices, self._scale, self._score = matrices, scale, score
         self.heads = [Head(rows, matrix, scale, score) for matrix in matrices]
-        self.plan = _plan(len(rows), rows.shape[1], score)
+        self.plan = attention_plan(len(rows), rows.shape[1], score)
 
     def coarse(self) -> "AttentionWordChange":
         # A float32 copy keeps three n x n arrays; a long text cannot spare them, and its precision is not the limit.
         if self.rows.dtype == torch.float32 or 3 * 4 * len(self.rows) ** 2 > self.memory_budget // 2:
             return self
-        scale = self._scale
+        scale, largest = self._scale, max(float(head.scores.abs().max()) for head in self.heads)
         if self._score.homogeneous:
             # In units of the scores: at temperatures of 1e20 or 1e-20 their squares would leave float32's range.
-            scale *= _power_of_two(max(float(head.scores.abs().max()) for head in self.heads))
+            scale *= _power_of_two(largest)
+        elif largest > LARGEST_COARSE:
+            return self
         return AttentionWordChange(
             self.rows.float(), self._matrices.float(), scale, self._score, self.base_norm, self.memory_budget
         )
@@ -73,22 +80,17 @@ class AttentionWordChange(WordChange):
 
         Whether a share would make a difference is told from the ball and W alone: texts searched together agree in it.
         """
-        reach = float(radius.max())
-        lengths = torch.stack([head.queries.norm(dim=1).median() for head in self.heads])
-        # Medians: one huge row must not decide how smooth all others are.
-        typical = torch.stack([head.scores.abs().median() for head in self.heads]) / _NORMAL_QUARTILE
-        spread = float((typical + reach * lengths).max())
-        # Of kinks only those within the ball matter.
-        moved = reach * float(lengths.max())
         steepest = float(torch.linalg.matrix_norm(self._matrices).max()) / self._scale
-        range_of_scores = (reach + math.sqrt(self.rows.shape[1])) * steepest
+        found = spread(self.heads, steepest, radius)
+        # Where a row's weights are divided, what the row has already is what one word's part is measured by.
+        width = min(found.moved, _FARTHEST * found.now) if self._score.normalized and found.now > 0 else found.moved
         result = []
         for share in shares:
-            rounded = self._score.softened(share * moved) if moved > 0 else None
-            if rounded is None and (self._score.kinked or self._score.homogeneous or share * range_of_scores <= 1):
+            rounded = self._score.softened(share * width) if width > 0 else None
+            if rounded is None and (self._score.kinked or self._score.homogeneous or share * found.largest <= 1):
                 continue
             score = self._score if rounded is None else rounded
-            scale = self._scale * max(1.0, share * spread) if rounded is None else self._scale
+            scale = self._scale * max(1.0, share * found.typical) if rounded is None else self._scale
             change = (self.rows, self._matrices, scale, score, self.base_norm, self.memory_budget)
             result.append(AttentionWordChange(*change))
         return result
@@ -105,18 +107,11 @@ class AttentionWordChange(WordChange):
         return self.directions([head.top_directions for head in self.heads]).unsqueeze(1).expand(-1, len(words), -1)
 
     def candidates(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
-        return candidates(self.rows, self.heads, words, radius)
+        return candidates(self.rows, self.heads, words, radius, cleared=self._score.kinked)
 
     def directions(self, top: list[Float[Tensor, "m d"]]) -> Float[Tensor, "starts d"]:
         """The starting directions, the same for every word, from the top eigenvectors of every head."""
-        per_head = []
-        for head, own in zip(self.heads, top, strict=True):
-            drawn = torch.nn.functional.normalize(head.queries.sum(dim=0), dim=0)
-            away = torch.nn.functional.normalize(-head.keys.sum(dim=0), dim=0)
-            mixed = torch.stack([drawn + own, drawn - own], dim=1).flatten(end_dim=1)
-            per_head.append(torch.cat([mixed, torch.stack([drawn, -drawn, own[0] + away, away - own[0]])]))
-        # Every head's first direction, then every head's second: few starts serve all heads.
-        return torch.stack(per_head, dim=1).flatten(end_dim=1)
+        return directions(self.heads, top)
 
     def kicking_directions(self) -> Float[Tensor, "m d"]:
         """The rows u_j: along u_j the score of row j with the changed word moves, and with it whether j is drawn."""
@@ -133,8 +128,8 @@ def _power_of_two(number: float) -> float:
     return math.ldexp(1.0, math.frexp(number)[1] - 1) if number > 0 else 1.0
 
 
-def _plan(words: int, d: int, score: ClosedForm) -> Stages:
-    """What a search of this text spends: fewer generations for longer texts, whose words share what is found.
+def attention_plan(words: int, d: int, score: Score) -> Stages:
+    """The stages of a search of this text: fewer generations for longer texts, whose words share what is found.
 
     Where a generation is cheap, since it runs in fewer coordinates, more of them find more than kicks do. On small
     problems, where a step costs little, the search is wider.
@@ -162,6 +157,7 @@ def _plan(words: int, d: int, score: ClosedForm) -> Stages:
         plan,
         inner=8,
         chosen=32,
+        chosen_steps=20 if score.kinked else 0,
         soft_steps=8,
         population=16,
         generations=min(4, plan.generations),
@@ -170,6 +166,6 @@ def _plan(words: int, d: int, score: ClosedForm) -> Stages:
     )
 
 
-def _is_reduced(words: int, score: ClosedForm) -> bool:
+def _is_reduced(words: int, score: Score) -> bool:
     """True if a search explores in fewer coordinates; not over kinks: there row i alone may hold most of the change."""
     return words >= _LEAST_REDUCED and not score.kinked

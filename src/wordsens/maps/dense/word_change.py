@@ -170,7 +170,7 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
     _SATURATING_PLAN = Stages(starts=48, climb_steps=20, finalists=4, steps=40, tolerance=1e-7)
 
     def _search_widely(self, plan: Stages) -> None:
-        """Where the map saturates: crossing words' witnesses then finds hills that restarts do not."""
+        """Search a map that saturates: crossing words' witnesses then finds hills that restarts do not."""
         self.wide_plan = plan if self._activation.saturates else None
 
     @property

@@ -201,7 +201,7 @@ class TransformerFeatures(FeatureMap):
 
     @property
     def attention_layers(self) -> int:
-        """How many layers have attention weights: layers 1 to this one."""
+        """The number of layers that have attention weights: layers 1 to this one."""
         return self.stack.layers
 
     def attention_of(self, rows: Float[Tensor, "n d"], layer: int) -> Float[Tensor, "heads n n"]:

@@ -1,0 +1,114 @@
+"""The change of an attention layer whose score offers no closed form: by autograd, searched like those that do."""
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.maps.attention.candidates import candidates
+from wordsens.maps.attention.group_change import GroupHead
+from wordsens.maps.attention.scores import Score
+from wordsens.maps.attention.spread import directions, spread
+from wordsens.maps.attention.word_change import LARGEST_COARSE, attention_plan
+from wordsens.maps.mapping import TextMap
+from wordsens.maps.plain_change import PlainWordChange
+
+_MOST_TINY = 512
+"""Coordinates of a text up to which it is searched as widely as with a closed form."""
+
+_MOST_SMALL = 1 << 16
+"""heads n² d, what a pair costs, up to which it is searched nearly so (23 words in 54 coordinates: 4 s, not 1 s); past
+it as any map of which nothing is known."""
+
+
+class AnyScoreChange(PlainWordChange):
+    """‖phi(X^i(Delta)) - phi(X)‖² for one word, for every score that autograd can follow; O(n² d + n d) a pair.
+
+    Relatives are smoother by their temperature; candidates and starts are those of the closed forms, after the leading
+    singular vectors of the Jacobian.
+    """
+
+    def __init__(
+        self,
+        phi: TextMap,
+        rows: Float[Tensor, "n d"],
+        matrices: Float[Tensor, "heads d d"],
+        scale: float,
+        score: Score,
+        memory_budget: int,
+    ):
+        super().__init__(phi, rows, memory_budget=memory_budget)
+        self._matrices, self._scale, self._score = matrices, scale, score
+        self.heads = self._heads_at(1.0)
+        n, d = self.rows.shape
+        if len(matrices) * n * n * d <= _MOST_SMALL:
+            wide = attention_plan(n, d, score)
+            self.plan = wide if n * d <= _MOST_TINY else replace(wide, children=16, chosen=16)
+
+    def _heads_at(self, factor: float) -> list[GroupHead]:
+        """The heads at a higher temperature."""
+        scale = factor * self._scale
+        return [GroupHead(self.rows, self._groups, matrix, scale, self._score) for matrix in self._matrices]
+
+    def coarse(self) -> "AnyScoreChange":
+        """In float32, if the score computes in it and its squares do not leave its range."""
+        largest = max(float(head.scores.abs().max()) for head in self.heads)
+        if self.rows.dtype == torch.float32 or largest > LARGEST_COARSE:
+            return self
+        relative = copy(self)
+        relative.dtype = torch.float32
+        relative.rows, relative._matrices = self.rows.float(), self._matrices.float()
+        relative.heads = relative._heads_at(1.0)
+        return relative if relative.heads[0].attention.dtype == torch.float32 else self
+
+    def bytes_per_pair(self) -> int:
+        n, d = self.rows.shape
+        return (12 * n * n + 6 * n * d) * self.rows.element_size()
+
+    def softened(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "list[AnyScoreChange]":
+        """At higher temperatures, but for scores whose weights the temperature only scales."""
+        steepest = float(torch.linalg.matrix_norm(self._matrices).max()) / self._scale
+        found = spread(self.heads, steepest, radius)
+        result = []
+        for share in () if self._is_homogeneous(found.typical) else shares:
+            factor = max(1.0, share * found.typical)
+            if share * found.largest <= 1:
+                continue
+            relative = copy(self)
+            relative.heads = self._heads_at(factor)
+            result.append(relative)
+        return result
+
+    def _is_homogeneous(self, typical: float) -> bool:
+        """True if twice the temperature gives the same weights, but for a common factor, at scores of about 1."""
+        head = self.heads[0]
+        weights, halved = (self._score.attention(head.scores / (share * typical)) for share in (1, 2))
+        size = torch.linalg.vector_norm(halved) / torch.linalg.vector_norm(weights)
+        return bool(torch.allclose(halved, size * weights, rtol=1e-5, atol=1e-5 * float(halved.abs().max())))
+
+    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
+        """The leading singular vectors of the Jacobian, and the layer's own directions."""
+        own = directions(self.heads, [head.top_directions for head in self.heads])
+        jacobian = super().starting_directions(words)
+        return torch.cat([jacobian, own.unsqueeze(1).expand(-1, len(words), -1)])
+
+    def candidates(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
+        return candidates(self.rows, self.heads, words, radius)
+
+    def kicking_directions(self) -> Float[Tensor, "m d"]:
+        return torch.cat([head.queries for head in self.heads])
+
+    def _evaluate(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+        with torch.set_grad_enabled(gradient):
+            delta = perturbations.detach().requires_grad_(gradient)
+            moved = delta.unsqueeze(1)
+            squared = torch.stack([head.squared(moved, words) for head in self.heads]).sum(dim=0)
+        if not gradient:
+            return squared, None
+        (slope,) = torch.autograd.grad(squared.sum(), delta)
+        return squared.detach(), slope
