@@ -17,7 +17,7 @@ SYNONYM = "synonym"
 """The kind of the easy control: one word is replaced by another of its meaning."""
 
 _SAME_VECTOR = 1e-12
-"""The distance of a cosine from 1 up to which two vectors count as equal: rounding in float64 moves it by some 1e-16."""
+"""The distance of a cosine from 1 up to which two vectors are equal: rounding in float64 moves it by some 1e-16."""
 
 Numbers = Float[np.ndarray, " m"]
 

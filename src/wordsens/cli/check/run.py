@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from wordsens import __version__
 from wordsens.cli.check.files import write_junit, write_markdown
+from wordsens.cli.check.options import CheckRequest
 from wordsens.cli.check.tables import print_check, print_first_look, print_made
-from wordsens.cli.model_choice import ModelRequest
 from wordsens.cli.terminal import notice, reporting
 from wordsens.errors import InputError, RequirementError
 from wordsens.evaluation.answer import answer
@@ -27,37 +27,15 @@ from wordsens.text.pairs import LENGTHS, Pair, write_pairs
 from wordsens.text.readers import read_documents
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckRequest:
-    """The options of the command line, by their names; `texts` is that of --from."""
-
-    model: ModelRequest
-    pairs: str | None
-    texts: str | None
-    text_column: str
-    limit: int | None
-    write_pairs: str | None
-    kinds: list[str] | None
-    budget: float
-    threshold: float | None
-    layers: bool
-    requirements: list[str]
-    baseline: str | None
-    save_baseline: str | None
-    junit: str | None
-    markdown: str | None
-    seed: int
-    as_json: bool
-    quiet: bool
-
-
 def run_check(request: CheckRequest) -> None:
     """Measure the pairs and print the answer; RequirementError where a requirement fails, after all is written."""
     _require_folders(request)
-    options = CheckOptions.of(request.budget, request.requirements, request.baseline, request.seed, request.threshold)
+    options = CheckOptions.of(
+        request.budget, request.requirements or (), request.baseline, request.seed, request.threshold
+    )
     pairs, notes = _pairs(request)
     require_askable(options, pairs)
-    model = request.model.load()
+    model = request.asked.load()
     values = _measured(request, model, pairs, options)
     result = evaluate(model, pairs, values, options, notes)
     layers = _layers(request, model, pairs) if request.layers else []

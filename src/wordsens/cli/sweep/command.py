@@ -1,11 +1,12 @@
 """`wordsens sweep`: its commands and their arguments. The work is done in the modules beside, which load more."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from wordsens.cli.executor_options import ExecutorRequest, Scheduler, Slurm, Witnesses, Workers
-from wordsens.cli.options import AsJson, CellDevice, Quiet, Threads
+from wordsens.cli.options import AsJson, CellDevice, Quiet, Threads, takes
 
 sweep = typer.Typer(
     help="Any grid of cells: run, resumed, watched, merged and exported. Guide: docs/sweeps.md.",
@@ -37,66 +38,59 @@ By = Annotated[
 Out = Annotated[str | None, typer.Option(help="The sweep's folder; default: the sweep's name.", show_default=False)]
 
 
-@sweep.command()
-def run(
-    spec: Spec,
-    overrides: Overrides = None,
-    out: Out = None,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    slurm: Slurm = None,
-    witnesses: Witnesses = False,
-    device: CellDevice = None,
-    threads: Threads = 1,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ResumeOptions:
+    """The options of `wordsens sweep resume`."""
+
+    spec: Spec
+    out: Out = None
+    workers: Workers = None
+    scheduler: Scheduler = None
+    slurm: Slurm = None
+    witnesses: Witnesses = False
+    device: CellDevice = None
+    threads: Threads = 1
+    as_json: AsJson = False
+    quiet: Quiet = False
+
+    def run(self, overrides: list[str] | None, *, resume: bool) -> None:
+        """Run the sweep; ExecutorRequest refuses two places at once before anything is loaded."""
+        executor = ExecutorRequest(
+            workers=self.workers, scheduler=self.scheduler, slurm=self.slurm, threads=self.threads
+        )
+
+        from wordsens.cli.running import RunRequest
+        from wordsens.cli.sweep.run import run_sweep
+
+        request = RunRequest(executor=executor, witnesses=self.witnesses, quiet=self.quiet)
+        run_sweep(self.spec, overrides or (), self.out, self.device, request, as_json=self.as_json, resume=resume)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(ResumeOptions):
+    """The options of `wordsens sweep run`."""
+
+    overrides: Overrides = None
+
+
+@sweep.command("run")
+@takes(RunOptions)
+def run(options: RunOptions) -> None:
     """Measure every cell that the folder has no value for; the same command goes on after whatever stopped it.
 
     Example: wordsens sweep run dry-run work=10 --workers 2 --out try
     """
-    executor = ExecutorRequest(workers=workers, scheduler=scheduler, slurm=slurm, threads=threads)
-    _run(spec, overrides, out, executor, device, witnesses=witnesses, as_json=as_json, quiet=quiet, resume=False)
+    options.run(options.overrides, resume=False)
 
 
-@sweep.command()
-def resume(
-    spec: Spec,
-    out: Out = None,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    slurm: Slurm = None,
-    witnesses: Witnesses = False,
-    device: CellDevice = None,
-    threads: Threads = 1,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+@sweep.command("resume")
+@takes(ResumeOptions)
+def resume(options: ResumeOptions) -> None:
     """Go on with a sweep that was run before, exactly as its folder says: overrides included.
 
     Example: wordsens sweep resume try
     """
-    executor = ExecutorRequest(workers=workers, scheduler=scheduler, slurm=slurm, threads=threads)
-    _run(spec, None, out, executor, device, witnesses=witnesses, as_json=as_json, quiet=quiet, resume=True)
-
-
-def _run(
-    spec: str,
-    overrides: list[str] | None,
-    out: str | None,
-    executor: ExecutorRequest,
-    device: str | None,
-    *,
-    witnesses: bool,
-    as_json: bool,
-    quiet: bool,
-    resume: bool,
-) -> None:
-    from wordsens.cli.running import RunRequest
-    from wordsens.cli.sweep.run import run_sweep
-
-    request = RunRequest(executor=executor, witnesses=witnesses, quiet=quiet)
-    run_sweep(spec, overrides or (), out, device, request, as_json=as_json, resume=resume)
+    options.run(None, resume=True)
 
 
 @sweep.command()
