@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from wordsens import RandomAttentionFeatures, word_sensitivity
+from wordsens import RandomAttentionFeatures, SearchPlan, word_sensitivity
 from wordsens.experiments.sensitivity.kind import KIND as SENSITIVITY
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.texts.documents import load_text

@@ -107,12 +107,12 @@ def test_the_hash_covers_what_matters_and_nothing_else():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"map": "drf"}, "`map`"),
+        ({"map": "drg"}, "did you mean 'drf'?"),
         ({"labels": "sentiment"}, "`labels` (='sentiment') needs real texts; gaussian texts take linear or random"),
         ({"sample": 6}, "`sample` (=6) must be less than `held_out` (=6)"),
         ({"word": 4}, "`word` (=4) must be less than `n` (=4)"),
         ({"objective": "errors"}, "did you mean 'error'?"),
-        ({"width": 3}, "`width` is not an option of the map 'raf'"),
+        ({"width": 3}, "`width` (=3) is not an option of the map 'raf', which takes temperature"),
         ({"objectve": "error"}, "did you mean 'objective'?"),
     ],
 )

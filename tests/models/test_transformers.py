@@ -87,7 +87,7 @@ def test_features_are_those_of_encode():
     phi = model.features()
     for text, row in zip(phi.embed(TEXTS), model.encode(TEXTS), strict=True):
         torch.testing.assert_close(phi(text).double(), row, rtol=0, atol=1e-6)
-    assert ws.word_sensitivity(phi, phi.embed(TEXTS[0])[0], words=[1], steps=1).value > 0
+    assert ws.word_sensitivity(phi, phi.embed(TEXTS[0])[0], words=[1], search=ws.SearchPlan(steps=1)).value > 0
 
 
 def test_a_pipeline():

@@ -95,6 +95,7 @@ def word_sensitivity(
             that answers differently each time.
         ZeroFeaturesError: phi(X) = 0.
 
+    >>> from wordsens.maps.function import FunctionFeatures
     >>> phi = FunctionFeatures(lambda X: 2 * X, batched=True)
     >>> round(word_sensitivity(phi, torch.ones(4, 9, dtype=torch.float64)).value, 12)   # sqrt(d) / ‖X‖
     0.5
