@@ -21,6 +21,10 @@ _MOST_SMALL = 1 << 18
 """Entries of V_1^(i), V_2, ..., V_L up to which a text is searched widely: six times the evaluations, which cost less
 than the calls that make them."""
 
+_NARROW = 64
+"""Features of one layer up to which crossing finds hills that the Krylov search misses (8 features of 52 coordinates: a
+word was 8 % low)."""
+
 _CACHED = 1 << 15
 """Numbers handled at once in entrywise passes: 256 KiB in float64, so that a pass's temporaries stay in the cache."""
 
@@ -170,8 +174,8 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
     _SATURATING_PLAN = Stages(starts=48, climb_steps=20, finalists=4, steps=40, tolerance=1e-7)
 
     def _search_widely(self, plan: Stages) -> None:
-        """Search a map that saturates: crossing words' witnesses then finds hills that restarts do not."""
-        self.wide_plan = plan if self._activation.saturates else None
+        """Search a map that saturates or is narrow: crossing words' witnesses then finds hills that restarts do not."""
+        self.wide_plan = plan if self._activation.saturates or self.width <= _NARROW else None
 
     @property
     def width(self) -> int:
