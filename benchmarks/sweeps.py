@@ -367,7 +367,7 @@ def show_many(folder: Path, quick: bool) -> bool:
     loose = count - count % 1000 - 500
     for first in range(0, loose, 1000):
         draws = range(first, min(first + 1000, loose))
-        store.add_table(as_table([DRY_RUN.attempt(DryRunCell(draw=draw)) for draw in draws]))
+        store.add_table(as_table([DRY_RUN.attempt(DryRunCell(draw=draw)) for draw in draws], DryRunRecord))
     for draw in range(loose, count):
         store.write(DRY_RUN.attempt(DryRunCell(draw=draw)))
     shutil.copy(spec, out / "sweep.yaml")

@@ -14,6 +14,7 @@ from wordsens.experiments.grid.sweep_file import load_sweep
 from wordsens.experiments.kinds import CellKind
 from wordsens.experiments.sensitivity import preset as presets
 from wordsens.experiments.sensitivity.preset import Part
+from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.store.store import read_records
 
 _SEARCH = {"starts": 1, "steps": 3, "generations": 0}
@@ -55,7 +56,7 @@ def test_records_figures_and_a_table_of_exponents(wordsens, tmp_path):
     run = wordsens("paper", "sensitivity", "--scale", "quick", "--out", str(tmp_path))
     assert run.code == 0
     assert f"{CELLS} of {CELLS} cells after" in run.err
-    records = read_records(tmp_path / "sensitivity.parquet")
+    records = read_records(tmp_path / "sensitivity.parquet", SensitivityRecord)
     assert len(records) == len(list((tmp_path / "records").glob("*.parquet"))) == CELLS
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
         f"{name}.{kind}" for name in ("drf", "raf", "rf") for kind in ("pdf", "png")
@@ -100,7 +101,7 @@ def test_an_interrupted_run_is_resumed_with_the_same_values(wordsens, finished, 
     stopped = wordsens("paper", "--out", str(tmp_path / "halves"))
     assert stopped.code == 130
     assert stopped.out.startswith(f"5 of {CELLS} cells are finished; of these:")
-    assert len(read_records(tmp_path / "halves" / "sensitivity.parquet")) == 5
+    assert len(read_records(tmp_path / "halves" / "sensitivity.parquet", SensitivityRecord)) == 5
     assert f"interrupted: 5 of {CELLS} cells are finished in" in stopped.err
     assert "the same command goes on from there" in stopped.err
     assert "Traceback" not in stopped.err
@@ -113,7 +114,7 @@ def test_an_interrupted_run_is_resumed_with_the_same_values(wordsens, finished, 
     assert len(seen) == CELLS - 5
     assert json.loads(resumed.out)["series"] == json.loads(whole.out)["series"]
     values = [
-        [record.value for record in read_records(folder / "sensitivity.parquet")]
+        [record.value for record in read_records(folder / "sensitivity.parquet", SensitivityRecord)]
         for folder in (finished, tmp_path / "halves")
     ]
     assert values[0] == values[1]
@@ -129,11 +130,11 @@ def test_a_torn_shard_is_reported_and_measured_again(wordsens, finished):
     run = wordsens("paper", "--out", str(finished))
     assert run.code == 0
     assert f"set aside: {shard.name} is not a whole Parquet file" in run.err
-    assert len(read_records(finished / "sensitivity.parquet")) == CELLS
+    assert len(read_records(finished / "sensitivity.parquet", SensitivityRecord)) == CELLS
 
 
 def test_a_failed_cell_is_told_after_everything_else(wordsens, finished, monkeypatch):
-    for record in read_records(finished / "sensitivity.parquet"):
+    for record in read_records(finished / "sensitivity.parquet", SensitivityRecord):
         if record.map == "rf" and record.n == 4:
             (finished / "records" / f"{record.cell}.parquet").unlink()
     attempt = CellKind.attempt

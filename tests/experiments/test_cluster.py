@@ -16,6 +16,7 @@ from wordsens.experiments.dry_run.kind import KIND as DRY_RUN
 from wordsens.experiments.run.cluster import LOSSES, DaskExecutor, LostSchedulerError, local_workers, remote_workers
 from wordsens.experiments.run.runner import run_cells
 from wordsens.experiments.run.task import Job, OtherVersionError, Outcome
+from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.store.store import RecordStore
 
@@ -75,7 +76,7 @@ def test_real_cells_and_their_witnesses_are_the_same_bit_for_bit(cluster, tmp_pa
         for name in ("raf", "rf")
         for draw in range(2)
     ]
-    here, there = RecordStore(tmp_path / "here"), RecordStore(tmp_path / "there")
+    here, there = RecordStore(tmp_path / "here", SensitivityRecord), RecordStore(tmp_path / "there", SensitivityRecord)
     job = Job("sensitivity", threads=1, witnesses=True)
     list(run_cells(cells, here, job=job))
     list(run_cells(cells, there, job=job, executor=cluster.executor))

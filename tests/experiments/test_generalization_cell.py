@@ -73,7 +73,7 @@ def test_records_are_stored_resumed_and_read_back(tmp_path):
     records = list(run_cells(cells[:3], store))
     assert unfinished(cells, store) == cells[3:]
     assert sorted(store.read(), key=lambda record: record.cell) == sorted(records, key=lambda record: record.cell)
-    write_aside(tmp_path / "all.parquet", records)
+    write_aside(tmp_path / "all.parquet", records, GeneralizationRecord)
     assert read_records(tmp_path / "all.parquet", GeneralizationRecord) == records
     frontier = next(record for record in records if record.objective == "frontier")
     assert len(frontier.limits) == len(frontier.least_errors) == len(frontier.least_gammas) == 8

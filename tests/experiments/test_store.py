@@ -30,7 +30,7 @@ def records() -> list[SensitivityRecord]:
 
 def filled(folder, records):
     reports = []
-    store = RecordStore(folder / "records", on_set_aside=reports.append)
+    store = RecordStore(folder / "records", SensitivityRecord, on_set_aside=reports.append)
     paths = [store.write(record) for record in records]
     return store, paths, reports
 
@@ -108,34 +108,33 @@ def test_a_shard_under_another_name_is_set_aside(tmp_path, records):
 )
 def test_a_forged_row_is_refused(tmp_path, records, forge, reason):
     path = tmp_path / f"{records[0].cell}.parquet"
-    write_aside(path, [forge(records[0])])
+    write_aside(path, [forge(records[0])], SensitivityRecord)
     with pytest.raises(InputError) as caught:
-        read_records(path)
+        read_records(path, SensitivityRecord)
     assert reason in str(caught.value)
 
 
 def test_another_schema_version_or_a_missing_column_is_refused(tmp_path, records):
     path = tmp_path / "old.parquet"
-    table = as_table(records)
+    table = as_table(records, SensitivityRecord)
     pq.write_table(table.replace_schema_metadata({"wordsens.schema": "0"}), path)
     with pytest.raises(InputError, match="was written with record schema 0; this version reads record schema 1"):
-        read_records(path)
+        read_records(path, SensitivityRecord)
     pq.write_table(table.drop_columns(["value"]).replace_schema_metadata({"wordsens.schema": "1"}), path)
     with pytest.raises(InputError, match="its table has no column 'value'"):
-        read_records(path)
+        read_records(path, SensitivityRecord)
 
 
 def test_a_table_without_the_columns_that_came_later_is_read(tmp_path, records):
     path = tmp_path / "older.parquet"
-    table = as_table([replace(record, rigor="certified", predicted=0.5) for record in records])
+    table = as_table([replace(record, rigor="certified", predicted=0.5) for record in records], SensitivityRecord)
     later = ["rigor", "predicted", "digest", "steps", "word_choice", "mean_cosine"]
     older = table.drop_columns(later).replace_schema_metadata({"wordsens.schema": "1"})
     pq.write_table(older, path)
     # What the spec says is read from it.
-    assert read_records(path) == [replace(record, rigor=None, predicted=None) for record in records]
-    assert {(record.steps, record.word_choice, record.mean_cosine) for record in read_records(path)} == {
-        (2, "all", None)
-    }
+    assert read_records(path, SensitivityRecord) == [replace(record, rigor=None, predicted=None) for record in records]
+    again = read_records(path, SensitivityRecord)
+    assert {(record.steps, record.word_choice, record.mean_cosine) for record in again} == {(2, "all", None)}
 
 
 @pytest.mark.parametrize(
@@ -164,9 +163,9 @@ def test_an_edited_record_is_set_aside_and_measured_again(tmp_path, records, col
 def test_a_record_without_a_digest_is_read_unless_its_value_is_not_finite(tmp_path, records):
     path = tmp_path / f"{records[0].cell}.parquet"
     for value, known in ((0.25, True), (float("inf"), False)):
-        table = as_table([replace(records[0], value=value)]).drop_columns(["digest"])
+        table = as_table([replace(records[0], value=value)], SensitivityRecord).drop_columns(["digest"])
         pq.write_table(table.replace_schema_metadata({"wordsens.schema": "1"}), path)
-        store = RecordStore(tmp_path, read_only=True)
+        store = RecordStore(tmp_path, SensitivityRecord, read_only=True)
         assert [record.value for record in store.read()] == ([value] if known else [])
 
 
@@ -187,7 +186,7 @@ def test_a_link_to_nothing_is_told_once_and_passed_over(tmp_path, records, read_
     _, paths, reports = filled(tmp_path, records)
     paths[0].unlink()
     paths[0].symlink_to(tmp_path / "none.parquet")
-    store = RecordStore(tmp_path / "records", on_set_aside=reports.append, read_only=read_only)
+    store = RecordStore(tmp_path / "records", SensitivityRecord, on_set_aside=reports.append, read_only=read_only)
     assert store.read() == sorted(records[1:], key=lambda record: record.cell)
     assert ["is listed but cannot be opened" in str(report) for report in reports] == [True]
     assert paths[0].is_symlink() == read_only
@@ -202,9 +201,9 @@ def test_a_folder_with_the_name_of_home(tmp_path, records, monkeypatch):
 
 
 def test_many_records_in_one_file(tmp_path, records):
-    write_aside(tmp_path / "all.parquet", records)
-    assert read_records(tmp_path / "all.parquet") == records
-    assert as_table(records).column("value").to_pylist() == [record.value for record in records]
+    write_aside(tmp_path / "all.parquet", records, SensitivityRecord)
+    assert read_records(tmp_path / "all.parquet", SensitivityRecord) == records
+    assert as_table(records, SensitivityRecord).column("value").to_pylist() == [record.value for record in records]
 
 
 def test_a_failure_gives_way_to_a_value_and_not_the_other_way_round(tmp_path, records):
@@ -226,13 +225,13 @@ def test_nothing_is_left_behind_when_writing_fails(tmp_path, records, monkeypatc
 
     monkeypatch.setattr(pq, "write_table", full_disk)
     with pytest.raises(OSError, match="No space left"):
-        write_aside(tmp_path / "one.parquet", records)
+        write_aside(tmp_path / "one.parquet", records, SensitivityRecord)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_in_place_of_the_folder(tmp_path):
     (tmp_path / "out").write_text("")
     with pytest.raises(InputError, match=r"`out` \(=.*\) cannot be used as a folder for records"):
-        RecordStore(tmp_path / "out")
+        RecordStore(tmp_path / "out", SensitivityRecord)
     with pytest.raises(InputError, match="cannot be used as a folder for records"):
-        RecordStore(tmp_path / "out" / "records")
+        RecordStore(tmp_path / "out" / "records", SensitivityRecord)

@@ -15,6 +15,7 @@ from wordsens.experiments.dry_run.kind import KIND as DRY_RUN
 from wordsens.experiments.run.runner import run_cells, unfinished
 from wordsens.experiments.run.state import RunState, current_run
 from wordsens.experiments.run.task import Job
+from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.store import store as store_module
 from wordsens.experiments.store.lock import LOCK, BusyStoreError, is_locked
@@ -120,7 +121,7 @@ def test_a_shard_of_another_spec_or_kind_is_set_aside_and_measured_again(tmp_pat
         store.write(record)
     (tmp_path / f"{RECORDS[0].cell}.parquet").write_bytes((tmp_path / f"{RECORDS[1].cell}.parquet").read_bytes())
     sensitivity = SensitivityCell.parse({"map": "raf", "n": 3, "d": 4, "text": "gaussian", "steps": 2})
-    other = RecordStore(tmp_path / "other")
+    other = RecordStore(tmp_path / "other", SensitivityRecord)
     (made,) = run_cells([sensitivity], other)
     (tmp_path / f"{RECORDS[2].cell}.parquet").write_bytes((other.folder / f"{made.cell}.parquet").read_bytes())
     assert unfinished(CELLS[:3], store) == [CELLS[0], CELLS[2]]
@@ -270,7 +271,7 @@ RAF = SensitivityCell.parse({"map": "raf", "n": 3, "d": 4, "text": "gaussian", "
 
 def test_witnesses_give_the_value_again_and_a_torn_one_is_measured_again(tmp_path):
     reports = []
-    store = RecordStore(tmp_path, on_set_aside=reports.append)
+    store = RecordStore(tmp_path, SensitivityRecord, on_set_aside=reports.append)
     (record,) = run_cells([RAF], store)
     assert unfinished([RAF], store) == []
     assert unfinished([RAF], store, witnesses=True) == [RAF]
@@ -317,7 +318,7 @@ def test_merging(tmp_path):
 
 
 def test_merging_brings_witnesses(tmp_path):
-    first, second = RecordStore(tmp_path / "a"), RecordStore(tmp_path / "b")
+    first, second = RecordStore(tmp_path / "a", SensitivityRecord), RecordStore(tmp_path / "b", SensitivityRecord)
     (record,) = run_cells([RAF], first, job=Job("sensitivity", witnesses=True))
     merge_into(second, first)
     assert second.witness(record.cell)["words"].tolist() == [0, 1, 2]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from wordsens.cli.options import AsJson, Quiet, Threads
 from wordsens.errors import InputError, require_count
 
 if TYPE_CHECKING:
@@ -64,6 +65,30 @@ class ExecutorRequest:
     def elsewhere(self) -> bool:
         """True where they may run on other machines, which may have what this one lacks."""
         return self.scheduler is not None or self.slurm is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceOptions:
+    """The options that commands with cells share; their own are the fields of a subclass.
+
+    Raises:
+        InputError: two places are named, or a count is below 1.
+    """
+
+    threads: Threads = 1
+    workers: Workers = None
+    scheduler: Scheduler = None
+    slurm: Slurm = None
+    as_json: AsJson = False
+    quiet: Quiet = False
+
+    def __post_init__(self) -> None:
+        _ = self.executor
+
+    @property
+    def executor(self) -> ExecutorRequest:
+        """The place where the cells run."""
+        return ExecutorRequest(workers=self.workers, scheduler=self.scheduler, slurm=self.slurm, threads=self.threads)
 
 
 @contextmanager

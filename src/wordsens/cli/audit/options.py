@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from wordsens.cli.executor_options import ExecutorRequest, Scheduler, Slurm, Workers
-from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
+from wordsens.cli.executor_options import PlaceOptions
+from wordsens.cli.options import Device, Seed
 from wordsens.errors import require_choice, require_count, require_positive
 
 POOLS = ("own", "mean", "cls", "last", "max")
@@ -15,7 +15,7 @@ WAYS = ("delete", "mask")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditOptions:
+class AuditOptions(PlaceOptions):
     """The options of `wordsens audit`."""
 
     model: Annotated[
@@ -61,14 +61,9 @@ class AuditOptions:
     out: Annotated[str, typer.Option(help="The folder for the records and the report.")] = "audit"
     seed: Seed = 0
     device: Device = "cpu"
-    threads: Threads = 1
-    workers: Workers = None
-    scheduler: Scheduler = None
-    slurm: Slurm = None
-    as_json: AsJson = False
-    quiet: Quiet = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_count("max_words", self.max_words, least=2)
         require_count("words_per_text", self.words_per_text)
         require_count("layer_texts", self.layer_texts, least=0)
@@ -79,9 +74,3 @@ class AuditOptions:
         if self.pool is not None:
             require_choice("pool", self.pool, POOLS)
         require_choice("removal", self.removal, WAYS)
-        _ = self.executor
-
-    @property
-    def executor(self) -> ExecutorRequest:
-        """The place where the texts are measured; InputError where two places are named."""
-        return ExecutorRequest(workers=self.workers, scheduler=self.scheduler, slurm=self.slurm, threads=self.threads)

@@ -45,7 +45,7 @@ def run_audit(options: AuditOptions) -> None:
     run_missing(cells, store, "audit", RunRequest(executor=options.executor, quiet=options.quiet), called="texts")
     order = {cell.content_hash(): at for at, cell in enumerate(cells)}
     records = sorted(store.read(order), key=lambda record: order[record.cell])
-    write_aside(folder / "audit.parquet", store.read())
+    write_aside(folder / "audit.parquet", store.read(), AuditRecord)
     failed = [record for record in records if not record.done]
     if len(failed) == len(records):
         fail_for(failed, len(cells), called="texts")

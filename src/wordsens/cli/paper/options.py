@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from wordsens.cli.executor_options import ExecutorRequest, Scheduler, Slurm, Witnesses, Workers
-from wordsens.cli.options import AsJson, Device, EncoderName, Quiet, Seed, Threads
+from wordsens.cli.executor_options import PlaceOptions, Witnesses
+from wordsens.cli.options import Device, EncoderName, Seed
 from wordsens.errors import InputError, require_choice, require_count
 
 SCALE_NAMES = ("quick", "laptop", "full")
@@ -16,7 +16,7 @@ LABEL_NAMES = ("sentiment", "linear", "random")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaperOptions:
+class PaperOptions(PlaceOptions):
     """The options of `wordsens paper`."""
 
     figures: Annotated[
@@ -71,16 +71,10 @@ class PaperOptions:
     encoder: EncoderName = "minilm"
     seed: Seed = 0
     device: Device = "cpu"
-    threads: Threads = 1
-    workers: Workers = None
-    scheduler: Scheduler = None
-    slurm: Slurm = None
     witnesses: Witnesses = False
-    as_json: AsJson = False
-    quiet: Quiet = False
 
     def __post_init__(self) -> None:
-        _ = self.executor
+        super().__post_init__()
         require_choice("scale", self.scale, SCALE_NAMES)
         require_choice("labels", self.labels, LABEL_NAMES)
         if self.limit is not None:
@@ -102,8 +96,3 @@ class PaperOptions:
         return list(
             dict.fromkeys(require_choice("figure", one, FIGURE_NAMES) for one in self.figures or DEFAULT_FIGURES)
         )
-
-    @property
-    def executor(self) -> ExecutorRequest:
-        """The place where the cells run."""
-        return ExecutorRequest(workers=self.workers, scheduler=self.scheduler, slurm=self.slurm, threads=self.threads)

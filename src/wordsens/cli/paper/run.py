@@ -64,7 +64,7 @@ def run_experiment(name: str, options: PaperOptions) -> None:
 
     def written() -> list[Any]:
         records = sorted(store.read(names), key=lambda record: names[record.cell])
-        write_aside(table, records)
+        write_aside(table, records, kind.record_type)
         return records
 
     try:

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from wordsens.cli.executor_options import ExecutorRequest, Scheduler, Slurm, Witnesses, Workers
-from wordsens.cli.options import AsJson, CellDevice, Quiet, Threads, takes
+from wordsens.cli.executor_options import PlaceOptions, Witnesses
+from wordsens.cli.options import AsJson, CellDevice, Quiet, takes
 
 sweep = typer.Typer(
     help="Any grid of cells: run, resumed, watched, merged and exported. Guide: docs/sweeps.md.",
@@ -39,30 +39,20 @@ Out = Annotated[str | None, typer.Option(help="The sweep's folder; default: the 
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResumeOptions:
+class ResumeOptions(PlaceOptions):
     """The options of `wordsens sweep resume`."""
 
     spec: Spec
     out: Out = None
-    workers: Workers = None
-    scheduler: Scheduler = None
-    slurm: Slurm = None
     witnesses: Witnesses = False
     device: CellDevice = None
-    threads: Threads = 1
-    as_json: AsJson = False
-    quiet: Quiet = False
 
     def run(self, overrides: list[str] | None, *, resume: bool) -> None:
-        """Run the sweep; ExecutorRequest refuses two places at once before anything is loaded."""
-        executor = ExecutorRequest(
-            workers=self.workers, scheduler=self.scheduler, slurm=self.slurm, threads=self.threads
-        )
-
+        """Run the sweep."""
         from wordsens.cli.running import RunRequest
         from wordsens.cli.sweep.run import run_sweep
 
-        request = RunRequest(executor=executor, witnesses=self.witnesses, quiet=self.quiet)
+        request = RunRequest(executor=self.executor, witnesses=self.witnesses, quiet=self.quiet)
         run_sweep(self.spec, overrides or (), self.out, self.device, request, as_json=self.as_json, resume=resume)
 
 

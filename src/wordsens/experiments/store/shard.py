@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from wordsens.errors import InputError, MissingExtraError, WordsensError
-from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.store.identity import SCHEMA_VERSION
 from wordsens.experiments.store.record import (
     DIGEST,
@@ -110,7 +109,7 @@ def _in_schema(table: Any, kind: type[Record]) -> Any:
 
 def read_records(
     path: Path,
-    kind: type[SomeRecord] = SensitivityRecord,  # pyright: ignore[reportArgumentType]
+    kind: type[SomeRecord],
     *,
     cell: str | None = None,
 ) -> list[SomeRecord]:
@@ -126,9 +125,9 @@ def records_of(table: Any, kind: type[SomeRecord]) -> list[SomeRecord]:
     return [record_from_row(row, kind) for batch in table.to_batches(_MANY) for row in batch.to_pylist()]
 
 
-def write_aside(path: Path, records: Iterable[Record]) -> None:
-    """Write the records, of one kind, as one Parquet file that is never seen half-written."""
-    write_table_aside(path, as_table(records))
+def write_aside(path: Path, records: Iterable[Record], kind: type[Record]) -> None:
+    """Write the records of that kind as one Parquet file that is never seen half-written."""
+    write_table_aside(path, as_table(records, kind))
 
 
 def write_table_aside(path: Path, table: Any) -> None:
@@ -174,14 +173,9 @@ def write_whole(path: Path, write: Any) -> None:
         raise StoreError(f"{path.name} cannot be written to {path.parent} ({error.strerror or error})") from error
 
 
-def as_table(records: Iterable[Record]) -> Any:
-    """The records, of one kind, as one pyarrow table."""
+def as_table(records: Iterable[Record], kind: type[Record]) -> Any:
+    """The records of that kind as one pyarrow table."""
     records = list(records)
-    kind = _kind_of(records)
     schema = arrow_schema(kind)
     columns = [pa.array([getattr(record, one.name, None) for record in records], one.type) for one in schema]
     return _digested(pa.Table.from_arrays(columns, schema=schema), [True] * len(records))
-
-
-def _kind_of(records: Sequence[Record]) -> type[Record]:
-    return type(records[0]) if records else SensitivityRecord

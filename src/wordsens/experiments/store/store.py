@@ -13,7 +13,6 @@ from typing import Any, Generic
 import pyarrow as pa
 
 from wordsens.errors import InputError
-from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.store.lock import locked
 from wordsens.experiments.store.record import SomeRecord, arrow_schema
 from wordsens.experiments.store.shard import (
@@ -76,7 +75,7 @@ class RecordStore(Generic[SomeRecord]):
     def __init__(
         self,
         folder: str | Path,
-        kind: type[SomeRecord] = SensitivityRecord,  # pyright: ignore[reportArgumentType]
+        kind: type[SomeRecord],
         *,
         on_set_aside: Callable[[SetAside], None] = lambda found: None,
         read_only: bool = False,
@@ -125,7 +124,7 @@ class RecordStore(Generic[SomeRecord]):
             write_whole(home / f"{record.cell}.safetensors", lambda file: file.write(witness))
         failure = self.folder / f"{record.cell}.failed.parquet"
         path = self.folder / f"{record.cell}.parquet" if record.done else failure
-        write_aside(path, [record])
+        write_aside(path, [record], self.kind)
         if record.done:
             failure.unlink(missing_ok=True)
         self._loose += 1
