@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -92,11 +93,13 @@ def test_the_interval_is_that_of_a_plain_bootstrap():
 
 
 def test_the_figure_has_every_series_and_its_exponent(heated):
-    figure = axis_figure(series_along(heated, "temperature"), "temperature", "value")
+    series = series_along(heated, "temperature")
+    figure = axis_figure(series, "temperature", "value")
     (panel,), (legend,) = figure.axes, figure.legends
     assert (panel.get_xscale(), panel.get_xlabel()) == ("log", "temperature")
     assert [text.get_text() for text in legend.get_texts()] == [
-        f"{title}, n = {n}: exponent -1.000" for title in ("RAF (softmax)", "ReLU-RAF") for n in (10, 40)
+        f"{title}, n = {n}: exponent \N{MINUS SIGN}1.000 ± {one.fit.standard_error:.3f}"
+        for (title, n), one in zip(product(("RAF (softmax)", "ReLU-RAF"), (10, 40)), series, strict=True)
     ]
     assert len({line.get_color() for line in panel.get_lines()}) == 4
     plain = axis_figure(

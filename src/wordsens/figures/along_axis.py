@@ -27,7 +27,7 @@ def axis_figure(series: Sequence[AxisSeries], x: str, y: str, *, logarithmic: bo
         series: of `series_along`.
         x, y: names of the columns, for the axes.
         logarithmic: both axes, where x and y are positive numbers; the fitted power laws are drawn then, and their
-            exponents with 95 % intervals stand in the legend.
+            exponents stand in the legend, with 95 % intervals, or standard errors where there is none.
 
     Raises:
         InputError: more series than a figure can tell apart.
@@ -95,6 +95,9 @@ def _label(series: AxisSeries, fitted: bool) -> str:
     ]
     label = ", ".join(shown) or "all records"
     if fitted and series.fit is not None:
-        label += f": exponent {series.fit.exponent:.3f}"
-        label += "" if series.interval is None else f" ({series.interval[0]:.3f} to {series.interval[1]:.3f})"
+        low_high = series.interval
+        spread = (
+            f"± {series.fit.standard_error:.3f}" if low_high is None else f"({low_high[0]:.3f} to {low_high[1]:.3f})"
+        )
+        label += ": exponent " + f"{series.fit.exponent:.3f} {spread}".replace("-", "\N{MINUS SIGN}")
     return label
