@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wordsens.search.ball import Ball
-from wordsens.search.great_circle import climb_great_circles
+from wordsens.search.great_circle import CircleLimits, LinearEntry, climb_great_circles
 from wordsens.search.krylov import LANCZOS_STEPS, krylov_search
 from wordsens.search.linear_entry import LinearEntryObjective
 
@@ -63,11 +63,10 @@ def _heavy_ball(change: LinearEntryObjective, seed: int, *, steps: int, keep: fl
 
 def conjugate_gradients(change: LinearEntryObjective, seed: int) -> Iterator[tuple[int, float]]:
     """Great circles with exact line searches, from the random start."""
-    enter, enter_transposed = _products(change)
-    start = _start(change, seed)
+    entry, start = _products(change), _start(change, seed)
     for steps in (0, 2, 4, 6, 8, 10, 13, 16, 20, 25, 30, 40, 60):
         # Every run repeats a shorter one, whose products are known, and goes on.
-        end = climb_great_circles(change, enter, enter_transposed, start, enter(start), steps=steps, tolerance=0.0)
+        end = climb_great_circles(change, entry, start, entry.forward(start), CircleLimits(steps, 0.0))
         yield 1 + 2 * steps, math.sqrt(float(end.squared))
 
 
@@ -86,11 +85,11 @@ def block_lanczos(block: int) -> Method:
     """The leading Ritz vector of a (block) Krylov space of the linearised change, then conjugate gradients from it."""
 
     def trace(change: LinearEntryObjective, seed: int) -> Iterator[tuple[int, float]]:
-        enter, enter_transposed = _products(change)
+        entry = _products(change)
         points, entered = [_orthonormal(_start(change, seed, block))], []
         while len(entered) < LANCZOS_STEPS // block:
-            entered.append(enter(points[-1]))
-            onward, known = enter_transposed(change.linearized(entered[-1])), torch.cat(points)
+            entered.append(entry.forward(points[-1]))
+            onward, known = entry.transposed(change.linearized(entered[-1])), torch.cat(points)
             for _ in range(2):
                 onward = onward - (onward @ known.T) @ known
             points.append(_orthonormal(onward))
@@ -100,12 +99,10 @@ def block_lanczos(block: int) -> Method:
             ends = [
                 climb_great_circles(
                     change,
-                    enter,
-                    enter_transposed,
+                    entry,
                     sign * leading @ basis,
                     sign * leading @ seen,
-                    steps=steps,
-                    tolerance=0.0,
+                    CircleLimits(steps, 0.0),
                 )
                 for sign in (1, -1)
             ]
@@ -138,9 +135,9 @@ def _orthonormal(rows: Tensor) -> Tensor:
     return torch.linalg.qr(rows.T).Q.T
 
 
-def _products(change: LinearEntryObjective) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+def _products(change: LinearEntryObjective) -> LinearEntry:
     radius = math.sqrt(change.rows.shape[1])
-    return (
+    return LinearEntry(
         lambda point: change.enter(radius * point, torch.full((len(point),), WORD)),
         lambda slopes: radius * change.enter_transposed(slopes, torch.full((len(slopes),), WORD)),
     )

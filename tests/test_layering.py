@@ -11,6 +11,7 @@ ROOMS = (
     "errors",
     "seeds",
     "results",
+    "signatures",
     "activations",
     "statistics",
     "gaussian",

@@ -85,8 +85,7 @@ def _attention(seed, rng, name, text, n, d, radius, relative_radius) -> Problem:
     given = torch.from_numpy(W if heads > 1 else W[0])
     phi = None
     if not name.startswith("own-") or hasattr(ws, "Score"):
-        options = {"temperature": temperature, "heads": heads, "weight": given}
-        phi = ws.RandomAttentionFeatures(d, score=library_score(name), **options)
+        phi = ws.RandomAttentionFeatures.of_weight(given, library_score(name), temperature=temperature)
     exact = ExactAttention(W, temperature, name)
     numpy_map = AttentionMap(X, W, temperature * math.sqrt(d), SCORES[name], exact.rounded_scores(X))
     described = (
@@ -98,7 +97,7 @@ def _attention(seed, rng, name, text, n, d, radius, relative_radius) -> Problem:
 
 
 def library_score(name: str):
-    """What `RandomAttentionFeatures(score=...)` takes: a name, or an object for a score of one's own."""
+    """What `RandomAttentionFeatures` takes as `score`: a name, or an object for a score of one's own."""
     if not name.startswith("own-"):
         return name
 

@@ -7,6 +7,7 @@ from .errors import InputError as InputError
 from .errors import WordsensError as WordsensError
 from .evaluation.baseline import Baseline as Baseline
 from .evaluation.check import Check as Check
+from .evaluation.check import Cutoff as Cutoff
 from .evaluation.check import check as check
 from .evaluation.near_misses import near_misses as near_misses
 from .generalization import NewText as NewText
@@ -31,15 +32,18 @@ from .regression import MinNormFit as MinNormFit
 from .regression import fit_min_norm as fit_min_norm
 from .search.ball import Ball as Ball
 from .search.plan import SearchPlan as SearchPlan
+from .sensitivity.budget import Budget as Budget
 from .sensitivity.groups import GroupSensitivity as GroupSensitivity
 from .sensitivity.groups import group_sensitivity as group_sensitivity
 from .sensitivity.groups import several_words_sensitivity as several_words_sensitivity
+from .sensitivity.groups import word_sets as word_sets
 from .sensitivity.jacobian import jacobian_sensitivity as jacobian_sensitivity
 from .sensitivity.one_word import word_sensitivity as word_sensitivity
 from .sensitivity.removals import Removals as Removals
 from .sensitivity.removals import removal_effects as removal_effects
 from .sensitivity.result import Sensitivity as Sensitivity
 from .sensitivity.several_texts import word_sensitivities as word_sensitivities
+from .sensitivity.swap_search import ShortlistPlan as ShortlistPlan
 from .sensitivity.swaps import Swaps as Swaps
 from .sensitivity.swaps import best_swaps as best_swaps
 from .sensitivity.swaps import swap_ratio as swap_ratio

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,12 +14,12 @@ from wordsens.audit.categories import FUNCTION_WORDS, KINDS, NEGATIONS, counted,
 from wordsens.audit.layers import layer_sensitivities
 from wordsens.audit.reactions import least_texts, reactions
 from wordsens.audit.summary import summarise_audit
-from wordsens.audit.text import AuditedText, AuditedWord, audit_text, chosen_words
+from wordsens.audit.text import AuditedText, AuditedWord, AuditPlan, audit_text, chosen_words
 from wordsens.audit.texts import AuditTexts
 from wordsens.sensitivity.one_word import attained
 
 TEXT = ws.Document("the film was not unlikely good and very long", label=1, source="reviews:1")
-SHORT = {"max_words": 20, "words_per_text": 3, "search": ws.SearchPlan(steps=0, generations=0)}
+SHORT = AuditPlan(max_words=20, words_per_text=3, search=ws.SearchPlan(steps=0, generations=0))
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def phi():
 
 @pytest.mark.parametrize("removal", ["delete", "mask"])
 def test_what_is_measured_of_a_text_is_what_the_library_measures(phi, removal):
-    found = audit_text(phi, TEXT, **SHORT, removal=removal)
+    found = audit_text(phi, TEXT, replace(SHORT, removal=removal))
     assert (found.source, found.tokens, found.words, found.words_lost) == ("reviews:1", 13, 9, 0)
     names = [word.word for word in found.measured]
     assert "not" in names
@@ -48,16 +49,16 @@ def test_what_is_measured_of_a_text_is_what_the_library_measures(phi, removal):
 
 
 def test_words_are_deleted_unless_a_mask_is_asked_for(phi):
-    assert audit_text(phi, TEXT, **SHORT) == audit_text(phi, TEXT, **SHORT, removal="delete")
-    masked = audit_text(phi, TEXT, **SHORT, removal="mask")
+    assert audit_text(phi, TEXT, SHORT) == audit_text(phi, TEXT, replace(SHORT, removal="delete"))
+    masked = audit_text(phi, TEXT, replace(SHORT, removal="mask"))
     assert [word.removal for word in masked.measured] != [
-        word.removal for word in audit_text(phi, TEXT, **SHORT).measured
+        word.removal for word in audit_text(phi, TEXT, SHORT).measured
     ]
 
 
 def test_swaps_are_those_of_best_swaps(phi):
     vocabulary = phi.vocabulary()
-    found = audit_text(phi, TEXT, vocabulary=vocabulary, **{**SHORT, "words_per_text": 9})
+    found = audit_text(phi, TEXT, replace(SHORT, words_per_text=9), vocabulary)
     by_word = {word.word: word for word in found.measured}
     assert math.isnan(by_word["unlikely"].swap)
     assert by_word["unlikely"].swapped_for == ""
@@ -68,14 +69,14 @@ def test_swaps_are_those_of_best_swaps(phi):
 
 
 def test_what_is_cut_off_is_counted(phi):
-    found = audit_text(phi, TEXT, **{**SHORT, "max_words": 3})
+    found = audit_text(phi, TEXT, replace(SHORT, max_words=3))
     # "not unlikely good and very long"
     assert (found.words, found.words_lost, found.negations_lost) == (3, 6, 1)
 
 
 def test_a_text_of_one_word_is_refused(phi):
     with pytest.raises(ws.InputError, match="x has 1 words among those that are read"):
-        audit_text(phi, ws.Document("good", source="x"), **SHORT)
+        audit_text(phi, ws.Document("good", source="x"), SHORT)
 
 
 def test_negations_are_measured_first(phi):

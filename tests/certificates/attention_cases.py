@@ -46,7 +46,7 @@ def cases(draw: st.DrawFn) -> Case:
     largest = draw(st.sampled_from([None, 0.0, 1.0, 30.0, 700.0]))
     if largest is not None:
         weight = phi.weight * (largest / phi.scores(rows).abs().max().clamp(min=1e-12))
-        phi = ws.RandomAttentionFeatures(d, score=phi.score.name, weight=weight, heads=heads)
+        phi = ws.RandomAttentionFeatures.of_weight(weight, phi.score.name)
     radius = draw(st.sampled_from([1e-6, 1e-2, 0.3, 1.0, d**0.5, 20.0]))
     return Case(phi, rows, radius)
 

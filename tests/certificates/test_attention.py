@@ -67,7 +67,7 @@ def test_exact_where_no_score_can_move(score: str, radius: float) -> None:
     """W = 0: every row takes weight a from every word, whatever Delta, and each of n rows changes by a Delta."""
     n, d = 5, 7
     rows = gaussian_rows(n, d, 0)
-    phi = ws.RandomAttentionFeatures(d, score=score, weight=torch.zeros(d, d))
+    phi = ws.RandomAttentionFeatures.of_weight(torch.zeros(d, d), score)
     weight = 1 / n if score == "softmax" else 0.5
     exact = weight * math.sqrt(n) * radius / float(phi(rows).norm())
     upper = ws.certify(phi, rows, radius=radius)
@@ -79,7 +79,7 @@ def test_exact_where_no_score_can_move(score: str, radius: float) -> None:
 def test_rows_so_dominated_that_nothing_reaches_a_word() -> None:
     """A word that every row ignores, to 1e-280: the multipliers underflow, and the bound does without them."""
     rows = torch.tensor([[2.0], [-1.0], [1.0]], dtype=torch.float64)
-    phi = ws.RandomAttentionFeatures(1, weight=torch.tensor([[350.0]]))
+    phi = ws.RandomAttentionFeatures.of_weight(torch.tensor([[350.0]]))
     upper = ws.certify(phi, rows, radius=1e-2)
     assert bool(upper.isfinite().all())
     assert not exceeded(upper, Case(phi, rows, 1e-2))
@@ -151,7 +151,7 @@ def test_small_radii_shrink_the_bound_in_proportion() -> None:
 def test_float32_maps_are_bounded_in_exact_arithmetic() -> None:
     rows = gaussian_rows(5, 16, 6).float()
     phi = ws.RandomAttentionFeatures(16, seed=6, dtype=torch.float32)
-    exact = ws.RandomAttentionFeatures(16, weight=phi.weight.double())
+    exact = ws.RandomAttentionFeatures.of_weight(phi.weight.double())
     upper = ws.certify(phi, rows)
     assert upper.dtype == torch.float64
     assert torch.allclose(upper, ws.certify(exact, rows.double()), rtol=1e-9)
@@ -192,7 +192,7 @@ def test_maps_without_a_certificate() -> None:
 
 
 def test_zero_features_are_refused() -> None:
-    phi = ws.RandomAttentionFeatures(3, score="linear", weight=torch.zeros(3, 3))
+    phi = ws.RandomAttentionFeatures.of_weight(torch.zeros(3, 3), "linear")
     with pytest.raises(ZeroFeaturesError, match="linear-raf maps this text to features that rounding cannot tell"):
         ws.certify(phi, gaussian_rows(4, 3, 0))
 

@@ -99,7 +99,7 @@ def test_to_pandas_has_one_row_a_kind():
 
 
 def test_the_users_own_threshold():
-    result = ws.check(bag_of_words, PAIRS, threshold=0.6, requirements=["all.false_hits <= .1"])
+    result = ws.check(bag_of_words, PAIRS, budget=ws.Cutoff(threshold=0.6), requirements=["all.false_hits <= .1"])
     values, members = result.measured.values, result.measured.opposites["negation"]
     row = result.kinds["negation"]
     assert row.false_hits == np.mean(values[members] >= 0.6) > 0.1
@@ -168,7 +168,7 @@ def test_every_kind_is_judged_on_its_own_numbers():
     ("changes", "message"),
     [
         ({"budget": 1.0}, "`budget` (=1.0) must be a share from 0 to 1"),
-        ({"threshold": float("nan")}, "`threshold` (=nan) must be a finite number"),
+        ({"budget": ws.Cutoff(threshold=float("nan"))}, "`threshold` (=nan) must be a finite number"),
         ({"kinds": ["negaton"]}, "`kinds` (='negaton') must be one of negation, antonym; did you mean 'negation'?"),
         ({"requirements": ["role.auc > 0"]}, "must be one of negation, antonym, all"),
         ({"requirements": ["all.hits > 0"]}, "the requirement 'all.hits > 0' is on your own threshold"),

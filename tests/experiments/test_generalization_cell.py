@@ -17,7 +17,7 @@ from wordsens.experiments.run.runner import run_cells, unfinished
 from wordsens.experiments.store.store import RecordStore, read_records, write_aside
 from wordsens.experiments.texts.documents import available
 from wordsens.experiments.texts.source import GaussianText, ReviewsText
-from wordsens.experiments.texts.training import labelled_texts
+from wordsens.experiments.texts.training import Draw, labelled_texts
 
 USUAL = {
     "map": "raf",
@@ -124,7 +124,7 @@ def test_wrong_cells_are_named(changes, message):
 
 def test_test_texts_do_not_depend_on_the_number_of_training_texts():
     few, many = (
-        labelled_texts(GaussianText(), "linear", 3, 4, count, held_out=5, draw=0, seed=1, dtype=torch.float64)
+        labelled_texts(GaussianText(), "linear", Draw(3, 4, count, held_out=5, seed=1), dtype=torch.float64)
         for count in (4, 9)
     )
     assert len(few.training[0]) == 4 and len(many.training[0]) == 9
@@ -134,12 +134,12 @@ def test_test_texts_do_not_depend_on_the_number_of_training_texts():
 
 
 def test_shipped_reviews_bring_their_sentiment():
-    texts = labelled_texts(ReviewsText(), "sentiment", 10, 16, 20, held_out=10, draw=0, seed=0, dtype=torch.float32)
+    texts = labelled_texts(ReviewsText(), "sentiment", Draw(10, 16, 20, held_out=10), dtype=torch.float32)
     assert [text.label for text in texts.texts] == texts.labels.tolist()
     assert set(texts.labels.tolist()) == {-1.0, 1.0}
     assert available(ReviewsText(), 10) > available(ReviewsText(), 120) > 0
     with pytest.raises(InputError, match="but 100000 are wanted"):
-        labelled_texts(ReviewsText(), "sentiment", 10, 16, 99_990, held_out=10, draw=0, seed=0, dtype=torch.float32)
+        labelled_texts(ReviewsText(), "sentiment", Draw(10, 16, 99_990, held_out=10), dtype=torch.float32)
 
 
 def test_the_paper_s_sweep_has_every_map_training_and_objective():

@@ -133,7 +133,7 @@ def test_maps_have_a_short_repr(name, shown):
 
 
 def test_a_weight_of_ones_own_is_not_shown_as_a_seed():
-    assert repr(ws.RandomAttentionFeatures(2, weight=torch.eye(2))) == (
+    assert repr(ws.RandomAttentionFeatures.of_weight(torch.eye(2))) == (
         "RandomAttentionFeatures(d=2, score='softmax', weight=...)"
     )
 

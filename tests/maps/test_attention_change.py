@@ -56,9 +56,7 @@ def compare(case, dtype, tolerance):
     phi = ws.RandomAttentionFeatures(
         d, score=case["score"], seed=case["seed"], temperature=case["temperature"], dtype=dtype
     )
-    exact = ws.RandomAttentionFeatures(
-        d, score=case["score"], temperature=case["temperature"], weight=phi.weight.double()
-    )
+    exact = ws.RandomAttentionFeatures.of_weight(phi.weight.double(), case["score"], temperature=case["temperature"])
     X = X.to(dtype).double()
     if float(exact(X).norm()) < 1e-6:
         return
@@ -97,7 +95,7 @@ def test_scores_of_seven_hundred(score):
     X = X / X.norm(dim=1, keepdim=True) * 2
     weight = gaussian(4, 4, seed=1)
     weight *= 700 / float((X @ weight @ X.T / 2).abs().max())
-    phi = ws.RandomAttentionFeatures(4, score=score, weight=weight)
+    phi = ws.RandomAttentionFeatures.of_weight(weight, score)
     assert float(phi.scores(X).abs().max()) == pytest.approx(700)
     delta, words = gaussian(30, 4, seed=2), torch.arange(6).repeat(5)
     value, slope = phi.word_change(X).value_and_gradient(delta, words)
@@ -112,7 +110,7 @@ def test_a_word_that_takes_all_the_attention():
     X = X / X.norm(dim=1, keepdim=True) * 2
     weight = torch.linalg.pinv(X[:, :4]) @ torch.ones(5, 4, dtype=torch.float64)
     weight = 60 * torch.outer(weight.sum(dim=1), X[0])
-    phi = ws.RandomAttentionFeatures(4, weight=weight)
+    phi = ws.RandomAttentionFeatures.of_weight(weight)
     attention = phi.attention(X)
     assert float(attention[:, 0].median()) > 1 - 1e-12
     # Push the word away: the attention returns to the others, from 1 - a below the rounding of 1.

@@ -94,7 +94,7 @@ def test_features_of_norm_zero_have_no_relative_change():
 
 def test_attention_that_attends_to_nothing_is_zero_too():
     """With W = -I and rows of positive entries every score is negative."""
-    phi = ws.RandomAttentionFeatures(3, "relu", weight=-torch.eye(3))
+    phi = ws.RandomAttentionFeatures.of_weight(-torch.eye(3), "relu")
     with pytest.raises(ZeroFeaturesError, match="relu-raf maps this text to zero"):
         ws.word_sensitivity(phi, X.abs())
 
@@ -105,3 +105,9 @@ def test_features_must_be_finite_on_the_text(bad):
     assert refused(ws.word_sensitivity, phi, X) == (
         f"broken gives features with norm {bad} on this text; use float64 or rescale the rows"
     )
+
+
+@pytest.mark.parametrize("weight", [torch.ones(3, 2), torch.ones(4), torch.full((2, 2), float("nan"))])
+def test_a_weight_of_ones_own_is_checked(weight):
+    with pytest.raises(ws.InputError, match=r"must be a finite tensor of shape \(d, d\) or \(heads, d, d\)"):
+        ws.RandomAttentionFeatures.of_weight(weight)

@@ -9,7 +9,7 @@ from benchmarks.straightforward_dense import plain_ascent
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS
 from wordsens.search.ball import Ball
-from wordsens.search.great_circle import climb_great_circles
+from wordsens.search.great_circle import CircleLimits, LinearEntry, climb_great_circles
 from wordsens.search.krylov import LANCZOS_STEPS, krylov_search
 from wordsens.search.plan import Stages
 from wordsens.search.population import search
@@ -103,7 +103,9 @@ def test_a_climb_never_falls_and_stays_on_the_sphere():
     before = change.value(math.sqrt(d) * point, words)
     entered = enter(point)
     for steps in (1, 2, 5, 20):
-        end = climb_great_circles(change, enter, enter_transposed, point, entered, steps=steps, tolerance=0.0)
+        end = climb_great_circles(
+            change, LinearEntry(enter, enter_transposed), point, entered, CircleLimits(steps, 0.0)
+        )
         assert bool((end.squared >= before).all())
         torch.testing.assert_close(end.point.norm(dim=1), torch.ones(b, dtype=torch.float64))
         torch.testing.assert_close(end.entered, enter(end.point))

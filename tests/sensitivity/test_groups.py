@@ -36,7 +36,7 @@ def test_heads_add_up(score):
     """Features of several heads are the heads' features side by side, so squared changes add."""
     rows = unit_rows(6, 5, 4)
     phi = ws.RandomAttentionFeatures(5, score=score, heads=2, seed=5)
-    alone = [ws.RandomAttentionFeatures(5, score=score, weight=weight) for weight in phi.weight]
+    alone = [ws.RandomAttentionFeatures.of_weight(weight, score) for weight in phi.weight]
     delta, words = unit_rows(6, 5, 6), torch.arange(6)
     together = phi.word_change(rows).value(delta, words)
     separate = sum(one.word_change(rows).value(delta, words) for one in alone)
@@ -87,14 +87,14 @@ def test_a_group_of_one_word_is_the_word():
 def test_more_words_move_random_features_further():
     rows = unit_rows(16, 6, 12)
     phi = ws.RandomFeatures(16, 6, seed=13)
-    values = [ws.several_words_sensitivity(phi, rows, count, sets=1).value for count in (1, 4, 16)]
+    values = [ws.group_sensitivity(phi, rows, ws.word_sets(phi, rows, count, sets=1)).value for count in (1, 4, 16)]
     assert values[0] < values[1] < values[2]
     assert values[0] > ws.word_sensitivity(phi, rows).value * 0.98
 
 
 def test_several_words_searches_the_stated_number_of_sets():
     rows = unit_rows(8, 6, 14)
-    result = ws.several_words_sensitivity(lambda X: X, rows, 3, sets=4, seed=1)
+    result = ws.several_words_sensitivity(lambda X: X, rows, 3, seed=1)
     assert all(len(set(group)) == 3 for group in result.groups)
     assert 1 <= len(result.groups) <= 4
     assert result.value == pytest.approx(math.sqrt(3 / 8), rel=1e-9)

@@ -33,7 +33,7 @@ def test_attention_agrees_with_autograd(score: str, heads: int) -> None:
 def test_attention_with_one_dominant_word_and_duplicated_rows() -> None:
     rows = rows_of(5, 4, 2)
     rows[4] = rows[1]
-    phi = ws.RandomAttentionFeatures(4, weight=20 * ws.RandomAttentionFeatures(4, seed=2).weight)
+    phi = ws.RandomAttentionFeatures.of_weight(20 * ws.RandomAttentionFeatures(4, seed=2).weight)
     assert torch.allclose(ws.jacobian_sensitivity(phi, rows), full(phi, rows), rtol=1e-8)
 
 

@@ -19,7 +19,7 @@ SHORT = ws.SearchPlan("quick", starts=2, steps=3)
 SEARCHED = {
     "sensitivity": lambda: ws.word_sensitivity(PHI, X, search=SHORT, certificate=False),
     "groups": lambda: ws.group_sensitivity(PHI, X, [(0, 1), (2,)], search=SHORT),
-    "several words": lambda: ws.several_words_sensitivity(PHI, X, 2, sets=1, search=SHORT),
+    "several words": lambda: ws.several_words_sensitivity(PHI, X, 2, search=SHORT),
     "whole words": lambda: ws.whole_word_sensitivity(PHI, X, search=SHORT),
     "one word": lambda: ws.one_word_generalization(PHI, TEXTS, LABELS, X, 1, search=SHORT),
     "frontier": lambda: ws.one_word_frontier(PHI, TEXTS, LABELS, X, 1, gammas=(0.5,), search=SHORT),

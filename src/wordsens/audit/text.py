@@ -12,6 +12,7 @@ from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.search.plan import Search
 from wordsens.seeds import generator
 from wordsens.sensitivity.removals import removal_effects
+from wordsens.sensitivity.swap_search import ShortlistPlan
 from wordsens.sensitivity.swaps import best_swaps
 from wordsens.sensitivity.whole_words import whole_word_sensitivity
 from wordsens.text.document import Document
@@ -20,6 +21,27 @@ from wordsens.text.vocabulary import Vocabulary
 from wordsens.text.whole_words import whole_words
 
 NEGATION = "negation"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditPlan:
+    """The way in which every text of an audit is measured.
+
+    Attributes:
+        max_words: tokens that a text keeps, special ones not counted.
+        words_per_text: whole words that are measured: negations first, others drawn at random.
+        removal: "delete" or "mask". A mask token moves a model by itself: masked, "to" and "enable" move MiniLM by .236
+            and .284; deleted, by .003 and .046.
+        seed: of the draw and of the search.
+        radius, search: of `whole_word_sensitivity`.
+    """
+
+    max_words: int
+    words_per_text: int
+    removal: str = "delete"
+    seed: int = 0
+    radius: float | None = None
+    search: Search = "normal"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,39 +98,28 @@ class AuditedText:
 def audit_text(
     phi: TransformerFeatures,
     document: Document,
-    *,
-    max_words: int,
-    words_per_text: int,
-    removal: str = "delete",
+    plan: AuditPlan,
     vocabulary: Vocabulary | None = None,
-    seed: int = 0,
-    radius: float | None = None,
-    search: Search = "normal",
 ) -> AuditedText:
     """Measure a few words of one text. It depends on the text's content, not on where it came from.
 
     Args:
         phi: a transformer that gives one vector a text.
         document: the text.
-        max_words: tokens that it keeps, special ones not counted.
-        words_per_text: whole words that are measured: negations first, others drawn at random.
-        removal: "delete" or "mask". A mask token moves a model by itself: masked, "to" and "enable" move MiniLM by .236
-            and .284; deleted, by .003 and .046.
+        plan: how it is measured.
         vocabulary: what a word may be swapped for; None: no swaps.
-        seed: of the draw and of the search.
-        radius, search: of `whole_word_sensitivity`.
 
     Raises:
         InputError: fewer than two whole words.
     """
-    (text,) = phi.embed(document, max_words=max_words)
+    (text,) = phi.embed(document, max_words=plan.max_words)
     whole = text.whole_words or ()
     if len(whole) < 2:
         raise InputError(f"{document.source} has {len(whole)} words among those that are read; an audit compares words")
-    chosen = chosen_words(text, words_per_text, seed=seed, content=document.text)
-    searched = whole_word_sensitivity(phi, text, chosen, seed, radius=radius, search=search)
-    removed = removal_effects(phi, document, chosen, way=removal, max_words=max_words)
-    swaps = {} if vocabulary is None else _swaps(phi, text, vocabulary, [whole[at] for at in chosen], seed)
+    chosen = chosen_words(text, plan.words_per_text, seed=plan.seed, content=document.text)
+    searched = whole_word_sensitivity(phi, text, chosen, plan.seed, radius=plan.radius, search=plan.search)
+    removed = removal_effects(phi, document, chosen, way=plan.removal, max_words=plan.max_words)
+    swaps = {} if vocabulary is None else _swaps(phi, text, vocabulary, [whole[at] for at in chosen], plan.seed)
     lost = _lost(phi, document, len(whole))
     return AuditedText(
         source=document.source,
@@ -147,7 +158,7 @@ def _swaps(
     single = [word for word in words if len(word.rows) == 1]
     if not single:
         return {}
-    best = best_swaps(phi, text, vocabulary, [word.rows[0] for word in single], seed)
+    best = best_swaps(phi, text, vocabulary, [word.rows[0] for word in single], method=ShortlistPlan(seed=seed))
     return dict(zip(single, zip(best.per_word.tolist(), best.swapped_for, strict=True), strict=True))
 
 

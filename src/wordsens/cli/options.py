@@ -3,12 +3,13 @@
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, fields
-from typing import Annotated, Any, TypeVar, cast, get_type_hints
+from dataclasses import fields
+from typing import Annotated, Any, TypeVar, cast
 
 import typer
 
 from wordsens.maps.registry import MapOptions
+from wordsens.signatures import keywords_of
 
 Options = TypeVar("Options")
 
@@ -56,16 +57,7 @@ def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Calla
     >>> greet(name="you")
     hello you
     """
-    types = get_type_hints(options, include_extras=True)
-    parameters = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=types[field.name],
-        )
-        for field in fields(cast(Any, options))
-    ]
+    parameters = keywords_of(cast(Any, options))
 
     def made(function: Callable[[Options], None]) -> Callable[..., None]:
         @functools.wraps(function)

@@ -25,6 +25,19 @@ from wordsens.text.pairs import Pair, Pairs, read_pairs
 
 
 @dataclass(frozen=True)
+class Cutoff:
+    """The cosine from which on two texts count as the same.
+
+    Attributes:
+        budget: the share of opposites of a kind that it may let through, from which it follows.
+        threshold: one of your own beside it, whose share of opposites and of paraphrases are counted.
+    """
+
+    budget: int | float = 0.01
+    threshold: int | float | None = None
+
+
+@dataclass(frozen=True)
 class CheckOptions:
     """Options of a check, beside its model and pairs.
 
@@ -138,12 +151,10 @@ def check(
     model: Any,
     pairs: Pairs | None = None,
     kinds: Sequence[str] | None = None,
-    budget: int | float = 0.01,
+    budget: int | float | Cutoff = 0.01,
     requirements: Sequence[str] = (),
     baseline: str | PathLike[str] | None = None,
     seed: Seed = 0,
-    *,
-    threshold: int | float | None = None,
 ) -> Check:
     """Check if a meaning that flips with one word shows in the model's embeddings, kind by kind.
 
@@ -156,11 +167,11 @@ def check(
             CrossEncoder, whose scores take the place of cosines.
         pairs: the package's own, or yours: a file, or rows (kind, first, second, same).
         kinds: only these kinds of opposites.
-        budget: the share of opposites of a kind that a threshold may let through.
+        budget: the share of opposites of a kind that a threshold may let through; or a Cutoff, which also has a
+            threshold of your own, for `false_hits` and `hits`.
         requirements: such as "negation.auc >= .5" or "all.recall >= .2"; those that are not met are `failures`.
         baseline: a file of `save_baseline`; a significant drop of a kind's AUC since then is a failure too.
         seed: of the bootstrap.
-        threshold: your own, for `false_hits` and `hits`.
 
     Raises:
         InputError: no such model or kind, a wrong row, or a requirement that cannot be read.
@@ -171,7 +182,8 @@ def check(
     >>> result.kinds["role"].auc, result.passed
     (0.0, False)
     """
-    options = CheckOptions.of(budget, requirements, baseline, seed, threshold)
+    cutoff = budget if isinstance(budget, Cutoff) else Cutoff(budget)
+    options = CheckOptions.of(cutoff.budget, requirements, baseline, seed, cutoff.threshold)
     chosen, notes = choose_pairs(pairs, kinds)
     require_askable(options, chosen)
     asked = as_pair_model(model) if is_pair_model(model) else as_model(model)

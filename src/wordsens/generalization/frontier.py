@@ -13,7 +13,7 @@ from torch import Tensor
 from wordsens.errors import InputError, require_count, require_positive
 from wordsens.generalization.loss import OneWordLoss, loss_for, reachable_loss
 from wordsens.generalization.loss_objective import FEW_WORDS, Loss, LossObjective, stages_for
-from wordsens.generalization.new_text import NewText, as_new_text
+from wordsens.generalization.new_text import Learned, NewText, as_new_text
 from wordsens.generalization.one_word import Word, ball_of, words_of
 from wordsens.generalization.result import Effort, error_of
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
@@ -131,7 +131,7 @@ def one_word_frontier(
         InputError: no limit, or one that is not positive; and what one_word_generalization raises.
     """
     started, plan = time.perf_counter(), SearchPlan.of(search)
-    new = as_new_text(phi, texts, y, x, y_x, fit=fit, ridge=ridge, memory_budget=memory_budget)
+    new = as_new_text(x, y_x, Learned(phi, texts, y, ridge, fit), memory_budget=memory_budget)
     limits = torch.tensor(sorted({require_positive("gammas", gamma) for gamma in gammas}), dtype=torch.float64)
     if len(limits) == 0:
         raise InputError("`gammas` is empty; give at least one positive limit on gamma")

@@ -117,24 +117,32 @@ class NewText:
         return Outputs(shift, alignment, before, before + alignment * self.surprise)
 
 
+@dataclass(frozen=True)
+class Learned:
+    """The state of a model before (X, y): texts and labels to be fitted, or the fit that was made of them."""
+
+    phi: FeatureMap | Callable[[Tensor], Tensor]
+    texts: Texts | None
+    y: Iterable[Any] | None
+    ridge: float | int = 0.0
+    fit: MinNormFit | None = None
+
+    def fitted(self) -> MinNormFit:
+        """The fit, made now unless there is one."""
+        if self.fit is not None:
+            return self.fit
+        if self.texts is None or self.y is None:
+            raise InputError("`texts` and `y` are None; give the training texts and labels, or a `fit` of them")
+        return fit_min_norm(as_feature_map(self.phi), self.texts, self.y, ridge=self.ridge)
+
+
 def as_new_text(
-    phi: FeatureMap | Callable[[Tensor], Tensor],
-    texts: Texts | None,
-    y: Iterable[Any] | None,
-    x: TextMatrix | Tensor | NewText,
-    y_x: float | int | None,
-    *,
-    fit: MinNormFit | None,
-    ridge: float | int,
-    memory_budget: int,
+    x: TextMatrix | Tensor | NewText, y_x: float | int | None, before: Learned, *, memory_budget: int
 ) -> NewText:
-    """The text that is about to be learned, from what the caller gave: a fit is made unless there is one."""
+    """The text that is about to be learned, from what the caller gave."""
     if isinstance(x, NewText):
         return x
-    if fit is None:
-        if texts is None or y is None:
-            raise InputError("`texts` and `y` are None; give the training texts and labels, or a `fit` of them")
-        fit = fit_min_norm(as_feature_map(phi), texts, y, ridge=ridge)
+    fit = before.fitted()
     if y_x is None:
         raise InputError("`y_x` is None; give the label of `x`, +1 or -1")
     return NewText(fit, x, y_x, memory_budget=memory_budget)

@@ -12,7 +12,7 @@ from torch import Tensor
 from wordsens.errors import InputError, require_positive
 from wordsens.generalization.loss import OneWordLoss, loss_for
 from wordsens.generalization.loss_objective import FEW_WORDS, LossObjective, stages_for
-from wordsens.generalization.new_text import NewText, as_new_text
+from wordsens.generalization.new_text import Learned, NewText, as_new_text
 from wordsens.generalization.result import Effort, OneWordGeneralization, Witness, result_at
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.regression import MinNormFit
@@ -80,7 +80,7 @@ def one_word_generalization(
     (0.318, 1.393, 0.956)
     """
     started, plan = time.perf_counter(), SearchPlan.of(search)
-    new = as_new_text(phi, texts, y, x, y_x, fit=fit, ridge=ridge, memory_budget=memory_budget)
+    new = as_new_text(x, y_x, Learned(phi, texts, y, ridge, fit), memory_budget=memory_budget)
     loss = loss_for(new, training, objective, penalty)
     words = words_of(word, len(new.text)).to(new.rows.device)
     ball = ball_of(new, words, radius)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
 from wordsens.generalization.loss import loss_for
-from wordsens.generalization.new_text import NewText, as_new_text
+from wordsens.generalization.new_text import Learned, NewText, as_new_text
 from wordsens.generalization.one_word import Word, words_of
 from wordsens.generalization.result import Effort, OneWordGeneralization, Witness, result_at
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
@@ -57,7 +57,7 @@ def one_word_swap(
         InputError: an empty vocabulary, rows of another length, or no swap within the limits.
     """
     started = time.perf_counter()
-    new = as_new_text(phi, texts, y, x, y_x, fit=fit, ridge=ridge, memory_budget=memory_budget)
+    new = as_new_text(x, y_x, Learned(phi, texts, y, ridge, fit), memory_budget=memory_budget)
     chosen = loss_for(new, training, objective, penalty)
     most = float("inf") if radius is None else require_positive("radius", radius)
     limit = float("inf") if gamma_limit is None else require_positive("gamma_limit", gamma_limit)

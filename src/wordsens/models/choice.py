@@ -1,5 +1,6 @@
 """One call that makes a model of whatever stands for one."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from wordsens.models.sentence import SentenceTransformerModel
 from wordsens.models.transformer import TransformerModel
 from wordsens.text.encoders import require_device
 from wordsens.text.loaded_models import is_instance, is_loaded_model, is_sentence_transformer
+from wordsens.text.pretrained import Access
 
 _KINDS = (
     "a name or folder, a pair (model, tokenizer), a transformers pipeline, a SentenceTransformer, "
@@ -123,7 +125,7 @@ def _named(
     if ":" in name and not Path(name).exists():
         raise InputError(f"`model` (={name!r}) is no name; pass the function itself, on the command line --encode")
     try:
-        loaded = load_parts(name, task="base", device=device, revision=revision, local_files_only=local_files_only)
+        loaded = load_parts(name, device=device, access=Access(local_files_only=local_files_only, revision=revision))
         return _transformer(loaded, pool, batch_size)
     except InputError:
         found = library.sentence_transformer(name, revision=revision, device=device) if pool in (None, OWN) else None
@@ -140,13 +142,7 @@ def _transformer(loaded: LoadedModel, pool: str | None, batch_size: int) -> Mode
     chosen = _usual_pool(loaded.model) if pool in (None, OWN) else str(pool)
     name = loaded.name if own is not None else f"{loaded.name} ({chosen})"
     try:
-        phi = TransformerFeatures(
-            loaded.model,
-            loaded.tokenizer,
-            pool=OWN,
-            name=loaded.name,
-            own=own or (lambda: SentenceSettings(parts=(chosen,))),
-        )
+        phi = TransformerFeatures(replace(loaded, own=own or (lambda: SentenceSettings(parts=(chosen,)))), pool=OWN)
     except InputError as refused:
         if own is not None:
             raise

@@ -17,6 +17,29 @@ PATIENCE = 3
 
 
 @dataclass(frozen=True)
+class LinearEntry:
+    """The products with A, through which points enter, and with its transpose."""
+
+    forward: Callable[[Float[Tensor, "b m"]], Float[Tensor, "b k"]]
+    transposed: Callable[[Float[Tensor, "b k"]], Float[Tensor, "b m"]]
+
+
+@dataclass(frozen=True)
+class CircleLimits:
+    """The end of a climb.
+
+    Attributes:
+        steps: at most.
+        tolerance: a run counts as converged after PATIENCE steps in a row with a smaller relative gain in the square.
+        turns: angles that a line search tries at most.
+    """
+
+    steps: int
+    tolerance: float
+    turns: int = TURNS
+
+
+@dataclass(frozen=True)
 class CirclePoints:
     """b points a of the unit sphere, with what enters the layer from them.
 
@@ -37,14 +60,11 @@ class CirclePoints:
 
 def climb_great_circles(
     objective: LinearEntryObjective,
-    enter: Callable[[Float[Tensor, "b m"]], Float[Tensor, "b k"]],
-    enter_transposed: Callable[[Float[Tensor, "b k"]], Float[Tensor, "b m"]],
+    entry: LinearEntry,
     point: Float[Tensor, "b m"],
     entered: Float[Tensor, "b k"],
+    limits: CircleLimits,
     *,
-    steps: int,
-    tolerance: float,
-    turns: int = TURNS,
     tick: Callable[[], None] = lambda: None,
 ) -> CirclePoints:
     """Maximise ‖psi(A a)‖² over unit vectors a, from b points at once: one product with A and one with A^T a step.
@@ -54,11 +74,9 @@ def climb_great_circles(
 
     Args:
         objective: gives psi.
-        enter, enter_transposed: products with A and its transpose.
+        entry: products with A and its transpose.
         point, entered: where to start, unit vectors (a zero vector stays where it is), and A of them.
-        steps: at most.
-        tolerance: a run counts as converged after PATIENCE steps in a row with a smaller relative gain in the square.
-        turns: angles that a line search tries at most.
+        limits: when it ends.
         tick: called after every step.
     """
     zero = torch.zeros_like(point[:, 0])
@@ -68,10 +86,10 @@ def climb_great_circles(
     before = direction = across = None
     taken = 0
     # The vectors that enter are long, so they are updated in place.
-    while taken < steps and bool((idle < PATIENCE).any()):
-        slope = enter_transposed(objective.slope(entered))
+    while taken < limits.steps and bool((idle < PATIENCE).any()):
+        slope = entry.transposed(objective.slope(entered))
         slope = slope - _dot(slope, point) * point
-        image = enter(slope)
+        image = entry.forward(slope)
         if before is None or direction is None or across is None:
             direction, across, terms = slope, image.clone(), _length(slope)
         else:
@@ -91,7 +109,7 @@ def climb_great_circles(
         direction, across = direction.masked_fill(lost, 0.0), across.masked_fill_(lost, 0.0)
         safe = torch.where(length > 0, length, torch.ones_like(length))
         direction, across = direction / safe, across.div_(safe)
-        angle, best = _best_angle(objective, entered, across, squared, turns, tolerance)
+        angle, best = _best_angle(objective, entered, across, squared, limits)
         stays = lost.squeeze(1)
         angle, best = torch.where(stays, torch.zeros_like(angle), angle), torch.where(stays, squared, best)
         cosine, sine = angle.cos().unsqueeze(1), angle.sin().unsqueeze(1)
@@ -100,7 +118,7 @@ def climb_great_circles(
         entered.mul_(cosine).addcmul_(sine, across)
         point, direction = cosine * point + sine * direction, length * (cosine * direction - sine * point)
         across, before = turned, slope
-        idle = torch.where(best > squared * (1 + tolerance), 0, idle + 1)
+        idle = torch.where(best > squared * (1 + limits.tolerance), 0, idle + 1)
         squared = best
         taken += 1
         tick()
@@ -112,8 +130,7 @@ def _best_angle(
     entered: Float[Tensor, "b k"],
     across: Float[Tensor, "b k"],
     squared: Float[Tensor, " b"],
-    turns: int,
-    tolerance: float,
+    limits: CircleLimits,
 ) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"]]:
     """The angle with the largest value among those tried, 0 included, and that value.
 
@@ -127,11 +144,11 @@ def _best_angle(
     best_angle, best = zero, squared
     low, high, rise, fall = zero, torch.full_like(zero, torch.inf), zero, zero
     angle = zero
-    for turn in range(turns + 1):
+    for turn in range(limits.turns + 1):
         value, first, second = objective.along(entered, across, angle)
         better = value > best
         best_angle, best = torch.where(better, angle, best_angle), torch.where(better, value, best)
-        if turn > 0 and bool((first.square() <= 0.1 * tolerance * second.abs() * value).all()):
+        if turn > 0 and bool((first.square() <= 0.1 * limits.tolerance * second.abs() * value).all()):
             break
         rising = (first > 0) | (turn == 0)
         low, rise = torch.where(rising, angle, low), torch.where(rising, first, rise)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from wordsens.gaussian.lanczos import lanczos
 from wordsens.search.ball import Ball
-from wordsens.search.great_circle import climb_great_circles
+from wordsens.search.great_circle import CircleLimits, LinearEntry, climb_great_circles
 from wordsens.search.linear_entry import LinearEntryObjective
 from wordsens.search.plan import Stages
 from wordsens.search.result import Progress, SearchResult
@@ -111,13 +111,13 @@ class _SphereSearch:
         coordinates = self._free_starts(rotation, entered)
         free = climb_great_circles(
             self._objective,
-            lambda c: (c.unflatten(0, (w, -1)) @ entered).flatten(end_dim=1),
-            lambda u: (u.unflatten(0, (w, -1)) @ entered.mT).flatten(end_dim=1),
+            LinearEntry(
+                lambda c: (c.unflatten(0, (w, -1)) @ entered).flatten(end_dim=1),
+                lambda u: (u.unflatten(0, (w, -1)) @ entered.mT).flatten(end_dim=1),
+            ),
             coordinates.flatten(end_dim=1),
             (coordinates @ entered).flatten(end_dim=1),
-            steps=plan.climb_steps,
-            tolerance=plan.tolerance,
-            turns=_FREE_TURNS,
+            CircleLimits(plan.climb_steps, plan.tolerance, _FREE_TURNS),
         )
         chosen = self._finalists(free.squared.view(w, -1), free.point.unflatten(0, (w, -1)))
         point = (free.point.unflatten(0, (w, -1)).gather(1, _across(chosen, free.point)) @ basis).flatten(end_dim=1)
@@ -129,12 +129,13 @@ class _SphereSearch:
         steps = iter(range(basis.shape[1] + 1, basis.shape[1] + plan.steps + 1))
         best = climb_great_circles(
             self._objective,
-            lambda a: self._objective.enter(scale * a, words),
-            lambda u: scale * self._objective.enter_transposed(u, words),
+            LinearEntry(
+                lambda a: self._objective.enter(scale * a, words),
+                lambda u: scale * self._objective.enter_transposed(u, words),
+            ),
             point,
             start,
-            steps=plan.steps,
-            tolerance=plan.tolerance,
+            CircleLimits(plan.steps, plan.tolerance),
             tick=lambda: tick(next(steps)),
         )
         winner = best.squared.view(w, -1).argmax(dim=1) + torch.arange(w, device=words.device) * finalists

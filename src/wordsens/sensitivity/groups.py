@@ -12,15 +12,15 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count, require_positive
 from wordsens.maps.arguments import as_text
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.contract import FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.maps.repeatable import leaves_the_map_as_found
 from wordsens.results import Result
 from wordsens.search import population
 from wordsens.search.ball import Ball
 from wordsens.search.plan import Search, SearchPlan
-from wordsens.search.result import Progress
 from wordsens.seeds import Seed, generator
+from wordsens.sensitivity.budget import Budget
 from wordsens.sensitivity.one_word import attained, word_sensitivity
 from wordsens.text.matrix import TextMatrix
 
@@ -70,9 +70,7 @@ def group_sensitivity(
     seed: Seed = 0,
     *,
     ball: str = "each",
-    search: Search = "normal",
-    memory_budget: int = DEFAULT_MEMORY_BUDGET,
-    progress: Progress | None = None,
+    search: Search | Budget = "normal",
 ) -> GroupSensitivity:
     """sup over the groups G and their Delta of ‖phi(X^G(Delta)) - phi(X)‖ / ‖phi(X)‖, all words of G moved at once.
 
@@ -86,7 +84,7 @@ def group_sensitivity(
         radius: None for sqrt(d).
         seed: of the random starts.
         ball: "each": every word has its own ball, ‖Delta_i‖ <= radius; "joint": ‖Delta‖_F <= radius over the group.
-        search, memory_budget, progress: as for word_sensitivity.
+        search: as for word_sensitivity; or a Budget.
 
     Raises:
         InputError: an empty group, a word out of range or named twice in a group, a bad radius or ball.
@@ -98,7 +96,7 @@ def group_sensitivity(
     >>> round(group_sensitivity(phi, X, [(0, 1)], ball="joint").value, 9)
     0.5
     """
-    started, plan = time.perf_counter(), SearchPlan.of(search)
+    started, budget = time.perf_counter(), Budget.of(search)
     text, phi = as_text(X), as_feature_map(phi)
     require_choice("ball", ball, BALLS)
     rows = phi.accept(text.rows)
@@ -111,17 +109,17 @@ def group_sensitivity(
     for size in sorted({len(group) for group in listed}):
         at = [index for index, group in enumerate(listed) if len(group) == size]
         members = torch.tensor([listed[index] for index in at], device=rows.device)
-        change = phi.group_change(rows, members, memory_budget=memory_budget)
+        change = phi.group_change(rows, members, memory_budget=budget.memory_budget)
         found = population.search(
             change,
             torch.arange(len(at), device=rows.device),
             Ball(torch.full((len(at),), radius, dtype=torch.float64, device=rows.device)),
-            plan.stages(change.plan),
+            budget.plan.stages(change.plan),
             blocks=size if ball == "each" else 1,
             generator=generator(seed, "group starts", size),
-            progress=progress,
+            progress=budget.progress,
         )
-        values = attained(phi, rows, members, found.perturbations, memory_budget=memory_budget)
+        values = attained(phi, rows, members, found.perturbations, memory_budget=budget.memory_budget)
         evaluations += found.evaluations + len(at)
         for position, index in enumerate(at):
             per_group[index], converged[index] = values[position], found.converged[position]
@@ -135,7 +133,7 @@ def group_sensitivity(
         perturbations=tuple(perturbations),
         radius=radius,
         ball=ball,
-        search=str(plan),
+        search=str(budget.plan),
         evaluations=evaluations,
         seconds=time.perf_counter() - started,
         converged=converged,
@@ -149,22 +147,42 @@ def several_words_sensitivity(
     radius: float | None = None,
     seed: Seed = 0,
     *,
-    sets: int = 4,
     ball: str = "each",
-    search: Search = "normal",
+    search: Search | Budget = "normal",
 ) -> GroupSensitivity:
     """The sensitivity to `count` words that move at once (paper's open question: how many must change?).
 
-    A lower bound of the sup over all sets of that size: it searches the `count` words that are the most sensitive
-    one by one, and random sets beside them.
+    A lower bound of the sup over all sets of that size: it searches those of `word_sets`.
 
     Args:
         phi, X, radius, seed, ball: as for group_sensitivity.
         count: k, from 1 to n.
-        sets: how many sets are searched, the first included.
         search: what the search of the sets spends; the words are ranked by a short search of their own.
     """
-    text, search = as_text(X), SearchPlan.of(search)
+    budget = Budget.of(search)
+    return group_sensitivity(phi, X, word_sets(phi, X, count, radius, seed), radius, seed, ball=ball, search=budget)
+
+
+def word_sets(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    X: TextMatrix | Tensor | np.ndarray,
+    count: int,
+    radius: float | None = None,
+    seed: Seed = 0,
+    *,
+    sets: int = 4,
+) -> list[tuple[int, ...]]:
+    """The `count` words that are the most sensitive one by one, and random sets of as many beside them.
+
+    Args:
+        phi, X, radius, seed: as for group_sensitivity.
+        count: k, from 1 to n.
+        sets: how many sets, the first included; of a short text they may coincide, and are then fewer.
+
+    >>> word_sets(lambda X: X, torch.ones(4, 9), 4)
+    [(0, 1, 2, 3)]
+    """
+    text = as_text(X)
     n = len(text)
     require_count("sets", sets)
     if require_count("count", count) > n:
@@ -173,8 +191,7 @@ def several_words_sensitivity(
     best = alone.words[alone.per_word.argsort(descending=True)[:count]].tolist()
     stream = generator(seed, "word sets", count)
     drawn = [torch.randperm(n, generator=stream)[:count].tolist() for _ in range(sets - 1)]
-    unique = list(dict.fromkeys(tuple(sorted(words)) for words in [best, *drawn]))
-    return group_sensitivity(phi, text, unique, radius, seed, ball=ball, search=search)
+    return list(dict.fromkeys(tuple(sorted(words)) for words in [best, *drawn]))
 
 
 def _checked_groups(groups: Sequence[Sequence[int]], n: int) -> tuple[tuple[int, ...], ...]:

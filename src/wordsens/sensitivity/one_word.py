@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 import numpy as np
 import torch
@@ -11,17 +11,18 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.certificates.table import certificate_for
-from wordsens.errors import InputError, require_count
+from wordsens.errors import InputError
 from wordsens.maps.arguments import as_text, radii, word_indices
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import feature_norm, perturbed_texts
 from wordsens.maps.repeatable import leaves_the_map_as_found
 from wordsens.search.ball import Ball
-from wordsens.search.plan import Search, SearchPlan
+from wordsens.search.plan import Search
 from wordsens.search.result import Progress, SearchResult
 from wordsens.search.witnesses import find_witnesses
 from wordsens.seeds import Seed, generator
+from wordsens.sensitivity.budget import Budget
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 
@@ -36,20 +37,13 @@ _MAPPED_BYTES = 64 << 20
 class Asked:
     """The options of a measurement besides map, text, words and radius, as `word_sensitivity` has them."""
 
-    plan: SearchPlan
+    budget: Budget
     seed: Seed
     certificate: bool
     text_depends_on_weights: bool
-    memory_budget: int
 
     def __post_init__(self) -> None:
-        require_count("memory_budget", self.memory_budget)
         generator(self.seed)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """All but the plan, as keywords of `word_sensitivity`."""
-        return {name: value for name, value in vars(self).items() if name != "plan"}
 
 
 @leaves_the_map_as_found
@@ -101,14 +95,15 @@ def word_sensitivity(
     0.5
     """
     started = time.perf_counter()
-    asked = Asked(SearchPlan.of(search), seed, certificate, text_depends_on_weights, memory_budget)
+    budget = Budget(search, memory_budget, progress)
+    asked = Asked(budget, seed, certificate, text_depends_on_weights)
     text, phi = as_text(X), as_feature_map(phi)
     rows = phi.accept(text.rows)
     chosen = word_indices(words, len(text)).to(rows.device)
     ball = Ball(radii(radius, phi, rows, chosen))
     change = phi.word_change(rows, memory_budget=memory_budget)
     stream = generator(seed, "starts")
-    found = find_witnesses(change, chosen, ball, asked.plan, generator=stream, progress=progress)
+    found = find_witnesses(change, chosen, ball, budget.plan, generator=stream, progress=progress)
     return sensitivity_at(phi, text, chosen, ball, found, asked, time.perf_counter() - started)
 
 
@@ -125,7 +120,7 @@ def sensitivity_at(
     started = time.perf_counter()
     rows = phi.accept(text.rows)
     moved = words.unsqueeze(1), found.perturbations.unsqueeze(1)
-    per_word = attained(phi, rows, *moved, memory_budget=asked.memory_budget)
+    per_word = attained(phi, rows, *moved, memory_budget=asked.budget.memory_budget)
     best = int(per_word.argmax())
     witness = perturbed_texts(rows, words[best].view(1, 1), found.perturbations[best].view(1, 1, -1))[0]
     error = max(phi.relative_rounding(rows), phi.relative_rounding(witness) if float(per_word[best]) > 0 else 0.0)
@@ -145,7 +140,7 @@ def sensitivity_at(
         perturbations=found.perturbations,
         radius=ball.radius,
         tokens=tuple(text.word(int(word)) for word in words),
-        search=str(asked.plan),
+        search=str(asked.budget.plan),
         evaluations=found.evaluations + len(words),
         seconds=seconds + time.perf_counter() - started,
         converged=found.converged & (rounding <= _SURE * per_word),

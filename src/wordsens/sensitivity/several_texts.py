@@ -10,15 +10,16 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
 from wordsens.maps.arguments import as_text, radii
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.contract import FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.repeatable import leaves_the_map_as_found
 from wordsens.search.ball import Ball
-from wordsens.search.plan import Search, SearchPlan
+from wordsens.search.plan import Search
 from wordsens.search.population import search_together, words_at_once
 from wordsens.search.result import Progress
 from wordsens.seeds import Seed, generator
+from wordsens.sensitivity.budget import Budget
 from wordsens.sensitivity.one_word import Asked, sensitivity_at, word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
@@ -34,11 +35,9 @@ def word_sensitivities(
     radius: float | None = None,
     seed: Seed = 0,
     *,
-    search: Search = "normal",
+    search: Search | Budget = "normal",
     certificate: bool = True,
     text_depends_on_weights: bool = False,
-    memory_budget: int = DEFAULT_MEMORY_BUDGET,
-    progress: Progress | None = None,
 ) -> list[Sensitivity]:
     """The word sensitivity of each of several texts under one feature map (paper, eq. 1): `word_sensitivity`, faster.
 
@@ -56,9 +55,9 @@ def word_sensitivities(
         texts: each (n, d), n two or more; n may differ from text to text.
         radius: of every word's ball; None for the map's default, sqrt(d).
         seed: of the random starts, the same for every text.
-        search, certificate, text_depends_on_weights: as for word_sensitivity.
-        memory_budget: bytes for intermediate results, of all texts that are searched together.
-        progress: called with (done, in all), in thousandths of a text.
+        search: as for word_sensitivity; or a Budget, whose memory is for all texts that are searched together, and
+            whose progress is told in thousandths of a text.
+        certificate, text_depends_on_weights: as for word_sensitivity.
 
     Returns:
         A Sensitivity a text, in their order.
@@ -73,17 +72,25 @@ def word_sensitivities(
     [0.5, 0.333333]
     """
     phi = as_feature_map(phi)
-    asked = Asked(SearchPlan.of(search), seed, certificate, text_depends_on_weights, memory_budget)
+    asked = Asked(Budget.of(search), seed, certificate, text_depends_on_weights)
     if radius is not None:
         require_positive("radius", radius, remedy="pass None for the map's default")
     checked = _checked(phi, texts)
     results: dict[int, Sensitivity] = {}
     for lot in _lots(phi, checked, asked):
-        report = _reporter(progress, len(results), len(lot), len(checked))
+        report = _reporter(asked.budget.progress, len(results), len(lot), len(checked))
         if len(lot) == 1:
             with _naming(lot[0]):
                 results[lot[0]] = word_sensitivity(
-                    phi, checked[lot[0]], radius=radius, search=asked.plan, progress=report, **asked.options
+                    phi,
+                    checked[lot[0]],
+                    radius=radius,
+                    seed=seed,
+                    search=asked.budget.plan,
+                    certificate=certificate,
+                    text_depends_on_weights=text_depends_on_weights,
+                    memory_budget=asked.budget.memory_budget,
+                    progress=report,
                 )
         else:
             results |= _together(phi, {index: checked[index] for index in lot}, radius, asked, report)
@@ -98,11 +105,11 @@ def _together(
     rows = [phi.accept(text.rows) for text in texts.values()]
     words = torch.arange(len(rows[0]), device=phi.device)
     balls = [Ball(radii(radius, phi, own, words.cpu())) for own in rows]
-    change = phi.texts_change(rows, memory_budget=asked.memory_budget)
+    change = phi.texts_change(rows, memory_budget=asked.budget.memory_budget)
     found = search_together(
         change,
         Ball(torch.cat([ball.radius for ball in balls])),
-        asked.plan.stages(change.plan),
+        asked.budget.plan.stages(change.plan),
         generators=[generator(asked.seed, "starts") for _ in rows],
         progress=progress,
     )
@@ -148,10 +155,10 @@ def _lots(phi: FeatureMap, texts: Sequence[TextMatrix], asked: Asked) -> Iterato
     lengths = [len(text) for text in texts]
     for n in dict.fromkeys(lengths):
         indices = [index for index, length in enumerate(lengths) if length == n]
-        size = phi.texts_at_once(n, memory_budget=asked.memory_budget)
+        size = phi.texts_at_once(n, memory_budget=asked.budget.memory_budget)
         if size > 1:
-            change = phi.word_change(phi.accept(texts[indices[0]].rows), memory_budget=asked.memory_budget)
-            size = min(size, words_at_once(change, asked.plan.stages(change.plan)) // n)
+            change = phi.word_change(phi.accept(texts[indices[0]].rows), memory_budget=asked.budget.memory_budget)
+            size = min(size, words_at_once(change, asked.budget.plan.stages(change.plan)) // n)
         size = max(1, size)
         yield from (indices[start : start + size] for start in range(0, len(indices), size))
 

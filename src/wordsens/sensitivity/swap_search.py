@@ -21,6 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.maps.word_change import MovedRows
+from wordsens.seeds import generator
 from wordsens.text.vocabulary import Vocabulary
 
 FINALISTS = 16
@@ -118,6 +119,7 @@ class ShortlistPlan:
         promoted: how many of them become anchors.
         sharpness: how fast an anchor's weight falls with the angle: exp(sharpness cos).
         kriging: how fast the correction's kernel falls with the angle: exp(kriging (cos - 1)).
+        seed: of the first anchors.
     """
 
     anchors: int = 24
@@ -126,6 +128,7 @@ class ShortlistPlan:
     promoted: int = 8
     sharpness: float = 8.0
     kriging: float = 2.0
+    seed: int = 0
 
     def evaluations(self) -> int:
         """Evaluations a word besides the vocabulary's outliers, a gradient counted as three."""
@@ -137,11 +140,10 @@ def shortlist(
     words: Int[Tensor, " w"],
     vocabulary: Vocabulary,
     plan: ShortlistPlan,
-    generator: torch.Generator,
     tick: Tick | None = None,
 ) -> Entries:
     """The best of the entries that the plan evaluates, for each word: not always the best of all."""
-    coarse = change.coarse()
+    coarse, stream = change.coarse(), generator(plan.seed, "anchors")
     everything = torch.arange(len(vocabulary), device=words.device)
     outliers = torch.tensor(vocabulary.outliers, dtype=torch.long, device=words.device)
     chosen, deltas, evaluations = [], [], 0
@@ -149,7 +151,7 @@ def shortlist(
         word = words[at : at + 1]
         rows = torch.cat([vocabulary.rows(chunk, word)[:, 0] for chunk in everything.split(2048)])
         hunt = _Hunt(coarse, int(word), rows.to(coarse.rows), plan, outliers)
-        finalists = hunt.run(generator)
+        finalists = hunt.run(stream)
         delta = (rows[finalists] - change.rows[word]).to(change.rows.dtype)
         exact = change.value(delta, word.expand(len(finalists)))
         evaluations += hunt.evaluations + len(finalists)
@@ -179,9 +181,9 @@ class _Hunt:
         if len(outliers):
             self._evaluate(outliers)
 
-    def run(self, generator: torch.Generator) -> Int[Tensor, " f"]:
+    def run(self, stream: torch.Generator) -> Int[Tensor, " f"]:
         """The finalists: the entries with the largest squared change of those evaluated."""
-        plan, new = self._plan, self._spread(generator)
+        plan, new = self._plan, self._spread(stream)
         anchors = new[:0]
         slopes = self._deltas[:0]
         for turn in range(plan.rounds):
@@ -201,10 +203,10 @@ class _Hunt:
                 new = best.topk(min(plan.promoted, int(torch.isfinite(best).sum()))).indices
         return self._squared.topk(min(FINALISTS, int(torch.isfinite(self._squared).sum()))).indices
 
-    def _spread(self, generator: torch.Generator) -> Int[Tensor, " a"]:
+    def _spread(self, stream: torch.Generator) -> Int[Tensor, " a"]:
         """The entries nearest the centres of spherical k-means, seeded by k-means++: at most `anchors`."""
         directions, count = self._directions, min(self._plan.anchors, len(self._directions))
-        drawn = torch.rand(count, generator=generator, dtype=torch.float64).to(directions.device)
+        drawn = torch.rand(count, generator=stream, dtype=torch.float64).to(directions.device)
         chosen = [int(drawn[0] * len(directions))]
         apart = torch.full((len(directions),), torch.inf, dtype=torch.float64, device=directions.device)
         for share in drawn[1:]:

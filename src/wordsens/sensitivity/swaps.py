@@ -16,7 +16,6 @@ from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.results import Result
 from wordsens.search.plan import Search
-from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import attained, word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.sensitivity.swap_search import Entries, ShortlistPlan, Tick, scan, shortlist
@@ -60,28 +59,24 @@ def best_swaps(
     X: TextMatrix | Tensor | np.ndarray,
     vocabulary: Vocabulary,
     words: Iterable[int] | SupportsIndex | None = None,
-    seed: int = 0,
     *,
-    method: str = "auto",
-    plan: ShortlistPlan | None = None,
+    method: str | ShortlistPlan = "auto",
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Tick | None = None,
 ) -> Swaps:
     """max over the vocabulary's entries v of ‖phi(X^i(x_v - x_i)) - phi(X)‖ / ‖phi(X)‖, for each word i.
 
     Attained. The swap may be longer than the radius of a ball around x_i. Cost: w v evaluations for a scan, which a map
-    with a closed form makes cheap; plan.evaluations() = E passes of the model a word for a shortlist, and O(v E d) for
-    its predictions.
+    with a closed form makes cheap; ShortlistPlan.evaluations() = E passes of the model a word for a shortlist, and
+    O(v E d) for its predictions.
 
     Args:
         phi: a feature map, or a differentiable function of an (n, d) tensor.
         X: the text.
         vocabulary: what a word may become, with its row at each place.
         words: the rows that are swapped; None for all.
-        seed: of the shortlist's first entries.
-        method: "scan": every entry, exact; "shortlist": by gradients, then evaluated; "auto": the shortlist for
-            transformers, the scan for all others.
-        plan: of the shortlist.
+        method: "scan": every entry, exact; "shortlist", or a ShortlistPlan: by gradients, then evaluated; "auto": the
+            shortlist for transformers, the scan for all others.
         memory_budget: bytes for intermediate results.
         progress: called with (done, in all).
 
@@ -92,7 +87,9 @@ def best_swaps(
     """
     started = time.perf_counter()
     text, phi = as_text(X), as_feature_map(phi)
-    require_choice("method", method, METHODS)
+    plan = method if isinstance(method, ShortlistPlan) else ShortlistPlan()
+    if method is not plan:
+        require_choice("method", method, METHODS)
     rows = phi.accept(text.rows)
     chosen = word_indices(words, len(text)).to(rows.device)
     change = phi.word_change(rows, memory_budget=memory_budget)
@@ -101,8 +98,7 @@ def best_swaps(
     if exact:
         found = scan(change, chosen, vocabulary, progress)
     else:
-        stream = generator(seed, "anchors")
-        found = shortlist(change, chosen, vocabulary, plan or ShortlistPlan(), stream, progress)
+        found = shortlist(change, chosen, vocabulary, plan, progress)
     per_word = attained(phi, rows, chosen.unsqueeze(1), found.perturbations.unsqueeze(1), memory_budget=memory_budget)
     best = int(per_word.argmax())
     return Swaps(

@@ -11,16 +11,16 @@ from torch import Tensor
 
 from wordsens.errors import InputError
 from wordsens.maps.arguments import as_text
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.contract import FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.maps.repeatable import leaves_the_map_as_found
 from wordsens.results import Result
 from wordsens.search import population
 from wordsens.search.ball import Ball
 from wordsens.search.objective import Objective
-from wordsens.search.plan import Search, SearchPlan
-from wordsens.search.result import Progress
+from wordsens.search.plan import Search
 from wordsens.seeds import generator
+from wordsens.sensitivity.budget import Budget
 from wordsens.sensitivity.one_word import attained
 from wordsens.text.matrix import TextMatrix, Word
 
@@ -77,9 +77,7 @@ def whole_word_sensitivity(
     seed: int = 0,
     *,
     radius: float | None = None,
-    search: Search = "normal",
-    memory_budget: int = DEFAULT_MEMORY_BUDGET,
-    progress: Progress | None = None,
+    search: Search | Budget = "normal",
 ) -> WholeWordSensitivity:
     """sup over whole words G and ‖Delta_j‖ <= radius_j, j in G, of ‖phi(X^G(Delta)) - phi(X)‖ / ‖phi(X)‖ (ours).
 
@@ -91,7 +89,8 @@ def whole_word_sensitivity(
         X: a text that knows its whole words, as `TransformerFeatures.embed` gives it.
         words: indices of X.whole_words; None for all.
         radius: of every token's ball; None for the map's default, a transformer's being the token's own row norm.
-        seed, search, memory_budget, progress: as for word_sensitivity.
+        seed: as for word_sensitivity.
+        search: likewise; or a Budget.
 
     Raises:
         InputError: a text that does not know its words, or an index out of range.
@@ -101,7 +100,7 @@ def whole_word_sensitivity(
     >>> round(r.value, 6), r.whole[r.word].text
     (0.707107, 'un')
     """
-    started, plan = time.perf_counter(), SearchPlan.of(search)
+    started, budget = time.perf_counter(), Budget.of(search)
     text, phi = as_text(X), as_feature_map(phi)
     chosen = _chosen(text, words)
     whole = [text.whole_words[at] for at in chosen] if text.whole_words else []
@@ -114,18 +113,18 @@ def whole_word_sensitivity(
     for size in sorted({len(word.rows) for word in whole}):
         at = [index for index, word in enumerate(whole) if len(word.rows) == size]
         members = torch.tensor([whole[index].rows for index in at], device=rows.device)
-        change = InRadii(phi.group_change(rows, members, memory_budget=memory_budget), lengths[members])
+        change = InRadii(phi.group_change(rows, members, memory_budget=budget.memory_budget), lengths[members])
         found = population.search(
             change,
             torch.arange(len(at), device=rows.device),
             Ball(torch.ones(len(at), dtype=torch.float64, device=rows.device)),
-            plan.stages(change.plan),
+            budget.plan.stages(change.plan),
             blocks=size,
             generator=generator(seed, "whole words", size),
-            progress=progress,
+            progress=budget.progress,
         )
         delta = found.perturbations * lengths[members].unsqueeze(-1).to(found.perturbations.dtype)
-        values = attained(phi, rows, members, delta, memory_budget=memory_budget)
+        values = attained(phi, rows, members, delta, memory_budget=budget.memory_budget)
         evaluations += found.evaluations + len(at)
         for position, index in enumerate(at):
             per_word[index], converged[index] = values[position], found.converged[position]
@@ -140,7 +139,7 @@ def whole_word_sensitivity(
         per_word=per_word,
         perturbations=tuple(perturbations),
         radius=tuple(tuple(lengths[list(word.rows)].tolist()) for word in whole),
-        search=str(plan),
+        search=str(budget.plan),
         evaluations=evaluations,
         seconds=time.perf_counter() - started,
         converged=converged,

@@ -4,6 +4,7 @@ from .embedding import texts_of_length as texts_of_length
 from .encoder import Encoder as Encoder
 from .encoders import load_encoder as load_encoder
 from .encoders import vocabulary_rows as vocabulary_rows
+from .readers import Reading as Reading
 from .readers import read_documents as read_documents
 from .readers import stream_documents as stream_documents
 from .shipped_data import MeaningPair as MeaningPair

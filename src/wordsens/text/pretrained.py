@@ -4,6 +4,7 @@ import importlib.util
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,29 @@ _HEADS = {
 }
 
 
+@dataclass(frozen=True)
+class Access:
+    """The source of a model's files, and the trust put in them.
+
+    Attributes:
+        pickled_weights: also read weights in PyTorch's older format; loading such a file can run code.
+        remote_code: run the model's own code.
+        local_files_only: never ask the hub.
+        revision: branch, tag or commit of a name on the hub.
+    """
+
+    pickled_weights: bool = False
+    remote_code: bool = False
+    local_files_only: bool = False
+    revision: str | None = None
+
+
+USUAL_ACCESS = Access()
+
+
 def load_pretrained(name: str, *, local_files_only: bool = False) -> tuple[Any, Any]:
     """The tokenizer and the model without a task head, in float32. See `load_model`."""
-    tokenizer, model, _ = load_model(name, local_files_only=local_files_only)
+    tokenizer, model, _ = load_model(name, access=Access(local_files_only=local_files_only))
     return tokenizer, model
 
 
@@ -40,10 +61,7 @@ def load_model(
     task: str = "base",
     dtype: torch.dtype = torch.float32,
     attention: str | None = None,
-    pickled_weights: bool = False,
-    remote_code: bool = False,
-    local_files_only: bool = False,
-    revision: str | None = None,
+    access: Access = USUAL_ACCESS,
 ) -> tuple[Any, Any, Path | None]:
     """The tokenizer, the model and the folder of its files; transformers is kept quiet meanwhile.
 
@@ -55,10 +73,7 @@ def load_model(
         task: "base", the model without a head; "head", with the head of the task that its configuration names.
         dtype: of the weights.
         attention: "eager" or "sdpa"; None for what transformers chooses.
-        pickled_weights: also read weights in PyTorch's older format.
-        remote_code: run the model's own code.
-        local_files_only: never ask the hub.
-        revision: branch, tag or commit of a name on the hub.
+        access: whence its files come, and what may be run from them.
 
     Raises:
         MissingExtraError: transformers, or the package with MiniLM's weights, is not installed.
@@ -68,23 +83,23 @@ def load_model(
     """
     if importlib.util.find_spec("transformers") is None:
         raise MissingExtraError("transformers", "models", f"the encoder {name!r}")
-    place, local = find_model(name, revision, local_files_only=local_files_only)
+    place, local = find_model(name, access.revision, local_files_only=access.local_files_only)
     import transformers
 
-    version = {} if revision is None else {"revision": revision}
-    access = {"local_files_only": local, "trust_remote_code": remote_code, **version}
+    place_of_files = {"local_files_only": local} | ({} if access.revision is None else {"revision": access.revision})
+    asked = {**place_of_files, "trust_remote_code": access.remote_code}
     options = {} if attention is None else {"attn_implementation": attention}
 
     def tokenizer_of() -> Any:
-        return transformers.AutoTokenizer.from_pretrained(place, **access)
+        return transformers.AutoTokenizer.from_pretrained(place, **asked)
 
     def model_of() -> tuple[Any, dict[str, Any]]:
-        kind = "AutoModel" if task == "base" else _head_class(transformers.AutoConfig.from_pretrained(place, **access))
+        kind = "AutoModel" if task == "base" else _head_class(transformers.AutoConfig.from_pretrained(place, **asked))
         return getattr(transformers, kind).from_pretrained(
             place,
-            **access,
+            **asked,
             **options,
-            use_safetensors=None if pickled_weights else True,
+            use_safetensors=None if access.pickled_weights else True,
             dtype=dtype,
             output_loading_info=True,
         )
@@ -92,8 +107,8 @@ def load_model(
     with quiet_transformers():
         tokenizer = _attempt(name, local, tokenizer_of)
         require_usable_tokenizer(tokenizer, name)
-        if not pickled_weights:
-            _require_safetensors(name, place, {"local_files_only": local, **version})
+        if not access.pickled_weights:
+            _require_safetensors(name, place, place_of_files)
         model, report = _attempt(name, local, model_of)
     # A pooler sits behind the last layer and is often left out; all else that is missing would be random.
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
@@ -102,7 +117,7 @@ def load_model(
             f"the weights of the model {name!r} are incomplete: {len(missing)} tensors are missing, "
             f"the first is {missing[0]!r}; download the model again or choose another"
         )
-    return tokenizer, model, Path(place) if Path(place).is_dir() else _pooling_folder(place, revision, local)
+    return tokenizer, model, Path(place) if Path(place).is_dir() else _pooling_folder(place, access.revision, local)
 
 
 def require_usable_tokenizer(tokenizer: Any, name: str) -> None:

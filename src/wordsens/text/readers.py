@@ -4,6 +4,7 @@ import random
 import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from os import PathLike
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TypedDict, Unpack
 
 from wordsens.errors import InputError, require_count
 from wordsens.seeds import Seed, derive_seed
+from wordsens.signatures import spells_out
 from wordsens.text.document import Columns, Document, Row, choose_split, require_no_split
 from wordsens.text.hub import dataset_rows, is_saved_dataset, load_from_hub, load_saved
 from wordsens.text.labels import LabelReader
@@ -27,8 +29,29 @@ _HTML_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _RowsAndClasses = tuple[Iterator[Row], list[str] | None]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """The way in which a source is read; see `read_documents` for each option."""
+
+    text_column: str = "text"
+    label_column: str | None = None
+    labels: bool = True
+    encoding: str = "utf-8"
+    split: str | None = None
+    html_breaks_to_spaces: bool = True
+    skip_empty: bool = False
+
+    @property
+    def columns(self) -> Columns:
+        """The columns that are read."""
+        return Columns(self.text_column, self.label_column, self.labels)
+
+
+_USUAL = Reading()
+
+
 class ReadingOptions(TypedDict, total=False):
-    """The options that `read_documents` shares with `stream_documents`, which has their defaults."""
+    """The types of a Reading's fields, for checkers of keywords."""
 
     text_column: str
     label_column: str | None
@@ -39,6 +62,7 @@ class ReadingOptions(TypedDict, total=False):
     skip_empty: bool
 
 
+@spells_out(Reading)
 def read_documents(
     source: str | PathLike[str],
     *,
@@ -79,29 +103,23 @@ def read_documents(
     """
     if limit is not None:
         require_count("limit", limit)
-    stream = stream_documents(source, **reading)
+    stream = stream_documents(source, Reading(**reading))
     with closing(stream):
         return list(islice(stream, limit)) if sample_seed is None else _sample(stream, limit, sample_seed)
 
 
 def stream_documents(
     source: str | PathLike[str],
+    reading: Reading = _USUAL,
     *,
-    text_column: str = "text",
-    label_column: str | None = None,
-    labels: bool = True,
-    encoding: str = "utf-8",
-    split: str | None = None,
-    html_breaks_to_spaces: bool = True,
-    skip_empty: bool = False,
     on_empty: Callable[[str], None] = lambda where: None,
 ) -> Generator[Document, None, None]:
     """The documents of a source one at a time, so that it may be larger than memory.
 
-    The arguments are those of `read_documents`; `on_empty` is called with the place of each empty text that is passed
-    over. A missing source, split or package is reported at once, a damaged row when it is reached.
+    `on_empty` is called with the place of each empty text that is passed over. A missing source, split or package is
+    reported at once, a damaged row when it is reached.
     """
-    rows, class_names = _open(source, Columns(text_column, label_column, labels), encoding, split)
+    rows, class_names = _open(source, reading)
     reader = LabelReader(class_names)
 
     def documents() -> Generator[Document, None, None]:
@@ -113,12 +131,12 @@ def stream_documents(
                     f"{row.where}: the text is {type(text).__name__}, not a string; name the column of the "
                     "texts with text_column"
                 )
-            if html_breaks_to_spaces:
+            if reading.html_breaks_to_spaces:
                 text = _HTML_BREAK.sub(" ", text)
             if text.strip():
                 empty = False
                 yield Document(text, reader.read(row.label, row.where), row.where)
-            elif skip_empty:
+            elif reading.skip_empty:
                 on_empty(row.where)
             else:
                 raise InputError(f"{row.where}: the text is empty; pass skip_empty=True to pass over empty texts")
@@ -128,27 +146,29 @@ def stream_documents(
     return documents()
 
 
-def _open(source: str | PathLike[str], columns: Columns, encoding: str, split: str | None) -> _RowsAndClasses:
+def _open(source: str | PathLike[str], reading: Reading) -> _RowsAndClasses:
+    split = reading.split
     if source == SHIPPED:
         require_no_split(split, "the package's own review collection")
         return (Row(document.text, document.label, document.source) for document in shipped_reviews()), None
     if isinstance(source, str) and (source == IMDB or source.startswith(_HUB_PREFIX)):
         name = _IMDB_ON_HUB if source == IMDB else source.removeprefix(_HUB_PREFIX)
-        return dataset_rows(*load_from_hub(name, split), columns)
+        return dataset_rows(*load_from_hub(name, split), reading.columns)
     path = Path(source).expanduser()
     if path.is_dir():
-        return _open_folder(path, columns, encoding, split)
+        return _open_folder(path, reading)
     if not path.exists():
         raise InputError(
             f"there is no file or folder {str(source)!r}; give a path, {SHIPPED!r}, {IMDB!r} or '{_HUB_PREFIX}NAME'"
         )
     require_no_split(split, f"the file {str(path)!r}")
-    return _open_files([path], columns, encoding)
+    return _open_files([path], reading)
 
 
-def _open_folder(path: Path, columns: Columns, encoding: str, split: str | None) -> _RowsAndClasses:
+def _open_folder(path: Path, reading: Reading) -> _RowsAndClasses:
+    split, encoding = reading.split, reading.encoding
     if is_saved_dataset(path):
-        return dataset_rows(*load_saved(path, split), columns)
+        return dataset_rows(*load_saved(path, split), reading.columns)
     splits = [] if _has_classes(path) else sorted(entry.name for entry in path.iterdir() if _has_classes(entry))
     if splits:
         chosen = choose_split(split, splits, f"the folder {str(path)!r}")
@@ -156,7 +176,7 @@ def _open_folder(path: Path, columns: Columns, encoding: str, split: str | None)
     require_no_split(split, f"the folder {str(path)!r}")
     if _has_classes(path):
         return _class_folder_rows(path, encoding, path.name), None
-    return _open_files(_files_of_one_kind(path), columns, encoding)
+    return _open_files(_files_of_one_kind(path), reading)
 
 
 def _has_classes(folder: Path) -> bool:
@@ -194,15 +214,15 @@ def _files_of_one_kind(folder: Path) -> list[Path]:
     return files
 
 
-def _open_files(paths: list[Path], columns: Columns, encoding: str) -> _RowsAndClasses:
+def _open_files(paths: list[Path], reading: Reading) -> _RowsAndClasses:
     for path in paths:
         if path.suffix.lower() not in EXTENSIONS:
             raise InputError(f"the file {str(path)!r} has an unknown extension; use one of {', '.join(EXTENSIONS)}")
         # Of several files an empty one is an empty text, which the caller may pass over.
         if len(paths) == 1 and path.stat().st_size == 0:
             raise InputError(f"the file {str(path)!r} is empty; give one with text")
-    class_names = parquet_class_names(paths[0], columns) if paths[0].suffix.lower() == ".parquet" else None
-    return chain.from_iterable(file_rows(path, columns, encoding) for path in paths), class_names
+    class_names = parquet_class_names(paths[0], reading.columns) if paths[0].suffix.lower() == ".parquet" else None
+    return chain.from_iterable(file_rows(path, reading.columns, reading.encoding) for path in paths), class_names
 
 
 def _sample(stream: Iterator[Document], limit: int | None, seed: Seed) -> list[Document]:

@@ -37,6 +37,21 @@ class Form:
         return (largest_eigenvalues(self.matrix, roundings * self.size).sqrt() + self.constant) * (1 + 1e-12)
 
 
+@dataclass(frozen=True)
+class OwnRows:
+    """The own rows of some words under one head, of a text whose score has an expansion."""
+
+    text: AttentionText
+    score: Expanded
+    words: Int[Tensor, " w"]
+    head: int
+
+    @property
+    def places(self) -> Int[Tensor, " w"]:
+        """Their indices among the text's N rows."""
+        return self.words + len(self.text.rows) * self.head
+
+
 class OwnExpansion:
     """Own rows of some words under one head, in the coordinates given.
 
@@ -48,17 +63,15 @@ class OwnExpansion:
 
     def __init__(
         self,
-        text: AttentionText,
-        score: Expanded,
+        rows: OwnRows,
         coordinates: Coordinates,
         errors: RoundingErrors,
         twist: Float[Tensor, " heads"],
-        words: Int[Tensor, " w"],
         radius: Float[Tensor, " w"],
-        head: int,
     ):
+        text, score, words, head = rows.text, rows.score, rows.words, rows.head
         n = len(text.rows)
-        own, mine = words + n * head, words.unsqueeze(1)
+        own, mine = rows.places, words.unsqueeze(1)
         scores = text.scores[own]
         weights = score.attention(scores)
         keys, queries = coordinates.keys[head], coordinates.queries[head][words]

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.certificates.attention.coordinates import Coordinates, coordinates_of
-from wordsens.certificates.attention.own_expansion import Form, OwnExpansion
+from wordsens.certificates.attention.own_expansion import Form, OwnExpansion, OwnRows
 from wordsens.certificates.attention.relaxation import Pairs
 from wordsens.certificates.attention.rounding import RoundingErrors
 from wordsens.certificates.attention.secants import secants
@@ -103,7 +103,7 @@ class QuadraticBound:
         n, m = coordinates.rows.shape
         roundings = rounding(8 * (self._text.heads * n + m) + 400) + 16 * coordinates.error
         heads = [
-            OwnExpansion(self._text, score, coordinates, self._errors, twist, pairs.words, radius, head)
+            OwnExpansion(OwnRows(self._text, score, pairs.words, head), coordinates, self._errors, twist, radius)
             for head in range(self._text.heads)
         ]
         others = _Others(self._text, coordinates, pairs, radius)

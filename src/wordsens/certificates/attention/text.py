@@ -13,6 +13,27 @@ from wordsens.maps.attention.scores.curves import Curve
 
 
 @dataclass(frozen=True)
+class _Separations:
+    """The vectors r_j of `relaxation`, from the outputs to some words, split along each word's direction and across.
+
+    Attributes:
+        squares: (w, N), ‖r_j‖².
+        reach: (w, N), r_j . direction.
+        crude: (w, N), a bound of the length of the rest, where that is not left to the offsets; else 0.
+        counted: (w, N), 0 for the words' own rows.
+        coupled: (w, N), 1 where the offsets carry the rest.
+        direction: (w, d).
+    """
+
+    squares: Float[Tensor, "w N"]
+    reach: Float[Tensor, "w N"]
+    crude: Float[Tensor, "w N"]
+    counted: Float[Tensor, "w N"]
+    coupled: Float[Tensor, "w N"]
+    direction: Float[Tensor, "w d"]
+
+
+@dataclass(frozen=True)
 class AttentionText:
     """N = heads * n rows; row h n + j is row j under head h.
 
@@ -75,12 +96,14 @@ def pairs_of(
     text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], own: Float[Tensor, " w"]
 ) -> Pairs:
     """The pairs of some words with all rows; `own`, (w,), the size of the change of the words' own rows / radius."""
-    geometry = text.geometry
-    direction, length = directions(text, words)
-    speeds = geometry.query_gram.diagonal().clamp(min=0).sqrt()
-    reach = (radius * geometry.speed).unsqueeze(1) * speeds * (1 + 1e-12)
+    speeds = text.geometry.query_gram.diagonal().clamp(min=0).sqrt()
+    reach = (radius * text.geometry.speed).unsqueeze(1) * speeds * (1 + 1e-12)
     curve = text.score.curve(text.scores[:, words].T, text.others[:, words].T, reach)
+    return _assemble(words, curve, radius, own, _separations(text, words, curve), text.geometry)
 
+
+def _separations(text: AttentionText, words: Int[Tensor, " w"], curve: Curve) -> _Separations:
+    direction, length = directions(text, words)
     squares = text.distances[:, words].T.square()
     reach = length.unsqueeze(1).expand_as(squares).clone()
     crude = torch.zeros_like(squares)
@@ -97,7 +120,7 @@ def pairs_of(
 
     counted = torch.ones_like(squares)
     counted[torch.arange(len(words), device=words.device).expand(text.heads, -1), text.own_rows(words)] = 0.0
-    return _assemble(words, curve, radius, own, squares, reach, crude, coupled * counted, counted, direction, geometry)
+    return _Separations(squares, reach, crude, counted, coupled * counted, direction)
 
 
 def apart_from(
@@ -118,14 +141,10 @@ def _assemble(
     curve: Curve,
     radius: Float[Tensor, " w"],
     own: Float[Tensor, " w"],
-    squares: Float[Tensor, "w N"],
-    reach: Float[Tensor, "w N"],
-    crude: Float[Tensor, "w N"],
-    coupled: Float[Tensor, "w N"],
-    counted: Float[Tensor, "w N"],
-    direction: Float[Tensor, "w d"],
+    apart: _Separations,
     geometry: Geometry,
 ) -> Pairs:
+    squares, reach, counted = apart.squares, apart.reach, apart.counted
     per_t = (radius * geometry.speed)[:, None, None]
     t = curve.t / per_t
     longest = torch.maximum(squares.sqrt(), reach.abs())
@@ -148,7 +167,7 @@ def _assemble(
     climb = turn * (2 * most_p + (curve.before / unit.unsqueeze(1)).abs().unsqueeze(-1)) + 2 * slope
     climb = climb * steep.unsqueeze(-1)
     chord = 2 * turn * (most_p + most_g * longest.unsqueeze(-1)) * (1 + steep / 2 * longest).unsqueeze(-1)
-    chord = chord + slope * sag.unsqueeze(-1) + climb * crude.unsqueeze(-1)
+    chord = chord + slope * sag.unsqueeze(-1) + climb * apart.crude.unsqueeze(-1)
     return Pairs(
         words=words,
         unit=unit,
@@ -157,18 +176,18 @@ def _assemble(
         q=q,
         base=base,
         chord=chord,
-        bend=climb * coupled.unsqueeze(-1),
+        bend=climb * apart.coupled.unsqueeze(-1),
         widths=(t[..., 1:] - t[..., :-1]).square(),
         affine=slope if curve.affine else None,
         reach=reach,
-        crude=crude,
-        coupled=coupled,
+        crude=apart.crude,
+        coupled=apart.coupled,
         steep=steep,
         sag=sag,
         lengths=squares,
         most_q=q.abs().amax(dim=-1),
         most_g=g.abs().amax(dim=-1),
         counted=counted,
-        along_queries=direction @ geometry.queries.T,
-        along_offsets=direction @ geometry.offsets.T,
+        along_queries=apart.direction @ geometry.queries.T,
+        along_offsets=apart.direction @ geometry.offsets.T,
     )

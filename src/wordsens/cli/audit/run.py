@@ -23,7 +23,7 @@ from wordsens.experiments.audit.spec import AuditCell
 from wordsens.experiments.store.store import write_aside
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.loading import content_of
-from wordsens.text import Document, minimal_pairs, stream_documents
+from wordsens.text import Document, Reading, minimal_pairs, stream_documents
 from wordsens.text.encoders import require_device
 
 _OF_CELLS = ("model", "output", "pool", "max_words", "words_per_text", "removal", "swaps", "seed", "device")
@@ -63,7 +63,7 @@ def run_audit(options: AuditOptions) -> None:
 def _texts(options: AuditOptions) -> AuditTexts:
     texts = AuditTexts()
     stream = stream_documents(
-        options.dataset, text_column=options.text_column, skip_empty=True, on_empty=texts.leave_out_empty
+        options.dataset, Reading(text_column=options.text_column, skip_empty=True), on_empty=texts.leave_out_empty
     )
     with closing(stream):
         texts.take(islice(stream, options.limit))

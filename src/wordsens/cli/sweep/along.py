@@ -2,11 +2,11 @@
 
 import json
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from wordsens import __version__
 from wordsens.cli.running import open_store
+from wordsens.cli.sweep.options import AxisOptions, FitOptions, PlotOptions
 from wordsens.cli.sweep.source import Source, sweep_source
 from wordsens.cli.terminal import notice, stdout, table
 from wordsens.errors import InputError
@@ -15,36 +15,26 @@ from wordsens.experiments.along_axis import AxisSeries, series_along
 PICTURES = (".pdf", ".png", ".svg")
 
 
-def plot_sweep(
-    spec: str,
-    overrides: Iterable[str],
-    out: str | None,
-    axes: tuple[str, str, str | None],
-    file: str | None,
-    *,
-    linear: bool,
-) -> None:
-    """Draw y against x and print where the picture is. `axes`: x, y and the columns by which series are told apart."""
-    source, series = _series(spec, overrides, out, axes)
-    x, y, _ = axes
+def plot_sweep(options: PlotOptions) -> None:
+    """Draw y against x and print where the picture is."""
+    source, series = _series(options)
+    x, y, file = options.x, options.y, options.file
     path = Path(file) if file else source.folder / "figures" / f"{y}-against-{x}.png"
     if path.suffix not in PICTURES:
         raise InputError(f"`file` (={file!r}) must end with {', '.join(PICTURES)}")
     from wordsens.figures.along_axis import axis_figure
 
-    figure = axis_figure(series, x, y, logarithmic=not linear)
+    figure = axis_figure(series, x, y, logarithmic=not options.linear)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=200)
     stdout().print(f"{len(series)} series  {path}", soft_wrap=True)
 
 
-def fit_sweep(
-    spec: str, overrides: Iterable[str], out: str | None, axes: tuple[str, str, str | None], *, as_json: bool
-) -> None:
+def fit_sweep(options: FitOptions) -> None:
     """Print y = constant x^exponent of each series, with an interval by text."""
-    source, series = _series(spec, overrides, out, axes)
-    x, y, _ = axes
-    if as_json:
+    source, series = _series(options)
+    x, y = options.x, options.y
+    if options.as_json:
         document = {
             "command": "sweep fit",
             "version": __version__,
@@ -83,16 +73,14 @@ def fit_sweep(
     console.print("± is the standard error of least squares; the interval is a bootstrap over texts (five or more).")
 
 
-def _series(
-    spec: str, overrides: Iterable[str], out: str | None, axes: tuple[str, str, str | None]
-) -> tuple[Source, list[AxisSeries]]:
-    source = sweep_source(spec, overrides, out)
+def _series(options: AxisOptions) -> tuple[Source, list[AxisSeries]]:
+    source = sweep_source(options.spec, options.overrides or (), options.out)
     store = open_store(source.records, source.sweep.cell_kind.record_type, read_only=True)
     cells = source.sweep.cells()
     records = store.read(cell.content_hash() for cell in cells)
     if len(records) < len(cells):
         notice(f"{len(cells) - len(records)} of the sweep's {len(cells)} cells have no record yet")
     if not any(record.done for record in records):
-        raise InputError(f"`spec` (={spec!r}) has no finished record in {source.records}; run the sweep first")
-    x, y, by = axes
-    return source, series_along(records, x, y, None if by is None else [one.strip() for one in by.split(",") if one])
+        raise InputError(f"`spec` (={options.spec!r}) has no finished record in {source.records}; run the sweep first")
+    by = None if options.by is None else [one.strip() for one in options.by.split(",") if one]
+    return source, series_along(records, options.x, options.y, by)

@@ -1,12 +1,11 @@
 """`wordsens sweep`: its commands and their arguments. The work is done in the modules beside, which load more."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from wordsens.cli.executor_options import PlaceOptions, Witnesses
-from wordsens.cli.options import AsJson, CellDevice, Quiet, takes
+from wordsens.cli.options import AsJson, Quiet, takes
+from wordsens.cli.sweep.options import FitOptions, Out, Overrides, PlotOptions, ResumeOptions, RunOptions, Spec
 
 sweep = typer.Typer(
     help="Any grid of cells: run, resumed, watched, merged and exported. Guide: docs/sweeps.md.",
@@ -14,53 +13,6 @@ sweep = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-Spec = Annotated[
-    str,
-    typer.Argument(
-        metavar="SPEC",
-        help="A YAML file, a preset or example by its name (see `show`), or the folder of a run.",
-    ),
-]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="On top of the spec: n=[10,20] text.layer=2.", show_default=False),
-]
-Axis = Annotated[str, typer.Option(help="The column along which: n, temperature, width, ...", show_default=False)]
-Column = Annotated[str, typer.Option(help="The column that is averaged: value, upper, evaluations, ...")]
-By = Annotated[
-    str | None,
-    typer.Option(
-        help="Columns that tell series apart, commas between: map,text; default: every key that varies otherwise.",
-        show_default=False,
-    ),
-]
-Out = Annotated[str | None, typer.Option(help="The sweep's folder; default: the sweep's name.", show_default=False)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResumeOptions(PlaceOptions):
-    """The options of `wordsens sweep resume`."""
-
-    spec: Spec
-    out: Out = None
-    witnesses: Witnesses = False
-    device: CellDevice = None
-
-    def run(self, overrides: list[str] | None, *, resume: bool) -> None:
-        """Run the sweep."""
-        from wordsens.cli.running import RunRequest
-        from wordsens.cli.sweep.run import run_sweep
-
-        request = RunRequest(executor=self.executor, witnesses=self.witnesses, quiet=self.quiet)
-        run_sweep(self.spec, overrides or (), self.out, self.device, request, as_json=self.as_json, resume=resume)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions(ResumeOptions):
-    """The options of `wordsens sweep run`."""
-
-    overrides: Overrides = None
 
 
 @sweep.command("run")
@@ -156,42 +108,24 @@ def merge(
 
 
 @sweep.command()
-def plot(
-    spec: Spec,
-    x: Axis,
-    overrides: Overrides = None,
-    y: Column = "value",
-    by: By = None,
-    file: Annotated[
-        str | None,
-        typer.Option(help="What to write: .pdf, .png or .svg; default: in the sweep's folder.", show_default=False),
-    ] = None,
-    linear: Annotated[bool, typer.Option("--linear", help="Plain axes in place of logarithmic ones.")] = False,
-    out: Out = None,
-) -> None:
+@takes(PlotOptions)
+def plot(options: PlotOptions) -> None:
     """Draw a sweep's records along any of its axes; KEY=VALUE chooses some of its cells.
 
     Example: wordsens sweep plot attention-temperature --x temperature --by n
     """
     from wordsens.cli.sweep.along import plot_sweep
 
-    plot_sweep(spec, overrides or (), out, (x, y, by), file, linear=linear)
+    plot_sweep(options)
 
 
 @sweep.command()
-def fit(
-    spec: Spec,
-    x: Axis,
-    overrides: Overrides = None,
-    y: Column = "value",
-    by: By = None,
-    out: Out = None,
-    as_json: AsJson = False,
-) -> None:
+@takes(FitOptions)
+def fit(options: FitOptions) -> None:
     """Fit a power law along any axis: an exponent for each series, with a bootstrap interval by text.
 
     Example: wordsens sweep fit attention-temperature --x temperature --by n
     """
     from wordsens.cli.sweep.along import fit_sweep
 
-    fit_sweep(spec, overrides or (), out, (x, y, by), as_json=as_json)
+    fit_sweep(options)

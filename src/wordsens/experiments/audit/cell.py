@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from wordsens.audit.text import audit_text
+from wordsens.audit.text import AuditPlan, audit_text
 from wordsens.errors import InputError
 from wordsens.experiments.audit.record import columns_of
 from wordsens.experiments.audit.spec import AuditCell
@@ -18,17 +18,16 @@ from wordsens.text.vocabulary import Vocabulary
 def measure_audit(cell: AuditCell, keep: Callable[[Mapping[str, Any]], None] | None) -> dict[str, Any]:
     """The columns of an audited text. No witness is kept."""
     phi = audited_map(cell)
-    found = audit_text(
-        phi,
-        Document(cell.text.content, cell.text.label, cell.text.source),
+    plan = AuditPlan(
         max_words=cell.max_words,
         words_per_text=cell.words_per_text,
         removal=cell.removal,
-        vocabulary=_vocabulary(phi) if cell.swaps else None,
         seed=cell.seed,
         radius=cell.radius,
         search=SearchPlan(starts=cell.starts, steps=cell.steps, generations=cell.generations),
     )
+    document = Document(cell.text.content, cell.text.label, cell.text.source)
+    found = audit_text(phi, document, plan, _vocabulary(phi) if cell.swaps else None)
     if keep is not None:
         keep({})
     return {"map": phi.name, **columns_of(found, swaps=cell.swaps)}

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wordsens.experiments.generalization.spec import FRONTIER, GeneralizationCell
 from wordsens.experiments.texts.source import Embedded
-from wordsens.experiments.texts.training import LabelledTexts, labelled_texts
+from wordsens.experiments.texts.training import Draw, LabelledTexts, labelled_texts
 from wordsens.generalization import (
     NewText,
     OneWordFrontier,
@@ -135,12 +135,7 @@ def _fitted(cell: GeneralizationCell) -> _Fitted:
     data = labelled_texts(
         cell.text,
         cell.labels,
-        cell.n,
-        cell.d,
-        cell.texts,
-        held_out=cell.held_out,
-        draw=cell.draw,
-        seed=cell.seed,
+        Draw(cell.n, cell.d, cell.texts, cell.held_out, cell.draw, cell.seed),
         dtype=dtype,
         model=phi if cell.reads_texts_itself else None,
     )

@@ -19,6 +19,31 @@ LABEL_KINDS = (SENTIMENT, "linear", "random")
 
 
 @dataclass(frozen=True)
+class Draw:
+    """One draw of texts of one shape, some of them held out.
+
+    Attributes:
+        n, d: words of a text and coordinates of a word.
+        training: how many are to be learned.
+        held_out: how many are not; they do not depend on `training`.
+        draw: 0, 1, ...: other texts.
+        seed: of the whole experiment.
+    """
+
+    n: int
+    d: int
+    training: int
+    held_out: int
+    draw: int = 0
+    seed: int = 0
+
+    @property
+    def wanted(self) -> int:
+        """The number of texts in all."""
+        return self.held_out + self.training
+
+
+@dataclass(frozen=True)
 class LabelledTexts:
     """Texts of one shape and their labels; the first `held_out` are not for training.
 
@@ -46,24 +71,19 @@ class LabelledTexts:
 def labelled_texts(
     source: TextSource,
     labels: str,
-    n: int,
-    d: int,
-    count: int,
+    drawn: Draw,
     *,
-    held_out: int,
-    draw: int,
-    seed: int,
     dtype: torch.dtype,
     model: TransformerFeatures | None = None,
 ) -> LabelledTexts:
-    """`held_out` test texts and `count` training texts of one draw; the test texts do not depend on `count`.
+    """The test texts and the training texts of one draw, with labels of that kind.
 
     Raises:
         InputError: too few texts of n words, or a text without a label where sentiment is to be learned.
     """
     labelled = isinstance(source, Embedded) and reads_labels(source, labels)
-    own = derive_seed(seed, "labelled texts", source.kind, n, d, draw)
-    wanted = held_out + count
+    n, d, wanted = drawn.n, drawn.d, drawn.wanted
+    own = derive_seed(drawn.seed, "labelled texts", source.kind, n, d, drawn.draw)
     if isinstance(source, Embedded):
         stream = generator(own, "order")
         found = long_documents(source, n, stream, most=wanted, labelled=labelled, model=model)
@@ -81,7 +101,7 @@ def labelled_texts(
         values = random_labels(wanted, own)
     else:
         values = _sentiment(texts)
-    return LabelledTexts(texts, values, held_out)
+    return LabelledTexts(texts, values, drawn.held_out)
 
 
 def reads_labels(source: Embedded, labels: str) -> bool:

@@ -33,13 +33,12 @@ class RandomAttentionFeatures(FeatureMap):
         dtype, device: where phi computes.
         temperature: divides the scores.
         heads: how many W.
-        weight: a W of your own, (d, d) or (heads, d, d), in place of the Gaussian one.
 
     Attributes:
         weight: W, (d, d) for one head, else (heads, d, d).
 
     Raises:
-        InputError: for a bad size, name, temperature or weight.
+        InputError: for a bad size, name or temperature.
 
     >>> RandomAttentionFeatures(8, seed=0)(torch.ones(5, 4, 8)).shape
     torch.Size([5, 4, 8])
@@ -54,7 +53,6 @@ class RandomAttentionFeatures(FeatureMap):
         *,
         temperature: float = 1.0,
         heads: int = 1,
-        weight: Tensor | None = None,
         device: torch.device | str = "cpu",
     ):
         self.text_shape = (None, require_count("d", d))
@@ -65,9 +63,45 @@ class RandomAttentionFeatures(FeatureMap):
         self.dtype = dtype
         self.device = torch.device(device)
         self.name = "raf" if type(self.score) is Softmax else f"{self.score.name}-raf"
-        self._weight_is_drawn = weight is None
+        self._weight_is_drawn = True
         with torch.inference_mode(False):
-            self.weight = self._drawn() if weight is None else self._checked(weight)
+            self.weight = self._drawn()
+
+    @classmethod
+    @torch.inference_mode(False)
+    def of_weight(
+        cls,
+        weight: Tensor,
+        score: str | Score = "softmax",
+        *,
+        temperature: float = 1.0,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+    ) -> "RandomAttentionFeatures":
+        """The map with a W of your own in place of the Gaussian one.
+
+        Args:
+            weight: (d, d), or (heads, d, d).
+            score, temperature, dtype, device: as above.
+
+        Raises:
+            InputError: a weight of another shape or with entries that are not finite.
+
+        >>> RandomAttentionFeatures.of_weight(torch.eye(2))(torch.eye(2)).shape
+        torch.Size([2, 2])
+        """
+        square = weight.ndim in (2, 3) and weight.shape[-1] == weight.shape[-2]
+        if not square or not bool(torch.isfinite(weight).all()):
+            raise InputError(
+                f"`weight` (shape {tuple(weight.shape)}) must be a finite tensor of shape (d, d) or (heads, d, d); "
+                "give one (d, d) matrix a head"
+            )
+        heads = len(weight) if weight.ndim == 3 else 1
+        phi = cls(weight.shape[-1], score, 0, dtype, temperature=temperature, heads=heads, device=device)
+        own = weight.clone() if weight.is_inference() else weight
+        phi.weight = (own[0] if weight.ndim == 3 and heads == 1 else own).detach().to(dtype=dtype, device=phi.device)
+        phi._weight_is_drawn = False
+        return phi
 
     def __repr__(self) -> str:
         heads = "" if self.heads == 1 else f", heads={self.heads}"
@@ -167,17 +201,6 @@ class RandomAttentionFeatures(FeatureMap):
         # Drawn in float64 on the CPU, whatever the map's dtype and device: one seed is one map.
         weight = gaussian_on(*shape, generator=stream, dtype=torch.float64, device="cpu") / math.sqrt(d)
         return weight.to(dtype=self.dtype, device=self.device)
-
-    def _checked(self, weight: Tensor) -> Tensor:
-        d = self.text_shape[1]
-        wanted = (d, d) if self.heads == 1 else (self.heads, d, d)
-        if tuple(weight.shape) != wanted or not bool(torch.isfinite(weight).all()):
-            raise InputError(
-                f"`weight` (shape {tuple(weight.shape)}) must be a finite tensor of shape {wanted}; "
-                "give one (d, d) matrix a head"
-            )
-        weight = weight.clone() if weight.is_inference() else weight
-        return weight.detach().to(dtype=self.dtype, device=self.device)
 
 
 def _checked_score(score: str | Score) -> Score:

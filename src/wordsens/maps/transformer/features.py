@@ -11,9 +11,10 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.maps.transformer.loaded import OwnWay, load_parts
-from wordsens.maps.transformer.pooling import OWN, POOL_NAMES, Pooling
+from wordsens.maps.transformer.loaded import LoadedModel, load_parts
+from wordsens.maps.transformer.pooling import OWN, Pooling
 from wordsens.maps.transformer.reader import Reader
+from wordsens.maps.transformer.readout import OUTPUTS, Readout
 from wordsens.maps.transformer.settings import no_settings
 from wordsens.maps.transformer.stack import Stack, fast_bfloat16
 from wordsens.maps.transformer.texts import PROBES, Encodes, by_length, largest_difference, pooled_layers
@@ -21,10 +22,9 @@ from wordsens.maps.transformer.vocabulary import transformer_vocabulary, whole_w
 from wordsens.maps.transformer.word_change import TransformerChange
 from wordsens.text.embedding import Texts
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.pretrained import TASKS
+from wordsens.text.pretrained import TASKS, Access
 from wordsens.text.vocabulary import Vocabulary
 
-OUTPUTS = ("states", "logits", "probabilities")
 _HALVES = (torch.bfloat16, torch.float16)
 _CAUSAL_NOTE = "the model is causal: a word can move only itself and the rows behind it"
 _POOLING_NOTE = "all rows of the layer are measured; the one vector that this model gives a text is that of pool='own'"
@@ -38,7 +38,8 @@ class TransformerFeatures(FeatureMap):
     Weights are frozen. One evaluation costs one forward pass of the layers up to `layer`, no more.
 
     Args:
-        model: a transformers model, of a family in `wordsens.maps.transformer.families`.
+        model: a transformers model, of a family in `wordsens.maps.transformer.families`; or a `LoadedModel`, which
+            brings its tokenizer, name and own way of pooling.
         tokenizer: its fast tokenizer; None for a map that is only given rows.
         layer: whose hidden states phi is: 0 (the rows themselves) to L; negative from the last, -1. Layer L is the
             model's last hidden state, behind its final norm where it has one.
@@ -50,7 +51,6 @@ class TransformerFeatures(FeatureMap):
         output: "states", or the task head's "logits" or "probabilities" (softmax of the logits). Of a causal language
             model: for the next token, unless pool is None.
         name: for messages and records.
-        own: gives the model's own way of reading and pooling, for pool="own"; None where it has none.
 
     Attributes:
         dtype: of rows and features: float32 where the model computes in bfloat16 or float16.
@@ -70,17 +70,16 @@ class TransformerFeatures(FeatureMap):
         pool: str | None = None,
         output: str = "states",
         name: str = "model",
-        own: OwnWay | None = None,
     ):
-        self.stack = Stack(model, name)
-        self._model_name = name
-        self._own = own
-        self._plain_reader = None if tokenizer is None else Reader(tokenizer, self.stack, name)
+        loaded = model if isinstance(model, LoadedModel) else LoadedModel(model, tokenizer, name)
+        self.stack = Stack(loaded.model, loaded.name)
+        self._model_name, self._own = loaded.name, loaded.own
+        self._plain_reader = None if loaded.tokenizer is None else Reader(loaded.tokenizer, self.stack, loaded.name)
         self._twin: TransformerFeatures | None = None
         self.device = self.stack.device
         self.dtype = torch.float32 if self.stack.dtype in _HALVES else self.stack.dtype
         self.text_shape = (None, self.stack.dimension)
-        self._choose(layer, head, pool, output)
+        self._choose(Readout(layer, head, pool, output))
 
     @classmethod
     @torch.inference_mode(False)
@@ -131,13 +130,9 @@ class TransformerFeatures(FeatureMap):
             device=device,
             dtype=dtype,
             attention=attention,
-            pickled_weights=pickled_weights,
-            remote_code=remote_code,
-            local_files_only=local_files_only,
-            revision=revision,
+            access=Access(pickled_weights, remote_code, local_files_only, revision),
         )
-        chosen = {"layer": layer, "head": head, "pool": pool, "output": output}
-        return cls(loaded.model, loaded.tokenizer, name=loaded.name, own=loaded.own, **chosen)
+        return cls(loaded, layer=layer, head=head, pool=pool, output=output)
 
     def at(
         self,
@@ -150,35 +145,18 @@ class TransformerFeatures(FeatureMap):
         """Another map of the same model, which is not loaded again."""
         twin = copy.copy(self)
         twin._twin = None
-        twin._choose(layer, head, pool, output)
+        twin._choose(Readout(layer, head, pool, output))
         return twin
 
-    def _choose(self, layer: int, head: int | None, pool: str | None, output: str) -> None:
-        stack, name = self.stack, self._model_name
-        if not -stack.layers - 1 <= layer <= stack.layers:
-            raise InputError(
-                f"`layer` (={layer}) is not a layer of {name}, which has layers 0 (embeddings) to "
-                f"{stack.layers}; negative numbers count from the last, -1"
-            )
-        self.layer = layer % (stack.layers + 1)
-        if head is not None and (self.layer == 0 or not 0 <= head < stack.heads):
-            raise InputError(
-                f"`head` (={head}) of layer {self.layer} does not exist; {name} has heads 0 to {stack.heads - 1} in "
-                f"layers 1 to {stack.layers}"
-            )
-        self.head = head
-        self.output = require_choice("output", output, OUTPUTS)
-        if output != "states":
-            stack.require_task_head(output, self.layer, head, pool)
-        self.reader, self.pooling = self._plain_reader, None
-        if pool is not None:
-            self.pooling = self._pooling(require_choice("pool", pool, POOL_NAMES))
+    def _choose(self, wanted: Readout) -> None:
+        chosen = wanted.of(self.stack, self._model_name)
+        self.layer, self.head, self.output = chosen.layer, chosen.head, chosen.output
+        self.reader = self._plain_reader
+        self.pooling = None if chosen.pool is None else self._pooling(chosen.pool)
         # The rows of a model that is used for one vector a text.
-        unpooled = self._own is not None and pool is None and head is None and output == "states"
-        self.notes = (_CAUSAL_NOTE,) * stack.causal + (_POOLING_NOTE,) * unpooled
-        parts = [name, f"layer {self.layer}" if output == "states" else output]
-        parts += [] if head is None else [f"head {head}"]
-        self.name = " ".join([*parts, *([] if pool is None else [pool])])
+        unpooled = self._own is not None and chosen.all_rows
+        self.notes = (_CAUSAL_NOTE,) * self.stack.causal + (_POOLING_NOTE,) * unpooled
+        self.name = chosen.title(self._model_name)
 
     def _pooling(self, pool: str) -> Pooling:
         """The pooling of that name; "own" also makes the reader follow the model's sentence-transformers files."""

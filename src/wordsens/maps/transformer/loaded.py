@@ -12,7 +12,7 @@ from wordsens.errors import InputError, require_choice
 from wordsens.maps.transformer.settings import MODULES_FILE, SentenceSettings, folder_settings, object_settings
 from wordsens.text.encoders import require_device
 from wordsens.text.loaded_models import is_sentence_transformer, model_parts
-from wordsens.text.pretrained import ATTENTIONS, load_model
+from wordsens.text.pretrained import ATTENTIONS, USUAL_ACCESS, Access, load_model
 
 _DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 OwnWay = Callable[[], SentenceSettings]
@@ -42,8 +42,7 @@ def load_parts(
     device: str = "cpu",
     dtype: torch.dtype = torch.float32,
     attention: str = "eager",
-    revision: str | None = None,
-    **loading: bool,
+    access: Access = USUAL_ACCESS,
 ) -> LoadedModel:
     """The parts of a model by its name, or those of a loaded one. See `TransformerFeatures.from_pretrained`."""
     require_choice("attention", attention, ATTENTIONS)
@@ -52,9 +51,7 @@ def load_parts(
     if not isinstance(given, str | Path):
         return _loaded(given)
     name = str(given)
-    tokenizer, model, folder = load_model(
-        name, task=task, dtype=dtype, attention=attention, revision=revision, **loading
-    )
+    tokenizer, model, folder = load_model(name, task=task, dtype=dtype, attention=attention, access=access)
     return LoadedModel(model.to(require_device(device)), tokenizer, name, own_way(folder, name))
 
 
