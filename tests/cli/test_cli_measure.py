@@ -4,11 +4,16 @@ import json
 import re
 from dataclasses import replace
 
+import pyarrow.parquet as pq
 import pytest
 import torch
 
 import wordsens as ws
 from wordsens.cli.measure import run as measure_run
+from wordsens.experiments.sensitivity.kind import KIND as SENSITIVITY
+from wordsens.experiments.sensitivity.record import SensitivityRecord
+from wordsens.experiments.sensitivity.spec import SensitivityCell
+from wordsens.experiments.store.store import RecordStore
 
 FAST = ("--starts", "1", "--steps", "5")
 
@@ -232,3 +237,80 @@ def test_a_certificate_is_shown_beside_the_value(wordsens, monkeypatch):
     assert "9.0000" in run.out
     assert run.out.count("8.5000") == 2
     assert "certified: no perturbation in the ball goes beyond them" in run.out
+
+
+def test_records_are_kept_and_not_measured_again(wordsens, tmp_path, documented, monkeypatch):
+    arguments = ("measure", "Not שלום 😀!", "--map", "raf,rf", "--out", str(tmp_path), *FAST)
+    first = wordsens(*arguments, "--json")
+    document = json.loads(first.out)
+    assert document["records"] == str(tmp_path / "measure.parquet")
+    assert pq.read_schema(document["records"]).names == documented("The columns of the records")
+    rows = {row["map"]: row for row in pq.read_table(document["records"]).to_pylist()}
+    for result in document["texts"][0]["results"]:
+        row = rows[result["map"]]
+        assert (row["text"], row["content"], row["n"]) == ("given", arguments[1], document["texts"][0]["n"])
+        assert json.loads(row["tokens"]) == document["texts"][0]["tokens"]
+        for key, column in (("words", "searched"), ("per_word", "per_word"), ("upper_per_word", "upper_per_word")):
+            assert row[column] == result[key]
+        assert (row["value"], row["word"], row["upper"]) == (result["value"], result["word"], result["upper"])
+    words = [word for word, _ in json.loads(rows["raf"]["whole_words"])]
+    assert words == ["Not", "שלום", "😀", "!"]
+    moved = json.loads(rows["raf"]["moved"])
+    assert rows["rf"]["moved"] is None
+    for value, most in zip(rows["raf"]["per_word"], moved, strict=True):
+        changes = [change for _, change, _, _ in most]
+        assert changes == sorted(changes, reverse=True)
+        assert sum(change**2 for change in changes) <= value**2 * (1 + 1e-9)
+
+    monkeypatch.setattr(measure_run, "word_sensitivity", None)
+    again = json.loads(wordsens(*arguments, "--json").out)
+    for one in (document, again):
+        for result in one["texts"][0]["results"]:
+            del result["seconds"]
+    assert again == document
+    shown = wordsens(*arguments)
+    assert shown.code == 0
+    assert f"records  {tmp_path / 'measure.parquet'}" in shown.out
+
+
+def test_the_kept_cell_gives_the_same_value_in_a_sweep(wordsens, tmp_path):
+    wordsens("measure", "I love her much", "--map", "raf", "--search", "quick", "--seed", "3", "--out", str(tmp_path))
+    (record,) = RecordStore(tmp_path / "records", SensitivityRecord).read()
+    text = {"kind": "given", "content": "I love her much"}
+    keys = {"map": "raf", "n": 4, "d": 384, "text": text, "search": "quick", "seed": 3}
+    again = SENSITIVITY.run(SensitivityCell.parse(keys))
+    assert (again.cell, again.value, again.per_word) == (record.cell, record.value, record.per_word)
+    assert again.search == "quick"
+
+
+def test_the_best_real_words(wordsens, tmp_path):
+    arguments = ("measure", "I love her", "--map", "raf", "--swaps", *FAST)
+    run = wordsens(*arguments)
+    assert "real word" in run.out
+    (result,) = json.loads(wordsens(*arguments, "--out", str(tmp_path), "--json").out)["texts"][0]["results"]
+    X = ws.embed("I love her")[0]
+    vocabulary = ws.TransformerFeatures.from_pretrained("minilm").vocabulary(special_tokens=False, rescale=True)
+    expected = ws.best_swaps(ws.RandomAttentionFeatures(384, seed=0), X, vocabulary)
+    assert result["swapped_for"] == list(expected.swapped_for)
+    assert result["swap"] == pytest.approx(expected.per_word.tolist(), rel=1e-12)
+    (row,) = pq.read_table(tmp_path / "measure.parquet").to_pylist()
+    assert (row["swap"], json.loads(row["swapped_for"])) == (result["swap"], result["swapped_for"])
+    wrong = wordsens("measure", "I love her", "--map", "raf", "--swaps", "--layer", "2")
+    assert wrong.code == 2
+    assert "`--swaps` needs the encoder's layer 0" in wrong.err
+
+
+def test_what_was_kept_without_real_words_is_completed(wordsens, tmp_path):
+    arguments = ("measure", "I love her", "--map", "raf", "--out", str(tmp_path), "--json", *FAST)
+    assert json.loads(wordsens(*arguments).out)["texts"][0]["results"][0]["swap"] is None
+    assert json.loads(wordsens(*arguments, "--swaps").out)["texts"][0]["results"][0]["swap"] is not None
+    assert json.loads(wordsens(*arguments).out)["texts"][0]["results"][0]["swap"] is None
+
+
+def test_a_transformer_is_kept_by_the_content_of_its_files(wordsens, tmp_path):
+    arguments = ("measure", "I love her", "--map", "model", "--pool", "mean", "--out", str(tmp_path), "--json", *FAST)
+    document = json.loads(wordsens(*arguments).out)
+    (row,) = pq.read_table(tmp_path / "measure.parquet").to_pylist()
+    assert row["value"] == document["texts"][0]["results"][0]["value"]
+    assert "map_content" in json.loads(row["spec"])
+    assert (row["encoder"], row["moved"]) == (None, None)

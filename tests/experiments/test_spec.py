@@ -33,7 +33,7 @@ def cell(base, **changes):
         ({"words": "al"}, "`words` (='al') must be one of all; did you mean 'all'?"),
         ({"words": {"sample": 2, "indices": [0]}}, "`words` has both a sample and indices"),
         ({"words": {"indices": [4]}}, "`words` has 4, but the text has n = 4 words; indices run from 0 to 3"),
-        ({"text": "gausian"}, "`kind` (='gausian') must be one of reviews, dataset, gaussian,"),
+        ({"text": "gausian"}, "`kind` (='gausian') must be one of reviews, dataset, given, gaussian,"),
         ({"text": {"encoder": "minilm"}}, "has no kind; give one of reviews"),
         ({"text": {"kind": "correlated"}}, "`text.correlated.mean_cosine` is missing"),
         ({"text": {"kind": "correlated", "mean_cosine": 1.0}}, "(=1.0) must be less than 1"),
@@ -67,6 +67,7 @@ def test_a_missing_key_is_named():
         {"words": {"sample": 2}},
         {"words": {"indices": [0]}},
         {"radius": 2.0},
+        {"search": "quick"},
         {"starts": 1},
         {"steps": 1},
         {"generations": 1},
@@ -87,7 +88,7 @@ def test_whatever_can_change_the_result_changes_the_hash(change):
 
 def test_the_changes_above_cover_every_key():
     reached = {"n", "d", "draw", "seed", "width", "activation", "gaussian", "words", "radius", "starts", "steps"}
-    reached |= {"generations", "tolerance", "dtype", "device", "text", "map", "depth"}
+    reached |= {"search", "generations", "tolerance", "dtype", "device", "text", "map", "depth"}
     reached |= {"model", "model_layer", "pool"}  # test_a_transformer_is_known_by_its_content
     assert set(SensitivityCell.model_fields) - reached == {"temperature"}
     assert cell(RAF, temperature=2.0).content_hash() != cell(RAF).content_hash()
@@ -111,6 +112,15 @@ def test_a_dataset_is_known_by_its_content_not_its_path(tmp_path):
         cell(RAF, text={"kind": "dataset", "path": str(tmp_path / name / "one.txt")}).content_hash() for name in "abc"
     )
     assert a == b != c
+
+
+def test_a_given_text_is_known_by_its_content():
+    def of(content, **keys):
+        return cell(RAF, text={"kind": "given", "content": content, **keys}).content_hash()
+
+    assert of("a film") == of("a film", source="my.txt", label=1) == of("a film", encoder="minilm")
+    assert len({of("a film"), of("A film"), of("a film", layer=1), of("a film", keep_special_tokens=True)}) == 4
+    assert cell(RAF, search="normal").identity() == cell(RAF).identity()
 
 
 def test_a_transformer_is_known_by_its_content(tmp_path):

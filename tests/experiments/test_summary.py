@@ -149,3 +149,13 @@ def test_small_texts():
     assert exponent_text(None) == "too few points"
     assert text_title("my texts") == "my texts"
     assert findings([]) == []
+
+
+def test_given_texts_are_draws_of_one_series(make_record):
+    records = [
+        make_record(n=n, text="given", source=name, asked={"text": {"content": name}, "words": {"indices": [n - 1]}})
+        for n, name in ((3, "one"), (3, "other"), (5, "third"))
+    ]
+    (one,) = summarise(records)
+    assert [(point.n, point.draws) for point in one.points] == [(3, 2), (5, 1)]
+    assert (one.texts, one.varied) == (3, ())

@@ -48,25 +48,26 @@ class CellKind:
     def run(self, cell: Any, *, keep: Keep | None = None) -> Any:
         """The record of the cell, with status "done"; an error is raised. It depends on the cell alone."""
         watch = Watch()
-        return self._record(cell, watch, {"status": "done", **self.measure(cell, keep)})
+        return self.record(cell, watch, {"status": "done", **self.measure(cell, keep)})
 
     def attempt(self, cell: Any, *, keep: Keep | None = None) -> Any:
         """The record of the cell; an error becomes a record with status "failed" and the error in one line."""
         watch = Watch()
         try:
-            return self._record(cell, watch, {"status": "done", **self.measure(cell, keep)})
+            return self.record(cell, watch, {"status": "done", **self.measure(cell, keep)})
         except Exception as error:
             return self.failed(cell, error_line(error), watch=watch)
 
     def failed(self, cell: Any, error: str, *, watch: Watch | None = None) -> Any:
         """The record of a cell that could not be measured, for the reason that the error gives."""
-        return self._record(cell, watch or Watch(), {"status": "failed", "error": error})
+        return self.record(cell, watch or Watch(), {"status": "failed", "error": error})
 
     def shared_by(self, cell: Any) -> Hashable:
         """Equal for cells that share costly work; None for a cell that shares none."""
         return None if self.sharing is None else self.sharing(cell)
 
-    def _record(self, cell: Any, watch: Watch, columns: Mapping[str, Any]) -> Record:
+    def record(self, cell: Any, watch: Watch, columns: Mapping[str, Any]) -> Any:
+        """The record of the cell: these columns, those of its spec, and how it was made."""
         identity = cell.identity()
         asked = columns_of(identity)
         names = {field.name for field in fields(self.record_type)}

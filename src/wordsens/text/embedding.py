@@ -10,7 +10,7 @@ from wordsens.errors import InputError, require_count
 from wordsens.text.document import Document
 from wordsens.text.encoder import Encoder, EncoderInput
 from wordsens.text.encoders import load_encoder
-from wordsens.text.matrix import TextMatrix, rescale_rows
+from wordsens.text.matrix import TextMatrix, Word, rescale_rows
 
 Texts = str | Document | Iterable[str | Document]
 
@@ -81,8 +81,9 @@ def embed(
         rows = rescale_rows(rows) if rescale else rows
         for index, text_rows in zip(batch, rows.split([len(part) for part in parts]), strict=True):
             document = documents[index]
+            plan = plans[index]
             matrices[index] = TextMatrix(
-                text_rows, plans[index].tokens, document.label, document.source or f"text {index}"
+                text_rows, plan.tokens, document.label, document.source or f"text {index}", plan.whole_words
             )
         if progress is not None:
             progress(len(matrices), len(plans))
@@ -157,11 +158,12 @@ def _chosen(encoder: Any, device: str | None) -> Encoder:
 
 @dataclass(frozen=True)
 class _Plan:
-    """One text's input, the positions in it that become rows, and their tokens."""
+    """One text's input, the positions in it that become rows, their tokens, and the words with their rows."""
 
     input: EncoderInput
     positions: tuple[int, ...]
     tokens: tuple[str, ...]
+    whole_words: tuple[Word, ...] | None
 
 
 def _plan(
@@ -203,4 +205,7 @@ def _plan(
             f"{encoder.context} tokens; pass max_words={most} or less"
         )
     positions = (*range(start, stop), *range(len(taken.ids), len(ids)))
-    return _Plan(EncoderInput(ids, missing), positions, taken.tokens[start:stop] + (token,) * missing)
+    words = taken.whole_words and tuple(
+        Word(word.text, tuple(row - start for row in word.rows)) for word in taken.whole_words if max(word.rows) < stop
+    )
+    return _Plan(EncoderInput(ids, missing), positions, taken.tokens[start:stop] + (token,) * missing, words)

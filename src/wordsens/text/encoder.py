@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError
+from wordsens.text.matrix import Word
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,15 @@ class Tokenization:
         ids: the numbers that enter the model.
         tokens: the same tokens as strings, as the vocabulary spells them.
         leading, trailing: how many special tokens the tokenizer put before and after the text's own.
+        whole_words: the words as a reader sees them, each with the places of its tokens; None where the tokenizer does
+            not tell.
     """
 
     ids: tuple[int, ...]
     tokens: tuple[str, ...]
     leading: int
     trailing: int
+    whole_words: tuple[Word, ...] | None = None
 
     @property
     def words(self) -> int:
@@ -40,6 +44,7 @@ class Tokenization:
             self.tokens[: stop - cut] + self.tokens[stop:],
             self.leading,
             self.trailing,
+            None if self.whole_words is None else tuple(w for w in self.whole_words if max(w.rows) < stop - cut),
         )
 
 

@@ -11,6 +11,7 @@ from wordsens.errors import InputError
 from wordsens.text.encoder import Encoder, EncoderInput, Tokenization
 from wordsens.text.loaded_models import model_parts
 from wordsens.text.pretrained import MINILM, load_pretrained
+from wordsens.text.whole_words import whole_words
 
 MOST_UNKNOWN = 0.8
 """A larger share of unknown tokens is refused: such a text's rows say nothing of its words. A text in a script that the
@@ -49,12 +50,18 @@ class TransformerEncoder(Encoder):
         self.padding = None if token is None else (number, token)
 
     def tokenize(self, text: str) -> Tokenization:
-        encoded = self._tokenizer(text, truncation=False, padding=False, return_special_tokens_mask=True, verbose=False)
+        offsets = {"return_offsets_mapping": True} if self._tokenizer.is_fast else {}
+        encoded = self._tokenizer(
+            text, truncation=False, padding=False, return_special_tokens_mask=True, verbose=False, **offsets
+        )
         ids, special = encoded["input_ids"], encoded["special_tokens_mask"]
         leading = _leading_ones(special)
         trailing = 0 if leading == len(ids) else _leading_ones(special[::-1])
         require_known_tokens(ids[leading : len(ids) - trailing], self._tokenizer, f"the text {text[:40]!r}", self.name)
-        return Tokenization(tuple(ids), tuple(self._tokenizer.convert_ids_to_tokens(ids)), leading, trailing)
+        tokens = tuple(self._tokenizer.convert_ids_to_tokens(ids))
+        own = encoded["offset_mapping"][leading : len(ids) - trailing] if offsets else None
+        words = None if own is None else whole_words(text, own, leading)
+        return Tokenization(tuple(ids), tokens, leading, trailing, words)
 
     def vocabulary(self) -> dict[int, str]:
         special = set(self._tokenizer.all_special_ids)

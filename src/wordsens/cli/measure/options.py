@@ -119,6 +119,23 @@ class MeasureOptions:
             rich_help_panel="Theory",
         ),
     ] = False
+    swaps: Annotated[
+        bool,
+        typer.Option(
+            "--swaps",
+            help="Also the real word that moves the map most in the place of each searched word, of the encoder's "
+            "vocabulary.",
+            rich_help_panel="Search",
+        ),
+    ] = False
+    out: Annotated[
+        str | None,
+        typer.Option(
+            help="Keep a record of every text and map in this folder, for `wordsens report`; what is there is not "
+            "measured again.",
+            show_default=False,
+        ),
+    ] = None
     seed: Seed = 0
     device: Device = "cpu"
     threads: Threads = 1
@@ -144,6 +161,11 @@ class MeasureOptions:
         if MODEL in self.map_names and len(self.map_names) > 1:
             raise InputError(
                 "`--map` names model beside other maps, but a transformer has rows of its own; measure it alone"
+            )
+        if self.swaps and not self.of_model and self.chosen_layer:
+            raise InputError(
+                f"`--swaps` needs the encoder's layer 0, where a word has the same row whatever stands around it, but "
+                f"--layer is {self.chosen_layer}; drop one of them"
             )
         _ = self.map_options
 

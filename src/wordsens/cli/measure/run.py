@@ -6,26 +6,34 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from wordsens import __version__
 from wordsens.cli.measure.options import MeasureOptions
-from wordsens.cli.measure.tables import Beside, Measured, print_many, print_one
-from wordsens.cli.terminal import Reporter, notice, reporting
+from wordsens.cli.measure.outcome import Beside, Measured, RealSwaps, on_demand
+from wordsens.cli.measure.tables import print_many, print_one
+from wordsens.cli.stopping import stopped_by_sigterm
+from wordsens.cli.terminal import Reporter, notice, reporting, stdout
 from wordsens.errors import InputError
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.registry import MODEL, build_map, map_title
+from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.maps.transformer.loading import loaded_model
 from wordsens.seeds import generator
 from wordsens.sensitivity.jacobian import jacobian_sensitivity
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
+from wordsens.sensitivity.swaps import best_swaps
 from wordsens.text import Document, embed, read_documents
 from wordsens.text.encoders import require_device
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.plain_files import text_file_rows
 from wordsens.theory import check_conditions, predict
+
+if TYPE_CHECKING:
+    from wordsens.cli.measure.records import MeasureRecords
 
 ON_DEMAND_WORDS = 16
 """Words of a text that rf searches by default where its matrix is not built; drf: so many over its depth."""
@@ -34,16 +42,31 @@ ON_DEMAND_WORDS = 16
 def run_measure(options: MeasureOptions) -> None:
     """Measure every text under every map, and print tables or one JSON document."""
     require_device(options.device)
-    measured, skipped = _measure_all(options)
+    if options.out is None:
+        _print(*_measure_all(options, None), None, options)
+        return
+    from wordsens.cli.measure.records import MeasureRecords
+
+    with stopped_by_sigterm(), MeasureRecords.opened(options) as records:
+        measured, skipped = _measure_all(options, records)
+        _print(measured, skipped, records.write_table(), options)
+
+
+def _print(
+    measured: Sequence[Measured], skipped: Sequence[TextMatrix], table: Path | None, options: MeasureOptions
+) -> None:
     if options.as_json:
-        _print_json(measured, skipped, options)
-    elif options.dataset is None:
+        _print_json(measured, skipped, table, options)
+        return
+    if options.dataset is None:
         print_one(measured[0], all_words=options.all_words, conditions=options.conditions)
     else:
         print_many(measured)
+    if table is not None:
+        stdout().print(f"\nrecords  {table}", soft_wrap=True, markup=False)
 
 
-def _measure_all(options: MeasureOptions) -> tuple[list[Measured], list[TextMatrix]]:
+def _measure_all(options: MeasureOptions, records: "MeasureRecords | None") -> tuple[list[Measured], list[TextMatrix]]:
     """The measured texts, and those that were left out."""
     documents = _documents(options)
     if options.of_model:
@@ -58,14 +81,14 @@ def _measure_all(options: MeasureOptions) -> tuple[list[Measured], list[TextMatr
             special_tokens=options.keep_special_tokens,
             device=options.device,
         )
-    kept, skipped = _long_enough(texts, options.dataset)
+    kept, skipped = _long_enough(list(zip(documents, texts, strict=True)), options.dataset)
     if skipped and not options.quiet:
         notice(f"{len(skipped)} of {len(texts)} texts have one word only and are left out")
-    measured = []
+    measured: list[Measured] = []
     with reporting(len(kept), "texts" if len(kept) > 1 else "search", quiet=options.quiet) as report:
-        for done, text in enumerate(kept):
+        for done, (document, text) in enumerate(kept):
             progress = partial(_tell, report, done, text.source if len(kept) > 1 else "")
-            measured.append(_measured(text, options, progress))
+            measured.append(_measured(document, text, options, records, progress))
         if len(kept) > 1:
             report.update(len(kept), now="")
     return measured, skipped
@@ -76,7 +99,13 @@ def _tell(report: Reporter, texts: int, text: str, name: str, share: float) -> N
     report.update(texts + share, now=f"{text} {map_title(name)}".strip())
 
 
-def _measured(text: TextMatrix, options: MeasureOptions, progress: Callable[[str, float], None]) -> Measured:
+def _measured(
+    document: Document,
+    text: TextMatrix,
+    options: MeasureOptions,
+    records: "MeasureRecords | None",
+    progress: Callable[[str, float], None],
+) -> Measured:
     """One text under every map; `progress` is told the map and the share that is done."""
     n, d = text.rows.shape
     names = options.map_names
@@ -88,37 +117,59 @@ def _measured(text: TextMatrix, options: MeasureOptions, progress: Callable[[str
 
         started = time.perf_counter()
         phi = build_map(name, n, d, options=options.map_options, seed=options.seed, device=options.device)
-        result = word_sensitivity(
-            phi,
-            text,
-            words=_searched_words(phi, n, options),
-            radius=options.radius,
-            seed=options.seed,
-            search=options.search_plan,
-            progress=tell,
-        )
+        words = _searched_words(phi, n, options)
+        place = None if records is None else records.place(name, document, text, phi, words)
+        found = None if place is None else place.found()
+        if found is None:
+            result = word_sensitivity(
+                phi,
+                text,
+                words=words,
+                radius=options.radius,
+                seed=options.seed,
+                search=options.search_plan,
+                progress=tell,
+            )
+            found = result, _swaps(phi, text, result, options)
+            if place is not None:
+                place.keep(*found)
+        result, swaps = found
         results.append(result)
         seconds.append(time.perf_counter() - started)
-        beside.append(_beside(phi, text, result, options))
+        beside.append(_beside(phi, text, result, swaps, options))
     return Measured(text, tuple(results), tuple(seconds), tuple(beside))
 
 
-def _beside(phi: FeatureMap, text: TextMatrix, result: Sensitivity, options: MeasureOptions) -> Beside:
+def _swaps(phi: FeatureMap, text: TextMatrix, result: Sensitivity, options: MeasureOptions) -> RealSwaps | None:
+    """The best real word in the place of each searched word, where that was asked for.
+
+    Every entry is a query, and a map that is sampled on demand would remember them all.
+    """
+    if not options.swaps or on_demand(phi):
+        return None
+    if isinstance(phi, TransformerFeatures):
+        vocabulary = phi.vocabulary()
+    else:
+        encoder = loaded_model(options.encoder, torch.float32, options.device)
+        vocabulary = encoder.vocabulary(special_tokens=options.keep_special_tokens, rescale=True)
+    found = best_swaps(phi, text, vocabulary, result.words, options.seed)
+    return RealSwaps(tuple(found.per_word.tolist()), found.swapped_for)
+
+
+def _beside(
+    phi: FeatureMap, text: TextMatrix, result: Sensitivity, swaps: RealSwaps | None, options: MeasureOptions
+) -> Beside:
     """Theory on the same map and text: its predictions are about the radius sqrt(d)."""
     words = result.words.tolist()
     # Hundreds of products with the Jacobian: a map that is sampled on demand would remember them all.
-    asked = options.small_radius and not _on_demand(phi)
+    asked = options.small_radius and not on_demand(phi)
     limit = jacobian_sensitivity(phi, text, words, seed=options.seed).tolist() if asked else None
     return Beside(
         predicted=predict(phi, text, words=len(words)) if options.radius is None else None,
         conditions=check_conditions(phi, text),
         small_radius=None if limit is None else tuple(limit),
+        swaps=swaps,
     )
-
-
-def _on_demand(phi: FeatureMap) -> bool:
-    """True where its matrices are sampled on demand, and each query is remembered."""
-    return getattr(phi, "gaussian", None) == "lazy"
 
 
 def _searched_words(phi: FeatureMap, n: int, options: MeasureOptions) -> list[int] | None:
@@ -129,7 +180,7 @@ def _searched_words(phi: FeatureMap, n: int, options: MeasureOptions) -> list[in
     if options.word:
         return options.word
     count = options.sample
-    if count is None and _on_demand(phi):
+    if count is None and on_demand(phi):
         count = max(2, ON_DEMAND_WORDS // getattr(phi, "depth", 1))
     if count is None or count >= n:
         return None
@@ -153,17 +204,21 @@ def _documents(options: MeasureOptions) -> list[Document]:
     )
 
 
-def _long_enough(texts: Sequence[TextMatrix], dataset: str | None) -> tuple[list[TextMatrix], list[TextMatrix]]:
+def _long_enough(
+    texts: list[tuple[Document, TextMatrix]], dataset: str | None
+) -> tuple[list[tuple[Document, TextMatrix]], list[TextMatrix]]:
     """The texts of two words or more, and the others; a single text goes on: the library explains its error."""
     if dataset is None:
-        return list(texts), []
-    kept = [text for text in texts if len(text) > 1]
+        return texts, []
+    kept = [pair for pair in texts if len(pair[1]) > 1]
     if not kept:
         raise InputError(f"`dataset` (={dataset!r}) has no text of two words or more; give longer texts")
-    return kept, [text for text in texts if len(text) == 1]
+    return kept, [text for _, text in texts if len(text) == 1]
 
 
-def _print_json(measured: Sequence[Measured], skipped: Sequence[TextMatrix], options: MeasureOptions) -> None:
+def _print_json(
+    measured: Sequence[Measured], skipped: Sequence[TextMatrix], table: Path | None, options: MeasureOptions
+) -> None:
     document: dict[str, Any] = {
         "command": "measure",
         "version": __version__,
@@ -173,6 +228,7 @@ def _print_json(measured: Sequence[Measured], skipped: Sequence[TextMatrix], opt
         "device": options.device,
         "texts": [one.to_dict() for one in measured],
         "skipped": [text.source for text in skipped],
+        "records": None if table is None else str(table),
     }
     json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
     sys.stdout.write("\n")

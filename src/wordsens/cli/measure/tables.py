@@ -1,71 +1,20 @@
 """The tables of `wordsens measure`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from wordsens.certificates.contract import CERTIFIED
+from wordsens.cli.measure.outcome import Measured, RealSwaps
 from wordsens.cli.terminal import stdout, table
 from wordsens.maps.registry import map_title
 from wordsens.sensitivity.result import Sensitivity
-from wordsens.text.matrix import TextMatrix
-from wordsens.theory import Condition, Prediction
+from wordsens.theory import Prediction
 
 SHOWN_WORDS = 40
 """Longer texts show this many words, the most sensitive ones, unless every word is asked for."""
-
-
-@dataclass(frozen=True)
-class Beside:
-    """Theory beside a measurement.
-
-    Attributes:
-        predicted: of S, where there is a prediction.
-        conditions: of the theorem about the map.
-        small_radius: the limit of S / radius as the radius shrinks, a number a searched word; None unless asked for.
-    """
-
-    predicted: Prediction | None
-    conditions: tuple[Condition, ...]
-    small_radius: tuple[float, ...] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain Python values: a part of an entry of `results`."""
-        return {
-            "predicted": None if self.predicted is None else self.predicted.value,
-            "predicted_of": None if self.predicted is None else self.predicted.of,
-            "predicted_in_range": None if self.predicted is None else self.predicted.in_range,
-            "conditions": [str(condition) for condition in self.conditions],
-            "small_radius": None if self.small_radius is None else list(self.small_radius),
-        }
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One text with what every map gave on it."""
-
-    text: TextMatrix
-    results: tuple[Sensitivity, ...]
-    seconds: tuple[float, ...]
-    beside: tuple[Beside, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain Python values: one entry of `texts` in the JSON document."""
-        return {
-            "source": self.text.source,
-            "label": self.text.label,
-            "n": len(self.text),
-            "d": self.text.rows.shape[1],
-            "tokens": list(self.text.tokens or ()),
-            "results": [
-                {**result.to_dict(), **beside.to_dict(), "seconds": seconds}
-                for result, seconds, beside in zip(self.results, self.seconds, self.beside, strict=True)
-            ],
-        }
 
 
 def print_one(measured: Measured, *, all_words: bool, conditions: bool = False) -> None:
@@ -160,16 +109,18 @@ def _word_table(measured: Measured, *, all_words: bool) -> tuple[Table, int]:
     searched = sorted({word for result in results for word in result.words.tolist()})
     shown = searched if all_words or len(searched) <= SHOWN_WORDS else _most_sensitive(results)
     headings: list[tuple[str, str]] = [("word", "right"), ("token", "left")]
-    for result in results:
+    for result, beside in zip(results, measured.beside, strict=True):
         headings.append((map_title(result.map_name), "right"))
         if result.upper_per_word is not None:
             headings.append(("upper", "right"))
+        if beside.swaps is not None:
+            headings.append(("real word", "left"))
     made = table(*headings)
     for word in shown:
         cells = [Text(str(word)), Text(measured.text.word(word))]
-        for result in results:
+        for result, beside in zip(results, measured.beside, strict=True):
             at = (result.words == word).nonzero()
-            cells += _cells(result, None if len(at) == 0 else int(at[0]))
+            cells += _cells(result, None if len(at) == 0 else int(at[0]), beside.swaps)
         made.add_row(*cells)
     return made, len(searched) - len(shown)
 
@@ -181,16 +132,18 @@ def _most_sensitive(results: Sequence[Sensitivity]) -> list[int]:
     return sorted(list(dict.fromkeys(by_rank))[:SHOWN_WORDS])
 
 
-def _cells(result: Sensitivity, at: int | None) -> list[Text]:
+def _cells(result: Sensitivity, at: int | None, swaps: RealSwaps | None) -> list[Text]:
     """The cells of the word table for one word under one map; empty where the map did not search it."""
     bracketed = result.upper_per_word is not None
     if at is None:
-        return [Text("")] * (2 if bracketed else 1)
+        return [Text("")] * (1 + bracketed + (swaps is not None))
     largest = int(result.words[at]) == result.word
     value = f"{float(result.per_word[at]):.4f}{'*' if largest else ' '}"
     cells = [Text(value, style="bold" if largest else "")]
     if result.upper_per_word is not None:
         cells.append(Text(_number(float(result.upper_per_word[at]))))
+    if swaps is not None:
+        cells.append(Text(f"{_number(swaps.values[at])} {swaps.names[at]}"))
     return cells
 
 
@@ -231,6 +184,11 @@ def _explanation(measured: Sequence[Measured]) -> str:
         lines.append(
             "S/radius at 0 is its limit as the radius shrinks, the largest over the words: the Jacobian's largest "
             "singular value, relative to the features' norm. It is left out where matrices are not built."
+        )
+    if any(beside.swaps is not None for one in measured for beside in one.beside):
+        lines.append(
+            "real word: how far the features move when the word is swapped for the one of the vocabulary that moves "
+            "them most. It is left out where matrices are not built."
         )
     running = sum(int((~result.converged).sum()) for result in results)
     if running:

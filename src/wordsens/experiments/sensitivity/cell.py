@@ -1,5 +1,6 @@
 """One cell: from spec to the columns of its record. The values depend on the spec alone, not on what ran before."""
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.texts.documents import load_text
-from wordsens.experiments.texts.source import Embedded
+from wordsens.experiments.texts.source import Embedded, GivenText
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.registry import build_map
 from wordsens.seeds import derive_seed, generator
@@ -60,10 +61,12 @@ def measure_sensitivity(
                 "perturbations": result.perturbations,
             }
         )
-    return _columns(phi, text, result, usual_radius=cell.radius is None)
+    return columns_of_result(phi, text, result, usual_radius=cell.radius is None)
 
 
 def _seed(cell: SensitivityCell, purpose: str) -> int:
+    if isinstance(cell.text, GivenText):
+        return cell.seed
     return derive_seed(cell.seed, purpose, cell.text.kind, cell.n, cell.d, cell.draw)
 
 
@@ -76,7 +79,9 @@ def _searched_words(cell: SensitivityCell) -> list[int] | None:
     return sorted(torch.randperm(cell.n, generator=stream)[: cell.words.sample].tolist())
 
 
-def _columns(phi: FeatureMap, text: TextMatrix, result: Sensitivity, *, usual_radius: bool) -> dict[str, Any]:
+def columns_of_result(phi: FeatureMap, text: TextMatrix, result: Sensitivity, *, usual_radius: bool) -> dict[str, Any]:
+    """The columns that a measurement gives; predictions are about the usual radius."""
+    whole = None if text.whole_words is None else [[word.text, list(word.rows)] for word in text.whole_words]
     at = int((result.words == result.word).nonzero()[0])
     predicted = predict(phi, text, words=len(result.words)) if usual_radius else None
     return {
@@ -86,7 +91,12 @@ def _columns(phi: FeatureMap, text: TextMatrix, result: Sensitivity, *, usual_ra
         "temperature": getattr(phi, "temperature", None),
         "source": text.source,
         "label": text.label,
+        "tokens": None if text.tokens is None else json_text(text.tokens),
+        "whole_words": None if whole is None else json_text(whole),
         "words": len(result.words),
+        "searched": tuple(result.words.tolist()),
+        "per_word": tuple(result.per_word.tolist()),
+        "upper_per_word": None if result.upper_per_word is None else tuple(result.upper_per_word.tolist()),
         "word": result.word,
         "token": result.tokens[at],
         "value": result.value,
@@ -108,9 +118,15 @@ def describe_sensitivity(cell: SensitivityCell) -> dict[str, Any]:
     return {
         **{name: getattr(cell, name) for name in ("n", "d", "seed", "draw", "dtype")},
         "map": cell.recorded_map,
+        "content": cell.text.content if isinstance(cell.text, GivenText) else None,
         "activation": cell.activation if "activation" in cell.used_options else None,
         "text": cell.text.kind,
         "encoder": None if source is None else source.encoder,
         "layer": None if source is None else source.layer,
         "map_seed": _seed(cell, "map"),
     }
+
+
+def json_text(value: Any) -> str:
+    """A list as a column of text holds it."""
+    return json.dumps(value, ensure_ascii=False)

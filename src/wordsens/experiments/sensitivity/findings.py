@@ -9,6 +9,7 @@ from wordsens.statistics.power_law import PowerLaw
 _TEXTS = {
     "reviews": "movie reviews",
     "dataset": "the dataset",
+    "given": "the text",
     "gaussian": "Gaussian texts",
     "orthogonal": "orthogonal texts",
     "correlated": "correlated texts",

@@ -22,18 +22,30 @@ class SensitivityRecord(Record):
         activation: of rf and drf.
         gaussian: how the matrices of rf and drf are kept.
         temperature: of the attention maps.
-        text: the kind of the text: reviews, dataset, gaussian, orthogonal, correlated.
+        text: the kind of the text: reviews, dataset, given, gaussian, orthogonal, correlated.
         source: the text itself, e.g. "shipped/review-001".
         encoder, layer: what embedded a real text.
         keep_special_tokens: whether [CLS] and [SEP] of a real text count as words.
-        text_content: a digest of the texts that a real one was drawn from.
+        text_content: a digest of the texts that a real one was drawn from, or of the given one.
+        content: the characters of a given text, which `wordsens measure` has; None of others.
+        tokens: a JSON list: what each of the n words is called; None of a synthetic text.
+        whole_words: a JSON list of [word, [rows]], the words as a reader sees them with the rows of their tokens; None
+            where they are not known.
         mean_cosine: of the rows of a correlated text.
         label: of the text, +1 or -1, where it has one.
         seed, draw: of the cell.
         map_seed: the seed the map was built with.
         word_choice: which words were asked for: all, or the JSON of a sample or of indices.
+        search: quick or thorough, where that was asked for.
         starts, steps, generations, tolerance: of the search, as asked for; None for what suits the map.
         words: how many words were searched.
+        searched: their indices; this and what follows here has an entry for each, in that order.
+        per_word: what each attains: lower bounds.
+        upper_per_word: an upper bound for each, where the map has one.
+        swap: of `measure --swaps`: the relative change by the best real word found in its place.
+        swapped_for: a JSON list of strings, likewise: that word.
+        moved: of `measure`, for maps whose features have a row a word: a JSON list with, for each, the rows that its
+            witness moves most as [row, change, before, after] (`sensitivity.witness_effect`).
         word, token: the word with the largest value, and what it is called.
         value: the attained word sensitivity: a lower bound of the sup.
         median_word: the median over the searched words of what each attains; None in records of before it was kept.
@@ -56,7 +68,7 @@ class SensitivityRecord(Record):
     """
 
     SPEC_COLUMNS: ClassVar[tuple[str, ...]] = (
-        "gaussian", "keep_special_tokens", "text_content", "mean_cosine", "word_choice", "starts", "steps",
+        "gaussian", "keep_special_tokens", "text_content", "mean_cosine", "word_choice", "search", "starts", "steps",
         "generations", "tolerance",
     )  # fmt: skip
 
@@ -74,17 +86,27 @@ class SensitivityRecord(Record):
     layer: int | None = None
     keep_special_tokens: bool | None = None
     text_content: str | None = None
+    content: str | None = None
+    tokens: str | None = None
+    whole_words: str | None = None
     mean_cosine: float | None = None
     label: int | None = None
     seed: int
     draw: int
     map_seed: int
     word_choice: str | None = None
+    search: str | None = None
     starts: int | None = None
     steps: int | None = None
     generations: int | None = None
     tolerance: float | None = None
     words: int | None = None
+    searched: tuple[int, ...] | None = None
+    per_word: tuple[float, ...] | None = None
+    upper_per_word: tuple[float, ...] | None = None
+    swap: tuple[float, ...] | None = None
+    swapped_for: str | None = None
+    moved: str | None = None
     word: int | None = None
     token: str | None = None
     median_word: float | None = None

@@ -11,7 +11,7 @@ from wordsens.experiments.grid.strict_model import StrictModel
 from wordsens.experiments.store.identity import SCHEMA_VERSION
 from wordsens.experiments.texts.documents import fingerprint
 from wordsens.experiments.texts.source import Embedded, TextSource, require_own_rows, spelled_out, text_identity
-from wordsens.search.plan import SearchPlan
+from wordsens.search.plan import EFFORTS, SearchPlan
 
 
 class WordChoice(StrictModel):
@@ -50,9 +50,10 @@ class SensitivityCell(MapKeys):
             transformer, its own n rows (special tokens included), whose d coordinates are the model's.
         text: where it comes from.
         draw: 0, 1, ...: another text and other weights.
-        seed: of the whole experiment.
+        seed: of the whole experiment; of a given text, the seed of the map and of the search itself.
         words: "all", {"sample": k} or {"indices": [...]}.
         radius: of the ball; None for the map's default, sqrt(d) but for a transformer.
+        search: quick, normal or thorough.
         starts, steps, generations, tolerance: of the search; None for what suits the map.
         dtype: of the whole computation.
         device: where it is computed: cpu, cuda, ... Its kind belongs to the identity, its number does not.
@@ -65,6 +66,7 @@ class SensitivityCell(MapKeys):
     seed: int = 0
     words: WordChoice = WordChoice()
     radius: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    search: str = EFFORTS[1]
     starts: Annotated[int, Field(ge=1)] | None = None
     steps: Annotated[int, Field(ge=0)] | None = None
     generations: Annotated[int, Field(ge=0)] | None = None
@@ -73,6 +75,11 @@ class SensitivityCell(MapKeys):
     device: Device = CPU
 
     _text = field_validator("text", mode="before")(spelled_out)
+
+    @field_validator("search")
+    @classmethod
+    def _known_effort(cls, search: str) -> str:
+        return require_choice("search", search, EFFORTS)
 
     @model_validator(mode="after")
     def _text_and_words_fit(self) -> "SensitivityCell":
@@ -89,10 +96,12 @@ class SensitivityCell(MapKeys):
     def search_options(self) -> dict[str, Any]:
         """The options of the search that the cell gives, for `word_sensitivity`."""
         names = ("starts", "steps", "generations", "tolerance")
-        return {"search": SearchPlan(**{name: getattr(self, name) for name in names})}
+        return {"search": SearchPlan(self.search, **{name: getattr(self, name) for name in names})}
 
     def identity_keys(self) -> dict[str, Any]:
         """The keys that can change the result: the options of this map alone, a dataset's content for its path."""
         keys = self.map_identity(super().identity_keys())
+        if self.search == EFFORTS[1]:  # so were all cells before there was a choice
+            del keys["search"]
         content = fingerprint(self.text) if isinstance(self.text, Embedded) else None
         return {**keys, "text": text_identity(keys["text"], content, own_rows=self.reads_texts_itself)}

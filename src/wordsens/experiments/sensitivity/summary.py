@@ -15,6 +15,10 @@ from wordsens.statistics.power_law import PowerLaw, fit_power_law
 from wordsens.theory.prediction import TYPICAL
 
 
+_OF_A_TEXT = ("text_content", "word_choice")
+"""Keys that tell given texts apart: they are draws of one series."""
+
+
 @dataclass(frozen=True)
 class SizePoint:
     """The draws at one size: their mean, their standard deviation (of the sample; 0 for one draw), how many.
@@ -104,7 +108,9 @@ def _series_of_map(records: Sequence[SensitivityRecord]) -> list[Series]:
     groups: dict[tuple[str, int, tuple[tuple[str, Any], ...]], list[SensitivityRecord]] = defaultdict(list)
     for record in records:
         asked = columns_of(record.spec) if names else {}
-        groups[record.text, record.d, tuple((name, asked[name]) for name in names if name in asked)].append(record)
+        own = _OF_A_TEXT if record.text == "given" else ()
+        varied = tuple((name, asked[name]) for name in names if name in asked and name not in own)
+        groups[record.text, record.d, varied].append(record)
     order = sorted(groups, key=lambda key: ([rank(value) for _, value in key[2]], key[1]))
     return [_series(key, groups[key]) for key in order]
 

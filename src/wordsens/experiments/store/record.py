@@ -3,9 +3,10 @@
 import hashlib
 import json
 import math
+import types
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin
 
 from wordsens.errors import InputError
 from wordsens.experiments.store.identity import hash_identity
@@ -99,9 +100,10 @@ def arrow_schema(kind: type[Record]) -> Any:
 
     columns = []
     for field in fields(kind):
-        if field.type == tuple[float, ...]:
-            columns.append(pa.field(field.name, pa.list_(pa.float64()), nullable=False))
-            continue
-        plain = next(plain for plain in _ARROW_TYPES if field.type in (plain, plain | None))
-        columns.append(pa.field(field.name, getattr(pa, _ARROW_TYPES[plain])(), nullable=field.type != plain))
+        nullable = get_origin(field.type) in (Union, types.UnionType)
+        plain: Any = get_args(field.type)[0] if nullable else field.type
+        entry = get_args(plain)[0] if get_origin(plain) is tuple else plain
+        column = getattr(pa, _ARROW_TYPES[entry])()
+        column = pa.list_(column) if entry is not plain else column
+        columns.append(pa.field(field.name, column, nullable=nullable))
     return pa.schema([*columns, pa.field(DIGEST, pa.string())])

@@ -8,7 +8,14 @@ from functools import lru_cache
 import torch
 
 from wordsens.errors import InputError
-from wordsens.experiments.texts.source import CorrelatedText, DatasetText, Embedded, GaussianText, TextSource
+from wordsens.experiments.texts.source import (
+    CorrelatedText,
+    DatasetText,
+    Embedded,
+    GaussianText,
+    GivenText,
+    TextSource,
+)
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import derive_seed, generator
 from wordsens.text import (
@@ -34,6 +41,8 @@ def documents(source: Embedded, *, labelled: bool = False) -> tuple[Document, ..
 
 def fingerprint(source: Embedded, *, labelled: bool = False) -> str:
     """SHA-256 of the documents' texts and labels, in order: the same wherever the dataset lies."""
+    if isinstance(source, GivenText):
+        return hashlib.sha256(source.content.encode(errors="surrogatepass")).hexdigest()
     return _digest(_place(source, labelled))
 
 
@@ -94,6 +103,8 @@ def text_rows(
             special_tokens=source.keep_special_tokens,
             dtype=dtype,
         )
+        if isinstance(source, GivenText) and all(text.rows.shape == (n, d) for text in made):
+            return made  # as `embed` gives it, to the last digit: truncated scales the rows anew
         return [text.truncated(n, d) for text in made]
     around = 0 if model.reader is None else model.reader.own_tokens
     if n - around < 1:
@@ -140,7 +151,7 @@ def synthetic_text(source: TextSource, n: int, d: int, seed: int) -> TextMatrix:
 
 @dataclass(frozen=True)
 class _Place:
-    """The keys that decide which documents are read; a path of None stands for the shipped reviews."""
+    """The keys that decide which documents are read; neither a path nor a given text stands for the shipped reviews."""
 
     path: str | None = None
     text_column: str = "text"
@@ -148,9 +159,12 @@ class _Place:
     labels: bool = False
     split: str | None = None
     limit: int | None = None
+    given: Document | None = None
 
 
 def _place(source: Embedded, labelled: bool) -> _Place:
+    if isinstance(source, GivenText):
+        return _Place(given=Document(source.content, source.label, source.source))
     if not isinstance(source, DatasetText):
         return _Place()
     labels = labelled or source.label_column is not None
@@ -159,6 +173,8 @@ def _place(source: Embedded, labelled: bool) -> _Place:
 
 @lru_cache(maxsize=8)
 def _read(place: _Place) -> tuple[Document, ...]:
+    if place.given is not None:
+        return (place.given,)
     if place.path is None:
         return tuple(shipped_reviews())
     read = read_documents(

@@ -46,6 +46,21 @@ class DatasetText(Embedded):
     limit: Annotated[int, Field(ge=1)] | None = None
 
 
+class GivenText(Embedded):
+    """A text itself, as `wordsens measure` has it: every draw is this text; map and search take the cell's own seed.
+
+    Attributes:
+        content: the characters.
+        source: where it came from; changes no value.
+        label: +1, -1 or None; changes no value.
+    """
+
+    kind: Literal["given"] = "given"
+    content: str
+    source: str = ""
+    label: Literal[1, -1] | None = None
+
+
 class GaussianText(StrictModel):
     """Rows with iid N(0, 1) entries, rescaled to sqrt(d)."""
 
@@ -65,16 +80,16 @@ class CorrelatedText(StrictModel):
     mean_cosine: Annotated[float, Field(ge=0, lt=1)]
 
 
-TextSource = ReviewsText | DatasetText | GaussianText | OrthogonalText | CorrelatedText
+TextSource = ReviewsText | DatasetText | GivenText | GaussianText | OrthogonalText | CorrelatedText
 
 TEXT_TYPES: dict[str, type[StrictModel]] = {
     kind.model_fields["kind"].default: kind
-    for kind in (ReviewsText, DatasetText, GaussianText, OrthogonalText, CorrelatedText)
+    for kind in (ReviewsText, DatasetText, GivenText, GaussianText, OrthogonalText, CorrelatedText)
 }
 TEXT_KINDS = tuple(TEXT_TYPES)
 
-_PLACE = ("path", "text_column", "label_column", "split", "limit")
-"""Keys that say where a dataset lies: its content stands for them in a cell's identity."""
+_PLACE = ("path", "text_column", "label_column", "split", "limit", "source", "label")
+"""Keys that say where real texts lie: their content stands for them in a cell's identity."""
 
 _ROWS = ("encoder", "layer", "keep_special_tokens")
 """Keys that say how texts become rows, where the map does not read them itself."""

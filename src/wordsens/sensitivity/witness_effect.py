@@ -1,0 +1,91 @@
+"""The effect of a witness row by row: the rows of the features that it moves, and their attention to the word."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from wordsens.errors import InputError, require_count
+from wordsens.maps.arguments import as_text
+from wordsens.maps.attention_pair import AttentionMap
+from wordsens.maps.contract import FeatureMap
+from wordsens.maps.mapping import feature_norm
+from wordsens.sensitivity.result import Sensitivity
+from wordsens.text.matrix import TextMatrix
+
+
+@dataclass(frozen=True)
+class MovedRow:
+    """One row j of the features under a witness at word i.
+
+    Attributes:
+        row: j.
+        change: ‖row j of phi(X^i(Delta)) - row j of phi(X)‖ / ‖phi(X)‖; the squares of all rows' changes sum to the
+            square of what the witness attains.
+        before, after: how much row j takes from word i, the mean over the heads; None for maps without attention.
+    """
+
+    row: int
+    change: float
+    before: float | None
+    after: float | None
+
+
+def witness_effect(
+    phi: FeatureMap, X: TextMatrix | Tensor, result: Sensitivity, *, rows: int = 5
+) -> tuple[tuple[MovedRow, ...], ...] | None:
+    """The rows that each searched word's witness moves most, the most moved first; ours, beside eq. 1.
+
+    None for features without a row for each word: of dense layers, and of pooled models. One evaluation of phi a word.
+
+    Args:
+        phi: the map that was measured.
+        X: the text that was measured.
+        result: of `word_sensitivity` on them.
+        rows: at most so many for each word.
+
+    >>> from wordsens import RandomAttentionFeatures, gaussian_text, word_sensitivity
+    >>> phi, X = RandomAttentionFeatures(8, seed=0), gaussian_text(4, 8, seed=0)
+    >>> r = word_sensitivity(phi, X, search="quick")
+    >>> moved = witness_effect(phi, X, r)[0]
+    >>> abs(sum(row.change**2 for row in moved) - float(r.per_word[0]) ** 2) < 1e-9
+    True
+    """
+    require_count("rows", rows)
+    text = phi.accept(as_text(X).rows)
+    with torch.no_grad():
+        base = phi(text)
+        if base.ndim < 2 or base.shape[-2] != len(text):
+            return None
+        norm, attention = feature_norm(base, phi.name), _attention(phi, text)
+        effects = []
+        for word, delta in zip(result.words.tolist(), result.perturbations, strict=True):
+            moved = text.clone()
+            moved[word] += delta.to(text.dtype)
+            change = torch.linalg.vector_norm(phi(moved) - base, dim=-1, dtype=torch.float64)
+            change = torch.linalg.vector_norm(change.reshape(-1, len(text)), dim=0) / norm
+            after = None if attention is None else _attention(phi, moved)
+            effects.append(
+                tuple(
+                    MovedRow(
+                        row,
+                        float(change[row]),
+                        None if attention is None else float(attention[row, word]),
+                        None if after is None else float(after[row, word]),
+                    )
+                    for row in change.argsort(descending=True)[:rows].tolist()
+                )
+            )
+    return tuple(effects)
+
+
+def _attention(phi: FeatureMap, rows: Tensor) -> Tensor | None:
+    """The attention of the map's own layer and head, or the mean over its heads; None where it gives none."""
+    if not isinstance(phi, AttentionMap):
+        return None
+    layer, head = getattr(phi, "layer", 1), getattr(phi, "head", None)
+    try:
+        weights = phi.attention_of(rows, layer) if layer else None
+    except InputError:  # a transformer that was not loaded to give them
+        return None
+    return None if weights is None else weights.mean(dim=0) if head is None else weights[head]
