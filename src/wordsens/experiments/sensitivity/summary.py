@@ -14,7 +14,6 @@ from wordsens.experiments.store.spec_columns import columns_of, key_text, rank, 
 from wordsens.statistics.power_law import PowerLaw, fit_power_law
 from wordsens.theory.prediction import TYPICAL
 
-
 _OF_A_TEXT = ("text_content", "word_choice")
 """Keys that tell given texts apart: they are draws of one series."""
 
