@@ -1,6 +1,7 @@
 """The texts that come with the package: movie reviews, one-word pairs, and pairs of equal or different meaning."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
@@ -86,8 +87,33 @@ def meaning_pairs() -> list[MeaningPair]:
     ('Why was my card charged after the trial ended?', ('was', "wasn't"), False)
     """
     return [
-        MeaningPair(**{**record, "changed": tuple(record["changed"])}) for record in _records("meaning_pairs.jsonl")
+        *(MeaningPair(**{**record, "changed": tuple(record["changed"])}) for record in _records("meaning_pairs.jsonl")),
+        *(pair for page in _records("meaning_pages.jsonl") for pair in _of_page(page)),
     ]
+
+
+def _of_page(page: dict[str, Any]) -> Iterator[MeaningPair]:
+    """The pairs that one page stands in: with one change of each kind, and with its paraphrase."""
+    text, paraphrase = page["text"], page["paraphrase"]
+    seconds = {kind: _changed(text, old, new, both=kind == "role") for kind, (old, new) in page["changes"].items()}
+    for kind, second in {**seconds, "paraphrase": paraphrase}.items():
+        yield MeaningPair(
+            id=f"{kind}-{page['id']}",
+            kind=kind,
+            domain=page["domain"],
+            first=text,
+            second=second,
+            same=kind in ("synonym", "paraphrase"),
+            changed=tuple(page["changes"].get(kind, ())),
+            length="page",
+            note="a page that stands in a pair of every kind",
+        )
+
+
+def _changed(text: str, old: str, new: str, *, both: bool) -> str:
+    """The text with the new words for the old ones, or with the two exchanged."""
+    other = {old: new, new: old} if both else {old: new}
+    return re.sub(rf"\b({'|'.join(map(re.escape, other))})\b", lambda found: other[found[0]], text)
 
 
 def _records(name: str) -> Iterator[dict[str, Any]]:
