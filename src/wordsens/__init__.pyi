@@ -43,6 +43,9 @@ from .sensitivity.removals import Removals as Removals
 from .sensitivity.removals import removal_effects as removal_effects
 from .sensitivity.result import Sensitivity as Sensitivity
 from .sensitivity.several_texts import word_sensitivities as word_sensitivities
+from .sensitivity.substitution import SubstitutionPlan as SubstitutionPlan
+from .sensitivity.substitution import SubstitutionSensitivity as SubstitutionSensitivity
+from .sensitivity.substitution import substitution_sensitivity as substitution_sensitivity
 from .sensitivity.swap_search import ShortlistPlan as ShortlistPlan
 from .sensitivity.swaps import Swaps as Swaps
 from .sensitivity.swaps import best_swaps as best_swaps
@@ -62,6 +65,7 @@ from .text import orthogonal_text as orthogonal_text
 from .text import read_documents as read_documents
 from .text import shipped_reviews as shipped_reviews
 from .text import texts_of_length as texts_of_length
+from .text.alternatives import SameKind as SameKind
 from .text.matrix import TextMatrix as TextMatrix
 from .text.pairs import Pair as Pair
 from .text.pairs import read_pairs as read_pairs

@@ -10,13 +10,14 @@ import torch
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
-from wordsens.audit.categories import FUNCTION_WORDS, KINDS, NEGATIONS, counted, frequency_bands, kind_of, place_of
+from wordsens.audit.categories import counted, frequency_bands, place_of
 from wordsens.audit.layers import layer_sensitivities
 from wordsens.audit.reactions import least_texts, reactions
 from wordsens.audit.summary import summarise_audit
 from wordsens.audit.text import AuditedText, AuditedWord, AuditPlan, audit_text, chosen_words
 from wordsens.audit.texts import AuditTexts
 from wordsens.sensitivity.one_word import attained
+from wordsens.text.english import FUNCTION_WORDS, KINDS, NEGATIONS, kind_of
 
 TEXT = ws.Document("the film was not unlikely good and very long", label=1, source="reviews:1")
 SHORT = AuditPlan(max_words=20, words_per_text=3, search=ws.SearchPlan(steps=0, generations=0))

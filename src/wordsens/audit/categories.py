@@ -1,26 +1,9 @@
-"""Categories of words that need no tagger: by frequency, by place, and by shipped English lists."""
+"""Categories of words that need no tagger: by frequency and by place."""
 
 from collections import Counter
 from collections.abc import Iterable
 
-from wordsens.text.english import FUNCTION_WORDS, NEGATIONS
-
-KINDS = ("negation", "function word", "content word", "number or sign")
 PLACES = ("first fifth", "middle", "last fifth")
-
-
-def kind_of(word: str) -> str:
-    """One of KINDS, by the shipped English lists.
-
-    >>> [kind_of(word) for word in ("Isn't", "the", "film", "!")]
-    ['negation', 'function word', 'content word', 'number or sign']
-    """
-    plain = word.lower().replace("’", "'")
-    if plain in NEGATIONS or plain.endswith("n't"):
-        return "negation"
-    if plain in FUNCTION_WORDS:
-        return "function word"
-    return "content word" if any(letter.isalpha() for letter in plain) else "number or sign"
 
 
 def place_of(share: float) -> str:

@@ -6,23 +6,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from wordsens.audit.categories import frequency_bands, kind_of, place_of
+from wordsens.audit.categories import frequency_bands, place_of
 from wordsens.audit.reactions import Reaction, reactions
 from wordsens.audit.text import AuditedText, AuditedWord
 from wordsens.errors import InputError
 from wordsens.statistics.power_law import PowerLaw, fit_power_law, unfit_for_power_law
+from wordsens.text.english import kind_of
 
 MEASURES = ("sensitivity", "removal", "swap")
 
 
 @dataclass(frozen=True)
 class Group:
-    """The words of one category: how many, and the mean of each measure."""
+    """The words of one category: how many, and the mean of each measure; None where it was not measured."""
 
     category: str
     count: int
-    sensitivity: float
-    removal: float
+    sensitivity: float | None
+    removal: float | None
     swap: float | None
 
 
@@ -153,14 +154,7 @@ def summarise_audit(texts: Iterable[AuditedText], counts: Counter[str], *, liste
 
 
 def _group(category: str, words: Sequence[AuditedWord]) -> Group:
-    swaps = [word.swap for word in words if not math.isnan(word.swap)]
-    return Group(
-        category,
-        len(words),
-        _mean([word.sensitivity for word in words]),
-        _mean([word.removal for word in words]),
-        _mean(swaps) if swaps else None,
-    )
+    return Group(category, len(words), *(_mean([getattr(word, name) for word in words]) for name in MEASURES))
 
 
 def _exponents(words: Sequence[_Sorted]) -> dict[str, Exponent]:
@@ -179,5 +173,7 @@ def _exponents(words: Sequence[_Sorted]) -> dict[str, Exponent]:
     return exponents
 
 
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
+def _mean(values: Sequence[float]) -> float | None:
+    """The mean of the numbers among the values; None where there is none."""
+    measured = [value for value in values if not math.isnan(value)]
+    return math.fsum(measured) / len(measured) if measured else None

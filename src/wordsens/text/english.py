@@ -1,4 +1,4 @@
-"""Shipped lists of English words: those that negate, and those that hold sentences together."""
+"""Shipped lists of English words, those that negate and those that hold sentences together, and the kinds they make."""
 
 _NEGATIONS = "no not never none nobody nothing neither nor nowhere without cannot hardly barely scarcely"
 
@@ -20,3 +20,19 @@ _FUNCTION_WORDS = """
 
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """English articles, pronouns, prepositions, conjunctions, auxiliaries and a few adverbs of degree and place."""
+
+KINDS = ("negation", "function word", "content word", "number or sign")
+
+
+def kind_of(word: str) -> str:
+    """One of KINDS, by these lists.
+
+    >>> [kind_of(word) for word in ("Isn't", "the", "film", "!")]
+    ['negation', 'function word', 'content word', 'number or sign']
+    """
+    plain = word.lower().replace("’", "'")
+    if plain in NEGATIONS or plain.endswith("n't"):
+        return "negation"
+    if plain in FUNCTION_WORDS:
+        return "function word"
+    return "content word" if any(letter.isalpha() for letter in plain) else "number or sign"

@@ -13,18 +13,19 @@ KINDS = (".json", ".safetensors", ".txt", ".model", ".spm", ".bpe", ".tiktoken")
 weights, optimizer states and other formats' weights decide nothing."""
 
 
-def model_digest(name: str) -> str:
+def model_digest(name: str, revision: str | None = None) -> str:
     """SHA-256 over the names and contents of the files that decide what a model computes.
 
     A file is read again only when its size, times or place on the disk have changed.
 
     Args:
         name: MINILM, a folder, or a name on the hub whose files are on this machine.
+        revision: branch, tag or commit of a name on the hub.
 
     Raises:
         InputError: the model is not on this machine, or a file of it cannot be read.
     """
-    folder = model_folder(name)
+    folder = model_folder(name, revision)
     digest = hashlib.sha256()
     for path in _deciding(folder):
         try:

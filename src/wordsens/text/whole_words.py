@@ -19,6 +19,15 @@ def reading_words(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """The place of each of `reading_words`: where it starts, and where it ends.
+
+    >>> word_spans("He didn't!")
+    [(0, 2), (3, 9), (9, 10)]
+    """
+    return [match.span() for match in _WORD.finditer(text)]
+
+
 def whole_words(text: str, offsets: Sequence[tuple[int, int]], first_row: int) -> tuple[Word, ...]:
     """The words of the text with the rows of their tokens; a word without a token of its own is left out.
 

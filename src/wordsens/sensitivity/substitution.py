@@ -1,0 +1,257 @@
+"""Sensitivity to words exchanged at random, in the terms of the literature on Boolean functions.
+
+For a model f and a text x of n words, let X_P be x with random words in the places P: each an alternative of the word
+that it replaces, all equally likely, independent of the others. In units of the squared length of f(x),
+
+    s_P(x) = E ‖f(X_P) - E f(X_P)‖² / ‖f(x)‖²                       the subset sensitivity of P,
+    average sensitivity  as(x) = sum over words i of s_{i}(x),
+    block sensitivity    bs(x) = max over disjoint blocks P of sum of s_P(x),
+    random sensitivity   rs(x) = mean over words i and alternatives v != x_i of ‖f(x with v for x_i) - f(x)‖ / ‖f(x)‖.
+
+s_P and bs are those of Hahn, Jurafsky and Futrell (2021) for outputs of several numbers (theirs is one number between
+-1 and 1, where ‖f(x)‖ = 1 for a decision); on bits, with both as alternatives of either, as is the average sensitivity
+of Boolean functions. rs is the sensitivity to random tokens of Bhattamishra et al. (2022) and Vasudeva et al. (2024)
+for vectors; theirs, for labels, is `flips`. The profile is s_{i}(x) by the place of i.
+
+None of them is a sup: S allows any vector within a ball, for the farthest word; these are means over real words.
+"""
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.errors import InputError, require_count
+from wordsens.models.answers import require_texts
+from wordsens.models.choice import as_model
+from wordsens.models.contract import Model
+from wordsens.seeds import Seed, derive_seed
+from wordsens.statistics.mean import Mean, mean_interval
+from wordsens.text.alternatives import Alternatives, SameKind
+from wordsens.text.whole_words import word_spans
+
+FIFTHS = 5
+"""Parts of a text that a profile tells apart."""
+
+Label = Callable[[Float[Tensor, "m d"]], Sequence[Any]]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class TextSubstitution:
+    """The numbers of one text.
+
+    Attributes:
+        words: its words.
+        per_word: (n,), s_{i}; their sum is `average`.
+        average, block, random: as(x); bs(x), over blocks of neighbouring words; rs(x).
+        blocks: the words of each block that `block` is the sum over, as (first, one past the last).
+        flips: the share of random words that change the label; None without one.
+        exact: whether every alternative was tried; if not, alternatives were drawn.
+        encoded: texts that the model was given.
+    """
+
+    words: tuple[str, ...]
+    per_word: tuple[float, ...]
+    average: float
+    block: float
+    random: float
+    blocks: tuple[tuple[int, int], ...]
+    flips: float | None
+    exact: bool
+    encoded: int
+
+
+@dataclass(frozen=True)
+class SubstitutionSensitivity:
+    """Means over texts, each with a 95 % interval over them.
+
+    Attributes:
+        average, block, random, flips: the means of the texts' numbers; `flips` is None without a label.
+        profile: the mean of s_{i} in each fifth of the texts, first to last; None where no text has a word.
+        texts: one entry a text.
+    """
+
+    average: Mean
+    block: Mean
+    random: Mean
+    flips: Mean | None
+    profile: tuple[Mean | None, ...]
+    texts: tuple[TextSubstitution, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubstitutionPlan:
+    """The effort for each text: at most `draws` encodings for each of about n * longest_block blocks.
+
+    Attributes:
+        draws: random words a block, four at least; where it has no more alternatives than that, all are tried, once.
+        longest_block: neighbouring words that a block may have.
+        most_words: a longer text keeps its first words.
+    """
+
+    draws: int = 16
+    longest_block: int = 3
+    most_words: int = 60
+
+    def __post_init__(self) -> None:
+        require_count("draws", self.draws, least=4)
+        require_count("longest_block", self.longest_block)
+        require_count("most_words", self.most_words)
+
+
+def substitution_sensitivity(
+    model: Any,
+    texts: Sequence[str],
+    alternatives: Alternatives | None = None,
+    *,
+    plan: SubstitutionPlan | None = None,
+    label: Label | None = None,
+    seed: Seed = 0,
+    progress: Progress = lambda done, total: None,
+) -> SubstitutionSensitivity:
+    """Average, block and random sensitivity of a model on texts, and its profile over words; black boxes too.
+
+    Attained on these alternatives. Where they are drawn, as, rs and every s_P are unbiased; the blocks are chosen on
+    one half of the draws and measured on the other, both ways, so that bs is on average no more than the best blocks
+    of neighbouring words have, and that is a lower bound of bs over all blocks.
+
+    Args:
+        model: whatever `as_model` takes.
+        texts: of one word or more.
+        alternatives: a function from a word to those that may stand in its place; None: the words of the same kind
+            (`SameKind`) in all of the texts.
+        plan: draws, blocks and length.
+        label: a function from vectors (m, d) to m labels, for `flips`.
+        seed: of the draws.
+        progress: called with (done, total) in texts.
+
+    Raises:
+        InputError: no such model, a text without a word, or a word without alternatives.
+
+    >>> def parity(texts):
+    ...     return [[(-1.0) ** text.split().count("one")] for text in texts]
+    >>> found = substitution_sensitivity(parity, ["one zero one"], lambda word: ("zero", "one"))
+    >>> found.average.value, found.block.value
+    (3.0, 3.0)
+    """
+    listed = require_texts(texts)
+    asked, plan = as_model(model), plan or SubstitutionPlan()
+    chosen = alternatives or SameKind(listed)
+    found = []
+    for at, text in enumerate(listed):
+        chance = random.Random(derive_seed(seed, "substitution", text))
+        found.append(_Text(asked, text, chosen, plan, chance).measured(label))
+        progress(at + 1, len(listed))
+    return SubstitutionSensitivity(
+        average=mean_interval([one.average for one in found]),
+        block=mean_interval([one.block for one in found]),
+        random=mean_interval([one.random for one in found]),
+        flips=None if label is None else mean_interval([one.flips or 0.0 for one in found]),
+        profile=_profile(found),
+        texts=tuple(found),
+    )
+
+
+def _profile(texts: Sequence[TextSubstitution]) -> tuple[Mean | None, ...]:
+    parts: list[list[float]] = [[] for _ in range(FIFTHS)]
+    for text in texts:
+        fifths = np.arange(len(text.words)) * FIFTHS // len(text.words)
+        for part, values in enumerate(parts):
+            if (fifths == part).any():
+                values.append(float(np.array(text.per_word)[fifths == part].mean()))
+    return tuple(mean_interval(values) if values else None for values in parts)
+
+
+Block = tuple[int, int]
+
+
+class _Text:
+    """One text with random words in the places of its blocks."""
+
+    def __init__(self, model: Model, text: str, alternatives: Alternatives, plan: SubstitutionPlan, chance: Any):
+        spans = word_spans(text)[: plan.most_words]
+        if not spans:
+            raise InputError(f"`texts` has {text[:40]!r}, which holds no word; leave it out")
+        self._text, self._spans, self._model = text[: spans[-1][1]], spans, model
+        self._words = tuple(text[start:stop] for start, stop in spans)
+        self._offered = [tuple(alternatives(word)) for word in self._words]
+        for word, offered in zip(self._words, self._offered, strict=True):
+            if not offered:
+                raise InputError(f"`alternatives` gives none for {word!r}; give it one word at least")
+        count = len(spans)
+        lengths = range(1, min(plan.longest_block, count) + 1)
+        self._blocks = [(first, first + length) for length in lengths for first in range(count - length + 1)]
+        self._drawn = {block: self._replacements(block, plan.draws, chance) for block in self._blocks}
+
+    def measured(self, label: Label | None) -> TextSubstitution:
+        texts = {block: [self._with(block, words) for words in drawn] for block, (drawn, _) in self._drawn.items()}
+        ordered = sorted({self._text, *itertools.chain.from_iterable(texts.values())}, key=lambda one: (len(one), one))
+        rows = self._model.encode(ordered)
+        place = {text: at for at, text in enumerate(ordered)}
+        own = rows[place[self._text]]
+        vectors = {block: rows[[place[text] for text in made]] / own.norm() for block, made in texts.items()}
+        per_word = [self._variance(vectors, (at, at + 1)) for at in range(len(self._words))]
+        block, blocks = self._best_blocks(vectors)
+        labels = None if label is None else list(label(rows))
+        moved, flipped = [], []
+        for at in range(len(self._words)):
+            drawn, changed = self._drawn[at, at + 1][0], vectors[at, at + 1] - own / own.norm()
+            others = [index for index, (word,) in enumerate(drawn) if word != self._words[at]]
+            if others:
+                moved.append(float(changed[others].norm(dim=1).mean()))
+            if others and labels is not None:
+                made = texts[at, at + 1]
+                flips = [labels[place[made[index]]] != labels[place[self._text]] for index in others]
+                flipped.append(sum(flips) / len(flips))
+        return TextSubstitution(
+            words=self._words,
+            per_word=tuple(per_word),
+            average=math.fsum(per_word),
+            block=block,
+            random=math.fsum(moved) / max(len(moved), 1),
+            blocks=blocks,
+            flips=None if labels is None else math.fsum(flipped) / max(len(flipped), 1),
+            exact=all(whole for _, whole in self._drawn.values()),
+            encoded=len(ordered),
+        )
+
+    def _replacements(self, block: Block, draws: int, chance: Any) -> tuple[list[tuple[str, ...]], bool]:
+        """Words for the block's places: all combinations, or as many as there are draws; and whether they are all."""
+        offered = self._offered[slice(*block)]
+        if math.prod(map(len, offered)) <= draws:
+            return list(itertools.product(*offered)), True
+        return [tuple(chance.choice(words) for words in offered) for _ in range(draws)], False
+
+    def _with(self, block: Block, words: Sequence[str]) -> str:
+        text = self._text
+        for (start, stop), word in reversed(list(zip(self._spans[slice(*block)], words, strict=True))):
+            text = text[:start] + word + text[stop:]
+        return text
+
+    def _variance(self, vectors: dict[Block, Tensor], block: Block, half: int | None = None) -> float:
+        """s_P of a block; from half of the draws where not every combination is there."""
+        rows, whole = vectors[block], self._drawn[block][1]
+        if half is not None and not whole:
+            rows = rows[half::2]
+        return float((rows - rows.mean(dim=0)).square().sum()) / (len(rows) - (not whole))
+
+    def _best_blocks(self, vectors: dict[Block, Tensor]) -> tuple[float, tuple[Block, ...]]:
+        """The largest sum over disjoint blocks, each half of the draws choosing for the other; one half's blocks."""
+        totals, chosen = [], ()
+        for choosing, measuring in ((0, 1), (1, 0)):
+            best: list[tuple[float, tuple[Block, ...]]] = [(0.0, ())]
+            gains = {block: self._variance(vectors, block, choosing) for block in self._blocks}
+            for stop in range(1, len(self._words) + 1):
+                ending = [(best[first], (first, end)) for first, end in self._blocks if end == stop]
+                sums = [(total + gains[block], (*before, block)) for (total, before), block in ending]
+                best.append(max(sums, key=lambda found: found[0]))
+            chosen = best[-1][1]
+            totals.append(math.fsum(self._variance(vectors, block, measuring) for block in chosen))
+        return math.fsum(totals) / 2, chosen

@@ -1,0 +1,193 @@
+"""Average, block and random sensitivity against closed forms, brute force and plain encoding."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import wordsens as ws
+from wordsens.models.choice import as_model
+from wordsens.sensitivity.substitution import SubstitutionPlan, substitution_sensitivity
+
+BITS = ("zero", "one")
+WHOLE = SubstitutionPlan(draws=64, longest_block=5)
+
+
+def either(_word):
+    return BITS
+
+
+def as_text(bits):
+    return " ".join(BITS[bit] for bit in bits)
+
+
+def boolean(function):
+    """A model whose one output is the function of a text's bits, -1 or 1; other texts are all zeros."""
+
+    def encode(texts):
+        return [[1.0 if function([int(word == "one") for word in text.split()]) else -1.0] for text in texts]
+
+    return encode
+
+
+def by_hand(function, bits, places):
+    """The variance of the +-1 output when the bits at the places are random."""
+    values = []
+    for new in itertools.product((0, 1), repeat=len(places)):
+        changed = list(bits)
+        for place, bit in zip(places, new, strict=True):
+            changed[place] = bit
+        values.append(1.0 if function(changed) else -1.0)
+    return float(np.var(values))
+
+
+def parity(bits):
+    return sum(bits) % 2
+
+
+def dictator(bits):
+    return bits[0]
+
+
+def majority(bits):
+    return 2 * sum(bits) > len(bits)
+
+
+@pytest.mark.parametrize(
+    ("function", "average"),
+    [(parity, 5.0), (dictator, 1.0), (majority, 5 * math.comb(4, 2) / 2**4), (lambda bits: all(bits), 5 / 2**4)],
+    ids=["parity", "dictator", "majority", "and"],
+)
+def test_the_average_sensitivity_of_boolean_functions(function, average):
+    texts = [as_text(bits) for bits in itertools.product((0, 1), repeat=5)]
+    found = substitution_sensitivity(
+        boolean(function), texts, either, plan=WHOLE, label=lambda rows: rows[:, 0].tolist()
+    )
+    assert found.average.value == pytest.approx(average)
+    assert found.flips.value == pytest.approx(average / 5)
+    assert found.random.value == pytest.approx(2 * average / 5), "a flip moves +-1 by 2"
+    assert all(text.exact for text in found.texts)
+
+
+def test_blocks_see_what_no_single_word_changes():
+    plan = SubstitutionPlan(draws=64, longest_block=3)
+    found = substitution_sensitivity(boolean(all), [as_text([0, 0, 0]), as_text([1, 1, 1])], either, plan=plan)
+    none, every = found.texts
+    assert (none.average, none.block, none.blocks) == (0, pytest.approx(4 / 8 * 7 / 8), ((0, 3),))
+    assert (every.average, every.block) == (3, 3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_block_sensitivity_is_the_best_of_all_ways_to_cut_the_text(seed):
+    table = np.random.default_rng(seed).integers(2, size=2**5)
+
+    def function(bits):
+        return table[int("".join(map(str, bits)), 2)]
+
+    bits = np.random.default_rng(100 + seed).integers(2, size=5).tolist()
+    best = 0.0
+    for cuts in itertools.product((False, True), repeat=4):
+        ends = [0, *(at + 1 for at, cut in enumerate(cuts) if cut), 5]
+        best = max(best, sum(by_hand(function, bits, range(*span)) for span in itertools.pairwise(ends)))
+    (text,) = substitution_sensitivity(boolean(function), [as_text(bits)], either, plan=WHOLE).texts
+    assert text.block == pytest.approx(best)
+    assert text.block == pytest.approx(sum(by_hand(function, bits, range(*block)) for block in text.blocks))
+    assert text.per_word == pytest.approx([by_hand(function, bits, [at]) for at in range(5)])
+
+
+WEIGHTS = {"low": 0.5, "mid": 1.0, "high": 3.0}
+
+
+def linear(texts):
+    """10 + sum of a_i w_i, a_i = i: every variance and every change is known."""
+    return [
+        [10.0 + sum(at * WEIGHTS.get(word, 0.0) for at, word in enumerate(text.split(), start=1))] for text in texts
+    ]
+
+
+def test_a_linear_function_has_the_variances_of_its_terms():
+    text = "low mid high"
+    (found,) = substitution_sensitivity(linear, [text], lambda _: tuple(WEIGHTS), plan=SubstitutionPlan(draws=27)).texts
+    own, spread = linear([text])[0][0] ** 2, np.var(list(WEIGHTS.values()))
+    assert found.per_word == pytest.approx([place**2 * spread / own for place in (1, 2, 3)])
+    # Terms are independent: no way to cut the text gives more than another.
+    assert found.block == pytest.approx(found.average) == pytest.approx(14 * spread / own)
+    changes = [
+        np.mean([place * abs(other - WEIGHTS[word]) for key, other in WEIGHTS.items() if key != word])
+        for place, word in enumerate(text.split(), start=1)
+    ]
+    assert found.random == pytest.approx(np.mean(changes) / math.sqrt(own))
+
+
+def test_drawn_words_give_the_same_on_average_and_blocks_are_not_overrated():
+    """60 seeds of 8 draws from 40 words; limits of four standard errors."""
+    words = tuple(f"w{number}" for number in range(40))
+    values = dict(zip(words, np.random.default_rng(1).normal(size=40), strict=True))
+
+    def encode(texts):
+        return [[20.0 + sum(values.get(word, 0.0) for word in text.split())] for text in texts]
+
+    text = "w0 w1 w2 w3"
+    found = [
+        substitution_sensitivity(encode, [text], lambda _: words, plan=SubstitutionPlan(draws=8), seed=seed).texts[0]
+        for seed in range(60)
+    ]
+    truth = 4 * np.var(list(values.values())) / encode([text])[0][0] ** 2
+    for measured in ([one.average for one in found], [one.block for one in found]):
+        error = np.std(measured, ddof=1) / math.sqrt(60)
+        assert abs(np.mean(measured) - truth) < 4 * error < 0.3 * truth
+    assert not found[0].exact
+
+
+def test_a_trained_model_word_by_word_against_plain_encoding():
+    model, text = as_model("minilm"), "The film is not good"
+    others = {"The": ["A"], "film": ["book", "meal"], "is": ["was"], "not": ["very"], "good": ["bad"]}
+    offered = {word: (word, *more) for word, more in others.items()}
+    (found,) = ws.substitution_sensitivity("minilm", [text], offered.__getitem__).texts
+    words = text.split()
+    for at, word in enumerate(words):
+        texts = [" ".join([*words[:at], other, *words[at + 1 :]]) for other in offered[word]]
+        rows = torch.cat([model.encode([one]) for one in texts])
+        spread = (rows - rows.mean(dim=0)).square().sum(dim=1).mean() / model.encode([text])[0].square().sum()
+        assert found.per_word[at] == pytest.approx(float(spread), rel=1e-4)
+    assert found.words == tuple(words)
+
+
+def test_the_profile_tells_where_the_sensitive_words_stand():
+    found = substitution_sensitivity(boolean(dictator), [as_text([0] * 10)] * 6, either, plan=SubstitutionPlan(draws=8))
+    assert [part.value for part in found.profile] == [0.5, 0, 0, 0, 0]
+    assert (found.profile[0].low, found.profile[0].high) == (0.5, 0.5)
+    assert found.flips is None
+
+
+def test_the_usual_alternatives_are_words_of_the_same_kind():
+    kinds = ws.SameKind(["I do not like the grey film.", "Nobody saw it"])
+    assert kinds("not") == ("nobody", "not")
+    assert kinds("Film") == ("Film", "Grey", "Like", "Saw")
+    found = ws.substitution_sensitivity(
+        lambda texts: [[len(text), 1] for text in texts], ["I like it.", "He saw a film."]
+    )
+    assert [text.words for text in found.texts] == [("I", "like", "it", "."), ("He", "saw", "a", "film", ".")]
+    assert found.average.low is None, "two texts give no interval"
+
+
+def test_the_same_seed_gives_the_same_numbers_and_long_texts_keep_their_first_words():
+    texts = ["the quick grey cat saw a dog", "a dog is not a cat and never was one"]
+    plan = SubstitutionPlan(draws=4, most_words=6)
+    first, again, other = (
+        substitution_sensitivity(lambda ts: [[len(t), t.count("a") + 1] for t in ts], texts, plan=plan, seed=seed)
+        for seed in (0, 0, 1)
+    )
+    assert (first == again, first == other) == (True, False)
+    assert [len(text.words) for text in first.texts] == [6, 6]
+
+
+def test_bad_input_is_one_line():
+    with pytest.raises(ws.InputError, match=r"`alternatives` gives none for 'a'"):
+        substitution_sensitivity(linear, ["a b"], lambda _: ())
+    with pytest.raises(ws.InputError, match=r"holds no word"):
+        substitution_sensitivity(linear, ["  "], either)
+    with pytest.raises(ws.InputError, match=r"`draws` \(=3\)"):
+        SubstitutionPlan(draws=3)
