@@ -6,14 +6,17 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType
 
 import pyarrow.parquet as pq
 import pytest
 import torch
 from tests.maps.tiny_models import model_of, tokenizer
+from tests.models.server import good, serving, slow
 
 from wordsens.audit import text as audit_text_module
 from wordsens.audit.decay import Decay, pair_distances
@@ -325,6 +328,52 @@ def test_wrong_options_are_refused(wordsens, options, message):
     run = wordsens("audit", "minilm", "--dataset", "shipped", *options)
     assert run.code == 2
     assert run.err == f"wordsens: {message}\n"
+
+
+def test_a_function_is_audited_with_removals_swaps_and_lengths(wordsens, asked, monkeypatch, documented):
+    arguments, out = asked
+
+    def letters(texts):
+        return [[text.count(letter) + 0.5 for letter in "adefghilmnostuy"] for text in texts]
+
+    module = ModuleType("my_encoders")
+    module.letters = letters
+    monkeypatch.setitem(sys.modules, "my_encoders", module)
+    given = ["audit", "--encode", "my_encoders:letters", *arguments[2:], "--swaps", "--substitutions", "3"]
+    run = wordsens(*given)
+    assert run.code == 0
+    told = " ".join(run.out.split())
+    assert "No S, no layers and no bound: they take gradients, and this model gives one vector a text." in told
+    assert "words count removal swap" in told
+    assert "average sensitivity" in told
+    document = json.loads(wordsens(*given, "--json", "--quiet").out)
+    assert (document["model"], document["layers"]) == ("letters", [])
+    assert list(document["substitution"]) == documented("The audit `substitution`")
+    assert {group["sensitivity"] for group in document["groups"]} == {None}
+    assert pq.read_table(out / "audit.parquet").column("sensitivity").to_pylist() == [[], [], []]
+    module.letters = lambda texts: [[float(len(text)), 1.0] for text in texts]
+    assert json.loads(wordsens(*given, "--json", "--quiet").out)["audit"] != document["audit"]
+
+
+def test_an_endpoint_is_audited_and_one_that_hangs_is_left(wordsens, asked):
+    arguments, _ = asked
+    with serving(good) as (url, _):
+        run = wordsens("audit", "--endpoint", url, *arguments[2:], "--json", "--quiet")
+        assert (run.code, json.loads(run.out)["texts"]) == (0, 3)
+    with serving(slow(30)) as (url, _):
+        begin = time.monotonic()
+        run = wordsens("audit", "--endpoint", url, "--endpoint-timeout", "0.5", *arguments[2:], "--quiet")
+        assert (run.code, len(run.err.splitlines()), time.monotonic() - begin < 5) == (1, 1, True)
+        assert "did not answer within 0.5 s" in run.err
+
+
+@pytest.mark.parametrize("options", [("--output", "probabilities"), ("--removal", "mask")])
+def test_a_function_has_neither_classes_nor_masks(wordsens, asked, options):
+    run = wordsens("audit", "--encode", "my_encoders:letters", *asked[0][2:], *options)
+    assert run.code == 2
+    assert (
+        f"{' '.join(options)} needs the model itself; a function or an endpoint gives vectors, and no more" in run.err
+    )
 
 
 def made(means, length, interval=(80, 100), reason=None):

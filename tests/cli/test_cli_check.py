@@ -3,12 +3,13 @@
 import json
 import re
 import sys
+import time
 from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
 from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
-from tests.models.server import good, serving
+from tests.models.server import good, serving, slow
 
 import wordsens as ws
 
@@ -149,9 +150,28 @@ def test_an_endpoint_is_asked_and_its_refusal_is_one_line(wordsens, pairs, monke
         assert (run.code, run.out, len(run.err.splitlines())) == (1, "", 1)
 
 
+def test_nothing_hangs_past_the_endpoints_timeout(wordsens, pairs):
+    with serving(slow(30)) as (url, _):
+        begin = time.monotonic()
+        run = wordsens("check", "--endpoint", url, "--endpoint-timeout", "0.5", "--pairs", pairs, "--quiet")
+        assert time.monotonic() - begin < 5
+    assert (run.code, run.out) == (1, "")
+    assert "at 127.0.0.1 did not answer within 0.5 s" in run.err
+    with serving((500, b"oops", {})) as (url, script):
+        run = wordsens("check", "--endpoint", url, "--endpoint-retries", "1", "--pairs", pairs, "--quiet")
+        assert (run.code, len(script.asked)) == (1, 2)
+    run = wordsens("check", "--endpoint", url, "--endpoint-timeout", "0", "--pairs", pairs)
+    assert (run.code, "--endpoint-timeout (=0.0) must be a positive" in run.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     "given",
-    [[], ["minilm", "--encode", "my_models:bag"], ["--encode", "my_models:bag", "--endpoint-model", "x"]],
+    [
+        [],
+        ["minilm", "--encode", "my_models:bag"],
+        ["--encode", "my_models:bag", "--endpoint-model", "x"],
+        ["minilm", "--endpoint-timeout", "3"],
+    ],
 )
 def test_one_model_is_asked(wordsens, given):
     run = wordsens("check", *given)

@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float
+from torch import Tensor
 
 from wordsens.errors import InputError, require_count, require_kind, require_positive
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.models.contract import Model
 from wordsens.seeds import derive_seed
 from wordsens.sensitivity.removals import cosine_distance
 from wordsens.statistics.power_law import PowerLaw, centred, fit_power_law, least_squares_slope
 from wordsens.text import MeaningPair, MinimalPair, shipped_reviews
+from wordsens.text.whole_words import reading_words
 
 MULTIPLES = (1, 2, 4, 8, 16, 32)
 
@@ -27,6 +29,9 @@ RESAMPLES = 2000
 """Of the bootstrap: the ends of a 95 % interval are then the 50th and the 1950th of them."""
 
 COVERAGE = 0.95
+
+BATCH = 64
+"""Passages between two reports of progress."""
 
 WIDEST = 2.0
 """The largest ratio of an interval's ends at which a passage's length can be chosen by it: measured lengths double from
@@ -90,7 +95,7 @@ class Decay:
 
 
 def pair_distances(
-    phi: TransformerFeatures,
+    phi: TransformerFeatures | Model,
     pairs: Iterable[MinimalPair | MeaningPair],
     *,
     multiples: Sequence[int] = MULTIPLES,
@@ -100,18 +105,17 @@ def pair_distances(
     """The cosine distance between the two sentences of every pair, alone and inside longer passages.
 
     A passage has the sentence in its middle; the filler around it is the same for both sentences. A passage longer than
-    the model's context is left out. One forward pass a passage.
+    the model's context is left out; of a model that gives vectors and nothing else no context is known, and words count
+    as tokens. Passages of like length are encoded together, each once.
 
     Args:
-        phi: a transformer that gives one vector a text.
+        phi: a transformer that gives one vector a text, or a Model.
         pairs: e.g. `wordsens.minimal_pairs()`.
         multiples: lengths, in multiples of the sentence's.
         filler: the text around the sentence; None: shipped reviews.
-        progress: called with (pairs done, pairs in all).
+        progress: called with (passages done, passages in all).
     """
-    require_kind("phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained")
-    if phi.reader is None or (phi.output == "states" and phi.pooling is None):
-        raise InputError(f"{phi.name} does not give one vector a text; choose a pool, such as pool='mean'")
+    count, context = _tokens(phi)
     for multiple in multiples:
         require_count("multiples", multiple)
     words = (filler or " ".join(review.text for review in shipped_reviews()[:12])).split()
@@ -122,25 +126,51 @@ def pair_distances(
                 f"`pairs` has {reprlib.repr(pair)}, which is not a MinimalPair or MeaningPair; give pairs such as "
                 "those of wordsens.minimal_pairs(), with an id, a kind and two texts each"
             )
-    distances = []
-    for done, pair in enumerate(listed, start=1):
+    placed: list[tuple[MinimalPair | MeaningPair, int, int, list[str]]] = []
+    for pair in listed:
         for multiple in multiples:
             extra = (multiple - 1) * max(len(pair.first.split()), 1)
             before, after = words[: extra // 2], words[extra // 2 : extra]
             if extra > len(words):
                 break
             passages = [" ".join([*before, sentence, *after]) for sentence in (pair.first, pair.second)]
-            tokens = max(phi.reader.count(passage) for passage in passages)
-            if phi.reader.context is not None and tokens > phi.reader.context:
+            tokens = max(map(count, passages))
+            if context is not None and tokens > context:
                 break
-            with torch.no_grad():
-                vectors = [phi(text).flatten().double() for text in phi.embed(passages)]
-            for vector in vectors:
-                feature_norm(vector, phi.name)
-            distances.append(PairDistance(pair.id, pair.kind, multiple, tokens, float(cosine_distance(*vectors))))
+            placed.append((pair, multiple, tokens, passages))
+    vectors = _encoded(phi, [passage for *_, passages in placed for passage in passages], progress)
+    return [
+        PairDistance(
+            pair.id, pair.kind, multiple, tokens, float(cosine_distance(*(vectors[text] for text in passages)))
+        )
+        for pair, multiple, tokens, passages in placed
+    ]
+
+
+def _tokens(phi: TransformerFeatures | Model) -> tuple[Callable[[str], int], int | None]:
+    """The count of a text's tokens, and the largest that the model reads."""
+    if isinstance(phi, Model):
+        return lambda text: len(reading_words(text)), None
+    require_kind("phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained")
+    if phi.reader is None or (phi.output == "states" and phi.pooling is None):
+        raise InputError(f"{phi.name} does not give one vector a text; choose a pool, such as pool='mean'")
+    return phi.reader.count, phi.reader.context
+
+
+def _encoded(
+    phi: TransformerFeatures | Model, texts: Sequence[str], progress: Callable[[int, int], None] | None
+) -> dict[str, Tensor]:
+    """Every text's vector."""
+    ordered = sorted(set(texts), key=lambda text: (len(text), text))
+    found: dict[str, Tensor] = {}
+    for start in range(0, len(ordered), BATCH):
+        part = ordered[start : start + BATCH]
+        for text, vector in zip(part, phi.encode(part), strict=True):
+            feature_norm(vector, phi.name)
+            found[text] = vector
         if progress is not None:
-            progress(done, len(listed))
-    return distances
+            progress(len(found), len(ordered))
+    return found
 
 
 def decay(distances: Iterable[PairDistance], *, threshold: float, seed: int = 0) -> list[Decay]:

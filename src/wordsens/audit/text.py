@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import torch
 
-from wordsens.audit.categories import kind_of
 from wordsens.errors import InputError
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.search.plan import Search
@@ -16,6 +15,7 @@ from wordsens.sensitivity.swap_search import ShortlistPlan
 from wordsens.sensitivity.swaps import best_swaps
 from wordsens.sensitivity.whole_words import whole_word_sensitivity
 from wordsens.text.document import Document
+from wordsens.text.english import kind_of
 from wordsens.text.matrix import TextMatrix, Word
 from wordsens.text.vocabulary import Vocabulary
 from wordsens.text.whole_words import whole_words
@@ -52,7 +52,8 @@ class AuditedWord:
         word: as it is written.
         tokens: how many it has.
         place: 0 the first word of the text that was read, 1 the last.
-        sensitivity: attained, a lower bound of the sup over perturbations of the word's rows by up to their own norms.
+        sensitivity: attained, a lower bound of the sup over perturbations of the word's rows by up to their own norms;
+            NaN for a black box.
         removal: relative change of the features when the word is deleted or masked.
         swap: relative change by the best real swap found; NaN for words of several tokens, or where none was asked for.
         swapped_for: the entry of that swap; "" where there is none.
@@ -91,8 +92,9 @@ class AuditedText:
 
     @property
     def value(self) -> float:
-        """The largest sensitivity."""
-        return max(word.sensitivity for word in self.measured)
+        """The largest sensitivity; of a black box, the largest change by a removal."""
+        sensitivities = [word.sensitivity for word in self.measured if not math.isnan(word.sensitivity)]
+        return max(sensitivities or [word.removal for word in self.measured])
 
 
 def audit_text(
@@ -145,9 +147,13 @@ def audit_text(
 
 def chosen_words(text: TextMatrix, count: int, *, seed: int, content: str) -> list[int]:
     """The whole words that are measured: negations first, then a random draw, in the order of the text."""
-    words = list(text.whole_words or ())
-    order = torch.randperm(len(words), generator=generator(seed, "audited words", content)).tolist()
-    order.sort(key=lambda at: kind_of(words[at].text) != NEGATION)
+    return drawn_words([word.text for word in text.whole_words or ()], count, seed=seed, content=content)
+
+
+def drawn_words(words: Sequence[str], count: int, *, seed: int, content: str) -> list[int]:
+    """The places of at most so many words: negations first, then a random draw, in their order."""
+    order: list[int] = torch.randperm(len(words), generator=generator(seed, "audited words", content)).tolist()
+    order.sort(key=lambda at: kind_of(words[at]) != NEGATION)
     return sorted(order[:count])
 
 

@@ -4,7 +4,12 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-_OTHER_NAMES = {"words": "--word", "model_layer": "--layer"}
+_OTHER_NAMES = {
+    "words": "--word",
+    "model_layer": "--layer",
+    "timeout": "--endpoint-timeout",
+    "retries": "--endpoint-retries",
+}
 """Arguments of the library whose option has another name, where the command has that option."""
 
 

@@ -18,13 +18,14 @@ def print_json(audit: "Audit") -> None:
     document: dict[str, Any] = {
         "command": "audit",
         "version": __version__,
-        "model": audit.options.model,
+        "model": audit.records[0].model,
         "map": audit.map_name,
         "audit": audit.name,
         "removal": audit.options.removal,
         "seed": audit.options.seed,
         **audit.summary.to_dict(),
         "layers": [asdict(layer) for layer in audit.layers],
+        "substitution": None if audit.substitution is None else asdict(audit.substitution),
         "decay": [_decay(one) for one in audit.decays],
         "no_decay": audit.no_decays,
         "cut": [

@@ -6,21 +6,18 @@ from typing import Annotated
 import typer
 
 from wordsens.cli.executor_options import PlaceOptions
-from wordsens.cli.options import Device, Seed
-from wordsens.errors import require_choice, require_count, require_positive
+from wordsens.cli.model_choice import ModelOptions
+from wordsens.cli.options import Seed
+from wordsens.errors import InputError, require_choice, require_count, require_positive
 
-POOLS = ("own", "mean", "cls", "last", "max")
 OUTPUTS = ("embedding", "probabilities")
 WAYS = ("delete", "mask")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditOptions(PlaceOptions):
+class AuditOptions(PlaceOptions, ModelOptions):
     """The options of `wordsens audit`."""
 
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="minilm, a folder with a model, or a name on the Hugging Face hub.")
-    ]
     dataset: Annotated[
         str,
         typer.Option(
@@ -37,14 +34,6 @@ class AuditOptions(PlaceOptions):
     output: Annotated[
         str, typer.Option(help="What is watched: embedding, or a classifier's probabilities.", rich_help_panel="Model")
     ] = "embedding"
-    pool: Annotated[
-        str | None,
-        typer.Option(
-            help="Of an embedding: own, mean, cls, last or max; default: own where the model has one, else mean.",
-            show_default=False,
-            rich_help_panel="Model",
-        ),
-    ] = None
     words_per_text: Annotated[
         int, typer.Option(help="Words measured in each text: its negations first, others at random.")
     ] = 4
@@ -58,12 +47,19 @@ class AuditOptions(PlaceOptions):
         0.05
     )
     layer_texts: Annotated[int, typer.Option(help="Texts measured layer by layer and head by head; 0: none.")] = 1
+    substitutions: Annotated[
+        int,
+        typer.Option(
+            help="Texts measured with random words of the same kind in the place of their own: average, block and "
+            "random sensitivity; 0: none."
+        ),
+    ] = 0
     out: Annotated[str, typer.Option(help="The folder for the records and the report.")] = "audit"
     seed: Seed = 0
-    device: Device = "cpu"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        PlaceOptions.__post_init__(self)
+        ModelOptions.__post_init__(self)
         require_count("max_words", self.max_words, least=2)
         require_count("words_per_text", self.words_per_text)
         require_count("layer_texts", self.layer_texts, least=0)
@@ -71,6 +67,8 @@ class AuditOptions(PlaceOptions):
         require_choice("output", self.output, OUTPUTS)
         if self.limit is not None:
             require_count("limit", self.limit)
-        if self.pool is not None:
-            require_choice("pool", self.pool, POOLS)
+        require_count("substitutions", self.substitutions, least=0)
         require_choice("removal", self.removal, WAYS)
+        if self.model is None and (self.output, self.removal) != (OUTPUTS[0], WAYS[0]):
+            wrong = "--output probabilities" if self.output != OUTPUTS[0] else "--removal mask"
+            raise InputError(f"{wrong} needs the model itself; a function or an endpoint gives vectors, and no more")

@@ -9,6 +9,7 @@ from wordsens.audit.summary import AuditSummary
 from wordsens.audit.texts import AuditTexts
 from wordsens.cli.audit.options import AuditOptions
 from wordsens.experiments.audit.record import AuditRecord
+from wordsens.sensitivity.substitution import SubstitutionSensitivity
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class Audit:
         texts: of the dataset, with those that were left out.
         records: of the texts, in the order of the dataset; failed ones too.
         summary: of those that are done.
-        layers: by layer and head.
+        layers: by layer and head; none of a black box.
+        substitution: the sensitivities to random words; None where none were asked for.
         name: of the audit: the hash of everything but the texts, a column of the records.
         decays: of the minimal pairs' distances by kind; empty where `no_decays` says why.
         map_name, context: of the model.
@@ -32,6 +34,7 @@ class Audit:
     records: list[AuditRecord]
     summary: AuditSummary
     layers: list[LayerSensitivity]
+    substitution: SubstitutionSensitivity | None
     decays: list[Decay]
     no_decays: str | None
     map_name: str

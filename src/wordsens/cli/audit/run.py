@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from wordsens.audit.decay import decay, pair_distances
 from wordsens.audit.layers import layer_sensitivities
@@ -17,16 +18,20 @@ from wordsens.cli.running import RunRequest, fail_for, open_store, run_missing
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import reporting
 from wordsens.errors import InputError
-from wordsens.experiments.audit.cell import audited_map
+from wordsens.experiments.audit.cell import audited_model, black_box
 from wordsens.experiments.audit.record import AuditRecord
-from wordsens.experiments.audit.spec import AuditCell
+from wordsens.experiments.audit.spec import AuditCell, BlackBox
 from wordsens.experiments.store.store import write_aside
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.loading import content_of
+from wordsens.models.choice import is_pair_model
+from wordsens.models.contract import Model
+from wordsens.sensitivity.substitution import SubstitutionPlan, SubstitutionSensitivity, substitution_sensitivity
 from wordsens.text import Document, Reading, minimal_pairs, stream_documents
+from wordsens.text.alternatives import SameKind
 from wordsens.text.encoders import require_device
 
-_OF_CELLS = ("model", "output", "pool", "max_words", "words_per_text", "removal", "swaps", "seed", "device")
+_OF_CELLS = ("output", "pool", "max_words", "words_per_text", "removal", "swaps", "seed", "device", "revision")
 """Options that are keys of every cell."""
 
 
@@ -38,7 +43,7 @@ def run_audit(options: AuditOptions) -> None:
     require_device(options.device)
     texts = _texts(options)
     cells = _cells(options, texts.documents)
-    phi = audited_map(cells[0])
+    phi = audited_model(cells[0])
     _require_mask(phi, options.removal)
     folder = Path(options.out)
     store = open_store(folder / "records", AuditRecord)
@@ -77,7 +82,7 @@ def _texts(options: AuditOptions) -> AuditTexts:
 
 def _cells(options: AuditOptions, documents: Sequence[Document]) -> list[AuditCell]:
     """One cell a text, each with the content that the model's files have now."""
-    common = {name: getattr(options, name) for name in _OF_CELLS} | {"content": content_of(options.model)}
+    common = {name: getattr(options, name) for name in _OF_CELLS} | _model_keys(options)
     return [
         AuditCell.parse(
             {**common, "text": {"content": document.text, "source": document.source, "label": document.label}}
@@ -86,7 +91,26 @@ def _cells(options: AuditOptions, documents: Sequence[Document]) -> list[AuditCe
     ]
 
 
-def _require_mask(phi: TransformerFeatures, removal: str) -> None:
+def _model_keys(options: AuditOptions) -> dict[str, Any]:
+    """The keys of a cell that name the model: by the files that it has now, or by what it answers now."""
+    if options.model is not None:
+        if is_pair_model(options.model, options.revision):
+            raise InputError(f"`model` (={options.model!r}) scores pairs of texts; an audit takes one text a time")
+        return {"model": options.model, "content": content_of(options.model, options.revision)}
+    server = None if options.endpoint is None else options.server()
+    kept = {} if server is None else {
+        "endpoint": server.url, "endpoint_model": server.model, "timeout": server.timeout, "retries": server.retries,
+    }  # fmt: skip
+    asked = BlackBox.parse({"encode": options.encode, **kept})
+    model = black_box(asked)
+    return {"model": model.name, "content": model.identity(), "black_box": asked.model_dump()}
+
+
+def _require_mask(phi: TransformerFeatures | Model, removal: str) -> None:
+    if isinstance(phi, Model):
+        if removal == "mask":
+            raise InputError(f"`removal` (='mask') needs a mask token, and {phi.name} gives vectors alone; use delete")
+        return
     if removal == "mask" and phi.reader is not None and phi.reader.tokenizer.mask_token_id is None:
         raise InputError(f"`removal` (='mask') needs a mask token, but {phi.name} has none; use delete")
 
@@ -96,26 +120,29 @@ def _finish(
     texts: AuditTexts,
     cells: Sequence[AuditCell],
     records: list[AuditRecord],
-    phi: TransformerFeatures,
+    phi: TransformerFeatures | Model,
 ) -> Audit:
     """The summary of the records, and what is measured anew for every report: layers and minimal pairs."""
     done = {record.cell for record in records if record.done}
-    whole = (text for text, cell in zip(texts.documents, cells, strict=True) if cell.content_hash() in done)
-    decays, no_decays = [], None
-    with reporting(2, "parts of the report", quiet=options.quiet) as report:
-        layers = layer_sensitivities(
-            phi.at(),
-            list(islice(whole, options.layer_texts)),
-            words=options.words_per_text,
-            max_words=options.max_words,
-            seed=options.seed,
-        )
-        report.update(1, now="minimal pairs")
+    whole = [text for text, cell in zip(texts.documents, cells, strict=True) if cell.content_hash() in done]
+    layers, decays, no_decays = [], [], None
+    with reporting(3, "parts of the report", quiet=options.quiet) as report:
+        if isinstance(phi, TransformerFeatures):
+            layers = layer_sensitivities(
+                phi.at(),
+                whole[: options.layer_texts],
+                words=options.words_per_text,
+                max_words=options.max_words,
+                seed=options.seed,
+            )
+        report.update(1, now="random words")
+        substitution = _substitution(options, phi, whole, texts)
+        report.update(2, now="minimal pairs")
         try:
             decays = decay(pair_distances(phi, minimal_pairs()), threshold=options.threshold, seed=options.seed)
         except InputError as error:  # the pairs are English, the model need not be
             no_decays = str(error)
-        report.update(2, now="")
+        report.update(3, now="")
     return Audit(
         options=options,
         name=records[0].audit,
@@ -123,8 +150,26 @@ def _finish(
         records=records,
         summary=summarise_audit((record.audited() for record in records if record.done), texts.counts),
         layers=layers,
+        substitution=substitution,
         decays=decays,
         no_decays=no_decays,
         map_name=phi.name,
-        context=None if phi.reader is None else phi.reader.context,
+        context=phi.reader.context if isinstance(phi, TransformerFeatures) and phi.reader is not None else None,
+    )
+
+
+def _substitution(
+    options: AuditOptions, phi: TransformerFeatures | Model, whole: Sequence[Document], texts: AuditTexts
+) -> SubstitutionSensitivity | None:
+    """The sensitivities to random words of the first texts; the words are those of all the data."""
+    if not options.substitutions:
+        return None
+    labelled = options.output != "embedding"
+    return substitution_sensitivity(
+        phi,
+        [document.text for document in whole[: options.substitutions]],
+        SameKind(texts.counts),
+        plan=SubstitutionPlan(most_words=options.max_words),
+        label=(lambda rows: rows.argmax(dim=1).tolist()) if labelled else None,
+        seed=options.seed,
     )

@@ -9,9 +9,14 @@ from wordsens.audit.decay import Decay
 from wordsens.audit.reactions import Reaction, least_texts
 from wordsens.audit.summary import AuditSummary, Exponent
 from wordsens.cli.terminal import stdout, table
+from wordsens.sensitivity.substitution import SubstitutionSensitivity
 
 if TYPE_CHECKING:
     from wordsens.cli.audit.outcome import Audit
+
+NO_GRADIENTS = (
+    "No S, no layers and no bound: they take gradients, and this model gives one vector a text. Lengths are in words."
+)
 
 _NAMED = 5
 """Texts that are named where more were cut, left out or failed; the JSON document names all."""
@@ -28,6 +33,8 @@ def print_audit(audit: "Audit") -> None:
     _words("Ignores: content words and negations that move a text less", summary.ignores, summary)
     if audit.layers:
         _layers(audit)
+    if audit.substitution is not None:
+        _substitution(audit.substitution)
     _length(audit)
     for line in not_measured(audit):
         console.print(Text(line))
@@ -38,19 +45,32 @@ def _groups(audit: "Audit") -> None:
     console = stdout()
     groups = audit.summary.groups
     with_swaps = any(group.swap is not None for group in groups)
-    columns = [("words", "left"), ("count", "right"), ("S", "right"), ("removal", "right")]
+    with_sensitivity = any(group.sensitivity is not None for group in groups)
+    columns = [
+        ("words", "left"),
+        ("count", "right"),
+        *([("S", "right")] if with_sensitivity else []),
+        ("removal", "right"),
+    ]
     shown = table(*columns, *([("swap", "right")] if with_swaps else []))
     for group in groups:
-        cells = [group.category, str(group.count), f"{group.sensitivity:.3f}", f"{group.removal:.3f}"]
-        if with_swaps:
-            cells.append("" if group.swap is None else f"{group.swap:.3f}")
-        shown.add_row(*cells)
+        means = [
+            *([group.sensitivity] if with_sensitivity else []),
+            group.removal,
+            *([group.swap] if with_swaps else []),
+        ]
+        shown.add_row(group.category, str(group.count), *("" if mean is None else f"{mean:.3f}" for mean in means))
     console.print(shown)
     taken_out = {"delete": "deleting it does", "mask": "masking it does; the mask token itself moves a model too"}
-    console.print(
-        "S: how far the word could move the output, relative to its norm, within its own rows' length; attained, so a "
-        f"lower bound. removal: how far {taken_out[audit.options.removal]}."
-    )
+    if with_sensitivity:
+        console.print(
+            "S: how far the word could move the output, relative to its norm, within its own rows' length; attained, "
+            f"so a lower bound. removal: how far {taken_out[audit.options.removal]}."
+        )
+    else:
+        console.print(
+            f"removal: how far {taken_out[audit.options.removal]}, relative to the output's norm. {NO_GRADIENTS}"
+        )
     console.print()
 
 
@@ -86,6 +106,24 @@ def _layers(audit: "Audit") -> None:
             str(layer.layer), f"{layer.sensitivity:.3f}", f"{least}: {min(heads):.3f}", f"{most}: {max(heads):.3f}"
         )
     console.print(layers)
+    console.print()
+
+
+def _substitution(found: SubstitutionSensitivity) -> None:
+    """The measures of the literature, each with its interval over texts."""
+    console = stdout()
+    texts = len(found.texts)
+    console.print(f"Random words of the same kind ({texts} text{'s' * (texts != 1)})", style="bold")
+    told = {"average": found.average, "block": found.block, "random": found.random, "flips": found.flips}
+    for name, mean in told.items():
+        if mean is not None:
+            console.print(f"{name} sensitivity {mean}" if name != "flips" else f"labels changed {mean}", markup=False)
+    fifths = ", ".join("none" if part is None else f"{part.value:.3g}" for part in found.profile)
+    console.print(f"profile, first to last fifth of a text: {fifths}")
+    console.print(
+        "average: the variance that one random word makes, summed over words; block: the most that disjoint "
+        "neighbouring words make together; random: the mean change by one. In parentheses: 95 % over texts."
+    )
     console.print()
 
 

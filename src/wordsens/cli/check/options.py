@@ -5,24 +5,17 @@ from typing import Annotated
 
 import typer
 
-from wordsens.cli.model_choice import Encode, EndpointModel, EndpointUrl, ModelRequest, Name, Pool, Revision
-from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
-from wordsens.errors import InputError, require_choice, require_count
+from wordsens.cli.model_choice import ModelOptions
+from wordsens.cli.options import AsJson, Quiet, Seed, Threads
+from wordsens.errors import InputError, require_count
 
-POOLS = ("own", "mean", "cls", "last", "max")
 _PAIRS, _GATE, _MORE = "Pairs", "Gate", "Further answers"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckRequest:
+class CheckRequest(ModelOptions):
     """The options of `wordsens check`; `texts` is that of --from."""
 
-    model: Name = None
-    encode: Encode = None
-    endpoint: EndpointUrl = None
-    endpoint_model: EndpointModel = None
-    revision: Revision = None
-    pool: Pool = None
     pairs: Annotated[
         str | None,
         typer.Option(
@@ -101,12 +94,12 @@ class CheckRequest:
         typer.Option(help="Write the answer and the table as Markdown.", show_default=False, rich_help_panel=_GATE),
     ] = None
     seed: Seed = 0
-    device: Device = "cpu"
     threads: Threads = 1
     as_json: AsJson = False
     quiet: Quiet = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_count("threads", self.threads)
         if self.pairs is not None and self.texts is not None:
             raise InputError(
@@ -114,19 +107,3 @@ class CheckRequest:
             )
         if self.limit is not None:
             require_count("limit", self.limit)
-        if self.pool is not None:
-            require_choice("pool", self.pool, POOLS)
-        _ = self.asked
-
-    @property
-    def asked(self) -> ModelRequest:
-        """The model; InputError where not exactly one is named."""
-        return ModelRequest(
-            name=self.model,
-            encode=self.encode,
-            endpoint=self.endpoint,
-            endpoint_model=self.endpoint_model,
-            revision=self.revision,
-            pool=self.pool,
-            device=self.device,
-        )

@@ -35,7 +35,7 @@ def run_check(request: CheckRequest) -> None:
     )
     pairs, notes = _pairs(request)
     require_askable(options, pairs)
-    model = request.asked.load()
+    model = request.load()
     values = _measured(request, model, pairs, options)
     result = evaluate(model, pairs, values, options, notes)
     layers = _layers(request, model, pairs) if request.layers else []

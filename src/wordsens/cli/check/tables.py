@@ -54,7 +54,7 @@ def print_made(pairs: Sequence[Pair]) -> None:
     console = stdout()
     for kind in dict.fromkeys(pair.kind for pair in pairs):
         made = [pair for pair in pairs if pair.kind == kind]
-        console.print(f"{kind}: {len(made)} near misses made", style="bold")
+        console.print(f"{kind}: {len(made)} near miss{'es' * (len(made) != 1)} made", style="bold")
         for pair in made[:_SHOWN]:
             here, there = (part or "-" for part in pair.changed)
             console.print(Text(f"  {here} / {there}: {pair.second}"))

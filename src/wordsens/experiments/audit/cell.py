@@ -4,12 +4,17 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from wordsens.audit.black_box import audit_black_box
 from wordsens.audit.text import AuditPlan, audit_text
 from wordsens.errors import InputError
 from wordsens.experiments.audit.record import columns_of
-from wordsens.experiments.audit.spec import AuditCell
+from wordsens.experiments.audit.spec import AuditCell, BlackBox
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.loading import content_of
+from wordsens.models.choice import as_model
+from wordsens.models.contract import Model
+from wordsens.models.endpoint import Endpoint
+from wordsens.models.function import load_named
 from wordsens.search.plan import SearchPlan
 from wordsens.text.document import Document
 from wordsens.text.vocabulary import Vocabulary
@@ -17,7 +22,7 @@ from wordsens.text.vocabulary import Vocabulary
 
 def measure_audit(cell: AuditCell, keep: Callable[[Mapping[str, Any]], None] | None) -> dict[str, Any]:
     """The columns of an audited text. No witness is kept."""
-    phi = audited_map(cell)
+    phi, document = audited_model(cell), Document(cell.text.content, cell.text.label, cell.text.source)
     plan = AuditPlan(
         max_words=cell.max_words,
         words_per_text=cell.words_per_text,
@@ -26,8 +31,10 @@ def measure_audit(cell: AuditCell, keep: Callable[[Mapping[str, Any]], None] | N
         radius=cell.radius,
         search=SearchPlan(starts=cell.starts, steps=cell.steps, generations=cell.generations),
     )
-    document = Document(cell.text.content, cell.text.label, cell.text.source)
-    found = audit_text(phi, document, plan, _vocabulary(phi) if cell.swaps else None)
+    if isinstance(phi, TransformerFeatures):
+        found = audit_text(phi, document, plan, _vocabulary(phi) if cell.swaps else None)
+    else:
+        found = audit_black_box(phi, document, plan, swaps=cell.swaps)
     if keep is not None:
         keep({})
     return {"map": phi.name, **columns_of(found, swaps=cell.swaps)}
@@ -38,21 +45,51 @@ def describe_audit(cell: AuditCell) -> dict[str, Any]:
     return {"audit": cell.audit(), "model": cell.model, "source": cell.text.source, "label": cell.text.label}
 
 
-def audited_map(cell: AuditCell) -> TransformerFeatures:
-    """The cell's map, of the files that the cell asks for; the one asked for last is kept.
+def audited_model(cell: AuditCell) -> TransformerFeatures | Model:
+    """The cell's model, of the files that the cell asks for; the one asked for last is kept.
+
+    A map, for transformers whose parts are known; other models only give vectors.
 
     Raises:
-        InputError: the model's files are not those, or change while they are read.
+        InputError: the model's files are not those, or change while they are read; a black box that answers otherwise
+            than the cell says, or of which probabilities are asked.
     """
-    return _loaded(cell.model, cell.output, cell.pool, cell.device, cell.content or content_of(cell.model))
+    if cell.black_box is not None:
+        return _asked(cell.black_box.model_dump_json(), str(cell.content))
+    content = cell.content or content_of(cell.model, cell.revision)
+    return _loaded(cell.model, cell.revision, cell.output, cell.pool, cell.device, content)
+
+
+def black_box(asked: BlackBox) -> Model:
+    """The model behind a function or an endpoint."""
+    if asked.encode is not None:
+        return as_model(load_named(asked.encode))
+    return as_model(
+        Endpoint(url=str(asked.endpoint), model=asked.endpoint_model, timeout=asked.timeout, retries=asked.retries)
+    )
 
 
 @lru_cache(maxsize=1)
-def _loaded(model: str, output: str, pool: str | None, device: str, content: str) -> TransformerFeatures:
-    _require_content(model, content)
+def _asked(asked: str, content: str) -> Model:
+    model = black_box(BlackBox.model_validate_json(asked))
+    if model.identity() != content:
+        raise InputError(f"{model.name} does not answer as it did when the audit began; start it again")
+    return model
+
+
+@lru_cache(maxsize=1)
+def _loaded(
+    model: str, revision: str | None, output: str, pool: str | None, device: str, content: str
+) -> TransformerFeatures | Model:
+    _require_content(model, revision, content)
     wanted = "states" if output == "embedding" else output
-    phi = TransformerFeatures.from_pretrained(model, pool=pool, output=wanted, device=device)
-    _require_content(model, content)
+    try:
+        phi = TransformerFeatures.from_pretrained(model, pool=pool, output=wanted, device=device, revision=revision)
+    except InputError:
+        if output != "embedding":
+            raise
+        return as_model(model, pool=pool, revision=revision, device=device)
+    _require_content(model, revision, content)
     if pool is not None:
         return phi
     if output == "embedding":
@@ -63,8 +100,8 @@ def _loaded(model: str, output: str, pool: str | None, device: str, content: str
     return phi.at(pool="last", output=output) if phi.causal else phi
 
 
-def _require_content(model: str, content: str) -> None:
-    if content_of(model) != content:
+def _require_content(model: str, revision: str | None, content: str) -> None:
+    if content_of(model, revision) != content:
         raise InputError(
             f"the files of the model {model!r} are not those that the audit began with; start it again, or put them "
             "back"

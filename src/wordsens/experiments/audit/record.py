@@ -10,7 +10,9 @@ from wordsens.experiments.store.record import Record
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRecord(Record):
-    """The measurements of one text. `value` is the largest sensitivity. Tuples have one entry a measured word.
+    """The measurements of one text. Tuples have one entry a measured word.
+
+    `value` is the largest sensitivity; of a black box, which has none, the largest removal.
 
     Attributes:
         audit: the hash of everything but the text: records of one audit share it.
@@ -24,7 +26,8 @@ class AuditRecord(Record):
         measured: the measured words, a JSON list of strings.
         rows: a JSON list: how many tokens each has.
         places: each word's place, 0 the first word of the text and 1 the last.
-        sensitivity: attained, a lower bound of the sup over perturbations of the word's rows by up to their own norms.
+        sensitivity: attained, a lower bound of the sup over perturbations of the word's rows by up to their own norms;
+            empty for a black box.
         removal: relative change of the features when the word is deleted or masked.
         swap: relative change by the best real swap found; NaN for words of several tokens; empty where not asked for.
         swapped_for: a JSON list of strings, likewise.
@@ -66,7 +69,7 @@ class AuditRecord(Record):
             names,
             rows,
             self.places,
-            self.sensitivity,
+            self.sensitivity or (math.nan,) * len(names),
             self.removal,
             self.swap or (math.nan,) * len(names),
             swapped or ("",) * len(names),
@@ -96,7 +99,7 @@ def columns_of(found: AuditedText, *, swaps: bool) -> dict[str, object]:
         "measured": json.dumps([word.word for word in words], ensure_ascii=False),
         "rows": json.dumps([word.tokens for word in words]),
         "places": tuple(word.place for word in words),
-        "sensitivity": tuple(word.sensitivity for word in words),
+        "sensitivity": tuple(word.sensitivity for word in words if not math.isnan(word.sensitivity)),
         "removal": tuple(word.removal for word in words),
         "swap": tuple(word.swap for word in words) if swaps else (),
         "swapped_for": json.dumps([word.swapped_for for word in words] if swaps else [], ensure_ascii=False),

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from wordsens.errors import require_choice
+from wordsens.errors import InputError, require_choice
 from wordsens.experiments.grid.device_key import CPU, Device, with_kind_of_device
 from wordsens.experiments.grid.strict_model import StrictModel
 from wordsens.experiments.store.identity import hash_identity
@@ -36,13 +36,31 @@ class AuditText(StrictModel):
     label: Literal[1, -1] | None = None
 
 
+class BlackBox(StrictModel):
+    """A model that gives vectors and nothing else: a function, or an endpoint.
+
+    Attributes:
+        encode: the function's module:name.
+        endpoint, endpoint_model, timeout, retries: of an `Endpoint`, in the place of `encode`.
+    """
+
+    encode: str | None = None
+    endpoint: str | None = None
+    endpoint_model: str | None = None
+    timeout: float = 60.0
+    retries: int = 4
+
+
 class AuditCell(StrictModel):
     """One text, one model, one record.
 
     Attributes:
-        model: "minilm", a folder (kept as an absolute path: a worker may run in another folder) or a name on the hub.
+        model: "minilm", a folder (kept as an absolute path: a worker may run in another folder) or a name on the hub;
+            the name of a black box.
+        black_box: how a black box is asked; changes no value, and neither does `revision`: `content` decides.
+        revision: branch, tag or commit of a name on the hub.
         content: digest of the model's files, `wordsens.text.model_files.model_digest`; a cell is only measured with
-            these. None: those that are there now.
+            these. None: those that are there now. Of a black box the digest of its answers to a few sentences.
         text: what is audited.
         output: "embedding" or "probabilities".
         pool: None: of an embedding the model's own where it has one, else "mean"; of a causal language model's
@@ -60,6 +78,8 @@ class AuditCell(StrictModel):
     """
 
     model: str
+    black_box: BlackBox | None = None
+    revision: str | None = None
     content: str | None = None
     text: AuditText
     output: str = "embedding"
@@ -87,12 +107,14 @@ class AuditCell(StrictModel):
         require_choice("removal", self.removal, WAYS)
         if self.pool is not None:
             require_choice("pool", self.pool, POOL_NAMES)
+        if self.black_box is not None and self.content is None:
+            raise InputError("`content` of a black box must be given: no file says what it computes")
         return self
 
     @property
     def digest(self) -> str:
         """Of the model's files: the one that was asked for, or that of the files that are there now."""
-        return self.content or model_digest(self.model)
+        return self.content or model_digest(self.model, self.revision)
 
     def audit(self) -> str:
         """The name of everything but the text: cells of one audit share it."""
@@ -108,5 +130,7 @@ class AuditCell(StrictModel):
         return hash_identity(self.identity())
 
     def _fields(self) -> dict[str, object]:
-        fields = with_kind_of_device(self.model_dump(mode="json", exclude={"model", "text", "content"}))
+        fields = with_kind_of_device(
+            self.model_dump(mode="json", exclude={"model", "text", "content", "black_box", "revision"})
+        )
         return {"kind": "audit", "schema": AUDIT_SCHEMA, **fields, "model": self.digest}

@@ -9,13 +9,13 @@ from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.text.model_files import model_digest
 
 
-def content_of(model: str) -> str:
+def content_of(model: str, revision: str | None = None) -> str:
     """The digest of the model's files; a model of the hub that is not on this machine yet is brought here."""
     try:
-        return model_digest(model)
+        return model_digest(model, revision)
     except InputError:
-        TransformerFeatures.from_pretrained(model)
-        return model_digest(model)
+        TransformerFeatures.from_pretrained(model, revision=revision)
+        return model_digest(model, revision)
 
 
 def loaded_model(model: str, dtype: torch.dtype, device: str) -> TransformerFeatures:
