@@ -57,11 +57,11 @@ def measured(monkeypatch):
     """The texts that are measured, in order; `stop` maps the number of a text to what happens in its place."""
     seen, stop = [], {}
 
-    def counted(phi, document, **options):
+    def counted(phi, document, *options):
         seen.append(document.source)
         if len(seen) in stop:
             stop[len(seen)]()
-        return real_audit_text(phi, document, **options)
+        return real_audit_text(phi, document, *options)
 
     monkeypatch.setattr(audit_cell, "audit_text", counted)
     return seen, stop
@@ -234,7 +234,7 @@ from wordsens.cli import main
 from wordsens.experiments.audit import cell as audit_cell
 real, log, stop = audit_cell.audit_text, open(sys.argv[1], "a"), int(sys.argv[2])
 seen, found = [], []
-def counted(phi, document, **options):
+def counted(phi, document, *options):
     seen.append(1)
     if len(seen) == stop:
         os.kill(os.getpid(), signal.SIGKILL)
