@@ -25,6 +25,7 @@ from wordsens.seeds import generator
 from wordsens.sensitivity.jacobian import jacobian_sensitivity
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
+from wordsens.sensitivity.swap_search import ShortlistPlan
 from wordsens.sensitivity.swaps import best_swaps
 from wordsens.text import Document, embed, read_documents
 from wordsens.text.encoders import require_device
@@ -147,12 +148,13 @@ def _swaps(phi: FeatureMap, text: TextMatrix, result: Sensitivity, options: Meas
     """
     if not options.swaps or on_demand(phi):
         return None
+    method: str | ShortlistPlan = "auto"
     if isinstance(phi, TransformerFeatures):
-        vocabulary = phi.vocabulary()
+        vocabulary, method = phi.vocabulary(), ShortlistPlan(seed=options.seed)
     else:
         encoder = loaded_model(options.encoder, torch.float32, options.device)
         vocabulary = encoder.vocabulary(special_tokens=options.keep_special_tokens, rescale=True)
-    found = best_swaps(phi, text, vocabulary, result.words, options.seed)
+    found = best_swaps(phi, text, vocabulary, result.words, method=method)
     return RealSwaps(tuple(found.per_word.tolist()), found.swapped_for)
 
 
