@@ -27,9 +27,6 @@ class RowNormRecord(Record):
     n: int
     d: int
     draw: int
-    device: str
-    started: str
-    machine: str
 
 
 def measure(cell, keep):

@@ -4,8 +4,10 @@ import pytest
 
 from wordsens.cli.paper.options import SCALE_NAMES
 from wordsens.errors import InputError
+from wordsens.experiments.generalization.preset import paper_generalization
 from wordsens.experiments.sensitivity.preset import SCALES, paper_sensitivity
 from wordsens.experiments.texts.source import DatasetText
+from wordsens.search.plan import SearchPlan
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -46,7 +48,7 @@ def test_real_texts_stay_within_the_encoders_width_and_the_user_is_told():
     assert {cell.d for cell in real if cell.map == "raf"} == {192, 384}
     assert {cell.d for cell in real if cell.map == "drf"} == {384}
     assert any("larger d are measured on Gaussian texts only" in line for line in preset.notices)
-    assert any("; d = 384 there" in line for line in preset.notices)
+    assert any("are measured with d = 384 under" in line for line in preset.notices)
     assert paper_sensitivity("quick").notices == ()
 
 
@@ -72,3 +74,14 @@ def test_data_that_cannot_be_used(tmp_path):
 
 def test_the_seed_reaches_every_cell():
     assert {cell.seed for cell in paper_sensitivity("quick", seed=5).sweep.cells()} == {5}
+
+
+@pytest.mark.parametrize("preset", [paper_sensitivity, paper_generalization])
+def test_an_effort_takes_the_place_of_the_scale_s_own_counts(preset):
+    usual, thorough = (preset("quick", search=search).sweep.cells() for search in (None, "thorough"))
+    assert {(one.map, one.n, one.dtype) for one in thorough} == {(one.map, one.n, one.dtype) for one in usual}
+    assert {(one.search, one.starts, one.steps, one.generations) for one in thorough} == {
+        ("thorough", None, None, None)
+    }
+    assert {one.search for one in usual} == {"normal"}
+    assert all(one.search_plan == SearchPlan("thorough") for one in thorough)

@@ -28,6 +28,7 @@ def cell(base, **changes):
         ({"radius": 0}, "`radius` (=0) must be greater than 0"),
         ({"radius": float("nan")}, "`radius` (=nan) must be"),
         ({"dtype": "float16"}, "`dtype` (='float16') must be 'float64' or 'float32'"),
+        ({"search": "quik"}, "`search` (='quik') must be one of quick, normal, thorough; did you mean 'quick'?"),
         ({"activation": "rleu"}, "did you mean 'relu'?"),
         ({"gaussian": "sparse"}, "`gaussian` (='sparse') must be one of auto, dense, lazy"),
         ({"words": "al"}, "`words` (='al') must be one of all; did you mean 'all'?"),
@@ -84,6 +85,10 @@ def test_a_missing_key_is_named():
 )
 def test_whatever_can_change_the_result_changes_the_hash(change):
     assert cell(RF, **change).content_hash() != cell(RF).content_hash()
+
+
+def test_the_usual_effort_is_not_in_the_name():
+    assert cell(RF, search="normal").content_hash() == cell(RF).content_hash()
 
 
 def test_the_changes_above_cover_every_key():

@@ -12,7 +12,6 @@ from wordsens.certificates.table import certificate_for
 from wordsens.errors import InputError
 from wordsens.maps.arguments import as_text, radii, word_indices
 from wordsens.maps.contract import FeatureMap
-from wordsens.maps.dense.features import DeepRandomFeatures
 from wordsens.maps.function import as_feature_map
 from wordsens.text.matrix import TextMatrix
 
@@ -46,14 +45,13 @@ def certify(
             weights; a bad text, word or radius.
         ZeroFeaturesError: phi(X) = 0.
     """
-    found = certificate(phi, X, words, radius, text_depends_on_weights=text_depends_on_weights)
+    found, name = certificate(phi, X, words, radius), as_feature_map(phi).name
+    if found is not None and found.failure_probability is not None and text_depends_on_weights:
+        raise InputError(
+            f"`phi` ({name}) is sampled on demand, and its bounds hold for a text chosen without its "
+            "weights only; build it with gaussian='dense' for a text that depends on them"
+        )
     if found is None:
-        name = as_feature_map(phi).name
-        if text_depends_on_weights and isinstance(phi, DeepRandomFeatures):
-            raise InputError(
-                f"`phi` ({name}) is sampled on demand, and its bounds hold for a text chosen without its weights only; "
-                "build it with gaussian='dense' for a text that depends on them"
-            )
         raise InputError(
             f"`phi` ({name}) has no certificate; random features, deep random features and random attention features "
             "have one, and word_sensitivity gives a lower bound for every map"

@@ -185,8 +185,8 @@ class _SphereSearch:
         leading = rotation[:, : max(1, self._plan.starts // 8)]
         signed = torch.stack([leading, -leading], dim=2).flatten(1, 2)[:, : self._plan.starts]
         left = self._plan.starts - signed.shape[1]
-        fading = torch.exp(-4 * torch.arange(t, device=rotation.device) / t).to(rotation.dtype)
-        mixed = (draw(w, left - left // 2, t) * fading) @ rotation
+        decay = torch.exp(-4 * torch.arange(t, device=rotation.device) / t).to(rotation.dtype)
+        mixed = (draw(w, left - left // 2, t) * decay) @ rotation
         patterned = draw(w, left // 2, entered.shape[2]).sign() @ entered.mT
         return torch.cat([signed, torch.nn.functional.normalize(torch.cat([mixed, patterned], dim=1), dim=2)], dim=1)
 

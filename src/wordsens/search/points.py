@@ -17,7 +17,10 @@ SAME = 0.9995
 """The same once points have converged: hills whose cosine is 0.99 may differ by one captured row."""
 
 _ELSEWHERE, _AS_IT_IS, _KICK = 0.5, 0.5, 0.7
-_TOWARDS, _BORROWED, _SHORTEST, _LONGEST = 0.6, 0.5, 0.2, 0.7
+_ADDED_SHARE, _OTHER_WORD_SHARE = 0.6, 0.5
+"""Of the kicks: those that add their vector, not take it away; those whose vector is another word's point."""
+
+_SHORTEST_KICK, _LONGEST_KICK = 0.2, 0.7
 
 
 class Breeder:
@@ -77,9 +80,9 @@ class Breeder:
         points, shape = self.unit(parents[0]), (count, parents.shape[1])
         borrowed = points[self._integers(len(points), shape)]
         drawn = self.unit(directions)[self._integers(len(directions), shape)] if len(directions) else self.random(count)
-        added = torch.where((self._uniform(shape) < _BORROWED).unsqueeze(-1), borrowed, drawn)
-        length = _SHORTEST + (_LONGEST - _SHORTEST) * self._uniform(shape)
-        length = torch.where(self._uniform(shape) < _TOWARDS, length, -length)
+        added = torch.where((self._uniform(shape) < _OTHER_WORD_SHARE).unsqueeze(-1), borrowed, drawn)
+        length = _SHORTEST_KICK + (_LONGEST_KICK - _SHORTEST_KICK) * self._uniform(shape)
+        length = torch.where(self._uniform(shape) < _ADDED_SHARE, length, -length)
         return self.unit(points + length.unsqueeze(-1).to(points.dtype) * added)
 
     def some(self, points: Float[Tensor, "w size"], count: int) -> Float[Tensor, "count w size"]:

@@ -68,13 +68,26 @@ def jacobian_sensitivity(
         dtype=rows.dtype,
         device=rows.device,
     )
-    if type(phi) is RandomAttentionFeatures and (score := offered(phi.score, ClosedForm)) is not None:
-        scale = phi.temperature * rows.shape[1] ** 0.5
-        product = AttentionJacobian(rows, phi.matrices, scale, score, chosen).normal_product
+    structured = _STRUCTURED.get(type(phi))
+    product = None if structured is None else structured(phi, rows, chosen)
+    if product is not None:
         squares = _largest(product, start)
     else:
         squares = torch.cat([_largest(_product(phi, rows, word), start[at : at + 1]) for at, word in enumerate(chosen)])
     return squares.clamp(min=0).sqrt().double() / norm
+
+
+def _of_attention(phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]) -> Product | None:
+    score = offered(phi.score, ClosedForm)
+    if score is None:
+        return None
+    scale = phi.temperature * rows.shape[1] ** 0.5
+    return AttentionJacobian(rows, phi.matrices, scale, score, words).normal_product
+
+
+_STRUCTURED: dict[type[FeatureMap], Callable[..., Product | None]] = {RandomAttentionFeatures: _of_attention}
+"""J^T J of all words at once: function of (phi, rows, words), for exactly that class, since a subclass may change phi;
+None where a map of the class has none."""
 
 
 def _largest(product: Product, start: Float[Tensor, "b d"]) -> Float[Tensor, " b"]:

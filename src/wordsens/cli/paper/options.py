@@ -8,6 +8,7 @@ import typer
 from wordsens.cli.executor_options import PlaceOptions, Witnesses
 from wordsens.cli.options import Device, EncoderName, Seed
 from wordsens.errors import InputError, require_choice, require_count
+from wordsens.search.plan import EFFORTS
 
 SCALE_NAMES = ("quick", "laptop", "full")
 FIGURE_NAMES = ("sensitivity", "generalization")
@@ -32,6 +33,13 @@ class PaperOptions(PlaceOptions):
         str,
         typer.Option(help="quick: about 3 minutes on two cores; laptop: hours at most; full: the paper's sizes."),
     ] = "quick"
+    search: Annotated[
+        str | None,
+        typer.Option(
+            help="What each search spends: quick, normal or thorough; default: what the scale says.",
+            show_default=False,
+        ),
+    ] = None
     data: Annotated[
         str | None,
         typer.Option(
@@ -76,6 +84,8 @@ class PaperOptions(PlaceOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_choice("scale", self.scale, SCALE_NAMES)
+        if self.search is not None:
+            require_choice("search", self.search, EFFORTS)
         require_choice("labels", self.labels, LABEL_NAMES)
         if self.limit is not None:
             require_count("limit", self.limit)

@@ -26,7 +26,7 @@ class Experiment:
     Attributes:
         name: of the experiment, its kind of cell and its table.
         spec: the file of its sweep.
-        preset: function of (scale, source, seed, labels=) that gives its sweep.
+        preset: function of (scale, source, seed=, labels=, search=) that gives its sweep.
         draw: function of (records, folder) that writes the figures and gives their paths.
         summarise: from records to series.
         findings: from series to sentences.
@@ -49,7 +49,9 @@ def run_experiment(name: str, options: PaperOptions) -> None:
     """
     experiment: Experiment = importlib.import_module(f"wordsens.cli.paper.{name}").EXPERIMENT
     kind, folder = kind_named(name), Path(options.out)
-    preset = experiment.preset(options.scale, _source(options), seed=options.seed, labels=options.labels)
+    preset = experiment.preset(
+        options.scale, _source(options), seed=options.seed, labels=options.labels, search=options.search
+    )
     store = open_store(folder / kind.folder, kind.record_type)
     if not options.quiet:
         for line in preset.notices:

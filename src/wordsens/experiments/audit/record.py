@@ -5,11 +5,11 @@ import math
 from dataclasses import dataclass
 
 from wordsens.audit.text import AuditedText, AuditedWord
-from wordsens.experiments.store.record import Record
+from wordsens.experiments.store.record import TorchRecord
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditRecord(Record):
+class AuditRecord(TorchRecord):
     """The measurements of one text. Tuples have one entry a measured word.
 
     `value` is the largest sensitivity; of a black box, which has none, the largest removal.
@@ -32,9 +32,6 @@ class AuditRecord(Record):
         swap: relative change by the best real swap found; NaN for words of several tokens; empty where not asked for.
         swapped_for: a JSON list of strings, likewise.
         evaluations: perturbed texts that the search evaluated.
-        peak_memory_mb: the largest resident memory of the process up to then, in MiB; None where it is not told.
-        threads: CPU threads of torch meanwhile.
-        device, started, wordsens_version, torch_version, machine: of the run.
     """
 
     audit: str
@@ -54,13 +51,6 @@ class AuditRecord(Record):
     swap: tuple[float, ...] = ()
     swapped_for: str = "[]"
     evaluations: int = 0
-    peak_memory_mb: float | None = None
-    threads: int | None = None
-    device: str
-    started: str
-    wordsens_version: str
-    torch_version: str
-    machine: str
 
     def audited(self) -> AuditedText:
         """The measured words as `audit_text` gave them."""

@@ -49,18 +49,12 @@ class DryRunRecord(Record):
     Attributes:
         draw, seed, work: of the cell.
         process: the host and the number of the process that ran it: which workers took part.
-        peak_memory_mb, device, started, wordsens_version, machine: as for a sensitivity.
     """
 
     draw: int
     seed: int
     work: int
     process: str
-    peak_memory_mb: float | None = None
-    device: str
-    started: str
-    wordsens_version: str
-    machine: str
 
 
 def measure_dry_run(cell: DryRunCell, keep: Callable[[Mapping[str, Any]], None] | None) -> dict[str, Any]:

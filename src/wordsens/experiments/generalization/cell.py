@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from wordsens.experiments.generalization.spec import FRONTIER, GeneralizationCell
-from wordsens.experiments.texts.source import Embedded
 from wordsens.experiments.texts.training import Draw, LabelledTexts, labelled_texts
 from wordsens.generalization import (
     NewText,
@@ -21,7 +20,6 @@ from wordsens.generalization import (
 from wordsens.generalization.result import error_of, finite_sample_bound, theorem_conditions
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
-from wordsens.maps.registry import build_map
 from wordsens.regression import MinNormFit, fit_min_norm
 from wordsens.seeds import derive_seed
 
@@ -50,8 +48,8 @@ def measure_generalization(
     # Searching every word asks a matrix on demand for more and more of itself: such cells do not share their text.
     new = (_fresh_text if cell.word == "all" else _new_text)(cell.of_fit(), cell.sample)
     word = None if cell.word == "all" else cell.word
-    seed = _seed(cell, "search")
-    common: dict[str, Any] = {"radius": cell.radius, "search": cell.search}
+    seed = cell.seed_of("search")
+    common: dict[str, Any] = {"radius": cell.radius, "search": cell.search_plan}
     found: dict[str, Any]
     if cell.objective == FRONTIER:
         frontier = one_word_frontier(
@@ -129,9 +127,7 @@ def _fitted(cell: GeneralizationCell) -> _Fitted:
     """The fit that the cells with this `of_fit` share. Its queries to a random matrix are always the same ones."""
     begin = time.perf_counter()
     dtype = getattr(torch, cell.dtype)
-    phi = build_map(
-        cell.map, cell.n, cell.d, options=cell.map_options, seed=_seed(cell, "map"), dtype=dtype, device=cell.device
-    )
+    phi = cell.build()
     data = labelled_texts(
         cell.text,
         cell.labels,
@@ -172,20 +168,7 @@ def _forked(phi: FeatureMap, seed: int) -> FeatureMap:
 
 def describe_generalization(cell: GeneralizationCell) -> dict[str, Any]:
     """The columns that the cell alone decides."""
-    source = cell.text if isinstance(cell.text, Embedded) and not cell.reads_texts_itself else None
-    return {
-        **{name: getattr(cell, name) for name in _COPIED},
-        "map": cell.recorded_map,
-        "text": cell.text.kind,
-        "encoder": None if source is None else source.encoder,
-        "layer": None if source is None else source.layer,
-    }
+    return {**cell.described(), **{name: getattr(cell, name) for name in _COPIED}}
 
 
-def _seed(cell: GeneralizationCell, purpose: str) -> int:
-    return derive_seed(cell.seed, purpose, cell.text.kind, cell.n, cell.d, cell.draw)
-
-
-_COPIED = (
-    "n", "d", "texts", "held_out", "labels", "seed", "draw", "sample", "training", "objective", "dtype",
-)  # fmt: skip
+_COPIED = ("texts", "held_out", "labels", "sample", "training", "objective")

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.generalization.spec import FRONTIER
-from wordsens.experiments.grid.preset import Preset
+from wordsens.experiments.grid.preset import Preset, with_effort
 from wordsens.experiments.grid.sweep import Sweep
 from wordsens.experiments.texts.documents import available
 from wordsens.experiments.texts.source import DatasetText, Embedded, ReviewsText
@@ -48,7 +48,12 @@ SCALES: dict[str, Scale] = {
 
 
 def paper_generalization(
-    scale: str, source: Embedded | None = None, *, seed: int = 0, labels: str | None = None
+    scale: str,
+    source: Embedded | None = None,
+    *,
+    seed: int = 0,
+    labels: str | None = None,
+    search: str | None = None,
 ) -> Preset:
     """Err against gamma for RF, RAF and ReLU-RAF: both trainings, every objective and the frontier.
 
@@ -59,6 +64,7 @@ def paper_generalization(
         scale: quick (a minute or two), laptop (an hour) or full (the paper's sizes).
         source: of real texts; None for the shipped reviews.
         seed: of every draw.
+        search: "quick", "normal" or "thorough" in place of the scale's own starts and steps.
         labels: of the real texts: None or "sentiment" for their own, "linear" or "random".
 
     Raises:
@@ -68,6 +74,7 @@ def paper_generalization(
     shipped = not isinstance(source, DatasetText)
     labels = labels or SENTIMENT
     size = SCALES[require_choice("scale", scale, SCALES)]
+    size = replace(size, search=with_effort(size.search, search))
     notices: list[str] = []
     grids = _real(size, source, notices, labels)
     if shipped:

@@ -2,50 +2,42 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from wordsens.errors import InputError, require_choice
-from wordsens.experiments.grid.device_key import CPU, Device
-from wordsens.experiments.grid.map_keys import MapKeys
 from wordsens.experiments.texts.documents import fingerprint
-from wordsens.experiments.texts.source import Embedded, TextSource, require_own_rows, spelled_out, text_identity
+from wordsens.experiments.texts.map_cell import MapCell
+from wordsens.experiments.texts.source import Embedded
 from wordsens.experiments.texts.training import LABEL_KINDS, SENTIMENT, reads_labels
 from wordsens.generalization import OBJECTIVE_NAMES
 from wordsens.generalization.frontier import DEFAULT_GAMMAS
 from wordsens.regression import TRAININGS
-from wordsens.search.plan import SearchPlan
 
 GENERALIZATION_SCHEMA = 2
 """Raised when the meaning of a key, or the way a cell is computed, changes: old records are then not reused."""
 
 FRONTIER = "frontier"
-_SAMPLE_KEYS = ("sample", "training", "objective", "penalty", "gammas", "starts", "steps", "generations")
+_SAMPLE_KEYS = ("sample", "training", "objective", "penalty", "gammas", "search", *MapCell.COUNTS)
 
 
-class GeneralizationCell(MapKeys):
+class GeneralizationCell(MapCell):
     """One fit, one further text (X, y), one way to learn it, one choice of Delta: one record.
 
     Attributes:
-        map, n, d, depth, width, ...: see MapKeys. RF and DRF are sampled on demand: their law is the same, and they fit
+        map, n, d, text, draw, ...: see MapCell. RF and DRF are sampled on demand: their law is the same, and they fit
             memory at every size.
         n, d: every text is its first n words, the first d coordinates of each, rows rescaled to sqrt(d).
         texts: N, the training texts.
-        text: where texts come from.
         labels: "sentiment" (the texts' own), "linear" (the sign of a linear function) or "random".
         held_out: test texts, the same for every N; `sample` is one of them, and the accuracy is measured on all.
-        draw: 0, 1, ...: other texts and other weights.
         sample: which held-out text is learned and then changed.
         word: the word that changes, or "all" for the best of all.
         training: "fine-tuned" or "retrained".
         objective: one of OBJECTIVE_NAMES, or "frontier" for the least error under each limit on gamma.
         penalty: the weight of gamma² in penalized-error.
         gammas: the limits of the frontier.
-        radius: of the ball; None for sqrt(d).
         ridge: of the fit.
-        seed: of the whole experiment.
-        starts, steps, generations: of the search; None for what suits the map.
         dtype: of the features; the kernel matrix and all that follows is float64.
-        device: where it is computed; its kind belongs to the identity, its number does not.
     """
 
     KIND: ClassVar[str | None] = "generalization"
@@ -53,26 +45,15 @@ class GeneralizationCell(MapKeys):
     DECIDED: ClassVar[dict[str, Any]] = {"gaussian": "lazy"}
 
     texts: Annotated[int, Field(ge=1)]
-    text: Annotated[TextSource, Field(discriminator="kind")]
     labels: str = SENTIMENT
     held_out: Annotated[int, Field(ge=1)] = 100
-    draw: Annotated[int, Field(ge=0)] = 0
     sample: Annotated[int, Field(ge=0)] = 0
     word: Annotated[int, Field(ge=0)] | Literal["all"] = 0
     training: str = "fine-tuned"
     objective: str = "alignment"
     penalty: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     gammas: Annotated[tuple[float, ...], Field(min_length=1, strict=False)] = DEFAULT_GAMMAS
-    radius: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     ridge: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    seed: int = 0
-    starts: Annotated[int, Field(ge=1)] | None = None
-    steps: Annotated[int, Field(ge=0)] | None = None
-    generations: Annotated[int, Field(ge=0)] | None = None
-    dtype: Literal["float64", "float32"] = "float64"
-    device: Device = CPU
-
-    _text = field_validator("text", mode="before")(spelled_out)
 
     @model_validator(mode="after")
     def _valid(self) -> "GeneralizationCell":
@@ -85,14 +66,7 @@ class GeneralizationCell(MapKeys):
             raise InputError(f"`sample` (={self.sample}) must be less than `held_out` (={self.held_out})")
         if isinstance(self.word, int) and self.word >= self.n:
             raise InputError(f"`word` (={self.word}) must be less than `n` (={self.n})")
-        if self.reads_texts_itself:
-            require_own_rows(self.text)
         return self
-
-    @property
-    def search(self) -> SearchPlan:
-        """The plan that the cell asks for."""
-        return SearchPlan(starts=self.starts, steps=self.steps, generations=self.generations)
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
@@ -103,13 +77,9 @@ class GeneralizationCell(MapKeys):
         return self.model_copy(update=usual)
 
     def identity_keys(self) -> dict[str, Any]:
-        """The keys that can change the result: a dataset's content for its path, and nothing that is not looked at."""
-        keys = self.map_identity(super().identity_keys())
-        if self.objective != "penalized-error":
-            del keys["penalty"]
-        if self.objective != FRONTIER:
-            del keys["gammas"]
-        source, content = self.text, None
-        if isinstance(source, Embedded):
-            content = fingerprint(source, labelled=reads_labels(source, self.labels))
-        return {**keys, "text": text_identity(keys["text"], content, own_rows=self.reads_texts_itself)}
+        """The keys that can change the result: as of a MapCell, and nothing that is not looked at."""
+        unread = {"penalty": self.objective != "penalized-error", "gammas": self.objective != FRONTIER}
+        return {name: value for name, value in super().identity_keys().items() if not unread.get(name)}
+
+    def content_of(self, source: Embedded) -> str:
+        return fingerprint(source, labelled=reads_labels(source, self.labels))

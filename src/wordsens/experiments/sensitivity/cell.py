@@ -9,10 +9,9 @@ from torch import Tensor
 
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.texts.documents import load_text
-from wordsens.experiments.texts.source import Embedded, GivenText
+from wordsens.experiments.texts.source import GivenText
 from wordsens.maps.contract import FeatureMap
-from wordsens.maps.registry import build_map
-from wordsens.seeds import derive_seed, generator
+from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
@@ -33,15 +32,7 @@ def measure_sensitivity(
         keep: given the witnesses: `rows` (n, d) of the text, and for each searched word its index (`words`), its
             perturbation (`perturbations`) and what that attains (`per_word`).
     """
-    phi = build_map(
-        cell.map,
-        cell.n,
-        cell.d,
-        options=cell.map_options,
-        seed=_seed(cell, "map"),
-        dtype=getattr(torch, cell.dtype),
-        device=cell.device,
-    )
+    phi = cell.build()
     model = phi if cell.reads_texts_itself else None
     text = load_text(cell.text, cell.n, cell.d, draw=cell.draw, seed=cell.seed, model=model)
     result = word_sensitivity(
@@ -49,8 +40,8 @@ def measure_sensitivity(
         text,
         words=_searched_words(cell),
         radius=cell.radius,
-        seed=_seed(cell, "search"),
-        **cell.search_options,
+        seed=cell.seed_of("search"),
+        search=cell.search_plan,
     )
     if keep is not None:
         keep(
@@ -62,12 +53,6 @@ def measure_sensitivity(
             }
         )
     return columns_of_result(phi, text, result, usual_radius=cell.radius is None)
-
-
-def _seed(cell: SensitivityCell, purpose: str) -> int:
-    if isinstance(cell.text, GivenText):
-        return cell.seed
-    return derive_seed(cell.seed, purpose, cell.text.kind, cell.n, cell.d, cell.draw)
 
 
 def _searched_words(cell: SensitivityCell) -> list[int] | None:
@@ -114,16 +99,11 @@ def columns_of_result(phi: FeatureMap, text: TextMatrix, result: Sensitivity, *,
 
 def describe_sensitivity(cell: SensitivityCell) -> dict[str, Any]:
     """The columns that the cell alone decides."""
-    source = cell.text if isinstance(cell.text, Embedded) and not cell.reads_texts_itself else None
     return {
-        **{name: getattr(cell, name) for name in ("n", "d", "seed", "draw", "dtype")},
-        "map": cell.recorded_map,
-        "content": cell.text.content if isinstance(cell.text, GivenText) else None,
+        **cell.described(),
         "activation": cell.activation if "activation" in cell.used_options else None,
-        "text": cell.text.kind,
-        "encoder": None if source is None else source.encoder,
-        "layer": None if source is None else source.layer,
-        "map_seed": _seed(cell, "map"),
+        "content": cell.text.content if isinstance(cell.text, GivenText) else None,
+        "map_seed": cell.seed_of("map"),
     }
 
 

@@ -64,7 +64,7 @@ def kept_measurement(
         value=record.value,
         word=record.word,
         tokens=tuple(text.word(word) for word in tensors["words"].tolist()),
-        search=str(cell.search_options["search"]),
+        search=str(cell.search_plan),
         evaluations=record.evaluations,
         seconds=record.seconds,
         seed=cell.seed,

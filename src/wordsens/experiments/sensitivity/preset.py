@@ -1,9 +1,9 @@
 """The paper's experiments as sweeps, at three scales."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wordsens.errors import InputError, require_choice
-from wordsens.experiments.grid.preset import Preset
+from wordsens.experiments.grid.preset import Preset, with_effort
 from wordsens.experiments.grid.sweep import Sweep
 from wordsens.experiments.texts.documents import texts_at_least
 from wordsens.experiments.texts.source import Embedded, ReviewsText
@@ -67,7 +67,12 @@ SCALES: dict[str, tuple[Part, ...]] = {
 
 
 def paper_sensitivity(
-    scale: str, source: Embedded | None = None, *, seed: int = 0, labels: str | None = None
+    scale: str,
+    source: Embedded | None = None,
+    *,
+    seed: int = 0,
+    labels: str | None = None,
+    search: str | None = None,
 ) -> Preset:
     """S against n for RF, DRF, RAF and ReLU-RAF, on real and on Gaussian texts (the figures of the paper).
 
@@ -77,12 +82,14 @@ def paper_sensitivity(
             Gaussian texts only.
         seed: of every draw.
         labels: for experiments that learn; sensitivities take no notice.
+        search: "quick", "normal" or "thorough" in place of the scale's own starts and steps.
 
     Raises:
         InputError: no such scale, encoder or data, or texts too short for any size.
     """
     source = source or ReviewsText()
-    parts = SCALES[require_choice("scale", scale, SCALES)]
+    scaled = SCALES[require_choice("scale", scale, SCALES)]
+    parts = [replace(part, search=with_effort(part.search, search)) for part in scaled]
     encoder, width = source.encoder, load_encoder(source.encoder).dimension
     notices: dict[str, None] = {}
     grids = []
@@ -96,8 +103,8 @@ def paper_sensitivity(
         dimensions = tuple(d for d in part.dimensions if d <= width)
         if not dimensions:
             notices[
-                f"{encoder} has {width} coordinates, fewer than this scale gives {'/'.join(part.maps)}; d = {width} "
-                "there"
+                f"{encoder} has {width} coordinates, fewer than this scale's {min(part.dimensions)}: real texts are "
+                f"measured with d = {width} under {'/'.join(part.maps)}"
             ] = None
             dimensions = (width,)
         elif len(dimensions) < len(part.dimensions):

@@ -27,6 +27,12 @@ class Record:
         value: the main number of a finished cell.
         seconds: wall-clock time of the cell.
         libraries: the versions of Python, torch, ..., as JSON; None in records of before they were kept.
+        peak_memory_mb: the largest resident memory of the process up to the end of the cell, in MiB; None where it is
+            not told.
+        device: where it was computed.
+        started: UTC, ISO 8601.
+        wordsens_version: of this library.
+        machine: operating system, processor and cores.
     """
 
     SPEC_COLUMNS: ClassVar[tuple[str, ...]] = ()
@@ -39,6 +45,11 @@ class Record:
     value: float | None = None
     seconds: float
     libraries: str | None = None
+    peak_memory_mb: float | None = None
+    device: str
+    started: str
+    wordsens_version: str
+    machine: str
 
     @property
     def done(self) -> bool:
@@ -48,6 +59,76 @@ class Record:
     def to_dict(self) -> dict[str, Any]:
         """The row as plain Python values."""
         return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TorchRecord(Record):
+    """The record of a cell that computes with torch.
+
+    Attributes:
+        threads: CPU threads of torch meanwhile; None in records of before they were kept.
+        torch_version: of torch.
+    """
+
+    threads: int | None = None
+    torch_version: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapRecord(TorchRecord):
+    """The record of a cell that searches a text for a perturbation under a map.
+
+    Attributes:
+        map: rf, drf4 (the number is the depth), raf, relu-raf, ...
+        n, d: words of the text and coordinates of a word.
+        width: features of a layer of rf and drf.
+        activation: of rf and drf.
+        temperature: of the attention maps.
+        text: the kind of the text: reviews, dataset, gaussian, orthogonal, correlated.
+        source: the text itself, e.g. "shipped/review-001".
+        encoder, layer: what embedded a real text.
+        keep_special_tokens: whether [CLS] and [SEP] of a real text count as words.
+        text_content: a digest of the texts that a real one was drawn from.
+        mean_cosine: of the rows of a correlated text.
+        label: of the text, +1 or -1, where it has one.
+        seed, draw: of the cell.
+        word_choice: which words were asked for: all, an index, or the JSON of a sample or of indices.
+        search: quick or thorough, where that was asked for.
+        starts, steps, generations: of the search, as asked for; None for what suits the map.
+        word, token: the word with the best value, and what it is called.
+        evaluations: how many perturbed texts were evaluated.
+        dtype: what it was computed in.
+    """
+
+    SPEC_COLUMNS: ClassVar[tuple[str, ...]] = (
+        "keep_special_tokens", "text_content", "mean_cosine", "word_choice", "search", "starts", "steps", "generations",
+    )  # fmt: skip
+
+    map: str
+    n: int
+    d: int
+    width: int | None = None
+    activation: str | None = None
+    temperature: float | None = None
+    text: str
+    source: str | None = None
+    encoder: str | None = None
+    layer: int | None = None
+    keep_special_tokens: bool | None = None
+    text_content: str | None = None
+    mean_cosine: float | None = None
+    label: int | None = None
+    seed: int
+    draw: int
+    word_choice: str | None = None
+    search: str | None = None
+    starts: int | None = None
+    steps: int | None = None
+    generations: int | None = None
+    word: int | None = None
+    token: str | None = None
+    evaluations: int | None = None
+    dtype: str
 
 
 SomeRecord = TypeVar("SomeRecord", bound=Record)
