@@ -23,8 +23,8 @@ class RealSwaps:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """Theory and real words beside a measurement.
+class Comparison:
+    """Theory and real words to compare a measurement with.
 
     Attributes:
         predicted: of S, where there is a prediction.
@@ -58,7 +58,7 @@ class Measured:
     text: TextMatrix
     results: tuple[Sensitivity, ...]
     seconds: tuple[float, ...]
-    beside: tuple[Beside, ...]
+    comparisons: tuple[Comparison, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values: one entry of `texts` in the JSON document."""
@@ -69,7 +69,7 @@ class Measured:
             "d": self.text.rows.shape[1],
             "tokens": list(self.text.tokens or ()),
             "results": [
-                {**result.to_dict(), **beside.to_dict(), "seconds": seconds}
-                for result, seconds, beside in zip(self.results, self.seconds, self.beside, strict=True)
+                {**result.to_dict(), **comparison.to_dict(), "seconds": seconds}
+                for result, seconds, comparison in zip(self.results, self.seconds, self.comparisons, strict=True)
             ],
         }

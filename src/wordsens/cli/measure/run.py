@@ -12,7 +12,7 @@ import torch
 
 from wordsens import __version__
 from wordsens.cli.measure.options import MeasureOptions
-from wordsens.cli.measure.outcome import Beside, Measured, RealSwaps, on_demand
+from wordsens.cli.measure.outcome import Comparison, Measured, RealSwaps, on_demand
 from wordsens.cli.measure.tables import print_many, print_one
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import Reporter, notice, reporting, stdout
@@ -110,7 +110,7 @@ def _measured(
     """One text under every map; `progress` is told the map and the share that is done."""
     n, d = text.rows.shape
     names = options.map_names
-    results, seconds, beside = [], [], []
+    results, seconds, comparisons = [], [], []
     for index, name in enumerate(names):
 
         def tell(done: int, total: int, name: str = name, index: int = index) -> None:
@@ -137,8 +137,8 @@ def _measured(
         result, swaps = found
         results.append(result)
         seconds.append(time.perf_counter() - started)
-        beside.append(_beside(phi, text, result, swaps, options))
-    return Measured(text, tuple(results), tuple(seconds), tuple(beside))
+        comparisons.append(_comparison(phi, text, result, swaps, options))
+    return Measured(text, tuple(results), tuple(seconds), tuple(comparisons))
 
 
 def _swaps(phi: FeatureMap, text: TextMatrix, result: Sensitivity, options: MeasureOptions) -> RealSwaps | None:
@@ -158,15 +158,15 @@ def _swaps(phi: FeatureMap, text: TextMatrix, result: Sensitivity, options: Meas
     return RealSwaps(tuple(found.per_word.tolist()), found.swapped_for)
 
 
-def _beside(
+def _comparison(
     phi: FeatureMap, text: TextMatrix, result: Sensitivity, swaps: RealSwaps | None, options: MeasureOptions
-) -> Beside:
+) -> Comparison:
     """Theory on the same map and text: its predictions are about the radius sqrt(d)."""
     words = result.words.tolist()
     # Hundreds of products with the Jacobian: a map that is sampled on demand would remember them all.
     asked = options.small_radius and not on_demand(phi)
     limit = jacobian_sensitivity(phi, text, words, seed=options.seed).tolist() if asked else None
-    return Beside(
+    return Comparison(
         predicted=predict(phi, text, words=len(words)) if options.radius is None else None,
         conditions=check_conditions(phi, text),
         small_radius=None if limit is None else tuple(limit),

@@ -37,10 +37,10 @@ def print_one(measured: Measured, *, all_words: bool, conditions: bool = False) 
             console.print(f"{map_title(result.map_name)}: {len(result.words)} of {n} words searched.")
     console.print(_explanation([measured]))
     if conditions:
-        for result, beside in zip(measured.results, measured.beside, strict=True):
+        for result, comparison in zip(measured.results, measured.comparisons, strict=True):
             console.print()
             console.print(f"Conditions of the theorem about {map_title(result.map_name)}", style="bold")
-            for condition in beside.conditions:
+            for condition in comparison.conditions:
                 console.print(str(condition), markup=False, highlight=False)
 
 
@@ -77,8 +77,8 @@ def print_many(measured: Sequence[Measured]) -> None:
 
 def _map_table(measured: Measured) -> Table:
     bracketed = any(result.upper is not None for result in measured.results)
-    predicted = any(beside.predicted is not None for beside in measured.beside)
-    limited = any(beside.small_radius is not None for beside in measured.beside)
+    predicted = any(comparison.predicted is not None for comparison in measured.comparisons)
+    limited = any(comparison.small_radius is not None for comparison in measured.comparisons)
     made = table(
         ("map", "left"),
         ("S", "right"),
@@ -90,13 +90,13 @@ def _map_table(measured: Measured) -> Table:
         ("evaluations", "right"),
         ("seconds", "right"),
     )
-    for result, seconds, beside in zip(measured.results, measured.seconds, measured.beside, strict=True):
+    for result, seconds, comparison in zip(measured.results, measured.seconds, measured.comparisons, strict=True):
         row = [
             map_title(result.map_name),
             f"{result.value:.4f}",
             *([_number(result.upper)] if bracketed else []),
-            *([_predicted(beside.predicted)] if predicted else []),
-            *([_number(max(beside.small_radius or (), default=None))] if limited else []),
+            *([_predicted(comparison.predicted)] if predicted else []),
+            *([_number(max(comparison.small_radius or (), default=None))] if limited else []),
         ]
         row += [str(result.word), _token(result), str(result.evaluations), f"{seconds:.2f}"]
         made.add_row(*map(Text, row))
@@ -109,18 +109,18 @@ def _word_table(measured: Measured, *, all_words: bool) -> tuple[Table, int]:
     searched = sorted({word for result in results for word in result.words.tolist()})
     shown = searched if all_words or len(searched) <= SHOWN_WORDS else _most_sensitive(results)
     headings: list[tuple[str, str]] = [("word", "right"), ("token", "left")]
-    for result, beside in zip(results, measured.beside, strict=True):
+    for result, comparison in zip(results, measured.comparisons, strict=True):
         headings.append((map_title(result.map_name), "right"))
         if result.upper_per_word is not None:
             headings.append(("upper", "right"))
-        if beside.swaps is not None:
+        if comparison.swaps is not None:
             headings.append(("real word", "left"))
     made = table(*headings)
     for word in shown:
         cells = [Text(str(word)), Text(measured.text.word(word))]
-        for result, beside in zip(results, measured.beside, strict=True):
+        for result, comparison in zip(results, measured.comparisons, strict=True):
             at = (result.words == word).nonzero()
-            cells += _cells(result, None if len(at) == 0 else int(at[0]), beside.swaps)
+            cells += _cells(result, None if len(at) == 0 else int(at[0]), comparison.swaps)
         made.add_row(*cells)
     return made, len(searched) - len(shown)
 
@@ -163,29 +163,29 @@ def _explanation(measured: Sequence[Measured]) -> str:
         besides = f" (they hold {', '.join(weaker)})" if weaker else ""
         lines.append(f"The upper numbers are {surely}: no perturbation in the ball goes beyond them{besides}.")
     predictions = {
-        map_title(result.map_name): beside.predicted.of
+        map_title(result.map_name): comparison.predicted.of
         for one in measured
-        for result, beside in zip(one.results, one.beside, strict=True)
-        if beside.predicted is not None
+        for result, comparison in zip(one.results, one.comparisons, strict=True)
+        if comparison.predicted is not None
     }
     if predictions and len(measured) == 1:
         listed = ", ".join(f"{of} for {name}" for name, of in predictions.items())
         lines.append(f"The predicted numbers are theory's, and no bounds: {listed}.")
     outside = {
-        map_title(result.map_name): ", ".join(beside.predicted.outside)
+        map_title(result.map_name): ", ".join(comparison.predicted.outside)
         for one in measured
-        for result, beside in zip(one.results, one.beside, strict=True)
-        if beside.predicted is not None and beside.predicted.outside
+        for result, comparison in zip(one.results, one.comparisons, strict=True)
+        if comparison.predicted is not None and comparison.predicted.outside
     }
     if outside and len(measured) == 1:
         listed = "; ".join(f"{name} at {sizes}" for name, sizes in outside.items())
         lines.append(f"~ marks predictions at sizes at which they were not compared with measurements: {listed}.")
-    if any(beside.small_radius is not None for one in measured for beside in one.beside):
+    if any(comparison.small_radius is not None for one in measured for comparison in one.comparisons):
         lines.append(
             "S/radius at 0 is its limit as the radius shrinks, the largest over the words: the Jacobian's largest "
             "singular value, relative to the features' norm. It is left out where matrices are not built."
         )
-    if any(beside.swaps is not None for one in measured for beside in one.beside):
+    if any(comparison.swaps is not None for one in measured for comparison in one.comparisons):
         lines.append(
             "real word: how far the features move when the word is swapped for the one of the vocabulary that moves "
             "them most. It is left out where matrices are not built."
