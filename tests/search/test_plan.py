@@ -3,6 +3,7 @@
 from dataclasses import asdict, replace
 
 import pytest
+import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
@@ -106,3 +107,14 @@ def test_more_effort_spends_more_and_finds_no_less(name):
 def test_the_default_is_normal():
     X, phi = ws.gaussian_text(3, 4, seed=1), ws.RandomFeatures(3, 4)
     assert ws.word_sensitivity(phi, X) == ws.word_sensitivity(phi, X, search="normal")
+
+
+def test_the_words_with_the_largest_values_are_searched_again():
+    phi, text = ws.DeepRandomFeatures(5, 6, 2, 8, seed=0), ws.gaussian_text(5, 6, seed=0)
+    once, again = (
+        ws.word_sensitivity(phi, text, certificate=False, search=ws.SearchPlan(starts=2, steps=2, again=count))
+        for count in (0, 2)
+    )
+    better = again.per_word > once.per_word * (1 + 1e-9)
+    assert 1 <= int(better.sum()) <= 2
+    torch.testing.assert_close(again.per_word[~better], once.per_word[~better], rtol=1e-9, atol=0)

@@ -112,6 +112,15 @@ class Climb:
         self.x, self.slope, self.squared, self._uphill = trial, slope, squared, None
         return better
 
+    def keep_better(
+        self, x: Float[Tensor, "b size"], squared: Float[Tensor, " b"], slope: Float[Tensor, "b size"]
+    ) -> None:
+        """Go to those of the evaluated points that are higher."""
+        better = (squared > self.squared).nonzero().squeeze(1)
+        for new, old in ((x, self.x), (slope, self.slope), (squared, self.squared)):
+            old[better] = new[better]
+        self._uphill = None
+
     def select(self, chosen: Int[Tensor, " c"]) -> "Climb":
         """The chosen ascents, as they stand."""
         part = object.__new__(Climb)

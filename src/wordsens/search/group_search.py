@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.search.climb import PATIENCE, RULES, Climb, Momentum, QuasiNewton
+from wordsens.search.noisy import NOISY_STEPS, climb_noisily
 from wordsens.search.objective import Objective
 from wordsens.search.plan import DIRECT_STEPS, FIRST_STEPS, NARROWING, NARROWING_STEPS, SOFT_SHARES, Stages
 from wordsens.search.points import ALIKE, SAME, Breeder, fittest
@@ -37,7 +38,7 @@ cancel."""
 _FEWEST_SOFT = 16
 """Points of a word that are kept, where there are so many, on the way through smoother relatives."""
 
-_Found = tuple[Float[Tensor, "w size"], Float[Tensor, " w"], Int[Tensor, " w"], Bool[Tensor, " w"]]
+Found = tuple[Float[Tensor, "w size"], Float[Tensor, " w"], Int[Tensor, " w"], Bool[Tensor, " w"]]
 
 
 class GroupSearch:
@@ -73,7 +74,7 @@ class GroupSearch:
         self._breeder = breeders[0] if len(breeders) == 1 else SeparateBreeders(breeders)
         self._evaluations = torch.zeros(int(words.max()) + 1, dtype=torch.long, device=words.device)
 
-    def run(self) -> _Found:
+    def run(self) -> Found:
         """The best point of every word, its squared change, the evaluations spent on it, and whether it converged."""
         plan = self._plan
         best = self._fittest(self._explored(), plan.finalists)
@@ -188,6 +189,10 @@ class GroupSearch:
     def _direct(self) -> Climb:
         """The best climbs of the objective itself from its candidates: a relative lacks the narrow hills."""
         chosen = self._chosen(self._candidates, self._coarse, DIRECT_STEPS)
+        if self._plan.rule == "momentum":
+            ranks = len(self._ranked(chosen))
+            climb_noisily(chosen, lambda: self._breeder.random(ranks).flatten(end_dim=1))
+            self._spend(chosen.words, NOISY_STEPS)
         return self._fittest(chosen, self._plan.finalists)
 
     def _ranked(self, climb: Climb) -> Float[Tensor, "ranks w size"]:

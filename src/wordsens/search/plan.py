@@ -41,6 +41,7 @@ class Stages:
     relays: int = 0
     finalists: int = 3
     steps: int = 150
+    again: int = 0
     tolerance: float = 1e-11
     rule: str = "quasi-newton"
 
@@ -77,6 +78,7 @@ class Stages:
             relays=self.relays // 4,
             finalists=1,
             steps=(self.steps + 2) // 3,
+            again=0,
             tolerance=max(self.tolerance, 1e-6),
         )
 
@@ -93,6 +95,7 @@ class Stages:
             relays=2 * self.relays,
             finalists=2 * self.finalists,
             steps=2 * self.steps,
+            again=2 * self.again,
             tolerance=self.tolerance / 100,
         )
 
@@ -139,6 +142,8 @@ class SearchPlan:
         relays: how many other words' witnesses every word tries at the end.
         finalists: how many of the last population are polished.
         steps: steps of polishing at most.
+        again: how many of a text's words, those with the largest values, are searched once more from other random
+            points; the better result stands.
         tolerance: polishing stops when a few steps in a row gain less than this, relative, in the squared change.
         rule: "quasi-newton" for smooth maps, "momentum" for maps with kinks.
 
@@ -166,6 +171,7 @@ class SearchPlan:
     relays: int | None = None
     finalists: int | None = None
     steps: int | None = None
+    again: int | None = None
     tolerance: float | None = None
     rule: str | None = None
 

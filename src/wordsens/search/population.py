@@ -1,13 +1,13 @@
 """Searches of all words of one text or of several: as many words at once as the memory allows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.search.ball import Ball
-from wordsens.search.group_search import GroupSearch
+from wordsens.search.group_search import Found, GroupSearch
 from wordsens.search.objective import Objective
 from wordsens.search.plan import Stages
 from wordsens.search.result import Progress, SearchResult
@@ -34,14 +34,15 @@ def search(
     """
     size = words_at_once(objective, plan)
     groups = list(zip(words.split(size), ball.radius.split(size), strict=True))
-    total = plan.rounds() * len(groups)
-    results = []
-    for done, (group, radius) in enumerate(groups):
-        tick = _Ticker(progress, done * plan.rounds(), total)
-        results.append(GroupSearch(objective, group, radius, blocks, plan, [generator], tick).run())
-    if progress is not None:
-        progress(total, total)
-    points, squared, evaluations, converged = (torch.cat(part) for part in zip(*results, strict=True))
+    tick = _Ticker(progress, plan.rounds() * (len(groups) + (plan.again > 0)))
+
+    def run(group: Int[Tensor, " g"], radius: Float[Tensor, " g"]) -> Found:
+        return GroupSearch(objective, group, radius, blocks, plan, [generator], tick).run()
+
+    found, squared, evaluations, converged = zip(*(run(group, radius) for group, radius in groups), strict=True)
+    first = torch.cat(found), torch.cat(squared), torch.cat(evaluations), torch.cat(converged)
+    points, squared, evaluations, converged = _again(run, words, ball.radius, first, 1, min(plan.again, size))
+    tick.end()
     inside = ball.project(points.unflatten(1, (blocks, -1)).transpose(0, 1)).transpose(0, 1)
     found = SearchResult(inside.reshape(len(points), *objective.shape), squared, int(evaluations.sum()), converged)
     return settled(objective, words, ball, found, blocks=blocks, generator=generator)
@@ -68,10 +69,14 @@ def search_together(
     """
     texts = len(generators)
     words = torch.arange(len(ball.radius), device=objective.device)
-    found = GroupSearch(objective, words, ball.radius, 1, plan, generators, _Ticker(progress, 0, plan.rounds())).run()
-    if progress is not None:
-        progress(plan.rounds(), plan.rounds())
-    points, squared, spent, converged = found
+    tick = _Ticker(progress, plan.rounds() * (1 + (plan.again > 0)))
+
+    def run(group: Int[Tensor, " g"], radius: Float[Tensor, " g"]) -> Found:
+        return GroupSearch(objective, group, radius, 1, plan, generators, tick).run()
+
+    first = run(words, ball.radius)
+    points, squared, spent, converged = _again(run, words, ball.radius, first, texts, plan.again)
+    tick.end()
     by_text = zip(
         *(part.chunk(texts) for part in (words, ball.radius, ball.project(points), squared, spent, converged)),
         generators,
@@ -89,11 +94,42 @@ def words_at_once(objective: Objective, plan: Stages) -> int:
     return max(1, objective.memory_budget // (numbers * objective.dtype.itemsize))
 
 
+def _again(
+    run: Callable[[Tensor, Tensor], Found],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    first: Found,
+    texts: int,
+    count: int,
+) -> Found:
+    """What was found, bettered by a second run on the `count` words of each text that have the largest values.
+
+    S is the largest of them. A run misses a word's best hill now and then; that two miss it is rare.
+    """
+    count = min(count, len(words) // texts)
+    if count == 0:
+        return first
+    leading = first[1].view(texts, -1).topk(count, dim=1).indices.sort(dim=1).values
+    leading = (leading + torch.arange(texts, device=words.device).unsqueeze(1) * (len(words) // texts)).flatten()
+    points, squared, spent, converged = run(words[leading], radius[leading])
+    better = squared > first[1][leading]
+    at = leading[better]
+    for old, new in zip((first[0], first[1], first[3]), (points, squared, converged), strict=True):
+        old[at] = new[better]
+    first[2][leading] += spent
+    return first
+
+
 class _Ticker:
-    def __init__(self, progress: Progress | None, done: int, total: int):
-        self._progress, self._done, self._total = progress, done, total
+    def __init__(self, progress: Progress | None, total: int):
+        self._progress, self._done, self._total = progress, 0, total
 
     def __call__(self) -> None:
         self._done += 1
         if self._progress is not None:
             self._progress(min(self._done, self._total), self._total)
+
+    def end(self) -> None:
+        """Tells that all is done."""
+        if self._progress is not None:
+            self._progress(self._total, self._total)
