@@ -1,3 +1,4 @@
+from . import figures as figures
 from . import theory as theory
 from .audit.decay import pair_distances as pair_distances
 from .certificates.certify import certificate as certificate

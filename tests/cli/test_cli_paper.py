@@ -59,7 +59,7 @@ def test_records_figures_and_a_table_of_exponents(wordsens, tmp_path):
     records = read_records(tmp_path / "sensitivity.parquet", SensitivityRecord)
     assert len(records) == len(list((tmp_path / "records").glob("*.parquet"))) == CELLS
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
-        f"{name}.{kind}" for name in ("drf", "raf", "rf") for kind in ("pdf", "png")
+        f"{name}.{kind}" for name in ("drf", "raf", "rf", "sensitivity") for kind in ("pdf", "png", "svg")
     ]
     assert (tmp_path / "figures" / "rf.pdf").read_bytes().startswith(b"%PDF")
     rows = re.findall(

@@ -13,7 +13,7 @@ from wordsens.cli import main
 from wordsens.errors import InputError
 from wordsens.experiments import kinds
 from wordsens.experiments.along_axis import series_along
-from wordsens.figures.along_axis import axis_figure
+from wordsens.figures import along
 from wordsens.statistics.power_law import exponent_interval, fit_power_law
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
@@ -94,7 +94,7 @@ def test_the_interval_is_that_of_a_plain_bootstrap():
 
 def test_the_figure_has_every_series_and_its_exponent(heated):
     series = series_along(heated, "temperature")
-    figure = axis_figure(series, "temperature", "value")
+    figure = along(series, "temperature", "value")
     (panel,), (legend,) = figure.axes, figure.legends
     assert (panel.get_xscale(), panel.get_xlabel()) == ("log", "temperature")
     assert [text.get_text() for text in legend.get_texts()] == [
@@ -102,9 +102,7 @@ def test_the_figure_has_every_series_and_its_exponent(heated):
         for (title, n), one in zip(product(("RAF (softmax)", "ReLU-RAF"), (10, 40)), series, strict=True)
     ]
     assert len({line.get_color() for line in panel.get_lines()}) == 4
-    plain = axis_figure(
-        series_along([one for one in heated if one.n == 10 and "1.0" in one.spec], "map"), "map", "value"
-    )
+    plain = along(series_along([one for one in heated if one.n == 10 and "1.0" in one.spec], "map"), "map", "value")
     assert [tick.get_text() for tick in plain.axes[0].get_xticklabels()] == ["raf", "relu-raf"]
 
 

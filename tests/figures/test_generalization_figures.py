@@ -7,7 +7,7 @@ import pytest
 from wordsens.errors import InputError
 from wordsens.experiments.generalization.record import GeneralizationRecord
 from wordsens.experiments.store.identity import hash_identity
-from wordsens.figures.generalization import error_against_gamma_figure, frontier_figure
+from wordsens.figures import frontier, generalization
 
 COLUMNS = [("rf", 40), ("raf", 40), ("raf", 120)]
 
@@ -57,7 +57,7 @@ def some():
 
 
 def test_every_point_is_drawn_with_the_curve_of_the_theorems():
-    figure = error_against_gamma_figure(some(), title="title")
+    figure = generalization(some(), title="title")
     assert len(figure.axes) == 6
     for panel in figure.axes:
         (curve,) = panel.lines
@@ -72,14 +72,14 @@ def test_every_point_is_drawn_with_the_curve_of_the_theorems():
 
 
 def test_a_point_past_the_axes_is_an_arrow_on_their_edge():
-    figure = error_against_gamma_figure([record(gamma=9.0, value=40.0), record(sample=1)])
+    figure = generalization([record(gamma=9.0, value=40.0), record(sample=1)])
     low, high = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
     for part in figure.axes[0].collections:
         for gamma, value in part.get_offsets():
             assert low[0] <= gamma <= low[1] and high[0] <= value <= high[1]
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert "beyond the axes" in labels
-    inside = error_against_gamma_figure([record()])
+    inside = generalization([record()])
     assert "beyond the axes" not in [text.get_text() for text in inside.legends[0].get_texts()]
 
 
@@ -97,7 +97,7 @@ def test_the_frontier_is_the_median_of_the_samples_of_each_size():
         for texts, less in ((100, 1.5), (1000, 1.0))
         for sample in range(3)
     ]
-    figure = frontier_figure(records)
+    figure = frontier(records)
     medians = [line for line in figure.axes[0].lines if line.get_marker() in ("o", "s")]
     assert [list(line.get_ydata()) for line in medians] == [[3.0, 1.5], [3.0, 1.0]]
     assert all(list(line.get_xdata()) == list(limits) for line in medians)
@@ -108,14 +108,14 @@ def test_the_frontier_is_the_median_of_the_samples_of_each_size():
 
 def test_nothing_to_draw_is_refused():
     with pytest.raises(InputError, match="no finished record"):
-        error_against_gamma_figure([record(status="failed", value=None)])
+        generalization([record(status="failed", value=None)])
     with pytest.raises(InputError, match="no finished frontier"):
-        frontier_figure([record()])
+        frontier([record()])
 
 
-@pytest.mark.parametrize("figure", [error_against_gamma_figure, frontier_figure])
+@pytest.mark.parametrize("figure", [generalization, frontier])
 def test_what_no_legend_tells_apart_is_refused(figure):
-    own = {"limits": (0.5,), "least_errors": (1.0,), "objective": "frontier"} if figure is frontier_figure else {}
+    own = {"limits": (0.5,), "least_errors": (1.0,), "objective": "frontier"} if figure is frontier else {}
     records = [record(sample=sample, asked={"temperature": t}, **own) for sample in (0, 1) for t in (0.5, 2.0)]
     with pytest.raises(InputError, match=r"several values of temperature \(0.5, 2.0\), .* if r.temperature == 2.0\]"):
         figure(records)

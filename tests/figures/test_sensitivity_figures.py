@@ -9,7 +9,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 
 from wordsens.errors import InputError
-from wordsens.figures.sensitivity import MOST_SERIES, sensitivity_figure
+from wordsens.figures import sensitivity
+from wordsens.figures.styles import MOST_SERIES
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def drawn(figure):
 
 
 def test_panels_axes_and_legends(records):
-    figure = drawn(sensitivity_figure(records, title="Attention"))
+    figure = drawn(sensitivity(records, title="Attention"))
     left, right = figure.axes
     assert [panel.get_title() for panel in (left, right)] == ["Movie reviews, d = 384", "Gaussian texts, d = 384"]
     assert (left.get_xscale(), left.get_yscale()) == ("log", "log")
@@ -47,7 +48,7 @@ def test_panels_axes_and_legends(records):
 
 
 def test_markers_are_means_and_bars_one_standard_deviation(records):
-    panel = sensitivity_figure(records).axes[0]
+    panel = sensitivity(records).axes[0]
     bars = panel.containers[0]
     assert list(bars.lines[0].get_xdata()) == [10, 20, 50, 100, 150, 200, 250]
     assert bars.lines[0].get_ydata() == pytest.approx([4.0] * 7)
@@ -56,14 +57,14 @@ def test_markers_are_means_and_bars_one_standard_deviation(records):
 
 
 def test_everything_drawn_lies_inside_the_axes(records):
-    panel = sensitivity_figure(records).axes[0]
+    panel = sensitivity(records).axes[0]
     low, high = panel.get_ylim()
     for line in panel.lines:
         assert all(low <= value <= high for value in line.get_ydata())
 
 
 def test_tick_labels_are_sizes_of_the_experiment_and_do_not_touch(records):
-    figure = drawn(sensitivity_figure(records))
+    figure = drawn(sensitivity(records))
     renderer = figure.canvas.get_renderer()
     for panel in figure.axes:
         labels = [label for label in panel.get_xticklabels() if label.get_text()]
@@ -76,7 +77,7 @@ def test_tick_labels_are_sizes_of_the_experiment_and_do_not_touch(records):
 
 
 def test_the_legend_covers_neither_data_nor_labels_and_nothing_is_cut_off(records):
-    figure = drawn(sensitivity_figure(records, title="Attention"))
+    figure = drawn(sensitivity(records, title="Attention"))
     renderer = figure.canvas.get_renderer()
     width, height = figure.canvas.get_width_height()
     for panel in figure.axes:
@@ -106,7 +107,7 @@ def test_long_names_of_series_are_not_cut_off_and_do_not_meet(make_record):
         for t in (0.25, 4.0)
         for draw in (0, 1)
     ]
-    figure = drawn(sensitivity_figure(records))
+    figure = drawn(sensitivity(records))
     renderer = figure.canvas.get_renderer()
     width, height = figure.canvas.get_width_height()
     one, other = (panel.get_legend().get_window_extent(renderer) for panel in figure.axes)
@@ -124,7 +125,7 @@ def test_several_widths_are_told_apart(make_record):
         for n in (90, 110, 150)
         for draw in (0, 1)
     ]
-    panel = sensitivity_figure(records).axes[0]
+    panel = sensitivity(records).axes[0]
     told = [text.get_text() for text in panel.get_legend().get_texts()]
     assert told[0].startswith("RF, d = 192: exponent −0.500")
     assert told[1].startswith("RF, d = 384: exponent −0.500")
@@ -135,7 +136,7 @@ def test_several_widths_are_told_apart(make_record):
 
 def test_a_bar_longer_than_its_mean_stays_on_the_axis(make_record):
     records = [make_record(n=n, value=value) for n in (10, 100) for value in (0.001, 3.0)]
-    low, high = sensitivity_figure(records).axes[0].get_ylim()
+    low, high = sensitivity(records).axes[0].get_ylim()
     assert 0 < low < high
 
 
@@ -155,7 +156,7 @@ def test_a_band_reaches_from_the_mean_to_the_upper_bound_and_predictions_are_das
         for n in (10, 20, 50)
         for draw in (0, 1)
     ]
-    panel = sensitivity_figure(records).axes[0]
+    panel = sensitivity(records).axes[0]
     (band,) = (piece for piece in panel.collections if isinstance(piece, PolyCollection))
     corners = {(round(x, 9), round(y, 9)) for x, y in band.get_paths()[0].vertices}
     assert corners == {(n, y) for n in (10, 20, 50) for y in (1.5, 3.0)}
@@ -173,7 +174,7 @@ def test_predictions_that_were_not_compared_at_such_sizes_have_crosses_and_say_s
         )
         for n in (10, 20, 50)
     ]
-    panel = sensitivity_figure(records).axes[0]
+    panel = sensitivity(records).axes[0]
     (crosses,) = (line for line in panel.lines if line.get_marker() == "x")
     assert list(crosses.get_xdata()) == [10]
     told = [text.get_text() for text in panel.get_legend().get_texts()]
@@ -187,7 +188,7 @@ def test_every_value_of_a_varying_key_has_a_series_that_the_legend_names(make_re
         for n in (10, 40)
         for draw in (0, 1)
     ]
-    panel = drawn(sensitivity_figure(records)).axes[0]
+    panel = drawn(sensitivity(records)).axes[0]
     told = [text.get_text() for text in panel.get_legend().get_texts()]
     assert [line.partition(":")[0] for line in told[:3]] == [
         f"RAF (softmax), temperature = {t}" for t in ("0.5", "1", "2")
@@ -202,8 +203,8 @@ def test_more_series_than_a_figure_tells_apart_are_refused(make_record):
         for n in (10, 40)
     ]
     with pytest.raises(InputError, match=r"makes 15 series \(by map, d, temperature\), .* at most 14 apart; filter"):
-        sensitivity_figure(records)
-    panel = sensitivity_figure(records[:-2]).axes[0]
+        sensitivity(records)
+    panel = sensitivity(records[:-2]).axes[0]
     looks = {
         (line.get_color(), line.get_marker(), line.get_fillstyle())
         for line in (bars.lines[0] for bars in panel.containers)
@@ -217,7 +218,7 @@ def test_a_bound_far_beyond_the_values_gets_no_band_and_the_legend_says_so(make_
         for n in (10, 20, 50)
         for draw in (0, 1)
     ]
-    figure = drawn(sensitivity_figure(records))
+    figure = drawn(sensitivity(records))
     panel = figure.axes[0]
     assert panel.get_ylim()[1] < 3
     told = [text.get_text() for text in panel.get_legend().get_texts()]
@@ -226,18 +227,18 @@ def test_a_bound_far_beyond_the_values_gets_no_band_and_the_legend_says_so(make_
 
 
 def test_one_point_can_be_drawn(make_record):
-    figure = drawn(sensitivity_figure([make_record()]))
+    figure = drawn(sensitivity([make_record()]))
     told = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert told[0].endswith("too few points")
 
 
 def test_failed_records_are_left_out_and_none_is_an_error(make_record, records):
     failed = make_record(map="rf", status="failed", value=None)
-    assert len(sensitivity_figure([*records, failed]).axes[0].containers) == 2
+    assert len(sensitivity([*records, failed]).axes[0].containers) == 2
     with pytest.raises(InputError, match="`records` has no finished record; run the experiment first"):
-        sensitivity_figure([failed])
+        sensitivity([failed])
 
 
 def test_pyplot_holds_no_figure(records):
-    sensitivity_figure(records)
+    sensitivity(records)
     assert matplotlib._pylab_helpers.Gcf.get_all_fig_managers() == []

@@ -5,7 +5,7 @@ import torch
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
-from wordsens.figures.attention import attention_figure, prompt_figure
+from wordsens.figures import attention, prompts
 from wordsens.maps.attention_pair import attention_pair
 from wordsens.maps.transformer.prompt_pair import prompt_pair
 
@@ -34,7 +34,7 @@ def test_texts_of_different_length_have_no_difference():
     pair = attention_pair(phi_of(), "the film was good", "the film was very good")
     assert pair.difference is None
     assert pair.changed == ()
-    assert len(attention_figure(pair).axes) == 3
+    assert len(attention(pair).axes) == 3
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_a_model_does_not_have_is_refused(options, message):
 
 
 def test_the_figure_shows_both_texts_and_the_difference():
-    figure = attention_figure(attention_pair(phi_of(), *PAIR))
+    figure = attention(attention_pair(phi_of(), *PAIR))
     first, second, difference = figure.axes[:3]
     assert [label.get_text() for label in first.get_xticklabels()] == ["[CLS]", "the", "film", "was", "good", "[SEP]"]
     assert second.get_yticklabels()[4].get_fontweight() == "bold"
@@ -73,7 +73,7 @@ def test_the_answers_are_the_models_own_probabilities():
         torch.testing.assert_close(pair.probabilities[row], expected, rtol=1e-5, atol=1e-8)
     torch.testing.assert_close(pair.change, pair.probabilities[1] - pair.probabilities[0])
     torch.testing.assert_close(pair.among.sum(dim=1), torch.ones(2, dtype=torch.float64))
-    figure = prompt_figure(pair)
+    figure = prompts(pair)
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["good", "bad"]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.experiments.along_axis import AxisSeries
+from wordsens.figures.style_file import COLUMN_INCHES, StyledFigure, styled
 from wordsens.figures.styles import MOST_SERIES, round_values, series_styles
 from wordsens.maps.registry import map_title
 
@@ -13,14 +14,15 @@ try:
 except ImportError as error:
     raise MissingExtraError("matplotlib", "figures", "a figure") from error
 
-_FONT = 8
-_INCHES = (5.0, 3.3)
-_LEGEND_LINE_INCHES = 0.17
+_HEIGHT_INCHES = 2.3
+_LEGEND_LINE_INCHES = 0.14
+_LEGEND_SIGN_INCHES, _LETTER_INCHES = 0.6, 0.049
 _MOST_TICKS = 12
 _SPARE = 1.05
 
 
-def axis_figure(series: Sequence[AxisSeries], x: str, y: str, *, logarithmic: bool = True) -> Figure:
+@styled
+def along(series: Sequence[AxisSeries], x: str, y: str, *, logarithmic: bool = True) -> Figure:
     """The mean of y against x, a curve for each series; bars are one standard deviation of the records.
 
     Args:
@@ -40,8 +42,10 @@ def axis_figure(series: Sequence[AxisSeries], x: str, y: str, *, logarithmic: bo
     places = list(dict.fromkeys(point.x for one in series for point in one.points))
     numbers = all(isinstance(place, int | float) for place in places)
     logarithmic = logarithmic and numbers and min(places) > 0 and all(one.points[0].mean > 0 for one in series)
-    width, height = _INCHES
-    figure = Figure(figsize=(width, height + _LEGEND_LINE_INCHES * len(series)), layout="constrained")
+    labels = [_label(one, logarithmic) for one in series]
+    width = max(COLUMN_INCHES, _LEGEND_SIGN_INCHES + _LETTER_INCHES * max(map(len, labels)))
+    size = (width, _HEIGHT_INCHES + _LEGEND_LINE_INCHES * len(series))
+    figure = StyledFigure(figsize=size, layout="constrained")
     panel = figure.subplots()
     if logarithmic:
         panel.set_xscale("log")
@@ -62,7 +66,7 @@ def axis_figure(series: Sequence[AxisSeries], x: str, y: str, *, logarithmic: bo
     elif not numbers:
         panel.set_xticks(range(len(places)), [str(place) for place in places])
     styles = series_styles([(one.keys, dict(one.keys).get("map")) for one in series])
-    for one, (colour, marker, hollow) in zip(series, styles, strict=True):
+    for one, label, (colour, marker, hollow) in zip(series, labels, styles, strict=True):
         at = [point.x if numbers else places.index(point.x) for point in one.points]
         panel.errorbar(
             at,
@@ -72,19 +76,13 @@ def axis_figure(series: Sequence[AxisSeries], x: str, y: str, *, logarithmic: bo
             color=colour,
             linestyle="none" if logarithmic and one.fit else "-",
             fillstyle="none" if hollow else "full",
-            markersize=4,
-            capsize=2,
-            linewidth=1,
-            label=_label(one, logarithmic),
+            label=label,
         )
         if logarithmic and one.fit is not None:
-            panel.plot(at, [one.fit.at(place) for place in at], color=colour, linewidth=1)
-    panel.set_xlabel(x.replace("_", " "), fontsize=_FONT)
-    panel.set_ylabel(y.replace("_", " "), fontsize=_FONT)
-    panel.tick_params(labelsize=_FONT)
-    panel.grid(True, which="major", linewidth=0.4, color="#dddddd")
-    panel.set_axisbelow(True)
-    figure.legend(loc="outside lower center", frameon=False, fontsize=_FONT - 0.5)
+            panel.plot(at, [one.fit.at(place) for place in at], color=colour)
+    panel.set_xlabel(x.replace("_", " "))
+    panel.set_ylabel(y.replace("_", " "))
+    figure.legend(loc="outside lower center")
     return figure
 
 

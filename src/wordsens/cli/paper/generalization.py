@@ -15,20 +15,22 @@ from wordsens.experiments.generalization.summary import (
     summarise_generalization,
 )
 from wordsens.experiments.sensitivity.findings import text_title
-from wordsens.figures.generalization import error_against_gamma_figure, frontier_figure
+from wordsens.figures import frontier, generalization
 
 
-def write_generalization_figures(records: Sequence[GeneralizationRecord], folder: Path) -> list[Path]:
-    """For each kind of text: Err against gamma, and the frontier, each as PDF and PNG."""
+def write_generalization_figures(
+    records: Sequence[GeneralizationRecord], folder: Path, style: str | None
+) -> list[Path]:
+    """For each kind of text: Err against gamma, and the frontier."""
     written: list[Path] = []
     for text in dict.fromkeys(record.text for record in records):
         own = [record for record in records if record.text == text]
         name = text_title(text)
         drawn = {}
         if any(record.objective != FRONTIER for record in own):
-            drawn["error"] = error_against_gamma_figure(own, title=f"Error on the changed text: {name}")
+            drawn["error"] = generalization(own, title=f"Error on the changed text: {name}", style=style)
         if any(record.objective == FRONTIER for record in own):
-            drawn["frontier"] = frontier_figure(own, title=rf"Least error under a limit on $\gamma$: {name}")
+            drawn["frontier"] = frontier(own, title=rf"Least error under a limit on $\gamma$: {name}", style=style)
         for kind, figure in drawn.items():
             written += save_figure(figure, folder, f"generalization-{kind}-{text}")
     return written
@@ -84,7 +86,7 @@ EXPERIMENT = Experiment(
     name="generalization",
     spec="generalization.yaml",
     preset=paper_generalization,
-    draw=lambda records, folder: write_generalization_figures(records, folder),
+    draw=lambda *given: write_generalization_figures(*given),
     summarise=summarise_generalization,
     findings=generalization_findings,
     show=show_errors,

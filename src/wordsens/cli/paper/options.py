@@ -76,6 +76,13 @@ class PaperOptions(PlaceOptions):
         ),
     ] = LABEL_NAMES[0]
     out: Annotated[str, typer.Option(help="The folder for records and figures.")] = "paper"
+    style: Annotated[
+        str | None,
+        typer.Option(
+            help="A .mplstyle file for the figures in place of ours, or a name that matplotlib knows.",
+            show_default=False,
+        ),
+    ] = None
     encoder: EncoderName = "minilm"
     seed: Seed = 0
     device: Device = "cpu"

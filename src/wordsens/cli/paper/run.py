@@ -27,7 +27,7 @@ class Experiment:
         name: of the experiment, its kind of cell and its table.
         spec: the file of its sweep.
         preset: function of (scale, source, seed=, labels=, search=) that gives its sweep.
-        draw: function of (records, folder) that writes the figures and gives their paths.
+        draw: function of (records, folder, style) that writes the figures and gives their paths.
         summarise: from records to series.
         findings: from series to sentences.
         show: prints the series as a table, with what the numbers mean.
@@ -36,7 +36,7 @@ class Experiment:
     name: str
     spec: str
     preset: Callable[..., Preset]
-    draw: Callable[[Sequence[Any], Path], list[Path]]
+    draw: Callable[[Sequence[Any], Path, str | None], list[Path]]
     summarise: Callable[[Sequence[Any]], list[Any]]
     findings: Callable[[Sequence[Any]], list[str]]
     show: Callable[[Sequence[Any]], None]
@@ -78,7 +78,7 @@ def run_experiment(name: str, options: PaperOptions) -> None:
             experiment.show(experiment.summarise(done))
         raise
     records = written()
-    figures = experiment.draw([record for record in records if record.done], folder / "figures")
+    figures = experiment.draw([record for record in records if record.done], folder / "figures", options.style)
     series = experiment.summarise(records)
     if options.as_json:
         document = {
@@ -104,11 +104,11 @@ def run_experiment(name: str, options: PaperOptions) -> None:
 
 
 def save_figure(figure: Any, folder: Path, name: str) -> list[Path]:
-    """The figure as PDF and PNG."""
+    """The figure as PDF, SVG and PNG."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.{suffix}" for suffix in ("pdf", "png")]
+    paths = [folder / f"{name}.{suffix}" for suffix in ("pdf", "svg", "png")]
     for path in paths:
-        figure.savefig(path, dpi=200)
+        figure.savefig(path)
     return paths
 
 

@@ -1,6 +1,7 @@
 """`wordsens paper sensitivity`: S against n, its figures and its table of exponents."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from wordsens.certificates.contract import CERTIFIED
@@ -10,20 +11,20 @@ from wordsens.experiments.sensitivity.findings import NOT_COMPARED, exponent_tex
 from wordsens.experiments.sensitivity.preset import paper_sensitivity
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.summary import Series, summarise
-from wordsens.figures.sensitivity import sensitivity_figure
+from wordsens.figures import sensitivity
 from wordsens.maps.registry import base_name, map_entry, map_title
 
 _FIGURES = {"rf": "Random features", "drf": "Deep random features", "raf": "Random attention features"}
 
 
-def write_figures(records: Sequence[SensitivityRecord], folder: Path) -> list[Path]:
-    """RF, DRF and attention, each as PDF and PNG."""
-    written: list[Path] = []
-    for name, title in _FIGURES.items():
-        shown = [record for record in records if _figure_of(record.map) == name]
-        if shown:
-            written += save_figure(sensitivity_figure(shown, title=title), folder, name)
-    return written
+def write_figures(records: Sequence[SensitivityRecord], folder: Path, style: str | None) -> list[Path]:
+    """RF, DRF and attention, and all of them on the same axes without bounds and predictions."""
+    shown = {name: [record for record in records if _figure_of(record.map) == name] for name in _FIGURES}
+    drawn = {name: sensitivity(own, title=_FIGURES[name], style=style) for name, own in shown.items() if own}
+    if len(drawn) > 1:
+        plain = [replace(record, upper=None, rigor=None, predicted=None) for own in shown.values() for record in own]
+        drawn["sensitivity"] = sensitivity(plain, title="Word sensitivity", style=style)
+    return [path for name, figure in drawn.items() for path in save_figure(figure, folder, name)]
 
 
 def _figure_of(recorded: str) -> str:
@@ -128,7 +129,7 @@ EXPERIMENT = Experiment(
     name="sensitivity",
     spec="sweep.yaml",
     preset=paper_sensitivity,
-    draw=lambda records, folder: write_figures(records, folder),
+    draw=lambda *given: write_figures(*given),
     summarise=summarise,
     findings=findings,
     show=show_exponents,

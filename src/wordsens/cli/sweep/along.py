@@ -22,11 +22,11 @@ def plot_sweep(options: PlotOptions) -> None:
     path = Path(file) if file else source.folder / "figures" / f"{y}-against-{x}.png"
     if path.suffix not in PICTURES:
         raise InputError(f"`file` (={file!r}) must end with {', '.join(PICTURES)}")
-    from wordsens.figures.along_axis import axis_figure
+    from wordsens.figures import along
 
-    figure = axis_figure(series, x, y, logarithmic=not options.linear)
+    figure = along(series, x, y, logarithmic=not options.linear)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=200)
+    figure.savefig(path)
     stdout().print(f"{len(series)} series  {path}", soft_wrap=True)
 
 

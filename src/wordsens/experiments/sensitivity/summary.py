@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
 from wordsens.certificates.contract import CERTIFIED
@@ -22,8 +22,9 @@ _OF_A_TEXT = ("text_content", "word_choice")
 class SizePoint:
     """The draws at one size: their mean, their standard deviation (of the sample; 0 for one draw), how many.
 
-    `upper`, `predicted` and `compared` are the means over the draws of the upper bounds, of the predictions, and of
-    the measured numbers that the predictions are about; None unless every draw has one. `in_range`: whether every
+    `words` are the least, the quartiles and the largest over the searched words of what each attains, means over the
+    draws; `upper`, `predicted` and `compared` are the means over the draws of the upper bounds, of the predictions, and
+    of the measured numbers that the predictions are about; None unless every draw has one. `in_range`: whether every
     prediction is at sizes where it was compared with measurements.
     """
 
@@ -35,6 +36,7 @@ class SizePoint:
     predicted: float | None = None
     compared: float | None = None
     in_range: bool = False
+    words: tuple[float, float, float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,19 @@ def _point(n: int, records: list[SensitivityRecord]) -> SizePoint:
         predicted=_mean([record.predicted for record in records]),
         compared=_mean([record.median_word if _typical(record) else record.value for record in records]),
         in_range=all(record.predicted_in_range is True for record in records),
+        words=_words([record.per_word for record in records]),
     )
+
+
+def _words(per_word: Sequence[tuple[float, ...] | None]) -> tuple[float, float, float, float] | None:
+    """The means over the draws of the words' least, quartiles and largest."""
+    known = [sorted(values) for values in per_word if values]
+    if len(known) < len(per_word):
+        return None
+    quarters = [quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3 for values in known]
+    rows = [(values[0], low, high, values[-1]) for values, (low, _, high) in zip(known, quarters, strict=True)]
+    least, low, high, most = (math.fsum(column) / len(rows) for column in zip(*rows, strict=True))
+    return least, low, high, most
 
 
 def _mean(values: list[float | None]) -> float | None:

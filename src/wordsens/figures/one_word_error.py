@@ -8,6 +8,7 @@ from wordsens.errors import InputError, MissingExtraError
 from wordsens.experiments.generalization.record import GeneralizationRecord
 from wordsens.experiments.generalization.spec import FRONTIER
 from wordsens.experiments.generalization.summary import GeneralizationSeries, summarise_generalization
+from wordsens.figures.style_file import COLUMN_INCHES, PAGE_INCHES, StyledFigure, styled
 from wordsens.maps.registry import map_title
 from wordsens.regression import TRAININGS
 
@@ -30,13 +31,13 @@ _OBJECTIVES = {
 _CURVE = "#333333"
 _SIZES = colormaps["viridis_r"]
 _SIZE_MARKERS = "os^Dv<>"
-_PANEL_INCHES = (2.35, 2.1)
-_FONT = 8
+_PANEL_INCHES = (1.6, 1.7)
 _GAMMA_SHOWN, _ERROR_SHOWN = 3.0, 6.0
 _SMALLEST, _LARGEST = 8.0, 26.0
 
 
-def error_against_gamma_figure(records: Iterable[GeneralizationRecord], *, title: str = "") -> Figure:
+@styled
+def generalization(records: Iterable[GeneralizationRecord], *, title: str = "") -> Figure:
     """Err against gamma, a point a sample: a row for each training, a column for each map and n.
 
     The curve is (2 - gamma)², below which Theorems 4 and 5 leave RF no point in the limit. Larger points had larger
@@ -45,6 +46,7 @@ def error_against_gamma_figure(records: Iterable[GeneralizationRecord], *, title
     Args:
         records: of one kind of text; failed ones and frontiers are left out.
         title: above the panels.
+        style: a .mplstyle file in place of ours, or a name that matplotlib knows.
 
     Raises:
         InputError: no record is finished, or they differ in what the figure does not tell apart.
@@ -62,7 +64,7 @@ def error_against_gamma_figure(records: Iterable[GeneralizationRecord], *, title
             _scatter(panels[row][column], own, sizes)
     objectives = [name for name in _OBJECTIVES if any(record.objective == name for record in points)]
     handles = [
-        Line2D([], [], linestyle="", color=colour, marker=marker, markersize=4.5, label=label)
+        Line2D([], [], linestyle="", color=colour, marker=marker, markersize=4, label=label)
         for label, colour, marker in (_OBJECTIVES[name] for name in objectives)
     ]
     handles.append(Line2D([], [], color=_CURVE, linewidth=1.2, label=r"$(2-\gamma)^2$"))
@@ -82,12 +84,14 @@ def error_against_gamma_figure(records: Iterable[GeneralizationRecord], *, title
     return figure
 
 
-def frontier_figure(records: Iterable[GeneralizationRecord], *, title: str = "") -> Figure:
+@styled
+def frontier(records: Iterable[GeneralizationRecord], *, title: str = "") -> Figure:
     """The least Err found against the limit on gamma, with (2 - gamma)²: for each N, the median and each sample.
 
     Args:
         records: of one kind of text; failed ones are left out.
         title: above the panels.
+        style: a .mplstyle file in place of ours, or a name that matplotlib knows.
 
     Raises:
         InputError: no frontier is among the records, or they differ in what the figure does not tell apart.
@@ -122,10 +126,11 @@ def frontier_figure(records: Iterable[GeneralizationRecord], *, title: str = "")
 
 def _panels(columns: Sequence[tuple[str, int]], title: str) -> tuple[Figure, list[list[Axes]]]:
     width, height = _PANEL_INCHES
-    figure = Figure(figsize=(max(4.8, width * len(columns) + 0.3), height * len(TRAININGS) + 1.0), layout="constrained")
+    width = COLUMN_INCHES if len(columns) == 1 else max(PAGE_INCHES, width * len(columns))
+    figure = StyledFigure(figsize=(width, height * len(TRAININGS) + 0.8), layout="constrained")
     panels = figure.subplots(len(TRAININGS), len(columns), sharex=True, sharey=True, squeeze=False)
     if title:
-        figure.suptitle(title, fontsize=_FONT + 2)
+        figure.suptitle(title)
     return figure, [list(row) for row in panels]
 
 
@@ -163,7 +168,7 @@ def _curve(panel: Axes) -> None:
 def _draw_frontier(panel: Axes, series: GeneralizationSeries, look: tuple[Any, str]) -> None:
     colour, marker = look
     for sample in zip(*series.least_errors, strict=True):
-        panel.plot(series.limits, sample, color=colour, linewidth=0.5, alpha=0.25, zorder=1)
+        panel.plot(series.limits, sample, color=colour, linewidth=0.7, alpha=0.45, zorder=1)
     middle = [statistics.median(errors) for errors in series.least_errors]
     panel.plot(series.limits, middle, color=colour, marker=marker, markersize=4, linewidth=1.2, zorder=3)
 
@@ -184,21 +189,16 @@ def _finish(
     ylabel: str,
 ) -> None:
     for panel, (name, n) in zip(panels[0], columns, strict=True):
-        panel.set_title(f"{map_title(name)}, n = {n}", fontsize=_FONT + 1)
+        panel.set_title(f"{map_title(name)}, n = {n}")
     for row, training in zip(panels, TRAININGS, strict=True):
-        row[0].set_ylabel(f"{training}\n{ylabel}", fontsize=_FONT)
+        row[0].set_ylabel(f"{training}\n{ylabel}")
         for panel in row:
             panel.set_xlim(-0.08, _GAMMA_SHOWN)
             panel.set_ylim(-0.15, _ERROR_SHOWN)
-            panel.tick_params(labelsize=_FONT)
-            panel.grid(True, linewidth=0.4, color="#dddddd")
-            panel.set_axisbelow(True)
     for panel in panels[-1]:
-        panel.set_xlabel(xlabel, fontsize=_FONT)
+        panel.set_xlabel(xlabel)
     figure.legend(
         handles=list(handles),
         loc="outside lower center",
         ncols=min(4, len(handles)),
-        frameon=False,
-        fontsize=_FONT,
     )

@@ -1,4 +1,4 @@
-"""Records to matplotlib figures, in a paper's quality. Nothing is read or written here, and pyplot is not used."""
+"""S against n: sensitivity records to a matplotlib figure. Nothing is read or written here, and pyplot is not used."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,6 +8,7 @@ from wordsens.errors import InputError, MissingExtraError
 from wordsens.experiments.sensitivity.findings import exponent_text, text_title
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.summary import Series, summarise
+from wordsens.figures.style_file import COLUMN_INCHES, PAGE_INCHES, StyledFigure, styled
 from wordsens.figures.styles import MOST_SERIES, Style, round_values, series_styles
 from wordsens.maps.registry import map_title
 
@@ -24,29 +25,36 @@ except ImportError as error:
 _GUIDE = "#777777"
 _DASHES = (0, (4, 2))
 _TALLEST_BAND = 2.0
-_PANEL_INCHES = (3.5, 2.9)
-_LEGEND_LINE_INCHES = 0.18
-_LEGEND_DROP_INCHES = 0.45
-_LEGEND_SIGN_INCHES, _LETTER_INCHES = 0.75, 0.058
-_FONT = 8
+_ALL_WORDS, _MIDDLE_WORDS, _BRACKET = 0.09, 0.14, 0.2
+"""The strength of a band: of every word, of the middle half of the words, and up to the upper bound."""
+_HEIGHT_INCHES = 2.35
+_LEGEND_LINE_INCHES = 0.135
+_LEGEND_DROP_INCHES = 0.4
+_LEGEND_SIGN_INCHES, _LETTER_INCHES = 0.75, 0.049
 
 
-def sensitivity_figure(records: Iterable[SensitivityRecord], *, title: str = "") -> Figure:
-    """S against n on logarithmic axes, one panel for each kind of text, with a common S axis.
+@styled
+def sensitivity(records: Iterable[SensitivityRecord], *, title: str = "") -> Figure:
+    """S against n on logarithmic axes, one panel for each kind of text, with common axes.
+
+    One panel is a column wide, two are a page wide; longer legends take more.
 
     Draws that differ in their seeds alone are a series: each map, d and value of any other key of the specs that
     varies has its own, and the legend says which. Markers are means over the draws and bars one standard deviation;
     lines are the fitted power laws, whose exponents and standard errors stand in the legends; the dotted line falls as
-    1/sqrt(n). A band reaches from the mean attained value to the mean upper bound: the sup lies in it. A series whose
-    upper bounds go beyond twice the largest value otherwise drawn has no band, and the legend says so. Dashed lines
-    are predictions, of what the legend says; crosses mark sizes at which they were not compared with measurements.
+    1/sqrt(n). Below the markers, where every word was searched, a faint band holds every word's value and a stronger
+    one the middle half of the words. Above, a band reaches from the mean attained value to the mean upper bound: the
+    sup lies in it. A series whose upper bounds go beyond twice the largest value otherwise drawn has no band, and the
+    legend says so. Dashed lines are predictions, of what the legend says; crosses mark sizes at which they were not
+    compared with measurements.
 
     Args:
         records: of the maps that share the figure; failed ones are left out.
         title: above the panels.
+        style: a .mplstyle file in place of ours, or a name that matplotlib knows.
 
     Raises:
-        InputError: no record is finished, or there are more than MOST_SERIES series.
+        InputError: no record is finished, or there are more than MOST_SERIES series; no such style.
     """
     series = summarise(records)
     if not series:
@@ -61,18 +69,20 @@ def sensitivity_figure(records: Iterable[SensitivityRecord], *, title: str = "")
         )
     styles = dict(zip(keys, series_styles([(key, key[0]) for key in keys]), strict=True))
     entries = max(_entries([one for one in series if one.text == kind]) for kind in kinds)
-    width, height = _panel_width(series), _PANEL_INCHES[1]
-    figure = Figure(figsize=(width * len(kinds), height + _LEGEND_LINE_INCHES * (entries - 2)), layout="constrained")
-    panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
+    width = max(COLUMN_INCHES if len(kinds) == 1 else PAGE_INCHES, len(kinds) * _legend_width(series))
+    figure = StyledFigure(figsize=(width, _HEIGHT_INCHES + _LEGEND_LINE_INCHES * entries), layout="constrained")
+    panels = figure.subplots(1, len(kinds), sharex=True, sharey=True, squeeze=False)[0]
+    sizes = sorted({point.n for one in series for point in one.points})
     guides = {kind: _guide([one for one in series if one.text == kind]) for kind in kinds}
     limits = _limits(series, [value for guide in guides.values() for _, value in guide])
     for panel, kind in zip(panels, kinds, strict=True):
         own = [one for one in series if one.text == kind]
+        _set_axes(panel, sizes, limits)
         _draw_panel(panel, own, styles, guides[kind], limits)
-        panel.set_title(_panel_title(kind, own, alone=len({one.d for one in series}) == 1), fontsize=_FONT + 1)
-    panels[0].set_ylabel("word sensitivity S (attained)", fontsize=_FONT)
+        panel.set_title(_panel_title(kind, own, alone=len({one.d for one in series}) == 1))
+    panels[0].set_ylabel("word sensitivity S (attained)")
     if title:
-        figure.suptitle(title, fontsize=_FONT + 2)
+        figure.suptitle(title)
     return figure
 
 
@@ -89,10 +99,10 @@ def _label(series: Series, *, with_d: bool) -> str:
     return f"{name}: exponent {exponent_text(series.fit)}".replace("-0.", "\u22120.")
 
 
-def _panel_width(series: Sequence[Series]) -> float:
+def _legend_width(series: Sequence[Series]) -> float:
     """Wide enough for the longest line of a legend."""
     longest = max(len(_label(one, with_d=True)) for one in series)
-    return max(_PANEL_INCHES[0], _LEGEND_SIGN_INCHES + _LETTER_INCHES * longest)
+    return _LEGEND_SIGN_INCHES + _LETTER_INCHES * longest
 
 
 def _panel_title(kind: str, series: Sequence[Series], *, alone: bool) -> str:
@@ -114,6 +124,7 @@ def _limits(series: Sequence[Series], others: Iterable[float]) -> tuple[float, f
     values = [value for end in ends for value in end] + list(others)
     values += [point.predicted for point in points if point.predicted is not None]
     highest = _TALLEST_BAND * max(values)
+    values += [point.words[0] for one in series if one.all_words for point in one.points if point.words is not None]
     values += [upper for one in series if max(uppers := _uppers(one), default=math.inf) <= highest for upper in uppers]
     spare = max((max(values) / min(values)) ** 0.05, 1.02)
     return min(values) / spare, max(values) * spare
@@ -131,7 +142,6 @@ def _draw_panel(
     guide: Sequence[tuple[int, float]],
     limits: tuple[float, float],
 ) -> None:
-    _set_axes(panel, sorted({point.n for one in series for point in one.points}), limits)
     several = len({one.d for one in series}) > 1
     entries: list[tuple[object, str]] = []
     for one in series:
@@ -149,15 +159,14 @@ def _draw_panel(
             yerr=errors,
             fmt=marker,
             color=colour,
-            markersize=4,
-            capsize=2,
-            elinewidth=0.9,
+            elinewidth=0.8,
             fillstyle="none" if hollow else "full",
         )
         entries.append((bars, _label(one, with_d=several)))
         if one.fit is not None:
             reach = [sizes[0], sizes[-1]]
-            panel.plot(reach, [one.fit.at(n) for n in reach], color=colour, linewidth=1)
+            panel.plot(reach, [one.fit.at(n) for n in reach], color=colour)
+        _draw_words(panel, one, colour)
         _draw_bracket(panel, one, colour, limits[1])
         _draw_predicted(panel, one, colour)
     (line,) = panel.plot(*zip(*guide, strict=True), color=_GUIDE, linestyle=":", linewidth=1.2, zorder=1)
@@ -170,9 +179,6 @@ def _draw_panel(
         loc="upper center",
         bbox_to_anchor=(0.5, 0),
         bbox_transform=panel.transAxes + ScaledTranslation(0, -_LEGEND_DROP_INCHES, figure.dpi_scale_trans),
-        frameon=False,
-        fontsize=_FONT - 0.5,
-        borderaxespad=0,
     )
 
 
@@ -181,7 +187,7 @@ def _draw_predicted(panel: Axes, series: Series, colour: str) -> None:
     known = [(point.n, point.predicted) for point in series.points if point.predicted is not None]
     beyond = [(point.n, point.predicted) for point in series.points if point.predicted and not point.in_range]
     if known:
-        panel.plot(*zip(*known, strict=True), color=colour, linewidth=1, linestyle=_DASHES)
+        panel.plot(*zip(*known, strict=True), color=colour, linestyle=_DASHES)
     if beyond:
         panel.plot(*zip(*beyond, strict=True), color=colour, linestyle="", marker="x", markersize=5)
 
@@ -190,12 +196,21 @@ def _uppers(series: Series) -> list[float]:
     return [point.upper for point in series.points if point.upper is not None]
 
 
+def _draw_words(panel: Axes, series: Series, colour: str) -> None:
+    """Every word's value, where every word was searched: from the least to the largest, and the middle half."""
+    known = [(point.n, *point.words) for point in series.points if point.words is not None]
+    if known and series.all_words:
+        sizes, least, low, high, most = (list(column) for column in zip(*known, strict=True))
+        panel.fill_between(sizes, least, most, color=colour, alpha=_ALL_WORDS, linewidth=0, zorder=0.3)
+        panel.fill_between(sizes, low, high, color=colour, alpha=_MIDDLE_WORDS, linewidth=0, zorder=0.4)
+
+
 def _draw_bracket(panel: Axes, series: Series, colour: str, top: float) -> None:
     """From the mean attained value up to the mean upper bound, where the panel has room for all of it."""
     known = [(point.n, point.mean, point.upper) for point in series.points if point.upper is not None]
     if known and max(_uppers(series)) <= top:
         sizes, means, uppers = (list(column) for column in zip(*known, strict=True))
-        panel.fill_between(sizes, means, uppers, color=colour, alpha=0.16, linewidth=0, zorder=0.5)
+        panel.fill_between(sizes, means, uppers, color=colour, alpha=_BRACKET, linewidth=0, zorder=0.5)
 
 
 def _keys(series: Sequence[Series], top: float) -> list[tuple[object, str]]:
@@ -203,15 +218,18 @@ def _keys(series: Sequence[Series], top: float) -> list[tuple[object, str]]:
     bounded = [one for one in series if _uppers(one)]
     beyond = [map_title(one.map) for one in bounded if max(_uppers(one)) > top]
     keys: list[tuple[object, str]] = []
+    if any(one.all_words and point.words for one in series for point in one.points):
+        pair = (Patch(color=_GUIDE, alpha=_ALL_WORDS, linewidth=0), Patch(color=_GUIDE, alpha=0.3, linewidth=0))
+        keys.append((pair, "below: every word, and the middle half of them"))
     if len(bounded) > len(beyond):
         what = "certified upper bound" if all(one.rigor == CERTIFIED for one in bounded) else "upper bound"
-        keys.append((Patch(color=_GUIDE, alpha=0.2, linewidth=0), f"band: up to the {what}"))
+        keys.append((Patch(color=_GUIDE, alpha=0.3, linewidth=0), f"band: up to the {what}"))
     predicted = [one for one in series if one.predicted_of is not None]
     if predicted:
         of = " or ".join(dict.fromkeys(str(one.predicted_of) for one in predicted))
-        keys.append((Line2D([], [], color=_GUIDE, linewidth=1, linestyle=_DASHES), f"predicted, for {of}"))
+        keys.append((Line2D([], [], color=_GUIDE, linestyle=_DASHES), f"predicted, for {of}"))
     if not all(one.in_range for one in predicted):
-        cross = Line2D([], [], color=_GUIDE, linewidth=1, linestyle=_DASHES, marker="x", markersize=5)
+        cross = Line2D([], [], color=_GUIDE, linestyle=_DASHES, marker="x", markersize=5)
         keys.append((cross, "predicted, not compared at such sizes"))
     if beyond:
         keys.append((Line2D([], [], linestyle=""), f"upper bound off the panel: {_listed(beyond)}"))
@@ -249,10 +267,7 @@ def _set_axes(panel: Axes, sizes: Sequence[int], limits: tuple[float, float]) ->
     for axis in (panel.xaxis, panel.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_formatter(NullFormatter())
-    panel.tick_params(labelsize=_FONT)
-    panel.set_xlabel("words n", fontsize=_FONT)
-    panel.grid(True, which="major", linewidth=0.4, color="#dddddd")
-    panel.set_axisbelow(True)
+    panel.set_xlabel("words n")
 
 
 def _spaced(sizes: Sequence[int], *, least: float = 0.085) -> list[int]:

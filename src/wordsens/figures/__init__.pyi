@@ -1,0 +1,9 @@
+from .along_axis import along as along
+from .attention_pairs import attention as attention
+from .attention_pairs import prompts as prompts
+from .one_word_error import frontier as frontier
+from .one_word_error import generalization as generalization
+from .scaling import sensitivity as sensitivity
+from .style_file import COLUMN_INCHES as COLUMN_INCHES
+from .style_file import PAGE_INCHES as PAGE_INCHES
+from .words import words as words

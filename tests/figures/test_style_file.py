@@ -1,0 +1,80 @@
+"""The style of every figure: widths that a paper prints, text that stays text, and a user's own file in its place."""
+
+import io
+
+import pytest
+
+import wordsens as ws
+from wordsens.errors import InputError
+from wordsens.experiments.sensitivity.summary import summarise
+
+
+@pytest.fixture
+def records(make_record):
+    return [
+        make_record(map="raf", n=n, draw=draw, value=float(n), per_word=tuple(map(float, range(1, n + 1))))
+        for n in (4, 8)
+        for draw in (0, 1)
+    ]
+
+
+def written(figure, kind):
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind)
+    return buffer.getvalue()
+
+
+def test_one_panel_is_a_column_wide_and_two_are_a_page(records, make_record):
+    others = [make_record(map="raf", n=n, text="reviews", value=1.0) for n in (4, 8)]
+    assert ws.figures.sensitivity(records).get_size_inches()[0] == ws.figures.COLUMN_INCHES
+    assert ws.figures.sensitivity([*records, *others]).get_size_inches()[0] == ws.figures.PAGE_INCHES
+    assert ws.figures.words(["a"], [1.0]).get_size_inches()[0] == ws.figures.COLUMN_INCHES
+
+
+def test_letters_stay_letters_in_files(records):
+    figure = ws.figures.sensitivity(records, title="a title")
+    assert b">a title</text>" in written(figure, "svg")
+    pdf = written(figure, "pdf")
+    assert b"/CIDFontType2" in pdf
+    assert b"/Type3" not in pdf
+
+
+def test_a_style_of_ones_own(records, tmp_path):
+    (tmp_path / "mine.mplstyle").write_text("font.size: 11\naxes.labelsize: 11\nsvg.fonttype: path\n")
+    figure = ws.figures.sensitivity(records, title="a title", style=tmp_path / "mine.mplstyle")
+    assert figure.axes[0].xaxis.label.get_size() == 11
+    assert b"<text" not in written(figure, "svg")
+    assert ws.figures.sensitivity(records, style="ggplot").axes[0].get_facecolor() != (1, 1, 1, 1)
+    with pytest.raises(InputError, match=r"`style` \(='nowhere'\) is neither a file nor a style of matplotlib; give a"):
+        ws.figures.sensitivity(records, style="nowhere")
+
+
+def test_the_settings_of_a_user_are_neither_used_nor_changed(records):
+    import matplotlib
+
+    with matplotlib.rc_context({"font.size": 30, "axes.labelsize": 30}):
+        assert ws.figures.sensitivity(records).axes[0].xaxis.label.get_size() == 7
+        assert matplotlib.rcParams["font.size"] == 30
+
+
+def test_the_band_of_every_word(records):
+    (series,) = summarise(records)
+    assert [point.words for point in series.points] == [(1.0, 1.75, 3.25, 4.0), (1.0, 2.75, 6.25, 8.0)]
+    panel = ws.figures.sensitivity(records).axes[0]
+    bands = [{(x, y) for x, y in band.get_paths()[0].vertices} for band in panel.collections if band.get_alpha()]
+    assert {(4, 1), (4, 4), (8, 1), (8, 8)} in bands
+    assert {(4, 1.75), (4, 3.25), (8, 2.75), (8, 6.25)} in bands
+    assert panel.get_ylim()[0] < 1
+    told = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert "below: every word, and the middle half of them" in told
+
+
+def test_words_with_their_bounds():
+    figure = ws.figures.words(["a", "$b", "c"], [1.0, 3.0, 2.0], upper=[2.0, 4.0, 3.0], title="x$y")
+    panel = figure.axes[0]
+    assert [bar.get_height() for bar in panel.patches] == [1.0, 3.0, 2.0]
+    assert len({bar.get_facecolor() for bar in panel.patches}) == 2
+    assert [label.get_text() for label in panel.get_xticklabels()] == ["a", r"\$b", "c"]
+    written(figure, "png")
+    with pytest.raises(InputError, match="`values` has 1 entries for 2 names"):
+        ws.figures.words(["a", "b"], [1.0])
