@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.experiments.along_axis import AxisSeries
-from wordsens.figures.style_file import COLUMN_INCHES, StyledFigure, styled
+from wordsens.figures.style_file import COLUMN_INCHES, StyledFigure, StyleFile, styled
 from wordsens.figures.styles import MOST_SERIES, round_values, series_styles
 from wordsens.maps.registry import map_title
 
@@ -22,7 +22,7 @@ _SPARE = 1.05
 
 
 @styled
-def along(series: Sequence[AxisSeries], x: str, y: str, *, logarithmic: bool = True) -> Figure:
+def along(series: Sequence[AxisSeries], x: str, y: str, *, logarithmic: bool = True, style: StyleFile = None) -> Figure:
     """The mean of y against x, a curve for each series; bars are one standard deviation of the records.
 
     Args:
@@ -30,6 +30,7 @@ def along(series: Sequence[AxisSeries], x: str, y: str, *, logarithmic: bool = T
         x, y: names of the columns, for the axes.
         logarithmic: both axes, where x and y are positive numbers; the fitted power laws are drawn then, and their
             exponents stand in the legend, with 95 % intervals, or standard errors where there is none.
+        style: a .mplstyle file in place of ours, or a name that matplotlib knows.
 
     Raises:
         InputError: more series than a figure can tell apart.

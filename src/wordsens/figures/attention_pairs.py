@@ -1,7 +1,7 @@
 """Attention of two texts side by side, with the difference; the answers to two prompts."""
 
 from wordsens.errors import MissingExtraError
-from wordsens.figures.style_file import COLUMN_INCHES, PAGE_INCHES, StyledFigure, styled
+from wordsens.figures.style_file import COLUMN_INCHES, PAGE_INCHES, StyledFigure, StyleFile, styled
 from wordsens.maps.attention_pair import AttentionPair
 from wordsens.maps.transformer.prompt_pair import PromptPair
 
@@ -20,7 +20,7 @@ _DIFFERENCE = LinearSegmentedColormap.from_list("difference", ["#0072B2", "#8fc1
 
 
 @styled
-def attention(pair: AttentionPair) -> Figure:
+def attention(pair: AttentionPair, *, style: StyleFile = None) -> Figure:
     """Figure 1 of the paper: a heat map for each text on one scale, and the second less the first; a page wide.
 
     Row j, column i: how much token j takes from token i. The difference is left out for texts of different length.
@@ -53,7 +53,7 @@ def attention(pair: AttentionPair) -> Figure:
 
 
 @styled
-def prompts(pair: PromptPair) -> Figure:
+def prompts(pair: PromptPair, *, style: StyleFile = None) -> Figure:
     """The probability of each answer behind the first and the second prompt, and the change; a column wide.
 
     `style` is a .mplstyle file in place of ours, or a name that matplotlib knows.

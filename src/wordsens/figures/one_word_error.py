@@ -8,7 +8,7 @@ from wordsens.errors import InputError, MissingExtraError
 from wordsens.experiments.generalization.record import GeneralizationRecord
 from wordsens.experiments.generalization.spec import FRONTIER
 from wordsens.experiments.generalization.summary import GeneralizationSeries, summarise_generalization
-from wordsens.figures.style_file import COLUMN_INCHES, PAGE_INCHES, StyledFigure, styled
+from wordsens.figures.style_file import COLUMN_INCHES, PAGE_INCHES, StyledFigure, StyleFile, styled
 from wordsens.maps.registry import map_title
 from wordsens.regression import TRAININGS
 
@@ -37,7 +37,7 @@ _SMALLEST, _LARGEST = 8.0, 26.0
 
 
 @styled
-def generalization(records: Iterable[GeneralizationRecord], *, title: str = "") -> Figure:
+def generalization(records: Iterable[GeneralizationRecord], *, title: str = "", style: StyleFile = None) -> Figure:
     """Err against gamma, a point a sample: a row for each training, a column for each map and n.
 
     The curve is (2 - gamma)², below which Theorems 4 and 5 leave RF no point in the limit. Larger points had larger
@@ -85,7 +85,7 @@ def generalization(records: Iterable[GeneralizationRecord], *, title: str = "") 
 
 
 @styled
-def frontier(records: Iterable[GeneralizationRecord], *, title: str = "") -> Figure:
+def frontier(records: Iterable[GeneralizationRecord], *, title: str = "", style: StyleFile = None) -> Figure:
     """The least Err found against the limit on gamma, with (2 - gamma)²: for each N, the median and each sample.
 
     Args:

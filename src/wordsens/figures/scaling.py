@@ -8,7 +8,7 @@ from wordsens.errors import InputError, MissingExtraError
 from wordsens.experiments.sensitivity.findings import exponent_text, text_title
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.summary import Series, summarise
-from wordsens.figures.style_file import COLUMN_INCHES, PAGE_INCHES, StyledFigure, styled
+from wordsens.figures.style_file import COLUMN_INCHES, PAGE_INCHES, StyledFigure, StyleFile, styled
 from wordsens.figures.styles import MOST_SERIES, Style, round_values, series_styles
 from wordsens.maps.registry import map_title
 
@@ -34,7 +34,7 @@ _LEGEND_SIGN_INCHES, _LETTER_INCHES = 0.75, 0.049
 
 
 @styled
-def sensitivity(records: Iterable[SensitivityRecord], *, title: str = "") -> Figure:
+def sensitivity(records: Iterable[SensitivityRecord], *, title: str = "", style: StyleFile = None) -> Figure:
     """S against n on logarithmic axes, one panel for each kind of text, with common axes.
 
     One panel is a column wide, two are a page wide; longer legends take more.

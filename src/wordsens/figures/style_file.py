@@ -22,7 +22,7 @@ PAGE_INCHES = 6.75
 
 OURS = Path(__file__).with_name("wordsens.mplstyle")
 
-Style = str | Path | None
+StyleFile = str | Path | None
 """A file, or a name that matplotlib knows; None for our own file."""
 
 Drawing = TypeVar("Drawing", bound=Callable[..., Figure])
@@ -31,7 +31,7 @@ Drawing = TypeVar("Drawing", bound=Callable[..., Figure])
 class StyledFigure(Figure):
     """A figure that is written in the style it was drawn in: fonts are embedded when a file is written."""
 
-    style: Style = None
+    style: StyleFile = None
 
     def savefig(self, *arguments: Any, **options: Any) -> None:
         """As matplotlib's, in the figure's own style."""
@@ -40,7 +40,7 @@ class StyledFigure(Figure):
 
 
 @contextmanager
-def in_style(style: Style) -> Iterator[None]:
+def in_style(style: StyleFile) -> Iterator[None]:
     """Inside, matplotlib's settings are its defaults with this style over them, whatever the user's own are.
 
     Raises:
@@ -58,10 +58,11 @@ def in_style(style: Style) -> Iterator[None]:
 
 
 def styled(draw: Drawing) -> Drawing:
-    """Gives a drawing function the keyword `style`, and draws and writes its figure in it."""
+    """Makes a function draw in the style that its keyword `style` names, in which its figure is written too."""
 
     @functools.wraps(draw)
-    def drawn(*arguments: Any, style: Style = None, **options: Any) -> Figure:
+    def drawn(*arguments: Any, **options: Any) -> Figure:
+        style = options.get("style")
         with in_style(style):
             figure = draw(*arguments, **options)
         figure.style = style  # pyright: ignore[reportAttributeAccessIssue] - a StyledFigure

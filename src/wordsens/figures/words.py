@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from wordsens.errors import InputError, MissingExtraError
-from wordsens.figures.style_file import COLUMN_INCHES, PAGE_INCHES, StyledFigure, styled
+from wordsens.figures.style_file import COLUMN_INCHES, PAGE_INCHES, StyledFigure, StyleFile, styled
 
 try:
     from matplotlib.figure import Figure
@@ -23,6 +23,7 @@ def words(
     upper: Sequence[float] | None = None,
     label: str = "word sensitivity",
     title: str = "",
+    style: StyleFile = None,
 ) -> Figure:
     """A bar a word, the largest in another colour; lines reach up to the upper bounds, where there are some.
 
