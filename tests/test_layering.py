@@ -43,6 +43,7 @@ ONLY_IN = {
     "httpx2": ("models",),
     "datasets": ("text",),
     "matplotlib": ("figures",),
+    "jinja2": ("report",),
     "typer": ("cli",),
     "rich": ("cli",),
     "pydantic": ("experiments",),

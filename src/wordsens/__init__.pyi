@@ -31,6 +31,7 @@ from .models import as_model as as_model
 from .models import as_pair_model as as_pair_model
 from .regression import MinNormFit as MinNormFit
 from .regression import fit_min_norm as fit_min_norm
+from .report.write import write_report as write_report
 from .search.ball import Ball as Ball
 from .search.plan import SearchPlan as SearchPlan
 from .sensitivity.budget import Budget as Budget

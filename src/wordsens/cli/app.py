@@ -14,8 +14,10 @@ from wordsens.cli.check.command import check
 from wordsens.cli.measure.command import measure
 from wordsens.cli.option_names import in_options, options_of
 from wordsens.cli.paper.command import paper
+from wordsens.cli.report.command import report
 from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep.command import sweep
+from wordsens.cli.typed import typed
 from wordsens.errors import InputError, MissingExtraError, RequirementError, WordsensError
 
 DONE, FAILURE, WRONG_INPUT, REQUIREMENT_FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
@@ -53,6 +55,7 @@ app.command(rich_help_panel="One text")(measure)
 app.command(rich_help_panel="Models")(audit)
 app.command(rich_help_panel="Models")(check)
 app.command(rich_help_panel="Experiments")(paper)
+app.command(rich_help_panel="Experiments")(report)
 app.add_typer(sweep, name="sweep", rich_help_panel="Experiments")
 
 
@@ -64,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: without the program's name; None for those of the process.
     """
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    typed.set(tuple(given))
     try:
         with typer.main.get_command(app).make_context("wordsens", given) as context:
             context.command.invoke(context)

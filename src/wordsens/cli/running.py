@@ -7,8 +7,10 @@ from typing import Any
 from wordsens.cli.executor_options import ExecutorRequest, opened
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import Reporter, notice, reporting
+from wordsens.cli.typed import typed
 from wordsens.errors import WordsensError
 from wordsens.experiments.grid.device_key import CPU
+from wordsens.experiments.run.commands import keep_command
 from wordsens.experiments.run.runner import run_cells, unfinished
 from wordsens.experiments.run.state import RunState
 from wordsens.experiments.run.task import Job
@@ -49,12 +51,15 @@ def require_devices(cells: Sequence[Any], request: RunRequest) -> None:
 def run_missing(
     cells: Sequence[Any], store: RecordStore[Any], kind: str, request: RunRequest, *, called: str = "cells"
 ) -> None:
-    """Measure the cells that the store has no value for; `called` is what a user calls them.
+    """Measure the cells that the store has no value for; `called` is what a user calls them. The command is kept in the
+    store's folder.
 
     Raises:
         KeyboardInterrupt: it was stopped; the message says what is kept and how to go on.
         StoreError: a record cannot be written; likewise.
     """
+    if typed.get():
+        keep_command(store.folder.parent, typed.get())
     left = unfinished(cells, store, witnesses=request.witnesses)
     kept = len(cells) - len(left)
     if kept and not request.quiet:

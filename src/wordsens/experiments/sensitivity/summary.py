@@ -11,7 +11,7 @@ from wordsens.certificates.contract import CERTIFIED
 from wordsens.errors import InputError
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.store.spec_columns import columns_of, key_text, rank, varying_columns
-from wordsens.statistics.power_law import PowerLaw, fit_power_law
+from wordsens.statistics.power_law import PowerLaw, exponent_interval, fit_power_law
 from wordsens.theory.prediction import TYPICAL
 
 _OF_A_TEXT = ("text_content", "word_choice")
@@ -49,6 +49,7 @@ class Series:
         d: coordinates of a word.
         points: by size.
         fit: the power law, or None when there are too few points.
+        interval: a 95 % interval of its exponent, bootstrap over texts; None for fewer than five.
         texts: how many distinct texts the draws used.
         searched: the most words searched in a text; `all_words` says whether that was every word.
         converged: the mean share of words whose search had stopped at a stationary point.
@@ -70,6 +71,7 @@ class Series:
     rigor: str | None = None
     varied: tuple[str, ...] = ()
     predicted_of: str | None = None
+    interval: tuple[float, float] | None = None
 
     @property
     def bracket_ratio(self) -> float | None:
@@ -134,7 +136,12 @@ def _series(key: tuple[str, int, tuple[tuple[str, Any], ...]], records: Sequence
         rigor=_weakest([record.rigor for record in records if record.rigor is not None]),
         varied=tuple(key_text(name, value) for name, value in varied),
         predicted_of=next((_predicted_of(record) for record in records if record.predicted is not None), None),
+        interval=None if fit is None else exponent_interval(sizes, values, [_text_of(record) for record in records]),
     )
+
+
+def _text_of(record: SensitivityRecord) -> str:
+    return record.source or record.cell
 
 
 def _predicted_of(record: SensitivityRecord) -> str:

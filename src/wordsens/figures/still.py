@@ -1,0 +1,82 @@
+"""A figure's data as a still picture, for pages whose script does not run. Nothing is read or written here."""
+
+from wordsens.errors import MissingExtraError
+from wordsens.figures.panels import Curve, FigureData, Panel
+
+try:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+except ImportError as error:
+    raise MissingExtraError("matplotlib", "figures", "a figure") from error
+
+_FONT = 8
+_PANEL_INCHES = (3.4, 2.6)
+_LEGEND_LINE_INCHES = 0.17
+_ABREAST = 3
+_GUIDE = "#777777"
+
+
+def still_figure(data: FigureData) -> Figure:
+    """The panels, at most three abreast, with the legend below."""
+    names = list(dict.fromkeys(curve.name for panel in data.panels for curve in panel.curves))
+    abreast = min(_ABREAST, len(data.panels))
+    rows = -(-len(data.panels) // abreast)
+    width, height = _PANEL_INCHES
+    size = (width * abreast, height * rows + _LEGEND_LINE_INCHES * (len(names) + 1))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(rows, abreast, squeeze=False, sharey=data.shared).flatten()
+    handles: dict[str, object] = {}
+    for place, panel in zip(axes, data.panels, strict=False):
+        _draw(place, panel, data, handles)
+    for place in axes[len(data.panels) :]:
+        place.set_visible(False)
+    figure.legend(handles.values(), handles, loc="outside lower center", frameon=False, fontsize=_FONT - 0.5)
+    return figure
+
+
+def _draw(axes: Axes, panel: Panel, data: FigureData, handles: dict[str, object]) -> None:
+    for axis, scale, logarithmic in ((axes.xaxis, axes.set_xscale, 0), (axes.yaxis, axes.set_yscale, 1)):
+        if data.logarithmic[logarithmic]:
+            scale("log")
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_minor_formatter(NullFormatter())
+    for curve in panel.curves:
+        handles.setdefault(curve.name, _curve(axes, curve))
+    for name, points in panel.guides:
+        (line,) = axes.plot(*zip(*points, strict=True), color=_GUIDE, linestyle=":", linewidth=1.2)
+        handles.setdefault(name, line)
+    axes.set_xlim(panel.x_limits)
+    axes.set_ylim(panel.y_limits)
+    axes.set_title(panel.title, fontsize=_FONT + 1)
+    axes.set_xlabel(data.x_label, fontsize=_FONT)
+    axes.set_ylabel(data.y_label, fontsize=_FONT)
+    axes.tick_params(labelsize=_FONT)
+    axes.grid(True, which="major", linewidth=0.4, color="#dddddd")
+    axes.set_axisbelow(True)
+
+
+def _curve(axes: Axes, curve: Curve) -> object:
+    colour, marker, hollow = curve.style
+    if curve.band:
+        axes.fill_between(*zip(*curve.band, strict=True), color=colour, alpha=0.16, linewidth=0)
+    for line in curve.faint:
+        axes.plot(*zip(*line, strict=True), color=colour, linewidth=0.5, alpha=0.25)
+    if curve.fit:
+        axes.plot(*zip(*curve.fit, strict=True), color=colour, linewidth=1)
+    if curve.predicted:
+        axes.plot(*zip(*curve.predicted, strict=True), color=colour, linewidth=1, linestyle=(0, (4, 2)))
+    below = [mark.y - (mark.y if mark.low is None else mark.low) for mark in curve.marks]
+    above = [(mark.y if mark.high is None else mark.high) - mark.y for mark in curve.marks]
+    return axes.errorbar(
+        [mark.x for mark in curve.marks],
+        [mark.y for mark in curve.marks],
+        yerr=[below, above],
+        fmt=marker,
+        color=colour,
+        linestyle="-" if curve.joined else "none",
+        fillstyle="none" if hollow else "full",
+        markersize=4,
+        capsize=2,
+        linewidth=1,
+    )

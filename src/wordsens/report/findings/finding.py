@@ -1,0 +1,43 @@
+"""A finding: a sentence with its number, and how sure it is."""
+
+from dataclasses import dataclass
+
+ATTAINED, CERTIFIED, PREDICTED, INTERVAL = "attained", "certified", "predicted", "95 % interval"
+SURETIES = {
+    ATTAINED: "Reached by a change that was found. The truth may be larger.",
+    CERTIFIED: "Nothing goes beyond it.",
+    PREDICTED: "Theory's; it may err either way.",
+    INTERVAL: "Where the number lies in 95 of 100 such samples.",
+}
+"""The ways in which a number can be known."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence of the report.
+
+    Attributes:
+        number: its main number, shown large.
+        sentence: complete without the large number.
+        known: how the number is known, in a few words.
+        surety: the kinds of knowledge that it rests on, of SURETIES.
+    """
+
+    number: str
+    sentence: str
+    known: str
+    surety: tuple[str, ...] = (ATTAINED,)
+
+
+def times(value: float) -> str:
+    """A relative change as a person says it.
+
+    >>> times(2.0453), times(0.0312)
+    ('2.05', '0.031')
+    """
+    return f"{value:.3g}" if abs(value) >= 1 else f"{value:.2g}"
+
+
+def minus(text: str) -> str:
+    """The text with a true minus sign before its numbers."""
+    return text.replace("-", "\N{MINUS SIGN}")

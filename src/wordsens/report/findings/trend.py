@@ -1,0 +1,55 @@
+"""The change of a number with the length of the text, said no more surely than its interval allows."""
+
+from dataclasses import dataclass
+
+from wordsens.statistics.power_law import PowerLaw
+
+ROOT = -0.5
+"""The exponent of 1/sqrt(n), at which a fully connected layer's sensitivity falls."""
+
+BOOTSTRAP, TWO_ERRORS = "95 % interval, bootstrap over texts", "± 2 standard errors of the fit"
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A power law n^exponent with an interval.
+
+    Attributes:
+        exponent, low, high: of n.
+        how: BOOTSTRAP where there are five texts or more, else TWO_ERRORS.
+    """
+
+    exponent: float
+    low: float
+    high: float
+    how: str
+
+    @classmethod
+    def of(cls, law: PowerLaw | None, interval: tuple[float, float] | None) -> "Trend | None":
+        """The trend of a fit; None without one."""
+        if law is None:
+            return None
+        if interval is not None:
+            return cls(law.exponent, *interval, BOOTSTRAP)
+        spread = 2 * law.standard_error
+        return cls(law.exponent, law.exponent - spread, law.exponent + spread, TWO_ERRORS)
+
+    @property
+    def behaviour(self) -> str:
+        """The most that the interval allows to say.
+
+        >>> Trend(-0.51, -0.54, -0.48, BOOTSTRAP).behaviour, Trend(-0.02, -0.1, 0.06, BOOTSTRAP).behaviour
+        ('falls as 1/√n, as far as these texts tell', 'shows no trend')
+        """
+        if self.low <= 0 <= self.high:
+            return "shows no trend"
+        if self.low > 0:
+            return "grows"
+        if self.low <= ROOT <= self.high:
+            return "falls as 1/√n, as far as these texts tell" if self.high - self.low < -ROOT / 2 else "falls"
+        return "falls, but slower than 1/√n" if self.low > ROOT else "falls faster than 1/√n"
+
+    @property
+    def told(self) -> str:
+        """The exponent with its interval."""
+        return f"n^{self.exponent:.2f} ({self.low:.2f} to {self.high:.2f})".replace("-", "\N{MINUS SIGN}")

@@ -1,0 +1,135 @@
+"""The page: findings, figures, texts, tables and origins in one HTML file that asks nothing of anyone."""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from wordsens import __version__
+from wordsens.errors import MissingExtraError
+from wordsens.report.figures import ReportFigure
+from wordsens.report.findings.finding import SURETIES, Finding
+from wordsens.report.provenance import Origin
+from wordsens.report.tables import Table
+from wordsens.report.texts import Shown, Word
+
+try:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup, escape
+except ImportError as error:
+    raise MissingExtraError("jinja2", "report", "a report") from error
+
+_HERE = Path(__file__).parent
+_SCRIPTS = ("page.js", "words.js", "scales.js", "figures.js")
+_UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+"""Characters that could end a script tag, or a line of JavaScript, inside of JSON."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a report says, in its order.
+
+    Attributes:
+        title: of the page.
+        lead: a line under the heading.
+        found: the findings under the name of their run.
+        figures, shown, tables, origins: the parts after them.
+        several: whether there are several runs.
+    """
+
+    title: str
+    lead: str
+    found: list[tuple[str, list[Finding]]]
+    figures: list[ReportFigure]
+    shown: Shown
+    tables: list[Table]
+    origins: list[Origin]
+    several: bool
+
+
+def html_page(content: Content) -> str:
+    """The whole page. Text is escaped wherever it stands; styles and scripts are named by their hash in the policy."""
+    style, script = _static(("report.css",)), _static(_SCRIPTS)
+    data = {
+        "figures": [{"title": one.data.title, **one.script_data} for one in content.figures],
+        "texts": [[_word(word) for word in text.words] for text in content.shown.texts],
+    }
+    return (
+        _environment()
+        .get_template("report.html.jinja")
+        .render(
+            **vars(content),
+            version=__version__,
+            sureties=SURETIES,
+            policy=_policy(style, script),
+            style=Markup(style),
+            script=Markup(script),
+            data=script_json(data),
+        )
+    )
+
+
+def script_json(value: Any) -> Markup:
+    """JSON that can stand inside a script tag, whatever it holds.
+
+    >>> print(script_json("</script>"))
+    "\\u003c/script\\u003e"
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Markup("".join(_UNSAFE.get(letter, letter) for letter in text))
+
+
+@cache
+def _environment() -> Any:
+    made = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["raised"] = raised
+    return made
+
+
+def raised(text: str) -> Markup:
+    """The text, escaped, with its exponents raised.
+
+    >>> print(raised("n^−0.5 < 1"))
+    n<sup>−0.5</sup> &lt; 1
+    """
+    return Markup(re.sub(r"\^([\d.\N{MINUS SIGN}]*\d)", r"<sup>\1</sup>", str(escape(text))))
+
+
+@cache
+def _static(names: Sequence[str]) -> str:
+    return "\n".join((_HERE / "static" / name).read_text(encoding="utf-8") for name in names)
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing is loaded; only this style and this script apply."""
+    return (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _word(word: Word) -> dict[str, Any]:
+    return {
+        "text": word.text,
+        "attained": word.attained,
+        "upper": word.upper,
+        "removal": word.removal,
+        "swap": word.swap,
+        "swappedFor": word.swapped_for,
+        "moved": word.moved,
+    }

@@ -1,0 +1,245 @@
+"""Each text as a heat map: its words in order, with what was measured of each."""
+
+import json
+import math
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from wordsens.maps.registry import map_title
+from wordsens.report.load import Run
+
+TEXTS, WORDS = 12, 10_000
+"""So many texts, and words of all texts together, are shown; Chromium lays 10,000 words out in half a second."""
+
+LEVELS = 9
+"""Shades beside "not measured"; the style sheet has one for each."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """What is known of one word.
+
+    Attributes:
+        text: as it is written.
+        attained: how far it can move the output, at least.
+        upper: at most, where the map has a bound.
+        removal: how far the output moves without it.
+        swap, swapped_for: the best real word in its place.
+        moved: what its witness does: (token, its row's change, attention before, after), the most moved row first.
+        level: its shade, 0 to LEVELS - 1.
+    """
+
+    text: str
+    attained: float
+    upper: float | None = None
+    removal: float | None = None
+    swap: float | None = None
+    swapped_for: str = ""
+    moved: tuple[tuple[str, float, float | None, float | None], ...] = ()
+    level: int = 0
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text under one map.
+
+    Attributes:
+        title: the map, and the run where there are several.
+        source: where the text came from.
+        pieces: in reading order: words that were measured, and what stands between them.
+        low, high: the ends of its colours.
+        note: what is not shown.
+    """
+
+    title: str
+    source: str
+    pieces: tuple[Word | str, ...]
+    low: float = 0.0
+    high: float = 0.0
+    note: str = ""
+
+    @property
+    def words(self) -> list[Word]:
+        """Those that were measured."""
+        return [piece for piece in self.pieces if isinstance(piece, Word)]
+
+    @property
+    def direction(self) -> str:
+        """rtl where its first letter with a direction is Arabic, Hebrew, ...: words stay in their order."""
+        for piece in self.pieces:
+            for letter in piece.text if isinstance(piece, Word) else piece:
+                kind = unicodedata.bidirectional(letter)
+                if kind in ("L", "R", "AL"):
+                    return "ltr" if kind == "L" else "rtl"
+        return "ltr"
+
+
+@dataclass
+class Shown:
+    """The texts of a report, and what was cut."""
+
+    texts: list[Text] = field(default_factory=list)
+    note: str = ""
+
+
+def heat_texts(runs: Sequence[Run]) -> Shown:
+    """The texts of every run whose records hold words, the first TEXTS of them, and at most WORDS words."""
+    found = [
+        (run, record)
+        for run in runs
+        for part in run.parts
+        for record in part.done
+        if getattr(record, "per_word", None) or getattr(record, "sensitivity", None)
+    ]
+    # A text that a user gave comes before those that an experiment drew.
+    found.sort(key=lambda pair: getattr(pair[1], "text", "given") != "given")
+    shown, left = Shown(), WORDS
+    for run, record in found[:TEXTS]:
+        text = _of_audit(record) if hasattr(record, "sensitivity") else _of_measurement(record)
+        if text is None or not text.words:
+            continue
+        if len(runs) > 1:
+            text = replace(text, title=f"{run.name}: {text.title}")
+        if len(text.words) > left:
+            text = _cut(text, left)
+        left -= len(text.words)
+        shown.texts.append(_coloured(text))
+        if left <= 0:
+            break
+    if len(found) > len(shown.texts):
+        shown.note = f"{len(shown.texts)} of {len(found):,} texts are shown, with at most {WORDS:,} words in all."
+    return shown
+
+
+def _of_audit(record: Any) -> Text | None:
+    """The measured words; what was not measured between them is an ellipsis: an audit's record has no other words."""
+    audited = record.audited()
+    pieces: list[Word | str] = []
+    before = -1  # a text begins where it begins, without a blank
+    for word in audited.measured:
+        at = round(word.place * (audited.words - 1))
+        pieces.append(" " if at == before + 1 else " … " if pieces else "… ")
+        pieces.append(
+            Word(
+                word.word,
+                word.sensitivity,
+                removal=word.removal,
+                swap=None if math.isnan(word.swap) else word.swap,
+                swapped_for=word.swapped_for,
+            )
+        )
+        before = at
+    if before < audited.words - 1:
+        pieces.append(" …")
+    skipped = audited.words - len(audited.measured)
+    note = f"{skipped:,} of its words were not measured (…)." if skipped > 0 else ""
+    if audited.words_lost:
+        note += f" {audited.words_lost:,} words after these were cut off unread."
+    return Text(record.map or record.model, record.source, tuple(pieces), note=note.strip())
+
+
+def _of_measurement(record: Any) -> Text | None:
+    """The words of a sensitivity record: of the text itself where the record has it, else its tokens."""
+    searched: dict[int, int] = {row: at for at, row in enumerate(record.searched or range(len(record.per_word)))}
+    tokens = json.loads(record.tokens) if record.tokens else [f"#{row}" for row in range(record.n)]
+    of_row = _Rows(record, searched, tokens)
+    whole = json.loads(record.whole_words) if record.whole_words else None
+    if whole is None:
+        pieces = tuple(_tokens(tokens, of_row))
+    elif record.content:
+        pieces = tuple(_written(record.content, whole, of_row))
+    else:
+        pieces = tuple(_spaced(of_row.word(text, rows) or text for text, rows in whole))
+    skipped = record.n - len(searched)
+    note = f"{skipped:,} of its {record.n:,} rows were not searched." if skipped > 0 else ""
+    return Text(map_title(record.map), record.source or "", pieces, note=note)
+
+
+class _Rows:
+    """The measurements of a record by row."""
+
+    def __init__(self, record: Any, searched: dict[int, int], tokens: Sequence[str]):
+        self._record, self._searched, self._tokens = record, searched, tokens
+        self._swapped = json.loads(record.swapped_for) if record.swapped_for else None
+        self._moved = json.loads(record.moved) if record.moved else None
+
+    def word(self, text: str, rows: Sequence[int]) -> Word | None:
+        """A word of these rows: the row that moves the output most speaks for it; None where none was searched."""
+        places = [self._searched[row] for row in rows if row in self._searched]
+        if not places:
+            return None
+        record = self._record
+        at = max(places, key=lambda place: record.per_word[place])
+        uppers = record.upper_per_word
+        return Word(
+            text,
+            record.per_word[at],
+            upper=None if uppers is None else max(uppers[place] for place in places),
+            swap=None if record.swap is None else record.swap[at],
+            swapped_for="" if self._swapped is None else self._swapped[at],
+            moved=()
+            if self._moved is None
+            else tuple((self._tokens[row], change, *attention) for row, change, *attention in self._moved[at]),
+        )
+
+
+def _written(content: str, whole: Sequence[tuple[str, Sequence[int]]], rows: _Rows) -> Iterator[Word | str]:
+    """The text as it was written, its words found one after the other."""
+    end = 0
+    for text, own in whole:
+        start = content.find(text, end)
+        if start < 0:
+            continue
+        if start > end:
+            yield content[end:start]
+        yield rows.word(text, own) or text
+        end = start + len(text)
+    if end < len(content):
+        yield content[end:]
+
+
+def _tokens(tokens: Sequence[str], rows: _Rows) -> Iterator[Word | str]:
+    """Tokens with blanks between, but before one that goes on with the word before."""
+    for row, token in enumerate(tokens):
+        goes_on = token.startswith("##")
+        if row and not goes_on:
+            yield " "
+        text = token.removeprefix("##").lstrip("Ġ▁") or token
+        yield rows.word(text, (row,)) or text
+
+
+def _spaced(pieces: Iterable[Word | str]) -> Iterator[Word | str]:
+    for at, piece in enumerate(pieces):
+        if at:
+            yield " "
+        yield piece
+
+
+def _cut(text: Text, most: int) -> Text:
+    """The text up to its word `most`, and how many are left out."""
+    words = len(text.words)
+    pieces: list[Word | str] = []
+    for piece in text.pieces:
+        if isinstance(piece, Word):
+            if most == 0:
+                break
+            most -= 1
+        pieces.append(piece)
+    kept = sum(isinstance(piece, Word) for piece in pieces)
+    return replace(text, pieces=(*pieces, " …"), note=f"{text.note} Its first {kept:,} of {words:,} words.".strip())
+
+
+def _coloured(text: Text) -> Text:
+    """Every word's shade, between the text's least and largest attained value."""
+    values = [word.attained for word in text.words]
+    low, high = min(values), max(values)
+    span = (high - low) or 1.0
+
+    def shaded(piece: Word | str) -> Word | str:
+        if isinstance(piece, str):
+            return piece
+        return replace(piece, level=min(LEVELS - 1, int((piece.attained - low) / span * LEVELS)))
+
+    return replace(text, pieces=tuple(map(shaded, text.pieces)), low=low, high=high)
