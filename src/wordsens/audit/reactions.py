@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -53,25 +53,29 @@ def least_texts() -> int:
 
 def reactions(texts: Iterable[AuditedText]) -> tuple[dict[str, Reaction], int]:
     """The reaction to every word that was measured in `least_texts` texts or more, and the most texts of any word."""
-    ratios: dict[str, list[float]] = defaultdict(list)
-    counts: dict[str, int] = defaultdict(int)
+    measured: dict[str, list[dict[str, list[float]]]] = defaultdict(list)
     for text in texts:
         removals: dict[str, list[float]] = defaultdict(list)
         for word in text.measured:
             removals[word.word.lower()].append(word.removal)
-        for word, values in removals.items():
-            others = [value for other, values in removals.items() if other != word for value in values]
-            if others:
-                removal, usual = math.fsum(values) / len(values), median(others)
-                ratios[word].append(removal / usual if usual else math.inf if removal > 0 else 1.0)
-                counts[word] += len(values)
+        if len(removals) > 1:
+            for word in removals:
+                measured[word].append(removals)
     listed = {}
-    for word in sorted(ratios):
-        ordered, place = sorted(ratios[word]), _place(len(ratios[word]))
-        if len(ordered) >= least_texts():
-            ends = ordered[place], ordered[-1 - place]
-            listed[word] = Reaction(word, median(ordered), *ends, len(ordered), counts[word])
-    return listed, max(map(len, ratios.values()), default=0)
+    for word in sorted(measured):
+        own = measured[word]
+        if len(own) >= least_texts():
+            ordered, place = sorted(_ratio(word, removals) for removals in own), _place(len(own))
+            count = sum(len(removals[word]) for removals in own)
+            listed[word] = Reaction(word, median(ordered), ordered[place], ordered[-1 - place], len(ordered), count)
+    return listed, max(map(len, measured.values()), default=0)
+
+
+def _ratio(word: str, removals: Mapping[str, Sequence[float]]) -> float:
+    """The word's mean removal over the median removal of the text's other words."""
+    removal = math.fsum(removals[word]) / len(removals[word])
+    usual = median(value for other, values in removals.items() if other != word for value in values)
+    return removal / usual if usual else math.inf if removal > 0 else 1.0
 
 
 def _place(size: int) -> int:

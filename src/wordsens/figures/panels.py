@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from wordsens.figures.styles import STYLES, Style
 
+Number = int | float
+Point = tuple[Number, Number]
+
 MARKS = 4000
 """So many marks a figure draws: a browser takes a tenth of a second for them (measured in Chromium, two cores)."""
 
@@ -18,10 +21,10 @@ class Mark:
         told: what else a reader sees there: "3 draws", "upper bound 4.81".
     """
 
-    x: float
-    y: float
-    low: float | None = None
-    high: float | None = None
+    x: Number
+    y: Number
+    low: Number | None = None
+    high: Number | None = None
     told: tuple[str, ...] = ()
 
 
@@ -46,10 +49,10 @@ class Curve:
     marks: tuple[Mark, ...]
     note: str = ""
     joined: bool = False
-    band: tuple[tuple[float, float, float], ...] = ()
-    fit: tuple[tuple[float, float], ...] = ()
-    predicted: tuple[tuple[float, float], ...] = ()
-    faint: tuple[tuple[tuple[float, float], ...], ...] = ()
+    band: tuple[tuple[Number, Number, Number], ...] = ()
+    fit: tuple[Point, ...] = ()
+    predicted: tuple[Point, ...] = ()
+    faint: tuple[tuple[Point, ...], ...] = ()
 
     @property
     def colour(self) -> int:
@@ -70,9 +73,9 @@ class Panel:
 
     title: str
     curves: tuple[Curve, ...]
-    guides: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()
-    x_limits: tuple[float, float] | None = None
-    y_limits: tuple[float, float] | None = None
+    guides: tuple[tuple[str, tuple[Point, ...]], ...] = ()
+    x_limits: Point | None = None
+    y_limits: Point | None = None
 
 
 @dataclass(frozen=True)

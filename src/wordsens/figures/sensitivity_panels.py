@@ -7,7 +7,7 @@ from wordsens.certificates.contract import CERTIFIED
 from wordsens.experiments.sensitivity.findings import exponent_text, text_title
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.summary import Series, SizePoint, summarise
-from wordsens.figures.panels import Curve, FigureData, Mark, Panel
+from wordsens.figures.panels import Curve, FigureData, Mark, Panel, Point
 from wordsens.figures.styles import MOST_SERIES, Style, series_styles
 from wordsens.maps.registry import map_title
 
@@ -88,7 +88,7 @@ def _mark(point: SizePoint, series: Series) -> Mark:
     return Mark(point.n, point.mean, low, None if spread is None else point.mean + spread, tuple(told))
 
 
-def _guide(series: Sequence[Series]) -> tuple[tuple[str, tuple[tuple[float, float], ...]], ...]:
+def _guide(series: Sequence[Series]) -> tuple[tuple[str, tuple[Point, ...]], ...]:
     """A line that falls as 1/sqrt(n), a little under the lowest curve's first point."""
     sizes = sorted({point.n for one in series for point in one.points})
     if len(sizes) < 2:

@@ -149,7 +149,7 @@ def _curve(curve: Curve) -> dict[str, Any]:
     }
 
 
-def _short(value: float | None) -> float | None:
+def _short(value: float | int | None) -> float | None:
     return None if value is None else float(f"{value:.6g}")
 
 

@@ -39,7 +39,7 @@ class Cell:
     """One entry: as it is shown, and the number by which it is sorted (None: by its text)."""
 
     text: str
-    number: float | None = None
+    number: float | int | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def run_tables(runs: Sequence[Run]) -> list[Table]:
     return [one for one in (*made, _failures(runs)) if one is not None and one.rows]
 
 
-def number(value: float | None, digits: int = 3) -> Cell:
+def number(value: float | int | None, digits: int = 3) -> Cell:
     """A number to so many digits; an empty cell for None."""
     if value is None or value != value:
         return Cell("")

@@ -1,0 +1,170 @@
+"""Folders of made-up records, and a browser."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.report.browser import Browser
+
+from wordsens.experiments.audit.record import AuditRecord
+from wordsens.experiments.generalization.record import GeneralizationRecord
+from wordsens.experiments.sensitivity.record import SensitivityRecord
+from wordsens.experiments.store.identity import hash_identity
+from wordsens.experiments.store.store import RecordStore
+
+MADE = {
+    "status": "done",
+    "seconds": 0.1,
+    "device": "cpu",
+    "started": "2026-01-01T00:00:00+00:00",
+    "wordsens_version": "0",
+    "torch_version": "0",
+    "machine": "none",
+}
+
+
+@pytest.fixture(scope="session")
+def audit_record():
+    """A function that gives the record of an audited text from its measured words: (word, sensitivity) pairs."""
+
+    def made(words, **changes) -> AuditRecord:
+        spec = json.dumps({"kind": "audit", "text": json.dumps(words), **{k: str(v) for k, v in changes.items()}})
+        names, values = [word for word, _ in words], tuple(value for _, value in words)
+        places = tuple(at / max(1, len(words) - 1) for at in range(len(words)))
+        return AuditRecord(
+            **{
+                **MADE,
+                "cell": hash_identity(spec),
+                "spec": spec,
+                "audit": "a",
+                "model": "tiny",
+                "map": "tiny layer 2",
+                "source": "a text",
+                "tokens": len(words) + 2,
+                "words": len(words),
+                "value": max(values),
+                "measured": json.dumps(names),
+                "rows": json.dumps([1] * len(words)),
+                "places": places,
+                "sensitivity": values,
+                "removal": tuple(value / 4 for value in values),
+                "swap": tuple(value / 2 for value in values),
+                "swapped_for": json.dumps([name[::-1] for name in names]),
+                **changes,
+            }
+        )
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def generalization_record():
+    """A function that gives a record of one word's change after learning."""
+
+    def made(**changes) -> GeneralizationRecord:
+        keys = {"map": "raf", "n": 10, "d": 8, "texts": 50, "training": "fine-tuned", "objective": "error"}
+        keys |= {"draw": 0, "sample": 0, "seed": 0}
+        keys |= {name: changes[name] for name in keys if name in changes}
+        spec = json.dumps({"kind": "generalization", "text": {"kind": "gaussian"}, **keys}, sort_keys=True)
+        return GeneralizationRecord(
+            **{
+                **MADE,
+                "cell": hash_identity(spec),
+                "spec": spec,
+                "held_out": 10,
+                "labels": "sentiment",
+                "text": "gaussian",
+                "dtype": "float64",
+                "value": 0.5,
+                "gamma": 0.3,
+                "alignment": -0.2,
+                "accuracy": 0.8,
+                "word": 0,
+                **keys,
+                **changes,
+            }
+        )
+
+    return made
+
+
+def write_records(folder, records):
+    """A folder as a command would have left it: each record in the home of its kind."""
+    homes = {SensitivityRecord: "records", GeneralizationRecord: "generalization-records", AuditRecord: "records"}
+    for record in records:
+        RecordStore(Path(folder) / homes[type(record)], type(record)).write(record)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def series_records(make_record):
+    """Attention that does not fall with n, and a layer whose S falls as 1/sqrt(n), with bounds and predictions."""
+    return [
+        make_record(
+            map=name,
+            n=n,
+            draw=draw,
+            text=text,
+            asked={"text": {"kind": text}},
+            source=f"{text}-{draw}-{n}",
+            value=(2.0 if name == "raf" else n**-0.5) * (1 + 0.01 * draw),
+            upper=(3.0 if name == "raf" else 1.2 * n**-0.5),
+            rigor="certified",
+            predicted=1.9 if name == "raf" else n**-0.5,
+            predicted_of="a typical word" if name == "raf" else f"the largest of {n} words",
+            predicted_in_range=True,
+            median_word=1.8,
+        )
+        for name in ("raf", "rf")
+        for text in ("gaussian", "orthogonal")
+        for n in (10, 40, 160)
+        for draw in range(3)
+    ]
+
+
+@pytest.fixture(scope="session")
+def everything(tmp_path_factory, series_records, generalization_record, audit_record):
+    """One folder with all that a report can show."""
+    learned = [
+        generalization_record(map=name, training=training, objective=objective, sample=sample, gamma=0.1 + 0.1 * sample)
+        for name in ("raf", "rf")
+        for training in ("fine-tuned", "retrained")
+        for objective in ("error", "alignment")
+        for sample in range(4)
+    ]
+    frontiers = [
+        generalization_record(
+            map=name,
+            training=training,
+            objective="frontier",
+            sample=sample,
+            limits=(0.25, 0.5, 1.0),
+            least_errors=(1.5, 0.5 if name == "raf" else 2.0, 0.1 * sample),
+            least_gammas=(0.2, 0.4, 0.9),
+            least_alignments=(0.5, 0.0, -0.5),
+        )
+        for name in ("raf", "rf")
+        for training in ("fine-tuned", "retrained")
+        for sample in range(4)
+    ]
+    texts = [
+        audit_record(
+            [("not", 1.0 + 0.1 * at), ("good", 0.5), ("film", 0.7), ("the", 0.2 + 0.01 * at)], tokens=20 + 20 * at
+        )
+        for at in range(6)
+    ]
+    folder = tmp_path_factory.mktemp("everything")
+    return write_records(folder, [*series_records, *learned, *frontiers, *texts])
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium; the tests that need it are skipped where it, its driver or selenium is missing."""
+    pytest.importorskip("selenium", reason="the browser tests need selenium: pip install selenium")
+    paths = [shutil.which(name) for name in ("chromium", "chromedriver")]
+    if None in paths:
+        pytest.skip("the browser tests need Chromium: apt install chromium chromium-driver")
+    opened = Browser(*paths)
+    yield opened
+    opened.close()

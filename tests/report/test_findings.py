@@ -1,0 +1,113 @@
+"""Sentences: each number with how it is known, and no claim that an interval contradicts."""
+
+import re
+
+import pytest
+from tests.report.conftest import write_records
+
+from wordsens.report.findings.audit import audit_findings, mean_intervals
+from wordsens.report.findings.generalization import generalization_findings, share_interval
+from wordsens.report.findings.of_runs import MOST, comparison, run_findings
+from wordsens.report.findings.sensitivity import sensitivity_findings
+from wordsens.report.findings.trend import BOOTSTRAP, TWO_ERRORS, Trend
+from wordsens.report.load import load_runs
+from wordsens.statistics.power_law import PowerLaw
+
+
+def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):
+    contrast, attention, layer = sensitivity_findings(series_records)
+    assert contrast.sentence.startswith(
+        "One word moves attention 25.3 times as far as a fully connected layer: by 2.02"
+    )
+    assert "whatever the searches missed, the mean over these draws is at least 21.3 times as far" in contrast.known
+    assert contrast.surety == ("attained", "certified")
+    assert "it shows no trend: n^0.00" in attention.sentence.replace("\N{MINUS SIGN}", "")
+    assert "it falls as 1/√n, as far as these texts tell: n^−0.50" in layer.sentence
+    assert layer.surety == ("attained", "certified", "predicted", "95 % interval")
+    assert layer.number == "0.08×"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "claim"),
+    [
+        (-0.1, 0.1, "shows no trend"),
+        (0.05, 0.1, "grows"),
+        (-0.3, -0.1, "falls, but slower than 1/√n"),
+        (-0.7, -0.6, "falls faster than 1/√n"),
+        (-0.55, -0.45, "falls as 1/√n, as far as these texts tell"),
+        (-0.9, -0.1, "falls"),
+    ],
+)
+def test_a_trend_claims_no_more_than_its_interval(low, high, claim):
+    law = Trend.of(PowerLaw((low + high) / 2, 0.1, 1.0), (low, high))
+    assert (law.behaviour, law.how) == (claim, BOOTSTRAP)
+
+
+def test_without_an_interval_two_standard_errors_speak():
+    law = Trend.of(PowerLaw(-0.5, 0.1, 1.0), None)
+    assert (law.low, law.high, law.how) == (-0.7, pytest.approx(-0.3), TWO_ERRORS)
+    assert Trend.of(None, None) is None
+
+
+def test_every_sentence_has_a_number_and_says_how_it_is_known(everything):
+    (run,) = load_runs([everything])
+    found = run_findings(run)
+    assert len(found) > 6
+    for finding in found:
+        assert re.search(r"\d", finding.sentence)
+        assert finding.known.endswith(".")
+
+
+def test_shares_have_exact_intervals(generalization_record):
+    low, high = share_interval(19, 20)
+    # Clopper and Pearson's interval, as scipy.stats.binomtest(19, 20).proportion_ci() gives it.
+    assert (low, high) == (pytest.approx(0.7513, abs=1e-4), pytest.approx(0.9987, abs=1e-4))
+    made = {"objective": "frontier", "limits": (0.5,), "least_gammas": (0.4,), "least_alignments": (0.0,)}
+    records = [generalization_record(sample=at, least_errors=(0.1 if at else 2.0,), **made) for at in range(4)]
+    (found, theory) = generalization_findings(records)
+    assert found.number == "75%"
+    assert "in 3 of 4 texts (75%; 19% to 99%)" in found.sentence
+    assert theory.surety == ("predicted",)
+
+
+def test_negations_are_compared_only_as_far_as_the_interval_goes(audit_record):
+    alike = [audit_record([("not", 1.0), ("film", 1.0 + 0.1 * (-1) ** at)], tokens=9 + at) for at in range(6)]
+    assert "do not tell which counts for more" in audit_findings(alike)[0].sentence
+    apart = [audit_record([("not", 0.5 + 0.01 * at), ("film", 1.0)], tokens=9 + at) for at in range(6)]
+    assert "moves the output less than taking out a word of content" in audit_findings(apart)[0].sentence
+    few = [audit_record([("not", 0.5), ("film", 1.0)], tokens=9 + at) for at in range(4)]
+    assert not any("“not” or its like" in finding.sentence for finding in audit_findings(few))
+
+
+def test_intervals_cover_the_mean_as_often_as_they_say():
+    # 200 experiments of 12 texts: the share that covers 0 has a standard error of 1.5 %; a percentile bootstrap of 12
+    # covers a little less often than 95 %. Fixed seed.
+    import numpy as np
+
+    random = np.random.default_rng(0)
+    covered = sum(
+        low <= 0 <= high
+        for low, high in (mean_intervals([[value] for value in random.normal(size=12).tolist()])[0] for _ in range(200))
+    )
+    assert 0.86 <= covered / 200 <= 0.99
+
+
+def test_two_runs_are_compared_with_an_error(tmp_path, make_record):
+    for name, shift in (("a", 0.0), ("b", 1.0), ("c", 0.02)):
+        write_records(
+            tmp_path / name,
+            [make_record(draw=draw, value=2.0 + shift + 0.05 * draw, source=f"{draw}") for draw in range(4)],
+        )
+    runs = load_runs([tmp_path / name for name in "abc"])
+    first, second, third = comparison(runs)
+    assert "b is higher by 1 ± 0.091" in first.sentence
+    assert "no difference can be told (+0.02 ± 0.091)" in second.sentence
+    assert "c is lower by 0.98" in third.sentence
+
+
+def test_many_series_are_cut_with_a_note(tmp_path, make_record):
+    records = [make_record(d=d, value=1.0 + d) for d in range(2, 14)]
+    write_records(tmp_path, records)
+    found = run_findings(load_runs([tmp_path])[0])
+    assert len(found) == MOST + 1
+    assert found[-1].sentence == "4 more series like these are in the tables."

@@ -1,0 +1,80 @@
+"""Folders to runs: what is read, what is passed over with a word, and what is refused."""
+
+import pyarrow.parquet as pq
+import pytest
+from tests.report.conftest import write_records
+
+from wordsens.errors import InputError
+from wordsens.experiments.store.shard import SCHEMA_KEY
+from wordsens.report.load import load_runs
+
+
+def with_schema(path, version):
+    """The same file, as a version with that record schema would have written it."""
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata({SCHEMA_KEY: version}), path, write_page_checksum=True)
+
+
+def test_every_kind_of_a_folder_is_read(everything):
+    (run,) = load_runs([everything])
+    assert {part.kind.name: len(part.records) for part in run.parts} == {
+        "sensitivity": 36,
+        "generalization": 48,
+        "audit": 6,
+    }
+    assert run.unread == ()
+    assert run.failed == []
+
+
+def test_folders_of_one_name_are_told_apart(tmp_path, make_record):
+    for name in ("one/out", "two/out"):
+        write_records(tmp_path / name, [make_record()])
+    runs = load_runs([tmp_path / "one/out", tmp_path / "two/out", tmp_path / "one/out"])
+    assert [run.name for run in runs] == ["one/out", "two/out"]
+
+
+def test_failed_cells_and_files_of_another_version_are_told_not_hidden(tmp_path, make_record):
+    write_records(
+        tmp_path,
+        [make_record(), make_record(draw=1), make_record(draw=2, status="failed", value=None, error="ValueError: no")],
+    )
+    old = sorted((tmp_path / "records").glob("*.parquet"))[0]
+    failed = ".failed" in old.name
+    with_schema(old, b"0")
+    (run,) = load_runs([tmp_path])
+    assert len(run.unread) == 1
+    assert "was written with record schema 0; this version reads record schema 1" in run.unread[0]
+    assert len(run.failed) == (0 if failed else 1)
+    assert len(run.records) == 2
+    assert old.is_file()  # nothing is moved
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ("nothing", "does not exist; give the folder that was a command's --out"),
+        ("file", "is a file"),
+        ("empty", "holds no records; give the folder that was the --out of a measure, paper, audit or sweep"),
+        ("inside", "did you mean"),
+        ("old", "no record can be read: records/"),
+    ],
+)
+def test_what_is_no_folder_of_records_is_refused_in_one_line(tmp_path, make_record, made, told):
+    folder = tmp_path / "out"
+    if made == "file":
+        folder.write_text("")
+    elif made != "nothing":
+        folder.mkdir()
+    if made in ("inside", "old"):
+        write_records(folder, [make_record()])
+    if made == "old":
+        with_schema(next((folder / "records").glob("*.parquet")), b"0")
+    with pytest.raises(InputError) as raised:
+        load_runs([folder / "records" if made == "inside" else folder])
+    assert told in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_no_folder_is_refused():
+    with pytest.raises(InputError, match="`folders` names no folder"):
+        load_runs([])
