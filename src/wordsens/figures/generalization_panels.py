@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from wordsens.errors import InputError
 from wordsens.experiments.generalization.record import GeneralizationRecord
@@ -33,7 +34,7 @@ def error_panels(records: Iterable[GeneralizationRecord], *, title: str) -> Figu
     if not points:
         return None
     shown = points[:MARKS]
-    keys = list(dict.fromkeys((one.map, one.n, one.training) for one in shown))
+    keys = _keys(shown)
     colours = {name: (*STYLES[at % len(STYLES)], False) for at, name in enumerate(OBJECTIVES)}
     panels = []
     for name, n, training in keys:
@@ -64,7 +65,7 @@ def frontier_panels(records: Iterable[GeneralizationRecord], *, title: str) -> F
         return None
     if not series:
         return None
-    keys = list(dict.fromkeys((one.map, one.n, one.training) for one in series))
+    keys = _keys(series)
     sizes = sorted({one.texts for one in series})
     style = {texts: (*STYLES[at % len(STYLES)], False) for at, texts in enumerate(sizes)}
     panels = tuple(
@@ -90,6 +91,13 @@ def frontier_panels(records: Iterable[GeneralizationRecord], *, title: str) -> F
         panels=panels,
         logarithmic=(None, None),
     )
+
+
+def _keys(found: Sequence[Any]) -> list[tuple[str, int, str]]:
+    """Map, n and training of each panel: the trainings one after the other, so that each can have a row."""
+    keys = dict.fromkeys((one.map, one.n, one.training) for one in found)
+    trainings = list(dict.fromkeys(training for _, _, training in keys))
+    return sorted(keys, key=lambda key: trainings.index(key[2]))
 
 
 def _mark(record: GeneralizationRecord) -> Mark:

@@ -11,14 +11,14 @@ except ImportError as error:
     raise MissingExtraError("matplotlib", "figures", "a figure") from error
 
 _FONT = 8
-_PANEL_INCHES = (3.4, 2.6)
+_PANEL_INCHES = (2.9, 2.3)
 _LEGEND_LINE_INCHES = 0.17
-_ABREAST = 3
+_ABREAST = 4
 _GUIDE = "#777777"
 
 
 def still_figure(data: FigureData) -> Figure:
-    """The panels, at most three abreast, with the legend below."""
+    """The panels, at most four abreast, with the legend below."""
     names = list(dict.fromkeys(curve.name for panel in data.panels for curve in panel.curves))
     abreast = min(_ABREAST, len(data.panels))
     rows = -(-len(data.panels) // abreast)

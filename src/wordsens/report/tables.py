@@ -12,6 +12,7 @@ from wordsens.maps.registry import map_title
 from wordsens.report.findings.of_runs import GIVEN
 from wordsens.report.findings.trend import Trend
 from wordsens.report.load import Part, Run
+from wordsens.report.texts import measured_text
 
 ROWS = 500
 """A table shows so many rows: a page of 5,000 took a browser over a second to lay out."""
@@ -67,7 +68,7 @@ class Table:
 def run_tables(runs: Sequence[Run]) -> list[Table]:
     """The series of all runs side by side, the records of each, and what failed."""
     several = len(runs) > 1
-    made = [_exponents(runs), _generalization(runs), _words(runs)]
+    made = [_exponents(runs), _generalization(runs), _given_words(runs), _words(runs)]
     for run in runs:
         made += [_records(part, run.name if several else "") for part in run.parts]
     return [one for one in (*made, _failures(runs)) if one is not None and one.rows]
@@ -152,6 +153,25 @@ def _words(runs: Sequence[Run]) -> Table | None:
     headings += ["word", "text", "tokens", "place", "S", "taken out", "best real swap", "swapped for"]
     note = "S is attained: a lower bound. Place: 0 the first word, 1 the last."
     return Table("Words of the audit", tuple(headings), *_cut(rows, note))
+
+
+def _given_words(runs: Sequence[Run]) -> Table | None:
+    """Every word of the texts that `wordsens measure` was given."""
+    rows = []
+    for run in runs:
+        for part in _parts(run, "sensitivity"):
+            for record in (one for one in part.done if one.text == GIVEN):
+                text = measured_text(record)
+                for word in () if text is None else text.words:
+                    cells = [Cell(run.name)] if len(runs) > 1 else []
+                    cells += [Cell(word.text), Cell(record.source or ""), Cell(map_title(record.map))]
+                    cells += [number(word.attained), number(word.upper), number(word.swap), Cell(word.swapped_for)]
+                    rows.append(tuple(cells))
+    headings = ["run"] if len(runs) > 1 else []
+    headings += ["word", "text", "map", "S", "upper", "best real swap", "swapped for"]
+    return Table(
+        "Words", tuple(headings), *_cut(rows, "S is attained: a lower bound; no word goes beyond its upper bound.")
+    )
 
 
 def _records(part: Part, run: str) -> Table | None:

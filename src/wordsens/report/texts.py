@@ -16,6 +16,9 @@ TEXTS, WORDS = 12, 10_000
 LEVELS = 9
 """Shades beside "not measured"; the style sheet has one for each."""
 
+SPREAD = 0.1
+"""The least range of the shades, as a share of the largest value: searches differ by a percent or so by chance."""
+
 
 @dataclass(frozen=True)
 class Word:
@@ -97,7 +100,7 @@ def heat_texts(runs: Sequence[Run]) -> Shown:
     found.sort(key=lambda pair: getattr(pair[1], "text", "given") != "given")
     shown, left = Shown(), WORDS
     for run, record in found[:TEXTS]:
-        text = _of_audit(record) if hasattr(record, "sensitivity") else _of_measurement(record)
+        text = _of_audit(record) if hasattr(record, "sensitivity") else measured_text(record)
         if text is None or not text.words:
             continue
         if len(runs) > 1:
@@ -141,7 +144,11 @@ def _of_audit(record: Any) -> Text | None:
 
 
 def _of_measurement(record: Any) -> Text | None:
-    """The words of a sensitivity record: of the text itself where the record has it, else its tokens."""
+    """The words of a sensitivity record: of the text itself where the record has it, else its tokens; None of earlier
+    versions' records.
+    """
+    if record.per_word is None:
+        return None
     searched: dict[int, int] = {row: at for at, row in enumerate(record.searched or range(len(record.per_word)))}
     tokens = json.loads(record.tokens) if record.tokens else [f"#{row}" for row in range(record.n)]
     of_row = _Rows(record, searched, tokens)
@@ -234,7 +241,9 @@ def _cut(text: Text, most: int) -> Text:
 def _coloured(text: Text) -> Text:
     """Every word's shade, between the text's least and largest attained value."""
     values = [word.attained for word in text.words]
-    low, high = min(values), max(values)
+    high = max(values)
+    # Words that hardly differ look alike: a shade is at least a LEVELS-th of SPREAD of the largest value.
+    low = min(min(values), high * (1 - SPREAD))
     span = (high - low) or 1.0
 
     def shaded(piece: Word | str) -> Word | str:

@@ -1,5 +1,6 @@
 """Sentences about texts that a user gave: the word that moves each map most, and how sure that is."""
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from statistics import median
@@ -21,11 +22,17 @@ def measured_findings(records: Sequence[SensitivityRecord]) -> list[Finding]:
     return [_of_one(own[0]) if len(own) == 1 else _of_many(own) for own in groups]
 
 
+def word_of(record: SensitivityRecord) -> str:
+    """The most sensitive word as it is written: the whole word that its token is of."""
+    whole = json.loads(record.whole_words) if record.whole_words else ()
+    return next((word for word, rows in whole if record.word in rows), record.token or f"#{record.word}")
+
+
 def _of_one(record: SensitivityRecord) -> Finding:
     value, whole = record.value or 0.0, record.words == record.n
     sentence = (
-        f"The word that moves {plain_name(record.map)} most is “{record.token}”: by {times(value)} times the size of "
-        f"the output, in a text of {record.n} words."
+        f"The word that moves {plain_name(record.map)} most is “{word_of(record)}”: by {times(value)} times the size "
+        f"of the output, in a text of {record.n} words."
     )
     known = f"Attained, {'every word' if whole else f'{record.words} words'} searched: the true number is at least this"
     surety = [ATTAINED]

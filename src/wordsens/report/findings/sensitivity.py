@@ -16,7 +16,7 @@ _PLAIN = {
     "raf": "random attention",
     "relu-raf": "random attention with ReLU scores",
 }
-_SYNTHETIC = ("orthogonal", "correlated", "gaussian")
+SYNTHETIC = ("orthogonal", "correlated", "gaussian")
 """Kinds of text that no one wrote: real ones come first."""
 
 
@@ -39,7 +39,7 @@ def sensitivity_findings(records: Iterable[SensitivityRecord]) -> list[Finding]:
     for one in summarise(records):
         groups.setdefault((one.map, one.d, one.varied), []).append(one)
     for own in groups.values():
-        own.sort(key=lambda one: _SYNTHETIC.index(one.text) if one.text in _SYNTHETIC else -1)
+        own.sort(key=lambda one: SYNTHETIC.index(one.text) if one.text in SYNTHETIC else -1)
     ordered = sorted(groups.values(), key=lambda own: -own[0].points[-1].mean)
     return [*_contrasts([one for own in ordered for one in own]), *map(_about, ordered)]
 
