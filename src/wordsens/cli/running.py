@@ -58,8 +58,7 @@ def run_missing(
         KeyboardInterrupt: it was stopped; the message says what is kept and how to go on.
         StoreError: a record cannot be written; likewise.
     """
-    if typed.get():
-        keep_command(store.folder.parent, typed.get())
+    keep_command(store.folder.parent, typed.get())
     left = unfinished(cells, store, witnesses=request.witnesses)
     kept = len(cells) - len(left)
     if kept and not request.quiet:

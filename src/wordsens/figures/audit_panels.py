@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from wordsens.audit.categories import KINDS, kind_of
 from wordsens.experiments.audit.record import AuditRecord
 from wordsens.figures.panels import MARKS, Curve, FigureData, Mark, Panel
 from wordsens.figures.styles import STYLES
+from wordsens.text.english import KINDS, kind_of
 
 _MEASURES = {
     "removal": "taken out",

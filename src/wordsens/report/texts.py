@@ -26,7 +26,7 @@ class Word:
 
     Attributes:
         text: as it is written.
-        attained: how far it can move the output, at least.
+        attained: how far it can move the output, at least; None of a black box.
         upper: at most, where the map has a bound.
         removal: how far the output moves without it.
         swap, swapped_for: the best real word in its place.
@@ -35,13 +35,18 @@ class Word:
     """
 
     text: str
-    attained: float
+    attained: float | None
     upper: float | None = None
     removal: float | None = None
     swap: float | None = None
     swapped_for: str = ""
     moved: tuple[tuple[str, float, float | None, float | None], ...] = ()
     level: int = 0
+
+    @property
+    def shown(self) -> float:
+        """The number that its shade shows: what it attains, or of a black box its removal."""
+        return (self.removal or 0.0) if self.attained is None else self.attained
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Text:
         source: where the text came from.
         pieces: in reading order: words that were measured, and what stands between them.
         low, high: the ends of its colours.
+        measure: what they mean.
         note: what is not shown.
     """
 
@@ -61,6 +67,7 @@ class Text:
     pieces: tuple[Word | str, ...]
     low: float = 0.0
     high: float = 0.0
+    measure: str = "times the output’s size, attained"
     note: str = ""
 
     @property
@@ -94,13 +101,13 @@ def heat_texts(runs: Sequence[Run]) -> Shown:
         for run in runs
         for part in run.parts
         for record in part.done
-        if getattr(record, "per_word", None) or getattr(record, "sensitivity", None)
+        if getattr(record, "per_word", None) or getattr(record, "removal", None)
     ]
     # A text that a user gave comes before those that an experiment drew.
     found.sort(key=lambda pair: getattr(pair[1], "text", "given") != "given")
     shown, left = Shown(), WORDS
     for run, record in found[:TEXTS]:
-        text = _of_audit(record) if hasattr(record, "sensitivity") else measured_text(record)
+        text = _of_audit(record) if hasattr(record, "removal") else measured_text(record)
         if text is None or not text.words:
             continue
         if len(runs) > 1:
@@ -127,7 +134,7 @@ def _of_audit(record: Any) -> Text | None:
         pieces.append(
             Word(
                 word.word,
-                word.sensitivity,
+                None if math.isnan(word.sensitivity) else word.sensitivity,
                 removal=word.removal,
                 swap=None if math.isnan(word.swap) else word.swap,
                 swapped_for=word.swapped_for,
@@ -140,10 +147,13 @@ def _of_audit(record: Any) -> Text | None:
     note = f"{skipped:,} of its words were not measured (…)." if skipped > 0 else ""
     if audited.words_lost:
         note += f" {audited.words_lost:,} words after these were cut off unread."
-    return Text(record.map or record.model, record.source, tuple(pieces), note=note.strip())
+    text = Text(record.map or record.model, record.source, tuple(pieces), note=note.strip())
+    if any(word.attained is None for word in text.words):
+        return replace(text, measure="of the output’s size, when the word is taken out")
+    return text
 
 
-def _of_measurement(record: Any) -> Text | None:
+def measured_text(record: Any) -> Text | None:
     """The words of a sensitivity record: of the text itself where the record has it, else its tokens; None of earlier
     versions' records.
     """
@@ -240,7 +250,7 @@ def _cut(text: Text, most: int) -> Text:
 
 def _coloured(text: Text) -> Text:
     """Every word's shade, between the text's least and largest attained value."""
-    values = [word.attained for word in text.words]
+    values = [word.shown for word in text.words]
     high = max(values)
     # Words that hardly differ look alike: a shade is at least a LEVELS-th of SPREAD of the largest value.
     low = min(min(values), high * (1 - SPREAD))
@@ -249,6 +259,6 @@ def _coloured(text: Text) -> Text:
     def shaded(piece: Word | str) -> Word | str:
         if isinstance(piece, str):
             return piece
-        return replace(piece, level=min(LEVELS - 1, int((piece.attained - low) / span * LEVELS)))
+        return replace(piece, level=min(LEVELS - 1, int((piece.shown - low) / span * LEVELS)))
 
     return replace(text, pieces=tuple(map(shaded, text.pieces)), low=low, high=high)

@@ -9,6 +9,8 @@ from pathlib import Path
 from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.measure.outcome import RealSwaps, on_demand
 from wordsens.cli.running import open_store
+from wordsens.cli.typed import typed
+from wordsens.experiments.run.commands import keep_command
 from wordsens.experiments.run.provenance import Watch
 from wordsens.experiments.sensitivity.kept import keep_measurement, kept_measurement
 from wordsens.experiments.sensitivity.kind import KIND
@@ -61,6 +63,7 @@ class MeasureRecords:
     def opened(cls, options: MeasureOptions) -> Iterator["MeasureRecords"]:
         """The records in the folder `options.out`; other runs are kept away from it meanwhile."""
         store = open_store(Path(str(options.out)) / KIND.folder, KIND.record_type)
+        keep_command(store.folder.parent, typed.get())
         with store.held():
             yield cls(store, options)
 

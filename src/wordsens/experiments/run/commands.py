@@ -13,13 +13,14 @@ FILE = "commands.jsonl"
 
 
 def keep_command(folder: Path, arguments: Sequence[str]) -> None:
-    """Add a command, its words as they were typed, to those of the folder; one that is there already is not repeated.
+    """Add a command, its words as they were typed, to those of the folder; one that is there already is not repeated,
+    and where no command line runs there is none.
 
     Raises:
         StoreError: it cannot be written.
     """
     known = kept_commands(folder)
-    if any(one["arguments"] == list(arguments) for one in known):
+    if not arguments or any(one["arguments"] == list(arguments) for one in known):
         return
     now = datetime.now(UTC).isoformat(timespec="seconds")
     known.append({"started": now, "version": __version__, "arguments": list(arguments)})

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wordsens.audit.categories import KINDS, kind_of
 from wordsens.audit.reactions import Reaction
 from wordsens.audit.summary import AuditSummary, summarise_audit
 from wordsens.audit.text import AuditedText
 from wordsens.experiments.audit.record import AuditRecord
 from wordsens.report.findings.finding import ATTAINED, INTERVAL, Finding, minus, times
 from wordsens.statistics.power_law import LEAST_TEXTS
+from wordsens.text.english import KINDS, kind_of
 
 RESAMPLES = 2000
 """The ends of a 95 % interval are then the 50th and the 1950th of them."""
@@ -114,9 +114,10 @@ def _swaps(texts: Sequence[AuditedText]) -> list[Finding]:
     best = max(found, key=lambda word: word.swap)
     sentence = (
         f"The real word that moves a text most is “{best.swapped_for}” in the place of “{best.word}”: by "
-        f"{times(best.swap)} of the output's size. Moved freely within its own length, that word reaches "
-        f"{times(best.sensitivity)}."
+        f"{times(best.swap)} of the output's size."
     )
+    if not math.isnan(best.sensitivity):
+        sentence += f" Moved freely within its own length, that word reaches {times(best.sensitivity)}."
     return [Finding(times(best.swap), sentence, f"Attained, the largest of {len(found)} words.", (ATTAINED,))]
 
 

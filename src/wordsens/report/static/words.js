@@ -1,6 +1,7 @@
 // The words of each text: what is known of one, on hover, click and keyboard.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent).texts;
+  const shown = (word) => word.attained ?? word.removal;
   const number = (value) => Number(value.toPrecision(3)).toString();
 
   function element(name, text, parent) {
@@ -15,7 +16,7 @@
     svg.setAttribute("viewBox", "0 0 100 8");
     svg.setAttribute("preserveAspectRatio", "none");
     svg.setAttribute("aria-hidden", "true");
-    const ends = [["track", 100], ["open", (100 * (word.upper ?? 0)) / most], ["reach", (100 * word.attained) / most]];
+    const ends = [["track", 100], ["open", (100 * (word.upper ?? 0)) / most], ["reach", (100 * shown(word)) / most]];
     for (const [name, width] of ends) {
       const rect = document.createElementNS(svg.namespaceURI, "rect");
       rect.setAttribute("class", name);
@@ -37,7 +38,7 @@
       element("dt", what, list);
       element("bdi", value, element("dd", undefined, list));
     };
-    fact("Attained", number(word.attained));
+    if (word.attained !== null) fact("Attained", number(word.attained));
     if (word.upper !== null) fact("At most", number(word.upper));
     if (word.removal !== null) fact("Taken out", number(word.removal));
     if (word.swap !== null) fact("Best real swap", `${word.swappedFor} · ${number(word.swap)}`);
@@ -60,12 +61,12 @@
 
   document.querySelectorAll(".text").forEach((article, at) => {
     const words = data[at];
-    const most = Math.max(...words.map((word) => Math.max(word.upper ?? 0, word.attained)));
+    const most = Math.max(...words.map((word) => Math.max(word.upper ?? 0, shown(word))));
     const spans = [...article.querySelectorAll(".w")];
     const place = new Map(spans.map((span, index) => [span, index]));
     const panel = article.querySelector(".detail");
     const heat = article.querySelector(".heat");
-    const largest = words.reduce((best, word, index) => (word.attained > words[best].attained ? index : best), 0);
+    const largest = words.reduce((best, word, index) => (shown(word) > shown(words[best]) ? index : best), 0);
     let pinned = largest;
     let marked = null;
 
