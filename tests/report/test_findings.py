@@ -66,7 +66,7 @@ def test_shares_have_exact_intervals(generalization_record):
     records = [generalization_record(sample=at, least_errors=(0.1 if at else 2.0,), **made) for at in range(4)]
     (found, theory) = generalization_findings(records)
     assert found.number == "75%"
-    assert "in 3 of 4 texts (75%; 19% to 99%)" in found.sentence
+    assert "in 3 of 4 texts fine-tuned (19% to 99%)" in found.sentence
     assert theory.surety == ("predicted",)
 
 

@@ -65,13 +65,17 @@ def html_page(content: Content) -> str:
         .render(
             **vars(content),
             version=__version__,
-            sureties=SURETIES,
+            sureties={name: meaning for name, meaning in SURETIES.items() if name in _used(content)},
             policy=_policy(style, script),
             style=Markup(style),
             script=Markup(script),
             data=script_json(data),
         )
     )
+
+
+def _used(content: Content) -> set[str]:
+    return {surety for _, findings in content.found for finding in findings for surety in finding.surety}
 
 
 def script_json(value: Any) -> Markup:

@@ -7,7 +7,7 @@ SURETIES = {
     ATTAINED: "Reached by a change that was found. The truth may be larger.",
     CERTIFIED: "Nothing goes beyond it.",
     PREDICTED: "Theory's; it may err either way.",
-    INTERVAL: "Where the number lies in 95 of 100 such samples.",
+    INTERVAL: "Made so that 95 of 100 such intervals hold the true number.",
 }
 """The ways in which a number can be known."""
 
