@@ -20,6 +20,10 @@ SPREAD = 0.1
 """The least range of the shades, as a share of the largest value: searches differ by a percent or so by chance."""
 
 
+Moved = tuple[str, float, float | None, float | None]
+"""A row of the features that a witness moves: its token, its change, its attention to the word before and after."""
+
+
 @dataclass(frozen=True)
 class Word:
     """What is known of one word.
@@ -30,7 +34,7 @@ class Word:
         upper: at most, where the map has a bound.
         removal: how far the output moves without it.
         swap, swapped_for: the best real word in its place.
-        moved: what its witness does: (token, its row's change, attention before, after), the most moved row first.
+        moved: what its witness does, the most moved row first.
         level: its shade, 0 to LEVELS - 1.
     """
 
@@ -40,7 +44,7 @@ class Word:
     removal: float | None = None
     swap: float | None = None
     swapped_for: str = ""
-    moved: tuple[tuple[str, float, float | None, float | None], ...] = ()
+    moved: tuple[Moved, ...] = ()
     level: int = 0
 
     @property
@@ -196,10 +200,12 @@ class _Rows:
             upper=None if uppers is None else max(uppers[place] for place in places),
             swap=None if record.swap is None else record.swap[at],
             swapped_for="" if self._swapped is None else self._swapped[at],
-            moved=()
-            if self._moved is None
-            else tuple((self._tokens[row], change, *attention) for row, change, *attention in self._moved[at]),
+            moved=() if self._moved is None else tuple(map(self._row, self._moved[at])),
         )
+
+    def _row(self, moved: tuple[int, float, float | None, float | None]) -> Moved:
+        row, change, before, after = moved
+        return self._tokens[row], change, before, after
 
 
 def _written(content: str, whole: Sequence[tuple[str, Sequence[int]]], rows: _Rows) -> Iterator[Word | str]:
