@@ -60,7 +60,10 @@ def folder(tmp_path, monkeypatch):
         (["measure", "a", "b"], "unexpected extra argument"),
         (["meassure", "a b"], "No such command 'meassure'. Did you mean 'measure'?"),
         (["paper", "--scale", "quik"], "--scale (='quik') must be one of quick, laptop, full; did you mean 'quick'?"),
-        (["paper", "sensitivty"], "must be one of sensitivity, generalization; did you mean 'sensitivity'?"),
+        (
+            ["paper", "sensitivty"],
+            "must be one of sensitivity, generalization, attention, all; did you mean 'sensitivity'?",
+        ),
         (["paper", "--data", "none.csv"], "there is no file or folder 'none.csv'"),
         (["paper", "--encoder", "no/such-model"], "no model 'no/such-model'"),
         (["paper", "--out", "empty.txt"], "--out (='empty.txt/records') cannot be used as a folder for records"),

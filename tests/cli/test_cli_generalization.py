@@ -69,12 +69,6 @@ def test_an_interrupted_run_says_how_to_go_on_and_resumes(wordsens, monkeypatch,
     assert json.loads(resumed.out)["cells"] == CELLS
 
 
-def test_json_of_two_figures_is_refused(wordsens):
-    run = wordsens("paper", "sensitivity", "generalization", "--json")
-    assert run.code == 2
-    assert "--json prints one document; name one figure" in run.err
-
-
 def test_data_with_labels_in_another_column_or_none_at_all(wordsens, monkeypatch, tmp_path):
     monkeypatch.setattr(generalization_preset, "available", lambda source, n, *, labelled: 40)
     monkeypatch.setattr(paper_generalization, "write_generalization_figures", lambda *_: [])

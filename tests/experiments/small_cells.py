@@ -14,6 +14,7 @@ CELLS = {
         "steps": 2,
         "generations": 0,
     },
+    "attention": {"first": "a good film", "second": "a bad film"},
     "audit": {"model": "minilm", "text": {"content": "a good film"}, "words_per_text": 1, "starts": 1},
     "dry-run": {"draw": 3, "work": 1},
 }

@@ -11,7 +11,7 @@ from wordsens.experiments.store.identity import hash_identity
 from wordsens.experiments.store.record import Record
 from wordsens.experiments.store.spec_columns import columns_of
 
-KIND_NAMES = ("sensitivity", "generalization", "audit", "dry-run")
+KIND_NAMES = ("sensitivity", "generalization", "attention", "audit", "dry-run")
 """A further kind is a folder of its name (`-` written `_`) in `wordsens.experiments`, and its name here."""
 
 Keep = Callable[[Mapping[str, Any]], None]

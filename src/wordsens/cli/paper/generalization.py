@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from wordsens.cli.paper.run import Experiment, save_figure
+from wordsens.cli.paper.run import Experiment, save_figure, source_of
 from wordsens.cli.terminal import stdout, table
 from wordsens.experiments.generalization.preset import paper_generalization
 from wordsens.experiments.generalization.record import GeneralizationRecord
@@ -85,7 +85,9 @@ def show_errors(series: Sequence[GeneralizationSeries]) -> None:
 EXPERIMENT = Experiment(
     name="generalization",
     spec="generalization.yaml",
-    preset=paper_generalization,
+    preset=lambda options: paper_generalization(
+        options.scale, source_of(options), seed=options.seed, labels=options.labels, search=options.search
+    ),
     draw=lambda *given: write_generalization_figures(*given),
     summarise=summarise_generalization,
     findings=generalization_findings,

@@ -11,8 +11,10 @@ from wordsens.errors import InputError, require_choice, require_count
 from wordsens.search.plan import EFFORTS
 
 SCALE_NAMES = ("quick", "laptop", "full")
-FIGURE_NAMES = ("sensitivity", "generalization")
+FIGURE_NAMES = ("sensitivity", "generalization", "attention")
 DEFAULT_FIGURES = ("sensitivity",)
+ALL = "all"
+MEAN = "mean"
 LABEL_NAMES = ("sentiment", "linear", "random")
 
 
@@ -25,7 +27,9 @@ class PaperOptions(PlaceOptions):
         typer.Argument(
             metavar="FIGURE",
             help="sensitivity: S against n for random, deep random and attention features (the default). "
-            "generalization: does a model that just learned a text notice one changed word?",
+            "generalization: does a model that just learned a text notice one changed word? "
+            "attention [FIRST SECOND]: the attention of two texts that differ in a word. "
+            "all: every figure, and the report.",
             show_default=False,
         ),
     ] = None
@@ -76,6 +80,28 @@ class PaperOptions(PlaceOptions):
         ),
     ] = LABEL_NAMES[0]
     out: Annotated[str, typer.Option(help="The folder for records and figures.")] = "paper"
+    model: Annotated[
+        str,
+        typer.Option(help="minilm, a folder, or a name on the Hugging Face hub.", rich_help_panel="Of attention"),
+    ] = "minilm"
+    layer: Annotated[int, typer.Option(help="1 to the last, -1.", rich_help_panel="Of attention")] = 1
+    head: Annotated[str, typer.Option(help="0, 1, ..., or mean over the heads.", rich_help_panel="Of attention")] = MEAN
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Given twice: prompts for a causal language model; default: a pair of our own.",
+            show_default=False,
+            rich_help_panel="Of attention",
+        ),
+    ] = None
+    answer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Whose probability behind each prompt is shown; may be repeated; default: positive and negative.",
+            show_default=False,
+            rich_help_panel="Of attention",
+        ),
+    ] = None
     style: Annotated[
         str | None,
         typer.Option(
@@ -102,14 +128,53 @@ class PaperOptions(PlaceOptions):
                 raise InputError(
                     f"`{name}` (={getattr(self, name)!r}) is for the texts of --data; name them, or drop it"
                 )
-        if self.as_json and len(self.names) > 1:
-            raise InputError(
-                f"`figure` names {' and '.join(self.names)}, but --json prints one document; name one figure"
-            )
+        of_attention = {"model": "minilm", "layer": 1, "head": MEAN, "prompt": None, "answer": None}
+        for name, usual in of_attention.items():
+            if "attention" not in self.names and getattr(self, name) != usual:
+                raise InputError(
+                    f"`{name}` (={getattr(self, name)!r}) is an option of attention; draw that, or drop it"
+                )
+        if self.prompt is not None and len(self.prompt) != 2:
+            raise InputError(f"`prompt` is given {len(self.prompt)} times; give two prompts that differ in a word")
+        _ = self.one_head, self.pair
 
     @property
     def names(self) -> list[str]:
         """The figures, each once."""
-        return list(
-            dict.fromkeys(require_choice("figure", one, FIGURE_NAMES) for one in self.figures or DEFAULT_FIGURES)
-        )
+        given = self._split[0] or DEFAULT_FIGURES
+        found = [require_choice("figure", one, (*FIGURE_NAMES, ALL)) for one in given]
+        return list(FIGURE_NAMES) if ALL in found else list(dict.fromkeys(found))
+
+    @property
+    def everything(self) -> bool:
+        """True where every figure is wanted, and the report."""
+        return ALL in self._split[0]
+
+    @property
+    def pair(self) -> tuple[str, str] | None:
+        """The texts behind `attention`; None for our own."""
+        texts = self._split[1]
+        if texts and len(texts) != 2:
+            raise InputError(
+                f"`attention` is followed by {len(texts)} text{'' if len(texts) == 1 else 's'} ({', '.join(texts)}); "
+                "give two texts in quotes that differ in a word, or none"
+            )
+        return (texts[0], texts[1]) if texts else None
+
+    @property
+    def one_head(self) -> int | None:
+        """The head; None for the mean over the heads."""
+        if self.head == MEAN:
+            return None
+        if not self.head.isdecimal():
+            raise InputError(f"`head` (={self.head!r}) must be 0, 1, ..., or mean")
+        return int(self.head)
+
+    @property
+    def _split(self) -> tuple[list[str], list[str]]:
+        """The names of figures, and the texts that stand behind `attention`."""
+        given = list(self.figures or ())
+        if "attention" not in given:
+            return given, []
+        at = given.index("attention") + 1
+        return given[:at], given[at:]

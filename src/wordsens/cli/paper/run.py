@@ -17,6 +17,7 @@ from wordsens.experiments.grid.sweep_file import on_device
 from wordsens.experiments.kinds import kind_named
 from wordsens.experiments.store.store import write_aside
 from wordsens.experiments.texts.source import DatasetText, Embedded, ReviewsText
+from wordsens.figures.style_file import in_style
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +27,7 @@ class Experiment:
     Attributes:
         name: of the experiment, its kind of cell and its table.
         spec: the file of its sweep.
-        preset: function of (scale, source, seed=, labels=, search=) that gives its sweep.
+        preset: function of the options that gives its sweep.
         draw: function of (records, folder, style) that writes the figures and gives their paths.
         summarise: from records to series.
         findings: from series to sentences.
@@ -35,23 +36,47 @@ class Experiment:
 
     name: str
     spec: str
-    preset: Callable[..., Preset]
+    preset: Callable[[PaperOptions], Preset]
     draw: Callable[[Sequence[Any], Path, str | None], list[Path]]
     summarise: Callable[[Sequence[Any]], list[Any]]
     findings: Callable[[Sequence[Any]], list[str]]
     show: Callable[[Sequence[Any]], None]
 
 
-def run_experiment(name: str, options: PaperOptions) -> None:
+def run_paper(options: PaperOptions) -> None:
+    """Every experiment that is asked for, one after another; of all of them, the report too."""
+    with in_style(options.style):
+        pass  # a style that is not there is refused before anything is measured
+    documents = [run_experiment(name, options) for name in options.names]
+    report = _report(options) if options.everything else None
+    if report is not None and not options.as_json:
+        stdout().print(f"report   {report}", soft_wrap=True, markup=False)
+    if options.as_json:
+        several = {"command": "paper", "version": __version__, "parts": documents}
+        several["report"] = None if report is None else str(report)
+        json.dump(documents[0] if len(documents) == 1 else several, sys.stdout, ensure_ascii=False, allow_nan=False)
+        sys.stdout.write("\n")
+
+
+def _report(options: PaperOptions) -> Path:
+    """One page of everything in the folder."""
+    from wordsens.report.write import write_report
+
+    return Path(write_report([options.out], Path(options.out) / "report.html"))
+
+
+def run_experiment(name: str, options: PaperOptions) -> dict[str, Any]:
     """Measure the missing cells, write records and figures, print the summary; of an interrupted run, what it has.
 
-    Raises WordsensError when a cell failed, after everything else is written.
+    Returns:
+        The JSON document.
+
+    Raises:
+        WordsensError: a cell failed; after everything else is written.
     """
     experiment: Experiment = importlib.import_module(f"wordsens.cli.paper.{name}").EXPERIMENT
     kind, folder = kind_named(name), Path(options.out)
-    preset = experiment.preset(
-        options.scale, _source(options), seed=options.seed, labels=options.labels, search=options.search
-    )
+    preset = experiment.preset(options)
     store = open_store(folder / kind.folder, kind.record_type)
     if not options.quiet:
         for line in preset.notices:
@@ -80,27 +105,25 @@ def run_experiment(name: str, options: PaperOptions) -> None:
     records = written()
     figures = experiment.draw([record for record in records if record.done], folder / "figures", options.style)
     series = experiment.summarise(records)
-    if options.as_json:
-        document = {
-            "command": f"paper {name}",
-            "version": __version__,
-            "scale": options.scale,
-            "seed": options.seed,
-            "cells": len(records),
-            "failed": [{"cell": record.cell, "error": record.error} for record in records if not record.done],
-            "series": [one.to_dict() for one in series],
-            "findings": experiment.findings(series),
-            "records": str(table),
-            "figures": [str(path) for path in figures],
-        }
-        json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
-        sys.stdout.write("\n")
-    else:
+    failed = [record for record in records if not record.done]
+    if not options.as_json:
         experiment.show(series)
         stdout().print()
         stdout().print(f"records  {table}", soft_wrap=True)
         stdout().print(f"figures  {folder / 'figures'}", soft_wrap=True)
-    fail_for([record for record in records if not record.done], len(cells))
+    fail_for(failed, len(cells))
+    return {
+        "command": f"paper {name}",
+        "version": __version__,
+        "scale": options.scale,
+        "seed": options.seed,
+        "cells": len(records),
+        "failed": [{"cell": record.cell, "error": record.error} for record in failed],
+        "series": [one.to_dict() for one in series],
+        "findings": experiment.findings(series),
+        "records": str(table),
+        "figures": [str(path) for path in figures],
+    }
 
 
 def save_figure(figure: Any, folder: Path, name: str) -> list[Path]:
@@ -112,7 +135,8 @@ def save_figure(figure: Any, folder: Path, name: str) -> list[Path]:
     return paths
 
 
-def _source(options: PaperOptions) -> Embedded:
+def source_of(options: PaperOptions) -> Embedded:
+    """The source of the real texts."""
     if options.data is None:
         return ReviewsText(encoder=options.encoder)
     return DatasetText(

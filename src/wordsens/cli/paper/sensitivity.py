@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from wordsens.certificates.contract import CERTIFIED
-from wordsens.cli.paper.run import Experiment, save_figure
+from wordsens.cli.paper.run import Experiment, save_figure, source_of
 from wordsens.cli.terminal import stdout, table
 from wordsens.experiments.sensitivity.findings import NOT_COMPARED, exponent_text, findings, text_title
 from wordsens.experiments.sensitivity.preset import paper_sensitivity
@@ -128,7 +128,9 @@ def _search_note(series: Sequence[Series]) -> str:
 EXPERIMENT = Experiment(
     name="sensitivity",
     spec="sweep.yaml",
-    preset=paper_sensitivity,
+    preset=lambda options: paper_sensitivity(
+        options.scale, source_of(options), seed=options.seed, search=options.search
+    ),
     draw=lambda *given: write_figures(*given),
     summarise=summarise,
     findings=findings,

@@ -1,0 +1,1 @@
+"""Attention cells: one pair of texts, one layer of one model."""

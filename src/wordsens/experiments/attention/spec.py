@@ -1,0 +1,51 @@
+"""The typed spec of the attention of one pair of texts."""
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, field_validator, model_validator
+
+from wordsens.errors import InputError
+from wordsens.experiments.grid.cell import Cell
+from wordsens.experiments.grid.device_key import CPU, Device
+from wordsens.text.model_files import model_digest
+
+
+class AttentionCell(Cell):
+    """A pair of texts and a layer of a model (paper, figure 1).
+
+    Attributes:
+        model: "minilm", a folder or a name on the hub; its files' content stands for it in the identity.
+        first, second: the texts.
+        layer: 1 to L; negative from the last, -1.
+        head: 0, 1, ...; None for the mean over the heads.
+        prompts: two prompts for a causal language model; None for no answers.
+        answers: the answers whose probabilities are taken.
+        device: where it is computed; its kind belongs to the identity, its number does not.
+    """
+
+    KIND: ClassVar[str | None] = "attention"
+
+    model: str = "minilm"
+    first: str
+    second: str
+    layer: int = 1
+    head: Annotated[int, Field(ge=0)] | None = None
+    prompts: tuple[str, str] | None = Field(default=None, strict=False)
+    answers: tuple[str, ...] | None = Field(default=None, strict=False)
+    device: Device = CPU
+
+    @field_validator("model")
+    @classmethod
+    def _absolute(cls, model: str) -> str:
+        folder = Path(model).expanduser()
+        return str(folder.absolute()) if folder.is_dir() else model
+
+    @model_validator(mode="after")
+    def _both_or_neither(self) -> "AttentionCell":
+        if (self.prompts is None) != (self.answers is None):
+            raise InputError("`prompts` and `answers` belong together; give both or neither")
+        return self
+
+    def identity_keys(self) -> dict[str, Any]:
+        return {**super().identity_keys(), "model": model_digest(self.model)}
