@@ -92,7 +92,7 @@ def test_the_answers_of_a_causal_model(wordsens, tmp_path, decoder):
         (["--prompt", "one"], "--prompt is given 1 times; give two prompts that differ in a word"),
         (
             ["--prompt", "a b", "--prompt", "a c"],
-            "`prompt` and `answer` need a causal language model, but minilm reads in both directions",
+            "--prompt and --answer need a causal language model, and minilm reads both ways",
         ),
         (["--model", "no/such"], "no model 'no/such'"),
         (["--style", "nowhere"], "--style (='nowhere') is neither a file nor a style of matplotlib"),

@@ -38,7 +38,7 @@ def attention_preset(options: PaperOptions) -> Preset:
     causal = is_causal(options.model, options.device)
     if (options.prompt or options.answer) and not causal:
         raise InputError(
-            f"`prompt` and `answer` need a causal language model, but {options.model} reads in both directions; drop them"
+            f"`prompt` and `answer` need a causal language model, and {options.model} reads both ways; drop them"
         )
     if causal:
         keys |= {"prompts": options.prompt or PROMPTS, "answers": options.answer or ANSWERS}
