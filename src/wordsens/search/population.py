@@ -1,6 +1,7 @@
 """Searches of all words of one text or of several: as many words at once as the memory allows."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
@@ -12,6 +13,10 @@ from wordsens.search.objective import Objective
 from wordsens.search.plan import Stages
 from wordsens.search.result import Progress, SearchResult
 from wordsens.search.stationary import settled
+
+_SMOOTHER = 10
+"""Times as smooth a relative is explored by the second run. Scores under a tanh, temperature .07, 7 words: .94 to 1 of
+an attack's values after the first run, 1.03 to 1.07 after the second."""
 
 _COPIES = 24
 """About how many numbers a search keeps for each coordinate of each point: the rule's memory and the trials."""
@@ -36,12 +41,14 @@ def search(
     groups = list(zip(words.split(size), ball.radius.split(size), strict=True))
     tick = _Ticker(progress, plan.rounds() * (len(groups) + (plan.again > 0)))
 
-    def run(group: Int[Tensor, " g"], radius: Float[Tensor, " g"]) -> Found:
+    def run(group: Int[Tensor, " g"], radius: Float[Tensor, " g"], plan: Stages = plan) -> Found:
         return GroupSearch(objective, group, radius, blocks, plan, [generator], tick).run()
 
     found, squared, evaluations, converged = zip(*(run(group, radius) for group, radius in groups), strict=True)
     first = torch.cat(found), torch.cat(squared), torch.cat(evaluations), torch.cat(converged)
-    points, squared, evaluations, converged = _again(run, words, ball.radius, first, 1, min(plan.again, size))
+    points, squared, evaluations, converged = _again(
+        run, words, ball.radius, first, 1, replace(plan, again=min(plan.again, size))
+    )
     tick.end()
     inside = ball.project(points.unflatten(1, (blocks, -1)).transpose(0, 1)).transpose(0, 1)
     found = SearchResult(inside.reshape(len(points), *objective.shape), squared, int(evaluations.sum()), converged)
@@ -71,11 +78,11 @@ def search_together(
     words = torch.arange(len(ball.radius), device=objective.device)
     tick = _Ticker(progress, plan.rounds() * (1 + (plan.again > 0)))
 
-    def run(group: Int[Tensor, " g"], radius: Float[Tensor, " g"]) -> Found:
+    def run(group: Int[Tensor, " g"], radius: Float[Tensor, " g"], plan: Stages = plan) -> Found:
         return GroupSearch(objective, group, radius, 1, plan, generators, tick).run()
 
     first = run(words, ball.radius)
-    points, squared, spent, converged = _again(run, words, ball.radius, first, texts, plan.again)
+    points, squared, spent, converged = _again(run, words, ball.radius, first, texts, plan)
     tick.end()
     by_text = zip(
         *(part.chunk(texts) for part in (words, ball.radius, ball.project(points), squared, spent, converged)),
@@ -95,23 +102,25 @@ def words_at_once(objective: Objective, plan: Stages) -> int:
 
 
 def _again(
-    run: Callable[[Tensor, Tensor], Found],
+    run: Callable[[Tensor, Tensor, Stages], Found],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
     first: Found,
     texts: int,
-    count: int,
+    plan: Stages,
 ) -> Found:
-    """What was found, bettered by a second run on the `count` words of each text that have the largest values.
+    """What was found, bettered by a second run on the words of each text that have the largest values.
 
-    S is the largest of them. A run misses a word's best hill now and then; that two miss it is rare.
+    A run misses a word's best hill now and then; that two miss it is rare. The second looks for it on a smoother
+    relative, where there are relatives.
     """
-    count = min(count, len(words) // texts)
+    count = min(plan.again, len(words) // texts)
     if count == 0:
         return first
     leading = first[1].view(texts, -1).topk(count, dim=1).indices.sort(dim=1).values
     leading = (leading + torch.arange(texts, device=words.device).unsqueeze(1) * (len(words) // texts)).flatten()
-    points, squared, spent, converged = run(words[leading], radius[leading])
+    smoother = replace(plan, explored_share=min(_SMOOTHER * plan.explored_share, 0.3))
+    points, squared, spent, converged = run(words[leading], radius[leading], smoother)
     better = squared > first[1][leading]
     at = leading[better]
     for old, new in zip((first[0], first[1], first[3]), (points, squared, converged), strict=True):

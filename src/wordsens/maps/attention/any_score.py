@@ -11,8 +11,8 @@ from torch import Tensor
 from wordsens.maps.attention.candidates import candidates
 from wordsens.maps.attention.group_change import GroupHead
 from wordsens.maps.attention.scores import Score
-from wordsens.maps.attention.spread import directions, spread
-from wordsens.maps.attention.word_change import LARGEST_COARSE, attention_plan
+from wordsens.maps.attention.spread import Spread, directions, spread
+from wordsens.maps.attention.word_change import LARGEST_COARSE, again_if_steep, attention_plan
 from wordsens.maps.mapping import TextMap
 from wordsens.maps.plain_change import PlainWordChange
 
@@ -47,6 +47,9 @@ class AnyScoreChange(PlainWordChange):
         if len(matrices) * n * n * d <= _MOST_SMALL:
             wide = attention_plan(n, d, score)
             self.plan = wide if n * d <= _MOST_TINY else replace(wide, children=16, chosen=16)
+            found = self._spread(torch.full((1,), d**0.5))
+            if not self._is_homogeneous(found.typical):
+                self.plan = again_if_steep(self.plan, n, found.largest / 2)
 
     def _heads_at(self, factor: float) -> list[GroupHead]:
         """The heads at a higher temperature."""
@@ -70,8 +73,7 @@ class AnyScoreChange(PlainWordChange):
 
     def softened(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "list[AnyScoreChange]":
         """At higher temperatures, but for scores whose weights the temperature only scales."""
-        steepest = float(torch.linalg.matrix_norm(self._matrices).max()) / self._scale
-        found = spread(self.heads, steepest, radius)
+        found = self._spread(radius)
         result = []
         for share in () if self._is_homogeneous(found.typical) else shares:
             factor = max(1.0, share * found.typical)
@@ -81,6 +83,9 @@ class AnyScoreChange(PlainWordChange):
             relative.heads = self._heads_at(factor)
             result.append(relative)
         return result
+
+    def _spread(self, radius: Float[Tensor, " w"]) -> Spread:
+        return spread(self.heads, float(torch.linalg.matrix_norm(self._matrices).max()) / self._scale, radius)
 
     def _is_homogeneous(self, typical: float) -> bool:
         """True if twice the temperature gives the same weights, but for a common factor, at scores of about 1."""
