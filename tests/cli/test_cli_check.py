@@ -114,6 +114,7 @@ def test_a_model_passes_against_its_own_baseline_and_a_worse_one_fails(wordsens,
     assert [case.get("name") for case in ElementTree.parse(junit).getroot()] == [
         "negation.auc has not dropped since the baseline",
         "antonym.auc has not dropped since the baseline",
+        "all together.auc has not dropped since the baseline",
     ]
 
 

@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import binomtest, norm
 
 from wordsens.statistics.auc import auc
-from wordsens.statistics.paired_drop import paired_drops
+from wordsens.statistics.paired_drop import TOGETHER, paired_drops
 
 MODELS = 200
-OPPOSITES, PARAPHRASES = 66, 124
+OPPOSITES, PARAPHRASES = 75, 133
 AREAS = (0.9, 0.5, 0.3, 0.1, 0.01, 0.002, 0.0)
 """Of the seven kinds before: from good to the floor where real models are."""
 
@@ -50,6 +50,32 @@ def test_a_drop_of_a_tenth_in_one_kind_is_caught_in_at_least_80_percent(before):
     """With six other kinds unchanged, and a correlation of .9 between the two models' numbers."""
     found = simulated((before, *AREAS[1:]), (before - 0.1, *AREAS[1:]))
     assert found[:, 0].mean() >= 0.8
+
+
+def test_a_drop_of_a_tenth_in_every_kind_is_caught_also_between_models_that_are_not_much_alike():
+    """At a correlation of .6, where one kind alone is caught in little more than half: by all kinds together."""
+    found = simulated((0.5,) * 7, (0.4,) * 7, correlation=0.6)
+    assert found[:, -1].mean() >= 0.8
+
+
+def test_together_is_the_area_of_all_and_its_p_value_counts_every_sign_once():
+    random = np.random.default_rng(7)
+    second = tuple(random.normal(0.5, 1, (2, 5)))
+    kinds = {"a": tuple(random.normal(0, 1, (2, 4))), "b": tuple(random.normal([[0], [1]], 1, (2, 3)))}
+    found = paired_drops(kinds, second, seed=0, draws=40_000)
+    whole = [np.concatenate([kind[side] for kind in kinds.values()]) for side in (0, 1)]
+    assert (found[TOGETHER].before, found[TOGETHER].after) == (auc(whole[0], second[0]), auc(whole[1], second[1]))
+    # All 2^12 patterns of signs: of every opposite, and of every paraphrase, which all areas share.
+    patterns = np.array(list(product([-1, 1], repeat=12)))
+    flipped, falls = [], []
+    for members in (slice(0, 4), slice(4, 7), slice(0, 7)):
+        change = (whole[1][members, None] < second[1]) * 1.0 - (whole[0][members, None] < second[0]) * 1.0
+        own, common = change.mean(axis=1) / len(change), change.mean(axis=0) / 5
+        error = np.sqrt((own**2).sum() + (common**2).sum())
+        flipped.append(-(patterns[:, members] @ own + patterns[:, 7:] @ common) / error)
+        falls.append(-change.mean() / error)
+    expected = [np.mean(np.max(flipped, axis=0) >= fall - 1e-12) for fall in falls]
+    assert [drop.p for drop in found.values()] == pytest.approx(expected, abs=0.01)
 
 
 def test_the_p_value_is_the_share_of_sign_patterns_with_so_large_a_drop():

@@ -9,6 +9,9 @@ from jaxtyping import Float
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import placements
 
+TOGETHER = "all together"
+"""The name of the area of all first samples as one."""
+
 DRAWS = 9999
 """Of the signs: a p-value near .05 is then known to .004 (its 95 % interval)."""
 
@@ -42,6 +45,9 @@ def paired_drops(
 ) -> dict[str, Drop]:
     """For every sample of `firsts` its `auc` against `second`, before and after, and a joint p-value of the fall.
 
+    Where there are several, also for all of them as one, TOGETHER: a fall of every area shows there first, since the
+    mean of many members is known better.
+
     The members are the same before and after; the numbers may have another scale. Each member's share in the fall is
     the difference of its placement among the other sample: v_i for the m members of a first sample, u_j for the n of
     the second. The fall is -mean(v) = -mean(u), and its variance without a change (DeLong et al. 1988) is
@@ -54,10 +60,13 @@ def paired_drops(
     random = np.random.default_rng(derive_seed(seed, "paired drop"))
     shares = {name: _Shares.of(*first, *second) for name, first in firsts.items()}
     moved = [each for each in shares.values() if each.error > 0]
+    if len(shares) > 1:
+        before, after = (np.concatenate([first[side] for first in firsts.values()]) for side in (0, 1))
+        shares[TOGETHER] = _Shares.of(before, after, *second)
     widest = max([len(second[0]), *(len(each.first) for each in moved)])
     largest = np.concatenate(
         [
-            _largest(moved, len(second[0]), min(step, draws - at), random)
+            _largest(moved, shares.get(TOGETHER), len(second[0]), min(step, draws - at), random)
             for step in [max(1, _BLOCK // widest)]
             for at in range(0, draws, step)
         ]
@@ -87,12 +96,18 @@ class _Shares:
         return cls(float(before.mean()), float(after.mean()), first, second, error)
 
 
-def _largest(moved: list[_Shares], n: int, draws: int, random: np.random.Generator) -> Float[np.ndarray, " draws"]:
+def _largest(
+    moved: list[_Shares], together: _Shares | None, n: int, draws: int, random: np.random.Generator
+) -> Float[np.ndarray, " draws"]:
     common = _signs(draws, n, random)
-    largest = np.full(draws, -np.inf)
+    largest, total = np.full(draws, -np.inf), np.zeros(draws)
     for each in moved:
         flipped = _signs(draws, len(each.first), random) @ each.first + common @ each.second
         largest = np.maximum(largest, -flipped / each.error)
+        total += flipped * len(each.first)
+    if together is not None and together.error > 0:
+        # The area of all is the mean of the areas, weighed by their members: so are the signs' sums.
+        largest = np.maximum(largest, -total / len(together.first) / together.error)
     return largest
 
 
