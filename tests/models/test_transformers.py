@@ -12,6 +12,7 @@ from wordsens.errors import InputError
 from wordsens.models.choice import as_model, is_pair_model
 from wordsens.models.contract import Model
 from wordsens.models.plain import PlainTransformerModel
+from wordsens.text.encoders import load_encoder
 
 TEXTS = ["the film was good", "the film was not good and not bad", "the film was bad", "very long"]
 LONG = "the film was good and " * 10
@@ -250,6 +251,9 @@ def test_a_revision_of_a_name_on_the_hub(hub, revision, layers):
     torch.testing.assert_close(model.encode(TEXTS)[0], expected, rtol=0, atol=1e-6)
     phi = ws.TransformerFeatures.from_pretrained(hub, revision=revision, local_files_only=True)
     assert phi.stack.layers == layers
+    encoder = load_encoder(hub, revision=revision, local_files_only=True)
+    assert ws.embed(TEXTS, encoder, layer=-1, rescale=False)[0].rows.shape[1] == model.encode(TEXTS).shape[1]
+    assert encoder.layers == layers
 
 
 def test_is_pair_model(folder, tmp_path_factory):

@@ -37,7 +37,7 @@ def embed(
     Args:
         texts: strings or Documents, whose label and source are kept; a single one gives a list of one.
         encoder: "minilm", a model's folder, a name on the Hugging Face hub; a pair (model, tokenizer) of transformers,
-            a pipeline or a SentenceTransformer; or an Encoder.
+            a pipeline or a SentenceTransformer; or an Encoder, such as `load_encoder(name, revision="v2")`.
         layer: 0 for the embedding layer's output, k for the output of layer k; negative from the last, -1.
         max_words: longer texts keep their first `max_words` rows; the encoder does not see the rest.
         rescale: scale every row to Euclidean length sqrt(d), the paper's normalisation.

@@ -13,7 +13,9 @@ from wordsens.text.encoder import Encoder, EncoderInput
 from wordsens.text.matrix import rescale_rows
 
 
-def load_encoder(name: Any = "minilm", *, device: str = "cpu", local_files_only: bool = False) -> Encoder:
+def load_encoder(
+    name: Any = "minilm", *, device: str = "cpu", local_files_only: bool = False, revision: str | None = None
+) -> Encoder:
     """The encoder of that name; the four loaded last are kept, so that asking again costs nothing.
 
     Args:
@@ -22,6 +24,7 @@ def load_encoder(name: Any = "minilm", *, device: str = "cpu", local_files_only:
             (model, tokenizer) of transformers, a pipeline or a SentenceTransformer, which stays where it is.
         device: where the model computes, e.g. "cuda".
         local_files_only: never ask the hub; take a model that was downloaded before.
+        revision: branch, tag or commit of a name on the hub.
 
     Raises:
         MissingExtraError: transformers, or the package with MiniLM's weights, is not installed.
@@ -31,14 +34,14 @@ def load_encoder(name: Any = "minilm", *, device: str = "cpu", local_files_only:
         from wordsens.text.transformer_encoder import TransformerEncoder
 
         return TransformerEncoder(name)
-    return _loaded(name, str(torch.device(require_device(device))), local_files_only)
+    return _loaded(name, str(torch.device(require_device(device))), local_files_only, revision)
 
 
 @lru_cache(maxsize=4)
-def _loaded(name: str, device: str, local_files_only: bool) -> Encoder:
+def _loaded(name: str, device: str, local_files_only: bool, revision: str | None) -> Encoder:
     from wordsens.text.transformer_encoder import TransformerEncoder
 
-    return TransformerEncoder(name, device=device, local_files_only=local_files_only)
+    return TransformerEncoder(name, device=device, local_files_only=local_files_only, revision=revision)
 
 
 def require_device(device: str) -> str:

@@ -49,9 +49,9 @@ class Access:
 USUAL_ACCESS = Access()
 
 
-def load_pretrained(name: str, *, local_files_only: bool = False) -> tuple[Any, Any]:
+def load_pretrained(name: str, *, local_files_only: bool = False, revision: str | None = None) -> tuple[Any, Any]:
     """The tokenizer and the model without a task head, in float32. See `load_model`."""
-    tokenizer, model, _ = load_model(name, access=Access(local_files_only=local_files_only))
+    tokenizer, model, _ = load_model(name, access=Access(local_files_only=local_files_only, revision=revision))
     return tokenizer, model
 
 

@@ -31,13 +31,16 @@ class TransformerEncoder(Encoder):
             own device.
         device: where a model runs that is loaded here.
         local_files_only: never ask the hub.
+        revision: branch, tag or commit of a name on the hub.
 
     Raises what `load_pretrained` and `model_parts` raise.
     """
 
-    def __init__(self, model: Any = MINILM, *, device: str = "cpu", local_files_only: bool = False):
+    def __init__(
+        self, model: Any = MINILM, *, device: str = "cpu", local_files_only: bool = False, revision: str | None = None
+    ):
         if isinstance(model, str):
-            self._tokenizer, loaded = load_pretrained(model, local_files_only=local_files_only)
+            self._tokenizer, loaded = load_pretrained(model, local_files_only=local_files_only, revision=revision)
             self.name, self.device = model, torch.device(device)
         else:
             parts = model_parts(model)
