@@ -35,9 +35,10 @@ def print_check(result: Check, layers: Sequence[LayerRow]) -> None:
     for control in result.controls:
         spread = f"90 % within {control.low:.3f} to {control.high:.3f}"
         console.print(Text(f"{control.kind}: {control.pairs} pairs, median {control.median:.3f}, {spread}"))
+    synonym = any(row.auc_synonym is not None for row in result.kinds)
     console.print(
         "AUC: the chance that an opposite is farther apart than a paraphrase; 1 perfect, .5 a coin, 0 always closer. "
-        "synonym: the same against one-word synonyms. threshold: the smallest cosine that at most "
+        f"{'synonym: the same against one-word synonyms. ' * synonym}threshold: the smallest cosine that at most "
         f"{result.options.budget:.3g} of the opposites reach; recall: the paraphrases that do. Brackets: 95 %."
     )
     _lengths(result)

@@ -36,7 +36,8 @@ def near_misses(texts: Iterable[str | Document], *, most: int = MOST_OF_A_KIND, 
     [('antonym', 'How do I disable sync?')]
     """
     require_count("most", most)
-    made: dict[str, dict[tuple[str, str], Pair]] = {kind: {} for kind in RULES}
+    # A sentence and its opposite may both be among the texts: they make one pair.
+    made: dict[str, dict[frozenset[str], Pair]] = {kind: {} for kind in RULES}
     count = 0
     for count, text in enumerate(texts, start=1):
         document = text if isinstance(text, Document) else Document(text)
@@ -47,7 +48,7 @@ def near_misses(texts: Iterable[str | Document], *, most: int = MOST_OF_A_KIND, 
                     opposite = rule(sentence)
                     if opposite is not None and opposite != sentence:
                         columns = {"source": document.source or f"text {count - 1}"}
-                        made[kind].setdefault((sentence, opposite), Pair(kind, sentence, opposite, False, columns))
+                        made[kind].setdefault(frozenset((sentence, opposite)), Pair(kind, sentence, opposite, False, columns))
     pairs = [pair for kind, found in made.items() for pair in _some(list(found.values()), most, seed, kind)]
     if not pairs:
         raise InputError(
