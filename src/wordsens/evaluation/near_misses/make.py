@@ -48,7 +48,9 @@ def near_misses(texts: Iterable[str | Document], *, most: int = MOST_OF_A_KIND, 
                     opposite = rule(sentence)
                     if opposite is not None and opposite != sentence:
                         columns = {"source": document.source or f"text {count - 1}"}
-                        made[kind].setdefault(frozenset((sentence, opposite)), Pair(kind, sentence, opposite, False, columns))
+                        made[kind].setdefault(
+                            frozenset((sentence, opposite)), Pair(kind, sentence, opposite, False, columns)
+                        )
     pairs = [pair for kind, found in made.items() for pair in _some(list(found.values()), most, seed, kind)]
     if not pairs:
         raise InputError(
