@@ -28,7 +28,7 @@ MADE = {
 def audit_record():
     """A function that gives the record of an audited text from its measured words: (word, sensitivity) pairs."""
 
-    def made(words, **changes) -> AuditRecord:
+    def made(words, /, **changes) -> AuditRecord:
         spec = json.dumps({"kind": "audit", "text": json.dumps(words), **{k: str(v) for k, v in changes.items()}})
         names, values = [word for word, _ in words], tuple(value for _, value in words)
         places = tuple(at / max(1, len(words) - 1) for at in range(len(words)))

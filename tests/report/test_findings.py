@@ -21,8 +21,8 @@ def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):
     )
     assert "whatever the searches missed, the mean over these draws is at least 21.3 times as far" in contrast.known
     assert contrast.surety == ("attained", "certified")
-    assert "it shows no trend: n^0.00" in attention.sentence.replace("\N{MINUS SIGN}", "")
-    assert "it falls as 1/√n, as far as these texts tell: n^−0.50" in layer.sentence
+    assert "it hardly changes: n^0.00" in attention.sentence.replace("\N{MINUS SIGN}", "")
+    assert "it falls as 1/√n: n^−0.50" in layer.sentence
     assert layer.surety == ("attained", "certified", "predicted", "95 % interval")
     assert layer.number == "0.08×"
 
@@ -31,6 +31,8 @@ def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):
     ("low", "high", "claim"),
     [
         (-0.1, 0.1, "shows no trend"),
+        (0.001, 0.01, "hardly changes"),
+        (-0.505, -0.495, "falls as 1/√n"),
         (0.05, 0.1, "grows"),
         (-0.3, -0.1, "falls, but slower than 1/√n"),
         (-0.7, -0.6, "falls faster than 1/√n"),

@@ -8,7 +8,6 @@ from typing import Any
 
 from wordsens.errors import InputError
 from wordsens.experiments.sensitivity.findings import text_title
-from wordsens.experiments.sensitivity.summary import summarise
 from wordsens.figures.audit_panels import audit_panels
 from wordsens.figures.axis_panels import axis_panels, numeric_axes
 from wordsens.figures.generalization_panels import error_panels, frontier_panels
@@ -76,7 +75,7 @@ def _sensitivity(part: Part) -> Iterator[FigureData]:
         if record.text != GIVEN:
             groups.setdefault(_group(record.map), []).append(record)
     for group, own in groups.items():
-        if any(len(one.points) > 1 for one in summarise(own)):
+        if len({record.n for record in own}) > 1:
             title = _TITLES.get(group, f"How far one word moves {group}")
             if (data := sensitivity_panels(own, title=title)) is not None:
                 yield data

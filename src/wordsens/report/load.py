@@ -10,6 +10,9 @@ from wordsens.experiments.kinds import KIND_NAMES, CellKind, kind_named
 from wordsens.experiments.store.record import Record
 from wordsens.experiments.store.store import RecordStore, SetAside
 
+_AUDITS = "records"
+"""An audit keeps its records in a folder of the name that sensitivities have."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -72,34 +75,44 @@ def _load(path: Path, name: str) -> Run:
         what = "is a file" if path.is_file() else "does not exist"
         raise InputError(f"`folders` has {str(path)!r}, which {what}; give the folder that was a command's --out")
     parts: list[Part] = []
-    refused: dict[str, list[SetAside]] = {}
-    tried: dict[str, int] = {}
-    for kind in map(kind_named, KIND_NAMES):
-        # An audit keeps its records in a folder of the name that sensitivities have.
-        for home in dict.fromkeys((kind.folder, "records")):
-            if (path / home).is_dir() and (home == kind.folder or kind.name == "audit"):
-                told: list[SetAside] = []
-                store = RecordStore(path / home, kind.record_type, on_set_aside=told.append, read_only=True)
-                if records := store.read():
-                    parts.append(Part(kind, tuple(sorted(records, key=_order)), store))
-                tried[home] = tried.get(home, 0) + 1
-                for one in told:
-                    refused.setdefault(f"{home}/{one.path.name}", []).append(one)
-    unread = tuple(
-        f"{file} {_reason(found)}" for file, found in refused.items() if len(found) == tried[file.partition("/")[0]]
-    )
+    unread: list[str] = []
+    kinds = list(map(kind_named, KIND_NAMES))
+    for home in dict.fromkeys([*(kind.folder for kind in kinds), _AUDITS]):
+        if (path / home).is_dir():
+            own = [kind for kind in kinds if kind.folder == home or (home == _AUDITS and kind.name == "audit")]
+            read, refused = _read(path / home, own)
+            parts += read
+            unread += [f"{home}/{line}" for line in refused]
     if not parts:
         raise InputError(f"`folders` has {str(path)!r}, {_nothing(path, unread)}")
-    return Run(name, path, tuple(parts), unread, _specs(path))
+    return Run(name, path, tuple(parts), tuple(unread), _specs(path))
+
+
+def _read(home: Path, kinds: Sequence[CellKind]) -> tuple[list[Part], list[str]]:
+    """The records of every kind in one folder, and the files that are of none, each with a reason."""
+    parts: list[Part] = []
+    refused: dict[str, list[str]] = {}
+    for tried, kind in enumerate(kinds):
+        if tried and not refused:
+            break
+        told: list[SetAside] = []
+        store = RecordStore(home, kind.record_type, on_set_aside=told.append, read_only=True)
+        if records := store.read():
+            parts.append(Part(kind, tuple(sorted(records, key=_order)), store))
+        known = {one.path.name: one.reason for one in told}
+        refused = {
+            file: [*refused.get(file, []), reason] for file, reason in known.items() if not tried or file in refused
+        }
+    return parts, [f"{file} {_reason(reasons)}" for file, reasons in refused.items()]
 
 
 def _order(record: Any) -> tuple[str, str]:
     return (record.started, record.cell)
 
 
-def _reason(found: Sequence[SetAside]) -> str:
+def _reason(reasons: Sequence[str]) -> str:
     """The least technical of the reasons for which readers refused a file."""
-    return min((one.reason for one in found), key=lambda reason: ("has no column" in reason, len(reason)))
+    return min(reasons, key=lambda reason: ("has no column" in reason, len(reason)))
 
 
 def _nothing(path: Path, unread: Sequence[str]) -> str:

@@ -203,12 +203,12 @@ class _Rows:
             moved=() if self._moved is None else tuple(map(self._row, self._moved[at])),
         )
 
-    def _row(self, moved: tuple[int, float, float | None, float | None]) -> Moved:
+    def _row(self, moved: Sequence[Any]) -> Moved:
         row, change, before, after = moved
-        return self._tokens[row], change, before, after
+        return self._tokens[int(row)], change, before, after
 
 
-def _written(content: str, whole: Sequence[tuple[str, Sequence[int]]], rows: _Rows) -> Iterator[Word | str]:
+def _written(content: str, whole: Sequence[Sequence[Any]], rows: _Rows) -> Iterator[Word | str]:
     """The text as it was written, its words found one after the other."""
     end = 0
     for text, own in whole:

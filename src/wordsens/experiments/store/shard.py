@@ -55,9 +55,11 @@ def read_shard(path: Path, kind: type[Record], *, cell: str | None = None) -> An
     """
     try:
         # Given a name, pyarrow takes a folder called ~ for the user's own.
-        with path.open("rb") as opened, pq.ParquetFile(opened, page_checksum_verification=True) as file:
+        # A shard is small: threads would cost more than they save, and a folder may have a thousand.
+        whole = {"page_checksum_verification": True, "pre_buffer": False}
+        with path.open("rb") as opened, pq.ParquetFile(opened, **whole) as file:
             metadata = file.schema_arrow.metadata or {}
-            table = file.read() if SCHEMA_KEY in metadata else None
+            table = file.read(use_threads=False) if SCHEMA_KEY in metadata else None
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:

@@ -7,6 +7,9 @@ from wordsens.statistics.power_law import PowerLaw
 ROOT = -0.5
 """The exponent of 1/sqrt(n), at which a fully connected layer's sensitivity falls."""
 
+NEAR = 0.02
+"""Exponents so near to each other differ by less than 5 % when a text becomes ten times as long."""
+
 BOOTSTRAP, TWO_ERRORS = "95 % interval, bootstrap over texts", "± 2 standard errors of the fit"
 
 
@@ -41,10 +44,14 @@ class Trend:
         >>> Trend(-0.51, -0.54, -0.48, BOOTSTRAP).behaviour, Trend(-0.02, -0.1, 0.06, BOOTSTRAP).behaviour
         ('falls as 1/√n, as far as these texts tell', 'shows no trend')
         """
+        if self.low > -NEAR and self.high < NEAR:
+            return "hardly changes"
         if self.low <= 0 <= self.high:
             return "shows no trend"
         if self.low > 0:
             return "grows"
+        if self.low > ROOT - NEAR and self.high < ROOT + NEAR:
+            return "falls as 1/√n"
         if self.low <= ROOT <= self.high:
             return "falls as 1/√n, as far as these texts tell" if self.high - self.low < -ROOT / 2 else "falls"
         return "falls, but slower than 1/√n" if self.low > ROOT else "falls faster than 1/√n"
