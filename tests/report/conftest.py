@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tests.report.browser import Browser
 
+import wordsens as ws
+from wordsens.experiments.attention.record import AttentionRecord
 from wordsens.experiments.audit.record import AuditRecord
 from wordsens.experiments.generalization.record import GeneralizationRecord
 from wordsens.experiments.sensitivity.record import SensitivityRecord
@@ -89,9 +91,42 @@ def generalization_record():
     return made
 
 
+@pytest.fixture(scope="session")
+def attention_record():
+    """A function that gives the record of a pair of texts of three words, which differ in the last."""
+
+    def made(**changes) -> AttentionRecord:
+        spec = json.dumps({"kind": "attention", **{key: str(value) for key, value in changes.items()}})
+        return AttentionRecord(
+            **{
+                **MADE,
+                "cell": hash_identity(spec),
+                "spec": spec,
+                "model": "tiny",
+                "layer": 1,
+                "first": "I love her",
+                "second": "I love him",
+                "tokens_first": json.dumps(["i", "love", "her"]),
+                "tokens_second": json.dumps(["i", "love", "him"]),
+                "weights_first": (0.5, 0.3, 0.2) * 3,
+                "weights_second": (0.5, 0.3, 0.2, 0.25, 0.25, 0.5, 0.5, 0.3, 0.2),
+                "changed": (2,),
+                "value": 0.1,
+                **changes,
+            }
+        )
+
+    return made
+
+
 def write_records(folder, records):
     """A folder as a command would have left it: each record in the home of its kind."""
-    homes = {SensitivityRecord: "records", GeneralizationRecord: "generalization-records", AuditRecord: "records"}
+    homes = {
+        SensitivityRecord: "records",
+        GeneralizationRecord: "generalization-records",
+        AuditRecord: "records",
+        AttentionRecord: "attention-records",
+    }
     for record in records:
         RecordStore(Path(folder) / homes[type(record)], type(record)).write(record)
     return folder
@@ -124,7 +159,7 @@ def series_records(make_record):
 
 
 @pytest.fixture(scope="session")
-def everything(tmp_path_factory, series_records, generalization_record, audit_record):
+def everything(tmp_path_factory, series_records, generalization_record, audit_record, attention_record):
     """One folder with all that a report can show."""
     learned = [
         generalization_record(map=name, training=training, objective=objective, sample=sample, gamma=0.1 + 0.1 * sample)
@@ -155,7 +190,13 @@ def everything(tmp_path_factory, series_records, generalization_record, audit_re
         for at in range(6)
     ]
     folder = tmp_path_factory.mktemp("everything")
-    return write_records(folder, [*series_records, *learned, *frontiers, *texts])
+    return write_records(folder, [*series_records, *learned, *frontiers, *texts, attention_record()])
+
+
+@pytest.fixture(scope="session")
+def page(everything, tmp_path_factory):
+    """The report of that folder."""
+    return ws.write_report(everything, tmp_path_factory.mktemp("page") / "report.html")
 
 
 @pytest.fixture(scope="session")

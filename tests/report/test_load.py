@@ -21,6 +21,7 @@ def test_every_kind_of_a_folder_is_read(everything):
         "sensitivity": 36,
         "generalization": 48,
         "audit": 6,
+        "attention": 1,
     }
     assert run.unread == ()
     assert run.failed == []

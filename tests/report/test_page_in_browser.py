@@ -19,11 +19,6 @@ HOSTILE = [
 ODD = ["😀\U0001f469\u200d\U0001f467", "a&b", "{{7*7}}", "\u2028", "\u202eevil", "לא", "'"]
 
 
-@pytest.fixture(scope="module")
-def page(everything, tmp_path_factory):
-    return ws.write_report(everything, tmp_path_factory.mktemp("page") / "report.html")
-
-
 @pytest.fixture
 def report_of(tmp_path, audit_record):
     """A function that writes the report of one text with these words."""

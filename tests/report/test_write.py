@@ -3,11 +3,11 @@
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 from tests.report.conftest import write_records
 
-import wordsens as ws
 from wordsens.cli import main
 from wordsens.report import pdf
 from wordsens.report.page import script_json
@@ -34,12 +34,12 @@ def test_one_record_is_a_report_beside_its_folder(small, capsys):
     assert "<b>&amp;" not in page
 
 
-def test_no_handler_no_style_and_no_address_stands_in_the_page(everything, tmp_path):
-    page = ws.write_report(everything, tmp_path / "report.html").read_text(encoding="utf-8")
-    markup = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
+def test_no_handler_no_style_and_no_address_stands_in_the_page(page):
+    text = page.read_text(encoding="utf-8")
+    markup = re.sub(r"<(script|style)\b.*?</\1>", "", text, flags=re.DOTALL)
     assert not re.search(r"<[^>]*\s(on\w+|style)=", markup)
     assert not re.search(r"(?:src|href)=\"(?!data:image/png|#)", markup)
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
     assert policy.startswith("default-src &#39;none&#39;; style-src &#39;sha256-")
     assert "unsafe" not in policy
 
@@ -51,12 +51,17 @@ def test_json_in_a_script_tag_is_the_same_value_and_ends_no_tag(text):
     assert not re.search("[<>&\u2028\u2029]", made)
 
 
-def test_several_folders_stand_side_by_side(everything, small, tmp_path, capsys):
-    code, out, _ = report(capsys, everything, small, "--out", tmp_path / "both.html", "--json")
+def test_several_folders_stand_side_by_side(small, tmp_path, make_record, capsys):
+    other = write_records(tmp_path / "other", [make_record(draw=1)])
+    code, out, _ = report(capsys, other, small, "--out", tmp_path / "both.html", "--json")
     document = json.loads(out)
     assert code == 0
-    assert [run["name"] for run in document["runs"]] == [everything.name, "run"]
-    assert {one["of"] for one in document["findings"]} >= {everything.name, "run"}
+    section = (
+        (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8").split("document of `report`")[1]
+    )
+    assert list(document) == re.findall(r"^\| `(\w+)` \|", section.split("\n#")[0], flags=re.MULTILINE)
+    assert [run["name"] for run in document["runs"]] == ["other", "run"]
+    assert {one["of"] for one in document["findings"]} >= {"other", "run"}
     assert "S at the last, run" in (tmp_path / "both.html").read_text(encoding="utf-8")
 
 

@@ -39,6 +39,7 @@ class Curve:
         marks: what was measured.
         joined: whether a line runs through the marks.
         band: (x, from, to), shaded: the sup lies in it.
+        words: (x, least, lower quartile, upper quartile, largest) over a text's words, shaded faintly.
         fit: the ends of a fitted line, straight on logarithmic axes.
         predicted: (x, y), dashed.
         faint: lines of single samples behind the marks.
@@ -50,6 +51,7 @@ class Curve:
     note: str = ""
     joined: bool = False
     band: tuple[tuple[Number, Number, Number], ...] = ()
+    words: tuple[tuple[Number, Number, Number, Number, Number], ...] = ()
     fit: tuple[Point, ...] = ()
     predicted: tuple[Point, ...] = ()
     faint: tuple[tuple[Point, ...], ...] = ()

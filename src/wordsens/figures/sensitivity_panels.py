@@ -69,6 +69,7 @@ def _curve(series: Series, style: Style, top: float, *, with_d: bool) -> Curve:
             for point in series.points
             if point.upper is not None and max(uppers) <= top
         ),
+        words=tuple((point.n, *point.words) for point in series.points if point.words is not None and series.all_words),
         fit=() if series.fit is None else tuple((n, series.fit.at(n)) for n in ends),
         predicted=tuple((point.n, point.predicted) for point in series.points if point.predicted is not None),
     )
@@ -107,6 +108,8 @@ def _caption(series: Sequence[Series], top: float) -> str:
         parts.append(f"Shaded up to the {sure}: the truth lies between.")
         if max(uppers) > top:
             parts.append("Bounds far above everything else are told on hover, not drawn.")
+    if any(one.all_words and point.words for one in series for point in one.points):
+        parts.append("The faint band holds every word's value, its middle half darker.")
     if any(one.predicted_of for one in series):
         parts.append("Dashed lines are predictions, not bounds.")
     return " ".join(parts)

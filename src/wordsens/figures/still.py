@@ -73,6 +73,10 @@ def _curve(axes: Axes, curve: Curve) -> Any:
     if curve.band:
         x, low, high = (list(column) for column in zip(*curve.band, strict=True))
         axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
+    if curve.words:
+        x, least, low, high, most = (list(column) for column in zip(*curve.words, strict=True))
+        axes.fill_between(x, least, most, color=colour, alpha=0.07, linewidth=0)
+        axes.fill_between(x, low, high, color=colour, alpha=0.14, linewidth=0)
     for line in curve.faint:
         axes.plot(*zip(*line, strict=True), color=colour, linewidth=0.5, alpha=0.25)
     if curve.fit:

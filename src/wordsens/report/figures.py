@@ -118,7 +118,12 @@ def _along_axes(records: Sequence[Any], *, besides: Sequence[str], y_label: str)
             yield data
 
 
-_MAKERS = {"sensitivity": _sensitivity, "generalization": _generalization, "audit": _audit}
+_MAKERS = {
+    "sensitivity": _sensitivity,
+    "generalization": _generalization,
+    "audit": _audit,
+    "attention": lambda part: iter(()),  # their matrices are tables: report.attention
+}
 
 
 def _panel(panel: Panel) -> dict[str, Any]:
@@ -142,6 +147,7 @@ def _curve(curve: Curve) -> dict[str, Any]:
         "note": curve.note,
         "marks": [[*map(_short, (one.x, one.y, one.low, one.high)), *one.told] for one in curve.marks],
         "band": [list(map(_short, point)) for point in curve.band],
+        "words": [list(map(_short, point)) for point in curve.words],
         "fit": [list(map(_short, point)) for point in curve.fit],
         "predicted": [list(map(_short, point)) for point in curve.predicted],
         "faint": [[list(map(_short, point)) for point in line] for line in curve.faint],

@@ -12,6 +12,7 @@ from typing import Any
 
 from wordsens import __version__
 from wordsens.errors import MissingExtraError
+from wordsens.report.attention import ShownPair
 from wordsens.report.figures import ReportFigure
 from wordsens.report.findings.finding import SURETIES, Finding
 from wordsens.report.provenance import Origin
@@ -38,7 +39,7 @@ class Content:
         title: of the page.
         lead: a line under the heading.
         found: the findings under the name of their run.
-        figures, shown, tables, origins: the parts after them.
+        figures, pairs, shown, tables, origins: the parts after them.
         several: whether there are several runs.
     """
 
@@ -46,6 +47,7 @@ class Content:
     lead: str
     found: list[tuple[str, list[Finding]]]
     figures: list[ReportFigure]
+    pairs: list[ShownPair]
     shown: Shown
     tables: list[Table]
     origins: list[Origin]

@@ -31,6 +31,7 @@ _HIDDEN = (
         "audit",
     ),
     *("content", "tokens", "whole_words", "swapped_for", "moved", "measured", "rows", "audit"),
+    *("first", "second", "tokens_first", "tokens_second", "prompts", "answers"),
 )
 """Columns of a record that are told elsewhere, or are lists as text; tuples are left out too."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from wordsens.errors import InputError
 from wordsens.experiments.store.shard import write_whole
+from wordsens.report.attention import attention_pairs
 from wordsens.report.figures import run_figures
 from wordsens.report.findings.of_runs import comparison, run_findings
 from wordsens.report.load import Run, load_runs
@@ -29,6 +30,7 @@ def report_content(runs: Sequence[Run], *, pictures: bool = True) -> Content:
         lead=_lead(runs),
         found=found,
         figures=run_figures(runs, pictures=pictures),
+        pairs=attention_pairs(runs),
         shown=heat_texts(runs),
         tables=run_tables(runs),
         origins=[origin(run) for run in runs],

@@ -7,6 +7,7 @@ from typing import Any
 from wordsens.experiments.sensitivity.findings import text_and_keys
 from wordsens.experiments.sensitivity.summary import Series, summarise
 from wordsens.maps.registry import map_title
+from wordsens.report.findings.attention import attention_findings
 from wordsens.report.findings.audit import audit_findings
 from wordsens.report.findings.finding import ATTAINED, INTERVAL, Finding, times
 from wordsens.report.findings.generalization import generalization_findings
@@ -60,7 +61,12 @@ def _counted(records: Sequence[Any]) -> list[Finding]:
     return [Finding(f"{len(records):,}", sentence, "Counted.", ())]
 
 
-_FINDINGS = {"sensitivity": _sensitivity, "generalization": generalization_findings, "audit": audit_findings}
+_FINDINGS = {
+    "sensitivity": _sensitivity,
+    "generalization": generalization_findings,
+    "audit": audit_findings,
+    "attention": attention_findings,
+}
 
 
 def comparison(runs: Sequence[Run]) -> list[Finding]:
@@ -91,7 +97,9 @@ def _difference(first: str, one: Series, second: str, other: Series) -> Finding 
     a, b = common[-1]
     gap = b.mean - a.mean
     error = 2 * math.sqrt(sum(point.standard_deviation**2 / point.draws for point in (a, b)))
-    if abs(gap) <= error:
+    if gap == 0:
+        told = "they are equal"
+    elif abs(gap) <= error:
         told = f"no difference can be told ({gap:+.2g} ± {error:.2g})"
     else:
         told = f"{second} is {'higher' if gap > 0 else 'lower'} by {abs(gap):.2g} ± {error:.2g}"

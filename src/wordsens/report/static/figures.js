@@ -32,7 +32,7 @@
       for (const { curves, guides } of shared || !axis ? panels : [panel]) {
         for (const curve of curves) {
           for (const mark of curve.marks) values.push(...(axis ? mark.slice(1, 4) : [mark[0]]));
-          for (const point of curve.band) values.push(...(axis ? point.slice(1) : [point[0]]));
+          for (const point of [...curve.band, ...curve.words]) values.push(...(axis ? point.slice(1) : [point[0]]));
           for (const point of [...curve.fit, ...curve.predicted]) values.push(point[axis]);
         }
         for (const guide of guides) for (const point of guide.points) values.push(point[axis]);
@@ -83,10 +83,14 @@
       this.places = [];
       for (const curve of panel.curves.filter((one) => !figure.hidden.has(one.name))) {
         const group = draw("g", { class: `c${curve.colour}` }, clip);
-        if (curve.band.length) {
-          const around = [...curve.band.map(([a, , c]) => [a, c]), ...curve.band.map(([a, b]) => [a, b]).reverse()];
-          draw("path", { d: `${path(around.map(to))}Z`, class: "band" }, group);
-        }
+        const shade = (name, points, from, upTo) => {
+          if (!points.length) return;
+          const around = [...points.map((point) => [point[0], point[upTo]]), ...points.map((point) => [point[0], point[from]]).reverse()];
+          draw("path", { d: `${path(around.map(to))}Z`, class: name }, group);
+        };
+        shade("words", curve.words, 1, 4);
+        shade("words half", curve.words, 2, 3);
+        shade("band", curve.band, 1, 2);
         if (curve.faint.length) draw("path", { d: curve.faint.map((line) => path(line.map(to))).join(""), class: "faint" }, group);
         if (curve.fit.length) draw("path", { d: this.bent(curve.fit, to), class: "line" }, group);
         if (curve.joined) draw("path", { d: path(curve.marks.map(to)), class: "line" }, group);
