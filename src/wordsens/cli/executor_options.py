@@ -43,15 +43,16 @@ Witnesses = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutorRequest:
-    """The options by their names; none of the first three is this process.
+    """The place where cells run; none of the last three is this process.
 
-    Raises InputError where two of them are given.
+    Raises:
+        InputError: two places are named, or a count is below 1.
     """
 
-    workers: int | None = None
-    scheduler: str | None = None
-    slurm: str | None = None
-    threads: int = 1
+    threads: Threads = 1
+    workers: Workers = None
+    scheduler: Scheduler = None
+    slurm: Slurm = None
 
     def __post_init__(self) -> None:
         require_count("threads", self.threads)
@@ -68,27 +69,11 @@ class ExecutorRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlaceOptions:
-    """The options that commands with cells share; their own are the fields of a subclass.
+class PlaceOptions(ExecutorRequest):
+    """The options that commands with cells share; their own are the fields of a subclass."""
 
-    Raises:
-        InputError: two places are named, or a count is below 1.
-    """
-
-    threads: Threads = 1
-    workers: Workers = None
-    scheduler: Scheduler = None
-    slurm: Slurm = None
     as_json: AsJson = False
     quiet: Quiet = False
-
-    def __post_init__(self) -> None:
-        _ = self.executor
-
-    @property
-    def executor(self) -> ExecutorRequest:
-        """The place where the cells run."""
-        return ExecutorRequest(workers=self.workers, scheduler=self.scheduler, slurm=self.slurm, threads=self.threads)
 
 
 @contextmanager

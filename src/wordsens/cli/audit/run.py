@@ -47,7 +47,7 @@ def run_audit(options: AuditOptions) -> None:
     _require_mask(phi, options.removal)
     folder = Path(options.out)
     store = open_store(folder / "records", AuditRecord)
-    run_missing(cells, store, "audit", RunRequest(executor=options.executor, quiet=options.quiet), called="texts")
+    run_missing(cells, store, "audit", RunRequest(executor=options, quiet=options.quiet), called="texts")
     order = {cell.content_hash(): at for at, cell in enumerate(cells)}
     records = sorted(store.read(order), key=lambda record: order[record.cell])
     write_aside(folder / "audit.parquet", store.read(), AuditRecord)

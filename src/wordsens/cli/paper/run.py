@@ -83,7 +83,7 @@ def run_experiment(name: str, options: PaperOptions) -> dict[str, Any]:
             notice(line)
     sweep = on_device(preset.sweep, options.device)
     cells = sweep.cells()
-    run = RunRequest(executor=options.executor, witnesses=options.witnesses, quiet=options.quiet)
+    run = RunRequest(executor=options, witnesses=options.witnesses, quiet=options.quiet)
     require_devices(cells, run)
     sweep.save(folder / experiment.spec)
     names = {cell.content_hash(): at for at, cell in enumerate(cells)}

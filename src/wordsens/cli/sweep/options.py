@@ -45,7 +45,7 @@ class ResumeOptions(PlaceOptions):
         from wordsens.cli.running import RunRequest
         from wordsens.cli.sweep.run import run_sweep
 
-        request = RunRequest(executor=self.executor, witnesses=self.witnesses, quiet=self.quiet)
+        request = RunRequest(executor=self, witnesses=self.witnesses, quiet=self.quiet)
         run_sweep(self.spec, overrides or (), self.out, self.device, request, as_json=self.as_json, resume=resume)
 
 
