@@ -223,3 +223,17 @@ class TestBadInput:
         assert self.refused(texts(3), never, radius=-1.0).startswith("`radius` (=-1.0) must be a positive finite")
         assert self.refused(texts(3), never, search="slow").startswith("`search` (='slow')")
         assert self.refused(texts(3), never, seed=True).startswith("`seed` (=True)")
+
+
+@pytest.mark.parametrize("score", ["softmax", "relu"])
+def test_the_coarse_relative_is_each_text_s_though_their_scores_differ_in_size(score):
+    """Divided ReLU's was in each text's own units, for one W: words of mixed lots were found at down to .63."""
+    small, large = texts(4, 4)
+    changes = [raf(score).word_change(rows, memory_budget=1 << 28) for rows in (small.rows, 9 * large.rows)]
+    together = AttentionTextsChange(changes).coarse()
+    delta = torch.randn(8, D, generator=torch.Generator().manual_seed(0), dtype=together.dtype)
+    values, slopes = together.value_and_gradient(delta, torch.arange(8))
+    for change, mine in zip(changes, (slice(0, 4), slice(4, 8)), strict=True):
+        value, slope = change.coarse().value_and_gradient(delta[mine], torch.arange(4))
+        torch.testing.assert_close(values[mine], value, rtol=1e-5, atol=0)
+        torch.testing.assert_close(slopes[mine], slope, rtol=1e-4, atol=1e-5)

@@ -65,10 +65,19 @@ class AttentionWordChange(WordChange):
             self.plan = again_if_steep(self.plan, len(rows), self._steepest() * rows.shape[1] ** 0.5)
 
     def coarse(self) -> "AttentionWordChange":
+        return self.coarse_at(self.largest_score)
+
+    @property
+    def largest_score(self) -> float:
+        """The largest |s_jl| of all heads."""
+        return max(float(head.scores.abs().max()) for head in self.heads)
+
+    def coarse_at(self, largest: float) -> "AttentionWordChange":
+        """`coarse` in units of that score, where the units do not matter: the same for texts that share one W."""
         # A float32 copy keeps three n x n arrays; a long text cannot spare them, and its precision is not the limit.
         if self.rows.dtype == torch.float32 or 3 * 4 * len(self.rows) ** 2 > self.memory_budget // 2:
             return self
-        scale, largest = self._scale, max(float(head.scores.abs().max()) for head in self.heads)
+        scale = self._scale
         if self._score.homogeneous:
             # In units of the scores: at temperatures of 1e20 or 1e-20 their squares would leave float32's range.
             scale *= _power_of_two(largest)
