@@ -1,4 +1,4 @@
-"""The word's own row under softmax, bounded word by word: valid for any multipliers, and near what an ascent finds."""
+"""The word's own row from tables of its weights: valid for any multipliers, and near what an ascent finds."""
 
 import math
 
@@ -10,37 +10,40 @@ from tests.certificates.test_small_radii import by_hand
 
 import wordsens as ws
 from wordsens.certificates.attention.bounds import _scaled
-from wordsens.certificates.attention.own_weights import _Multipliers, _problem, own_weights_bound
+from wordsens.certificates.attention.own_lagrangian import OwnLagrangian, OwnMultipliers
+from wordsens.certificates.attention.own_weights import _OwnRows, own_weights_bound
 from wordsens.certificates.attention.quadratic_bound import QuadraticBound
 from wordsens.certificates.attention.rounding import rounding_errors
 from wordsens.certificates.attention.text import attention_text
-from wordsens.maps.attention.scores import Certified, offered
+from wordsens.maps.attention.scores import Certified, Tabulated, offered
 from wordsens.seeds import generator
 
+TABULATED = ("softmax", "relu", "relu-unnormalized", "sigmoid")
 
-def own_changes(rows: np.ndarray, matrix: np.ndarray, word: int, delta: np.ndarray) -> np.ndarray:
-    """How far row `word` of softmax attention moves, for each row of `delta`; `matrix` is W over the scale."""
+
+def own_changes(rows: np.ndarray, matrix: np.ndarray, score: str, word: int, delta: np.ndarray) -> np.ndarray:
+    """How far row `word` moves, for each row of `delta`; `matrix` is W over the scale."""
     texts = np.repeat(rows[None], len(delta), axis=0)
     texts[:, word] += delta
-    moved = by_hand(texts, matrix, "softmax")[:, word] - by_hand(rows, matrix, "softmax")[word]
+    moved = by_hand(texts, matrix, score)[:, word] - by_hand(rows, matrix, score)[word]
     return np.linalg.norm(moved, axis=1)
 
 
-def climbed(rows: np.ndarray, matrix: np.ndarray, word: int, radius: float) -> float:
+def climbed(rows: np.ndarray, matrix: np.ndarray, score: str, word: int, radius: float) -> float:
     """The largest change of the own row that random and pointed perturbations and an ascent find."""
     d = rows.shape[1]
     delta = np.concatenate([np.random.default_rng(0).standard_normal((100, d)), rows @ matrix.T, -rows @ matrix.T])
     delta *= radius / np.linalg.norm(delta, axis=1, keepdims=True)
-    values = own_changes(rows, matrix, word, delta)
+    values = own_changes(rows, matrix, score, word, delta)
     found = values.max()
     for best in delta[values.argsort()[-4:]]:
         for size in (0.5, 0.3, 0.3, 0.2, 0.2, 0.1, 0.1, 0.1, 0.05, 0.05):
             steps = 1e-5 * radius * np.concatenate([np.eye(d), -np.eye(d)])
-            around = own_changes(rows, matrix, word, best + steps)
+            around = own_changes(rows, matrix, score, word, best + steps)
             slope = around[:d] - around[d:]
             best = best + size * radius * slope / max(np.linalg.norm(slope), 1e-300)
             best *= radius / np.linalg.norm(best)
-            found = max(found, own_changes(rows, matrix, word, best[None])[0])
+            found = max(found, own_changes(rows, matrix, score, word, best[None])[0])
     return float(found)
 
 
@@ -53,11 +56,12 @@ def prepared(rows: torch.Tensor, phi: ws.RandomAttentionFeatures):
     return text, errors, QuadraticBound(text, errors).twist, unit
 
 
-@pytest.mark.parametrize(("n", "d", "seed"), [(20, 64, 0), (6, 16, 3), (9, 4, 5)])
-@pytest.mark.parametrize("share", [0.05, 0.15, 0.3])
-def test_no_climb_of_the_own_row_exceeds_its_bound(n: int, d: int, seed: int, share: float) -> None:
+@pytest.mark.parametrize(("n", "d", "seed"), [(20, 64, 0), (9, 4, 5)])
+@pytest.mark.parametrize("share", [0.05, 0.15, 0.4])
+@pytest.mark.parametrize("score", TABULATED)
+def test_no_climb_of_the_own_row_exceeds_its_bound(score: str, n: int, d: int, seed: int, share: float) -> None:
     rows = gaussian_rows(n, d, seed)
-    phi = ws.RandomAttentionFeatures(d, seed=seed)
+    phi = ws.RandomAttentionFeatures(d, score=score, seed=seed)
     text, errors, twist, unit = prepared(rows, phi)
     matrix, radius = phi.matrices[0].double().numpy() / math.sqrt(d), share * math.sqrt(d)
     words = torch.tensor([0, n // 2])
@@ -65,44 +69,50 @@ def test_no_climb_of_the_own_row_exceeds_its_bound(n: int, d: int, seed: int, sh
         own_weights_bound(text, errors, twist, words, torch.full((2,), radius / unit, dtype=torch.float64)) * radius
     )
     for word, bound in zip(words.tolist(), bounds.tolist(), strict=True):
-        found = climbed(rows.numpy(), matrix, word, radius)
+        found = climbed(rows.numpy(), matrix, score, word, radius)
         assert found <= bound
-        if d == 64:
-            assert bound <= 1.75 * found
+        if d == 64 and share < 0.2:
+            assert bound <= 1.8 * found
 
 
-def test_any_multipliers_give_a_bound() -> None:
+@pytest.mark.parametrize("score", TABULATED)
+def test_any_multipliers_give_a_bound(score: str) -> None:
     n, d, word, radius = 8, 12, 3, 0.6
     rows = gaussian_rows(n, d, 1)
-    phi = ws.RandomAttentionFeatures(d, seed=1)
+    phi = ws.RandomAttentionFeatures(d, score=score, seed=1)
     text, errors, twist, unit = prepared(rows, phi)
-    problem = _problem(
-        text, errors, float(twist[0]), torch.tensor([word]), torch.tensor([radius / unit], dtype=torch.float64), 0
+    tabulated = offered(phi.score, Tabulated)
+    assert tabulated is not None
+    problem = _OwnRows(text, tabulated, errors, float(twist[0]), 0).problem(
+        torch.tensor([word]), torch.tensor([radius / unit], dtype=torch.float64)
     )
-    assert problem.bounded.tolist() == [0]
-    found = climbed(rows.numpy(), phi.matrices[0].double().numpy() / math.sqrt(d), word, radius)
+    assert problem is not None
+    lagrangian = problem.rows
+    found = climbed(rows.numpy(), phi.matrices[0].double().numpy() / math.sqrt(d), score, word, radius)
     random = generator(0, "rows")
-    count = problem.least.shape[1]
+    count = lagrangian.least.shape[1]
 
     def draw(*shape: int) -> torch.Tensor:
         return torch.randn(*shape, generator=random, dtype=torch.float64)
 
-    for _ in range(300):
-        size = float(problem.caps.max()) * 10 ** float(draw(1) - 1)
+    for _ in range(100):
+        size = float(lagrangian.caps.max()) * 10 ** float(draw(1) - 1)
         lam, mu = (size * draw(1, count).exp() for _ in range(2))
-        alpha = 0.5 * draw(1, count, n) / problem.moved[0].diagonal().mean().sqrt()
-        gamma = 0.5 * draw(1, count, n) / problem.apart[0].diagonal().mean().sqrt()
-        bound = problem.bound(_Multipliers(lam, mu, alpha, gamma, -size * draw(1, count).abs()))
+        alpha = 0.5 * draw(1, count, n) / lagrangian.moved[0].diagonal().mean().sqrt()
+        gamma = 0.5 * draw(1, count, n) / lagrangian.apart[0].diagonal().mean().sqrt()
+        s = -size * draw(1, count).abs() * lagrangian.divided
+        bound = lagrangian.bound(OwnMultipliers(lam, mu, alpha, gamma, s))
         assert (float(bound.max()) + float(problem.error)) * unit >= found
 
 
-def test_the_terms_that_hold_y_and_b_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("score", TABULATED)
+def test_the_terms_that_hold_y_and_b_are_needed(score: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without lam and mu, which charge for ‖y‖ and ‖b‖, the bound falls below what is attained."""
     rows, radius = gaussian_rows(20, 64, 0), 0.15 * 8
-    phi = ws.RandomAttentionFeatures(64, seed=0)
+    phi = ws.RandomAttentionFeatures(64, score=score, seed=0)
     text, errors, twist, unit = prepared(rows, phi)
-    found = climbed(rows.numpy(), phi.matrices[0].double().numpy() / 8, 6, radius)
+    found = climbed(rows.numpy(), phi.matrices[0].double().numpy() / 8, score, 6, radius)
     arguments = (text, errors, twist, torch.tensor([6]), torch.tensor([radius / unit], dtype=torch.float64))
     assert found <= float(own_weights_bound(*arguments)) * radius
-    monkeypatch.setattr("wordsens.certificates.attention.own_weights._Problem._outside", lambda self, by: 0 * by.lam)
+    monkeypatch.setattr(OwnLagrangian, "_outside", lambda self, by: 0 * by.lam)
     assert found > float(own_weights_bound(*arguments)) * radius

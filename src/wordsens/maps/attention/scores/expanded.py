@@ -39,11 +39,9 @@ class Expanded(Certified):
 
     Attributes:
         shift_invariant: whether adding one number to all scores of a row leaves the weights as they are.
-        exponential: whether the weights are the exponentials of the scores, over their sum.
     """
 
     shift_invariant: bool = False
-    exponential: bool = False
 
     @abstractmethod
     def expansion(

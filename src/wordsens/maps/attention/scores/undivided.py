@@ -4,7 +4,7 @@ from abc import abstractmethod
 from dataclasses import replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.scores.certified import CertifiedElementwise, Rounding
@@ -13,6 +13,9 @@ from wordsens.maps.attention.scores.curves import Curve, between, nodes
 from wordsens.maps.attention.scores.expanded import Expanded, Expansion, secant_expansion
 from wordsens.maps.attention.scores.sigmoid_curve import STEEPEST_TURN, sigmoid_curve, sigmoid_errors, sigmoid_gain
 from wordsens.maps.attention.scores.soft_relu import SoftRelu
+from wordsens.maps.attention.scores.tabulated import RowMoves, Tabulated, WeightTable, even_nodes, relu_table
+
+_FARTHEST = 24.0  # move of a score, in units of the scores' size, past which a table gains a few percent at most
 
 
 class _Undivided(ClosedForm):
@@ -31,7 +34,7 @@ class _Undivided(ClosedForm):
         return self.pull_back(scores, attention, torch.ones_like(scores))
 
 
-class Relu(_Undivided, CertifiedElementwise, Expanded):
+class Relu(_Undivided, CertifiedElementwise, Tabulated):
     """relu(s_l), not divided."""
 
     name, kinked, lipschitz, homogeneous = "relu-unnormalized", True, 1.0, True
@@ -74,8 +77,14 @@ class Relu(_Undivided, CertifiedElementwise, Expanded):
         shift = rounding.score + rounding.speed * rounding.radius
         return shift.expand_as(rounding.most_p), rounding.kink.expand_as(rounding.most_g)
 
+    def table(self, row: RowMoves) -> WeightTable:
+        return relu_table(row, torch.ones_like(row.error))
 
-class Sigmoid(_Undivided, CertifiedElementwise, Expanded):
+    def table_gains(self, scores: Float[Tensor, "w n"], moves: Float[Tensor, "w n"]) -> Bool[Tensor, " w"]:
+        return moves.amax(dim=1) < _FARTHEST * scores.square().mean(dim=1).sqrt()
+
+
+class Sigmoid(_Undivided, CertifiedElementwise, Tabulated):
     """1 / (1 + exp(-s_l)), not divided."""
 
     name, lipschitz = "sigmoid", 0.25
@@ -130,6 +139,35 @@ class Sigmoid(_Undivided, CertifiedElementwise, Expanded):
     ) -> Float[Tensor, "N n"]:
         """Far from 0 a weight is within exp(-|score|) of 0 or of 1."""
         return torch.minimum(self.lipschitz * error, torch.exp((error - scores.abs()).clamp(max=0)))
+
+    def table(self, row: RowMoves) -> WeightTable:
+        """|w''| is at most w(1 - w), and at most `STEEPEST_TURN`; w turns up below 0 and down above."""
+        tau = even_nodes(row.moves)
+        here, turns = row.scores.unsqueeze(-1) + tau, row.turns.unsqueeze(-1)
+        low, high = (torch.sigmoid(here + sign * turns) for sign in (-1, 1))
+        start, end = here[..., :-1] - turns, here[..., 1:] + turns
+        edge = torch.maximum(start.clamp(min=0), -end.clamp(max=0))
+        turn = (torch.sigmoid(edge) * torch.sigmoid(-edge)).clamp(max=STEEPEST_TURN) * (1 + 1e-12)
+        sag = turn * (tau[..., 1:] - tau[..., :-1]).square() / 8
+        sag = torch.minimum(sag, high[..., 1:] - low[..., :-1])
+        one = torch.ones_like(row.error.squeeze(1))
+        off = 2 * row.scores.shape[1] * self.lipschitz * row.error.squeeze(1)
+        below, above = torch.where(start < 0, sag, 0.0), torch.where(end > 0, sag, 0.0)
+        return WeightTable(
+            before=self.attention(row.scores),
+            tau=tau,
+            low=low,
+            high=high,
+            below=below,
+            above=above,
+            size=torch.ones_like(row.scores),
+            least=one,
+            most=one,
+            off=off,
+        )
+
+    def table_gains(self, scores: Float[Tensor, "w n"], moves: Float[Tensor, "w n"]) -> Bool[Tensor, " w"]:
+        return moves.amax(dim=1) < _FARTHEST
 
 
 class Linear(_Undivided, CertifiedElementwise, Expanded):
