@@ -55,6 +55,11 @@ class ReportFigure:
         """Each name once, in the order of the legend."""
         return list({curve.name: curve for panel in self.data.panels for curve in panel.curves}.values())
 
+    @property
+    def guides(self) -> list[str]:
+        """The names of the dotted lines."""
+        return list(dict.fromkeys(name for panel in self.data.panels for name, _ in panel.guides))
+
 
 def run_figures(runs: Sequence[Run], *, pictures: bool = True) -> list[ReportFigure]:
     """The figures of every run; those of one title stand next to each other, for runs to be compared."""

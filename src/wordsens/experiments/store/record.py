@@ -6,6 +6,7 @@ import math
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin
 
 from wordsens.errors import InputError
@@ -175,6 +176,7 @@ def require_rows(rows: Iterable[Mapping[str, Any]]) -> None:
             raise InputError("it does not say what was written: its digest differs")
 
 
+@cache
 def arrow_schema(kind: type[Record]) -> Any:
     """The Arrow schema of the table of records of that kind: its columns, and the digest of each row."""
     import pyarrow as pa
