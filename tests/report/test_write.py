@@ -1,6 +1,7 @@
 """The file that is written: whole, escaped, in the format of its ending; and `wordsens report`."""
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -114,6 +115,20 @@ def test_a_pdf_without_a_browser_says_how_to_get_one(small, monkeypatch, capsys)
 def test_a_pdf_is_printed(small, capsys):
     assert report(capsys, small, "--format", "pdf")[0] == 0
     assert (small / "report.pdf").read_bytes().startswith(b"%PDF-")
+
+
+def test_where_every_cell_failed_the_report_says_so(tmp_path, make_record, capsys):
+    records = [make_record(draw=at, status="failed", value=None, error="ValueError: <no>") for at in range(2)]
+    code, out, _ = report(capsys, write_records(tmp_path / "run", records))
+    assert code == 0
+    assert out.startswith("2 of 2 measurements failed, and no number here stands for them.")
+    assert "ValueError: &lt;no&gt;" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_folder_whose_name_is_no_text_has_a_report(tmp_path, make_record, capsys):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/r\xff<b>"))
+    assert report(capsys, write_records(folder, [make_record()]), "--quiet")[0] == 0
+    assert "r?&lt;b&gt;" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_it_opens_in_the_browser(small, monkeypatch, capsys):

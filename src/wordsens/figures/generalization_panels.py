@@ -48,7 +48,7 @@ def error_panels(records: Iterable[GeneralizationRecord], *, title: str) -> Figu
     return FigureData(
         title=title,
         caption="Each mark is a text that the model had just learned, with one word changed so that its label flips. "
-        "Below 1 the model notices. γ: how far the model before tells the two texts apart. Marks on the edge lie beyond.",
+        "Below 1 the model notices. γ: how far the model before tells the two apart. Marks on an edge lie beyond.",
         x_label="γ of the model before",
         y_label="error on the changed text",
         panels=tuple(panels),

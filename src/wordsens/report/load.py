@@ -140,5 +140,13 @@ def _names(paths: Sequence[Path]) -> list[str]:
     deep = 1
     while deep < max(map(len, whole)) and len({parts[-deep:] for parts in whole}) < len(whole):
         deep += 1
-    # A name that is not UTF-8 has halves of surrogate pairs, which no page can hold.
-    return ["/".join(parts[-deep:]).encode(errors="replace").decode() for parts in whole]
+    return [readable("/".join(parts[-deep:])) for parts in whole]
+
+
+def readable(path: str | Path) -> str:
+    """The path as text: a name that is not UTF-8 has halves of surrogate pairs, which no page can hold.
+
+    >>> readable("caf\\udce9")
+    'caf?'
+    """
+    return str(path).encode(errors="replace").decode()

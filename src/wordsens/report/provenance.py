@@ -9,7 +9,7 @@ from typing import Any
 
 from wordsens.experiments.run.commands import kept_commands
 from wordsens.experiments.store.record import Record
-from wordsens.report.load import Run
+from wordsens.report.load import Run, readable
 
 LISTED = 12
 """So many different values of one thing are named."""
@@ -38,7 +38,7 @@ def origin(run: Run) -> Origin:
     """The origin of a run."""
     records = run.records
     facts = [
-        ("folder", str(run.folder.resolve()).encode(errors="replace").decode()),
+        ("folder", readable(run.folder.resolve())),
         ("records", _counts(run)),
         ("wordsens", _values(records, "wordsens_version")),
         ("libraries", _libraries(records)),
@@ -63,7 +63,7 @@ def _commands(run: Run) -> tuple[tuple[str, str], ...]:
         )
         for one in kept_commands(run.folder)
     ]
-    folder = shlex.quote(run.folder.name)
+    folder = shlex.quote(readable(run.folder.name))
     again = [
         ("The command was not kept; this measures the same cells", f"wordsens sweep run {folder}/{shlex.quote(name)}")
         for name in run.specs

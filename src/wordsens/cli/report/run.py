@@ -8,7 +8,7 @@ from dataclasses import asdict
 from wordsens import __version__
 from wordsens.cli.report.options import ReportOptions
 from wordsens.cli.terminal import notice, stdout
-from wordsens.report.load import load_runs
+from wordsens.report.load import load_runs, readable
 from wordsens.report.write import report_content, require_form, write_content
 
 
@@ -26,12 +26,12 @@ def run_report(options: ReportOptions) -> None:
         document = {
             "command": "report",
             "version": __version__,
-            "file": str(path),
+            "file": readable(path),
             "bytes": path.stat().st_size,
             "runs": [
                 {
                     "name": run.name,
-                    "folder": str(run.folder),
+                    "folder": readable(run.folder),
                     "records": len(run.records),
                     "failed": len(run.failed),
                     "passed_over": list(run.unread),
@@ -46,6 +46,6 @@ def run_report(options: ReportOptions) -> None:
         for _, found in content.found:
             for finding in found:
                 stdout().print(finding.sentence, markup=False)
-        stdout().print(f"report  {path}", markup=False, soft_wrap=True)
+        stdout().print(f"report  {readable(path)}", markup=False, soft_wrap=True)
     if options.show:
         webbrowser.open(path.absolute().as_uri())
