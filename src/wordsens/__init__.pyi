@@ -10,6 +10,9 @@ from .evaluation.baseline import Baseline as Baseline
 from .evaluation.check import Check as Check
 from .evaluation.check import Cutoff as Cutoff
 from .evaluation.check import check as check
+from .evaluation.explain.explain import ExplainPlan as ExplainPlan
+from .evaluation.explain.explain import explain as explain
+from .evaluation.explain.explanation import Explanation as Explanation
 from .evaluation.near_misses import near_misses as near_misses
 from .generalization import NewText as NewText
 from .generalization import OneWordFrontier as OneWordFrontier

@@ -7,12 +7,13 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.audit.black_box import SWAPS, audit_black_box, without
+from wordsens.audit.black_box import SWAPS, audit_black_box
 from wordsens.audit.decay import pair_distances
 from wordsens.audit.summary import summarise_audit
 from wordsens.audit.text import AuditPlan
 from wordsens.models.choice import as_model
 from wordsens.text.shipped_data import MinimalPair
+from wordsens.text.whole_words import without
 
 TEXT = ws.Document("The film was not good, and nobody liked its end.", label=-1, source="reviews:1")
 

@@ -11,7 +11,7 @@ from wordsens.text.alternatives import SameKind
 from wordsens.text.document import Document
 from wordsens.text.english import kind_of
 from wordsens.text.shipped_data import shipped_reviews
-from wordsens.text.whole_words import word_spans
+from wordsens.text.whole_words import with_word, without, word_spans
 
 SWAPS = 32
 """Words that are tried in the place of one: a batch of most models."""
@@ -47,7 +47,7 @@ def audit_black_box(model: Model, document: Document, plan: AuditPlan, *, swaps:
             offered[at] = chance.sample(others, min(SWAPS, len(others)))
     asked = [text]
     for at in chosen:
-        asked += [without(text, spans[at]), *(_with(text, spans[at], word) for word in offered[at])]
+        asked += [without(text, spans[at]), *(with_word(text, spans[at], word) for word in offered[at])]
     rows = model.encode(asked)
     changes = iter(((rows[1:] - rows[0]).norm(dim=1) / rows[0].norm()).tolist())
     measured = []
@@ -70,17 +70,3 @@ def audit_black_box(model: Model, document: Document, plan: AuditPlan, *, swaps:
         measured=tuple(measured),
         evaluations=len(asked),
     )
-
-
-def without(text: str, span: tuple[int, int]) -> str:
-    """The text without what stands there, nor the blank before it.
-
-    >>> without("It is not good.", (6, 9)), without("Not good.", (0, 3))
-    ('It is good.', 'good.')
-    """
-    before, after = text[: span[0]], text[span[1] :]
-    return (before.rstrip() + after).lstrip() if not after or after[0].isspace() or not before else before + after
-
-
-def _with(text: str, span: tuple[int, int], word: str) -> str:
-    return text[: span[0]] + word + text[span[1] :]

@@ -34,7 +34,7 @@ from wordsens.models.contract import Model
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.mean import Mean, mean_interval
 from wordsens.text.alternatives import Alternatives, SameKind
-from wordsens.text.whole_words import word_spans
+from wordsens.text.whole_words import with_word, word_spans
 
 FIFTHS = 5
 """Parts of a text that a profile tells apart."""
@@ -232,7 +232,7 @@ class _Text:
     def _with(self, block: Block, words: Sequence[str]) -> str:
         text = self._text
         for (start, stop), word in reversed(list(zip(self._spans[slice(*block)], words, strict=True))):
-            text = text[:start] + word + text[stop:]
+            text = with_word(text, (start, stop), word)
         return text
 
     def _variance(self, vectors: dict[Block, Tensor], block: Block, half: int | None = None) -> float:

@@ -28,6 +28,21 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in _WORD.finditer(text)]
 
 
+def without(text: str, span: tuple[int, int]) -> str:
+    """The text without what stands there, nor the blank before it.
+
+    >>> without("It is not good.", (6, 9)), without("Not good.", (0, 3))
+    ('It is good.', 'good.')
+    """
+    before, after = text[: span[0]], text[span[1] :]
+    return (before.rstrip() + after).lstrip() if not after or after[0].isspace() or not before else before + after
+
+
+def with_word(text: str, span: tuple[int, int], word: str) -> str:
+    """The text with the word in the place of what stands there."""
+    return text[: span[0]] + word + text[span[1] :]
+
+
 def whole_words(text: str, offsets: Sequence[tuple[int, int]], first_row: int) -> tuple[Word, ...]:
     """The words of the text with the rows of their tokens; a word without a token of its own is left out.
 

@@ -1,0 +1,1 @@
+"""`wordsens explain`: its options, its work, and what it prints."""

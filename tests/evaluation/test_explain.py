@@ -1,0 +1,141 @@
+"""Explanations against plain encoding, closed forms and planted words."""
+
+import json
+
+import pytest
+from tests.maps.tiny_models import model_of, tokenizer
+
+import wordsens as ws
+from wordsens.evaluation.explain.explain import ExplainPlan, explain
+from wordsens.models.choice import as_model
+from wordsens.text.whole_words import with_word, without
+
+FIRST, SECOND = "How do I enable two-factor login?", "Where can I disable the login of my team?"
+BARE = ExplainPlan(tries=0, vectors=False)
+
+
+def letters(texts):
+    return [[text.lower().count(letter) + 0.5 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+
+
+def cosine(model, first, second):
+    one, two = (as_model(model).encode([text])[0] for text in (first, second))
+    return float(one @ two / one.norm() / two.norm())
+
+
+@pytest.mark.parametrize("model", ["minilm", letters])
+def test_every_number_is_that_of_encoding_the_texts_again(model):
+    found = explain(model, FIRST, SECOND, plan=ExplainPlan(vectors=False))
+    value, texts = cosine(model, FIRST, SECOND), (FIRST, SECOND)
+    assert found.value == pytest.approx(value, abs=1e-6)
+    assert [word.word for word in found.words] == [*FIRST.rstrip("?").split(), *SECOND.rstrip("?").split()]
+    for word in found.words[::4]:
+        span, moved = (word.start, word.stop), list(texts)
+        moved[word.side] = without(texts[word.side], span)
+        assert word.removal == pytest.approx(cosine(model, *moved) - value, abs=1e-6)
+        moved[word.side] = with_word(texts[word.side], span, word.swapped_for)
+        assert word.swap == pytest.approx(cosine(model, *moved) - value, abs=1e-6)
+    for pair in found.pairs[:3]:
+        one, two = found.words[pair.first_at], found.words[pair.second_at]
+        both = cosine(model, *(without(text, (w.start, w.stop)) for text, w in zip(texts, (one, two), strict=True)))
+        assert pair.together == pytest.approx(both - value, abs=1e-6)
+        assert pair.alone == pytest.approx(one.removal + two.removal)
+    assert found.removal[0] == found.words[0].removal
+    assert found.swap[1] == found.words[1].swap
+
+
+def test_a_planted_word_is_what_keeps_the_texts_apart():
+    """Texts that differ in it alone: in 99 of 100 shipped pairs it comes first (docs/benchmarks.md)."""
+    one_word = [
+        pair
+        for pair in ws.meaning_pairs()
+        if pair.kind in ("antonym", "time") and all(len(part.split()) == 1 for part in pair.changed)
+    ][:12]
+    model = as_model("minilm")
+    found = [explain(model, pair.first, pair.second, plan=BARE).dividing for pair in one_word]
+    hits = [(word.word, word.counterpart) == pair.changed for word, pair in zip(found, one_word, strict=True)]
+    assert sum(hits) >= 11
+    assert found[0].apart > 0
+
+
+def test_a_moved_word_reaches_what_is_said_and_stays_in_its_ball():
+    """The claim of a lower bound: a search of the same ball finds as much, or more."""
+    phi = ws.TransformerFeatures(model_of("bert"), tokenizer(), name="bert", pool="mean")
+    text = "the film was not good"
+    found = explain(phi, text, plan=ExplainPlan(tries=0))
+    searched = ws.whole_word_sensitivity(phi, phi.embed([text])[0])
+    for word, most in zip(found.words, searched.per_word.tolist(), strict=True):
+        assert 0 < word.raises <= most * (1 + 1e-6)
+        assert (word.lowers, word.farthest) == (None, word.raises)
+    assert found.removal == pytest.approx(ws.removal_effects(phi, text).change.tolist(), abs=1e-6)
+
+
+def test_the_direction_of_a_moved_word_is_that_of_the_score():
+    found = explain("minilm", "It is not good", "It is good", plan=ExplainPlan(tries=0))
+    assert any(word.raises > 0 for word in found.words)
+    assert all(word.lowers < 0 <= word.raises for word in found.words)
+    assert {abs(word.farthest) for word in found.words} == {max(-word.lowers, word.raises) for word in found.words}
+
+
+def test_a_class_and_the_words_that_carry_it():
+    classifier = model_of("bert", "AutoModelForSequenceClassification", num_labels=3)
+    phi = ws.TransformerFeatures(classifier, tokenizer(), name="tiny", output="probabilities")
+    text = "the film was not good"
+    found = explain(phi, text, target=2, plan=ExplainPlan(tries=1))
+    whole = phi.encode([text])[0]
+    assert found.value == pytest.approx(float(whole[2]))
+    assert found.words[3].removal == pytest.approx(float(phi.encode(["the film was good"])[0, 2] - whole[2]), abs=1e-6)
+    assert found.score == "probability of class LABEL_2"
+    assert explain(phi, text, plan=BARE).value == pytest.approx(float(whole.max()))
+    with pytest.raises(ws.InputError, match=r"`target` \(=3\) is no class; .* has 0 to 2"):
+        explain(phi, text, target=3)
+
+
+def test_a_function_of_pairs_has_no_vectors_and_says_so():
+    def score(first, second):
+        return [len(set(one.split()) & set(two.split())) for one, two in zip(first, second, strict=True)]
+
+    found = explain(ws.as_pair_model(score), "turn it on", "turn it off", plan=ExplainPlan(tries=0))
+    assert (found.value, found.removal) == (2.0, (-1.0, -1.0, 0.0, -1.0, -1.0, 0.0))
+    assert (found.pairs, found.sensitivity) == ((), (None,) * 6)
+    assert len(found.notes) == 1
+    assert "where gradients are needed score cannot be used" in found.notes[0]
+
+
+def test_the_rows_of_a_random_map_have_their_certified_bounds():
+    phi, X = ws.RandomAttentionFeatures(8, seed=0), ws.gaussian_text(4, 8, seed=0)
+    found, expected = explain(phi, X), ws.word_sensitivity(phi, X)
+    assert found.sensitivity == pytest.approx(expected.per_word.tolist())
+    assert [word.upper for word in found.words] == pytest.approx(expected.upper_per_word.tolist())
+    assert "certified" in found._repr_html_()
+
+
+def test_html_and_json_hold_any_text_and_nothing_of_it_is_read_as_markup():
+    found = explain(letters, "a <b>bold</b> & sharp text", 'it is "quoted" & <i>slanted</i>', plan=ExplainPlan(tries=1))
+    page = found._repr_html_()
+    assert "<b>" not in page
+    assert "&lt;" in page
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["score"] == "cosine"
+    assert str(found).startswith("letters: cosine 0.")
+
+
+def test_swaps_come_from_the_other_text_and_from_the_lists_first():
+    found = explain(letters, "please enable sync", "please disable sync", plan=ExplainPlan(tries=1, vectors=False))
+    assert [(word.word, word.swapped_for) for word in found.words if word.word in ("enable", "disable")] == [
+        ("enable", "disable"),
+        ("disable", "enable"),
+    ]
+    enable = found.words[1]
+    assert enable.swap == pytest.approx(1 - found.value, abs=1e-9)
+
+
+def test_the_same_seed_gives_the_same_and_bad_input_is_one_line():
+    assert explain(letters, FIRST, SECOND, seed=3) == explain(letters, FIRST, SECOND, seed=3)
+    with pytest.raises(ws.InputError, match="an explanation compares two or more"):
+        explain(letters, "word")
+    with pytest.raises(ws.InputError, match="this model scores pairs of texts; give both"):
+        explain(ws.as_pair_model(lambda a, b: [1.0] * len(a)), FIRST)
+    with pytest.raises(ws.InputError, match="goes with a feature map"):
+        explain(letters, ws.gaussian_text(2, 3, seed=0))
+    with pytest.raises(ws.InputError, match=r"`target` \(=1\) goes with a classifier"):
+        explain(letters, FIRST, target=1)
