@@ -6,6 +6,7 @@ from typing import Any
 
 from wordsens.errors import InputError
 from wordsens.experiments.store.shard import write_whole
+from wordsens.report import FORMATS
 from wordsens.report.attention import attention_pairs
 from wordsens.report.figures import run_figures
 from wordsens.report.findings.of_runs import comparison, run_findings
@@ -16,8 +17,6 @@ from wordsens.report.pdf import print_page, require_browser
 from wordsens.report.provenance import origin
 from wordsens.report.tables import run_tables
 from wordsens.report.texts import heat_texts
-
-FORMATS = ("html", "md", "pdf")
 
 
 def report_content(runs: Sequence[Run], *, pictures: bool = True) -> Content:

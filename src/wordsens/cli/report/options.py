@@ -8,8 +8,7 @@ import typer
 
 from wordsens.cli.options import AsJson, Quiet
 from wordsens.errors import InputError, require_choice
-
-FORMATS = ("html", "md", "pdf")
+from wordsens.report import FORMATS
 
 
 @dataclass(frozen=True, kw_only=True)
