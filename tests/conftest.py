@@ -10,7 +10,7 @@ import torch
 from tests import first_calls
 
 from wordsens.certificates.attention import bounds as attention
-from wordsens.certificates.attention import own_weights
+from wordsens.certificates.attention import own_lagrangian
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.store.identity import hash_identity
 from wordsens.maps.attention import word_change as attention_change
@@ -49,7 +49,7 @@ def loose_bounds(monkeypatch):
         monkeypatch.setattr(attention, name, [0.3])
     for name in ("_NEXT_TEMPERATURES", "_CAUTIOUS_NEXT_TEMPERATURES"):
         monkeypatch.setattr(attention, name, [])
-    monkeypatch.setattr(own_weights, "_STEPS", 1)
+    monkeypatch.setattr(own_lagrangian, "_STEPS", 1)
 
 
 @pytest.fixture
