@@ -10,6 +10,7 @@ from wordsens.audit.categories import frequency_bands, place_of
 from wordsens.audit.reactions import Reaction, reactions
 from wordsens.audit.text import AuditedText, AuditedWord
 from wordsens.errors import InputError
+from wordsens.results import Look, Saved, Shown
 from wordsens.statistics.power_law import PowerLaw, fit_power_law, unfit_for_power_law
 from wordsens.text.english import kind_of
 
@@ -52,7 +53,7 @@ class Exponent:
 
 
 @dataclass(frozen=True)
-class AuditSummary:
+class AuditSummary(Shown, Saved):
     """The findings of an audit.
 
     Attributes:
@@ -74,6 +75,17 @@ class AuditSummary:
     overreacts: tuple[Reaction, ...]
     ignores: tuple[Reaction, ...]
     exponents: dict[str, dict[str, Exponent]]
+
+    def look(self) -> Look:
+        """A row a category of words."""
+        names = ("category", "count", "sensitivity", "removal", "swap")
+        columns = {name: [getattr(group, name) for group in self.groups] for name in names}
+        notes = [
+            f"{told}: {', '.join(one.word for one in words)}"
+            for told, words in (("reacts to", self.overreacts), ("ignores", self.ignores))
+            if words
+        ]
+        return Look(f"{self.words} words of {self.texts} texts", columns, notes=tuple(notes))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""

@@ -8,6 +8,7 @@ import torch
 
 from wordsens.errors import InputError
 from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.results import Look, Saved, Shown
 from wordsens.search.plan import Search
 from wordsens.seeds import generator
 from wordsens.sensitivity.removals import removal_effects
@@ -69,7 +70,7 @@ class AuditedWord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditedText:
+class AuditedText(Shown, Saved):
     """The result of `audit_text`.
 
     Attributes:
@@ -89,6 +90,12 @@ class AuditedText:
     negations_lost: int
     measured: tuple[AuditedWord, ...]
     evaluations: int
+
+    def look(self) -> Look:
+        """A row a measured word."""
+        names = ("word", "tokens", "place", "sensitivity", "removal", "swap", "swapped_for")
+        columns = {name: [getattr(word, name) for word in self.measured] for name in names}
+        return Look(f"{self.source}: {len(self.measured)} of {self.words} words", columns)
 
     @property
     def value(self) -> float:

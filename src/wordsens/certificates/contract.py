@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.results import Result
+from wordsens.results import Look, Result
 
 CERTIFIED = "certified"
 
@@ -33,6 +33,11 @@ class Certificate(Result):
     slack: float
     method: str
     failure_probability: float | None = None
+
+    def look(self) -> Look:
+        """A row a word."""
+        columns = {"word": self.words.tolist(), "upper": self.upper.tolist()}
+        return Look(f"S <= {self.value:.4f} ({self.rigor})", columns, "upper", notes=(self.method,))
 
     def __post_init__(self) -> None:
         if bool(torch.isnan(self.upper).any()) or bool((self.upper < 0).any()):

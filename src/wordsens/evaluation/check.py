@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from wordsens.errors import InputError, MissingExtraError, require_choice
+from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.answer import answer
 from wordsens.evaluation.baseline import LEVEL, Baseline, write_baseline
 from wordsens.evaluation.kinds import ControlRow, KindTable, LengthRow, Measured, require_both_sides
@@ -77,7 +77,7 @@ class CheckOptions:
 
 
 @dataclass(frozen=True, repr=False)
-class Check:
+class Check(Shown):
     """The result of a check: figures of how a model tells opposites from paraphrases.
 
     Attributes:
@@ -114,13 +114,11 @@ class Check:
         """The findings in sentences."""
         return tuple(answer(self.model, self.kinds, self.measured, self.options.budget, self.options.threshold))
 
-    def to_pandas(self) -> Any:
-        """`kinds` as a DataFrame. Needs the `tables` extra."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingExtraError("pandas", "tables", "to_pandas") from error
-        return pd.DataFrame([asdict(row) for row in self.kinds])
+    def look(self) -> Look:
+        """A row a kind of opposite; `save_baseline` is what keeps a check."""
+        rows = [asdict(row) for row in self.kinds]
+        failed = tuple(f"FAILED: {failure}" for failure in self.failures)
+        return Look(self.answer[0], {name: [row[name] for row in rows] for name in rows[0]}, notes=failed)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the pairs, as the JSON document has it."""

@@ -19,7 +19,7 @@ from wordsens.generalization.result import Effort, error_of
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.regression import MinNormFit
 from wordsens.regression.features import Texts
-from wordsens.results import Result
+from wordsens.results import Look, Result
 from wordsens.search.ball import Ball
 from wordsens.search.climb import RULES, Climb
 from wordsens.search.plan import Search, SearchPlan, Stages
@@ -83,6 +83,18 @@ class OneWordFrontier(Result):
     seconds: float = field(compare=False)
     seed: int
     map_name: str
+
+    def look(self) -> Look:
+        """A row a limit on gamma."""
+        columns = {
+            "limit on gamma": self.gammas.tolist(),
+            "least error": self.errors.tolist(),
+            "gamma": self.attained_gammas.tolist(),
+            "alignment": self.alignments.tolist(),
+            "word": self.words.tolist(),
+            "(2 - limit)^2": self.theorem.tolist(),
+        }
+        return Look(f"{self.map_name}, {self.training}: the least error found under each limit on gamma", columns)
 
     def at(self, gamma: float) -> float:
         """The least error found with gamma below that limit: the value at the largest limit of the grid up to it."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wordsens.generalization.new_text import NewText, Outputs
 from wordsens.maps.dense.features import RandomFeatures
-from wordsens.results import Result
+from wordsens.results import Look, Result
 
 SOLVED_DIGITS = 3
 """So many digits of theta* must be left by rounding for the theorems' numbers to be about it."""
@@ -135,6 +135,12 @@ class OneWordGeneralization(Result):
     seed: int
     map_name: str
     swapped_for: str | None = None
+
+    def look(self) -> Look:
+        """One row: the numbers of the experiment."""
+        names = ("word", "token", "error", "gamma", "alignment", "bound", "output_before", "output_after", "told_apart")
+        columns = {name.replace("_", " "): [getattr(self, name)] for name in names}
+        return Look(f"{self.map_name}, {self.training}, {self.objective}: error {self.error:.4f}", columns)
 
     @property
     def told_apart(self) -> bool:

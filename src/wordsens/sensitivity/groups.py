@@ -15,7 +15,7 @@ from wordsens.maps.arguments import as_text
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.maps.repeatable import leaves_the_map_as_found
-from wordsens.results import Result
+from wordsens.results import Look, Result
 from wordsens.search import population
 from wordsens.search.ball import Ball
 from wordsens.search.plan import Search, SearchPlan
@@ -59,6 +59,16 @@ class GroupSensitivity(Result):
     evaluations: int
     seconds: float = field(compare=False)
     converged: Bool[Tensor, " m"]
+
+    def look(self) -> Look:
+        """A row a group."""
+        columns = {
+            "group": [" ".join(map(str, group)) for group in self.groups],
+            "sensitivity": self.per_group.tolist(),
+            "converged": self.converged.tolist(),
+        }
+        heading = f"S >= {self.value:.4f}, at the words {', '.join(map(str, self.group))}"
+        return Look(heading, columns, "sensitivity")
 
 
 @leaves_the_map_as_found

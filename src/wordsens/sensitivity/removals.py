@@ -12,7 +12,7 @@ from wordsens.errors import InputError, require_choice, require_kind
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.results import Result
+from wordsens.results import Look, Result
 from wordsens.text.document import Document
 from wordsens.text.matrix import Word
 
@@ -36,6 +36,17 @@ class Removals(Result):
     whole: tuple[Word, ...]
     change: Float[Tensor, " w"]
     distance: Float[Tensor, " w"]
+
+    def look(self) -> Look:
+        """A row a word."""
+        columns = {
+            "word": self.words,
+            "text": [word.text for word in self.whole],
+            "change": self.change.tolist(),
+            "distance": self.distance.tolist(),
+        }
+        done = {"delete": "deleted", "mask": "masked"}[self.way]
+        return Look(f"the change when a word is {done}", columns, "change", "text")
 
 
 def removal_effects(

@@ -1,30 +1,12 @@
-"""The result of word sensitivity: attained values, witnesses and bounds, as tables, plain values and files."""
+"""The result of word sensitivity: attained values, witnesses and bounds."""
 
-import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.errors import InputError, MissingExtraError, require_count
-from wordsens.results import Result
-
-_PLAIN = (
-    "value",
-    "word",
-    "tokens",
-    "search",
-    "evaluations",
-    "seconds",
-    "seed",
-    "map_name",
-    "upper",
-    "rigor",
-    "notes",
-)
-"""Fields that a saved file keeps as text; the others are tensors."""
+from wordsens.results import Look, Result
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,65 +81,20 @@ class Sensitivity(Result):
             "notes": list(self.notes),
         }
 
-    def to_pandas(self) -> Any:
-        """One row a word: word, token, sensitivity, upper, radius, converged. Needs the `tables` extra."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingExtraError("pandas", "tables", "to_pandas") from error
+    def look(self) -> Look:
+        """A row a word, the words of the text coloured by what they attain."""
         upper = None if self.upper_per_word is None else self.upper_per_word.tolist()
-        return pd.DataFrame(
-            {
-                "word": self.words.tolist(),
-                "token": self.tokens,
-                "sensitivity": self.per_word.tolist(),
-                "upper": [None] * len(self.tokens) if upper is None else upper,
-                "radius": self.radius.tolist(),
-                "converged": self.converged.tolist(),
-            }
-        )
-
-    def save(self, path: str | Path) -> None:
-        """Write everything, witnesses included, to one safetensors file."""
-        from safetensors.torch import save_file
-
-        tensors = {
-            name: getattr(self, name).contiguous()
-            for name in ("words", "per_word", "rounding", "perturbations", "radius", "converged", "upper_per_word")
-            if getattr(self, name) is not None
+        columns = {
+            "word": self.words.tolist(),
+            "token": self.tokens,
+            "sensitivity": self.per_word.tolist(),
+            "upper": [None] * len(self.tokens) if upper is None else upper,
+            "radius": self.radius.tolist(),
+            "converged": self.converged.tolist(),
         }
-        plain = {name: getattr(self, name) for name in _PLAIN}
-        save_file(tensors, str(path), metadata={"wordsens": json.dumps(plain)})
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Sensitivity":
-        """Read what `save` wrote. Nothing is unpickled."""
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            with safe_open(str(path), framework="pt") as file:
-                plain = json.loads((file.metadata() or {})["wordsens"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            lists = {name: tuple(plain.get(name, ())) for name in ("tokens", "notes")}
-            return cls(**{**plain, **lists}, **tensors)
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-            reason = " ".join(str(error).split())
-            raise InputError(f"`path` (={str(path)!r}) is not a file that Sensitivity.save wrote: {reason}") from error
-
-    def show(self, most: int = 20) -> str:
-        """A short table, the most sensitive words first."""
-        order = self.per_word.argsort(descending=True)[: require_count("most", most)].tolist()
-        width = max(5, *(len(self.tokens[at]) for at in order))
-        lines = [
-            f"{self.map_name}: S >= {self.value:.4f}, at word {self.word}",
-            f"{'word':>6}  {'token':<{width}}  S",
-        ]
-        lines += [
-            f"{int(self.words[at]):>6}  {self.tokens[at]:<{width}}  {float(self.per_word[at]):.4f}" for at in order
-        ]
-        if len(order) < len(self.tokens):
-            lines.append(f"... and {len(self.tokens) - len(order)} more words")
-        return "\n".join([*lines, *self.notes])
+        bound = "" if self.upper is None else f", <= {self.upper:.4f}"
+        heading = f"{self.map_name}: S >= {self.value:.4f}{bound}, at word {self.word}"
+        return Look(heading, columns, "sensitivity", "token", None if upper is None else "upper", self.notes)
 
     def __repr__(self) -> str:
         upper = "" if self.upper is None else f", upper={self.upper:.6g}"

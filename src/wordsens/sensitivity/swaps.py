@@ -14,7 +14,7 @@ from wordsens.errors import require_choice
 from wordsens.maps.arguments import as_text, word_indices
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.function import as_feature_map
-from wordsens.results import Result
+from wordsens.results import Look, Result
 from wordsens.search.plan import Search
 from wordsens.sensitivity.one_word import attained, word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
@@ -52,6 +52,17 @@ class Swaps(Result):
     exact: bool
     evaluations: int
     seconds: float = field(compare=False)
+
+    def look(self) -> Look:
+        """A row a word."""
+        columns = {
+            "word": self.words.tolist(),
+            "token": self.tokens,
+            "swapped for": self.swapped_for,
+            "change": self.per_word.tolist(),
+        }
+        found = "the largest change" if self.exact else "the largest change found"
+        return Look(f"{found} by a real word: {self.value:.4f}, at word {self.word}", columns, "change", "token")
 
 
 def best_swaps(
@@ -128,6 +139,15 @@ class SwapRatio(Result):
     ratio: Float[Tensor, " w"]
     continuous: Float[Tensor, " w"]
     swaps: Swaps
+
+    def look(self) -> Look:
+        """A row a word, beside its swap."""
+        columns = {
+            **self.swaps.look().columns,
+            "sup": self.continuous.tolist(),
+            "ratio": self.ratio.tolist(),
+        }
+        return Look("the sup within a real word's reach, over the real word's change", columns, "ratio", "token")
 
 
 def swap_ratio(

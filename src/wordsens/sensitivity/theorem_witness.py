@@ -12,7 +12,7 @@ from wordsens.errors import InputError, require_kind, require_positive
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores import Softmax
 from wordsens.maps.mapping import feature_norm
-from wordsens.results import Result
+from wordsens.results import Look, Result
 from wordsens.seeds import Seed, gaussian_on, generator
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
@@ -41,6 +41,15 @@ class TheoremWitness(Result):
     attention_before: Float[Tensor, " n"]
     attention_after: Float[Tensor, " n"]
     mass: float
+
+    def look(self) -> Look:
+        """A row a row of the features: what it gives the word, before and after."""
+        columns = {
+            "row": list(range(len(self.attention_before))),
+            "attention before": self.attention_before.tolist(),
+            "attention after": self.attention_after.tolist(),
+        }
+        return Look(f"S >= {self.value:.4f} by the theorem's construction at word {self.word}", columns)
 
 
 def theorem_witness(

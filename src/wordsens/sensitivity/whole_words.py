@@ -14,7 +14,7 @@ from wordsens.maps.arguments import as_text
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.maps.repeatable import leaves_the_map_as_found
-from wordsens.results import Result
+from wordsens.results import Look, Result
 from wordsens.search import population
 from wordsens.search.ball import Ball
 from wordsens.search.objective import Objective
@@ -59,14 +59,17 @@ class WholeWordSensitivity(Result):
     converged: Bool[Tensor, " w"]
     notes: tuple[str, ...] = ()
 
-    def show(self, most: int = 20, *, tokens: bool = False) -> str:
-        """A short table, the most sensitive words first; with `tokens`, the pieces of each word too."""
-        order = self.per_word.argsort(descending=True)[:most].tolist()
-        lines = []
-        for at in order:
-            pieces = f"  ({' '.join(self.tokens[at])})" if tokens else ""
-            lines.append(f"{self.words[at]:>6}  {float(self.per_word[at]):.4f}  {self.whole[at].text}{pieces}")
-        return "\n".join([*lines, *self.notes])
+    def look(self) -> Look:
+        """A row a word as a reader counts them, with its tokens."""
+        columns = {
+            "word": self.words,
+            "text": [word.text for word in self.whole],
+            "tokens": [" ".join(pieces) for pieces in self.tokens],
+            "sensitivity": self.per_word.tolist(),
+            "converged": self.converged.tolist(),
+        }
+        heading = f"S >= {self.value:.4f}, at word {self.word}"
+        return Look(heading, columns, "sensitivity", "text", notes=self.notes)
 
 
 @leaves_the_map_as_found

@@ -1,4 +1,4 @@
-"""The base of results: equality by content, and a short repr, for frozen dataclasses that hold tensors."""
+"""Equality by content, and a short repr, of frozen dataclasses that hold tensors."""
 
 import math
 import reprlib
@@ -8,25 +8,17 @@ from typing import Any
 from torch import Tensor
 
 
-class Result:
-    """A frozen dataclass whose instances compare by content and show tensors by their shape.
+def same_content(one: Any, other: Any) -> bool:
+    """True where both are of one class and compare equal field by field, tensors by their numbers; NaN equals NaN."""
+    compared = [field.name for field in _fields(one) if field.compare]
+    return all(_same(getattr(one, name), getattr(other, name)) for name in compared)
 
-    Derive with `@dataclass(frozen=True, eq=False, repr=False)`. Fields with `compare=False` do not count; NaN equals
-    NaN. Results with tensors are not hashable.
-    """
 
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        compared = [field.name for field in _fields(self) if field.compare]
-        return all(_same(getattr(self, name), getattr(other, name)) for name in compared)
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
-
-    def __repr__(self) -> str:
-        shown = [(field.name, getattr(self, field.name)) for field in _fields(self) if field.repr]
-        parts = [f"{name}={_brief(value)}" for name, value in shown if value is not None]
-        return f"{type(self).__name__}({', '.join(parts)})"
+def short_repr(result: Any) -> str:
+    """The fields in one line, tensors by their shape."""
+    shown = [(field.name, getattr(result, field.name)) for field in _fields(result) if field.repr]
+    parts = [f"{name}={_brief(value)}" for name, value in shown if value is not None]
+    return f"{type(result).__name__}({', '.join(parts)})"
 
 
 def _fields(result: Any) -> tuple[Field[Any], ...]:

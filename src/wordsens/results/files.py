@@ -1,0 +1,94 @@
+"""Results as files: one safetensors file, the tensors as they are and all else as JSON. Nothing is pickled."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from torch import Tensor
+
+from wordsens.errors import InputError
+
+FORMAT = "1"
+"""Raised when the way a result is written changes: a file of another format is refused."""
+
+_FORMAT_KEY, _CLASS_KEY, _CONTENT_KEY = "wordsens.format", "wordsens.class", "wordsens.content"
+
+Loaded = TypeVar("Loaded", bound="Saved")
+
+
+class Saved:
+    """A dataclass of tensors, numbers, texts, and tuples, dictionaries and dataclasses of them."""
+
+    def save(self, path: str | Path) -> None:
+        """Write everything, witnesses included, to one safetensors file."""
+        from safetensors.torch import save_file
+
+        tensors: dict[str, Tensor] = {}
+        content = json.dumps(_packed(self, "", tensors))
+        save_file(
+            tensors,
+            str(path),
+            metadata={_FORMAT_KEY: FORMAT, _CLASS_KEY: type(self).__name__, _CONTENT_KEY: content},
+        )
+
+    @classmethod
+    def load(cls: type[Loaded], path: str | Path) -> Loaded:
+        """Read what `save` wrote; InputError for anything else, and for a file of another class or format."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(str(path), framework="pt") as file:
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+            if (found := metadata.get(_FORMAT_KEY)) != FORMAT:
+                raise ValueError(f"its format is {found or 'another'}, and this version reads {FORMAT}; save it again")
+            if (found := metadata.get(_CLASS_KEY)) != cls.__name__:
+                raise ValueError(f"it holds a {found}")
+            return _unpacked(json.loads(metadata[_CONTENT_KEY]), tensors, dict(_classes(cls)))
+        except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(
+                f"`path` (={str(path)!r}) is not a file that {cls.__name__}.save wrote: {reason}"
+            ) from error
+
+
+def _packed(value: Any, place: str, tensors: dict[str, Tensor]) -> Any:
+    """The value as JSON has it, its tensors put aside under the names of their places."""
+    if isinstance(value, Tensor):
+        tensors[place] = value.detach().cpu().clone().contiguous()
+        return {"tensor": place}
+    if is_dataclass(value):
+        kept = {one.name: getattr(value, one.name) for one in fields(value)}
+        packed = {name: _packed(own, f"{place}.{name}" if place else name, tensors) for name, own in kept.items()}
+        return {"class": type(value).__name__, "fields": packed}
+    if isinstance(value, (tuple, list)):
+        return {"list": [_packed(own, f"{place}.{at}", tensors) for at, own in enumerate(value)]}
+    if isinstance(value, dict):
+        return {"keys": list(value), "values": _packed(list(value.values()), place, tensors)}
+    return value
+
+
+def _unpacked(packed: Any, tensors: dict[str, Tensor], classes: dict[str, type]) -> Any:
+    if not isinstance(packed, dict):
+        return packed
+    if "tensor" in packed:
+        return tensors[packed["tensor"]]
+    if "list" in packed:
+        return tuple(_unpacked(own, tensors, classes) for own in packed["list"])
+    if "keys" in packed:
+        return dict(zip(packed["keys"], _unpacked(packed["values"], tensors, classes), strict=True))
+    return classes[packed["class"]](
+        **{name: _unpacked(own, tensors, classes) for name, own in packed["fields"].items()}
+    )
+
+
+def _classes(found: Any) -> Iterator[tuple[str, type]]:
+    """The dataclass and those that its fields can hold: no file names any other."""
+    if isinstance(found, type) and is_dataclass(found):
+        yield found.__name__, found
+        for hint in get_type_hints(found).values():
+            yield from _classes(hint)
+    for part in get_args(found):
+        yield from _classes(part)
