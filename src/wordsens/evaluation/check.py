@@ -18,6 +18,7 @@ from wordsens.evaluation.similarities import similarities
 from wordsens.models.choice import as_model, as_pair_model, is_pair_model
 from wordsens.models.contract import Model
 from wordsens.models.pairs import PairModel
+from wordsens.results import Look, Shown
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.operating_point import trials_for
 from wordsens.statistics.paired_drop import TOGETHER, Drop
