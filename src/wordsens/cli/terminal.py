@@ -1,7 +1,7 @@
 """The streams of the command line: results go to stdout, everything else to stderr."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -30,6 +30,24 @@ def stderr() -> Console:
 def notice(message: str) -> None:
     """One line on stderr that is neither a result nor an error."""
     stderr().print(f"wordsens: {message}", markup=False)
+
+
+MUCH, LITTLE = "black on #f6a368", "black on #9fd0ee"
+"""Words that move a model much, and little; rich leaves them plain in a pipe and with NO_COLOR."""
+
+_SHADES = ("", "black on #fdeee2", "black on #fbd9bd", "black on #f8bf92", MUCH)
+
+
+def shade(value: float, values: Sequence[float]) -> str:
+    """A style, the stronger the closer the value is to the largest of these; none where they are all alike.
+
+    >>> shade(1.0, [1.0, 2.0, 3.0]), shade(3.0, [1.0, 2.0, 3.0]) == MUCH, shade(1.0, [1.0])
+    ('', True, '')
+    """
+    low, high = min(values), max(values)
+    if not high > low:
+        return ""
+    return _SHADES[min(len(_SHADES) - 1, int((value - low) / (high - low) * len(_SHADES)))]
 
 
 def table(*columns: tuple[str, str]) -> Table:

@@ -1,6 +1,7 @@
 """The style file of the figures, which a user's may replace, and the widths that a paper prints."""
 
 import functools
+import io
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ COLUMN_INCHES = 3.25
 PAGE_INCHES = 6.75
 """Both columns."""
 
+_NOTEBOOK_DPI = 130
+
 OURS = Path(__file__).with_name("wordsens.mplstyle")
 
 StyleFile = str | Path | None
@@ -37,6 +40,12 @@ class StyledFigure(Figure):
         """As matplotlib's, in the figure's own style."""
         with in_style(self.style):
             super().savefig(*arguments, **options)
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows: without pyplot it knows no figures."""
+        drawn = io.BytesIO()
+        self.savefig(drawn, format="png", dpi=_NOTEBOOK_DPI)
+        return drawn.getvalue()
 
 
 @contextmanager

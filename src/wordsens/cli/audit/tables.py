@@ -8,7 +8,7 @@ from rich.text import Text
 from wordsens.audit.decay import Decay
 from wordsens.audit.reactions import Reaction, least_texts
 from wordsens.audit.summary import AuditSummary, Exponent
-from wordsens.cli.terminal import stdout, table
+from wordsens.cli.terminal import LITTLE, MUCH, stdout, table
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def print_audit(audit: "Audit") -> None:
     console.print(f"{audit.map_name}: {summary.words} words of {summary.texts} texts", style="bold", markup=False)
     console.print()
     _groups(audit)
-    _words("Reacts to: function words that move a text more than its other words", summary.overreacts, summary)
-    _words("Ignores: content words and negations that move a text less", summary.ignores, summary)
+    _words("Reacts to: function words that move a text more than its other words", summary.overreacts, summary, MUCH)
+    _words("Ignores: content words and negations that move a text less", summary.ignores, summary, LITTLE)
     if audit.layers:
         _layers(audit)
     if audit.substitution is not None:
@@ -74,12 +74,15 @@ def _groups(audit: "Audit") -> None:
     console.print()
 
 
-def _words(title: str, words: Sequence[Reaction], summary: AuditSummary) -> None:
+def _words(title: str, words: Sequence[Reaction], summary: AuditSummary, style: str) -> None:
     console = stdout()
     console.print(title, style="bold")
     if words:
-        told = (f"{one.word} x{one.ratio:.2f} ({one.low:.2f} to {one.high:.2f}; {one.texts} texts)" for one in words)
-        console.print(Text(", ".join(told)))
+        told = [
+            Text.assemble((one.word, style), f" x{one.ratio:.2f} ({one.low:.2f} to {one.high:.2f}; {one.texts} texts)")
+            for one in words
+        ]
+        console.print(Text(", ").join(told))
     else:
         console.print(_none(summary))
     console.print()

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from wordsens.cli.terminal import stdout, table
+from wordsens.cli.terminal import LITTLE, MUCH, stdout, table
 from wordsens.evaluation.check import Check
 from wordsens.evaluation.kinds import KindTable
 from wordsens.evaluation.layers import LayerRow
 from wordsens.text.pairs import LENGTHS, Pair
+
+_COIN = 0.5
+"""Below this AUC opposites look more alike than paraphrases."""
 
 _SHOWN = 8
 """Near misses of a kind that are printed; --write-pairs writes all."""
@@ -58,7 +61,7 @@ def print_made(pairs: Sequence[Pair]) -> None:
         console.print(f"{kind}: {len(made)} near miss{'es' * (len(made) != 1)} made", style="bold")
         for pair in made[:_SHOWN]:
             here, there = (part or "-" for part in pair.changed)
-            console.print(Text(f"  {here} / {there}: {pair.second}"))
+            console.print(Text.assemble("  ", (here, LITTLE), " / ", (there, MUCH), f": {pair.second}"))
         if len(made) > _SHOWN:
             console.print(f"  and {len(made) - _SHOWN} more; --write-pairs FILE writes all of them")
     console.print()
@@ -76,7 +79,8 @@ def _kinds(kinds: KindTable) -> None:
     shown = table(("kind", "left"), *((name, "right") for name in columns))
     for row in kinds:
         shown.add_row(
-            Text(row.kind), str(row.pairs), f"{row.median_opposite:.3f}", f"{row.auc:.3f}",
+            Text(row.kind), str(row.pairs), f"{row.median_opposite:.3f}",
+            Text.assemble((f"{row.auc:.3f}", MUCH if row.auc < _COIN else "")),
             Text(f"[{row.auc_low:.2f}, {row.auc_high:.2f}]"),
             "" if row.auc_synonym is None else f"{row.auc_synonym:.2f}",
             "none" if row.threshold is None else f"{row.threshold:.3f}",

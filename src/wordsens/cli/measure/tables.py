@@ -8,7 +8,7 @@ from rich.text import Text
 
 from wordsens.certificates.contract import CERTIFIED
 from wordsens.cli.measure.outcome import Measured, RealSwaps
-from wordsens.cli.terminal import stdout, table
+from wordsens.cli.terminal import shade, stdout, table
 from wordsens.maps.registry import map_title
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.theory import Prediction
@@ -117,7 +117,7 @@ def _word_table(measured: Measured, *, all_words: bool) -> tuple[Table, int]:
             headings.append(("real word", "left"))
     made = table(*headings)
     for word in shown:
-        cells = [Text(str(word)), Text(measured.text.word(word))]
+        cells = [Text(str(word)), Text.assemble((measured.text.word(word), _shade_of(results, word)))]
         for result, comparison in zip(results, measured.comparisons, strict=True):
             at = (result.words == word).nonzero()
             cells += _cells(result, None if len(at) == 0 else int(at[0]), comparison.swaps)
@@ -132,6 +132,14 @@ def _most_sensitive(results: Sequence[Sensitivity]) -> list[int]:
     return sorted(list(dict.fromkeys(by_rank))[:SHOWN_WORDS])
 
 
+def _shade_of(results: Sequence[Sensitivity], word: int) -> str:
+    """The colour of a word: that of its value under the first map that searched it."""
+    for result in results:
+        if len(at := (result.words == word).nonzero()):
+            return shade(float(result.per_word[int(at[0])]), result.per_word.tolist())
+    return ""
+
+
 def _cells(result: Sensitivity, at: int | None, swaps: RealSwaps | None) -> list[Text]:
     """The cells of the word table for one word under one map; empty where the map did not search it."""
     bracketed = result.upper_per_word is not None
@@ -139,7 +147,8 @@ def _cells(result: Sensitivity, at: int | None, swaps: RealSwaps | None) -> list
         return [Text("")] * (1 + bracketed + (swaps is not None))
     largest = int(result.words[at]) == result.word
     value = f"{float(result.per_word[at]):.4f}{'*' if largest else ' '}"
-    cells = [Text(value, style="bold" if largest else "")]
+    own = shade(float(result.per_word[at]), result.per_word.tolist())
+    cells = [Text.assemble((value, f"bold {own}".strip() if largest else own))]
     if result.upper_per_word is not None:
         cells.append(Text(_number(float(result.upper_per_word[at]))))
     if swaps is not None:

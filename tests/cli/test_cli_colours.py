@@ -1,0 +1,67 @@
+"""Words are coloured where a terminal shows colours, and plain in a pipe and with NO_COLOR."""
+
+import re
+
+import pytest
+
+from wordsens.audit.reactions import Reaction
+from wordsens.audit.summary import AuditSummary
+from wordsens.cli.audit import tables as audit_tables
+from wordsens.cli.check.tables import print_made
+from wordsens.text.pairs import Pair
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*48;")
+MEASURE = ("measure", "I love her much", "--map", "raf", "--starts", "1", "--steps", "5")
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """A stdout that shows colours, as rich takes it."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+def audited():
+    reaction = Reaction(word="really", ratio=2.0, low=1.5, high=2.5, texts=9, count=9)
+    return AuditSummary(3, 9, (), 5, 9, (reaction,), (reaction,), {})
+
+
+def print_words():
+    audit_tables._words("Reacts to", audited().overreacts, audited(), audit_tables.MUCH)
+
+
+def print_pairs():
+    print_made([Pair(kind="switch", first="turn it on", second="turn it off", same=False)])
+
+
+def plain(text):
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+@pytest.mark.parametrize("shown", [print_words, print_pairs])
+def test_words_of_audits_and_checks(shown, capsys, monkeypatch, terminal):
+    shown()
+    coloured = capsys.readouterr().out
+    assert COLOUR.search(coloured)
+    monkeypatch.setenv("NO_COLOR", "1")
+    shown()
+    assert not COLOUR.search(capsys.readouterr().out)
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name)
+    shown()
+    assert capsys.readouterr().out == plain(coloured)
+
+
+def test_words_of_a_measurement(wordsens, monkeypatch, terminal):
+    coloured = wordsens(*MEASURE).out
+    words = coloured.split("S of each word")[1]
+    assert len(COLOUR.findall(words)) >= 2
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not COLOUR.search(wordsens(*MEASURE).out)
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name)
+    piped = wordsens(*MEASURE).out
+    assert "\x1b" not in piped
+    assert plain(words).split("S is how far")[0] == piped.split("S of each word")[1].split("S is how far")[0]
