@@ -27,7 +27,7 @@ def mean_interval(values: Sequence[float]) -> Mean:
     """The mean of the values, with Student's interval: exact for normal ones, close for a few dozen of any law.
 
     >>> print(mean_interval([0.0, 1.0, 2.0, 3.0, 4.0]), mean_interval([1.0, 3.0]), sep="; ")
-    2 (0.03692 to 3.963); 2
+    2 (0.04176 to 3.958); 2
     """
     mean = fmean(values)
     if len(values) < LEAST:
