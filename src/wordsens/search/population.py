@@ -15,8 +15,8 @@ from wordsens.search.result import Progress, SearchResult
 from wordsens.search.stationary import settled
 
 _SMOOTHER = 10
-"""Times as smooth a relative is explored by the second run. Scores under a tanh, temperature .07, 7 words: .94 to 1 of
-an attack's values after the first run, 1.03 to 1.07 after the second."""
+"""Times as smooth a relative is explored by a second run where the first had none. Scores under a tanh, temperature
+.07, 7 words: .94 to 1 of an attack's values after the first run, 1.03 to 1.07 after the second."""
 
 _COPIES = 24
 """About how many numbers a search keeps for each coordinate of each point: the rule's memory and the trials."""
@@ -47,7 +47,7 @@ def search(
     found, squared, evaluations, converged = zip(*(run(group, radius) for group, radius in groups), strict=True)
     first = torch.cat(found), torch.cat(squared), torch.cat(evaluations), torch.cat(converged)
     points, squared, evaluations, converged = _again(
-        run, words, ball.radius, first, 1, replace(plan, again=min(plan.again, size))
+        objective, run, words, ball.radius, first, 1, replace(plan, again=min(plan.again, size))
     )
     tick.end()
     inside = ball.project(points.unflatten(1, (blocks, -1)).transpose(0, 1)).transpose(0, 1)
@@ -82,7 +82,7 @@ def search_together(
         return GroupSearch(objective, group, radius, 1, plan, generators, tick).run()
 
     first = run(words, ball.radius)
-    points, squared, spent, converged = _again(run, words, ball.radius, first, texts, plan)
+    points, squared, spent, converged = _again(objective, run, words, ball.radius, first, texts, plan)
     tick.end()
     by_text = zip(
         *(part.chunk(texts) for part in (words, ball.radius, ball.project(points), squared, spent, converged)),
@@ -102,6 +102,7 @@ def words_at_once(objective: Objective, plan: Stages) -> int:
 
 
 def _again(
+    objective: Objective,
     run: Callable[[Tensor, Tensor, Stages], Found],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
@@ -111,16 +112,17 @@ def _again(
 ) -> Found:
     """What was found, bettered by a second run on the words of each text that have the largest values.
 
-    A run misses a word's best hill now and then; that two miss it is rare. The second looks for it on a smoother
-    relative, where there are relatives.
+    A run misses a word's best hill now and then; that two miss it is rare. Where the first had no relative to explore,
+    the second has a smoother one.
     """
     count = min(plan.again, len(words) // texts)
     if count == 0:
         return first
     leading = first[1].view(texts, -1).topk(count, dim=1).indices.sort(dim=1).values
     leading = (leading + torch.arange(texts, device=words.device).unsqueeze(1) * (len(words) // texts)).flatten()
-    smoother = replace(plan, explored_share=min(_SMOOTHER * plan.explored_share, 0.3))
-    points, squared, spent, converged = run(words[leading], radius[leading], smoother)
+    if not objective.softened(radius, [plan.explored_share]):
+        plan = replace(plan, explored_share=_SMOOTHER * plan.explored_share)
+    points, squared, spent, converged = run(words[leading], radius[leading], plan)
     better = squared > first[1][leading]
     at = leading[better]
     for old, new in zip((first[0], first[1], first[3]), (points, squared, converged), strict=True):
