@@ -20,5 +20,5 @@ def test_there_are_two():
 def test_a_notebook_runs_and_is_small(path):
     assert path.stat().st_size < SMALL
     book = nbformat.read(path, as_version=4)
-    assert all(cell.outputs for cell in book.cells if cell.cell_type == "code" and not cell.source.startswith("sizes"))
+    assert sum(bool(cell.outputs) for cell in book.cells if cell.cell_type == "code") >= 6
     NotebookClient(book, timeout=240, resources={"metadata": {"path": str(path.parent)}}).execute()
