@@ -101,7 +101,8 @@ def test_any_multipliers_give_a_bound(score: str) -> None:
         alpha = 0.5 * draw(1, count, n) / lagrangian.moved[0].diagonal().mean().sqrt()
         gamma = 0.5 * draw(1, count, n) / lagrangian.apart[0].diagonal().mean().sqrt()
         s = -size * draw(1, count).abs() * lagrangian.divided
-        bound = lagrangian.bound(OwnMultipliers(lam, mu, alpha, gamma, s))
+        nu = 0.9 * torch.sigmoid(draw(1, count))
+        bound = lagrangian.bound(OwnMultipliers(lam, mu, alpha, gamma, s, nu))
         assert (float(bound.max()) + float(problem.error)) * unit >= found
 
 

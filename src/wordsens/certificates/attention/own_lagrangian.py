@@ -12,20 +12,27 @@ from torch import Tensor
 
 from wordsens.maps.attention.scores.tabulated import STRIDE, WeightTable
 
+MOST_SHARED = 0.9
 _STEPS = 120
 _LONGEST, _SHORTEST = 0.2, 0.003  # steps of Adam, in units of the multipliers' sizes
 
 
 @dataclass(frozen=True)
 class OwnMultipliers:
-    """One row a word and interval of Z: lam, mu > 0 for y and b, the centres y' = sum alpha_l kappa_l,
-    b' = sum gamma_l x~_l, and s, of Z."""
+    """One row a word and interval of Z: lam, mu > 0 for y and b, alpha and gamma for the centres y' and b', s of Z,
+    and nu in [0, `MOST_SHARED`], how much of what y and b cost is spent on y . b."""
 
     lam: Float[Tensor, "w k"]
     mu: Float[Tensor, "w k"]
     alpha: Float[Tensor, "w k n"]
     gamma: Float[Tensor, "w k n"]
     s: Float[Tensor, "w k"]
+    nu: Float[Tensor, "w k"]
+
+    @property
+    def shared(self) -> Float[Tensor, "w k 1"]:
+        """nu (lam mu)^(1/2), the cost of y . b."""
+        return (self.nu * (self.lam * self.mu).sqrt()).unsqueeze(-1)
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,8 @@ class OwnLagrangian:
     Attributes:
         table: of weights before they are divided.
         divided: whether Z is anything but 1.
-        moved, apart: (w, n, n), Gram matrices of radius kappa_l and of x~_l.
+        moved, apart, mixed: (w, n, n), Gram matrices of radius kappa_l and of x~_l, and of the first by the second.
+        kept: (w, g), shares of p and k that hold beside nu = 0 to `MOST_SHARED` in even steps; concave in nu.
         hold, pin: (w, 1, n), p and k with sum p_l tau_l² <= ‖y‖² and sum k_l beta_l² <= ‖b‖², verified.
         caps: (w, 1, n), ‖x~_l‖.
         least, most: (w, k), ends of the intervals of Z.
@@ -47,6 +55,8 @@ class OwnLagrangian:
     divided: bool
     moved: Float[Tensor, "w n n"]
     apart: Float[Tensor, "w n n"]
+    mixed: Float[Tensor, "w n n"]
+    kept: Float[Tensor, "w g"]
     hold: Float[Tensor, "w 1 n"]
     pin: Float[Tensor, "w 1 n"]
     caps: Float[Tensor, "w 1 n"]
@@ -72,9 +82,7 @@ class OwnLagrangian:
         cells = torch.maximum(rows[..., 1:], rows[..., :-1])
         cells = cells + (by.lam.unsqueeze(-1) * self.hold).unsqueeze(-1) * widths
         # Convex in E, and E not far from its chord: that costs at most the slope in E at the end of E on that side.
-        pull = self._pull(by).unsqueeze(-1)
-        cells = cells + (-flattest[..., :-1] - pull).clamp(min=0) * below
-        cells = cells + (steepest[..., 1:] + pull).clamp(min=0) * above
+        cells = cells + (-flattest[..., :-1]).clamp(min=0) * below + steepest[..., 1:].clamp(min=0) * above
         total = cells.amax(dim=-1).sum(dim=-1) + self._outside(by)
         total = total + self.roundings * self._size(by)
         quotient = torch.where(total >= 0, total / self.least, total / self.most) - by.s
@@ -94,35 +102,49 @@ class OwnLagrangian:
         total = self._values(by, weights, tau)[0].sum(dim=(-2, -1)) + self._outside(by)
         return torch.where(total >= 0, total / self.least, total / self.most) - by.s
 
-    def _pull(self, by: OwnMultipliers) -> Float[Tensor, "w k n"]:
-        """The worth of a unit of E_l beside beta_l."""
-        return by.s.unsqueeze(-1) + self.mine
+    def _held(self, by: OwnMultipliers) -> Float[Tensor, "w k 1"]:
+        """The share of p and k that holds beside nu: on the chord, which verified conditions allow."""
+        steps = self.kept.shape[1] - 1
+        place = by.nu * (steps / MOST_SHARED)
+        low = place.detach().nan_to_num(0.0).floor().clamp(0, steps - 1).long()  # no number: no bound
+        left, right = self.kept.gather(1, low), self.kept.gather(1, low + 1)
+        return (left + (right - left) * (place - low)).unsqueeze(-1)
+
+    def _centre(self, by: OwnMultipliers) -> tuple[Tensor, Tensor, Float[Tensor, "w k"]]:
+        """tau', beta', and what the centre costs."""
+        lam, mu, shared = by.lam.unsqueeze(-1), by.mu.unsqueeze(-1), by.shared
+        pushed, pulled = lam * by.alpha, mu * by.gamma
+        left = lam * mu - shared.square()
+        tau = (mu * (pushed @ self.moved) + shared * (pulled @ self.mixed.mT)) / left
+        beta = (lam * (pulled @ self.apart) + shared * (pushed @ self.mixed)) / left
+        return tau, beta, (pushed * tau).sum(dim=-1) + (pulled * beta).sum(dim=-1)
 
     def _values(self, by: OwnMultipliers, weights: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
-        """Each word's term at some E and tau, the best beta taken, and that beta."""
-        lam, mu = by.lam[..., None, None], by.mu[..., None, None]
-        drawn, turned = (by.alpha @ self.moved).unsqueeze(-1), (by.gamma @ self.apart).unsqueeze(-1)
-        slope = weights - (
-            self.centres * self.table.before.unsqueeze(1) + 2 * by.mu.unsqueeze(-1) * by.gamma
-        ).unsqueeze(-1)
-        pin, caps = self.pin.unsqueeze(-1), self.caps.unsqueeze(-1)
+        """Each word's term at some E and tau, the best beta taken, and its slope in E."""
+        lam, mu, held = by.lam[..., None, None], by.mu[..., None, None], self._held(by).unsqueeze(-1)
+        drawn, turned, _ = self._centre(by)
+        drawn, turned = drawn.unsqueeze(-1), turned.unsqueeze(-1)
+        before = self.centres * self.table.before.unsqueeze(1)
+        slope = weights - (before + 2 * by.mu.unsqueeze(-1) * by.gamma).unsqueeze(-1)
+        pin, caps, mine = held * self.pin.unsqueeze(-1), self.caps.unsqueeze(-1), self.mine.unsqueeze(-1)
         beta = torch.maximum(torch.minimum(turned + slope / (2 * mu * pin), caps), -caps)
-        value = slope * beta - mu * pin * (beta - turned).square() + self._pull(by).unsqueeze(-1) * weights
-        held = 2 * by.alpha.unsqueeze(-1) * tau + self.hold.unsqueeze(-1) * (tau - drawn).square()
-        return value - lam * held, beta
+        along = mine * weights - 2 * by.shared.unsqueeze(-1) * (mine > 0)
+        value = slope * beta - mu * pin * (beta - turned).square() + by.s[..., None, None] * weights + along.abs()
+        cost = 2 * by.alpha.unsqueeze(-1) * tau + held * self.hold.unsqueeze(-1) * (tau - drawn).square()
+        return value - lam * cost, beta + by.s[..., None, None] + mine * along.sign()
 
     def _outside(self, by: OwnMultipliers) -> Float[Tensor, "w k"]:
-        drawn = ((by.alpha @ self.moved) * by.alpha).sum(dim=-1)
-        turned = ((by.gamma @ self.apart) * by.gamma).sum(dim=-1)
-        return by.lam * (1 + drawn) + by.mu * (1 + turned)
+        return by.lam + by.mu + self._centre(by)[2]
 
     def _size(self, by: OwnMultipliers) -> Float[Tensor, "w k"]:
         """Bounds the sum of the absolute values of all terms: p_l tau_l² and k_l beta_l² are at most 1."""
         drawn = (by.alpha.abs() * self.moved.diagonal(dim1=1, dim2=2).sqrt().unsqueeze(1)).sum(dim=-1)
         turned = (by.gamma.abs() * self.apart.diagonal(dim1=1, dim2=2).sqrt().unsqueeze(1)).sum(dim=-1)
+        drawn, turned = drawn * by.lam.sqrt(), turned * by.mu.sqrt()
+        centre = (by.lam + by.mu).sqrt() + (drawn + turned) / (1 - by.nu.square())
         grown = self.table.size.unsqueeze(1) + self.most.unsqueeze(-1) * self.table.before.unsqueeze(1)
-        rows = (grown * (self.caps + self._pull(by).abs())).sum(dim=-1)
-        return rows + 4 * self.caps.shape[-1] * (by.lam * (1 + drawn).square() + by.mu * (1 + turned).square())
+        rows = (grown * (self.caps + by.s.abs().unsqueeze(-1) + self.mine)).sum(dim=-1)
+        return rows + 8 * self.caps.shape[-1] * centre.square() / (1 - by.nu.square())
 
 
 def searched(rows: OwnLagrangian) -> OwnMultipliers:
@@ -132,13 +154,18 @@ def searched(rows: OwnLagrangian) -> OwnMultipliers:
     alphas, gammas = (
         (0.3 / gram.diagonal(dim1=1, dim2=2).mean(dim=1).sqrt()).view(-1, 1, 1) for gram in (rows.moved, rows.apart)
     )
-    sizes = [(words, count), (words, count), (words, count, n), (words, count, n), (words, count)]
+    sizes = [(words, count), (words, count), (words, count, n), (words, count, n), (words, count), (words, count)]
     free = [rows.caps.new_zeros(size).requires_grad_() for size in sizes]
 
     def multipliers(raw: list[Tensor]) -> OwnMultipliers:
-        lam, mu, alpha, gamma, s = raw
+        lam, mu, alpha, gamma, s, nu = raw
         return OwnMultipliers(
-            unit * lam.exp(), unit * mu.exp(), alpha * alphas, gamma * gammas, unit * s * rows.divided
+            lam=unit * lam.exp(),
+            mu=unit * mu.exp(),
+            alpha=alpha * alphas,
+            gamma=gamma * gammas,
+            s=unit * s * rows.divided,
+            nu=MOST_SHARED * torch.sigmoid(nu - 2),
         )
 
     best, least = [tensor.detach().clone() for tensor in free], torch.full_like(rows.least, torch.inf)

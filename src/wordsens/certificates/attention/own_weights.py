@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.certificates.attention.own_lagrangian import OwnLagrangian, searched
+from wordsens.certificates.attention.own_lagrangian import MOST_SHARED, OwnLagrangian, searched
 from wordsens.certificates.attention.rounding import RoundingErrors
 from wordsens.certificates.attention.text import AttentionText
 from wordsens.certificates.verified import gram_norm_bound, rounding
@@ -21,6 +21,7 @@ _INTERVALS = 8  # of log Z
 _SHARE = 0.7  # of each word in what y and b can do: its weight's secant to this power; .5 and 1 are up to 5 % wider
 _LEAST_SHARE = 1e-20  # of words that cannot get a weight
 _LEAST_SQUARE = 1e-250  # of a score's move, and its inverse the largest: nothing overflows
+SHARED_STEPS = 6  # of nu, verified; the last leaves nothing of p and k
 _CHUNK_NUMBERS = 1 << 18  # of one array in the search: words that fit are searched together
 
 
@@ -114,14 +115,15 @@ class _OwnRows:
         error = 8 * self.errors.score[own] + slack * (scores.abs() + moves).amax(dim=1) + 4 * radius * key_error
         turn = self.twist * radius.square() + error
         turns = here * turn.unsqueeze(1)
-        gram = (radius.view(-1, 1, 1) * kappa) @ (radius.view(-1, 1, 1) * kappa).mT
+        kappa = radius.view(-1, 1, 1) * kappa
+        gram = kappa @ kappa.mT
         table = score.table(RowMoves(scores, moves, turns, gram, error.unsqueeze(1), slack))
         bounded = self._bounded(table, caps, gram).nonzero().squeeze(1)
         if not len(bounded):
             return None
         table = replace(table, **{field.name: getattr(table, field.name)[bounded] for field in fields(table)})
-        radius, own, caps, apart, gram, here = (x[bounded] for x in (radius, own, caps, apart, gram, here))
-        rows = self._lagrangian(table, gram, apart, caps, here * radius.unsqueeze(1))
+        radius, own, caps, apart, kappa, here = (x[bounded] for x in (radius, own, caps, apart, kappa, here))
+        rows = self._lagrangian(table, kappa, apart, caps, here * radius.unsqueeze(1))
         # Other weights; another old output, whose weights do not quite cancel the x~_l.
         off = table.off * (caps.amax(dim=1) + radius)
         if score.normalized:
@@ -139,7 +141,7 @@ class _OwnRows:
         return moving & finite & (table.least > 0) & (caps.amin(dim=1) > 0)
 
     def _lagrangian(
-        self, table: WeightTable, moved: Tensor, apart: Tensor, caps: Tensor, mine: Tensor
+        self, table: WeightTable, kappa: Tensor, apart: Tensor, caps: Tensor, mine: Tensor
     ) -> OwnLagrangian:
         n, d = self.text.rows.shape
         count = _INTERVALS if self.score.normalized else 1
@@ -149,18 +151,21 @@ class _OwnRows:
         largest = secants.amax(dim=1, keepdim=True)
         secants = torch.where(largest > 0, secants / largest, 1.0)  # all 0: no score can become positive
         shares = secants.clamp(min=_LEAST_SHARE) ** _SHARE
-        gram = apart @ apart.mT
+        moved, gram, mixed = kappa @ kappa.mT, apart @ apart.mT, kappa @ apart.mT
+        hold, pin = _minorants(moved, shares, d), _minorants(gram, shares, d)
         return OwnLagrangian(
             table=table,
             divided=self.score.normalized,
             moved=moved,
             apart=gram,
-            hold=_minorants(moved, shares, d).unsqueeze(1),
-            pin=_minorants(gram, shares, d).unsqueeze(1),
+            mixed=mixed,
+            kept=_kept(hold.sqrt().unsqueeze(2) * kappa, pin.sqrt().unsqueeze(2) * apart),
+            hold=hold.unsqueeze(1),
+            pin=pin.unsqueeze(1),
             caps=caps.unsqueeze(1),
             least=ends[:, :-1] * (1 - 1e-12),
             most=ends[:, 1:] * (1 + 1e-12),
-            mine=mine.unsqueeze(1) * (1 + 1e-12),
+            mine=mine.unsqueeze(1),
             roundings=rounding(8 * (n + d) + 400),
         )
 
@@ -172,3 +177,20 @@ def _minorants(grams: Float[Tensor, "w n n"], shares: Float[Tensor, "w n"], inne
         for gram, root in zip(grams, shares.sqrt(), strict=True)
     ]
     return shares / (shares.new_tensor(scales).unsqueeze(1) * (1 + 1e-12))
+
+
+def _kept(moving: Float[Tensor, "w n d"], turning: Float[Tensor, "w n d"]) -> Float[Tensor, "w g"]:
+    """Shares f(nu) with f (sum_l (m_l . y)² + sum_l (t_l . b)²) <= ‖y‖² + ‖b‖² - 2 nu y . b for all y and b.
+
+    The right side is a square in other coordinates, in which vectors (m, 0) and (0, t) have the inner products
+    m . m', t . t' and nu m . t, over 1 - nu². Zero at the last nu, so that every chord is valid.
+    """
+    d = moving.shape[2]
+    shares = moving.new_zeros(len(moving), SHARED_STEPS + 1)
+    for at in range(SHARED_STEPS):
+        nu = MOST_SHARED * at / SHARED_STEPS
+        for word, (m, t) in enumerate(zip(moving, turning, strict=True)):
+            mixed = nu * (m @ t.T)
+            gram = torch.cat([torch.cat([m @ m.T, mixed], dim=1), torch.cat([mixed.T, t @ t.T], dim=1)])
+            shares[word, at] = (1 - nu**2) / (gram_norm_bound(gram, inner=d + 16) * (1 + 1e-12))
+    return shares
