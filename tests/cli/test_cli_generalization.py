@@ -32,7 +32,7 @@ def test_records_figures_and_a_table_are_written(wordsens, tmp_path):
     assert len(list((tmp_path / "generalization-records").glob("*.parquet"))) == CELLS
     names = sorted(path.name for path in (tmp_path / "figures").iterdir())
     assert names == [
-        f"generalization-{kind}-gaussian.{suffix}" for kind in ("error", "frontier") for suffix in ("pdf", "png")
+        f"generalization-{kind}-gaussian.{suffix}" for kind in ("error", "frontier") for suffix in ("pdf", "png", "svg")
     ]
     assert "too few to learn from" in run.err
     again = wordsens("paper", "generalization", "--out", str(tmp_path))
