@@ -176,7 +176,7 @@ def check(
         InputError: no such model or kind, a wrong row, or a requirement that cannot be read.
 
     >>> def letters(texts):
-    ...     return [[text.count(letter) + 0.1 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+    ...     return [[text.lower().count(letter) + 0.1 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
     >>> result = check(letters, kinds=["role"], requirements=["role.auc >= .5"])
     >>> result.kinds["role"].auc, result.passed
     (0.0, False)
