@@ -12,6 +12,7 @@ from wordsens.maps.attention.candidates import candidates
 from wordsens.maps.attention.group_change import GroupHead
 from wordsens.maps.attention.scores import Score
 from wordsens.maps.attention.spread import Spread, directions, spread
+from wordsens.maps.attention.vanishing import vanishing
 from wordsens.maps.attention.word_change import LARGEST_COARSE, again_if_steep, attention_plan
 from wordsens.maps.mapping import TextMap
 from wordsens.maps.plain_change import PlainWordChange
@@ -101,7 +102,10 @@ class AnyScoreChange(PlainWordChange):
         return torch.cat([jacobian, own.unsqueeze(1).expand(-1, len(words), -1)])
 
     def candidates(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
-        return candidates(self.rows, self.heads, words, radius)
+        found = candidates(self.rows, self.heads, words, radius)
+        if self._score.normalized and self._is_homogeneous(self._spread(radius).typical):
+            found = torch.cat([found, vanishing(self, self.rows, self.heads, words, radius)])
+        return found
 
     def kicking_directions(self) -> Float[Tensor, "m d"]:
         return torch.cat([head.queries for head in self.heads])

@@ -1,9 +1,10 @@
-"""Points near which a word's own scores vanish: there divided ReLU weights jump, and ordinary steps see no hill.
+"""Points near which a word's own scores vanish: there homogeneous weights jump, and ordinary steps see no hill.
 
-relu(s) / sum relu(s) depends on the direction of the scores alone. So next to a row y = x_i + Delta whose scores are
-all zero (y = 0, or a y that the keys K leave out) the smallest step sends the whole row to any word that a direction
-can single out, under one head or under all. Such places are looked at through views: y = D y', D = a (a + K^T K)^-1,
-which shrinks what the keys see and leaves the rest as it is. Without them words were down to .941 of an attack's value.
+relu(s) / sum relu(s), as any weights that a common factor of the scores leaves as they are, depends on their direction
+alone. So next to a row y = x_i + Delta whose scores are all zero (y = 0, or a y that the keys K leave out) the smallest
+step sends the whole row to any word that a direction can single out, under one head or all. Such places are looked
+at through views: y = D y', D = a (a + K^T K)^-1, which shrinks what the keys see and leaves the rest as it is. Without
+them words were down to .941 of an attack's value, under squared scores of one's own to .528.
 """
 
 from collections.abc import Sequence
