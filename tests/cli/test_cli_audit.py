@@ -232,8 +232,6 @@ from dataclasses import replace
 from wordsens.cli.audit import run as audit_run
 from wordsens.cli import main
 from wordsens.experiments.audit import cell as audit_cell
-from wordsens.experiments.store import store
-store.COMPACT_AT = 100
 real, log, stop = audit_cell.audit_text, open(sys.argv[1], "a"), int(sys.argv[2])
 seen, found = [], []
 def counted(phi, document, *options):
@@ -251,26 +249,26 @@ sys.exit(main(sys.argv[3:]))
 """
 
 
-def test_texts_killed_twice_are_each_measured_once(asked, tmp_path):
+def test_1200_texts_killed_twice_are_each_measured_once(asked, tmp_path):
     arguments, out = asked
     save_model(tmp_path / "model", num_hidden_layers=1)
     words = ("the", "film", "was", "good", "bad", "very", "long", "short", "and", "not", "un")
     texts = [f"{first} {second} {third} {fourth}" for first in words for second in words for third in words
-             for fourth in words][:120]  # fmt: skip
+             for fourth in words][:1200]  # fmt: skip
     (tmp_path / "t.csv").write_text("text\n" + "\n".join(texts) + "\n")
     log = tmp_path / "log"
     options = ["--words-per-text", "1", "--json"]
-    # The first is killed with 50 files of one record each, the second when 101 of them have become one file.
-    for stop, code, kept in ((51, -9, None), (61, -9, 50), (0, 0, 110)):
+    # The first is killed with 500 files of one record each, the second when 1,001 of them have become one file.
+    for stop, code, kept in ((501, -9, None), (601, -9, 500), (0, 0, 1100)):
         run = subprocess.run(
             [sys.executable, "-c", DRIVER, str(log), str(stop), *arguments, *options],
             capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
         assert run.returncode == code, run.stderr
-        assert kept is None or f"{kept} of 120 texts are in" in run.stderr
-    assert json.loads(run.stdout)["texts"] == 120
+        assert kept is None or f"{kept} of 1200 texts are in" in run.stderr
+    assert json.loads(run.stdout)["texts"] == 1200
     counts = Counter(log.read_text().split())
-    assert len(counts) == 120
+    assert len(counts) == 1200
     assert set(counts.values()) == {1}
     assert list((out / "records").glob("many-*.parquet"))
 
