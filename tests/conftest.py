@@ -7,7 +7,7 @@ import hypothesis
 import jaxtyping
 import pytest
 import torch
-from tests import first_calls
+from tests import shape_checks  # noqa: F401 - before the package is imported
 
 from wordsens.certificates.attention import bounds as attention
 from wordsens.certificates.attention import own_lagrangian
@@ -22,10 +22,6 @@ hypothesis.settings.load_profile("wordsens")
 
 # The tests' matrices are small: threads would spend their time waiting for each other, and xdist shares the cores.
 torch.set_num_threads(1)
-
-
-def pytest_runtest_logstart():
-    first_calls.begin_test()
 
 
 @pytest.fixture(params=["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"])

@@ -56,8 +56,8 @@ def prepared(rows: torch.Tensor, phi: ws.RandomAttentionFeatures):
     return text, errors, QuadraticBound(text, errors).twist, unit
 
 
-@pytest.mark.parametrize(("n", "d", "seed"), [(20, 64, 0), (9, 4, 5)])
-@pytest.mark.parametrize("share", [0.05, 0.15, 0.4])
+@pytest.mark.parametrize(("n", "d", "seed"), [(20, 64, 0), (6, 16, 3), (9, 4, 5)])
+@pytest.mark.parametrize("share", [0.05, 0.15, 0.3, 0.4])
 @pytest.mark.parametrize("score", TABULATED)
 def test_no_climb_of_the_own_row_exceeds_its_bound(score: str, n: int, d: int, seed: int, share: float) -> None:
     rows = gaussian_rows(n, d, seed)
@@ -71,7 +71,9 @@ def test_no_climb_of_the_own_row_exceeds_its_bound(score: str, n: int, d: int, s
     for word, bound in zip(words.tolist(), bounds.tolist(), strict=True):
         found = climbed(rows.numpy(), matrix, score, word, radius)
         assert found <= bound
-        if d == 64 and share < 0.2:
+        if d == 64 and score == "softmax" and share < 0.4:
+            assert bound <= 1.75 * found
+        elif d == 64 and share < 0.2:
             assert bound <= 1.8 * found
 
 
@@ -95,7 +97,7 @@ def test_any_multipliers_give_a_bound(score: str) -> None:
     def draw(*shape: int) -> torch.Tensor:
         return torch.randn(*shape, generator=random, dtype=torch.float64)
 
-    for _ in range(100):
+    for _ in range(300):
         size = float(lagrangian.caps.max()) * 10 ** float(draw(1) - 1)
         lam, mu = (size * draw(1, count).exp() for _ in range(2))
         alpha = 0.5 * draw(1, count, n) / lagrangian.moved[0].diagonal().mean().sqrt()

@@ -55,6 +55,10 @@ def test_a_result_goes_to_a_file_and_back(name, tmp_path):
 
 def test_what_is_not_such_a_file_is_refused(tmp_path):
     found = made("sensitivity")
+    with pytest.raises(
+        InputError, match=r"`path` \(='.*missing.found'\) must be a file in a folder that can be written"
+    ):
+        found.save(tmp_path / "missing" / "found")
     found.save(tmp_path / "found")
     with pytest.raises(InputError, match=r"is not a file that Swaps.save wrote: it holds a Sensitivity"):
         ws.Swaps.load(tmp_path / "found")

@@ -42,7 +42,7 @@ class StyledFigure(Figure):
             super().savefig(*arguments, **options)
 
     def _repr_png_(self) -> bytes:
-        """What a notebook shows: without pyplot it knows no figures."""
+        """The picture that a notebook shows: without pyplot it knows no figures."""
         drawn = io.BytesIO()
         self.savefig(drawn, format="png", dpi=_NOTEBOOK_DPI)
         return drawn.getvalue()

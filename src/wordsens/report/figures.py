@@ -42,7 +42,7 @@ class ReportFigure:
 
     @property
     def script_data(self) -> dict[str, Any]:
-        """What the page's script reads."""
+        """The figure's data as the page's script reads them."""
         return {
             "x": {"label": self.data.x_label, "log": self.data.logarithmic[0]},
             "y": {"label": self.data.y_label, "log": self.data.logarithmic[1]},

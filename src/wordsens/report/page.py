@@ -33,7 +33,7 @@ _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", 
 
 @dataclass(frozen=True)
 class Content:
-    """What a report says, in its order.
+    """The content of a report, in its order.
 
     Attributes:
         title: of the page.

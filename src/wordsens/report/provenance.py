@@ -1,4 +1,4 @@
-"""How the numbers were made: the command, the specs, versions, seeds and machines of each run."""
+"""The making of the numbers: the command, the specs, versions, seeds and machines of each run."""
 
 import json
 import shlex

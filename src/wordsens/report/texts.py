@@ -26,7 +26,7 @@ Moved = tuple[str, float, float | None, float | None]
 
 @dataclass(frozen=True)
 class Word:
-    """What is known of one word.
+    """One word, with all that is known of it.
 
     Attributes:
         text: as it is written.

@@ -22,16 +22,19 @@ class Saved:
     """A dataclass of tensors, numbers, texts, and tuples, dictionaries and dataclasses of them."""
 
     def save(self, path: str | Path) -> None:
-        """Write everything, witnesses included, to one safetensors file."""
+        """Write everything, witnesses included, to one safetensors file; InputError where `path` cannot be written."""
+        from safetensors import SafetensorError
         from safetensors.torch import save_file
 
         tensors: dict[str, Tensor] = {}
         content = json.dumps(_packed(self, "", tensors))
-        save_file(
-            tensors,
-            str(path),
-            metadata={_FORMAT_KEY: FORMAT, _CLASS_KEY: type(self).__name__, _CONTENT_KEY: content},
-        )
+        metadata = {_FORMAT_KEY: FORMAT, _CLASS_KEY: type(self).__name__, _CONTENT_KEY: content}
+        try:
+            save_file(tensors, str(path), metadata=metadata)
+        except (OSError, SafetensorError) as error:
+            raise InputError(
+                f"`path` (={str(path)!r}) must be a file in a folder that can be written: {error}"
+            ) from error
 
     @classmethod
     def load(cls: type[Loaded], path: str | Path) -> Loaded:

@@ -110,7 +110,7 @@ def _again(
     texts: int,
     plan: Stages,
 ) -> Found:
-    """What was found, bettered by a second run on the words of each text that have the largest values.
+    """The first findings, bettered by a second run on the words of each text that have the largest values.
 
     A run misses a word's best hill now and then; that two miss it is rare. Where the first had no relative to explore,
     the second has a smoother one.

@@ -10,7 +10,7 @@ from wordsens.search.result import Progress
 
 @dataclass(frozen=True)
 class Budget:
-    """What a measurement may spend. `search=` takes one wherever a plan alone does not say enough.
+    """A limit on what a measurement spends. `search=` takes one wherever a plan alone does not say enough.
 
     Attributes:
         search: "quick", "normal", "thorough" or a SearchPlan.

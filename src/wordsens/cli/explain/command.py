@@ -6,7 +6,7 @@ from wordsens.cli.options import takes
 
 @takes(ExplainRequest)
 def explain(request: ExplainRequest) -> None:
-    """Which words carry the score of two texts, a class, or an embedding?
+    """Find the words that carry the score of two texts, a class, or an embedding.
 
     For each word: the text without it, with another word in its place, and with its vector moved; and for two texts
     the words that keep them apart, and pairs of words that count for more, or less, together than alone.

@@ -36,7 +36,7 @@ class Place:
     swaps: bool
 
     def found(self) -> tuple[Sensitivity, RealSwaps | None] | None:
-        """What is there, where it is all that was asked for."""
+        """The measurement that is there already, where it is all that was asked for."""
         kept = kept_measurement(self.store, self.cell, self.phi, self.text)
         if kept is None or not self.swaps:
             return None if kept is None else (kept[0], None)

@@ -58,7 +58,7 @@ def write_attention_figures(records: Sequence[AttentionRecord], folder: Path, st
 
 
 def show_attention(summaries: Sequence[AttentionSummary]) -> None:
-    """What each row takes from the changed words, before and after, and how much of its attention moves."""
+    """Print each row's attention to the changed words, before and after, and the share of its attention that moves."""
     console = stdout()
     for one in summaries:
         columns = [(f"from {name}", "right") for at in one.changed for name in (one.tokens[0][at], one.tokens[1][at])]

@@ -1,13 +1,13 @@
 """The typed spec of the attention of one pair of texts."""
 
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from wordsens.errors import InputError
 from wordsens.experiments.grid.cell import Cell
 from wordsens.experiments.grid.device_key import CPU, Device
+from wordsens.experiments.grid.model_key import ModelName
 from wordsens.text.model_files import model_digest
 
 
@@ -26,7 +26,7 @@ class AttentionCell(Cell):
 
     KIND: ClassVar[str | None] = "attention"
 
-    model: str = "minilm"
+    model: ModelName = "minilm"
     first: str
     second: str
     layer: int = 1
@@ -34,12 +34,6 @@ class AttentionCell(Cell):
     prompts: tuple[str, str] | None = Field(default=None, strict=False)
     answers: tuple[str, ...] | None = Field(default=None, strict=False)
     device: Device = CPU
-
-    @field_validator("model")
-    @classmethod
-    def _absolute(cls, model: str) -> str:
-        folder = Path(model).expanduser()
-        return str(folder.absolute()) if folder.is_dir() else model
 
     @model_validator(mode="after")
     def _both_or_neither(self) -> "AttentionCell":

@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.grid.device_key import CPU, Device, with_kind_of_device
+from wordsens.experiments.grid.model_key import ModelName
 from wordsens.experiments.grid.strict_model import StrictModel
 from wordsens.experiments.store.identity import hash_identity
 from wordsens.maps.transformer.pooling import POOL_NAMES
@@ -77,7 +77,7 @@ class AuditCell(StrictModel):
         device: where it is computed; its kind belongs to the identity, its number does not.
     """
 
-    model: str
+    model: ModelName
     black_box: BlackBox | None = None
     revision: str | None = None
     content: str | None = None
@@ -94,12 +94,6 @@ class AuditCell(StrictModel):
     steps: Annotated[int, Field(ge=0)] = 0
     generations: Annotated[int, Field(ge=0)] = 0
     device: Device = CPU
-
-    @field_validator("model")
-    @classmethod
-    def _absolute(cls, model: str) -> str:
-        folder = Path(model).expanduser()
-        return str(folder.absolute()) if folder.is_dir() else model
 
     @model_validator(mode="after")
     def _valid(self) -> "AuditCell":

@@ -1,12 +1,12 @@
 """The keys of a cell that name a map and the size of its texts, in every kind of cell that measures one."""
 
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
 from wordsens.errors import InputError
 from wordsens.experiments.grid.cell import Cell
+from wordsens.experiments.grid.model_key import ModelName
 from wordsens.maps.registry import DEFAULTS, OPTION_NAMES, MapOptions, map_content, map_entry, recorded_name
 
 
@@ -30,7 +30,7 @@ class MapKeys(Cell):
     activation: str = DEFAULTS.activation
     gaussian: str = DEFAULTS.gaussian
     temperature: float = DEFAULTS.temperature
-    model: str = DEFAULTS.model
+    model: ModelName = DEFAULTS.model
     model_layer: int = DEFAULTS.model_layer
     pool: str | None = DEFAULTS.pool
 
@@ -38,12 +38,6 @@ class MapKeys(Cell):
     @classmethod
     def _known_map(cls, name: str) -> str:
         return map_entry(name).name
-
-    @field_validator("model")
-    @classmethod
-    def _absolute(cls, model: str) -> str:
-        folder = Path(model).expanduser()  # a worker may run in another folder
-        return str(folder.absolute()) if folder.is_dir() else model
 
     @model_validator(mode="after")
     def _options_of_the_map(self) -> "MapKeys":

@@ -1,1 +1,1 @@
-"""What was found, in sentences: each with its number, and how that number is known."""
+"""Findings in sentences: each with its number, and how that number is known."""

@@ -10,7 +10,7 @@ KNOWN = "Computed from the model's own numbers: nothing is searched for."
 
 
 def attention_findings(records: Sequence[AttentionRecord]) -> list[Finding]:
-    """How much of the attention a changed word moves; of a causal model also what becomes of the answers."""
+    """The share of the attention that a changed word moves; of a causal model also the change of its answers."""
     return [finding for one in summarise_attention(records) for finding in (_moved(one), *_answers(one))]
 
 

@@ -26,7 +26,7 @@ _NAMES = {
 
 
 def audit_findings(records: Sequence[AuditRecord]) -> list[Finding]:
-    """What taking a word out does by its kind, the words with an effect of their own, length, and what was cut."""
+    """The effect of taking a word out, by its kind, the words with an effect of their own, length, and what was cut."""
     texts = [record.audited() for record in records]
     summary = summarise_audit(texts, Counter())
     return [
@@ -69,7 +69,7 @@ def _mean(sample: Sequence[Sequence[float]]) -> float:
 
 
 def _negations(texts: Sequence[AuditedText]) -> list[Finding]:
-    """Whether a "not" counts for more or less than a word of content."""
+    """The weight of a "not" beside that of a word of content, where an interval of the difference is known."""
     own, other = _removals(texts, "negation"), _removals(texts, "content word")
     if not any(own) or not any(other) or (intervals := mean_intervals(own, other)) is None:
         return []

@@ -1,0 +1,15 @@
+"""The name of a model as a key of a cell."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+
+def _absolute(model: str) -> str:
+    folder = Path(model).expanduser()
+    return str(folder.absolute()) if folder.is_dir() else model
+
+
+ModelName = Annotated[str, AfterValidator(_absolute)]
+"""minilm, a name on the hub, or a folder, which is kept as an absolute path: a worker may run in another folder."""
