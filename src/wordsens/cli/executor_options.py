@@ -18,7 +18,10 @@ _PANEL = "Where cells run"
 Workers = Annotated[
     int | None,
     typer.Option(
-        help="So many processes on this machine, one cell each at a time.", show_default=False, rich_help_panel=_PANEL
+        help="So many processes on this machine, one cell each at a time; default: as many as there are cores and "
+        "memory for, once a run turns out to be long.",
+        show_default=False,
+        rich_help_panel=_PANEL,
     ),
 ]
 Scheduler = Annotated[
@@ -43,7 +46,7 @@ Witnesses = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutorRequest:
-    """The place where cells run; none of the last three is this process.
+    """The place where cells run; none of the last three: this process, and all cores once a run turns out to be long.
 
     Raises:
         InputError: two places are named, or a count is below 1.
@@ -95,12 +98,19 @@ def _executor(request: ExecutorRequest, tell: Callable[[str], None]) -> "Executo
         from wordsens.experiments.run.cluster import remote_workers
 
         return remote_workers(request.scheduler, tell=tell)
-    if request.workers is not None:
-        from wordsens.experiments.run.cluster import cores, local_workers
-
-        if request.workers * request.threads > cores():
-            tell(f"{request.workers} workers of {request.threads} threads on {cores()} cores will wait for each other")
-        return local_workers(request.workers, threads=request.threads, tell=tell)
     from wordsens.experiments.run.executor import InProcess
 
-    return InProcess()
+    if request.workers == 1:
+        return InProcess()
+    from wordsens.experiments.run.cluster import local_workers
+    from wordsens.experiments.run.cores import cores
+
+    if request.workers is None:
+        from wordsens.experiments.run.all_cores import AllCores
+
+        return AllCores(
+            lambda count: local_workers(count, threads=request.threads, tell=tell), threads=request.threads, tell=tell
+        )
+    if request.workers * request.threads > cores():
+        tell(f"{request.workers} workers of {request.threads} threads on {cores()} cores will wait for each other")
+    return local_workers(request.workers, threads=request.threads, tell=tell)

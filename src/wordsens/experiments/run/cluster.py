@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import queue
 import time
 from collections import deque
@@ -151,11 +150,6 @@ class DaskExecutor(Executor):
 
     def _gone(self) -> NoReturn:
         raise LostSchedulerError(f"the scheduler went away ({self._described})") from None
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def local_workers(count: int, *, threads: int = 1, tell: Tell = lambda line: None) -> DaskExecutor:

@@ -77,7 +77,7 @@ def run_cells(
                 clock.observe(cells[place], record.seconds)
                 state.done, state.failed = state.done + record.done, state.failed + (not record.done)
                 if state.due or state.running == 0:
-                    state.slots = max(1, executor.slots)
+                    state.where, state.slots = executor.described, max(1, executor.slots)
                     state.remaining = (clock.left() or 0.0) / max(1, state.running)
                     state.save(store.folder)
                 tell(state)
