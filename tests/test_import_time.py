@@ -1,8 +1,10 @@
-"""Importing stays light, in what is loaded and in seconds. Each check is shown to be able to fail."""
+"""Importing stays light, in what is loaded and in seconds. Each check is shown to be able to fail.
+
+Seconds are the process's own: those of the clock depend on what else the machine does.
+"""
 
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -23,14 +25,14 @@ REPEATS = 3
 
 
 def run(code):
-    """The best wall-clock time of a few runs of the code, and what the last one printed."""
+    """The least processor time of a few runs of the code, and what the last one printed."""
+    timed = f"import atexit, time; atexit.register(lambda: print('\\n', time.process_time()))\n{code}"
     best = float("inf")
     output = ""
     for _ in range(REPEATS):
-        begin = time.perf_counter()
-        process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-        best = min(best, time.perf_counter() - begin)
-        output = process.stdout
+        process = subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, check=True, timeout=120)
+        output, seconds = process.stdout.rstrip().rsplit("\n", 1)
+        best = min(best, float(seconds))
     return best, output
 
 
@@ -93,5 +95,5 @@ def test_the_check_sees_what_is_loaded():
 
 
 def test_the_clock_sees_a_slow_import():
-    seconds, _ = run("import time; time.sleep(0.3)")
+    seconds, _ = run("import time\nwhile time.process_time() < 0.3: pass")
     assert seconds > 0.3

@@ -74,6 +74,7 @@ def read_documents(
 
     Args:
         source: one of
+
             - "shipped": the reviews that come with the package;
             - a .txt file, one text;
             - a .csv or .tsv file whose first line names the columns, a .jsonl file, or a .parquet file;
@@ -82,6 +83,7 @@ def read_documents(
               two classes come in turn;
             - a folder that `datasets` saved;
             - "imdb", "hub:NAME" or "hub:NAME:CONFIGURATION", from the Hugging Face hub through `datasets`.
+
         text_column: the column with the texts.
         label_column: the column with the labels, which must exist; None: `label`, where there is one.
         labels: False reads none. They may be 1 and 0, +1 and -1, "pos" and "neg", "positive" and "negative".

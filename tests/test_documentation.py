@@ -1,0 +1,57 @@
+"""The documentation: every public name is in the reference, every page in the contents, and every command parses."""
+
+import re
+import shlex
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import typer
+
+import wordsens as ws
+from wordsens.cli.app import app
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = sorted(page for page in [*DOCS.rglob("*.md"), DOCS.parent / "README.md"] if "_build" not in page.parts)
+REFERENCE = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
+COMMANDS = [
+    pytest.param(line.split("#")[0].strip(" $&"), id=f"{page.name}: {line.strip(' $')[:60]}")
+    for page in PAGES
+    for line in re.findall(r"^(?:\$ | {4}\.venv/bin/)(wordsens .*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+]
+
+
+def _missing(names: list[str], reference: str) -> list[str]:
+    """The names that no directive of the reference has."""
+    return [name for name in names if not re.search(rf"\.\. auto\w+:: {name}$", reference, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("room", [ws, ws.theory, ws.figures], ids=lambda room: room.__name__)
+def test_every_public_name_is_in_the_reference(room: object) -> None:
+    names = [name for name in dir(room) if name[0] != "_" and not isinstance(getattr(room, name), ModuleType)]
+    assert len(names) > 6
+    assert not _missing(names, REFERENCE)
+
+
+def test_a_name_that_was_forgotten_is_noticed() -> None:
+    assert _missing(["certify"], REFERENCE.replace(":: certify\n", ":: certification\n")) == ["certify"]
+
+
+def test_every_page_is_in_the_contents() -> None:
+    contents = (DOCS / "index.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^[\w/-]+$", contents, re.MULTILINE))
+    pages = [
+        path.relative_to(DOCS).with_suffix("").as_posix() for path in [*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]
+    ]
+    assert {page for page in pages if not page.startswith("_build")} - {"index"} == listed
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_command_in_the_documentation_parses(line: str) -> None:
+    """Its command and options exist, and their values are of the right type; it is not run."""
+    group = command = typer.main.get_command(app)
+    words = shlex.split(re.sub(r"[\[\]]|\.\.\.", "", line))[1:]
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    if "--help" not in words:
+        command.make_context("wordsens", words, parent=typer.Context(group))
