@@ -10,7 +10,7 @@ author = "The wordsens authors"
 copyright = author
 release = version = wordsens.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx-mathjax-offline", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build", "requirements.txt"]
 html_theme = "furo"
 html_title = f"wordsens {version}"

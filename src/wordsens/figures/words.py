@@ -46,7 +46,7 @@ def words(
     if upper is not None:
         axes.vlines(places, values, upper, color="#777777", linewidth=0.8)
         axes.scatter(places, upper, s=9, marker="_", color="#777777", label="upper bound")
-        axes.legend(loc="lower right", bbox_to_anchor=(1, 1))
+        figure.legend(loc="outside upper right")
     axes.grid(False, axis="x")
     if len(names) <= _MOST_NAMES:
         shown = [name.replace("$", r"\$") for name in names]
