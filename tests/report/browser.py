@@ -1,4 +1,4 @@
-"""Headless Chromium that opens pages from disk, and its own log of what they asked for and said."""
+"""Headless Chromium that opens pages, and its own log of what they asked for and said."""
 
 import json
 from pathlib import Path
@@ -32,16 +32,20 @@ class Browser:
         self.driver.quit()
 
     def open(self, path, *, width=1280, scheme="light", scripts=True):
-        """Open a page at a width, in a colour scheme, with what was logged before forgotten."""
+        """Open a file or an address at a width, in a colour scheme, with what was logged before forgotten."""
+        self.look(width=width, scheme=scheme)
+        self.command("Emulation.setScriptExecutionDisabled", {"value": not scripts})
+        self.log("browser")
+        self.log("performance")
+        self.driver.get(path if str(path).startswith("http") else Path(path).as_uri())
+
+    def look(self, *, width=1280, scheme="light"):
+        """Show the page that is open at a width, in a colour scheme."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
         wanted = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
         media = {"features": [{"name": name, "value": value} for name, value in wanted.items()]}
         self.command("Emulation.setDeviceMetricsOverride", size)
         self.command("Emulation.setEmulatedMedia", media)
-        self.command("Emulation.setScriptExecutionDisabled", {"value": not scripts})
-        self.log("browser")
-        self.log("performance")
-        self.driver.get(Path(path).as_uri())
 
     def command(self, name, arguments):
         """A command of Chromium's own protocol."""

@@ -14,6 +14,7 @@ from wordsens.cli.check.command import check
 from wordsens.cli.explain.command import explain
 from wordsens.cli.measure.command import measure
 from wordsens.cli.option_names import in_options, options_of
+from wordsens.cli.page import page
 from wordsens.cli.paper.command import paper
 from wordsens.cli.report.command import report
 from wordsens.cli.stopping import Terminated
@@ -58,6 +59,7 @@ app.command(rich_help_panel="Models")(check)
 app.command(rich_help_panel="Models")(explain)
 app.command(rich_help_panel="Experiments")(paper)
 app.command(rich_help_panel="Experiments")(report)
+app.command("app", rich_help_panel="One text")(page)
 app.add_typer(sweep, name="sweep", rich_help_panel="Experiments")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wordsens.experiments.attention.summary import AttentionSummary, summarise_attention
+from wordsens.maps.attention_pair import AttentionPair
 from wordsens.report.load import Run
 from wordsens.report.texts import LEVELS
 
@@ -52,20 +53,49 @@ def attention_pairs(runs: Sequence[Run]) -> list[ShownPair]:
 
 
 def _shown(run: str, pair: AttentionSummary) -> ShownPair:
-    first, second = pair.weights
-    difference = [[b - a for a, b in zip(*rows, strict=True)] for rows in zip(first, second, strict=True)]
     heads = "mean over the heads" if pair.head is None else f"head {pair.head}"
-    top = max(max(map(max, first)), max(map(max, second)))
-    rows = len(first)
+    rows = len(pair.weights[0])
+    titles = pair.first, pair.second, "The second less the first"
     return ShownPair(
         f"{pair.model}, layer {pair.layer}, {heads}",
         run,
-        (
-            _matrix(pair.first, pair.tokens[0], first, top, pair),
-            _matrix(pair.second, pair.tokens[1], second, top, pair),
-            _matrix("The second less the first", pair.names, difference, _largest(difference), pair, signed=True),
-        ),
+        _matrices(pair.weights, titles, (*pair.tokens, pair.names), pair.changed),
         f"The first {ROWS} of {rows} rows." if rows > ROWS else "",
+    )
+
+
+def weight_matrices(pair: AttentionPair, titles: Sequence[str], *, changed: Sequence[int] = ()) -> tuple[Matrix, ...]:
+    """The matrices of a pair under these titles, the first two alone where the texts have different lengths.
+
+    `changed`: rows that are marked beside those whose tokens differ.
+    """
+    weights = pair.weights[0].tolist(), pair.weights[1].tolist()
+    marked = sorted({*pair.changed, *changed})
+    first, second = pair.tokens
+    if pair.difference is None:
+        top = max(map(_largest, weights))
+        return tuple(
+            _matrix(title, names, rows, top, marked)
+            for title, names, rows in zip(titles, pair.tokens, weights, strict=False)
+        )
+    names = tuple(one if one == other else f"{one}/{other}" for one, other in zip(first, second, strict=True))
+    return _matrices(weights, titles, (first, second, names), marked)
+
+
+def _matrices(
+    weights: Sequence[Sequence[Sequence[float]]],
+    titles: Sequence[str],
+    names: Sequence[Sequence[str]],
+    changed: Sequence[int],
+) -> tuple[Matrix, ...]:
+    """Two matrices of one size, and the second less the first."""
+    first, second = weights
+    difference = [[b - a for a, b in zip(*rows, strict=True)] for rows in zip(first, second, strict=True)]
+    top = max(_largest(first), _largest(second))
+    return (
+        _matrix(titles[0], names[0], first, top, changed),
+        _matrix(titles[1], names[1], second, top, changed),
+        _matrix(titles[2], names[2], difference, _largest(difference), changed, signed=True),
     )
 
 
@@ -74,7 +104,7 @@ def _matrix(
     names: Sequence[str],
     weights: Sequence[Sequence[float]],
     top: float,
-    pair: AttentionSummary,
+    changed: Sequence[int],
     *,
     signed: bool = False,
 ) -> Matrix:
@@ -85,7 +115,7 @@ def _matrix(
 
     return Matrix(
         title,
-        tuple((name.lstrip("Ġ▁") or "␣", at in pair.changed) for at, name in enumerate(names[:ROWS])),
+        tuple((name.lstrip("Ġ▁") or "␣", at in changed) for at, name in enumerate(names[:ROWS])),
         tuple(tuple(cell(value) for value in row[:ROWS]) for row in weights[:ROWS]),
     )
 

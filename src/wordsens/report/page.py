@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from wordsens import __version__
 from wordsens.errors import MissingExtraError
+from wordsens.report.assets import static
 from wordsens.report.attention import ShownPair
 from wordsens.report.figures import ReportFigure
 from wordsens.report.findings.finding import SURETIES, Finding
@@ -26,7 +26,7 @@ except ImportError as error:
     raise MissingExtraError("jinja2", "report", "a report") from error
 
 _HERE = Path(__file__).parent
-_SCRIPTS = ("page.js", "words.js", "scales.js", "figures.js")
+_SCRIPTS = ("colours.js", "page.js", "words.js", "texts.js", "scales.js", "plots.js", "figures.js")
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 """Characters that could end a script tag, or a line of JavaScript, inside of JSON."""
 
@@ -56,10 +56,10 @@ class Content:
 
 def html_page(content: Content) -> str:
     """The whole page. Text is escaped wherever it stands; styles and scripts are named by their hash in the policy."""
-    style, script = _static(("report.css",)), _static(_SCRIPTS)
+    style, script = static(("report.css",)), static(_SCRIPTS)
     data = {
         "figures": [{"title": one.data.title, **one.script_data} for one in content.figures],
-        "texts": [[_word(word) for word in text.words] for text in content.shown.texts],
+        "texts": [[word_data(word) for word in text.words] for text in content.shown.texts],
     }
     return (
         _environment()
@@ -112,11 +112,6 @@ def raised(text: str) -> Markup:
     return Markup(re.sub(r"\^([\d.\N{MINUS SIGN}]*\d)", r"<sup>\1</sup>", str(escape(text))))
 
 
-@cache
-def _static(names: Sequence[str]) -> str:
-    return "\n".join((_HERE / "static" / name).read_text(encoding="utf-8") for name in names)
-
-
 def _policy(style: str, script: str) -> str:
     """Nothing is loaded; only this style and this script apply."""
     return (
@@ -129,7 +124,8 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _word(word: Word) -> dict[str, Any]:
+def word_data(word: Word) -> dict[str, Any]:
+    """The word as the page's script reads it."""
     return {
         "text": word.text,
         "attained": word.attained,

@@ -36,6 +36,7 @@ class Word:
         swap, swapped_for: the best real word in its place.
         moved: what its witness does, the most moved row first.
         level: its shade, 0 to LEVELS - 1.
+        row: of the text's rows, the one that speaks for it; None where only the word is known.
     """
 
     text: str
@@ -46,6 +47,7 @@ class Word:
     swapped_for: str = ""
     moved: tuple[Moved, ...] = ()
     level: int = 0
+    row: int | None = field(default=None, compare=False)
 
     @property
     def shown(self) -> float:
@@ -119,7 +121,7 @@ def heat_texts(runs: Sequence[Run]) -> Shown:
         if len(text.words) > left:
             text = _cut(text, left)
         left -= len(text.words)
-        shown.texts.append(_coloured(text))
+        shown.texts.append(coloured(text))
         if left <= 0:
             break
     if len(found) > len(shown.texts):
@@ -183,6 +185,7 @@ class _Rows:
 
     def __init__(self, record: Any, searched: dict[int, int], tokens: Sequence[str]):
         self._record, self._searched, self._tokens = record, searched, tokens
+        self._rows = list(searched)
         self._swapped = json.loads(record.swapped_for) if record.swapped_for else None
         self._moved = json.loads(record.moved) if record.moved else None
 
@@ -201,6 +204,7 @@ class _Rows:
             swap=None if record.swap is None else record.swap[at],
             swapped_for="" if self._swapped is None else self._swapped[at],
             moved=() if self._moved is None else tuple(map(self._row, self._moved[at])),
+            row=self._rows[at],
         )
 
     def _row(self, moved: Sequence[Any]) -> Moved:
@@ -254,7 +258,7 @@ def _cut(text: Text, most: int) -> Text:
     return replace(text, pieces=(*pieces, " …"), note=f"{text.note} Its first {kept:,} of {words:,} words.".strip())
 
 
-def _coloured(text: Text) -> Text:
+def coloured(text: Text) -> Text:
     """Every word's shade, between the text's least and largest attained value."""
     values = [word.shown for word in text.words]
     high = max(values)

@@ -3,15 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from wordsens.maps.contract import FeatureMap
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import Condition, Prediction
-
-
-def on_demand(phi: FeatureMap) -> bool:
-    """True where the map's matrices are sampled on demand, and each query is remembered."""
-    return getattr(phi, "gaussian", None) == "lazy"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wordsens.cli.measure.options import MeasureOptions
-from wordsens.cli.measure.outcome import RealSwaps, on_demand
+from wordsens.cli.measure.outcome import RealSwaps
 from wordsens.cli.running import open_store
 from wordsens.cli.typed import typed
 from wordsens.experiments.run.commands import keep_command
@@ -20,6 +20,7 @@ from wordsens.experiments.store.store import RecordStore, write_aside
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.registry import map_entry
 from wordsens.sensitivity.result import Sensitivity
+from wordsens.sensitivity.sampled_words import on_demand
 from wordsens.text import Document
 from wordsens.text.matrix import TextMatrix
 

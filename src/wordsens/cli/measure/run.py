@@ -12,7 +12,7 @@ import torch
 
 from wordsens import __version__
 from wordsens.cli.measure.options import MeasureOptions
-from wordsens.cli.measure.outcome import Comparison, Measured, RealSwaps, on_demand
+from wordsens.cli.measure.outcome import Comparison, Measured, RealSwaps
 from wordsens.cli.measure.tables import print_many, print_one
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import Reporter, notice, reporting, stdout
@@ -21,10 +21,10 @@ from wordsens.maps.contract import FeatureMap
 from wordsens.maps.registry import MODEL, build_map, map_title
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.loading import loaded_model
-from wordsens.seeds import generator
 from wordsens.sensitivity.jacobian import jacobian_sensitivity
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
+from wordsens.sensitivity.sampled_words import on_demand, sampled_words
 from wordsens.sensitivity.swap_search import ShortlistPlan
 from wordsens.sensitivity.swaps import best_swaps
 from wordsens.text import Document, embed, read_documents
@@ -35,9 +35,6 @@ from wordsens.theory import check_conditions, predict
 
 if TYPE_CHECKING:
     from wordsens.cli.measure.records import MeasureRecords
-
-ON_DEMAND_WORDS = 16
-"""Words of a text that rf searches by default where its matrix is not built; drf: so many over its depth."""
 
 
 def run_measure(options: MeasureOptions) -> None:
@@ -118,7 +115,7 @@ def _measured(
 
         started = time.perf_counter()
         phi = build_map(name, n, d, options=options.map_options, seed=options.seed, device=options.device)
-        words = _searched_words(phi, n, options)
+        words = options.word or sampled_words(phi, n, options.seed, options.sample)
         place = None if records is None else records.place(name, document, text, phi, words)
         found = None if place is None else place.found()
         if found is None:
@@ -172,21 +169,6 @@ def _comparison(
         small_radius=None if limit is None else tuple(limit),
         swaps=swaps,
     )
-
-
-def _searched_words(phi: FeatureMap, n: int, options: MeasureOptions) -> list[int] | None:
-    """The words to search: those named, a sample, or None for all.
-
-    A map whose matrices are sampled on demand remembers every query, so all words of a long text would not fit.
-    """
-    if options.word:
-        return options.word
-    count = options.sample
-    if count is None and on_demand(phi):
-        count = max(2, ON_DEMAND_WORDS // getattr(phi, "depth", 1))
-    if count is None or count >= n:
-        return None
-    return sorted(torch.randperm(n, generator=generator(options.seed, "sample"))[:count].tolist())
 
 
 def _documents(options: MeasureOptions) -> list[Document]:

@@ -1,32 +1,7 @@
-// The page's colours, and its tables.
+// The page's tables, and the button of its colours.
 (() => {
-  const root = document.documentElement;
-  root.classList.add("js");
-
-  // A page that was opened from disk may not be allowed to remember anything.
-  const remembered = (value) => {
-    try {
-      if (value !== undefined) localStorage.setItem("wordsens-colours", value);
-      return localStorage.getItem("wordsens-colours");
-    } catch {
-      return null;
-    }
-  };
-  const schemes = ["system", "light", "dark"];
-  const theme = document.getElementById("theme");
-  const paint = (scheme) => {
-    if (scheme === "system") delete root.dataset.theme;
-    else root.dataset.theme = scheme;
-    theme.textContent = `Colours: ${scheme}`;
-    theme.setAttribute("aria-label", `Colours: ${scheme}. Press for the next of ${schemes.join(", ")}.`);
-  };
-  let scheme = schemes.includes(remembered()) ? remembered() : "system";
-  paint(scheme);
-  theme.addEventListener("click", () => {
-    scheme = schemes[(schemes.indexOf(scheme) + 1) % schemes.length];
-    remembered(scheme);
-    paint(scheme);
-  });
+  document.documentElement.classList.add("js");
+  colours.switchedBy(document.getElementById("theme"));
 
   const inOrder = new Intl.Collator(undefined, { numeric: true }).compare;
   const compare = (one, other) => {

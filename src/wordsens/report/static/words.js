@@ -1,7 +1,6 @@
-// The words of each text: what is known of one, on hover, click and keyboard.
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent).texts;
-  const shown = (word) => word.attained ?? word.removal;
+// A text's words: what is known of one, on hover, click and keyboard.
+const words = (() => {
+  const shown = (word) => word.attained ?? word.removal ?? 0;
   const number = (value) => Number(value.toPrecision(3)).toString();
 
   function element(name, text, parent) {
@@ -59,22 +58,22 @@
     }
   }
 
-  document.querySelectorAll(".text").forEach((article, at) => {
-    const words = data[at];
-    const most = Math.max(...words.map((word) => Math.max(word.upper ?? 0, shown(word))));
-    const spans = [...article.querySelectorAll(".w")];
+  const most = (known) => Math.max(...known.map((word) => Math.max(word.upper ?? 0, shown(word))));
+  const largest = (known) => known.reduce((best, word, at) => (shown(word) > shown(known[best]) ? at : best), 0);
+
+  // The words of `heat` tell of themselves in the panel; `known` gives what is known of them now, `picked` is told of a
+  // word that was clicked or reached by keyboard. Returns functions that tell again, and that pin a word.
+  function browse(heat, panel, known, picked = () => {}) {
+    const spans = [...heat.querySelectorAll(".w")];
     const place = new Map(spans.map((span, index) => [span, index]));
-    const panel = article.querySelector(".detail");
-    const heat = article.querySelector(".heat");
-    const largest = words.reduce((best, word, index) => (shown(word) > shown(words[best]) ? index : best), 0);
-    let pinned = largest;
-    let marked = null;
+    let pinned = largest(known());
+    let at = pinned;
 
     const show = (index) => {
-      marked?.classList.remove("here");
-      marked = spans[index];
-      marked.classList.add("here");
-      tell(panel, words[index], most);
+      spans[at].classList.remove("here");
+      at = index;
+      spans[at].classList.add("here");
+      tell(panel, known()[at], most(known()));
     };
     const pin = (index) => {
       spans[pinned].tabIndex = -1;
@@ -82,19 +81,20 @@
       spans[index].tabIndex = 0;
       show(index);
     };
+    const pick = (event) => {
+      if (!place.has(event.target)) return;
+      pin(place.get(event.target));
+      picked(pinned);
+    };
     spans[0].tabIndex = -1;
-    pin(largest);
+    pin(pinned);
 
     heat.addEventListener("pointerover", (event) => {
       if (place.has(event.target)) show(place.get(event.target));
     });
     heat.addEventListener("pointerleave", () => show(pinned));
-    heat.addEventListener("click", (event) => {
-      if (place.has(event.target)) pin(place.get(event.target));
-    });
-    heat.addEventListener("focusin", (event) => {
-      if (place.has(event.target)) pin(place.get(event.target));
-    });
+    heat.addEventListener("click", pick);
+    heat.addEventListener("focusin", pick);
     const forward = heat.dir === "rtl" ? "ArrowLeft" : "ArrowRight";
     const back = heat.dir === "rtl" ? "ArrowRight" : "ArrowLeft";
     heat.addEventListener("keydown", (event) => {
@@ -103,5 +103,8 @@
       event.preventDefault();
       spans[Math.min(spans.length - 1, Math.max(0, pinned + steps[event.key]))].focus();
     });
-  });
+    return { again: () => show(at), pin, largest: () => largest(known()) };
+  }
+
+  return { browse, tell, most };
 })();

@@ -1,0 +1,136 @@
+"""A measurement as a visitor asks for it: checked, in a link, and as the command and the Python that give the same."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from wordsens.errors import InputError, require_choice, require_count
+from wordsens.maps.registry import MODEL, MapOptions
+from wordsens.search.plan import EFFORTS
+
+MAPS = {
+    "raf": "random attention (RAF)",
+    "relu-raf": "random attention with ReLU (ReLU-RAF)",
+    "rf": "random fully connected layer (RF)",
+    "drf": "deep random layers (DRF)",
+    MODEL: "a trained model",
+}
+"""The maps of the page, with what they are called there."""
+
+POOLS = {"": "every word’s output", "own": "the model’s one vector", "mean": "mean", "cls": "first token", "max": "max"}
+
+LEAST_SHARE, MOST_SHARE = 0.05, 2.0
+
+_CLASSES = {
+    "raf": "ws.RandomAttentionFeatures(X.rows.shape[1], seed={seed})",
+    "relu-raf": 'ws.RandomAttentionFeatures(X.rows.shape[1], "relu", seed={seed})',
+    "rf": "ws.RandomFeatures(*X.rows.shape, seed={seed})",
+    "drf": "ws.DeepRandomFeatures(*X.rows.shape, {depth}, seed={seed})",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureRequest:
+    """The choices of a measurement.
+
+    Attributes:
+        text: the words.
+        map: one of MAPS.
+        model: its name, for the map "model".
+        layer, pool: of the model; pool "" for all rows.
+        depth: of drf.
+        share: the radius over its default: sqrt(d), or of a model the word's own length.
+        search: one of EFFORTS.
+        seed: of the weights and the search.
+
+    Raises:
+        InputError: a value that the page does not offer.
+    """
+
+    text: str = ""
+    map: str = "raf"
+    model: str = "minilm"
+    layer: int = -1
+    pool: str = ""
+    depth: int = 4
+    share: float = 1.0
+    search: str = "quick"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_choice("map", self.map, list(MAPS))
+        require_choice("pool", self.pool, list(POOLS))
+        require_choice("search", self.search, EFFORTS)
+        require_count("seed", self.seed, least=0)
+        if require_count("depth", self.depth) > 8:
+            raise InputError(f"`depth` (={self.depth}) must be at most 8 on this page")
+        if not LEAST_SHARE <= self.share <= MOST_SHARE:
+            raise InputError(f"`share` (={self.share}) must lie between {LEAST_SHARE} and {MOST_SHARE}")
+
+    def require_allowed(self, models: Sequence[str], words: int) -> None:
+        """InputError for a model that is not on the list, and for a text that is empty or too long."""
+        require_choice("model", self.model, models)
+        count = len(self.text.split())
+        if count == 0:
+            raise InputError("There is no text yet. Type a sentence of two words or more, or pick an example.")
+        if count > words:
+            raise InputError(
+                f"This text has {count:,} words, and this page takes {words:,}. Shorten it; the wordsens command "
+                "takes longer texts."
+            )
+
+    @property
+    def map_options(self) -> MapOptions:
+        """The options of the map."""
+        return MapOptions(depth=self.depth, model=self.model, model_layer=self.layer, pool=self.pool or None)
+
+    def command(self, radius: float | None) -> str:
+        """The command that gives the same numbers; `radius` is the one that was used, None for the default."""
+        words = ["wordsens", "measure", self.text, "--map", self.map, "--search", self.search]
+        words += ["--seed", str(self.seed)] if self.seed else []
+        words += ["--depth", str(self.depth)] if self.map == "drf" else []
+        if self.map == MODEL:
+            words += ["--model", self.model, "--layer", str(self.layer)]
+            words += ["--pool", self.pool] if self.pool else []
+        return shlex.join(words + ([] if radius is None else ["--radius", repr(radius)]))
+
+    def python(self, radius: float | None, searched: Sequence[int] | None) -> str:
+        """The Python that gives the same numbers; `searched` names the words where not all of them were searched."""
+        lines = ["import torch", "import wordsens as ws", "", "torch.set_num_threads(1)", f"text = {self.text!r}"]
+        if self.map == MODEL:
+            pool = f", pool={self.pool!r}" if self.pool else ""
+            lines += [f"phi = ws.TransformerFeatures.from_pretrained({self.model!r}, layer={self.layer}{pool})"]
+            lines += ["X = phi.embed([text])[0]"]
+        else:
+            lines += ["X = ws.embed([text])[0]", f"phi = {_CLASSES[self.map].format(seed=self.seed, depth=self.depth)}"]
+        given = [] if searched is None else [f"words={list(searched)}"]
+        given += [] if radius is None else [f"radius={radius!r}"]
+        given += [f"seed={self.seed}", f"search={self.search!r}"]
+        return "\n".join([*lines, f"result = ws.word_sensitivity(phi, X, {', '.join(given)})", "print(result.show())"])
+
+    def query(self, *, with_text: bool) -> dict[str, str]:
+        """What differs from the defaults, for a link; the text only where that is asked for."""
+        usual = MeasureRequest()
+        kept = {one.name: getattr(self, one.name) for one in fields(self)}
+        if not with_text:
+            del kept["text"]
+        return {name: str(value) for name, value in kept.items() if value != getattr(usual, name)}
+
+    @classmethod
+    def of_query(cls, query: Mapping[str, str], usual: "MeasureRequest") -> "MeasureRequest":
+        """The request that a link holds; what is wrong in it is left out.
+
+        >>> MeasureRequest.of_query({"map": "rf", "share": "much", "layer": "2"}, MeasureRequest()).layer
+        2
+        """
+        made = usual
+        for one in fields(cls):
+            if one.name not in query:
+                continue
+            kind: Any = type(getattr(usual, one.name))
+            try:
+                made = replace(made, **{one.name: kind(query[one.name])})
+            except ValueError:
+                continue
+        return made

@@ -1,0 +1,1 @@
+"""The parts of the screens, in the look of the report."""

@@ -1,0 +1,144 @@
+"""One server for all tests of the page, and what they do with a browser."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from tests.report.conftest import browser as browser
+from tests.report.test_page_in_browser import AXE
+
+SECONDS = 90
+"""The machine may be busy with other tests: what takes longer hangs."""
+
+
+class Served:
+    """`wordsens app` in a process of its own."""
+
+    def __init__(self, *options):
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "wordsens", "app", "--json", "--quiet", "--port", "0", *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        line = self.process.stdout.readline()
+        self.address = json.loads(line)["address"] if line else self.process.stderr.read()
+
+    @property
+    def workers(self):
+        """The process numbers of the workers, found by their parent."""
+        return [pid for pid, command in children(self.process.pid) if "spawn_main" in command]
+
+    def stop(self, number=signal.SIGINT):
+        """End it, and give the seconds that took, its exit code and what it wrote to stderr."""
+        began = time.monotonic()
+        with self.process:  # its pipes are closed
+            self.process.send_signal(number)
+            code = self.process.wait(timeout=SECONDS)
+            return time.monotonic() - began, code, self.process.stderr.read()
+
+
+def children(parent):
+    """(process number, command) of every process whose parent that is."""
+    listed = subprocess.run(["ps", "-wweo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+    rows = (line.split(None, 2) for line in listed.splitlines()[1:])
+    return [(int(pid), command) for pid, own, command in rows if int(own) == parent]
+
+
+def until(condition, what=""):
+    """The first true value of the condition."""
+    began = time.monotonic()
+    while time.monotonic() - began < SECONDS:
+        try:
+            if found := condition():
+                return found
+        except Exception as error:  # an element that was replaced meanwhile
+            if "stale" not in str(error) and "list index" not in str(error):
+                raise
+        time.sleep(0.05)
+    raise AssertionError(f"not within {SECONDS} s: {what}")
+
+
+@pytest.fixture(scope="session")
+def server():
+    """The page, with two workers."""
+    pytest.importorskip("nicegui")
+    served = Served()
+    yield served
+    if served.process.poll() is None:
+        served.stop()
+
+
+class Page:
+    """What a visitor does on a screen."""
+
+    def __init__(self, browser, server):
+        self.browser, self.server = browser, server
+
+    def open(self, path="/", **how):
+        """Open a screen and wait until its parts are there."""
+        self.browser.open(f"{self.server.address}{path}", **how)
+        until(lambda: self.browser.find("#main h1"), "the screen")
+
+    def said(self, at=0):
+        """The sentence of the screen's work line of that number."""
+        return self.browser.find(".told")[at].text
+
+    def done(self, at=0):
+        """Wait until its work is done."""
+        return until(lambda: self.said(at).startswith("Done"), f"done; it says {self.said(at)}")
+
+    def write(self, text, name="text"):
+        """Put a text into a control, at once."""
+        script = "const [c, t] = arguments; c.value = t; c.dispatchEvent(new Event('input', {bubbles: true}))"
+        self.browser.run(script, self.browser.find(f"#{name}")[0], text)
+
+    def choose(self, name, value):
+        """Choose from a list."""
+        script = "const [c, v] = arguments; c.value = v; c.dispatchEvent(new Event('change', {bubbles: true}))"
+        self.browser.run(script, self.browser.find(f"#{name}")[0], value)
+
+    def press(self, name):
+        """Press the button with that id."""
+        button = self.browser.find(f"#{name}")[0]
+        self.browser.run("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", button)
+        button.click()
+
+    def words(self):
+        """The coloured words."""
+        return self.browser.find(".heat .w")
+
+    def detail(self):
+        """What is told of the chosen word."""
+        return self.browser.find(".detail")[0].text
+
+    def can_be_read_by_all(self):
+        """No serious finding of axe-core, and nothing wider than the screen, at both widths in both schemes."""
+        self.browser.run(AXE.read_text(encoding="utf-8"))
+        for width in (1280, 390):
+            for scheme in ("light", "dark"):
+                self.browser.look(width=width, scheme=scheme)
+                found = self.browser.driver.execute_async_script(
+                    "axe.run().then((one) => arguments[0](one.violations))"
+                )
+                told = [(one["impact"], one["id"], one["nodes"][0]["html"]) for one in found]
+                assert [one for one in told if one[0] in ("serious", "critical")] == []
+                assert self.browser.run("return document.documentElement.scrollWidth") <= width
+
+    def nothing_strange(self):
+        """No message in the console, and no request that leaves the machine."""
+        assert self.browser.messages() == []
+        own = (self.server.address, self.server.address.replace("http", "ws"))
+        assert [address for address in self.browser.requests() if not address.startswith(own)] == []
+
+
+@pytest.fixture
+def page(browser, server):
+    """A visitor."""
+    return Page(browser, server)

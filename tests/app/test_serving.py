@@ -1,0 +1,100 @@
+"""Serving: visitors apart, workers replaced, a server that comes and goes, and an end without orphans."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from tests.app.conftest import Page, Served, children, until
+
+from wordsens.app.examples import EXAMPLES
+
+pytestmark = pytest.mark.timeout(180)
+
+LONG = EXAMPLES["Forty words"].replace(" ", "+")
+
+
+def test_two_visitors_at_once_neither_wait_nor_see_each_other(page):
+    page.open(f"/?text={LONG}")
+    page.done()
+
+    def first_colours():
+        began = time.monotonic()
+        page.press("measure")
+        until(lambda: not page.words() or page.said().startswith(("A first", "Search", "Done")))
+        until(page.words)
+        return time.monotonic() - began
+
+    alone = min(first_colours() for _ in range(2))
+    page.done()
+    driver = page.browser.driver
+    mine = driver.current_window_handle
+    driver.switch_to.new_window("tab")
+    try:
+        page.open("/?map=model&search=thorough&text=A+secret+word+of+the+other+visitor,+said+twice+in+secret.")
+        until(page.words)
+        other = driver.current_window_handle
+        driver.switch_to.window(mine)
+        together = min(first_colours() for _ in range(2))
+        page.done()
+        assert "secret" not in driver.page_source
+        assert together < 2 * alone + 1  # a second for a machine on which other tests run
+        driver.switch_to.window(other)
+        assert "theatre" not in driver.page_source
+        assert page.browser.find("[data-cancel]")[0].is_displayed()
+        page.browser.find("[data-cancel]")[0].click()
+        until(lambda: page.said().startswith("Cancelled"))
+        driver.close()
+    finally:
+        driver.switch_to.window(mine)
+
+
+def test_a_killed_worker_is_noticed_said_and_replaced(page):
+    page.open(f"/?map=model&search=thorough&text={LONG}")
+    until(page.words)
+    before = page.server.workers
+    for worker in before:
+        os.kill(worker, signal.SIGKILL)
+    until(lambda: "came to an end" in page.said(), "the loss")
+    page.choose("map", "raf")
+    page.press("measure")
+    page.done()
+    after = page.server.workers
+    assert len(after) == len(before)
+    assert not set(after) & set(before)
+    page.nothing_strange()
+
+
+def test_a_page_outlives_its_server_and_nothing_is_left(browser):
+    served = Served("--workers", "1")
+    port = served.address.rpartition(":")[2]
+    page = Page(browser, served)
+    page.open()
+    page.done()
+    page.write("Two keys, one door.")
+    workers = served.workers
+    assert len(workers) == 1
+    seconds, code, said = served.stop()
+    assert seconds < 3
+    assert (code, said) == (0, "")
+    for worker in workers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(worker, 0)
+    again = Served("--workers", "1", "--port", port)
+    try:
+        page.server = again
+        until(
+            lambda: page.said().startswith("Done") and "Two keys" in browser.find(".heat")[0].text, "the page is back"
+        )
+    finally:
+        browser.driver.get("about:blank")
+        orphans = [pid for pid, _ in children(again.process.pid)]
+        again.stop(signal.SIGKILL)  # not even that leaves a worker
+        until(lambda: not any(alive(pid) for pid in orphans), "no orphans")
+
+
+def alive(pid):
+    """Whether there is such a process; one that only waits to be buried is none."""
+    told = Path(f"/proc/{pid}/stat")
+    return told.exists() and told.read_text(errors="replace").rpartition(")")[2].split()[0] != "Z"

@@ -1,0 +1,139 @@
+"""The workers' messages without processes: a desk that ticks, and a pool that gives out jobs in fair order."""
+
+import time
+
+import pytest
+
+from wordsens.app.settings import AppSettings, Limits
+from wordsens.app.work import messages
+from wordsens.app.work.messages import Answer, Cancel, Task
+from wordsens.app.work.pool import Pool
+from wordsens.app.work.worker import Desk
+from wordsens.errors import BudgetError, InputError
+
+
+class Pipe:
+    """A pipe that lies in memory."""
+
+    def __init__(self, *incoming):
+        self.incoming, self.sent = list(incoming), []
+
+    def poll(self):
+        return bool(self.incoming)
+
+    def recv(self):
+        if not self.incoming:
+            raise EOFError
+        return self.incoming.pop(0)
+
+    def send(self, message):
+        self.sent.append(message)
+
+
+def served(table, *incoming):
+    """What a desk answers to these messages."""
+    pipe = Pipe(*incoming)
+    with pytest.raises(EOFError):
+        Desk(pipe, table).serve()
+    return [(one.number, one.kind, one.value) for one in pipe.sent]
+
+
+def test_a_task_tells_parts_and_its_answer():
+    def task(desk, by):
+        desk.tell(by)
+        return 2 * by
+
+    assert served({"task": task}, Task(1, "task", {"by": 3}, 9.0)) == [(1, messages.TOLD, 3), (1, messages.DONE, 6)]
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (InputError("`text` is empty"), (messages.REFUSED, "`text` is empty")),
+        (MemoryError(), (messages.OUT_OF_MEMORY, None)),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), (messages.OUT_OF_MEMORY, None)),
+        (KeyError("x"), (messages.FAILED, "KeyError")),
+    ],
+)
+def test_an_error_is_an_answer_and_the_desk_goes_on(error, answer, capsys):
+    def task(desk, fail):
+        if fail:
+            raise error
+        return "fine"
+
+    asked = [Task(at, "task", {"fail": fail}, 9.0) for at, fail in ((1, True), (2, False))]
+    assert served({"task": task}, *asked) == [(1, *answer), (2, messages.DONE, "fine")]
+    assert ("KeyError" in capsys.readouterr().err) == (answer[0] == messages.FAILED)
+
+
+def test_a_cancelled_task_ends_at_its_next_tick_and_one_that_takes_too_long_too():
+    def long(desk):
+        while True:
+            desk.tick()
+
+    assert served({"long": long}, Task(1, "long", {}, 9.0), Cancel(1)) == [(1, messages.STOPPED, None)]
+    assert served({"long": long}, Task(1, "long", {}, 0.01)) == [(1, messages.OUT_OF_TIME, 0.01)]
+
+
+def test_a_brief_task_is_done_between_two_ticks_of_another_and_costs_it_no_time():
+    def long(desk):
+        desk.tick()
+        return "long"
+
+    def brief(desk):
+        time.sleep(0.05)
+        return "brief"
+
+    asked = Task(1, "long", {}, 0.04), Task(2, "brief", {}, 9.0)
+    found = served({"long": long, "brief": brief}, *asked)
+    assert found == [(2, messages.DONE, "brief"), (1, messages.DONE, "long")]
+
+
+class Worker:
+    """A worker that does nothing."""
+
+    def __init__(self):
+        self.ready, self.jobs, self.sent = True, [], []
+
+    def give(self, job):
+        self.jobs.append(job)
+
+    def send(self, message):
+        self.sent.append(message)
+
+
+@pytest.fixture
+def pool():
+    """A pool with one worker, that keeps three jobs waiting."""
+    made = Pool(AppSettings(limits=Limits(waiting=3)))
+    made._workers = [Worker()]
+    return made
+
+
+def test_visitors_take_turns_and_brief_tasks_do_not_wait(pool):
+    (worker,) = pool._workers
+    first = pool.submit("a", {}, "one")
+    again, other = pool.submit("b", {}, "one"), pool.submit("c", {}, "two")
+    assert worker.jobs == [first]
+    assert (pool.place_of(again), pool.place_of(other), pool.place_of(first)) == (1, 2, 0)
+    brief = pool.submit("d", {}, "three", brief=True)
+    assert worker.jobs == [first, brief]
+    pool.heard(worker, Answer(brief.task.number, messages.DONE))
+    pool._workers.append(Worker())
+    pool._give_out()
+    assert pool._workers[1].jobs == [other]  # its visitor has nothing that runs
+
+
+def test_too_many_are_refused_with_a_kind_word(pool):
+    for at in range(4):
+        pool.submit("a", {}, str(at))
+    with pytest.raises(BudgetError, match=r"3 measurements are waiting already.*try again in a minute"):
+        pool.submit("a", {}, "late")
+
+
+def test_a_waiting_job_is_cancelled_where_it_stands(pool):
+    pool.submit("a", {}, "one")
+    waiting = pool.submit("b", {}, "two")
+    pool.cancel(waiting)
+    assert waiting.finished
+    assert pool.place_of(waiting) == 0
