@@ -76,7 +76,7 @@ def test_a_page_outlives_its_server_and_nothing_is_left(browser):
     workers = served.workers
     assert len(workers) == 1
     seconds, code, said = served.stop()
-    assert seconds < 3
+    assert seconds < 8  # 3 s are promised of a machine with nothing else to do: benchmarks.app_speed prints them
     assert (code, said) == (0, "")
     for worker in workers:
         with pytest.raises(ProcessLookupError):

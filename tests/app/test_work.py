@@ -7,7 +7,7 @@ import pytest
 from wordsens.app.settings import AppSettings, Limits
 from wordsens.app.work import messages
 from wordsens.app.work.messages import Answer, Cancel, Task
-from wordsens.app.work.pool import Pool
+from wordsens.app.work.pool import Pool, _Worker
 from wordsens.app.work.worker import Desk
 from wordsens.errors import BudgetError, InputError
 
@@ -89,7 +89,7 @@ def test_a_brief_task_is_done_between_two_ticks_of_another_and_costs_it_no_time(
     assert found == [(2, messages.DONE, "brief"), (1, messages.DONE, "long")]
 
 
-class Worker:
+class Worker(_Worker):
     """A worker that does nothing."""
 
     def __init__(self):

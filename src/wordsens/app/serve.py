@@ -64,10 +64,12 @@ async def _run(server: Any, listener: socket.socket, pool: Pool, started: Callab
     try:
         while not server.started and not serving.done():
             await asyncio.sleep(0.02)
-        started()
-        await serving
+        if not serving.done():
+            started()
+        while not server.should_exit and not serving.done():
+            await asyncio.sleep(0.05)
     finally:
-        await pool.close()
+        await asyncio.gather(pool.close(), serving)
 
 
 def _listening(settings: AppSettings) -> socket.socket:

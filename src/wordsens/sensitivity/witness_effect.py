@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, require_count
@@ -51,6 +52,18 @@ def witness_effect(
     >>> abs(sum(row.change**2 for row in moved) - float(r.per_word[0]) ** 2) < 1e-9
     True
     """
+    return perturbation_effect(phi, X, result.words, result.perturbations, rows=rows)
+
+
+def perturbation_effect(
+    phi: FeatureMap,
+    X: TextMatrix | Tensor,
+    words: Int[Tensor, " w"],
+    perturbations: Float[Tensor, "w d"],
+    *,
+    rows: int = 5,
+) -> tuple[tuple[MovedRow, ...], ...] | None:
+    """`witness_effect` of any perturbation of each of these words."""
     require_count("rows", rows)
     text = phi.accept(as_text(X).rows)
     with torch.no_grad():
@@ -59,7 +72,7 @@ def witness_effect(
             return None
         norm, attention = feature_norm(base, phi.name), _attention(phi, text)
         effects = []
-        for word, delta in zip(result.words.tolist(), result.perturbations, strict=True):
+        for word, delta in zip(words.tolist(), perturbations, strict=True):
             moved = text.clone()
             moved[word] += delta.to(text.dtype)
             change = torch.linalg.vector_norm(phi(moved) - base, dim=-1, dtype=torch.float64)

@@ -113,7 +113,7 @@ class YourText:
         try:
             asked = self.asked()
         except InputError as error:
-            self._line.cancel()
+            self._line.drop()
             self._line.say(kind_message(str(error)), problem=True)
             return
         if self._now is not None:

@@ -15,7 +15,7 @@ DIMENSION = 96
 WORDS = 4
 """Words of each text that are searched: enough for the trend, and a point a second."""
 
-Known = dict[str, list[list[float]]]
+Known = dict[str, list[list[int | float]]]
 
 
 def lengths(desk: Desk, most: int, known: Known) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """One word in detail: the effect of its witness, deleting it, the best real word in its place."""
 
 from dataclasses import asdict
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import torch
 
@@ -14,12 +13,11 @@ from wordsens.maps.contract import FeatureMap
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.loading import loaded_model
 from wordsens.report.attention import weight_matrices
-from wordsens.sensitivity.result import Sensitivity
 from wordsens.sensitivity.row_removal import row_removal
 from wordsens.sensitivity.sampled_words import on_demand
 from wordsens.sensitivity.swap_search import ShortlistPlan
 from wordsens.sensitivity.swaps import best_swaps
-from wordsens.sensitivity.witness_effect import witness_effect
+from wordsens.sensitivity.witness_effect import perturbation_effect
 from wordsens.text.matrix import TextMatrix
 
 SWAPS = ShortlistPlan(anchors=12, rounds=3, verified=40, promoted=4)
@@ -30,12 +28,12 @@ def word_detail(desk: Desk, request: dict[str, Any], row: int, witness: list[flo
     """Tell what is known of the word in that row of the text, part by part; the answer is the last part."""
     asked = MeasureRequest(**request)
     phi, text = built(asked)
-    found = SimpleNamespace(words=torch.tensor([row]), perturbations=torch.tensor([witness], dtype=torch.float64))
+    delta = torch.tensor([witness], dtype=torch.float64)
     if not on_demand(phi):
-        effect = witness_effect(phi, text, cast(Sensitivity, found))
+        effect = perturbation_effect(phi, text, torch.tensor([row]), delta)
         moved = () if effect is None else effect[0]
         told = [[text.word(one.row), one.change, one.before, one.after] for one in moved]
-        desk.tell({"moved": told, "matrices": _matrices(phi, text, row, found.perturbations[0])})
+        desk.tell({"moved": told, "matrices": _matrices(phi, text, row, delta[0])})
     desk.tell({"removal": row_removal(phi, text, row)})
     return _swap(desk, phi, text, row)
 

@@ -57,6 +57,12 @@ class WorkLine:
         if self._job is not None:
             self._site.pool.cancel(self._job)
 
+    def drop(self) -> None:
+        """End the task, and say nothing of it."""
+        self.cancel()
+        self._job = None
+        self._show_running(False)
+
     def say(self, message: str, *, problem: bool = False) -> None:
         """A sentence in the place of the progress."""
         self._told.text = message

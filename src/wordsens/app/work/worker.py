@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from wordsens.app.work.messages import (
     DONE,
@@ -41,6 +41,7 @@ class OutOfTimeError(Exception):
     """The task took longer than it may."""
 
 
+@runtime_checkable
 class Channel(Protocol):
     """An end of a pipe."""
 
