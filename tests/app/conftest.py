@@ -82,7 +82,9 @@ class Page:
         self.browser, self.server = browser, server
 
     def open(self, path="/", **how):
-        """Open a screen and wait until its parts are there."""
+        """Open a screen, in a tab that remembers nothing, and wait until its parts are there."""
+        if self.browser.driver.current_url.startswith("http"):
+            self.browser.run("sessionStorage.clear()")
         self.browser.open(f"{self.server.address}{path}", **how)
         until(lambda: self.browser.find("#main h1"), "the screen")
 

@@ -48,6 +48,7 @@ class YourText:
                     "textarea", "text", "Your text", asked.text, rows=4, keep="wordsens-text",
                     hint=f"Up to {limit:,} words. It is measured on this server and not kept.",
                 )  # fmt: skip
+                self._text.on("kept", lambda event: self._take(event.args))
                 with Box("div", "row-of", role="group", aria_label="Examples"):
                     for name, text in EXAMPLES.items():
                         Button(name, lambda text=text: self._take(text))

@@ -12,13 +12,18 @@ export default {
   },
   mounted() {
     // The server may be started anew under an open page: what was typed outlives that, in this tab alone.
-    const kept = this.keep && sessionStorage.getItem(this.keep);
-    if (kept !== null && kept !== undefined && kept !== "" && this.keep) this.change(kept);
+    const kept = this.keep && sessionStorage.getItem(this.place());
+    if (!kept || kept === this.value) return;
+    this.current = kept;
+    this.$emit("kept", kept);
   },
   methods: {
+    place() {
+      return `${this.keep} ${location.href}`;
+    },
     change(value) {
       this.current = this.kind === "range" ? Number(value) : value;
-      if (this.keep) sessionStorage.setItem(this.keep, this.current);
+      if (this.keep) sessionStorage.setItem(this.place(), this.current);
       this.$emit("value", this.current);
     },
   },
