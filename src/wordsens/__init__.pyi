@@ -10,6 +10,10 @@ from .evaluation.baseline import Baseline as Baseline
 from .evaluation.check import Check as Check
 from .evaluation.check import Cutoff as Cutoff
 from .evaluation.check import check as check
+from .evaluation.compare.compare import ComparePlan as ComparePlan
+from .evaluation.compare.compare import compare as compare
+from .evaluation.compare.comparison import Comparison as Comparison
+from .evaluation.compare.difference import Difference as Difference
 from .evaluation.explain.explain import ExplainPlan as ExplainPlan
 from .evaluation.explain.explain import explain as explain
 from .evaluation.explain.explanation import Explanation as Explanation

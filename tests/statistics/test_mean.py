@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from wordsens.statistics.mean import LEAST, Mean, _student, mean_interval
+from wordsens.statistics.mean import LEAST, Mean, mean_interval, student
 
 
 @pytest.mark.parametrize(("freedom", "table"), [(4, 2.776), (9, 2.262), (29, 2.045), (1000, 1.962)])
 def test_the_quantile_is_that_of_the_tables(freedom, table):
-    assert _student(freedom) == pytest.approx(table, rel=4e-3)
+    assert student(freedom) == pytest.approx(table, rel=4e-3)
 
 
 def test_few_members_give_no_interval():

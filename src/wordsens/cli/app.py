@@ -11,6 +11,7 @@ import typer
 from wordsens import __version__
 from wordsens.cli.audit.command import audit
 from wordsens.cli.check.command import check
+from wordsens.cli.compare.command import compare
 from wordsens.cli.explain.command import explain
 from wordsens.cli.measure.command import measure
 from wordsens.cli.option_names import in_options, options_of
@@ -56,6 +57,7 @@ def wordsens(
 app.command(rich_help_panel="One text")(measure)
 app.command(rich_help_panel="Models")(audit)
 app.command(rich_help_panel="Models")(check)
+app.command(rich_help_panel="Models")(compare)
 app.command(rich_help_panel="Models")(explain)
 app.command(rich_help_panel="Experiments")(paper)
 app.command(rich_help_panel="Experiments")(report)

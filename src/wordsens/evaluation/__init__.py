@@ -1,1 +1,1 @@
-"""Questions to an embedding model: does a flipped meaning show, and since when does it not."""
+"""Questions to embedding models: does a flipped meaning show, which words carry a score, what differs between two."""

@@ -2,7 +2,7 @@
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from wordsens.errors import InputError, require_choice
@@ -29,7 +29,6 @@ _FORM = re.compile(
     r"\s*(?P<kind>\S.*)\.(?P<field>\w+)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?)\s*",
     re.IGNORECASE | re.ASCII,
 )
-_EXAMPLE = "write it as KIND.FIELD >= NUMBER, such as 'negation.auc >= .5'"
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,8 @@ class Requirement:
     bound: float
 
     @classmethod
-    def read(cls, text: str) -> "Requirement":
-        """The requirement that the text states.
+    def read(cls, text: str, fields: Sequence[str] = FIELDS, example: str = "negation.auc >= .5") -> "Requirement":
+        """The requirement that the text states, on one of the fields.
 
         >>> requirement = Requirement.read("negation.auc >= .5")
         >>> requirement.kind, requirement.field, requirement.sign, requirement.bound
@@ -60,8 +59,10 @@ class Requirement:
         """
         found = _FORM.fullmatch(text) if isinstance(text, str) else None
         if found is None:
-            raise InputError(f"`requirements` (={text!r}) cannot be read; {_EXAMPLE}")
-        field = require_choice(f"the field of {text!r}", found["field"], FIELDS)
+            raise InputError(
+                f"`requirements` (={text!r}) cannot be read; write it as KIND.FIELD >= NUMBER, such as {example!r}"
+            )
+        field = require_choice(f"the field of {text!r}", found["field"], fields)
         return cls(text.strip(), found["kind"].strip(), field, found["sign"], float(found["bound"]))
 
     def require_askable(self, kinds: tuple[str, ...], *, own_threshold: bool) -> None:
@@ -80,9 +81,13 @@ class Requirement:
         for row in rows:
             value = row[self.field]
             number = _NOTHING_LEFT.get(self.field) if value is None else value
-            if number is None or not _SIGNS[self.sign](number, self.bound):
+            if not self.met(number):
                 told.append(f"{row.kind}.{self.field} is {self._told(row)}, required {self.sign} {self.bound:g}")
         return told
+
+    def met(self, number: int | float | None) -> bool:
+        """Whether the number is within the bound; None never is."""
+        return number is not None and _SIGNS[self.sign](number, self.bound)
 
     def _told(self, row: KindRow) -> str:
         value = row[self.field]

@@ -1,29 +1,18 @@
-"""The files that `wordsens check` writes for a CI system: JUnit XML, and Markdown for a pull request."""
+"""All that `wordsens check` writes for a CI system: the cases of JUnit XML, and Markdown for a pull request."""
 
 import re
 from pathlib import Path
-from xml.etree import ElementTree
 
 from wordsens.evaluation.check import Check
 
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-
-def write_junit(result: Check, path: str) -> None:
-    """One test case a requirement, and one a kind that was compared with a baseline."""
+def requirement_cases(result: Check) -> dict[str, list[str]]:
+    """Every requirement, and every kind that was compared with a baseline, with what fails it."""
     cases = {requirement.text: requirement.failures(result.kinds) for requirement in result.options.requirements}
     for kind in result.drops:
         told = [failure for failure in result.failures if failure.startswith(f"{kind}.auc has dropped")]
         cases[f"{kind}.auc has not dropped since the baseline"] = told
-    failed = sum(map(bool, cases.values()))
-    suite = ElementTree.Element(
-        "testsuite", name=_clean(f"wordsens check {result.model}"), tests=str(len(cases)), failures=str(failed)
-    )
-    for name, failures in cases.items():
-        case = ElementTree.SubElement(suite, "testcase", classname="wordsens.check", name=_clean(name))
-        if failures:
-            ElementTree.SubElement(case, "failure", message=_clean("; ".join(failures)))
-    ElementTree.ElementTree(suite).write(Path(path).expanduser(), encoding="utf-8", xml_declaration=True)
+    return cases
 
 
 def write_markdown(result: Check, path: str) -> None:
@@ -44,11 +33,6 @@ def write_markdown(result: Check, path: str) -> None:
         )
     lines += ["", *(f"Note: {_escaped(note)}" for note in result.notes)]
     Path(path).expanduser().write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
-
-
-def _clean(text: str) -> str:
-    """The text without characters that XML cannot hold."""
-    return _NOT_IN_XML.sub("", text)
 
 
 def _escaped(text: str) -> str:

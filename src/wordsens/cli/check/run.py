@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from wordsens import __version__
-from wordsens.cli.check.files import write_junit, write_markdown
+from wordsens.cli.check.files import requirement_cases, write_markdown
 from wordsens.cli.check.options import CheckRequest
 from wordsens.cli.check.tables import print_check, print_first_look, print_made
+from wordsens.cli.junit import write_junit
 from wordsens.cli.terminal import notice, reporting
 from wordsens.errors import InputError, RequirementError
 from wordsens.evaluation.answer import answer
@@ -110,7 +111,7 @@ def _write(request: CheckRequest, result: Check) -> None:
     if request.save_baseline is not None:
         result.save_baseline(request.save_baseline)
     if request.junit is not None:
-        write_junit(result, request.junit)
+        write_junit(request.junit, f"wordsens check {result.model}", "wordsens.check", requirement_cases(result))
     if request.markdown is not None:
         write_markdown(result, request.markdown)
 

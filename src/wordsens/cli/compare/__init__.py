@@ -1,0 +1,1 @@
+"""`wordsens compare`: its options, its work, and what it prints."""

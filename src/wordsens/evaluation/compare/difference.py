@@ -1,0 +1,89 @@
+"""One difference between two models: both numbers, the interval, and whether it counts."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from wordsens.errors import require_choice
+
+LEVEL = 0.05
+"""The chance of at least one false difference in a comparison."""
+
+CHECK, REMOVAL, WORD, RANK, NEIGHBOURS = "check", "removal", "word", "rank", "neighbours"
+FAMILIES = 3
+"""Tests that are joint each: the kinds of the check; removals, words and ranks; neighbours."""
+
+ALL_KINDS = "all kinds"
+"""The name of the check's row of all kinds as one."""
+
+FIELDS = ("first", "second", "difference", "low", "high", "p", "differs", "count")
+"""The fields that a requirement may name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One number in both models, paired by pair or by text.
+
+    Attributes:
+        part: "check" (areas under the curve), "removal" (mean relative change without a word), "word" (the same of one
+            word), "rank" (a word's rank in its text) or "neighbours".
+        name: of a kind, a category, a word, or "nearest" and "recall".
+        count: pairs of a kind, or texts.
+        first, second: the numbers; of neighbours, between two calls of one model, and between the models.
+        difference, low, high: second - first with its 95 % interval; None with too few texts.
+        margin: differences up to this size do not count.
+        p: the joint chance, over all rows of the comparison, of such a difference where none is beyond its margin.
+        crosses: of a rank, whether one interval lies below 1/2 and the other above: ignored here, reacted to there.
+    """
+
+    part: str
+    name: str
+    count: int
+    first: float
+    second: float
+    difference: float
+    low: float | None
+    high: float | None
+    margin: float
+    p: float
+    crosses: bool = False
+
+    @property
+    def key(self) -> str:
+        """part.name, as requirements have it."""
+        return f"{self.part}.{self.name}"
+
+    @property
+    def interval(self) -> str:
+        """The difference with its interval, in words."""
+        if self.low is None or self.high is None:
+            return f"{self.difference:+.3f} (too few texts for an interval)"
+        return f"{self.difference:+.3f} (95 %: {self.low:+.3f} to {self.high:+.3f})"
+
+    @property
+    def differs(self) -> bool:
+        """True where the interval lies beyond the margin, and so does the test of all rows together."""
+        if self.low is None or self.high is None or self.p > LEVEL:
+            return False
+        return self.low > self.margin or self.high < -self.margin
+
+    @property
+    def excluded(self) -> bool:
+        """True where the interval lies within the margin: there is no difference that counts."""
+        return self.low is not None and self.high is not None and -self.margin <= self.low <= self.high <= self.margin
+
+    @property
+    def relative(self) -> float:
+        """The difference as a share of the first number; infinite where that is 0."""
+        return self.difference / self.first if self.first else float("inf")
+
+    def field(self, name: str) -> float | None:
+        """The value of one of FIELDS, as a number."""
+        value = getattr(self, require_choice("field", name, FIELDS))
+        return None if value is None else float(value)
+
+
+def rows_named(rows: Sequence[Difference], name: str) -> Iterator[Difference]:
+    """The rows of that key, of "part.all", or, for "all", every row."""
+    for row in rows:
+        if name in ("all", row.key, f"{row.part}.all"):
+            yield row

@@ -1,0 +1,165 @@
+"""Neighbours among the user's own texts: which changed between two models, and the words that decide it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch.nn.functional import normalize
+
+from wordsens.evaluation.compare.agreement import agreement, sampling_errors
+from wordsens.evaluation.compare.difference import FAMILIES, NEIGHBOURS, Difference
+from wordsens.evaluation.compare.seen import Seen, Told, choose_words, encoded
+from wordsens.models.contract import Model
+from wordsens.seeds import Seed
+from wordsens.statistics.paired_means import Bounds, paired_means
+
+NEAREST, RECALL = "nearest", "recall"
+
+LEAST_TEXTS = 8
+"""Fewer texts have hardly any neighbours to choose from."""
+
+LISTED = 50
+"""Texts with another first neighbour that are named, the clearest first."""
+
+WORDS = 48
+"""Words of a text that are removed to see which decides between two neighbours."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecidingWord:
+    """A word, and what its removal does to the margin by which the old neighbour leads the new one.
+
+    Attributes:
+        word, start, stop: the word and its place in the text.
+        first, second: the change of cos(text, old) - cos(text, new) in each model without the word: one change.
+        back: whether the second model has the old neighbour nearer without it.
+        away: whether the first model has the new neighbour nearer without it.
+    """
+
+    word: str
+    start: int
+    stop: int
+    first: float
+    second: float
+    back: bool
+    away: bool
+
+    @property
+    def apart(self) -> float:
+        """The difference between the models in what the word does to the margin."""
+        return self.second - self.first
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangedNeighbour:
+    """A text whose first neighbour is another in the second model, and in both calls of each model.
+
+    Attributes:
+        at, old, new: the numbers of the text and its two neighbours.
+        text, old_text, new_text: the texts.
+        first: the margin cos(text, old) - cos(text, new) in the first model, positive.
+        second: the same in the second model, negative.
+        words: those whose removal moves the margin most differently; none of texts that were not taken apart.
+    """
+
+    at: int
+    old: int
+    new: int
+    text: str
+    old_text: str
+    new_text: str
+    first: float
+    second: float
+    words: tuple[DecidingWord, ...] = ()
+
+
+def neighbour_differences(
+    texts: Sequence[str], first: Seen, second: Seen, *, most: int, tolerance: float, seed: Seed
+) -> tuple[list[Difference], list[ChangedNeighbour]]:
+    """The share of texts whose first neighbour changed, the recall of neighbours, and the clearest changes.
+
+    With N(i) a text's k nearest by cosine, the recall is |N_A(i) ∩ N_B(i)| / k; cosines within rounding are equal. Both
+    numbers are set against the same between two calls of one model, mean over the two models: for models that can be
+    exchanged the difference is 0 on average. The standard errors are
+    those of `sampling_errors`, where they are larger than those of independent texts.
+
+    Args:
+        texts: all texts.
+        first, second: of the models.
+        most: k, at most a quarter of the other texts.
+        tolerance: differences up to this do not count.
+        seed: of the signs.
+    """
+    if len(texts) < LEAST_TEXTS:
+        return [], []
+    k = max(1, min(most, (len(texts) - 1) // 4))
+    between = agreement(first.units, second.units, k)
+    calls = [agreement(seen.units, seen.again, k) for seen in (first, second)]
+    changed, own_changed = between.changed, (calls[0].changed + calls[1].changed) / 2
+    recall, own_recall = between.recall, (calls[0].recall + calls[1].recall) / 2
+    kept = np.stack([changed - own_changed, recall - own_recall])
+    kept = _spread(kept, sampling_errors(between, calls, k, seed=seed))
+    # Without noise of their own, models can only differ in one direction.
+    bounds: list[Bounds | None] = [(-float(own_changed.any()), 1.0), (-1.0, float((own_recall < 1).any()))]
+    if torch.equal(first.units, second.units):
+        bounds = [None, None]
+    tested = paired_means(kept, np.full(2, tolerance), bounds, seed=seed)
+    rows = [
+        Difference(
+            part=NEIGHBOURS, name=name, count=len(texts), first=float(own.mean()), second=float(both.mean()),
+            difference=found.value, low=found.low, high=found.high, margin=tolerance, p=min(1.0, FAMILIES * found.p),
+        )
+        for name, own, both, found in zip(
+            (NEAREST, RECALL), (own_changed, own_recall), (changed, recall), tested, strict=True
+        )
+    ]  # fmt: skip
+    steady = (changed == 1) & (own_changed == 0)
+    told = [
+        _changed(texts, (first, second), int(at), int(between.first[at, 0]), int(between.second[at, 0]))
+        for at in np.flatnonzero(steady)
+    ]
+    return rows, sorted(told, key=lambda one: -min(one.first, -one.second))[:LISTED]
+
+
+def explained(
+    changed: Sequence[ChangedNeighbour], models: tuple[Model, Model], seen: tuple[Seen, Seen], told: Told
+) -> list[ChangedNeighbour]:
+    """The changed texts with the words that decide between their old and their new neighbour in either model."""
+    return [_explained(one, models, seen, told) for one in changed]
+
+
+def _spread(values: Float[np.ndarray, "rows texts"], errors: Sequence[float]) -> Float[np.ndarray, "rows texts"]:
+    """The values, farther from their means where the standard error is larger than that of independent texts."""
+    means = values.mean(axis=1, keepdims=True)
+    plain = values.std(axis=1, ddof=1) / values.shape[1] ** 0.5
+    stretch = [max(1.0, error / one) if one > 0 else 1.0 for error, one in zip(errors, plain, strict=True)]
+    return means + (values - means) * np.array(stretch)[:, None]
+
+
+def _changed(texts: Sequence[str], seen: tuple[Seen, Seen], at: int, old: int, new: int) -> ChangedNeighbour:
+    first, second = (float(each.units[at] @ (each.units[old] - each.units[new])) for each in seen)
+    return ChangedNeighbour(
+        at=at, old=old, new=new, text=texts[at], old_text=texts[old], new_text=texts[new], first=first, second=second
+    )
+
+
+def _explained(
+    one: ChangedNeighbour, models: tuple[Model, Model], seen: tuple[Seen, Seen], told: Told
+) -> ChangedNeighbour:
+    chosen = choose_words(one.text, WORDS, 0)
+    margins = [
+        normalize(encoded(model, chosen.changed, told), dim=1) @ (each.units[one.old] - each.units[one.new])
+        for model, each in zip(models, seen, strict=True)
+    ]
+    words = [
+        DecidingWord(
+            word=word, start=span[0], stop=span[1], first=first - one.first, second=second - one.second,
+            back=second > 0, away=first < 0,
+        )
+        for word, span, first, second in zip(
+            chosen.words, chosen.spans, margins[0].tolist(), margins[1].tolist(), strict=True
+        )
+    ]  # fmt: skip
+    return replace(one, words=tuple(sorted(words, key=lambda word: -abs(word.apart))))

@@ -1,0 +1,83 @@
+"""`wordsens compare`: what it prints, its document, its files, its gate, and what it refuses."""
+
+import json
+import sys
+from types import ModuleType
+from xml.etree import ElementTree
+
+import pytest
+from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations
+from tests.maps.tiny_models import model_of, tokenizer
+
+import wordsens as ws
+
+MODELS = ("my_models:bag", "my_models:deaf")
+
+
+@pytest.fixture(autouse=True)
+def _models(monkeypatch):
+    module = ModuleType("my_models")
+    module.bag, module.deaf = bag_of_words, deaf_to_negations
+    monkeypatch.setitem(sys.modules, "my_models", module)
+
+
+def test_the_answer_in_words_comes_first(wordsens):
+    run = wordsens("compare", *MODELS, "--dataset", "shipped", "--pairs", "none")
+    assert run.code == 0
+    told = " ".join(run.out.split())
+    assert told.startswith("deaf_to_negations differs from bag_of_words in")
+    assert "Kinds of words: how far a text moves without one" in told
+    assert "was next to:" in told
+    same = wordsens("compare", "my_models:bag", "--encode", "my_models:bag", "--dataset", "shipped", "--pairs", "none")
+    assert same.out.startswith("No difference between bag_of_words and bag_of_words (second)")
+
+
+def test_json_is_one_document_with_the_documented_keys(wordsens, documented):
+    run = wordsens("compare", *MODELS, "--dataset", "shipped", "--pairs", "none", "--json", "--quiet")
+    assert (run.code, run.err) == (0, "")
+    document = json.loads(run.out)
+    assert list(document) == documented("The document of `compare`")
+    assert list(document["rows"][0]) == documented("Each of the compare `rows`")
+    assert list(document["changed"][0]) == documented("Each of the compare `changed`")
+    assert list(document["changed"][0]["words"][0]) == documented("Each of the words of a changed text")
+
+
+def test_the_gate_and_the_files(wordsens, tmp_path):
+    files = [("--junit", "gate.xml"), ("--out", "found.safetensors"), ("--html", "found.html")]
+    run = wordsens(
+        "compare", *MODELS, "--dataset", "shipped", "--pairs", "none", "--require", "all.differs <= 0",
+        *(word for option, name in files for word in (option, str(tmp_path / name))),
+    )  # fmt: skip
+    assert run.code == 3
+    assert "FAILED: removal.negation differs by -0." in run.out
+    assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") == "1"
+    assert ws.Comparison.load(tmp_path / "found.safetensors").differs
+    assert (tmp_path / "found.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_folder_with_a_transformer(wordsens, tmp_path):
+    model_of("bert").save_pretrained(tmp_path / "model")
+    tokenizer().save_pretrained(tmp_path / "model")
+    (tmp_path / "texts.csv").write_text("text\n" + "\n".join(f"the film was {n} times good" for n in range(8)))
+    given = ("--dataset", str(tmp_path / "texts.csv"), "--pairs", "none", "--require", "all.differs <= 0")
+    run = wordsens("compare", str(tmp_path / "model"), str(tmp_path / "model"), *given)
+    assert run.code == 0
+    assert "their vectors are the same" in " ".join(run.out.split())
+    assert "All requirements are met." in run.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("minilm", "--dataset", "shipped"), "give two models, FIRST and SECOND, or --encode for one of them; got 1"),
+        ((*MODELS, "--dataset", "shipped", "--tolerance", "0"), "--tolerance (=0.0) must be a positive finite number"),
+        ((*MODELS, "--dataset", "shipped", "--out", "/no/such/folder/x"), "must be a file in a folder that exists"),
+        ((*MODELS, "--dataset", "no-such.csv"), "there is no file or folder 'no-such.csv'"),
+        (("my_models:bag", "my_models:nothing", "--dataset", "shipped"), "has no 'nothing'"),
+    ],
+)
+def test_wrong_input_is_one_line(wordsens, arguments, message):
+    run = wordsens("compare", *arguments)
+    assert (run.code, run.out) == (2, "")
+    assert message in run.err
+    assert len(run.err.splitlines()) == 1

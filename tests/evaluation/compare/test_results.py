@@ -1,0 +1,71 @@
+"""A comparison as a result: files, tables, pages, and its gate."""
+
+import json
+
+import pytest
+from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations, few_pairs
+
+import wordsens as ws
+
+TEXTS = [f"<b>{review.text}" for review in ws.shipped_reviews()[:40]]
+ASKED = ("neighbours.recall.second >= .99", "check.all.low >= -1", "removal.negation.differs <= 0", "all.count >= 6")
+
+
+@pytest.fixture(scope="module")
+def found():
+    return ws.compare(bag_of_words, deaf_to_negations, TEXTS, few_pairs(), requirements=ASKED)
+
+
+def test_it_comes_back_from_a_file(found, tmp_path):
+    found.save(tmp_path / "comparison")
+    back = ws.Comparison.load(tmp_path / "comparison")
+    assert back == found
+    assert back.answer == found.answer
+    assert back["removal.negation"].differs
+
+
+def test_it_shows_itself(found):
+    assert len(found.to_pandas()) == len(found.rows)
+    assert found.answer[0] in found.show()
+    assert str(found).startswith(found.answer[0])
+    assert "rows differ" in repr(found)
+    page = found._repr_html_()
+    assert "&lt;b&gt;" in page
+    assert "<b>José" not in page
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert document["differs"] is True
+    assert sum(row["differs"] for row in document["rows"]) == sum(row.differs for row in found.rows)
+    with pytest.raises(KeyError, match="not a row of this comparison"):
+        found["word.zebra"]
+
+
+def test_requirements_fail_with_what_was_found(found):
+    assert not found.passed
+    told = " ".join(found.failures)
+    assert "neighbours.recall.second is 0." in told
+    assert "removal.negation differs by -0." in told
+    assert "check." not in told
+    assert "count" not in told
+
+
+@pytest.mark.parametrize(
+    ("requirement", "message"),
+    [
+        ("negation", "write it as KIND.FIELD >= NUMBER, such as 'neighbours.nearest.second <= .05'"),
+        ("check.negation.auc >= .5", "must be one of first, second, difference"),
+        ("kind.negation.first >= .5", "must be one of check, removal, word, rank, neighbours, all"),
+        ("check.irony.first >= .5", "is on no row; name 'negation' or 'antonym' or 'all kinds', or 'all'"),
+        ("word.zebra.first >= .5", "is on no row; name a word that is removed, or 'all'"),
+        ("check.first >= .5", "names no row; write check.all"),
+    ],
+)
+def test_requirements_that_cannot_be_asked(requirement, message):
+    with pytest.raises(ws.InputError, match=message):
+        ws.compare(bag_of_words, bag_of_words, TEXTS, few_pairs(), requirements=requirement)
+
+
+def test_a_requirement_on_a_row_with_too_few_texts_fails():
+    rare = next(iter({word.lower() for word in TEXTS[0].split() if word.isalpha() and len(word) > 9}))
+    plan = ws.ComparePlan(words_per_text=400)
+    found = ws.compare(bag_of_words, bag_of_words, TEXTS[:6], "none", plan=plan, requirements=f"word.{rare}.low >= -1")
+    assert "there is no such row; it may have too few texts" in found.failures[0]
