@@ -9,6 +9,7 @@ import wordsens
 
 ROOMS = (
     "errors",
+    "files",
     "seeds",
     "results",
     "signatures",

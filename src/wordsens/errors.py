@@ -50,19 +50,21 @@ def require_positive(name: str, value: Any, *, remedy: str = "") -> float:
     wordsens.errors.InputError: `radius` (=-1) must be a positive finite number
     """
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value <= 0:
-        raise InputError(f"`{name}` (={value!r}) must be a positive finite number{_tail(remedy)}")
+        raise InputError(f"`{name}` (={shown(value)}) must be a positive finite number{_tail(remedy)}")
     return float(value)
 
 
-def require_count(name: str, value: Any, *, least: int = 1, remedy: str = "") -> int:
-    """The value as an int, when it is a whole number that is at least `least`; NumPy integers count.
+def require_count(name: str, value: Any, *, least: int = 1, most: int | None = None, remedy: str = "") -> int:
+    """The value as an int, when it is a whole number from `least` to `most`; NumPy integers count.
 
     >>> require_count("depth", 0)
     Traceback (most recent call last):
     wordsens.errors.InputError: `depth` (=0) must be a whole number, at least 1
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InputError(f"`{name}` (={value!r}) must be a whole number, at least {least}{_tail(remedy)}")
+        raise InputError(f"`{name}` (={shown(value)}) must be a whole number, at least {least}{_tail(remedy)}")
+    if most is not None and int(value) > most:
+        raise InputError(f"`{name}` (={shown(value)}) must be at most {most:,}{_tail(remedy)}")
     return int(value)
 
 
@@ -77,7 +79,7 @@ def require_choice(name: str, value: Any, choices: Collection[str], *, remedy: s
         return value
     near = get_close_matches(value, list(choices), n=1) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise InputError(f"`{name}` (={value!r}) must be one of {', '.join(choices)}{hint}{_tail(remedy)}")
+    raise InputError(f"`{name}` (={shown(value)}) must be one of {', '.join(choices)}{hint}{_tail(remedy)}")
 
 
 def require_kind(name: str, value: Any, kind: type, *, remedy: str = "") -> None:
@@ -89,6 +91,36 @@ def require_kind(name: str, value: Any, kind: type, *, remedy: str = "") -> None
     """
     if not isinstance(value, kind):
         raise InputError(f"`{name}` (={reprlib.repr(value)}) must be of the class {kind.__name__}{_tail(remedy)}")
+
+
+def require_characters(where: str, text: str) -> str:
+    """The text, when every character of it can be written; half of a surrogate pair stands for none.
+
+    >>> require_characters("the text", "caf\\udce9")
+    Traceback (most recent call last):
+    wordsens.errors.InputError: the text: its character 3 ('\\udce9') is half of a pair, no character; save it as UTF-8
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{where}: its character {error.start} ({text[error.start]!r}) is half of a pair, no character; save it "
+            "as UTF-8"
+        ) from error
+    return text
+
+
+_SHOWN = 200
+"""Characters of a value in a message: as much as two lines of a terminal."""
+
+
+def shown(value: object) -> str:
+    """The value as a message shows it: a long one without its middle."""
+    try:
+        spelled = repr(value)
+    except ValueError:  # Python spells out no whole number of more than 4,300 digits
+        return f"a {type(value).__name__} of thousands of digits"
+    return spelled if len(spelled) <= _SHOWN else f"{spelled[: _SHOWN // 2]}...{spelled[-_SHOWN // 2 :]}"
 
 
 def first_line(error: BaseException) -> str:

@@ -161,7 +161,7 @@ def test_export_and_merge(wordsens, here):
     ("arguments", "line"),
     [
         (["run", "small.yaml", "darw=3"], "override darw=3: `key` (='darw') must be one of draw, seed, work,"),
-        (["run", "smal"], "`include` (='smal') must be one of paper-sensitivity-quick,"),
+        (["run", "smal"], "`spec` (='smal') must be one of paper-sensitivity-quick,"),
         (["run", "none.yaml"], "`path` (='none.yaml') cannot be read as a text file"),
         (["run", "."], "is a folder without sweep.yaml; name one that a sweep was run in"),
         (["run", "small.yaml", "--workers", "0"], "--workers (=0) must be a whole number, at least 1"),

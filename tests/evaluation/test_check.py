@@ -173,7 +173,7 @@ def test_every_kind_is_judged_on_its_own_numbers():
         ({"requirements": ["role.auc > 0"]}, "must be one of negation, antonym, all"),
         ({"requirements": ["all.hits > 0"]}, "the requirement 'all.hits > 0' is on your own threshold"),
         ({"pairs": [pair for pair in PAIRS if pair.same]}, "`pairs` holds no opposite (same=false)"),
-        ({"baseline": "nowhere.json"}, "`baseline`: the file 'nowhere.json' cannot be read"),
+        ({"baseline": "nowhere.json"}, "`baseline` (='nowhere.json') cannot be read"),
     ],
 )
 def test_wrong_input_is_told_before_the_model_is_asked(changes, message):

@@ -37,8 +37,11 @@ def test_zipped_keys_move_together_beside_other_axes():
         ({"n": {"range": 5}}, "n: `n` has the range 5"),
         ({"n": {"range": [0, 1, 0]}}, "step >= 1"),
         ({"n": {"range": [0, 1.5]}}, "give whole numbers"),
-        ({"n": {"range": [0, 10**7]}}, "n: `n` has 10,000,001 values; at most 1,000,000"),
-        ({name: list(range(200)) for name in "abc"}, "grid: a grid of 8,000,000 cells; at most 1,000,000"),
+        ({"n": {"range": [0, 10**7]}}, "n: `n` has the range [0, 10000000]; at most 200,000 values"),
+        ({"n": {"range": [0, 10**4000]}}, "n: `n` has the range [0, 1000"),
+        ({"zip": {"n": {"range": [0, 10**4000]}}}, "at most 200,000 values"),
+        ({chr(0x100 + at): [0, 1] for at in range(200)}, "grid: more than 10^30 cells; at most 200,000"),
+        ({name: list(range(200)) for name in "abc"}, "grid: 8,000,000 cells; at most 200,000"),
     ],
 )
 def test_mistakes(grid, message):

@@ -1,5 +1,7 @@
 """The `wordsens` command: its commands, and how a run ends."""
 
+import errno
+import io
 import os
 import sys
 import traceback
@@ -20,13 +22,23 @@ from wordsens.cli.paper.command import paper
 from wordsens.cli.report.command import report
 from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep.command import sweep
+from wordsens.cli.terminal import printable
 from wordsens.cli.typed import typed
-from wordsens.errors import InputError, MissingExtraError, RequirementError, WordsensError
+from wordsens.errors import InputError, MissingExtraError, RequirementError, WordsensError, shown
 
 DONE, FAILURE, WRONG_INPUT, REQUIREMENT_FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 
 # typer carries click under a private name in some versions; its public BadParameter leads to the root error
 # in all.
+_REFUSED = {errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP, errno.EROFS, errno.ENOTDIR, errno.EISDIR}
+"""What the system says of a path that cannot be what is wanted of it."""
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+"""What it says of a stream or a disk that takes nothing more."""
+
+_LONGEST = 2000
+"""Characters of a line on stderr."""
+
 _UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 app = typer.Typer(
@@ -74,6 +86,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     typed.set(tuple(given))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if sys.stdout is None:
+        return _say("there is no stdout to write to: it is closed; give one, such as > /dev/null", FAILURE)
     try:
         with typer.main.get_command(app).make_context("wordsens", given) as context:
             context.command.invoke(context)
@@ -86,8 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say(str(interrupt) or "interrupted", INTERRUPTED)
     except (BrokenPipeError, SystemExit):
         # The reader has gone, as `head` does: nothing is wrong. For help texts rich turns the broken pipe into
-        # SystemExit. What Python still flushes at exit must go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # SystemExit.
+        _abandon_stdout()
         return DONE
     except (InputError, MissingExtraError) as error:
         # A spec has the key `device` where a command has the option.
@@ -99,13 +116,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say(str(error), FAILURE)
     except _UsageError as error:
         return _say(f"{error.format_message()} (see wordsens --help)", WRONG_INPUT)
+    except MemoryError:
+        return _say("the memory does not suffice; take fewer words, texts or features at a time", FAILURE)
+    except OSError as error:
+        if error.errno in _FULL:
+            _abandon_stdout()
+            return _say(f"the output cannot be written: {error.strerror}", FAILURE)
+        if error.errno in _REFUSED and error.filename is not None:
+            return _say(f"{shown(error.filename)} cannot be used: {error.strerror}; give another path", WRONG_INPUT)
+        return _unexpected(error)
     except Exception as error:
-        traceback.print_exc()
-        return _say(f"unexpected {type(error).__name__}: {error}; please report it with the lines above", FAILURE)
+        return _unexpected(error)
     return DONE
+
+
+def _unexpected(error: Exception) -> int:
+    traceback.print_exc()
+    return _say(f"unexpected {type(error).__name__}: {error}; please report it with the lines above", FAILURE)
+
+
+def _abandon_stdout() -> None:
+    """Let what Python still flushes at exit go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(message: str, code: int) -> int:
     """One line on stderr, whatever the message holds."""
-    print(f"wordsens: {' '.join(message.split())}", file=sys.stderr)
+    line = printable(" ".join(message.split()))
+    if len(line) > _LONGEST:
+        line = f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
+    if sys.stderr is not None:  # None is where it is closed, and `print` would take stdout for it
+        print(f"wordsens: {line}", file=sys.stderr)
     return code

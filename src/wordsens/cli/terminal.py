@@ -1,17 +1,46 @@
 """The streams of the command line: results go to stdout, everything else to stderr."""
 
+import json
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions
 from rich.progress import BarColumn, Progress, TextColumn
+from rich.segment import Segment
 from rich.table import Table
 
+_CONTROLS = [*range(9), *range(11, 32), *range(127, 160)]
+"""Unicode's control characters but tab and line feed: a terminal obeys them, in a text or a name as well."""
 
-class _QuietPipe(Console):
-    """A console that lets the caller decide what a closed pipe means."""
+_LEFT_OUT: dict[int, str | None] = dict.fromkeys(_CONTROLS)
+_ESCAPED = {code: f"\\u{code:04x}" for code in _CONTROLS}
+
+
+def printable(text: str) -> str:
+    """The text without control characters.
+
+    >>> printable("\\x1b[31mred\\x07")
+    '[31mred'
+    """
+    return text.translate(_LEFT_OUT)
+
+
+class _Screen(Console):
+    """A console that shows what it is given: no markup, no emoji by name and no control characters of a text's own.
+
+    It lets the caller decide what a closed pipe means.
+    """
+
+    def __init__(self, **options: Any):
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
         raise
@@ -19,17 +48,24 @@ class _QuietPipe(Console):
 
 def stdout() -> Console:
     """The console for results: as wide as the terminal, or COLUMNS; 80 columns where there is neither."""
-    return _QuietPipe(highlight=False)
+    return _Screen()
 
 
 def stderr() -> Console:
     """The console for progress and notices."""
-    return _QuietPipe(stderr=True, highlight=False, soft_wrap=True)
+    return _Screen(stderr=True, soft_wrap=True)
 
 
 def notice(message: str) -> None:
     """One line on stderr that is neither a result nor an error."""
-    stderr().print(f"wordsens: {message}", markup=False)
+    stderr().print(f"wordsens: {message}")
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on stdout, in whatever encoding that has; a control character in a text is escaped."""
+    ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    spelled = json.dumps(document, ensure_ascii=ascii_only, allow_nan=False)
+    sys.stdout.write(f"{spelled.translate(_ESCAPED)}\n")
 
 
 MUCH, LITTLE = "black on #f6a368", "black on #9fd0ee"

@@ -11,6 +11,7 @@ import numpy as np
 
 from wordsens.errors import InputError
 from wordsens.evaluation.kinds import Measured
+from wordsens.files import named_path, small_text
 from wordsens.seeds import Seed
 from wordsens.statistics.paired_drop import Drop, paired_drops
 from wordsens.text.pairs import Pair
@@ -19,6 +20,8 @@ LEVEL = 0.05
 """The chance of at least one false alarm among all kinds of a check."""
 
 _FORMAT = 1
+_MOST_BYTES = 100_000_000
+"""Of a baseline: a line of 150 bytes for each of half a million pairs."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +45,16 @@ class Baseline:
         Raises:
             InputError: there is no such file, or it was not written by `write_baseline`.
         """
-        path = Path(path).expanduser()
+        path = named_path("baseline", path)
+        text = small_text(path, "baseline", most=_MOST_BYTES)
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = json.loads(text)
             if document["format"] != _FORMAT:
                 raise ValueError(f"its format is {document['format']!r}, not {_FORMAT}")
             values = {str(key): float(value) for key, value in document["similarities"].items()}
             if not np.isfinite(list(values.values())).all():
                 raise ValueError("a similarity is not a finite number")
             return cls(str(document["model"]), str(document["identity"]), values)
-        except OSError as error:
-            raise InputError(f"`baseline`: the file {str(path)!r} cannot be read: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 f"`baseline`: the file {str(path)!r} is no baseline ({type(error).__name__}: {error}); write one with "

@@ -7,12 +7,15 @@ A further map of the package is one entry of `ENTRIES`; a map of one's own needs
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any
 
 from wordsens.errors import InputError, require_choice, require_count, require_positive
 
 FAMILIES = ("dense", "attention", "transformer", "own")
 MODEL = "model"
+MOST_DEPTH = 10_000
+"""Of drf: so many matrices take a second to name, and no activation passes anything on through them."""
 
 
 def _option(default: Any, told: str, check: Callable[[str, Any], object]) -> Any:
@@ -35,7 +38,7 @@ class MapOptions:
     `metadata` has the `help` of each and the `check` that refuses a wrong value. None stands for what suits the map.
     """
 
-    depth: int = _option(4, "Layers of drf.", require_count)
+    depth: int = _option(4, "Layers of drf.", partial(require_count, most=MOST_DEPTH))
     width: int | None = _option(None, "Features of rf and drf; default: n d.", require_count)
     activation: str = _option(
         "relu",

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, WordsensError, first_line
+from wordsens.errors import InputError, WordsensError, first_line, require_characters
 
 _SHOWN = 40
 
@@ -89,6 +89,8 @@ def require_texts(texts: Sequence[str]) -> list[str]:
     odd = [text for text in listed if not isinstance(text, str)]
     if odd or not listed:
         raise InputError(f"`texts` must be a list of strings, at least one; got {repr(odd[0]) if odd else 'none'}")
+    for at, text in enumerate(listed):
+        require_characters(f"text {at}", text)
     return listed
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from wordsens.errors import InputError, require_choice, require_count
+from wordsens.files import named_path
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.loaded import LoadedModel, load_parts
 from wordsens.maps.transformer.pooling import OWN, POOL_NAMES
@@ -122,7 +123,7 @@ def _named(
 ) -> Model:
     if "://" in name:
         raise InputError(f"`model` (={name!r}) is an address; pass Endpoint(url=...), on the command line --endpoint")
-    if ":" in name and not Path(name).exists():
+    if ":" in name and not named_path("model", name).exists():
         raise InputError(f"`model` (={name!r}) is no name; pass the function itself, on the command line --encode")
     try:
         loaded = load_parts(name, device=device, access=Access(local_files_only=local_files_only, revision=revision))

@@ -9,6 +9,7 @@ from wordsens.errors import InputError
 from wordsens.experiments.kinds import KIND_NAMES, CellKind, kind_named
 from wordsens.experiments.store.record import Record
 from wordsens.experiments.store.store import RecordStore, SetAside
+from wordsens.files import named_path
 
 _AUDITS = "records"
 """An audit keeps its records in a folder of the name that sensitivities have."""
@@ -63,7 +64,7 @@ def load_runs(folders: Iterable[str | Path]) -> list[Run]:
     Raises:
         InputError: no folder, or one that is none or holds no record that can be read.
     """
-    paths = list(dict.fromkeys(Path(folder) for folder in folders))
+    paths = list(dict.fromkeys(named_path("folders", folder, home=False) for folder in folders))
     if not paths:
         raise InputError("`folders` names no folder; give the --out of a measure, paper, audit or sweep")
     names = _names(paths)

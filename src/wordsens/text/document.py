@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, require_characters
 
 DEFAULT_LABEL_COLUMN = "label"
 DEFAULT_SPLIT = "train"
@@ -28,6 +28,7 @@ class Document:
     def __post_init__(self) -> None:
         if self.label not in (None, 1, -1) or isinstance(self.label, bool):
             raise InputError(f"`label` (={self.label!r}) must be +1, -1 or None")
+        require_characters(self.source or "the text", self.text)
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,9 @@ def load_saved(folder: Path, split: str | None) -> tuple[Any, str]:
     where = f"the folder {str(folder)!r}"
     try:
         dataset = datasets.load_from_disk(str(folder))
-    except (OSError, ValueError, KeyError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # of its JSON files, taken as they are, and of Arrow
         raise InputError(
             f"{where} cannot be read as a saved data set ({type(error).__name__}); save it again"
         ) from error

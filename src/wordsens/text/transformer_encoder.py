@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, require_characters
 from wordsens.text.encoder import Encoder, EncoderInput, Tokenization
 from wordsens.text.loaded_models import model_parts
 from wordsens.text.pretrained import MINILM, load_pretrained
@@ -53,6 +53,7 @@ class TransformerEncoder(Encoder):
         self.padding = None if token is None else (number, token)
 
     def tokenize(self, text: str) -> Tokenization:
+        require_characters("the text", text)
         offsets = {"return_offsets_mapping": True} if self._tokenizer.is_fast else {}
         encoded = self._tokenizer(
             text, truncation=False, padding=False, return_special_tokens_mask=True, verbose=False, **offsets
@@ -60,7 +61,9 @@ class TransformerEncoder(Encoder):
         ids, special = encoded["input_ids"], encoded["special_tokens_mask"]
         leading = _leading_ones(special)
         trailing = 0 if leading == len(ids) else _leading_ones(special[::-1])
-        require_known_tokens(ids[leading : len(ids) - trailing], self._tokenizer, f"the text {text[:40]!r}", self.name)
+        where = f"the text {text[:40]!r}"
+        require_known_tokens(ids[leading : len(ids) - trailing], self._tokenizer, where, self.name)
+        require_rows(ids, self._model, self._tokenizer, f"{where} in {self.name}")
         tokens = tuple(self._tokenizer.convert_ids_to_tokens(ids))
         own = encoded["offset_mapping"][leading : len(ids) - trailing] if offsets else None
         words = None if own is None else whole_words(text, own, leading)
@@ -99,7 +102,9 @@ class TransformerEncoder(Encoder):
 
         The block is None where no list of blocks has a first one whose input is layer 0, to the last bit.
         """
-        ids = torch.arange(_PROBE_TOKENS, device=self.device).unsqueeze(0)
+        rows = embedding_rows(self._model)
+        probe = _PROBE_TOKENS if rows is None else min(_PROBE_TOKENS, rows)
+        ids = torch.arange(probe, device=self.device).unsqueeze(0)
         mask = torch.ones_like(ids)
         states = self._model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
         size = len(states) - 1, states[-1].shape[-1]
@@ -144,6 +149,25 @@ def require_known_tokens(ids: Sequence[int], tokenizer: Any, where: str, name: s
         raise InputError(
             f"{where}: {unknown} of its {len(ids)} tokens are unknown to {name} ({tokenizer.unk_token}), so a number "
             "would not speak of its words; use a model for this language, or one whose tokenizer files are complete"
+        )
+
+
+def embedding_rows(model: Any) -> int | None:
+    """The rows of the model's table of tokens; None where it has no such table."""
+    try:
+        return getattr(model.get_input_embeddings(), "num_embeddings", None)
+    except (NotImplementedError, AttributeError):
+        return None
+
+
+def require_rows(ids: Sequence[int], model: Any, tokenizer: Any, where: str) -> None:
+    """Refuse a text with a token past the model's table: one added to the tokenizer alone."""
+    rows = embedding_rows(model)
+    if rows is not None and ids and max(ids) >= rows:
+        token = tokenizer.convert_ids_to_tokens(max(ids))
+        raise InputError(
+            f"{where}: the token {token!r} has the number {max(ids)}, but the model's table has {rows} rows; use the "
+            "tokenizer that belongs to the model, or resize the table"
         )
 
 

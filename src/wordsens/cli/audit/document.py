@@ -1,13 +1,12 @@
 """The JSON document of `wordsens audit`."""
 
-import json
 import math
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from wordsens import __version__
 from wordsens.audit.decay import Decay
+from wordsens.cli.terminal import print_json as print_document
 
 if TYPE_CHECKING:
     from wordsens.cli.audit.outcome import Audit
@@ -42,8 +41,7 @@ def print_json(audit: "Audit") -> None:
         "failed": [{"source": record.source, "error": record.error} for record in audit.failed],
         "records": str(audit.table),
     }
-    json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
+    print_document(document)
 
 
 def _decay(one: Decay) -> dict[str, Any]:

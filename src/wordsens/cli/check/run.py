@@ -1,7 +1,5 @@
 """The work of `wordsens check`: choose the pairs, measure them, write what was asked for, and judge."""
 
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +12,7 @@ from wordsens.cli.check.files import requirement_cases, write_markdown
 from wordsens.cli.check.options import CheckRequest
 from wordsens.cli.check.tables import print_check, print_first_look, print_made
 from wordsens.cli.junit import write_junit
-from wordsens.cli.terminal import notice, reporting
+from wordsens.cli.terminal import notice, print_json, reporting
 from wordsens.errors import InputError, RequirementError
 from wordsens.evaluation.answer import answer
 from wordsens.evaluation.check import Check, CheckOptions, choose_pairs, evaluate, require_askable
@@ -129,5 +127,4 @@ def _print_json(request: CheckRequest, result: Check, layers: Sequence[LayerRow]
         **result.to_dict(),
         "layers": [asdict(row) for row in layers],
     }
-    json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
+    print_json(document)

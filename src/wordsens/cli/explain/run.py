@@ -1,7 +1,5 @@
 """The work of `wordsens explain`, and what it prints."""
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +7,7 @@ from rich.text import Text
 
 from wordsens import __version__
 from wordsens.cli.explain.options import ExplainRequest
-from wordsens.cli.terminal import stdout, table
+from wordsens.cli.terminal import print_json, stdout, table
 from wordsens.evaluation.explain.explain import ExplainPlan, explain
 from wordsens.evaluation.explain.explanation import FALL, RISE, Explanation
 from wordsens.maps.transformer.features import TransformerFeatures
@@ -30,8 +28,7 @@ def run_explain(request: ExplainRequest) -> None:
         Path(request.html).expanduser().write_text(_page(found), encoding="utf-8")
     if request.as_json:
         document = {"command": "explain", "version": __version__, "seed": request.seed, **found.to_dict()}
-        json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
-        sys.stdout.write("\n")
+        print_json(document)
     else:
         _print(found)
 

@@ -1,7 +1,5 @@
 """The work of `wordsens measure`: texts to matrices, maps, search, and what is printed."""
 
-import json
-import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,8 +13,9 @@ from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.measure.outcome import Comparison, Measured, RealSwaps
 from wordsens.cli.measure.tables import print_many, print_one
 from wordsens.cli.stopping import stopped_by_sigterm
-from wordsens.cli.terminal import Reporter, notice, reporting, stdout
+from wordsens.cli.terminal import Reporter, notice, print_json, reporting, stdout
 from wordsens.errors import InputError
+from wordsens.files import named_path
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.registry import MODEL, build_map, map_title
 from wordsens.maps.transformer.features import TransformerFeatures
@@ -175,7 +174,7 @@ def _documents(options: MeasureOptions) -> list[Document]:
     if options.text is not None:
         return [Document(options.text, source="the command line")]
     if options.file is not None:
-        rows = text_file_rows(Path(options.file), options.encoding)
+        rows = text_file_rows(named_path("file", options.file, home=False), options.encoding)
         return [Document(str(row.text), source=row.where) for row in rows]
     assert options.dataset is not None
     return read_documents(
@@ -214,5 +213,4 @@ def _print_json(
         "skipped": [text.source for text in skipped],
         "records": None if table is None else str(table),
     }
-    json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
+    print_json(document)

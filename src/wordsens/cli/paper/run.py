@@ -1,8 +1,6 @@
 """The work of `wordsens paper`, whatever the experiment: measure the missing cells, draw, summarise."""
 
 import importlib
-import json
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Any
 from wordsens import __version__
 from wordsens.cli.paper.options import PaperOptions
 from wordsens.cli.running import RunRequest, fail_for, open_store, require_devices, run_missing
-from wordsens.cli.terminal import notice, stdout
+from wordsens.cli.terminal import notice, print_json, stdout
 from wordsens.experiments.grid.preset import Preset
 from wordsens.experiments.grid.sweep_file import on_device
 from wordsens.experiments.kinds import kind_named
@@ -54,8 +52,7 @@ def run_paper(options: PaperOptions) -> None:
     if options.as_json:
         several = {"command": "paper", "version": __version__, "parts": documents}
         several["report"] = None if report is None else str(report)
-        json.dump(documents[0] if len(documents) == 1 else several, sys.stdout, ensure_ascii=False, allow_nan=False)
-        sys.stdout.write("\n")
+        print_json(documents[0] if len(documents) == 1 else several)
 
 
 def _report(options: PaperOptions) -> Path:

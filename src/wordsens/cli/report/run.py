@@ -1,13 +1,11 @@
 """The work of `wordsens report`: read the folders, write the file, say where it is."""
 
-import json
-import sys
 import webbrowser
 from dataclasses import asdict
 
 from wordsens import __version__
 from wordsens.cli.report.options import ReportOptions
-from wordsens.cli.terminal import notice, stdout
+from wordsens.cli.terminal import notice, print_json, stdout
 from wordsens.report.load import load_runs, readable
 from wordsens.report.write import report_content, require_form, write_content
 
@@ -40,8 +38,7 @@ def run_report(options: ReportOptions) -> None:
             ],
             "findings": [{"of": name, **asdict(finding)} for name, found in content.found for finding in found],
         }
-        json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
-        sys.stdout.write("\n")
+        print_json(document)
     else:
         for _, found in content.found:
             for finding in found:

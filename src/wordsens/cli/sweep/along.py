@@ -1,14 +1,12 @@
 """The work of `wordsens sweep plot` and `fit`: the records of a sweep along one of its axes."""
 
-import json
-import sys
 from pathlib import Path
 
 from wordsens import __version__
 from wordsens.cli.running import open_store
 from wordsens.cli.sweep.options import AxisOptions, FitOptions, PlotOptions
 from wordsens.cli.sweep.source import Source, sweep_source
-from wordsens.cli.terminal import notice, stdout, table
+from wordsens.cli.terminal import notice, print_json, stdout, table
 from wordsens.errors import InputError
 from wordsens.experiments.along_axis import AxisSeries, series_along
 
@@ -43,8 +41,7 @@ def fit_sweep(options: FitOptions) -> None:
             "y": y,
             "series": [one.to_dict() for one in series],
         }
-        json.dump(document, sys.stdout, ensure_ascii=False)
-        sys.stdout.write("\n")
+        print_json(document)
         return
     names = [name for name, _ in series[0].keys]
     made = table(

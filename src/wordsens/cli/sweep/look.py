@@ -1,14 +1,13 @@
 """The work of `wordsens sweep status` and `show`: nothing is run, nothing is changed."""
 
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wordsens import __version__
 from wordsens.cli.running import open_store
 from wordsens.cli.sweep.source import Source, sweep_source
-from wordsens.cli.terminal import duration, stdout, table
+from wordsens.cli.terminal import duration, print_json, stdout, table
 from wordsens.experiments.grid.catalogue import examples, preset_names
 from wordsens.experiments.run.state import RunState, current_run
 from wordsens.experiments.texts.source import TEXT_TYPES
@@ -31,7 +30,7 @@ def print_status(spec: str, overrides: Iterable[str], out: str | None, *, as_jso
     done = len(found["status"]) - len(failed)
     run = current_run(source.records)
     if as_json:
-        _dump(
+        print_json(
             {
                 "command": "sweep status",
                 "version": __version__,
@@ -93,7 +92,7 @@ def print_sweep(spec: str, overrides: Iterable[str], *, as_json: bool) -> None:
         for key, value in one.items():
             axes.setdefault(key, {}).setdefault(json.dumps(value), value)
     if as_json:
-        _dump(
+        print_json(
             {
                 "command": "sweep show",
                 "version": __version__,
@@ -122,7 +121,7 @@ def print_sweeps(*, as_json: bool) -> None:
     maps = {name: list(entry.options) for name, entry in MAPS.items()}
     if as_json:
         lists = {"presets": preset_names(), "examples": named, "maps": maps, "texts": texts}
-        _dump({"command": "sweep show", "version": __version__, **lists})
+        print_json({"command": "sweep show", "version": __version__, **lists})
         return
     _print_list("Presets of the paper", dict.fromkeys(preset_names(), ""))
     _print_list("Examples", named)
@@ -138,8 +137,3 @@ def _print_list(title: str, rows: dict[str, str]) -> None:
     for name, line in rows.items():
         made.add_row(f"  {name}", line)
     console.print(made)
-
-
-def _dump(document: dict[str, Any]) -> None:
-    json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")

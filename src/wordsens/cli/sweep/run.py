@@ -1,14 +1,12 @@
 """The work of `wordsens sweep run` and `resume`."""
 
-import json
-import sys
 from collections.abc import Iterable
 from typing import Any
 
 from wordsens import __version__
 from wordsens.cli.running import RunRequest, fail_for, open_store, require_devices, run_missing
 from wordsens.cli.sweep.source import SPEC_FILE, Source, sweep_source
-from wordsens.cli.terminal import duration, stdout
+from wordsens.cli.terminal import duration, print_json, stdout
 from wordsens.errors import InputError
 from wordsens.experiments.store.record import Record
 from wordsens.experiments.store.shard import write_whole
@@ -75,5 +73,4 @@ def _print_json(source: Source, records: list[Record], failed: list[Record]) -> 
         "seconds": sum(record.seconds for record in records),
         "records": str(source.records),
     }
-    json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
+    print_json(document)

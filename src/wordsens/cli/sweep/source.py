@@ -9,6 +9,7 @@ from wordsens.errors import InputError
 from wordsens.experiments.grid.catalogue import included
 from wordsens.experiments.grid.sweep import Sweep
 from wordsens.experiments.grid.sweep_file import load_sweep, on_device, overridden
+from wordsens.files import named_path
 
 SPEC_FILE = "sweep.yaml"
 
@@ -37,7 +38,7 @@ def sweep_source(
     Raises:
         InputError: there is no such sweep, or it is wrong.
     """
-    path = Path(spec)
+    path = named_path("spec", spec, home=False)
     if path.is_dir():
         if not (path / SPEC_FILE).is_file():
             raise InputError(f"`spec` (={spec!r}) is a folder without {SPEC_FILE}; name one that a sweep was run in")
@@ -46,8 +47,8 @@ def sweep_source(
         if path.is_file():
             sweep = load_sweep(path, overrides=overrides)
         else:
-            sweep = overridden(included(spec, Path(), load=load_sweep), overrides)
+            sweep = overridden(included(spec, Path(), load=load_sweep, called="spec"), overrides)
         folder = Path(re.sub(r"[^\w.-]+", "-", sweep.name))
     if device is not None:
         sweep = on_device(sweep, device)
-    return Source(sweep, Path(out or folder))
+    return Source(sweep, folder if out is None else named_path("out", out, home=False))

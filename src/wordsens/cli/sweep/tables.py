@@ -1,7 +1,5 @@
 """The work of `wordsens sweep export` and `merge`."""
 
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 from wordsens import __version__
 from wordsens.cli.running import open_store
 from wordsens.cli.sweep.source import SPEC_FILE, sweep_source
-from wordsens.cli.terminal import notice, stdout
+from wordsens.cli.terminal import notice, print_json, stdout
 from wordsens.errors import InputError
 from wordsens.experiments.grid.sweep import Sweep
 from wordsens.experiments.grid.sweep_file import load_sweep
@@ -111,5 +109,4 @@ def _merge_specs(folders: Sequence[Path], target: Path, *, quiet: bool) -> None:
 
 
 def _dump(document: dict[str, Any]) -> None:
-    json.dump({"command": document.pop("command"), "version": __version__, **document}, sys.stdout, ensure_ascii=False)
-    sys.stdout.write("\n")
+    print_json({"command": document.pop("command"), "version": __version__, **document})

@@ -7,9 +7,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, require_choice, shown
 from wordsens.experiments.grid.sweep import Sweep
 from wordsens.experiments.texts.source import DatasetText, ReviewsText
+from wordsens.files import named_path
 
 SCALE_NAMES = ("quick", "laptop", "full")
 PRESETS = ("paper-sensitivity", "paper-generalization")
@@ -36,7 +37,7 @@ def preset(name: str, *, scale: str = "quick", data: Any = None, encoder: str = 
     return made(scale, source, seed=seed).sweep
 
 
-def included(entry: Any, folder: Path, *, load: Callable[[Path], Sweep]) -> Sweep:
+def included(entry: Any, folder: Path, *, load: Callable[[Path], Sweep], called: str = "include") -> Sweep:
     """The sweep that an entry of `include` stands for.
 
     Args:
@@ -44,6 +45,7 @@ def included(entry: Any, folder: Path, *, load: Callable[[Path], Sweep]) -> Swee
             and any of scale, data, encoder, seed.
         folder: where files are looked for.
         load: reads a file.
+        called: the entry's name in messages.
 
     Raises:
         InputError: there is none.
@@ -52,14 +54,16 @@ def included(entry: Any, folder: Path, *, load: Callable[[Path], Sweep]) -> Swee
         for key in entry:
             require_choice("key", key, INCLUDE_KEYS)
         if "preset" not in entry:
-            raise InputError(f"`include` (={dict(entry)!r}) names no preset; give one of {', '.join(PRESETS)}")
+            raise InputError(f"`include` (={shown(dict(entry))}) names no preset; give one of {', '.join(PRESETS)}")
         options = dict(entry)
         return preset(options.pop("preset"), **options)
     if not isinstance(entry, str):
-        raise InputError(f"`include` (={entry!r}) must be a name, a file, or a mapping with a preset")
-    if entry.endswith((".yaml", ".yml")) or "/" in entry or (folder / entry).is_file():
-        return load(folder / entry)
-    require_choice("include", entry, [*preset_names(), *examples()])
+        raise InputError(f"`{called}` (={shown(entry)}) must be a name, a file, or a mapping with a preset")
+    path = folder / named_path(called, entry, home=False)
+    if entry.endswith((".yaml", ".yml")) or "/" in entry or path.is_file():
+        return load(path)
+    remedy = "or the file of a sweep, .yaml" if called == "include" else "a .yaml file, or a folder that a sweep ran in"
+    require_choice(called, entry, [*preset_names(), *examples()], remedy=remedy)
     if entry in examples():
         return load(examples()[entry])
     name, _, scale = entry.rpartition("-")

@@ -1,13 +1,14 @@
 """The name of a model as a key of a cell."""
 
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator
 
+from wordsens.files import named_path
+
 
 def _absolute(model: str) -> str:
-    folder = Path(model).expanduser()
+    folder = named_path("model", model)
     return str(folder.absolute()) if folder.is_dir() else model
 
 

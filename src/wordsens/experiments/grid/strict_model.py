@@ -4,12 +4,14 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from wordsens.errors import InputError, MissingExtraError, require_choice
+from wordsens.errors import InputError, MissingExtraError, require_characters, require_choice, shown
 
 try:
     from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 except ImportError as error:
     raise MissingExtraError("pydantic", "records", "a spec") from error
+
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 Model = TypeVar("Model", bound=BaseModel)
 Loc = tuple[str | int, ...]
@@ -24,8 +26,9 @@ class StrictModel(BaseModel):
     @classmethod
     def _known_keys(cls, data: Any) -> Any:
         if isinstance(data, dict):
-            for key in data:
+            for key, value in data.items():
                 require_choice("key", key, cls.model_fields)
+                _require_plain(key, value)
         return data
 
     @classmethod
@@ -48,6 +51,17 @@ class StrictModel(BaseModel):
             raise InputError(f"{place}: {line}" if place else line) from error
 
 
+def _require_plain(key: str, value: Any) -> None:
+    """Refuse what no record can hold: whole numbers of more than 64 bits, halves of surrogate pairs."""
+    if isinstance(value, int) and not _LEAST <= value <= _MOST:
+        raise InputError(f"`{key}` (={shown(value)}) must be a whole number of 64 bits, up to {_MOST:,}")
+    if isinstance(value, str):
+        require_characters(f"`{key}`", value)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            _require_plain(key, one)
+
+
 def _one_line(error: ValidationError) -> tuple[str, Loc]:
     """The first mistake in one line, and the path of its key."""
     first = error.errors()[0]
@@ -59,7 +73,7 @@ def _one_line(error: ValidationError) -> tuple[str, Loc]:
     if first["type"] == "missing":
         return f"`{key}` is missing; give it a value", path
     rule = first["msg"].removeprefix("Input ").replace("should be", "must be")
-    return f"`{key}` (={first['input']!r}) {rule[0].lower()}{rule[1:]}", path
+    return f"`{key}` (={shown(first['input'])}) {rule[0].lower()}{rule[1:]}", path
 
 
 def _named(message: str, path: Loc) -> Loc:

@@ -8,11 +8,14 @@ import yaml
 from pydantic import Field, PrivateAttr, field_validator
 
 from wordsens.errors import InputError, require_choice
-from wordsens.experiments.grid.axes import MOST_CELLS, ZIP, combinations, keys_of
+from wordsens.experiments.grid.axes import MOST_CELLS, ZIP, combinations, count_of, keys_of, require_cells
 from wordsens.experiments.grid.strict_model import StrictModel
 from wordsens.experiments.kinds import KIND_NAMES, CellKind, kind_named
 
 CellPath = tuple[str | int, ...]
+
+MOST_GRIDS = 1000
+"""Of a sweep: its places are searched for each grid, 1 ms each at this number."""
 
 
 class Sweep(StrictModel):
@@ -34,9 +37,13 @@ class Sweep(StrictModel):
 
     name: Annotated[str, Field(min_length=1)]
     kind: str = "sensitivity"
-    seeds: Annotated[int, Field(ge=1)] | Annotated[tuple[int, ...], Field(min_length=1, strict=False)] | None = None
+    seeds: (
+        Annotated[int, Field(ge=1, le=MOST_CELLS)]
+        | Annotated[tuple[int, ...], Field(min_length=1, strict=False)]
+        | None
+    ) = None
     common: dict[str, Any] = Field(default_factory=dict)
-    grids: Annotated[tuple[dict[str, Any], ...], Field(min_length=1, strict=False)]
+    grids: Annotated[tuple[dict[str, Any], ...], Field(min_length=1, max_length=MOST_GRIDS, strict=False)]
 
     _places: Mapping[CellPath, str] = PrivateAttr(default_factory=dict)
 
@@ -93,6 +100,7 @@ class Sweep(StrictModel):
         """
         cells: dict[Any, None] = {}
         kind = self.cell_kind.cell_type
+        grids = []
         for index, (grid, origin) in enumerate(self.whole_grids()):
 
             def place(path: CellPath, index: int = index, origin: dict[CellPath, CellPath] = origin) -> str:
@@ -107,10 +115,11 @@ class Sweep(StrictModel):
                 if key in seen:
                     raise InputError(f"{place(path)}: `{key}` is given twice in this grid; keep one of the two")
                 seen.add(key)
+            grids.append((grid, place))
+        require_cells(sum(count_of(grid, place) for grid, place in grids), self.name)
+        for grid, place in grids:
             for keys in combinations(grid, place):
                 cells[kind.parse(keys, where=lambda loc, keys=keys, place=place: place(_actual(loc, keys)))] = None
-            if len(cells) > MOST_CELLS:
-                raise InputError(f"{place(())}: more than {MOST_CELLS:,} cells; take fewer values an axis")
         return sorted(cells, key=lambda cell: getattr(cell, "draw", 0))
 
     def to_yaml(self) -> str:

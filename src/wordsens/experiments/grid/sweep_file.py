@@ -4,14 +4,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, require_choice, shown
 from wordsens.experiments.grid.catalogue import included
 from wordsens.experiments.grid.override import Override, apply_override, parse_override
-from wordsens.experiments.grid.sweep import CellPath, Sweep
+from wordsens.experiments.grid.sweep import MOST_GRIDS, CellPath, Sweep
 from wordsens.experiments.grid.yaml_text import Placed, read_yaml
+from wordsens.files import MOST_BYTES, named_path, small_text
 
 INCLUDE, OVERRIDE = "include", "override"
 MOST_INCLUDES = 20
+MOST_FILES = 100
+"""Included by one sweep in all: two that each include two, and so on, would be read for hours."""
 
 
 def load_sweep(path: str | Path, *, overrides: Iterable[str] = ()) -> Sweep:
@@ -24,7 +27,7 @@ def load_sweep(path: str | Path, *, overrides: Iterable[str] = ()) -> Sweep:
     Raises:
         InputError: the file cannot be read, or is no sweep: one line with the line of the file.
     """
-    return _loaded(Path(path), overrides, 0)
+    return _loaded(named_path("path", path, home=False), overrides, 0, [])
 
 
 def parse_sweep(text: str, *, where: str, folder: Path | None = None, overrides: Iterable[str] = ()) -> Sweep:
@@ -34,7 +37,7 @@ def parse_sweep(text: str, *, where: str, folder: Path | None = None, overrides:
     >>> len(parse_sweep(text, where="a.yaml", overrides=["draw=[4, 5, 6]"]).cells())
     3
     """
-    return _parsed(text, where, folder or Path(), [parse_override(one) for one in overrides], 0)
+    return _parsed(text, where, folder or Path(), [parse_override(one) for one in overrides], 0, [])
 
 
 def overridden(sweep: Sweep, overrides: Iterable[str]) -> Sweep:
@@ -57,15 +60,16 @@ def on_device(sweep: Sweep, device: str) -> Sweep:
     return _built(data, places, sweep.name)
 
 
-def _loaded(path: Path, overrides: Iterable[str], depth: int) -> Sweep:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"`path` (={str(path)!r}) cannot be read as a text file: {error}") from error
-    return _parsed(text, str(path), path.parent, [parse_override(one) for one in overrides], depth)
+def _loaded(path: Path, overrides: Iterable[str], depth: int, read: list[int]) -> Sweep:
+    """`read` holds the length of every file that was read for the whole sweep so far."""
+    if len(read) > MOST_FILES:
+        raise InputError(f"more than {MOST_FILES} files are included; include each once")
+    text = small_text(path, "path", most=MOST_BYTES - sum(read))
+    read.append(len(text))
+    return _parsed(text, str(path), path.parent, [parse_override(one) for one in overrides], depth, read)
 
 
-def _parsed(text: str, where: str, folder: Path, overrides: list[Override], depth: int) -> Sweep:
+def _parsed(text: str, where: str, folder: Path, overrides: list[Override], depth: int, read: list[int]) -> Sweep:
     placed = read_yaml(text, where=where)
     keys = [*Sweep.model_fields, INCLUDE, OVERRIDE]
     if not isinstance(placed.data, dict):
@@ -80,7 +84,7 @@ def _parsed(text: str, where: str, folder: Path, overrides: list[Override], dept
     own = _own_overrides(data.pop(OVERRIDE, None), placed)
     places: dict[CellPath, str] = dict(placed.places)
     if wanted is not None:
-        data, places = _with_included(wanted, data, placed, folder, depth)
+        data, places = _with_included(wanted, data, placed, folder, depth, read)
     for one in (*own, *overrides):
         apply_override(one, data, places)
     return _built(data, places, where)
@@ -94,22 +98,24 @@ def _own_overrides(given: Any, placed: Placed) -> list[Override]:
     if given is None:
         return []
     if not isinstance(given, dict):
-        raise InputError(f"{placed.at((OVERRIDE,))}: `override` (={given!r}) must map keys to values")
+        raise InputError(f"{placed.at((OVERRIDE,))}: `override` (={shown(given)}) must map keys to values")
     return [Override(key, value, placed.at((OVERRIDE, key))) for key, value in given.items()]
 
 
 def _with_included(
-    wanted: Any, data: dict[str, Any], placed: Placed, folder: Path, depth: int
+    wanted: Any, data: dict[str, Any], placed: Placed, folder: Path, depth: int, read: list[int]
 ) -> tuple[dict[str, Any], dict[CellPath, str]]:
     """The data with what is included before its own grids; `common` and `seeds` are of its own grids only."""
     if depth >= MOST_INCLUDES:
         raise InputError(f"{placed.at((INCLUDE,))}: more than {MOST_INCLUDES} files include each other; break the ring")
     entries = wanted if isinstance(wanted, list) else [wanted]
+    if not entries:
+        raise InputError(f"{placed.at((INCLUDE,))}: `include` is an empty list; name a sweep, or leave it out")
     sweeps = []
     for at, entry in enumerate(entries):
         place = placed.at((INCLUDE, at))
         try:
-            sweeps.append(included(entry, folder, load=lambda path: _loaded(path, (), depth + 1)))
+            sweeps.append(included(entry, folder, load=lambda path: _loaded(path, (), depth + 1, read)))
         except InputError as error:
             message = str(error)
             raise InputError(message if message.startswith(place) else f"{place}: {message}") from error
@@ -131,10 +137,14 @@ def _with_included(
         )
     for sweep in sweeps:
         for grid, origin in sweep.whole_grids():
+            near = {source[:2] for source in origin.values()}
+            of_grid = [(known, place) for known, place in sweep.places.items() if known[:2] in near or len(known) < 2]
             for path, source in origin.items():
-                for known, place in sweep.places.items():
+                for known, place in of_grid:
                     if known[: len(source)] == source:
                         places[("grids", len(grids), *path, *known[len(source) :])] = place
             grids.append(grid)
+        if len(grids) > MOST_GRIDS:
+            raise InputError(f"{placed.at((INCLUDE,))}: more than {MOST_GRIDS:,} grids; include fewer sweeps")
     name = data.get("name") or sweeps[0].name
     return {"name": name, "kind": kinds[0], "grids": grids}, places

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wordsens.errors import InputError, MissingExtraError
+from wordsens.errors import InputError, MissingExtraError, shown
 
 try:
     import yaml
@@ -101,17 +101,28 @@ def _plain(
         loader.flatten_mapping(node)
         found: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            key = loader.construct_object(key_node)
+            key = _scalar(loader, key_node, where)
             if not isinstance(key, str):
                 raise InputError(f"{where}:{key_node.start_mark.line + 1}: a key (={key!r}) must be a word")
             found[key] = _plain(loader, value_node, (*path, key), places, where, above)
             # The line of the key: where the value is a block, it starts further down.
             places[(*path, key)] = f"{where}:{key_node.start_mark.line + 1}"
         return found
-    value = loader.construct_object(node)
+    value = _scalar(loader, node, where)
     if value is not None and not isinstance(value, str | int | float | bool):
         return str(node.value)
     return value
+
+
+def _scalar(loader: _Loader, node: yaml.Node, where: str) -> Any:
+    """The plain value of a node; PyYAML's own errors of dates, numbers and tags that are none are of many kinds."""
+    try:
+        return loader.construct_object(node)
+    except yaml.YAMLError:
+        raise
+    except Exception as error:
+        place, kind = f"{where}:{node.start_mark.line + 1}", node.tag.rpartition(":")[2]
+        raise InputError(f"{place}: {shown(node.value)} is no {kind}; put a string into quotes") from error
 
 
 def _refuse_twins(node: yaml.MappingNode, where: str) -> None:

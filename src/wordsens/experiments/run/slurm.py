@@ -11,6 +11,7 @@ from wordsens.experiments.grid.strict_model import StrictModel
 from wordsens.experiments.grid.yaml_text import read_yaml
 from wordsens.experiments.run.cluster import DaskExecutor, on_cluster
 from wordsens.experiments.run.executor import Tell
+from wordsens.files import named_path, small_text
 
 
 class SlurmSpec(StrictModel):
@@ -54,11 +55,7 @@ class SlurmSpec(StrictModel):
     @classmethod
     def load(cls, path: str | Path) -> "SlurmSpec":
         """The spec in a YAML file; InputError with the line where it is none."""
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"`slurm` (={str(path)!r}) cannot be read as a text file: {error}") from error
-        placed = read_yaml(text, where=str(path))
+        placed = read_yaml(small_text(named_path("slurm", path, home=False), "slurm"), where=str(path))
         if not isinstance(placed.data, dict):
             raise InputError(f"{path}: a SLURM spec is a mapping with the keys {', '.join(cls.model_fields)}")
         return cls.parse(placed.data, where=placed.at)

@@ -12,7 +12,7 @@ from typing import Any, Generic
 
 import pyarrow as pa
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, shown
 from wordsens.experiments.store.lock import locked
 from wordsens.experiments.store.record import SomeRecord, arrow_schema
 from wordsens.experiments.store.shard import (
@@ -27,6 +27,7 @@ from wordsens.experiments.store.shard import (
     write_whole,
 )
 from wordsens.experiments.store.witness import read_witness
+from wordsens.files import named_path
 
 SET_ASIDE = "set-aside"
 WITNESSES = "witnesses"
@@ -80,8 +81,14 @@ class RecordStore(Generic[SomeRecord]):
         on_set_aside: Callable[[SetAside], None] = lambda found: None,
         read_only: bool = False,
     ):
-        self.folder = Path(folder)
+        self.folder = named_path("out", folder, home=False)
         self.kind = kind
+        within = [path for path in sorted(self.folder.glob("*records")) if path.is_dir()]
+        if within and not any(self.folder.glob("*.parquet")):
+            raise InputError(
+                f"`folder` (={shown(str(folder))}) is that of a run, whose records lie in folders of their own; give "
+                f"{str(within[0])!r}"
+            )
         self._on_set_aside = on_set_aside
         self._read_only = read_only
         self._loose = 0

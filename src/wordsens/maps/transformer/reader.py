@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
-from wordsens.errors import InputError, require_count
+from wordsens.errors import InputError, require_characters, require_count
 from wordsens.maps.transformer.settings import SentenceSettings
 from wordsens.maps.transformer.stack import Stack
 from wordsens.text.document import Document
 from wordsens.text.embedding import Texts, as_documents
 from wordsens.text.matrix import TextMatrix, Word
-from wordsens.text.transformer_encoder import context_of, require_known_tokens
+from wordsens.text.transformer_encoder import context_of, require_known_tokens, require_rows
 from wordsens.text.whole_words import whole_words
 
 
@@ -66,7 +66,7 @@ class Reader:
         Raises:
             InputError: no token, more than the context holds, or hardly one that the vocabulary knows.
         """
-        whole = self.prompt + text
+        whole = self.prompt + require_characters(where, text)
         encoded = self.tokenizer(
             whole, truncation=False, padding=False, return_offsets_mapping=True, return_special_tokens_mask=True,
             verbose=False,
@@ -77,6 +77,7 @@ class Reader:
             raise InputError(f"{where} gives no token: it is empty or only blanks; leave it out")
         first, stop = given[0], given[-1] + 1
         require_known_tokens(ids[first:stop], self.tokenizer, where, self._name)
+        require_rows(ids, self._stack.anatomy.base, self.tokenizer, f"{where} in {self._name}")
         around = len(ids) - (stop - first)
         room = None if self.context is None else self.context - around
         if self.cuts and room is not None:
@@ -104,7 +105,7 @@ class Reader:
 
     def count(self, text: str) -> int:
         """The number of tokens the model reads for the text, prompt and special ones included, if it is not cut."""
-        return len(self.tokenizer(self.prompt + text, verbose=False)["input_ids"])
+        return len(self.tokenizer(self.prompt + require_characters("the text", text), verbose=False)["input_ids"])
 
     def spelled(self, ids: Sequence[int]) -> tuple[str, ...]:
         """The tokens as the vocabulary spells them."""

@@ -1,0 +1,72 @@
+"""Paths and files that users name: looked at before they are read, so that a wrong one is an InputError at once."""
+
+import os
+import stat
+from os import PathLike
+from pathlib import Path
+
+from wordsens.errors import InputError, first_line, shown
+
+MOST_BYTES = 500_000
+"""Of a spec, or another file that is held whole: PyYAML reads about 100 kB a second, and the presets stay below 20."""
+
+
+def named_path(name: str, value: str | PathLike[str], *, home: bool = True) -> Path:
+    """The path; nothing need be there.
+
+    Args:
+        name: of the argument, for the message.
+        value: the path.
+        home: whether `~` stands for the user's folder.
+
+    Raises:
+        InputError: the system cannot look there: too long a name, a null character, a folder without permission.
+
+    >>> named_path("spec", "a" * 5000)
+    Traceback (most recent call last):
+    wordsens.errors.InputError: `spec` (='aaa...aaa') cannot be used as a path: File name too long; give another one
+    """
+    path = Path(value)
+    try:
+        path = path.expanduser() if home else path
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
+        raise InputError(
+            f"`{name}` (={shown(os.fspath(value))}) cannot be used as a path: {reason}; give another one"
+        ) from error
+    return path
+
+
+def require_file(path: Path) -> None:
+    """InputError for a device, a pipe or a folder, which may never end or never begin; a missing file passes."""
+    try:
+        kind = path.stat().st_mode
+    except (OSError, ValueError):
+        return
+    if not stat.S_ISREG(kind):
+        what = "a folder" if stat.S_ISDIR(kind) else "a device or a pipe"
+        raise InputError(f"{shown(str(path))} is {what}, not a file; save what is to be read in a file")
+
+
+def small_text(path: Path, name: str, *, most: int = MOST_BYTES) -> str:
+    """The text of a file of at most `most` bytes, in UTF-8.
+
+    Raises:
+        InputError: no such file, no regular one, a larger one, or not UTF-8; it names the argument.
+    """
+    require_file(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+        if len(content) > most:
+            raise InputError(f"`{name}` (={shown(str(path))}) has more than {most:,} bytes; give a smaller file")
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"`{name}` (={shown(str(path))}) cannot be read as a text file: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"`{name}` (={shown(str(path))}) cannot be read as a text file: {first_line(error)}"
+        ) from error

@@ -1,0 +1,134 @@
+"""Texts, tables and models that are wrong in ways that no reader of ours makes: one line, and at once."""
+
+import json
+import os
+import sys
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import wordsens as ws
+from wordsens.errors import InputError
+from wordsens.text import Document, read_documents
+from wordsens.text.pairs import read_pairs
+from wordsens.text.pretrained import MOST_LAYERS
+
+HALF = "half a pair \ud800 here"
+
+
+def refusal(call):
+    with pytest.raises(InputError) as caught:
+        call()
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.isprintable()
+    return message
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model: Document(HALF),
+        lambda model: ws.embed([HALF], encoder=model),
+        lambda model: ws.TransformerFeatures.from_pretrained(model).embed([HALF]),
+        lambda model: ws.TransformerFeatures.from_pretrained(model, pool="mean").encode([HALF]),
+        lambda model: ws.explain(model, HALF),
+        lambda model: ws.explain(model, "good film", HALF),
+        lambda model: ws.check(model, pairs=[("k", "good film", HALF, False), ("k", "a", "b", True)]),
+        lambda model: ws.check(lambda texts: [[1.0]] * len(texts), pairs=[(HALF, "a", "b", False)]),
+    ],
+)
+def test_half_a_pair_of_surrogates_is_no_text(tiny_bert, call):
+    assert r"'\ud800') is half of a pair, no character; save it as UTF-8" in refusal(lambda: call(str(tiny_bert)))
+
+
+def test_a_half_pair_in_a_file_is_named_with_its_row(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "good"}\n{"text": "bad \\ud800"}\n', encoding="utf-8")
+    assert refusal(lambda: read_documents(path)).startswith("a.jsonl:2: its character 4")
+    pairs = tmp_path / "p.jsonl"
+    pairs.write_text('{"kind": "k", "first": "a", "second": "b\\udfff", "same": true}\n', encoding="utf-8")
+    assert refusal(lambda: read_pairs(pairs)).startswith("p.jsonl:1: `second`: its character 1")
+
+
+@pytest.mark.parametrize("read", [read_documents, read_pairs])
+def test_strings_of_parquet_that_are_not_utf8(tmp_path, read):
+    given = pa.array([b"ok", b"\xff\xfe"], pa.binary())
+    strings = pa.StringArray.from_buffers(2, *given.buffers()[1:])
+    rest = {"kind": ["k", "k"], "second": ["x", "y"], "same": [True, False]}
+    pq.write_table(pa.table({"text": strings, "first": strings, **rest}), tmp_path / "a.parquet")
+    assert "cannot be read as Parquet: 'utf-8' codec can't decode" in refusal(lambda: read(tmp_path / "a.parquet"))
+
+
+@pytest.mark.parametrize("content", ["[]", '{"splits": 3}', "3", '{"splits": [["a"]]}'])
+def test_a_saved_data_set_of_the_wrong_shape(tmp_path, content):
+    pytest.importorskip("datasets")
+    (tmp_path / "dataset_dict.json").write_text(content, encoding="utf-8")
+    assert "cannot be read as a saved data set" in refusal(lambda: read_documents(tmp_path))
+
+
+@pytest.mark.parametrize("encoding", ["\0", "utf-8\0", "\ud800", "x" * 10_000])
+def test_an_encoding_that_cannot_be_a_name(tmp_path, encoding):
+    (tmp_path / "a.csv").write_text("text\na b\n", encoding="utf-8")
+    message = refusal(lambda: read_documents(tmp_path / "a.csv", encoding=encoding))
+    assert "is not a text encoding" in message
+    assert len(message) < 400
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("text,label,text\na,1,b\n", encoding="utf-8")
+    (tmp_path / "p.csv").write_text("kind,first,second,same,same\nk,a,b,true,false\n", encoding="utf-8")
+    pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 2, names=["text"] * 2), tmp_path / "a.parquet")
+    for read, name, column in (
+        (read_documents, "a.csv", "text"),
+        (read_pairs, "p.csv", "same"),
+        (read_documents, "a.parquet", "text"),
+        (read_pairs, "a.parquet", "text"),
+    ):
+        assert f"has two columns of the name {column!r}; rename one" in refusal(partial(read, tmp_path / name))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes in folders")
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl", "a.parquet"])
+def test_a_pipe_is_no_text(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    assert "is a device or a pipe, not a file" in refusal(lambda: read_documents(tmp_path / name))
+
+
+@pytest.mark.parametrize("call", [lambda name: ws.embed(["a b"], encoder=name), ws.TransformerFeatures.from_pretrained])
+@pytest.mark.parametrize("name", ["a" * 5000, "a\0b"])
+def test_a_model_that_cannot_be_a_path(call, name):
+    assert "cannot be used as a path" in refusal(lambda: call(name))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda name: ws.embed(["very splendid"], encoder=name),
+        lambda name: ws.TransformerFeatures.from_pretrained(name).embed(["very splendid"]),
+        lambda name: ws.explain(name, "very splendid"),
+    ],
+)
+def test_a_token_past_the_models_table(tiny_bert, tmp_path, use):
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    tokenizer.add_tokens(["splendid"])
+    tokenizer.save_pretrained(tmp_path)
+    AutoModel.from_pretrained(tiny_bert).save_pretrained(tmp_path)
+    message = refusal(lambda: use(str(tmp_path)))
+    assert "the token 'splendid' has the number" in message
+    assert "use the tokenizer that belongs to the model" in message
+
+
+@pytest.mark.parametrize("layers", [MOST_LAYERS + 1, 100_000, 10**30])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_model_of_too_many_layers_is_not_built(tiny_bert, tmp_path, layers, nested):
+    for path in tiny_bert.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    settings = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
+    settings |= {"text_config": {"num_layers": layers}} if nested else {"num_hidden_layers": layers}
+    (tmp_path / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+    assert f"(={layers}); at most 2,000 layers are built" in refusal(lambda: ws.embed(["a b"], encoder=str(tmp_path)))
