@@ -190,7 +190,7 @@ def test_one_model_is_asked(wordsens, given):
         (["--kind", "rolle"], "--kind (='rolle') must be one of negation, antonym"),
         (["--budget", "2"], "--budget (=2.0) must be a share from 0 to 1"),
         (["--junit", "/nowhere/at/all.xml"], "--junit (='/nowhere/at/all.xml') must be a file in a folder that exists"),
-        (["--baseline", "nowhere.json"], "--baseline: the file 'nowhere.json' cannot be read"),
+        (["--baseline", "nowhere.json"], "--baseline (='nowhere.json') cannot be read"),
         (["--from", "faq.csv"], "--pairs and --from exclude each other"),
         (["--threads", "0"], "--threads (=0) must be a whole number"),
     ],

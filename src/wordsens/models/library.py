@@ -59,8 +59,9 @@ def scores_pairs(name: str, revision: str | None = None) -> bool:
     if _read(folder / _PROMPTS_FILE).get("model_type") == "CrossEncoder":
         return True
     config = _read(folder / "config.json")
-    architectures = config.get("architectures") or [""]
-    return architectures[0].endswith(_CLASSIFIER) and len(config.get("id2label") or ()) == 1
+    architectures, labels = config.get("architectures"), config.get("id2label")
+    classifies = isinstance(architectures, list) and str(*architectures[:1]).endswith(_CLASSIFIER)
+    return classifies and isinstance(labels, dict) and len(labels) == 1
 
 
 def _has_modules(name: str, revision: str | None) -> bool:
@@ -71,4 +72,9 @@ def _has_modules(name: str, revision: str | None) -> bool:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    """The file's object; an empty one where there is none: loading the model says what is wrong."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -31,7 +31,7 @@ def parse_override(text: str) -> Override:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise InputError(f"`override` (={text!r}) must be key=value, for example n=[10, 20]")
-    place = f"override {text}"
+    place = f"override {' '.join(text.split())}"
     return Override(key.strip(), read_yaml(value, where=place).data, place)
 
 

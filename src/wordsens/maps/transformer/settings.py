@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, first_line
 from wordsens.maps.transformer.behind import module_behind
 from wordsens.maps.transformer.pooling import SIMPLE_POOLS
 
@@ -62,12 +62,20 @@ def folder_settings(folder: Path, name: str) -> SentenceSettings:
     """The settings in a model's folder.
 
     Raises:
-        InputError: modules that are not supported, or whose weights are missing.
+        InputError: modules that are not supported, or whose weights are missing; files of another form.
     """
-    listed = _json(folder / MODULES_FILE)
-    modules = [_module_of(folder / each["path"], str(each["type"]).rsplit(".", 1)[-1]) for each in listed]
-    reading = next((folder / each["path"] for each in listed if str(each["type"]).endswith(".Transformer")), folder)
-    return _settings(modules, _optional_json(folder / PROMPTS_FILE), _optional_json(reading / READING_FILE), name)
+    try:
+        listed = _json(folder / MODULES_FILE)
+        modules = [_module_of(folder / each["path"], str(each["type"]).rsplit(".", 1)[-1]) for each in listed]
+        reading = next((folder / each["path"] for each in listed if str(each["type"]).endswith(".Transformer")), folder)
+        return _settings(modules, _optional_json(folder / PROMPTS_FILE), _optional_json(reading / READING_FILE), name)
+    except InputError:
+        raise
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
+        raise InputError(
+            f"the sentence-transformers files of the model {name!r} ({MODULES_FILE} and those that it names) are not of "
+            f"their form ({type(error).__name__}: {first_line(error)}); download the model again"
+        ) from error
 
 
 def object_settings(model: Any, name: str) -> SentenceSettings:
