@@ -73,8 +73,8 @@ def folder_settings(folder: Path, name: str) -> SentenceSettings:
         raise
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
         raise InputError(
-            f"the sentence-transformers files of the model {name!r} ({MODULES_FILE} and those that it names) are not of "
-            f"their form ({type(error).__name__}: {first_line(error)}); download the model again"
+            f"the sentence-transformers files of the model {name!r} ({MODULES_FILE} and those that it names) are not "
+            f"of their form ({type(error).__name__}: {first_line(error)}); download the model again"
         ) from error
 
 
