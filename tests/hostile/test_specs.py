@@ -16,13 +16,13 @@ DRY = "name: a\nkind: dry-run\n"
 
 
 def refusal(call, seconds=2.0):
-    begin = time.monotonic()
+    begin = time.process_time()
     with pytest.raises(InputError) as caught:
         call()
     message = str(caught.value)
     assert "\n" not in message
     assert len(message) < 2000
-    assert time.monotonic() - begin < seconds
+    assert time.process_time() - begin < seconds
     return message
 
 
