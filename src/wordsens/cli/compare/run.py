@@ -1,17 +1,16 @@
 """The work of `wordsens compare`: read the texts, load the models, compare, write what was asked for, and judge."""
 
-import json
-import sys
 from pathlib import Path
 
 from wordsens import __version__
 from wordsens.cli.compare.options import CompareRequest
 from wordsens.cli.compare.tables import print_comparison
 from wordsens.cli.junit import write_junit
-from wordsens.cli.terminal import reporting
+from wordsens.cli.terminal import print_json, reporting
 from wordsens.errors import RequirementError
 from wordsens.evaluation.compare.compare import ComparePlan, compare_models, prepare
 from wordsens.evaluation.compare.comparison import Comparison
+from wordsens.files import named_path
 from wordsens.models.choice import as_model, as_pair_model, is_pair_model
 from wordsens.models.contract import Model
 from wordsens.models.endpoint import Endpoint
@@ -40,8 +39,7 @@ def run_compare(request: CompareRequest) -> None:
     _write(request, found, prepared.gate.cases(found.rows))
     if request.as_json:
         document = {"command": "compare", "version": __version__, "seed": request.seed, **found.to_dict()}
-        json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
-        sys.stdout.write("\n")
+        print_json(document)
     else:
         print_comparison(found)
     if not found.passed:
@@ -54,7 +52,7 @@ def _loaded(given: str, request: CompareRequest) -> Model | PairModel:
     if "://" in given:
         url, _, model = given.partition("#")
         return as_model(Endpoint(url=url, model=model) if model else Endpoint(url=url))
-    if Path(given).expanduser().exists():
+    if named_path("models", given).exists():
         name, revision = given, None
     elif ":" in given:
         return as_model(load_named(given, "models"))
