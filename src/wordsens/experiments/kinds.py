@@ -1,7 +1,7 @@
 """The kinds of cell that a sweep can have: one folder each, whose module `kind` holds a `KIND`."""
 
 import importlib
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -10,8 +10,11 @@ from wordsens.experiments.run.provenance import Watch, error_line, provenance
 from wordsens.experiments.store.identity import hash_identity
 from wordsens.experiments.store.record import Record
 from wordsens.experiments.store.spec_columns import columns_of
+from wordsens.experiments.summary import Summary
 
-KIND_NAMES = ("sensitivity", "generalization", "attention", "audit", "dry-run")
+KIND_NAMES = (
+    "sensitivity", "generalization", "attention", "departures", "correlations", "several-words", "audit", "dry-run",
+)  # fmt: skip
 """A further kind is a folder of its name (`-` written `_`) in `wordsens.experiments`, and its name here."""
 
 Keep = Callable[[Mapping[str, Any]], None]
@@ -33,6 +36,8 @@ class CellKind:
         described: function of a cell that gives the columns which it alone decides; a failed cell has no others.
         sharing: method of the cell whose equal results mean that cells share costly work (a fit), so that one worker
             should get them together; None where they share nothing.
+        summarise: function of the finished records that gives their table and sentences, where one is enough for a
+            terminal and a report; None where they have their own.
         witnesses: whether its cells have witnesses to keep.
     """
 
@@ -43,6 +48,7 @@ class CellKind:
     measure: Callable[[Any, Keep | None], Mapping[str, Any]]
     described: Callable[[Any], Mapping[str, Any]]
     sharing: Callable[[Any], Hashable] | None = None
+    summarise: Callable[[Sequence[Any]], Summary] | None = None
     witnesses: bool = True
 
     def run(self, cell: Any, *, keep: Keep | None = None) -> Any:

@@ -1,15 +1,19 @@
 """A figure's data as a still picture, for pages whose script does not run. Nothing is read or written here."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from textwrap import fill
 from typing import Any
 
 from wordsens.errors import MissingExtraError
 from wordsens.figures.panels import Curve, FigureData, Panel
+from wordsens.figures.styles import round_values
 
 try:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 except ImportError as error:
     raise MissingExtraError("matplotlib", "figures", "a figure") from error
 
@@ -18,6 +22,10 @@ _PANEL_INCHES = (2.9, 2.3)
 _LEGEND_LINE_INCHES = 0.17
 _ABREAST = 4
 _GUIDE = "#777777"
+_APART, _TICKS = 1.25, 8
+"""A logarithmic axis has its ticks at the marks, at most so many, where they lie apart by that factor or more."""
+_LONG_LEGEND = 5
+"""Longer legends stand in two columns."""
 _TITLE_LETTERS, _NAME_LETTERS = 34, 30
 """So many letters of a title, and of a name in the legend, are as wide as a panel: more would press it flat."""
 
@@ -28,7 +36,10 @@ def still_figure(data: FigureData) -> Figure:
     abreast = min(_ABREAST, len(data.panels))
     rows = -(-len(data.panels) // abreast)
     width, height = _PANEL_INCHES
-    size = (width * max(abreast, 1.3), height * rows + _LEGEND_LINE_INCHES * (len(names) + 1))
+    guides = {name for panel in data.panels for name, _ in panel.guides}
+    columns = 2 if abreast > 1 and len(names) + len(guides) > _LONG_LEGEND else 1
+    lines = -(-(len(names) + len(guides)) // columns)
+    size = (width * max(abreast, 1.3), height * rows + _LEGEND_LINE_INCHES * (lines + 0.5))
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(rows, abreast, squeeze=False, sharey=data.shared).flatten()
     handles: dict[str, Any] = {}
@@ -37,7 +48,9 @@ def still_figure(data: FigureData) -> Figure:
     for place in axes[len(data.panels) :]:
         place.set_visible(False)
     wrapped = [fill(name, _NAME_LETTERS * max(abreast, 2)) for name in handles]
-    figure.legend(handles.values(), wrapped, loc="outside lower center", frameon=False, fontsize=_FONT - 0.5)
+    figure.legend(
+        handles.values(), wrapped, loc="outside lower center", frameon=False, fontsize=_FONT - 0.5, ncols=columns
+    )
     return figure
 
 
@@ -46,8 +59,7 @@ def _draw(axes: Axes, panel: Panel, data: FigureData, handles: dict[str, Any]) -
         if data.logarithmic[logarithmic]:
             scale("log")
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axis.set_minor_formatter(NullFormatter())
-    places = {mark.x for curve in panel.curves for mark in curve.marks}
+    places = sorted({mark.x for curve in panel.curves for mark in curve.marks})
     if data.logarithmic[0] and len(places) == 1:  # a logarithmic axis of one value has no length
         (place,) = places
         axes.set_xlim(place / 2, place * 2)
@@ -60,12 +72,22 @@ def _draw(axes: Axes, panel: Panel, data: FigureData, handles: dict[str, Any]) -
         axes.set_xlim(panel.x_limits)
     if panel.y_limits is not None:
         axes.set_ylim(panel.y_limits)
+    if data.logarithmic[0]:
+        apart = all(b >= _APART * a for a, b in pairwise(places))
+        _set_ticks(axes.xaxis, places if apart else round_values(*axes.get_xlim()))
+    if data.logarithmic[1]:
+        _set_ticks(axes.yaxis, round_values(*axes.get_ylim()))
     axes.set_title(fill(panel.title, _TITLE_LETTERS), fontsize=_FONT + 1)
     axes.set_xlabel(data.x_label, fontsize=_FONT)
     axes.set_ylabel(data.y_label, fontsize=_FONT)
     axes.tick_params(labelsize=_FONT)
     axes.grid(True, which="major", linewidth=0.4, color="#dddddd")
     axes.set_axisbelow(True)
+
+
+def _set_ticks(axis: Axis, values: Sequence[float]) -> None:
+    axis.set_major_locator(FixedLocator(values[:: -(-len(values) // _TICKS)]))
+    axis.set_minor_locator(NullLocator())
 
 
 def _curve(axes: Axes, curve: Curve) -> Any:

@@ -10,9 +10,12 @@ from wordsens.errors import InputError
 from wordsens.experiments.sensitivity.findings import text_title
 from wordsens.figures.audit_panels import audit_panels
 from wordsens.figures.axis_panels import axis_panels, numeric_axes
+from wordsens.figures.correlation_panels import correlation_panels
+from wordsens.figures.departure_panels import departure_error_panels, departure_panels
 from wordsens.figures.generalization_panels import error_panels, frontier_panels
 from wordsens.figures.panels import Curve, FigureData, Panel
 from wordsens.figures.sensitivity_panels import sensitivity_panels
+from wordsens.figures.several_words_panels import several_words_panels
 from wordsens.figures.still import still_figure
 from wordsens.maps.registry import base_name, map_entry
 from wordsens.report.findings.of_runs import GIVEN
@@ -113,6 +116,24 @@ def _audit(part: Part) -> Iterator[FigureData]:
         yield data
 
 
+def _departures(part: Part) -> Iterator[FigureData]:
+    found = (
+        departure_panels(part.done, title="What the published protocol does to S, switch by switch"),
+        departure_error_panels(part.done, title="What the published protocol does to the error"),
+    )
+    yield from (data for data in found if data is not None)
+
+
+def _correlations(part: Part) -> Iterator[FigureData]:
+    if (data := correlation_panels(part.done, title="How far one word moves correlated texts")) is not None:
+        yield data
+
+
+def _several_words(part: Part) -> Iterator[FigureData]:
+    if (data := several_words_panels(part.done, title="How far several words move a map at once")) is not None:
+        yield data
+
+
 def _along(part: Part) -> Iterator[FigureData]:
     yield from _along_axes(part.done, besides=(), y_label="value")
 
@@ -127,6 +148,9 @@ _MAKERS = {
     "sensitivity": _sensitivity,
     "generalization": _generalization,
     "audit": _audit,
+    "departures": _departures,
+    "correlations": _correlations,
+    "several-words": _several_words,
     "attention": lambda part: iter(()),  # their matrices are tables: report.attention
 }
 

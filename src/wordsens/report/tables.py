@@ -1,6 +1,6 @@
 """Tables of the report: plain cells, numbers with what they are sorted by."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -13,6 +13,7 @@ from wordsens.report.findings.of_runs import GIVEN
 from wordsens.report.findings.trend import Trend
 from wordsens.report.load import Part, Run
 from wordsens.report.texts import measured_text
+from wordsens.statistics.mean import Estimate
 
 ROWS = 500
 """A table shows so many rows: a page of 5,000 took a browser over a second to lay out."""
@@ -71,6 +72,7 @@ def run_tables(runs: Sequence[Run]) -> list[Table]:
     several = len(runs) > 1
     made = [_exponents(runs), _generalization(runs), _given_words(runs), _words(runs)]
     for run in runs:
+        made += [table for part in run.parts for table in _summary(part, run.name if several else "")]
         made += [_records(part, run.name if several else "") for part in run.parts]
     return [one for one in (*made, _failures(runs)) if one is not None and one.rows]
 
@@ -137,6 +139,22 @@ def _generalization(runs: Sequence[Run]) -> Table | None:
     headings += [f"median error, γ < {LIMIT:g}", "share below 1"]
     note = "N: texts learned. F: feature alignment. Errors are attained: less may be possible."
     return Table("One word changed, the label flipped", tuple(headings), tuple(rows), note)
+
+
+def _summary(part: Part, run: str) -> Iterator[Table]:
+    """The tables of a kind that has a summary."""
+    if part.kind.summarise is None or not part.done:
+        return
+    summary = part.kind.summarise(part.done)
+    for one in summary.sections:
+        rows = tuple(tuple(_summarised(value) for value in row) for row in one.rows)
+        yield Table(f"{one.title}{f', {run}' if run else ''}", one.headings, rows, summary.note)
+
+
+def _summarised(value: Any) -> Cell:
+    if isinstance(value, Estimate):
+        return Cell(str(value).replace("-", "\N{MINUS SIGN}"), value.mean)
+    return number(value) if isinstance(value, int | float) or value is None else Cell(value)
 
 
 def _words(runs: Sequence[Run]) -> Table | None:

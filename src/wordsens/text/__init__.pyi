@@ -15,4 +15,5 @@ from .shipped_data import shipped_reviews as shipped_reviews
 from .synthetic import correlated_text as correlated_text
 from .synthetic import gaussian_text as gaussian_text
 from .synthetic import orthogonal_text as orthogonal_text
+from .synthetic import repeated_text as repeated_text
 from .transformer_encoder import TransformerEncoder as TransformerEncoder

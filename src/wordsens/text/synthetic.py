@@ -1,4 +1,4 @@
-"""Random texts of a known law: Gaussian rows, orthogonal rows, rows with a chosen mean cosine.
+"""Random texts of a known law: Gaussian rows, orthogonal rows, rows with a chosen mean cosine, rows that repeat.
 
 Every row has length sqrt(d), the paper's normalisation.
 """
@@ -77,6 +77,24 @@ def correlated_text(
     apart = _orthonormal(torch.cat([common.unsqueeze(0), apart]))[1:] if n < d else rescale_rows(apart) / math.sqrt(d)
     rows = rescale_rows(math.sqrt(mean_cosine) * common + math.sqrt(1 - mean_cosine) * apart)
     return TextMatrix(rows.to(dtype), source=f"correlated(mean_cosine={mean_cosine:g}, seed={seed})")
+
+
+def repeated_text(n: int, d: int, distinct: int, seed: Seed = 0, *, dtype: torch.dtype = torch.float64) -> TextMatrix:
+    """n rows of which `distinct` are different: Gaussian rows, each as often as the others, or once more (ours).
+
+    Two rows drawn at random are equal with a chance of about 1 / distinct, which is then the mean cosine.
+
+    Raises InputError when `distinct` is more than n.
+
+    >>> X = repeated_text(4, 9, distinct=2).rows
+    >>> torch.equal(X[0], X[2]), torch.equal(X[0], X[1])
+    (True, False)
+    """
+    if require_count("distinct", distinct) > n:
+        raise InputError(f"`distinct` (={distinct}) must be at most `n` (={n}), the number of words; lower it")
+    words = rescale_rows(_gaussian(distinct, d, seed, "repeated text"))
+    rows = words[torch.arange(n) % distinct]
+    return TextMatrix(rows.to(dtype), source=f"repeated(distinct={distinct}, seed={seed})")
 
 
 def _gaussian(n: int, d: int, seed: Seed, *purpose: str) -> Float[Tensor, "n d"]:

@@ -1,6 +1,7 @@
 """Upper bounds of word sensitivity for random features and deep random features."""
 
 import math
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
@@ -46,18 +47,41 @@ def dense_certificate(
         InputError: "weights" for a lazy map, which has none; a probability that is not between 0 and 1.
         ZeroFeaturesError: phi(X) = 0.
     """
+    found = dense_group_certificate(
+        phi, rows, words.unsqueeze(1), radius, method=method, failure_probability=failure_probability
+    )
+    return replace(found, words=words)
+
+
+def dense_group_certificate(
+    phi: DeepRandomFeatures,
+    rows: Float[Tensor, "n d"],
+    groups: Int[Tensor, "m g"],
+    radius: Float[Tensor, " m"],
+    *,
+    method: str = "auto",
+    failure_probability: float = FAILURE_PROBABILITY,
+) -> Certificate:
+    """Upper bounds of the sensitivity to each group of words that move at once, ‖Delta‖_F <= radius over the group.
+
+    A group is to V_1 what one word of g d coordinates is, so the bounds are those of `dense_certificate` (ours). Words
+    with a ball of radius r each are inside the joint ball of radius r sqrt(g). `words` of the result are the groups'
+    first words.
+
+    Args, raises: as for dense_certificate.
+    """
     require_choice("method", method, METHODS)
     if method == "auto":
         method = "gaussian" if phi.gaussian == "lazy" else "weights"
     if method == "weights":
-        return _by_weights(phi, rows, words, radius)
+        return _by_weights(phi, rows, groups, radius)
     if not 0 < failure_probability < 1:
         raise InputError(f"`failure_probability` (={failure_probability!r}) must be between 0 and 1")
-    return _by_law(phi, rows, words, radius, failure_probability)
+    return _by_law(phi, rows, groups, radius, failure_probability)
 
 
 def _by_weights(
-    phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], radius: Float[Tensor, " m"]
 ) -> Certificate:
     """rho_0 = radius, rho_l = ‖diag(c_l) V_l‖_op rho_(l-1); upper = rho_L / ‖phi(X)‖."""
     d = rows.shape[1]
@@ -67,8 +91,8 @@ def _by_weights(
         preactivation, error = _preactivation(weight, inputs, errors)
         if index == 0:
             units = [
-                _word_norm(phi, weight[:, word * d : (word + 1) * d], preactivation, error, reach)
-                for word, reach in zip(words.tolist(), change.tolist(), strict=True)
+                _word_norm(phi, _columns_of(weight, group, d), preactivation, error, reach)
+                for group, reach in zip(groups.tolist(), change.tolist(), strict=True)
             ]
             change = change * torch.tensor([norm for norm, _ in units], dtype=torch.float64, device=change.device)
             slack = max(excess for _, excess in units)
@@ -85,11 +109,17 @@ def _by_weights(
     outward = 1 + 1e-12
     upper = change / (norm - missing) * outward
     return Certificate(
-        words=words,
+        words=groups[:, 0],
         upper=upper,
         slack=slack + missing / (norm - missing) + 1e-12,
         method="operator norms of the weights, inactive units counted only as far as they can cross",
     )
+
+
+def _columns_of(weight: Float[Tensor, "k columns"], group: list[int], d: int) -> Tensor:
+    """V's columns that the rows of a group enter; one word's are not copied."""
+    blocks = [weight[:, word * d : (word + 1) * d] for word in group]
+    return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)
 
 
 def _preactivation(
@@ -132,8 +162,8 @@ def _word_norm(
 def _by_law(
     phi: DeepRandomFeatures,
     rows: Float[Tensor, "n d"],
-    words: Int[Tensor, " w"],
-    radius: Float[Tensor, " w"],
+    groups: Int[Tensor, "m g"],
+    radius: Float[Tensor, " m"],
     failure_probability: float,
 ) -> Certificate:
     """The chain of docs/theory/certificates-dense.md: sup ‖delta‖ and the Gaussian width, bounded layer after layer."""
@@ -144,10 +174,11 @@ def _by_law(
         hidden = phi.activation(preactivation)
         bases.append(feature_norm(hidden, phi.name))
         layers.append(GaussianLayer(phi.activation, layer.standard_deviation, preactivation.double(), bases[-1]))
-    # A word's events: one a layer for the norm, and but for the last two for the width and two for both signs of s.
-    events = len(words) * (5 * phi.depth - 4)
+    # A group's events: one a layer for the norm, and but for the last two for the width and two for both signs of s.
+    events = len(groups) * (5 * phi.depth - 4)
     margin = math.sqrt(2 * math.log(events / failure_probability))
-    lengths = torch.linalg.vector_norm(rows[words].double(), dim=1)
+    lengths = torch.linalg.vector_norm(rows[groups].double().flatten(start_dim=1), dim=1)
+    coordinates = groups.shape[1] * rows.shape[1]
     # float32 features carry errors of this order, which the bounds must cover as well.
     slack = 1e-9 + 8 * math.sqrt(rows.numel()) * torch.finfo(phi.dtype).eps
     known: dict[tuple[float, float], float] = {}
@@ -156,10 +187,10 @@ def _by_law(
         # Rows are scaled to one length up to rounding: rounding that up lets equal words share their bound.
         case = (_rounded_up(length), max(_rounded_up(reach), _LEAST_RADIUS))
         if case not in known:
-            known[case] = _chain(layers, bases, case, rows.shape[1], margin)
+            known[case] = _chain(layers, bases, case, coordinates, margin)
         uppers.append(known[case] / bases[-1] * (1 + slack))
     return Certificate(
-        words=words,
+        words=groups[:, 0],
         upper=torch.tensor(uppers, dtype=torch.float64, device=rows.device),
         slack=slack,
         method="comparison of Gaussian processes, given the pre-activations of the text",

@@ -11,7 +11,7 @@ from wordsens.errors import InputError, require_choice, require_count
 from wordsens.search.plan import EFFORTS
 
 SCALE_NAMES = ("quick", "laptop", "full")
-FIGURE_NAMES = ("sensitivity", "generalization", "attention")
+FIGURE_NAMES = ("sensitivity", "generalization", "attention", "departures", "correlations", "several-words")
 DEFAULT_FIGURES = ("sensitivity",)
 ALL = "all"
 MEAN = "mean"
@@ -29,6 +29,9 @@ class PaperOptions(PlaceOptions):
             help="sensitivity: S against n for random, deep random and attention features (the default). "
             "generalization: does a model that just learned a text notice one changed word? "
             "attention [FIRST SECOND]: the attention of two texts that differ in a word. "
+            "departures: as published against as defined, switch by switch. "
+            "correlations: S against the words' mean cosine. "
+            "several-words: from how many words on a map notices. "
             "all: every figure, and the report.",
             show_default=False,
         ),

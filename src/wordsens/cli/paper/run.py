@@ -71,7 +71,7 @@ def run_experiment(name: str, options: PaperOptions) -> dict[str, Any]:
     Raises:
         WordsensError: a cell failed; after everything else is written.
     """
-    experiment: Experiment = importlib.import_module(f"wordsens.cli.paper.{name}").EXPERIMENT
+    experiment: Experiment = importlib.import_module(f"wordsens.cli.paper.{name.replace('-', '_')}").EXPERIMENT
     kind, folder = kind_named(name), Path(options.out)
     preset = experiment.preset(options)
     store = open_store(folder / kind.folder, kind.record_type)

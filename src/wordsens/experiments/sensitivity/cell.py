@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.experiments.sensitivity.spec import SensitivityCell
@@ -19,7 +20,7 @@ from wordsens.theory import predict
 
 
 def measure_sensitivity(
-    cell: SensitivityCell, keep: Callable[[Mapping[str, Tensor]], None] | None = None
+    cell: SensitivityCell, keep: Callable[[Mapping[str, Tensor]], None] | None = None, *, certificate: bool = True
 ) -> dict[str, Any]:
     """Measure one cell.
 
@@ -31,6 +32,7 @@ def measure_sensitivity(
         cell: what is measured.
         keep: given the witnesses: `rows` (n, d) of the text, and for each searched word its index (`words`), its
             perturbation (`perturbations`) and what that attains (`per_word`).
+        certificate: whether upper bounds are computed.
     """
     phi = cell.build()
     model = phi if cell.reads_texts_itself else None
@@ -42,6 +44,7 @@ def measure_sensitivity(
         radius=cell.radius,
         seed=cell.seed_of("search"),
         search=cell.search_plan,
+        certificate=certificate,
     )
     if keep is not None:
         keep(
@@ -85,6 +88,7 @@ def columns_of_result(phi: FeatureMap, text: TextMatrix, result: Sensitivity, *,
         "word": result.word,
         "token": result.tokens[at],
         "value": result.value,
+        "cosine": mean_cosine(text.rows),
         "median_word": float(result.per_word.double().quantile(0.5)),
         "upper": result.upper,
         "rigor": result.rigor,
@@ -95,6 +99,13 @@ def columns_of_result(phi: FeatureMap, text: TextMatrix, result: Sensitivity, *,
         "evaluations": result.evaluations,
         "converged": float(result.converged.double().mean()),
     }
+
+
+def mean_cosine(rows: Float[Tensor, "n d"]) -> float:
+    """The mean over pairs of different rows of their cosine: (‖sum_i u_i‖² - n) / (n (n - 1)), u_i = x_i / ‖x_i‖."""
+    n = len(rows)
+    summed = torch.nn.functional.normalize(rows.double(), dim=1).sum(dim=0)
+    return (float(summed @ summed) - n) / (n * (n - 1))
 
 
 def describe_sensitivity(cell: SensitivityCell) -> dict[str, Any]:

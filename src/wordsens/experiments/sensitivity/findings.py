@@ -13,6 +13,7 @@ _TEXTS = {
     "gaussian": "Gaussian texts",
     "orthogonal": "orthogonal texts",
     "correlated": "correlated texts",
+    "repeated": "texts of repeated words",
 }
 
 

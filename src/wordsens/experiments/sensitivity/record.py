@@ -29,6 +29,7 @@ class SensitivityRecord(MapRecord):
         moved: of `measure`, for maps whose features have a row a word: a JSON list with, for each, the rows that its
             witness moves most as [row, change, before, after] (`sensitivity.witness_effect`).
         value: the attained word sensitivity: a lower bound of the sup.
+        cosine: the mean cosine of two rows of the text; None in records of before it was kept.
         median_word: the median over the searched words of what each attains; None in records of before it was kept.
         upper: an upper bound over the searched words, where the map has one.
         rigor: of the upper bound: "certified", or "with probability 1 - x over the weights, ..."; x speaks of one
@@ -56,6 +57,7 @@ class SensitivityRecord(MapRecord):
     swap: tuple[float, ...] | None = None
     swapped_for: str | None = None
     moved: str | None = None
+    cosine: float | None = None
     median_word: float | None = None
     upper: float | None = None
     rigor: str | None = None

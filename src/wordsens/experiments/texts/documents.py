@@ -14,6 +14,7 @@ from wordsens.experiments.texts.source import (
     Embedded,
     GaussianText,
     GivenText,
+    RepeatedText,
     TextSource,
 )
 from wordsens.maps.transformer.features import TransformerFeatures
@@ -26,6 +27,7 @@ from wordsens.text import (
     load_encoder,
     orthogonal_text,
     read_documents,
+    repeated_text,
     shipped_reviews,
 )
 from wordsens.text.matrix import TextMatrix
@@ -66,12 +68,12 @@ def long_documents(
     labelled: bool = False,
     model: TransformerFeatures | None = None,
 ) -> tuple[Document, ...]:
-    """Up to `most` documents of at least n words, in the order that the stream of random numbers gives."""
+    """Up to `most` documents that the source takes for n rows, in the order that the stream of random numbers gives."""
     found: list[Document] = []
     place = _place(source, labelled)
     held = _read(place)
     for index in torch.randperm(len(held), generator=stream).tolist():
-        if _length(place, source, model, index) >= n:
+        if source.takes(_length(place, source, model, index), n):
             found.append(held[index])
         if len(found) == most:
             break
@@ -81,7 +83,7 @@ def long_documents(
 def available(source: Embedded, n: int, *, labelled: bool = True) -> int:
     """The number of texts of at least n words that the source has."""
     place = _place(source, labelled)
-    return sum(_length(place, source, None, index) >= n for index in range(len(_read(place))))
+    return sum(source.takes(_length(place, source, None, index), n) for index in range(len(_read(place))))
 
 
 def text_rows(
@@ -101,6 +103,7 @@ def text_rows(
             layer=source.layer,
             max_words=n,
             special_tokens=source.keep_special_tokens,
+            pad_to=None if source.padded_below is None else n,
             dtype=dtype,
         )
         if isinstance(source, GivenText) and all(text.rows.shape == (n, d) for text in made):
@@ -133,8 +136,9 @@ def load_text(
     if isinstance(source, Embedded):
         found = texts_at_least(source, n, seed=seed, most=draw + 1, model=model)
         if not found:
+            wanted = f"`n` (={n}) words" if source.padded_below is None else f"fewer than {source.padded_below} words"
             raise InputError(
-                f"none of the {len(documents(source))} texts has `n` (={n}) words; choose a smaller n or longer texts"
+                f"none of the {len(documents(source))} texts has {wanted}; choose a smaller n or longer texts"
             )
         return text_rows([found[draw % len(found)]], source, n, d, model=model)[0]
     return synthetic_text(source, n, d, derive_seed(seed, "text", n, d, draw))
@@ -146,6 +150,8 @@ def synthetic_text(source: TextSource, n: int, d: int, seed: int) -> TextMatrix:
         return gaussian_text(n, d, seed)
     if isinstance(source, CorrelatedText):
         return correlated_text(n, d, source.mean_cosine, seed)
+    if isinstance(source, RepeatedText):
+        return repeated_text(n, d, source.distinct, seed)
     return orthogonal_text(n, d, seed)
 
 

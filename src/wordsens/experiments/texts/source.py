@@ -15,11 +15,18 @@ class Embedded(StrictModel):
         encoder: the name or path of the encoder.
         layer: 0 is the embedding layer's output.
         keep_special_tokens: whether [CLS] and [SEP] count as words.
+        padded_below: None: texts of n words and more are taken. Else those of fewer than this many words: what they
+            lack of n is filled with rows of [PAD], which count as words, as in the code published with the paper.
     """
 
     encoder: str = "minilm"
     layer: int = 0
     keep_special_tokens: bool = False
+    padded_below: Annotated[int, Field(ge=1)] | None = None
+
+    def takes(self, words: int, n: int) -> bool:
+        """True for a text of so many words, where texts of n rows are wanted."""
+        return words >= n if self.padded_below is None else words < self.padded_below
 
 
 class ReviewsText(Embedded):
@@ -80,18 +87,25 @@ class CorrelatedText(StrictModel):
     mean_cosine: Annotated[float, Field(ge=0, lt=1)]
 
 
-TextSource = ReviewsText | DatasetText | GivenText | GaussianText | OrthogonalText | CorrelatedText
+class RepeatedText(StrictModel):
+    """Gaussian rows of length sqrt(d), of which `distinct` are different and the others repeat them."""
+
+    kind: Literal["repeated"] = "repeated"
+    distinct: Annotated[int, Field(ge=1)]
+
+
+TextSource = ReviewsText | DatasetText | GivenText | GaussianText | OrthogonalText | CorrelatedText | RepeatedText
 
 TEXT_TYPES: dict[str, type[StrictModel]] = {
     kind.model_fields["kind"].default: kind
-    for kind in (ReviewsText, DatasetText, GivenText, GaussianText, OrthogonalText, CorrelatedText)
+    for kind in (ReviewsText, DatasetText, GivenText, GaussianText, OrthogonalText, CorrelatedText, RepeatedText)
 }
 TEXT_KINDS = tuple(TEXT_TYPES)
 
 _PLACE = ("path", "text_column", "label_column", "split", "limit", "source", "label")
 """Keys that say where real texts lie: their content stands for them in a cell's identity."""
 
-_ROWS = ("encoder", "layer", "keep_special_tokens")
+_ROWS = ("encoder", "layer", "keep_special_tokens", "padded_below")
 """Keys that say how texts become rows, where the map does not read them itself."""
 
 
@@ -113,6 +127,8 @@ def text_identity(text: dict[str, Any], content: str | None, *, own_rows: bool) 
     if content is None:
         return text
     left = _PLACE + (_ROWS if own_rows else ())
+    if text.get("padded_below") is None:
+        left += ("padded_below",)  # cells were named before there was a choice
     return {**{name: value for name, value in text.items() if name not in left}, "content": content}
 
 

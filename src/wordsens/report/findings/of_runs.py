@@ -9,7 +9,7 @@ from wordsens.experiments.sensitivity.summary import Series, summarise
 from wordsens.maps.registry import map_title
 from wordsens.report.findings.attention import attention_findings
 from wordsens.report.findings.audit import audit_findings
-from wordsens.report.findings.finding import ATTAINED, INTERVAL, Finding, times
+from wordsens.report.findings.finding import ATTAINED, INTERVAL, Finding, minus, times
 from wordsens.report.findings.generalization import generalization_findings
 from wordsens.report.findings.measured import measured_findings
 from wordsens.report.findings.sensitivity import sensitivity_findings
@@ -39,7 +39,11 @@ def run_findings(run: Run) -> list[Finding]:
 def _of_part(part: Part) -> list[Finding]:
     if not part.done:
         return []
-    found = _FINDINGS.get(part.kind.name, _counted)(part.done)
+    if part.kind.summarise is not None:
+        claims = part.kind.summarise(part.done).claims
+        found = [Finding(one.number, minus(one.sentence), one.known, (ATTAINED, INTERVAL)) for one in claims]
+    else:
+        found = _FINDINGS.get(part.kind.name, _counted)(part.done)
     left = len(found) - MOST
     if left > 0:
         more = Finding(f"+{left}", f"{left} more series like these are in the tables.", "", ())

@@ -1,0 +1,136 @@
+"""One measurement under one protocol: from spec to the columns of its record."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.experiments.departures.ascent import raw_ascent, refined
+from wordsens.experiments.departures.protocol import NOISE, PROTOCOLS, SENSITIVITY, Protocol
+from wordsens.experiments.departures.spec import DepartureCell
+from wordsens.experiments.texts.documents import load_text
+from wordsens.experiments.texts.training import Draw, labelled_texts
+from wordsens.generalization import NewText, one_word_frontier, one_word_generalization
+from wordsens.generalization.loss import loss_for
+from wordsens.generalization.result import error_of
+from wordsens.maps.arguments import radii
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.regression import fit_min_norm
+from wordsens.search.ball import Ball
+from wordsens.search.witnesses import find_witnesses
+from wordsens.seeds import gaussian_on, generator
+from wordsens.sensitivity.one_word import attained
+from wordsens.text.matrix import TextMatrix
+
+PAD = "[PAD]"
+
+
+def measure_departure(
+    cell: DepartureCell, keep: Callable[[Mapping[str, Tensor]], None] | None = None
+) -> dict[str, Any]:
+    """Measure S or Err under the cell's protocol; `keep` is given `rows`, the `word` and its `perturbation`.
+
+    Protocols of one map, size and draw share the weights, and the text where they measure the same ones.
+    """
+    protocol, phi = PROTOCOLS[cell.protocol], cell.build()
+    measured = _sensitivity if cell.measures == SENSITIVITY else _error
+    text, word, perturbation, columns = measured(cell, protocol, phi)
+    rows = phi.accept(text.rows)
+    if keep is not None:
+        keep({"rows": rows, "word": torch.tensor(word), "perturbation": perturbation})
+    ball = _ball(cell, phi, rows, torch.tensor([word], device=rows.device))
+    return {
+        "map": phi.name,
+        "source": text.source,
+        "label": text.label,
+        "word": word,
+        "token": text.word(word),
+        "searched": 1 if protocol.first_word else len(text),
+        "padding": sum(token == PAD for token in text.tokens or ()),
+        "length": float(torch.linalg.vector_norm(perturbation.double()) / ball.radius[0]),
+        **columns,
+    }
+
+
+_Measured = tuple[TextMatrix, int, Float[Tensor, " d"], dict[str, Any]]
+"""The text, the word, its Delta, and the columns of what they give."""
+
+
+def _sensitivity(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _Measured:
+    text = load_text(protocol.source(cell.text), cell.n, cell.d, draw=cell.draw, seed=cell.seed)
+    rows = phi.accept(text.rows)
+    words = torch.arange(1 if protocol.first_word else cell.n, device=rows.device)
+    ball, seed = _ball(cell, phi, rows, words), cell.seed_of("search")
+    change = phi.word_change(rows, memory_budget=DEFAULT_MEMORY_BUDGET)
+    noise = NOISE * gaussian_on(
+        *(len(words), cell.d), generator=generator(seed, "noise"), dtype=rows.dtype, device=rows.device
+    )
+    centre = noise if protocol.noisy else torch.zeros_like(noise)
+    if protocol.raw:
+        features = phi(rows).numel()
+
+        def gradient(delta: Tensor) -> Tensor:
+            """Of the root of the mean square over the features."""
+            squared, slope = change.value_and_gradient(delta, words)
+            return slope / (2 * (squared * features).sqrt()).unsqueeze(1)
+
+        # At Delta = 0 that root has no gradient: the ascent starts at the noisy copy.
+        rate, steps = (100.0, 300) if isinstance(phi, DeepRandomFeatures) else (10.0, 50 * cell.n)
+        delta = raw_ascent(gradient, noise, centre, ball, rate=rate, steps=steps)
+    else:
+        found = find_witnesses(change, words, ball, cell.search_plan, generator=generator(seed, "starts"))
+        delta = refined(change, words, found.perturbations, centre, ball)
+    per_word = attained(phi, rows, words.unsqueeze(1), delta.unsqueeze(1))
+    best = int(per_word.argmax())
+    return text, best, delta[best], {"value": float(per_word[best])}
+
+
+def _error(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _Measured:
+    drawn = Draw(cell.n, cell.d, cell.texts, 1, cell.draw, cell.seed)
+    data = labelled_texts(protocol.source(cell.text), cell.labels, drawn, dtype=phi.dtype)
+    (text,), labels = data.test
+    new = NewText(fit_min_norm(phi, *data.training), text, float(labels[0]))
+    word = 0 if protocol.first_word else None
+    if protocol.raw:
+        at, delta = 0, _raw_alignment(cell, new)
+    elif protocol.alignment:
+        found = one_word_generalization(
+            phi, None, None, new, None, word, cell.training, "alignment", cell.seed_of("search"),
+            radius=cell.radius, search=cell.search_plan,
+        )  # fmt: skip
+        at, delta = found.word, found.perturbation
+    else:
+        frontier = one_word_frontier(
+            phi, None, None, new, None, word, cell.training, (cell.limit,), cell.seed_of("search"),
+            radius=cell.radius, search=cell.search_plan,
+        )  # fmt: skip
+        at, delta = int(frontier.words[-1]), frontier.perturbations[-1]
+    outputs = new.outputs(at, delta, cell.training)
+    columns = {"value": error_of(new, outputs), "gamma": abs(outputs.shift), "alignment": outputs.alignment}
+    return text, at, delta, columns
+
+
+def _raw_alignment(cell: DepartureCell, new: NewText) -> Float[Tensor, " d"]:
+    """Steps down the raw gradient of (F + 1)² from Delta = 0."""
+    loss, functionals = loss_for(new, cell.training, "alignment"), new.functionals(cell.training)
+    words = torch.zeros(1, dtype=torch.long, device=new.rows.device)
+    start = torch.zeros_like(new.rows[:1])
+
+    def gradient(delta: Tensor) -> Tensor:
+        return -functionals.values_and_gradient(delta, words, lambda values: loss.loss(values)[1])[1]
+
+    rate, steps = (100.0, 300) if isinstance(new.fit.phi, DeepRandomFeatures) else (1.0, 50 * cell.n)
+    ball = _ball(cell, new.fit.phi, new.rows, words)
+    return raw_ascent(gradient, start, torch.zeros_like(start), ball, rate=rate, steps=steps)[0]
+
+
+def _ball(cell: DepartureCell, phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]) -> Ball:
+    return Ball(radii(cell.radius, phi, rows, words))
+
+
+def describe_departure(cell: DepartureCell) -> dict[str, Any]:
+    """The columns that the cell alone decides."""
+    return {**cell.described(), "measures": cell.measures, "protocol": cell.protocol}

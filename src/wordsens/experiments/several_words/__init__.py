@@ -1,0 +1,1 @@
+"""Cells of several words that move at once."""
