@@ -13,7 +13,9 @@ from safetensors import safe_open
 from wordsens.errors import InputError, WordsensError
 from wordsens.experiments.dry_run.cell import DryRunCell, DryRunRecord
 from wordsens.experiments.dry_run.kind import KIND as DRY_RUN
+from wordsens.experiments.kinds import kind_named
 from wordsens.experiments.run.cluster import LOSSES, DaskExecutor, LostSchedulerError, local_workers, remote_workers
+from wordsens.experiments.run.executor import InProcess
 from wordsens.experiments.run.runner import run_cells
 from wordsens.experiments.run.task import Job, OtherVersionError, Outcome
 from wordsens.experiments.sensitivity.record import SensitivityRecord
@@ -44,6 +46,32 @@ def test_workers_give_the_values_of_one_process_and_failures_are_records(cluster
     assert len({one.process for one in records}) == 2
     assert store.read() == sorted(records, key=lambda one: one.cell)
     assert cluster.executor.described == "2 workers on this machine"
+
+
+OF_A_RUN = {"seconds", "peak_memory_mb", "started", "libraries", "fit_seconds"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("sensitivity", {"map": "rf", "gaussian": "lazy"}),
+        ("several-words", {"map": "raf", "count": 2}),
+        ("correlations", {"map": "relu-raf"}),
+        ("departures", {"map": "raf", "measures": "error", "labels": "linear", "texts": 4}),
+        ("generalization", {"map": "rf", "labels": "linear", "texts": 4, "held_out": 2, "objective": "error"}),
+    ],
+)
+def test_two_workers_give_the_records_of_one_process_bit_by_bit(cluster, kind, keys):
+    usual = {"n": 4, "d": 6, "text": "gaussian", "starts": 2, "steps": 4, "generations": 0}
+    cells = [kind_named(kind).cell_type.parse({**usual, **keys, "draw": draw}) for draw in range(4)]
+    job = Job(kind, threads=1)
+    one, two = (dict(executor.outcomes(job, cells)) for executor in (InProcess(), cluster.executor))
+
+    def told(outcome):
+        return {name: value for name, value in outcome.record.to_dict().items() if name not in OF_A_RUN}
+
+    assert [told(two[place]) for place in range(4)] == [told(one[place]) for place in range(4)]
+    assert all(outcome.record.done for outcome in two.values())
 
 
 def test_a_killed_worker_loses_no_cell(cluster, tmp_path):

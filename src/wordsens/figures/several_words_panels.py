@@ -6,7 +6,7 @@ from statistics import fmean
 from wordsens.experiments.sensitivity.findings import text_title
 from wordsens.experiments.several_words.record import SeveralWordsRecord
 from wordsens.experiments.several_words.summary import NOTICED, series_of_counts
-from wordsens.figures.panels import Curve, FigureData, Mark, Panel
+from wordsens.figures.panels import Curve, FigureData, Mark, Number, Panel
 from wordsens.figures.styles import Style, series_styles
 from wordsens.maps.registry import map_title
 from wordsens.statistics.mean import Estimate
@@ -50,7 +50,7 @@ def _curve(name: str, counts: dict[int, list[SeveralWordsRecord]], style: Style)
     )
 
 
-def mark(x: float, value: Estimate) -> Mark:
+def mark(x: Number, value: Estimate) -> Mark:
     """A mean at x with a bar of two standard errors."""
     bar = (value.mean - 2 * value.error, value.mean + 2 * value.error) if value.error else (None, None)
     return Mark(x, value.mean, *bar, (f"{value.draws} draw{'' if value.draws == 1 else 's'}",))

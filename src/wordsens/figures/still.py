@@ -6,7 +6,7 @@ from textwrap import fill
 from typing import Any
 
 from wordsens.errors import MissingExtraError
-from wordsens.figures.panels import Curve, FigureData, Panel
+from wordsens.figures.panels import Curve, FigureData, Number, Panel
 from wordsens.figures.styles import round_values
 
 try:
@@ -85,7 +85,7 @@ def _draw(axes: Axes, panel: Panel, data: FigureData, handles: dict[str, Any]) -
     axes.set_axisbelow(True)
 
 
-def _set_ticks(axis: Axis, values: Sequence[float]) -> None:
+def _set_ticks(axis: Axis, values: Sequence[Number]) -> None:
     axis.set_major_locator(FixedLocator(values[:: -(-len(values) // _TICKS)]))
     axis.set_minor_locator(NullLocator())
 

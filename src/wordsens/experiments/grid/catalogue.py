@@ -13,7 +13,9 @@ from wordsens.experiments.texts.source import DatasetText, ReviewsText
 from wordsens.files import named_path
 
 SCALE_NAMES = ("quick", "laptop", "full")
-PRESETS = ("paper-sensitivity", "paper-generalization")
+PRESETS = (
+    "paper-sensitivity", "paper-generalization", "paper-departures", "paper-correlations", "paper-several-words",
+)  # fmt: skip
 INCLUDE_KEYS = ("preset", "scale", "data", "encoder", "seed")
 
 
@@ -32,7 +34,8 @@ def preset_names() -> list[str]:
 def preset(name: str, *, scale: str = "quick", data: Any = None, encoder: str = "minilm", seed: int = 0) -> Sweep:
     """A preset of the paper as a sweep: its texts are looked at, since their lengths decide the sizes."""
     kind = require_choice("preset", name, PRESETS).removeprefix("paper-")
-    made = getattr(importlib.import_module(f"wordsens.experiments.{kind}.preset"), f"paper_{kind}")
+    package = kind.replace("-", "_")
+    made = getattr(importlib.import_module(f"wordsens.experiments.{package}.preset"), f"paper_{package}")
     source = ReviewsText(encoder=encoder) if data is None else DatasetText.parse({"path": data, "encoder": encoder})
     return made(scale, source, seed=seed).sweep
 
