@@ -67,8 +67,8 @@ def test_what_differs_in_more_than_its_seeds_is_a_series_of_its_own(make_record)
     assert {point.draws for one in found for point in one.points} == {2}
     assert [one.varied for one in summarise(records[:6])] == [()]
     told = findings(found)[0]
-    assert "S falls as n^-0.25 on Gaussian texts at temperature = 0.5" in told
-    assert "S falls as n^-1.00 on Gaussian texts at temperature = 2" in told
+    assert "n^−0.25 (−0.25 to −0.25) on Gaussian texts at temperature = 0.5" in told
+    assert "n^−1.00 (−1.00 to −1.00) on Gaussian texts at temperature = 2" in told
 
 
 def test_texts_of_several_mean_cosines_are_not_averaged(make_record):
@@ -104,36 +104,33 @@ def series(name, exponent, *, text="gaussian", error=0.01, last=0.5):
 
 
 @pytest.mark.parametrize(
-    ("exponent", "words"),
+    ("exponent", "error", "words"),
     [
-        (-0.55, "falls about as 1/sqrt(n)"),
-        (-0.3, "falls as n^-0.30"),
-        (0.05, "hardly changes with n"),
-        (0.4, "grows as n^0.40"),
+        (-0.5, 0.005, "falls as 1/√n: n^−0.50 (−0.51 to −0.49)"),
+        (-0.55, 0.01, "falls faster than 1/√n: n^−0.55 (−0.57 to −0.53)"),
+        (-0.3, 0.01, "falls, but slower than 1/√n: n^−0.30 (−0.32 to −0.28)"),
+        (0.0, 0.005, "hardly changes: n^0.00 (−0.01 to 0.01)"),
+        (0.05, 0.1, "shows no trend: n^0.05 (−0.15 to 0.25)"),
+        (0.4, 0.01, "grows: n^0.40 (0.38 to 0.42)"),
     ],
 )
-def test_the_words_follow_the_exponent(exponent, words):
-    (sentence,) = findings([series("raf", exponent)])
+def test_the_words_follow_the_exponents_interval(exponent, error, words):
+    (sentence,) = findings([series("raf", exponent, error=error)])
     assert sentence == (
-        f"RAF (softmax): S {words} on Gaussian texts. At n = 100 one word moves the features by 0.5 times their norm."
+        f"RAF (softmax): S {words} on Gaussian texts, d = 8. "
+        "At n = 100 one word moves the features by 0.5 times their norm."
     )
 
 
-def test_depths_are_told_together_and_texts_apart():
-    told = findings(
-        [
-            series("drf2", -0.5),
-            series("drf8", -0.5, last=0.8),
-            series("raf", 0.0),
-            series("raf", -0.3, text="reviews"),
-        ]
-    )
-    assert told == [
-        "DRF, L = 2, 8: S falls about as 1/sqrt(n) on Gaussian texts. "
-        "At n = 100 one word moves the features by 0.5 to 0.8 times their norm.",
-        "RAF (softmax): S hardly changes with n on Gaussian texts; S falls as n^-0.30 on movie reviews. "
-        "At n = 100 one word moves the features by 0.5 times their norm.",
-    ]
+def test_texts_are_told_together_where_they_do_alike():
+    (told,) = findings([series("raf", 0.0), series("raf", 0.001, text="reviews"), series("raf", -0.3, text="given")])
+    assert " and n^0.00 (−0.02 to 0.02) on movie reviews, d = 8; S falls, but slower than 1/√n" in told
+
+
+def test_brackets_are_told_map_by_map():
+    points = (SizePoint(10, 1.0, 0.1, 3, upper=1.5), SizePoint(100, 0.5, 0.1, 3, upper=1.0))
+    known = [Series("rf", text, 8, points, None, 6, 10, True, 1.0) for text in ("gaussian", "reviews")]
+    assert findings(known) == ["No perturbation goes beyond the upper bounds, which are so many times S: RF 1.75."]
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,13 @@ import pytest
 from tests.report.conftest import write_records
 
 from wordsens.report.findings.audit import audit_findings, mean_intervals
-from wordsens.report.findings.generalization import generalization_findings, share_interval
+from wordsens.report.findings.generalization import generalization_findings
 from wordsens.report.findings.of_runs import MOST, comparison, run_findings
 from wordsens.report.findings.sensitivity import sensitivity_findings
-from wordsens.report.findings.trend import BOOTSTRAP, TWO_ERRORS, Trend
 from wordsens.report.load import load_runs
+from wordsens.statistics.operating_point import share_interval
 from wordsens.statistics.power_law import PowerLaw
+from wordsens.statistics.trend import BOOTSTRAP, TWO_ERRORS, Trend
 
 
 def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):

@@ -10,10 +10,10 @@ from wordsens.experiments.sensitivity.findings import text_title
 from wordsens.experiments.sensitivity.summary import summarise
 from wordsens.maps.registry import map_title
 from wordsens.report.findings.of_runs import GIVEN
-from wordsens.report.findings.trend import Trend
 from wordsens.report.load import Part, Run
 from wordsens.report.texts import measured_text
 from wordsens.statistics.mean import Estimate
+from wordsens.statistics.trend import Trend
 
 ROWS = 500
 """A table shows so many rows: a page of 5,000 took a browser over a second to lay out."""

@@ -46,7 +46,7 @@ class Estimate:
         """A 95 % interval, Student's; everything for fewer than LEAST draws."""
         if self.draws < LEAST:
             return -math.inf, math.inf
-        reach = _student(self.draws - 1) * self.error
+        reach = student(self.draws - 1) * self.error
         return self.mean - reach, self.mean + reach
 
     def __str__(self) -> str:

@@ -123,3 +123,13 @@ def _points(
 
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
+
+
+def share_interval(hits: int, trials: int) -> tuple[float, float]:
+    """A 95 % interval of the share of hits (Clopper and Pearson): each end misses with a chance of at most 2.5 %.
+
+    >>> [round(end, 3) for end in share_interval(0, 20)]
+    [0.0, 0.168]
+    """
+    level = 0.975
+    return 1 - share_at_most(trials - hits, trials, level), share_at_most(hits, trials, level)

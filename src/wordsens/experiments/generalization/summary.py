@@ -11,12 +11,16 @@ from wordsens.experiments.generalization.spec import FRONTIER
 from wordsens.experiments.sensitivity.findings import text_title
 from wordsens.experiments.store.spec_columns import require_alike
 from wordsens.maps.registry import map_title
+from wordsens.statistics.operating_point import share_interval
 
 Key = tuple[str, str, int, str, int]
 """Text kind, map, n, training, N."""
 
 LIMIT = 0.5
 """The limit on gamma at which tables and sentences compare the maps."""
+
+THEOREM = (2 - LIMIT) ** 2
+"""The error that Theorems 4 and 5 leave random features there, in the limit."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +108,9 @@ def _series(key: Key, records: Sequence[GeneralizationRecord]) -> Generalization
 
 
 def generalization_findings(series: Sequence[GeneralizationSeries]) -> list[str]:
-    """Sentences about the frontiers at the largest N: one for each map, n and kind of text; the theorem's limit."""
-    sentences = []
+    """Sentences about the frontiers at the largest N: one for each map, n and kind of text; then who keeps and who
+    breaks what the theorems leave random features, where the interval of the share of samples says so."""
+    sentences, kept, broken = [], [], []
     for key in dict.fromkeys((one.text, one.map, one.n) for one in series):
         known = [one for one in series if (one.text, one.map, one.n) == key and one.median() is not None]
         if not known:
@@ -113,22 +118,38 @@ def generalization_findings(series: Sequence[GeneralizationSeries]) -> list[str]
         largest = max(one.texts for one in known)
         own = [one for one in known if one.texts == largest]
         text, name, n = key
-        listed = " and ".join(
-            f"{_number(one.median())} {one.training} (below 1 in {_share(one.share_below(1.0))} of the samples)"
-            for one in own
-        )
+        listed = " and ".join(f"{_number(one.median())} {one.training} (below 1 in {_below(one, 1.0)})" for one in own)
         sentences.append(
             f"{map_title(name)}, n = {n}, N = {largest:,}, {text_title(text)}: with gamma below {LIMIT}, the median "
             f"least error is {listed}."
         )
-    least = (2 - LIMIT) ** 2
-    theorem = f"In the limit, Theorems 4 and 5 leave random features no error below (2 - {LIMIT})² = {least:.2f} there."
-    return [*sentences, theorem] if sentences else []
+        for one in own:
+            low, high = share_interval(*_hits(one, THEOREM))
+            place = f"{map_title(name)} (n = {n}, {text_title(text)}, {one.training}: below it {_below(one, THEOREM)})"
+            kept += [place] if high < 0.5 else []
+            broken += [place] if low > 0.5 else []
+    if not sentences:
+        return []
+    theorem = (
+        f"In the limit, Theorems 4 and 5 leave random features no error below (2 - {LIMIT})² = {THEOREM:.2f} there."
+    )
+    sentences.append(theorem)
+    sentences += [f"In most samples this is kept by {'; '.join(kept)}."] if kept else []
+    return sentences + ([f"In most samples it is broken by {'; '.join(broken)}."] if broken else [])
+
+
+def _hits(one: GeneralizationSeries, error: float) -> tuple[int, int]:
+    """The samples whose least error at the limit is below `error`, and all samples."""
+    errors = one.least_errors[one.limits.index(LIMIT)]
+    return sum(value < error for value in errors), len(errors)
+
+
+def _below(one: GeneralizationSeries, error: float) -> str:
+    """Such samples, with a 95 % interval of their share."""
+    hits, trials = _hits(one, error)
+    low, high = share_interval(hits, trials)
+    return f"{hits} of {trials} samples, {low:.0%} to {high:.0%}"
 
 
 def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f}"
-
-
-def _share(value: float | None) -> str:
-    return "an unknown share" if value is None else f"{value:.0%}"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from wordsens.experiments.sensitivity.summary import Series
 from wordsens.maps.registry import map_title
 from wordsens.statistics.power_law import PowerLaw
+from wordsens.statistics.trend import Trend
 
 _TEXTS = {
     "reviews": "movie reviews",
@@ -44,41 +45,46 @@ def exponent_text(fit: PowerLaw | None) -> str:
 
 
 def findings(series: Sequence[Series]) -> list[str]:
-    """Sentences that say what the exponents show: one for each kind of map, and ReLU against softmax attention."""
+    """Sentences about the exponents, no surer than their intervals allow; ReLU against softmax attention; and
+    how far the upper bounds lie above what is attained."""
     fitted = [(one, one.fit) for one in series if one.fit is not None]
-    families = dict.fromkeys(_family(one.map) for one, _ in fitted)
-    sentences = [_about([pair for pair in fitted if _family(pair[0].map) == family]) for family in families]
-    return sentences + _comparison(fitted)
+    maps = dict.fromkeys(one.map for one, _ in fitted)
+    sentences = [_about([one for one, _ in fitted if one.map == name]) for name in maps]
+    return sentences + _comparison(fitted) + _brackets(series)
 
 
 _Fitted = tuple[Series, PowerLaw]
 
 
-def _family(name: str) -> str:
-    return "drf" if name.startswith("drf") else name
-
-
-def _about(fitted: Sequence[_Fitted]) -> str:
-    """One sentence about one map, or about the depths of DRF together."""
-    names = list(dict.fromkeys(map_title(one.map) for one, _ in fitted))
-    name = names[0] if len(names) == 1 else "DRF, L = " + ", ".join(title.rpartition(" ")[2] for title in names)
-    by_behaviour: dict[str, dict[str, None]] = {}
-    for one, fit in fitted:
-        by_behaviour.setdefault(_behaviour(fit), {})[text_and_keys(one)] = None
-    listed = "; ".join(f"S {how} on {' and '.join(texts)}" for how, texts in by_behaviour.items())
-    last = max(one.points[-1].n for one, _ in fitted)
-    means = [one.points[-1].mean for one, _ in fitted if one.points[-1].n == last]
+def _about(series: Sequence[Series]) -> str:
+    """One sentence about one map: what S does with n, each exponent with its interval."""
+    by_behaviour: dict[str, list[str]] = {}
+    for one in series:
+        if (law := Trend.of(one.fit, one.interval)) is not None:
+            place = f"{law.told} on {text_and_keys(one)}, d = {one.d}"
+            by_behaviour.setdefault(law.behaviour, []).append(place)
+    listed = "; ".join(f"S {how}: {' and '.join(places)}" for how, places in by_behaviour.items())
+    last = max(one.points[-1].n for one in series)
+    means = [one.points[-1].mean for one in series if one.points[-1].n == last]
     size = " to ".join(dict.fromkeys(f"{value:.2g}" for value in (min(means), max(means))))
-    return f"{name}: {listed}. At n = {last} one word moves the features by {size} times their norm."
+    return (
+        f"{map_title(series[0].map)}: {listed}. At n = {last} one word moves the features by {size} times their norm."
+    )
 
 
-def _behaviour(fit: PowerLaw) -> str:
-    """In words; what lies within 0.15 of -1/2 or of 0 counts as one of the theory's two rates."""
-    if abs(fit.exponent + 0.5) < 0.15:
-        return "falls about as 1/sqrt(n)"
-    if abs(fit.exponent) < 0.15:
-        return "hardly changes with n"
-    return f"{'falls' if fit.exponent < 0 else 'grows'} as n^{fit.exponent:.2f}"
+def _brackets(series: Sequence[Series]) -> list[str]:
+    """How far above the attained values the upper bounds lie, map by map: medians over n, from series to series."""
+    ratios: dict[str, list[float]] = {}
+    for one in series:
+        if one.bracket_ratio is not None:
+            ratios.setdefault(map_title(one.map), []).append(one.bracket_ratio)
+    told = [
+        f"{name} {' to '.join(dict.fromkeys(f'{value:.2f}' for value in (min(own), max(own))))}"
+        for name, own in ratios.items()
+    ]
+    return (
+        [f"No perturbation goes beyond the upper bounds, which are so many times S: {'; '.join(told)}."] if told else []
+    )
 
 
 def _comparison(fitted: Sequence[_Fitted]) -> list[str]:

@@ -8,7 +8,7 @@ from wordsens.experiments.generalization.summary import LIMIT, GeneralizationSer
 from wordsens.experiments.sensitivity.findings import text_title
 from wordsens.report.findings.finding import ATTAINED, INTERVAL, PREDICTED, Finding, times
 from wordsens.report.findings.sensitivity import SYNTHETIC, plain_name
-from wordsens.statistics.operating_point import share_at_most
+from wordsens.statistics.operating_point import share_interval
 
 NOTICED = 1.0
 """Err below 1: the model's answer on the changed text has the sign of its new label."""
@@ -29,16 +29,6 @@ def generalization_findings(records: Iterable[GeneralizationRecord]) -> list[Fin
     groups.sort(key=lambda own: own[0].text in SYNTHETIC)
     found = list(map(_about, groups))
     return [*found, _theory()] if found else []
-
-
-def share_interval(hits: int, trials: int) -> tuple[float, float]:
-    """A 95 % interval of the share of hits (Clopper and Pearson): each end misses with a chance of at most 2.5 %.
-
-    >>> [round(end, 3) for end in share_interval(0, 20)]
-    [0.0, 0.168]
-    """
-    level = 0.975
-    return 1 - share_at_most(trials - hits, trials, level), share_at_most(hits, trials, level)
 
 
 def _about(series: Sequence[GeneralizationSeries]) -> Finding:

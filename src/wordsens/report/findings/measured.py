@@ -9,8 +9,8 @@ from wordsens.certificates.contract import CERTIFIED as PROVED
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.report.findings.finding import ATTAINED, CERTIFIED, INTERVAL, PREDICTED, Finding, times
 from wordsens.report.findings.sensitivity import plain_name
-from wordsens.report.findings.trend import BOOTSTRAP, Trend
 from wordsens.statistics.power_law import LEAST_RANGE, LEAST_TEXTS, exponent_interval, fit_power_law
+from wordsens.statistics.trend import BOOTSTRAP, Trend
 
 
 def measured_findings(records: Sequence[SensitivityRecord]) -> list[Finding]:

@@ -8,7 +8,7 @@ from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.summary import Series, summarise
 from wordsens.maps.registry import base_name, map_title
 from wordsens.report.findings.finding import ATTAINED, CERTIFIED, INTERVAL, PREDICTED, Finding, times
-from wordsens.report.findings.trend import BOOTSTRAP, Trend
+from wordsens.statistics.trend import BOOTSTRAP, Trend
 
 _PLAIN = {
     "rf": "one fully connected random layer",
