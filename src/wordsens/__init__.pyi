@@ -6,6 +6,9 @@ from .certificates.certify import certify as certify
 from .certificates.contract import Certificate as Certificate
 from .errors import InputError as InputError
 from .errors import WordsensError as WordsensError
+from .evaluation.advice.advise import AdvicePlan as AdvicePlan
+from .evaluation.advice.advise import advise_length as advise_length
+from .evaluation.advice.result import LengthAdvice as LengthAdvice
 from .evaluation.baseline import Baseline as Baseline
 from .evaluation.check import Check as Check
 from .evaluation.check import Cutoff as Cutoff

@@ -11,12 +11,14 @@ from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
 from wordsens.audit.categories import counted, frequency_bands, place_of
+from wordsens.audit.common_directions import common_directions
 from wordsens.audit.layers import layer_sensitivities
-from wordsens.audit.reactions import least_texts, reactions
+from wordsens.audit.reactions import reactions
 from wordsens.audit.summary import summarise_audit
 from wordsens.audit.text import AuditedText, AuditedWord, AuditPlan, audit_text, chosen_words
 from wordsens.audit.texts import AuditTexts
 from wordsens.sensitivity.one_word import attained
+from wordsens.statistics.median import least_values
 from wordsens.text.english import FUNCTION_WORDS, KINDS, NEGATIONS, kind_of
 
 TEXT = ws.Document("the film was not unlikely good and very long", label=1, source="reviews:1")
@@ -57,16 +59,41 @@ def test_words_are_deleted_unless_a_mask_is_asked_for(phi):
     ]
 
 
-def test_swaps_are_those_of_best_swaps(phi):
-    vocabulary = phi.vocabulary()
-    found = audit_text(phi, TEXT, replace(SHORT, words_per_text=9), vocabulary)
+def test_swaps_are_the_farthest_of_the_words_that_are_offered(phi):
+    def offered(word):
+        return {"not": ("very", "and", "not"), "good": ("bad",)}.get(word, ())
+
+    found = audit_text(phi, TEXT, replace(SHORT, words_per_text=9), offered)
     by_word = {word.word: word for word in found.measured}
-    assert math.isnan(by_word["unlikely"].swap)
-    assert by_word["unlikely"].swapped_for == ""
+    assert math.isnan(by_word["film"].swap)
+    assert by_word["film"].swapped_for == ""
+    base, very, both, bad = phi.encode([TEXT.text, *(TEXT.text.replace("not", word) for word in ("very", "and")),
+                                        TEXT.text.replace("good", "bad")])  # fmt: skip
+    moved = {word: float((rows - base).norm() / base.norm()) for word, rows in (("very", very), ("and", both))}
+    best = max(moved, key=moved.get)
+    assert (by_word["not"].swapped_for, by_word["not"].swap) == (best, pytest.approx(moved[best], rel=1e-5))
+    assert by_word["good"].swap == pytest.approx(float((bad - base).norm() / base.norm()), rel=1e-5)
+
+
+def test_swaps_of_a_text_that_is_cut_leave_out_what_is_not_read(phi):
+    found = audit_text(phi, TEXT, replace(SHORT, max_words=3, words_per_text=9), lambda word: ("unlikely",))
+    base, *moved = phi.encode(["the film was", "unlikely film was", "the unlikely was", "the film unlikely"])
+    assert [word.swap for word in found.measured] == pytest.approx(
+        [float((rows - base).norm() / base.norm()) for rows in moved], rel=1e-5
+    )
+
+
+def test_directions_are_starts_of_the_search(phi):
     (X,) = phi.embed(TEXT)
-    best = ws.best_swaps(phi, X, vocabulary, words=[4])
-    assert by_word["not"].swap == pytest.approx(float(best.per_word), rel=1e-6)
-    assert by_word["not"].swapped_for == best.swapped_for[0]
+    strong = ws.whole_word_sensitivity(phi, X, [2], search=ws.SearchPlan(starts=4, climb_steps=30))
+    direction = strong.perturbations[0] / strong.perturbations[0].norm()
+    plan = replace(
+        SHORT, words_per_text=9, search=ws.SearchPlan(starts=1, climb_steps=0, relays=0, steps=0, generations=0)
+    )
+    found = audit_text(phi, TEXT, plan, directions=direction).measured[2]
+    assert found.sensitivity == pytest.approx(strong.value, rel=1e-4)
+    # The shipped texts are made of words that the tiny tokenizer does not know.
+    assert common_directions(phi) is None
 
 
 def test_what_is_cut_off_is_counted(phi):
@@ -172,7 +199,7 @@ def test_a_word_like_any_other_is_listed_no_more_often_than_said():
 
 
 def test_words_without_any_effect_beside_them():
-    texts = [made(f"t{at}", 10, ["the", "film", "plot"], (1.0,) * 3, (0.5, 0.0, 0.0)) for at in range(least_texts())]
+    texts = [made(f"t{at}", 10, ["the", "film", "plot"], (1.0,) * 3, (0.5, 0.0, 0.0)) for at in range(least_values())]
     found, _ = reactions(texts)
     assert found["the"].low == math.inf
     assert found["film"].less

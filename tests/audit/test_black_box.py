@@ -7,15 +7,17 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.audit.black_box import SWAPS, audit_black_box
+from wordsens.audit.black_box import audit_black_box
 from wordsens.audit.decay import pair_distances
 from wordsens.audit.summary import summarise_audit
 from wordsens.audit.text import AuditPlan
+from wordsens.evaluation.near_misses.replacements import MOST, Replacements
 from wordsens.models.choice import as_model
 from wordsens.text.shipped_data import MinimalPair
 from wordsens.text.whole_words import without
 
 TEXT = ws.Document("The film was not good, and nobody liked its end.", label=-1, source="reviews:1")
+OFFERED = Replacements([TEXT.text, "nor ever a dull book of the old kind without end"])
 
 
 def letters(texts):
@@ -24,7 +26,7 @@ def letters(texts):
 
 def test_removals_and_swaps_are_those_of_plain_encoding():
     model = as_model(letters)
-    found = audit_black_box(model, TEXT, AuditPlan(max_words=9, words_per_text=4), swaps=True)
+    found = audit_black_box(model, TEXT, AuditPlan(max_words=9, words_per_text=4), OFFERED)
     read = "The film was not good, and nobody liked"
     assert (found.words, found.words_lost, found.negations_lost) == (9, 3, 0)
     assert {"not", "nobody"} < {word.word for word in found.measured}
@@ -38,13 +40,13 @@ def test_removals_and_swaps_are_those_of_plain_encoding():
         assert math.isnan(word.sensitivity)
         assert word.swapped_for != word.word
     assert found.value == max(word.removal for word in found.measured)
-    assert found.evaluations <= 1 + 4 * (1 + SWAPS)
+    assert found.evaluations <= 1 + 4 * (1 + MOST)
 
 
 def test_the_text_alone_decides_what_is_drawn():
     plan = AuditPlan(max_words=20, words_per_text=3, seed=5)
     first, again = (
-        audit_black_box(as_model(letters), ws.Document(TEXT.text, source=source), plan, swaps=True)
+        audit_black_box(as_model(letters), ws.Document(TEXT.text, source=source), plan, OFFERED)
         for source in ("a", "b")
     )
     assert [word.swapped_for for word in first.measured] == [word.swapped_for for word in again.measured]

@@ -1,23 +1,28 @@
-"""Auditing one text by a model that gives vectors and nothing else: removals, and swaps for words of the same kind."""
+"""Auditing one text by a model that gives vectors and nothing else: removals, and swaps for other words."""
 
 import math
-import random
+from collections.abc import Sequence
 
-from wordsens.audit.text import NEGATION, AuditedText, AuditedWord, AuditPlan, drawn_words
+from wordsens.audit.text import (
+    NEGATION,
+    NO_SWAP,
+    AuditedText,
+    AuditedWord,
+    AuditPlan,
+    drawn_words,
+    farthest_swaps,
+)
 from wordsens.errors import InputError
 from wordsens.models.contract import Model
-from wordsens.seeds import derive_seed
-from wordsens.text.alternatives import SameKind
+from wordsens.text.alternatives import Alternatives
 from wordsens.text.document import Document
 from wordsens.text.english import kind_of
-from wordsens.text.shipped_data import shipped_reviews
-from wordsens.text.whole_words import with_word, without, word_spans
-
-SWAPS = 32
-"""Words that are tried in the place of one: a batch of most models."""
+from wordsens.text.whole_words import without, word_spans
 
 
-def audit_black_box(model: Model, document: Document, plan: AuditPlan, *, swaps: bool = False) -> AuditedText:
+def audit_black_box(
+    model: Model, document: Document, plan: AuditPlan, alternatives: Alternatives | None = None
+) -> AuditedText:
     """Measure a few words of one text by encoding it again: without each, and with others in its place.
 
     The change is ‖f(changed text) - f(text)‖ / ‖f(text)‖, as for maps; there is no sensitivity, which takes gradients.
@@ -26,7 +31,7 @@ def audit_black_box(model: Model, document: Document, plan: AuditPlan, *, swaps:
         model: gives vectors.
         document: the text; its words are counted as a reader counts them.
         plan: words in the place of tokens; removal is by deletion, and there is no search.
-        swaps: whether each is also exchanged for SWAPS random words of its kind, from the text and shipped ones.
+        alternatives: the words that are tried in the place of one; None: no swaps.
 
     Raises:
         InputError: fewer than two words, or the model's answer is no vector a text.
@@ -38,22 +43,20 @@ def audit_black_box(model: Model, document: Document, plan: AuditPlan, *, swaps:
         raise InputError(f"{document.source} has {len(read)} words among those that are read; an audit compares words")
     text = document.text if len(read) == len(words) else document.text[: spans[len(read) - 1][1]]
     chosen = drawn_words(read, plan.words_per_text, seed=plan.seed, content=document.text)
-    offered: dict[int, list[str]] = {at: [] for at in chosen}
-    if swaps:
-        alternatives = SameKind([text, *(review.text for review in shipped_reviews())])
-        chance = random.Random(derive_seed(plan.seed, "swaps", document.text))
-        for at in chosen:
-            others = [word for word in alternatives(read[at]) if word != read[at]]
-            offered[at] = chance.sample(others, min(SWAPS, len(others)))
-    asked = [text]
-    for at in chosen:
-        asked += [without(text, spans[at]), *(with_word(text, spans[at], word) for word in offered[at])]
-    rows = model.encode(asked)
-    changes = iter(((rows[1:] - rows[0]).norm(dim=1) / rows[0].norm()).tolist())
+    spans_of = {at: spans[at] for at in chosen}
+    rows = model.encode([text, *(without(text, span) for span in spans_of.values())])
+    evaluations = len(rows)
+
+    def changes(texts: Sequence[str]) -> Sequence[float]:
+        nonlocal evaluations
+        evaluations += len(texts)
+        return ((model.encode(texts) - rows[0]).norm(dim=1) / rows[0].norm()).tolist()
+
+    removals = ((rows[1:] - rows[0]).norm(dim=1) / rows[0].norm()).tolist()
+    swaps = {} if alternatives is None else farthest_swaps(text, spans_of, alternatives, changes)
     measured = []
-    for at in chosen:
-        removal, tried = next(changes), [(next(changes), word) for word in offered[at]]
-        swap, swapped_for = max(tried, default=(math.nan, ""))
+    for at, removal in zip(chosen, removals, strict=True):
+        swap, swapped_for = swaps.get(at, NO_SWAP)
         measured.append(
             AuditedWord(
                 word=read[at], tokens=1, place=at / (len(read) - 1), sensitivity=math.nan,
@@ -68,5 +71,6 @@ def audit_black_box(model: Model, document: Document, plan: AuditPlan, *, swaps:
         words_lost=len(lost),
         negations_lost=sum(kind_of(word) == NEGATION for word in lost),
         measured=tuple(measured),
-        evaluations=len(asked),
+        evaluations=evaluations,
+        read=tuple(read),
     )

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from wordsens.audit.text import chosen_words
-from wordsens.maps.mapping import perturbed_texts
+from wordsens.maps.mapping import feature_norm, perturbed_texts
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.search.plan import SearchPlan
 from wordsens.sensitivity.whole_words import whole_word_sensitivity
@@ -51,15 +53,17 @@ def layer_sensitivities(
                 perturbed_texts(text.rows, torch.tensor([word.rows]), delta.unsqueeze(0).to(text.rows.dtype))
                 for word, delta in zip(result.whole, result.perturbations, strict=True)
             ]
-            heads.append([_head_change(phi.at(layer=layer, head=head), text.rows, torch.cat(moved))
-                          for head in range(phi.stack.heads)])  # fmt: skip
+            heads.append(_head_changes(phi, layer, torch.cat([text.rows.unsqueeze(0), *moved])))
         mean = torch.tensor(heads, dtype=torch.float64).mean(dim=0).tolist()
         layers.append(LayerSensitivity(layer, sum(values) / len(values), tuple(mean)))
     return layers
 
 
 @torch.no_grad()
-def _head_change(phi: TransformerFeatures, rows: torch.Tensor, moved: torch.Tensor) -> float:
-    base = phi(rows).double()
-    change = torch.linalg.vector_norm((phi(moved).double() - base).flatten(start_dim=1), dim=1)
-    return float(change.max() / torch.linalg.vector_norm(base))
+def _head_changes(phi: TransformerFeatures, layer: int, texts: Float[Tensor, "b n d"]) -> list[float]:
+    """For each head the largest relative change of its output from the first text to any other."""
+    changes = []
+    for outputs in phi.stack.heads_outputs(texts.to(phi.stack.dtype), layer, range(phi.stack.heads)):
+        base, *moved = outputs.double().flatten(start_dim=1)
+        changes.append(max(float(torch.linalg.vector_norm(one - base)) for one in moved) / feature_norm(base, phi.name))
+    return changes

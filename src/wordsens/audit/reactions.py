@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from wordsens.audit.text import AuditedText
-
-COVERAGE = 0.95
+from wordsens.statistics.median import least_values, median_ends
 
 
 @dataclass(frozen=True)
@@ -42,17 +41,8 @@ class Reaction:
         return self.high < 1
 
 
-def least_texts() -> int:
-    """The fewest texts whose smallest and largest ratio enclose the median with the coverage: 1 - 2^(1 - m) >= it.
-
-    >>> least_texts()
-    6
-    """
-    return math.ceil(1 - math.log2(1 - COVERAGE))
-
-
 def reactions(texts: Iterable[AuditedText]) -> tuple[dict[str, Reaction], int]:
-    """The reaction to every word that was measured in `least_texts` texts or more, and the most texts of any word."""
+    """The reaction to every word that was measured in `least_values` texts or more, and the most texts of any word."""
     measured: dict[str, list[dict[str, list[float]]]] = defaultdict(list)
     for text in texts:
         removals: dict[str, list[float]] = defaultdict(list)
@@ -64,8 +54,8 @@ def reactions(texts: Iterable[AuditedText]) -> tuple[dict[str, Reaction], int]:
     listed = {}
     for word in sorted(measured):
         own = measured[word]
-        if len(own) >= least_texts():
-            ordered, place = sorted(_ratio(word, removals) for removals in own), _place(len(own))
+        if len(own) >= least_values():
+            ordered, place = sorted(_ratio(word, removals) for removals in own), median_ends(len(own))
             count = sum(len(removals[word]) for removals in own)
             listed[word] = Reaction(word, median(ordered), ordered[place], ordered[-1 - place], len(ordered), count)
     return listed, max(map(len, measured.values()), default=0)
@@ -76,13 +66,3 @@ def _ratio(word: str, removals: Mapping[str, Sequence[float]]) -> float:
     removal = math.fsum(removals[word]) / len(removals[word])
     usual = median(value for other, values in removals.items() if other != word for value in values)
     return removal / usual if usual else math.inf if removal > 0 else 1.0
-
-
-def _place(size: int) -> int:
-    """The largest k such that the (k + 1)-th smallest and largest of `size` values enclose their median with the
-    coverage: 2 P(Binomial(size, 1/2) <= k) <= 1 - coverage."""
-    place, below = -1, 1
-    while 2 * below <= (1 - COVERAGE) * 2**size:
-        place += 1
-        below += math.comb(size, place + 1)
-    return place

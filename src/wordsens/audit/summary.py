@@ -59,7 +59,7 @@ class AuditSummary(Shown, Saved):
     Attributes:
         texts, words: how many were measured.
         groups: by kind, place and frequency band.
-        compared: how many words were measured in enough texts (`least_texts`) to be listed; about one in forty of them
+        compared: how many words were measured in enough texts (`least_values`) to be listed; about one in forty of them
             is in a list by chance.
         most_texts: the most texts that any word was measured in.
         overreacts: of these, the function words that move their texts more than the texts' other words do.

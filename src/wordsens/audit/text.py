@@ -1,27 +1,37 @@
 """Auditing one text: a few words' sensitivity, their removal, their best swap, and what the model never read."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from wordsens.errors import InputError
+from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.maps.transformer.texts import by_length
 from wordsens.results import Look, Saved, Shown
-from wordsens.search.plan import Search
+from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import generator
 from wordsens.sensitivity.removals import removal_effects
-from wordsens.sensitivity.swap_search import ShortlistPlan
-from wordsens.sensitivity.swaps import best_swaps
 from wordsens.sensitivity.whole_words import whole_word_sensitivity
+from wordsens.text.alternatives import Alternatives
 from wordsens.text.document import Document
 from wordsens.text.english import kind_of
 from wordsens.text.matrix import TextMatrix, Word
-from wordsens.text.vocabulary import Vocabulary
-from wordsens.text.whole_words import whole_words
+from wordsens.text.whole_words import whole_words, with_word, word_spans
 
 NEGATION = "negation"
+
+AUDIT_SEARCH = SearchPlan(starts=5, kept=1, climb_steps=4, relays=0, steps=0, generations=0)
+"""An audit's search of a word: from the best of `common_directions` and one of the text's own, four steps."""
+
+NO_SWAP = (math.nan, "")
+
+_TOGETHER = 16
+"""Changed texts of one length that are read together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +52,7 @@ class AuditPlan:
     removal: str = "delete"
     seed: int = 0
     radius: float | None = None
-    search: Search = "normal"
+    search: Search = AUDIT_SEARCH
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +66,8 @@ class AuditedWord:
         sensitivity: attained, a lower bound of the sup over perturbations of the word's rows by up to their own norms;
             NaN for a black box.
         removal: relative change of the features when the word is deleted or masked.
-        swap: relative change by the best real swap found; NaN for words of several tokens, or where none was asked for.
-        swapped_for: the entry of that swap; "" where there is none.
+        swap: the farthest relative change by one of the words offered in its place; NaN where none was.
+        swapped_for: that word; "" where there is none.
     """
 
     word: str
@@ -77,6 +87,7 @@ class AuditedText(Shown, Saved):
         source: where the text came from.
         tokens: rows of the text, special tokens included.
         words: whole words that were read.
+        read: these words; empty in records of earlier versions.
         words_lost: whole words after them that were cut off.
         negations_lost: of those.
         measured: the measured words, in the order of the text.
@@ -90,6 +101,7 @@ class AuditedText(Shown, Saved):
     negations_lost: int
     measured: tuple[AuditedWord, ...]
     evaluations: int
+    read: tuple[str, ...] = ()
 
     def look(self) -> Look:
         """A row a measured word."""
@@ -108,7 +120,8 @@ def audit_text(
     phi: TransformerFeatures,
     document: Document,
     plan: AuditPlan,
-    vocabulary: Vocabulary | None = None,
+    alternatives: Alternatives | None = None,
+    directions: Float[Tensor, "k d"] | None = None,
 ) -> AuditedText:
     """Measure a few words of one text. It depends on the text's content, not on where it came from.
 
@@ -116,7 +129,8 @@ def audit_text(
         phi: a transformer that gives one vector a text.
         document: the text.
         plan: how it is measured.
-        vocabulary: what a word may be swapped for; None: no swaps.
+        alternatives: the words that are tried in the place of one; None: no swaps.
+        directions: starts of the search, such as `common_directions(phi)`.
 
     Raises:
         InputError: fewer than two whole words.
@@ -126,9 +140,11 @@ def audit_text(
     if len(whole) < 2:
         raise InputError(f"{document.source} has {len(whole)} words among those that are read; an audit compares words")
     chosen = chosen_words(text, plan.words_per_text, seed=plan.seed, content=document.text)
-    searched = whole_word_sensitivity(phi, text, chosen, plan.seed, radius=plan.radius, search=plan.search)
+    searched = whole_word_sensitivity(
+        phi, text, chosen, plan.seed, radius=plan.radius, search=plan.search, directions=directions
+    )
     removed = removal_effects(phi, document, chosen, way=plan.removal, max_words=plan.max_words)
-    swaps = {} if vocabulary is None else _swaps(phi, text, vocabulary, [whole[at] for at in chosen], plan.seed)
+    swaps = {} if alternatives is None else _swaps(phi, document, whole, chosen, alternatives, plan)
     lost = _lost(phi, document, len(whole))
     return AuditedText(
         source=document.source,
@@ -143,12 +159,13 @@ def audit_text(
                 place=at / (len(whole) - 1),
                 sensitivity=float(searched.per_word[index]),
                 removal=float(removed.change[index]),
-                swap=swaps.get(whole[at], (math.nan, ""))[0],
-                swapped_for=swaps.get(whole[at], (math.nan, ""))[1],
+                swap=swaps.get(at, NO_SWAP)[0],
+                swapped_for=swaps.get(at, NO_SWAP)[1],
             )
             for index, at in enumerate(chosen)
         ),
         evaluations=searched.evaluations,
+        read=tuple(word.text for word in whole),
     )
 
 
@@ -164,15 +181,54 @@ def drawn_words(words: Sequence[str], count: int, *, seed: int, content: str) ->
     return sorted(order[:count])
 
 
+def farthest_swaps(
+    text: str,
+    spans: Mapping[int, tuple[int, int]],
+    alternatives: Alternatives,
+    changes: Callable[[Sequence[str]], Sequence[float]],
+) -> dict[int, tuple[float, str]]:
+    """For each named word the change by the farthest of its alternatives, and which that is.
+
+    Args:
+        text: of the words.
+        spans: where each word starts and ends.
+        alternatives: from a word to those that are tried.
+        changes: the relative change that each changed text makes, all of them asked for at once.
+    """
+    offered = [
+        (at, other) for at, (start, stop) in spans.items() for other in alternatives(text[start:stop])
+        if other != text[start:stop]
+    ]  # fmt: skip
+    found: dict[int, tuple[float, str]] = {}
+    if offered:
+        measured = changes([with_word(text, spans[at], other) for at, other in offered])
+        for (at, other), change in zip(offered, measured, strict=True):
+            found[at] = max(found.get(at, (-1.0, "")), (change, other))
+    return found
+
+
 def _swaps(
-    phi: TransformerFeatures, text: TextMatrix, vocabulary: Vocabulary, words: Sequence[Word], seed: int
-) -> dict[Word, tuple[float, str]]:
-    """The best swap of each word that is one token."""
-    single = [word for word in words if len(word.rows) == 1]
-    if not single:
-        return {}
-    best = best_swaps(phi, text, vocabulary, [word.rows[0] for word in single], method=ShortlistPlan(seed=seed))
-    return dict(zip(single, zip(best.per_word.tolist(), best.swapped_for, strict=True), strict=True))
+    phi: TransformerFeatures,
+    document: Document,
+    whole: Sequence[Word],
+    chosen: Sequence[int],
+    alternatives: Alternatives,
+    plan: AuditPlan,
+) -> dict[int, tuple[float, str]]:
+    """The farthest swap of each chosen word, in the text as far as it is read."""
+    places = iter(word_spans(document.text))
+    spans = [next(span for span in places if document.text[slice(*span)] == word.text) for word in whole]
+    reader = phi.reading()
+    # A longer word must push out no other: the text ends where the last word that is read does.
+    read = document.text[: spans[-1][1]]
+    room = None if reader.context is None else max(plan.max_words, reader.context - reader.own_tokens)
+
+    def changes(texts: Sequence[str]) -> Sequence[float]:
+        ids = [reader.tokens(text, max_words=room)[0] for text in [read, *texts]]
+        rows = by_length(ids, _TOGETHER, lambda batch: phi.features(phi.rows_of(batch)).flatten(start_dim=1)[None])[0]
+        return ((rows[1:] - rows[0]).norm(dim=1) / feature_norm(rows[0], phi.name)).tolist()
+
+    return farthest_swaps(read, {at: spans[at] for at in chosen}, alternatives, changes)
 
 
 def _lost(phi: TransformerFeatures, document: Document, read: int) -> tuple[Word, ...]:

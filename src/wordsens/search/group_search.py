@@ -82,7 +82,10 @@ class GroupSearch:
             best = self._narrowed(best)
             if len(self._candidates):
                 best = best.joined(self._direct())
-        if self._coarse is self._objective:
+        if plan.steps == 0 and plan.finalists == 1:
+            # Nothing is polished, and nothing left to choose: the map's own precision would only repeat the value.
+            converged = torch.zeros_like(best.words, dtype=torch.bool)
+        elif self._coarse is self._objective:
             converged = self._polish(best, plan)
         elif plan.tolerance >= self._noise:
             self._polish(best, plan)
@@ -94,7 +97,7 @@ class GroupSearch:
             converged = self._polish(best, plan)
         winner = best.squared.view(-1, len(self._words)).argmax(dim=0)
         chosen = winner * len(self._words) + torch.arange(len(winner), device=winner.device)
-        points = best.x[chosen] * best.radius[chosen].to(best.x.dtype).unsqueeze(1)
+        points = best.x[chosen].to(self._objective.dtype) * best.radius[chosen].to(self._objective.dtype).unsqueeze(1)
         return points, best.squared[chosen], self._evaluations[self._words], converged[chosen]
 
     def _narrowed(self, best: Climb) -> Climb:
@@ -167,6 +170,8 @@ class GroupSearch:
         points = torch.cat([self._breeder.unit(informed), random])
         inner = min(self._plan.inner, len(points) - 1)
         points[len(points) - inner :] *= _INNER
+        if self._plan.kept:
+            points = self._best_of(points, self._plan.kept)
         if len(self._candidates) == 0:
             return points
         chosen = self._chosen(self._candidates, self._exploring, self._plan.chosen_steps)

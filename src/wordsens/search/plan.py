@@ -28,6 +28,7 @@ class Stages:
     """The stages of a search with every number filled in; `SearchPlan` says what each of them is."""
 
     starts: int = 8
+    kept: int = 0
     inner: int = 0
     chosen: int = 0
     chosen_steps: int = 0
@@ -125,6 +126,7 @@ class SearchPlan:
             leaves out), thorough 2.1 to 3.7; measured on Gaussian texts of 5 to 100 words, one to three dense layers
             and softmax attention.
         starts: starting points: the map's own directions first, random points of the sphere after them.
+        kept: how many of a word's starts climb, those that are highest as they stand; 0: all.
         inner: how many of the starts, the last ones, lie at 0.3 radius, for maps whose maximum may be inside the ball.
         chosen: how many of the map's candidates are starts as well, after a few steps of each; 0: none are looked at.
             Left at None, at most `starts`.
@@ -158,6 +160,7 @@ class SearchPlan:
 
     effort: str = "normal"
     starts: int | None = None
+    kept: int | None = None
     inner: int | None = None
     chosen: int | None = None
     chosen_steps: int | None = None

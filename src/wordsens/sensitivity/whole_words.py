@@ -81,6 +81,7 @@ def whole_word_sensitivity(
     *,
     radius: float | None = None,
     search: Search | Budget = "normal",
+    directions: Float[Tensor, "k d"] | None = None,
 ) -> WholeWordSensitivity:
     """sup over whole words G and ‖Delta_j‖ <= radius_j, j in G, of ‖phi(X^G(Delta)) - phi(X)‖ / ‖phi(X)‖ (ours).
 
@@ -94,6 +95,7 @@ def whole_word_sensitivity(
         radius: of every token's ball; None for the map's default, a transformer's being the token's own row norm.
         seed: as for word_sensitivity.
         search: likewise; or a Budget.
+        directions: starts for every token of every word, before the map's own; such as witnesses of other texts.
 
     Raises:
         InputError: a text that does not know its words, or an index out of range.
@@ -116,7 +118,9 @@ def whole_word_sensitivity(
     for size in sorted({len(word.rows) for word in whole}):
         at = [index for index, word in enumerate(whole) if len(word.rows) == size]
         members = torch.tensor([whole[index].rows for index in at], device=rows.device)
-        change = InRadii(phi.group_change(rows, members, memory_budget=budget.memory_budget), lengths[members])
+        change = InRadii(
+            phi.group_change(rows, members, memory_budget=budget.memory_budget), lengths[members], directions
+        )
         found = population.search(
             change,
             torch.arange(len(at), device=rows.device),
@@ -153,7 +157,7 @@ def whole_word_sensitivity(
 class InRadii(Objective):
     """A change of groups in coordinates where the ball of every row has radius 1."""
 
-    def __init__(self, change: Objective, radius: Float[Tensor, "m g"]):
+    def __init__(self, change: Objective, radius: Float[Tensor, "m g"], directions: Float[Tensor, "k d"] | None = None):
         super().__init__(
             change.shape,
             dtype=change.dtype,
@@ -161,7 +165,7 @@ class InRadii(Objective):
             memory_budget=change.memory_budget,
             typical_length=change.typical_length,
         )
-        self._change, self._radius = change, radius.unsqueeze(-1)
+        self._change, self._radius, self._directions = change, radius.unsqueeze(-1), directions
         self.plan = change.plan
 
     def bytes_per_pair(self) -> int:
@@ -169,10 +173,14 @@ class InRadii(Objective):
 
     def coarse(self) -> Objective:
         coarse = self._change.coarse()
-        return self if coarse is self._change else InRadii(coarse, self._radius.squeeze(-1))
+        return self if coarse is self._change else InRadii(coarse, self._radius.squeeze(-1), self._directions)
 
     def starting_directions(self, words: Int[Tensor, " w"]) -> Tensor:
-        return self._change.starting_directions(words)
+        own = self._change.starting_directions(words)
+        if self._directions is None:
+            return own
+        given = self._directions.to(own).view(-1, 1, 1, own.shape[-1]).expand(-1, *own.shape[1:3], -1)
+        return torch.cat([given, own])
 
     def _evaluate(self, perturbations: Tensor, words: Tensor, *, gradient: bool) -> tuple[Tensor, Tensor | None]:
         scale = self._radius[words].to(perturbations.dtype)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from wordsens.audit.decay import Decay
-from wordsens.audit.reactions import Reaction, least_texts
+from wordsens.audit.reactions import Reaction
 from wordsens.audit.summary import AuditSummary, Exponent
 from wordsens.cli.terminal import LITTLE, MUCH, stdout, table
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
+from wordsens.statistics.median import least_values
 
 if TYPE_CHECKING:
     from wordsens.cli.audit.outcome import Audit
@@ -89,7 +90,7 @@ def _words(title: str, words: Sequence[Reaction], summary: AuditSummary, style: 
 
 
 def _none(summary: AuditSummary) -> str:
-    least = least_texts()
+    least = least_values()
     if not summary.compared:
         return (
             f"Too few texts: no word was measured in {least} texts or more (the most: {summary.most_texts}); measure "

@@ -16,7 +16,7 @@ MOST_OF_A_KIND = 100
 _WORDS = range(3, 61)
 """Of a sentence: shorter ones have no room for a change, longer ones are hardly ever one sentence."""
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'])|\n+")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'])|\n+")
 
 
 def near_misses(texts: Iterable[str | Document], *, most: int = MOST_OF_A_KIND, seed: Seed = 0) -> list[Pair]:
@@ -41,7 +41,7 @@ def near_misses(texts: Iterable[str | Document], *, most: int = MOST_OF_A_KIND, 
     count = 0
     for count, text in enumerate(texts, start=1):
         document = text if isinstance(text, Document) else Document(text)
-        for sentence in _SENTENCE_END.split(document.text):
+        for sentence in SENTENCE_END.split(document.text):
             sentence = " ".join(sentence.split())
             if len(sentence.split()) in _WORDS:
                 for kind, rule in RULES.items():

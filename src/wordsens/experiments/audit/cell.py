@@ -1,12 +1,17 @@
 """One audited text: from spec to record. A process loads a model once."""
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from dataclasses import replace
+from functools import cache, lru_cache
 from typing import Any
 
+from torch import Tensor
+
 from wordsens.audit.black_box import audit_black_box
-from wordsens.audit.text import AuditPlan, audit_text
+from wordsens.audit.common_directions import common_directions
+from wordsens.audit.text import AUDIT_SEARCH, AuditPlan, audit_text
 from wordsens.errors import InputError
+from wordsens.evaluation.near_misses.replacements import Replacements
 from wordsens.experiments.audit.record import columns_of
 from wordsens.experiments.audit.spec import AuditCell, BlackBox
 from wordsens.maps.transformer.features import TransformerFeatures
@@ -15,9 +20,8 @@ from wordsens.models.choice import as_model
 from wordsens.models.contract import Model
 from wordsens.models.endpoint import Endpoint
 from wordsens.models.function import load_named
-from wordsens.search.plan import SearchPlan
 from wordsens.text.document import Document
-from wordsens.text.vocabulary import Vocabulary
+from wordsens.text.shipped_data import shipped_reviews
 
 
 def measure_audit(cell: AuditCell, keep: Callable[[Mapping[str, Any]], None] | None) -> dict[str, Any]:
@@ -29,12 +33,13 @@ def measure_audit(cell: AuditCell, keep: Callable[[Mapping[str, Any]], None] | N
         removal=cell.removal,
         seed=cell.seed,
         radius=cell.radius,
-        search=SearchPlan(starts=cell.starts, steps=cell.steps, generations=cell.generations),
+        search=replace(AUDIT_SEARCH, starts=cell.starts, steps=cell.steps, generations=cell.generations),
     )
+    offered = Replacements([document.text, *_shipped_texts()], seed=cell.seed) if cell.swaps else None
     if isinstance(phi, TransformerFeatures):
-        found = audit_text(phi, document, plan, _vocabulary(phi) if cell.swaps else None)
+        found = audit_text(phi, document, plan, offered, _directions(phi))
     else:
-        found = audit_black_box(phi, document, plan, swaps=cell.swaps)
+        found = audit_black_box(phi, document, plan, offered)
     if keep is not None:
         keep({})
     return {"map": phi.name, **columns_of(found, swaps=cell.swaps)}
@@ -109,5 +114,10 @@ def _require_content(model: str, revision: str | None, content: str) -> None:
 
 
 @lru_cache(maxsize=1)
-def _vocabulary(phi: TransformerFeatures) -> Vocabulary:
-    return phi.vocabulary()
+def _directions(phi: TransformerFeatures) -> Tensor | None:
+    return common_directions(phi)
+
+
+@cache
+def _shipped_texts() -> tuple[str, ...]:
+    return tuple(review.text for review in shipped_reviews())

@@ -22,6 +22,7 @@ class AuditRecord(TorchRecord):
         label: of the text, where it has one.
         tokens: rows of the text, special tokens included.
         words: whole words that were read.
+        read: these words, a JSON list of strings.
         words_lost, negations_lost: whole words, and negations among them, that were cut off.
         measured: the measured words, a JSON list of strings.
         rows: a JSON list: how many tokens each has.
@@ -29,7 +30,8 @@ class AuditRecord(TorchRecord):
         sensitivity: attained, a lower bound of the sup over perturbations of the word's rows by up to their own norms;
             empty for a black box.
         removal: relative change of the features when the word is deleted or masked.
-        swap: relative change by the best real swap found; NaN for words of several tokens; empty where not asked for.
+        swap: relative change by the farthest of the words offered in its place; NaN where none was; empty where not
+            asked for.
         swapped_for: a JSON list of strings, likewise.
         evaluations: perturbed texts that the search evaluated.
     """
@@ -41,6 +43,7 @@ class AuditRecord(TorchRecord):
     label: int | None = None
     tokens: int = 0
     words: int = 0
+    read: str = "[]"
     words_lost: int = 0
     negations_lost: int = 0
     measured: str = "[]"
@@ -74,6 +77,7 @@ class AuditRecord(TorchRecord):
             negations_lost=self.negations_lost,
             measured=tuple(AuditedWord(**dict(zip(keys, value, strict=True))) for value in values),
             evaluations=self.evaluations,
+            read=tuple(json.loads(self.read)),
         )
 
 
@@ -84,6 +88,7 @@ def columns_of(found: AuditedText, *, swaps: bool) -> dict[str, object]:
         "value": found.value,
         "tokens": found.tokens,
         "words": found.words,
+        "read": json.dumps(found.read, ensure_ascii=False),
         "words_lost": found.words_lost,
         "negations_lost": found.negations_lost,
         "measured": json.dumps([word.word for word in words], ensure_ascii=False),

@@ -15,7 +15,7 @@ from wordsens.maps.transformer.pooling import POOL_NAMES
 from wordsens.sensitivity.removals import WAYS
 from wordsens.text.model_files import model_digest
 
-AUDIT_SCHEMA = 2
+AUDIT_SCHEMA = 3
 """Raised when the meaning of a key, or the way a cell is computed, changes: old records are then not reused."""
 
 DEFAULT_MAX_WORDS = 126
@@ -68,7 +68,7 @@ class AuditCell(StrictModel):
         max_words: tokens that a text keeps, special ones not counted.
         words_per_text: whole words that are measured: negations first, others drawn at random.
         removal: "delete" or "mask".
-        swaps: whether the best real swap is looked for.
+        swaps: whether each word is exchanged for others that a writer could have meant.
         seed: of the draw and of the search.
         radius: of every token's ball; None for the token's own row norm.
         starts, steps, generations: of the search. Polishing in the model's own precision gains little
@@ -90,7 +90,7 @@ class AuditCell(StrictModel):
     swaps: bool = False
     seed: int = 0
     radius: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    starts: Annotated[int, Field(ge=1)] | None = None
+    starts: Annotated[int, Field(ge=1)] = 5
     steps: Annotated[int, Field(ge=0)] = 0
     generations: Annotated[int, Field(ge=0)] = 0
     device: Device = CPU

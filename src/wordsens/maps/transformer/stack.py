@@ -7,7 +7,7 @@ are the same whatever the rows are. A second hook ends the pass as soon as what 
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -85,9 +85,15 @@ class Stack:
 
         The heads' outputs and the projection's bias sum to the layer's attention output.
         """
-        columns, weight = self.anatomy.head_slice(layer - 1, head)
+        return self.heads_outputs(rows, layer, [head])[0]
+
+    def heads_outputs(
+        self, rows: Float[Tensor, "b n d"], layer: int, heads: Iterable[int]
+    ) -> list[Float[Tensor, "b n d"]]:
+        """`head_outputs` of several heads, from one pass."""
         inputs = tensor_at(self.anatomy.outputs[layer - 1], lambda: self._pass(rows, self.anatomy.base))
-        return inputs[..., columns] @ weight
+        slices = [self.anatomy.head_slice(layer - 1, head) for head in heads]
+        return [inputs[..., columns] @ weight for columns, weight in slices]
 
     def logits(self, rows: Float[Tensor, "b n d"], *, last_only: bool = False) -> Float[Tensor, "b ..."]:
         """The task head's logits: of every row for a language model, of the text for a classifier.
