@@ -74,7 +74,7 @@ def cells_of(out):
 def test_the_report(wordsens, asked):
     arguments, out = asked
     run = wordsens(*arguments, "--layer-texts", "1")
-    assert run.code == 0
+    assert run.code == 0, run.err
     for words in ("kind: negation", "place: middle", "band: common", "By layer", "Length", "negation"):
         assert words in run.out
     told = " ".join(run.out.split())
@@ -257,7 +257,7 @@ def test_1200_texts_killed_twice_are_each_measured_once(asked, tmp_path):
              for fourth in words][:1200]  # fmt: skip
     (tmp_path / "t.csv").write_text("text\n" + "\n".join(texts) + "\n")
     log = tmp_path / "log"
-    options = ["--words-per-text", "1", "--json"]
+    options = ["--words-per-text", "1", "--json", "--workers", "1"]
     # The first is killed with 500 files of one record each, the second when 1,001 of them have become one file.
     for stop, code, kept in ((501, -9, None), (601, -9, 500), (0, 0, 1100)):
         run = subprocess.run(
@@ -301,7 +301,7 @@ def test_a_language_model_is_watched_at_its_next_token(wordsens, asked, tmp_path
     arguments, _ = asked
     save_model(tmp_path / "model", "gpt2", "AutoModelForCausalLM")
     run = wordsens(*arguments, "--output", "probabilities", "--json", "--quiet", "--limit", "1")
-    assert run.code == 0
+    assert run.code == 0, run.err
     assert json.loads(run.out)["map"].endswith("probabilities last")
 
 
@@ -341,7 +341,7 @@ def test_a_function_is_audited_with_removals_swaps_and_lengths(wordsens, asked, 
     monkeypatch.setitem(sys.modules, "my_encoders", module)
     given = ["audit", "--encode", "my_encoders:letters", *arguments[2:], "--swaps", "--substitutions", "3"]
     run = wordsens(*given)
-    assert run.code == 0
+    assert run.code == 0, run.err
     told = " ".join(run.out.split())
     assert "No S, no layers and no bound: they take gradients, and this model gives one vector a text." in told
     assert "words count removal swap" in told
@@ -412,3 +412,75 @@ def made(means, length, interval=(80, 100), reason=None):
 )  # fmt: skip
 def test_advice(decay, sentence):
     assert advice(decay, 512) == sentence
+
+
+def test_what_belongs_to_the_model_is_measured_once(wordsens, asked, monkeypatch):
+    arguments, out = asked
+    told = [json.loads(wordsens(*arguments, "--layer-texts", "1", "--json", "--quiet").out)]
+    files = sorted((out / "kept").iterdir())
+    assert len(files) == 2
+
+    def never(*given, **options):
+        raise AssertionError
+
+    monkeypatch.setattr(audit_run, "pair_distances", never)
+    monkeypatch.setattr(audit_run, "layer_sensitivities", never)
+    told.append(json.loads(wordsens(*arguments, "--layer-texts", "1", "--json", "--quiet").out))
+    assert told[0] == told[1]
+    assert "of its 7 tokens are unknown to" in told[0]["no_advice"]
+
+
+def test_a_kept_file_that_is_damaged_is_measured_again(wordsens, asked):
+    arguments, out = asked
+    first = json.loads(wordsens(*arguments, "--json", "--quiet").out)
+    for path in (out / "kept").iterdir():
+        path.write_bytes(b"no")
+    assert json.loads(wordsens(*arguments, "--json", "--quiet").out) == first
+
+
+def test_pairs_of_ones_own_or_none(wordsens, asked, tmp_path):
+    arguments, _ = asked
+    none = json.loads(wordsens(*arguments, "--pairs", "none", "--json", "--quiet").out)
+    assert (none["decay"], none["no_decay"]) == ([], "--pairs none")
+    (tmp_path / "p.csv").write_text("kind,first,second,same\nswitch,the film was good,the film was bad,false\n")
+    own = json.loads(wordsens(*arguments, "--pairs", str(tmp_path / "p.csv"), "--json", "--quiet").out)
+    assert [one["kind"] for one in own["decay"]] == ["switch"]
+    wrong = wordsens(*arguments, "--pairs", str(tmp_path / "q.csv"))
+    assert wrong.code == 2
+    assert "there is no file" in wrong.err
+
+
+def test_an_earlier_audit_is_compared(wordsens, asked, tmp_path):
+    arguments, out = asked
+    wordsens(*arguments)
+    again = [*arguments, "--removal", "mask", "--out", str(tmp_path / "other"), "--compare", str(out)]
+    document = json.loads(wordsens(*again, "--json", "--quiet").out)
+    assert {change["texts"] for change in document["changes"]} <= {1, 2, 3}
+    assert "Since the earlier audit no kind of word changed beyond chance (3 texts in both)." in document["findings"]
+    same = wordsens(*arguments, "--compare", str(out))
+    assert same.code == 2
+    assert "holds no other audit of any of these texts" in same.err
+    nothing = wordsens(*arguments, "--compare", str(tmp_path / "nothing"))
+    assert (nothing.code, "holds no records of an audit" in nothing.err) == (2, True)
+
+
+def test_the_only_column_with_texts_is_read_and_every_word_is_in_the_records(wordsens, asked, tmp_path):
+    arguments, out = asked
+    (tmp_path / "t.csv").write_text("number,review\n" + "".join(f"{at},{text}\n" for at, text in enumerate(TEXTS)))
+    assert json.loads(wordsens(*arguments, "--json", "--quiet").out)["texts"] == 3
+    rows = pq.read_table(out / "audit.parquet").column("read").to_pylist()
+    assert sorted(map(json.loads, rows)) == sorted(text.split() for text in TEXTS[:3])
+
+
+def test_two_workers_give_the_same_numbers(wordsens, asked, tmp_path):
+    arguments, out = asked
+    wordsens(*arguments, "--workers", "1", "--swaps")
+    other = tmp_path / "two"
+    assert wordsens(*arguments, "--out", str(other), "--workers", "2", "--swaps").code == 0
+    ours, theirs = (
+        {record.cell: (record.sensitivity, record.removal, record.swapped_for, record.value)
+         for record in RecordStore(folder / "records", AuditRecord).read()}
+        for folder in (out, other)
+    )  # fmt: skip
+    assert len(ours) == 3
+    assert ours == theirs

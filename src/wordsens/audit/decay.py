@@ -113,7 +113,7 @@ def pair_distances(
         pairs: e.g. `wordsens.minimal_pairs()`.
         multiples: lengths, in multiples of the sentence's.
         filler: the text around the sentence; None: shipped reviews.
-        progress: called with (passages done, passages in all).
+        progress: called with (characters read, characters in all).
     """
     count, context = _tokens(phi)
     for multiple in multiples:
@@ -163,13 +163,15 @@ def _encoded(
     """Every text's vector."""
     ordered = sorted(set(texts), key=lambda text: (len(text), text))
     found: dict[str, Tensor] = {}
+    read, total = 0, sum(map(len, ordered))
     for start in range(0, len(ordered), BATCH):
         part = ordered[start : start + BATCH]
         for text, vector in zip(part, phi.encode(part), strict=True):
             feature_norm(vector, phi.name)
             found[text] = vector
+        read += sum(map(len, part))
         if progress is not None:
-            progress(len(found), len(ordered))
+            progress(read, total)
     return found
 
 

@@ -1,6 +1,6 @@
 """Sensitivity by layer and head on a few texts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -35,15 +35,24 @@ class LayerSensitivity:
 
 
 def layer_sensitivities(
-    phi: TransformerFeatures, documents: Sequence[Document], *, words: int, max_words: int, seed: int = 0
+    phi: TransformerFeatures,
+    documents: Sequence[Document],
+    *,
+    words: int,
+    max_words: int,
+    seed: int = 0,
+    progress: Callable[[float], None] = lambda done: None,
 ) -> list[LayerSensitivity]:
-    """Every layer's sensitivity, and every head's change at its witnesses. Cost: L short searches a text."""
+    """Every layer's sensitivity, and every head's change at its witnesses. Cost: L short searches a text.
+
+    `progress` is called with the share that is done.
+    """
     embedded = [(document, phi.embed(document, max_words=max_words)[0]) for document in documents]
     texts = [(document, text) for document, text in embedded if len(text.whole_words or ()) >= 2]
     if not texts:
         return []
-    layers = []
-    for layer in range(1, phi.stack.layers + 1):
+    layers, depth = [], phi.stack.layers
+    for layer in range(1, depth + 1):
         values, heads = [], []
         for document, text in texts:
             chosen = chosen_words(text, words, seed=seed, content=document.text)
@@ -54,6 +63,8 @@ def layer_sensitivities(
                 for word, delta in zip(result.whole, result.perturbations, strict=True)
             ]
             heads.append(_head_changes(phi, layer, torch.cat([text.rows.unsqueeze(0), *moved])))
+        # A layer costs a pass of all layers below it.
+        progress(layer * (layer + 1) / (depth * (depth + 1)))
         mean = torch.tensor(heads, dtype=torch.float64).mean(dim=0).tolist()
         layers.append(LayerSensitivity(layer, sum(values) / len(values), tuple(mean)))
     return layers

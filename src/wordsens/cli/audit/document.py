@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordsens import __version__
 from wordsens.audit.decay import Decay
+from wordsens.cli.audit.findings import findings
 from wordsens.cli.terminal import print_json as print_document
 
 if TYPE_CHECKING:
@@ -22,11 +23,15 @@ def print_json(audit: "Audit") -> None:
         "audit": audit.name,
         "removal": audit.options.removal,
         "seed": audit.options.seed,
+        "findings": findings(audit),
         **audit.summary.to_dict(),
         "layers": [asdict(layer) for layer in audit.layers],
         "substitution": None if audit.substitution is None else asdict(audit.substitution),
         "decay": [_decay(one) for one in audit.decays],
         "no_decay": audit.no_decays,
+        "advice": None if audit.advice is None else {"advice": audit.advice.advice, **asdict(audit.advice)},
+        "no_advice": audit.no_advice,
+        "changes": None if audit.changes is None else [asdict(change) for change in audit.changes],
         "cut": [
             {
                 "source": record.source,

@@ -12,6 +12,7 @@ from wordsens.errors import InputError, require_choice, require_count, require_p
 
 OUTPUTS = ("embedding", "probabilities")
 WAYS = ("delete", "mask")
+NO_PAIRS, SHIPPED_PAIRS = "none", "shipped"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +26,13 @@ class AuditOptions(PlaceOptions, ModelOptions):
         ),
     ]
     text_column: Annotated[
-        str, typer.Option(help="The column of a table that holds the text.", rich_help_panel="Text")
-    ] = "text"
+        str | None,
+        typer.Option(
+            help="The column of a table that holds the text; default: text, or the only column with texts.",
+            show_default=False,
+            rich_help_panel="Text",
+        ),
+    ] = None
     limit: Annotated[int | None, typer.Option(help="At most this many texts.", rich_help_panel="Text")] = None
     max_words: Annotated[
         int, typer.Option(help="Tokens that a longer text keeps, special ones not counted.", rich_help_panel="Text")
@@ -41,8 +47,18 @@ class AuditOptions(PlaceOptions, ModelOptions):
         str, typer.Option(help="How a word is taken out: delete, or mask, which measures the mask token too.")
     ] = "delete"
     swaps: Annotated[
-        bool, typer.Option("--swaps", help="Also look for the real word that moves the text most (slow).")
+        bool, typer.Option("--swaps", help="Also try other words that a writer could have meant in its place.")
     ] = False
+    pairs: Annotated[
+        str,
+        typer.Option(
+            help="Pairs of sentences for the decay with length: none, shipped, or a file as of `check --pairs`."
+        ),
+    ] = "shipped"
+    compare: Annotated[
+        str | None,
+        typer.Option(help="The --out of an earlier audit of the same texts: what changed.", show_default=False),
+    ] = None
     threshold: Annotated[float, typer.Option(help="The cosine distance under which a changed word counts as lost.")] = (
         0.05
     )

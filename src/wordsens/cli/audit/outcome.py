@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from wordsens.audit.comparison import AuditChange
 from wordsens.audit.decay import Decay
 from wordsens.audit.layers import LayerSensitivity
 from wordsens.audit.summary import AuditSummary
 from wordsens.audit.texts import AuditTexts
 from wordsens.cli.audit.options import AuditOptions
+from wordsens.evaluation.advice.result import LengthAdvice
 from wordsens.experiments.audit.record import AuditRecord
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
 
@@ -25,6 +27,8 @@ class Audit:
         substitution: the sensitivities to random words; None where none were asked for.
         name: of the audit: the hash of everything but the texts, a column of the records.
         decays: of the minimal pairs' distances by kind; empty where `no_decays` says why.
+        advice: on length; None where `no_advice` says why.
+        changes: since the earlier audit that was named; None where none was.
         map_name, context: of the model.
     """
 
@@ -37,6 +41,9 @@ class Audit:
     substitution: SubstitutionSensitivity | None
     decays: list[Decay]
     no_decays: str | None
+    advice: LengthAdvice | None
+    no_advice: str | None
+    changes: list[AuditChange] | None
     map_name: str
     context: int | None
 

@@ -1,24 +1,29 @@
 """The work of `wordsens audit`: sort the texts, measure what is missing, summarise."""
 
+import json
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from wordsens.audit.decay import decay, pair_distances
-from wordsens.audit.layers import layer_sensitivities
+from wordsens.audit.comparison import AuditChange, audit_changes
+from wordsens.audit.decay import Decay, decay, pair_distances
+from wordsens.audit.layers import LayerSensitivity, layer_sensitivities
 from wordsens.audit.summary import summarise_audit
 from wordsens.audit.texts import AuditTexts
 from wordsens.cli.audit.document import print_json
-from wordsens.cli.audit.options import AuditOptions
+from wordsens.cli.audit.options import NO_PAIRS, OUTPUTS, SHIPPED_PAIRS, AuditOptions
 from wordsens.cli.audit.outcome import Audit
 from wordsens.cli.audit.tables import print_audit
 from wordsens.cli.running import RunRequest, fail_for, open_store, run_missing
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import reporting
 from wordsens.errors import InputError
+from wordsens.evaluation.advice.advise import advise_length
+from wordsens.evaluation.advice.result import LengthAdvice
 from wordsens.experiments.audit.cell import audited_model, black_box
+from wordsens.experiments.audit.kept import KeptDistances, KeptLayers, content_key, kept
 from wordsens.experiments.audit.record import AuditRecord
 from wordsens.experiments.audit.spec import AuditCell, BlackBox
 from wordsens.experiments.store.store import write_aside
@@ -27,12 +32,17 @@ from wordsens.maps.transformer.loading import content_of
 from wordsens.models.choice import is_pair_model
 from wordsens.models.contract import Model
 from wordsens.sensitivity.substitution import SubstitutionPlan, SubstitutionSensitivity, substitution_sensitivity
-from wordsens.text import Document, Reading, minimal_pairs, stream_documents
+from wordsens.text import Document, MeaningPair, MinimalPair, Reading, minimal_pairs, stream_documents
 from wordsens.text.alternatives import SameKind
 from wordsens.text.encoders import require_device
+from wordsens.text.pairs import read_pairs
+from wordsens.text.text_column import text_column_of
 
 _OF_CELLS = ("output", "pool", "max_words", "words_per_text", "removal", "swaps", "seed", "device", "revision")
 """Options that are keys of every cell."""
+
+ADVICE_TEXTS = 200
+"""The first texts of an audit: enough for the 30 shortest changed sentences and the words around them."""
 
 
 def run_audit(options: AuditOptions) -> None:
@@ -41,6 +51,8 @@ def run_audit(options: AuditOptions) -> None:
     Raises WordsensError when a text failed, after everything else is written.
     """
     require_device(options.device)
+    if options.pairs not in (NO_PAIRS, SHIPPED_PAIRS):
+        read_pairs(options.pairs)  # refused before anything is measured
     texts = _texts(options)
     cells = _cells(options, texts.documents)
     phi = audited_model(cells[0])
@@ -67,8 +79,9 @@ def run_audit(options: AuditOptions) -> None:
 
 def _texts(options: AuditOptions) -> AuditTexts:
     texts = AuditTexts()
+    column = options.text_column or text_column_of(options.dataset)
     stream = stream_documents(
-        options.dataset, Reading(text_column=options.text_column, skip_empty=True), on_empty=texts.leave_out_empty
+        options.dataset, Reading(text_column=column, skip_empty=True), on_empty=texts.leave_out_empty
     )
     with closing(stream):
         texts.take(islice(stream, options.limit))
@@ -122,40 +135,142 @@ def _finish(
     records: list[AuditRecord],
     phi: TransformerFeatures | Model,
 ) -> Audit:
-    """The summary of the records, and what is measured anew for every report: layers and minimal pairs."""
+    """The summary of the records, and what is measured of the model beside them, once an audit's folder."""
     done = {record.cell for record in records if record.done}
     whole = [text for text, cell in zip(texts.documents, cells, strict=True) if cell.content_hash() in done]
-    layers, decays, no_decays = [], [], None
-    with reporting(3, "parts of the report", quiet=options.quiet) as report:
-        if isinstance(phi, TransformerFeatures):
-            layers = layer_sensitivities(
-                phi.at(),
-                whole[: options.layer_texts],
-                words=options.words_per_text,
-                max_words=options.max_words,
-                seed=options.seed,
-            )
-        report.update(1, now="random words")
-        substitution = _substitution(options, phi, whole, texts)
-        report.update(2, now="minimal pairs")
-        try:
-            decays = decay(pair_distances(phi, minimal_pairs()), threshold=options.threshold, seed=options.seed)
-        except InputError as error:  # the pairs are English, the model need not be
-            no_decays = str(error)
-        report.update(3, now="")
+    parts = _Parts(options, phi, cells[0])
+    decays, no_decays = parts.decays()
+    advice, no_advice = parts.advice(whole)
     return Audit(
         options=options,
         name=records[0].audit,
         texts=texts,
         records=records,
         summary=summarise_audit((record.audited() for record in records if record.done), texts.counts),
-        layers=layers,
-        substitution=substitution,
+        layers=parts.layers(whole),
+        substitution=_substitution(options, phi, whole, texts),
         decays=decays,
         no_decays=no_decays,
+        advice=advice,
+        no_advice=no_advice,
+        changes=None if options.compare is None else _changes(options.compare, records),
         map_name=phi.name,
         context=phi.reader.context if isinstance(phi, TransformerFeatures) and phi.reader is not None else None,
     )
+
+
+class _Parts:
+    """The parts of the report that belong to the model: each is kept in the audit's folder."""
+
+    def __init__(self, options: AuditOptions, phi: TransformerFeatures | Model, cell: AuditCell):
+        self._options, self._phi, self._folder = options, phi, Path(options.out)
+        kind = options.device.split(":")[0]
+        self._model = {"model": cell.digest, "output": options.output, "pool": options.pool, "device": kind}
+
+    def decays(self) -> tuple[list[Decay], str | None]:
+        """Of the pairs, by kind; or why there are none."""
+        options = self._options
+        if options.pairs == NO_PAIRS:
+            return [], "--pairs none"
+        pairs = decay_pairs(options.pairs)
+        key = {**self._model, "pairs": content_key([text for pair in pairs for text in (pair.first, pair.second)])}
+
+        def measure() -> KeptDistances:
+            with reporting(1, "pairs of sentences", quiet=options.quiet) as report:
+                found = pair_distances(
+                    self._phi, pairs, progress=lambda done, total: report.update(done / total, now="")
+                )
+            return KeptDistances(tuple(found))
+
+        try:
+            distances = kept(self._folder, KeptDistances, key, measure).distances
+        except InputError as error:  # the pairs are English, the model need not be
+            return [], str(error)
+        return decay(distances, threshold=options.threshold, seed=options.seed), None
+
+    def advice(self, whole: Sequence[Document]) -> tuple[LengthAdvice | None, str | None]:
+        """On length, from the audit's own texts; or why there is none."""
+        options = self._options
+        if options.output != OUTPUTS[0]:
+            return None, "it is for embeddings"
+        texts = [document.text for document in whole[:ADVICE_TEXTS]]
+        pairs = None if options.pairs in (NO_PAIRS, SHIPPED_PAIRS) else options.pairs
+        named = None if pairs is None else [text for pair in read_pairs(pairs) for text in (pair.first, pair.second)]
+        key = {
+            **self._model,
+            "texts": content_key(texts),
+            "threshold": options.threshold,
+            "pairs": None if named is None else content_key(named),
+        }
+
+        def measure() -> LengthAdvice:
+            with reporting(1, "advice on length", quiet=options.quiet) as report:
+                return advise_length(
+                    self._phi,
+                    texts,
+                    pairs,
+                    options.threshold,
+                    progress=lambda done, total: report.update(done / total, now=""),
+                )
+
+        try:
+            return kept(self._folder, LengthAdvice, key, measure), None
+        except InputError as error:
+            return None, str(error)
+
+    def layers(self, whole: Sequence[Document]) -> list[LayerSensitivity]:
+        """By layer and head, of the first texts."""
+        options, phi = self._options, self._phi
+        if not isinstance(phi, TransformerFeatures) or not options.layer_texts:
+            return []
+        some = whole[: options.layer_texts]
+        key = {**self._model, "texts": content_key([document.text for document in some])}
+        key |= {name: getattr(options, name) for name in ("words_per_text", "max_words", "seed")}
+
+        def measure() -> KeptLayers:
+            with reporting(1, "layers", quiet=options.quiet) as report:
+                found = layer_sensitivities(
+                    phi.at(),
+                    some,
+                    words=options.words_per_text,
+                    max_words=options.max_words,
+                    seed=options.seed,
+                    progress=lambda share: report.update(share, now=""),
+                )
+            return KeptLayers(tuple(found))
+
+        return list(kept(self._folder, KeptLayers, key, measure).layers)
+
+
+def decay_pairs(pairs: str) -> Sequence[MinimalPair | MeaningPair]:
+    """The pairs that --pairs names: the shipped minimal ones, or a file's, in its order."""
+    if pairs == SHIPPED_PAIRS:
+        return minimal_pairs()
+    return [MinimalPair(f"{at}", pair.kind, pair.first, pair.second) for at, pair in enumerate(read_pairs(pairs))]
+
+
+def _changes(folder: str, records: Sequence[AuditRecord]) -> list[AuditChange]:
+    """Since the audit in that folder: of several there, the one that shares most texts with this one."""
+    if not (Path(folder) / "records").is_dir():
+        raise InputError(f"`compare` (={folder!r}) holds no records of an audit; give the --out of an earlier one")
+    earlier: dict[str, dict[str, AuditRecord]] = {}
+    for record in open_store(Path(folder) / "records", AuditRecord, read_only=True).read():
+        if record.done and record.audit != records[0].audit:
+            earlier.setdefault(record.audit, {})[_text_of(record)] = record
+    now = {_text_of(record): record for record in records if record.done}
+    shared = max((own.keys() & now.keys() for own in earlier.values()), key=len, default=set())
+    if not shared:
+        raise InputError(
+            f"`compare` (={folder!r}) holds no other audit of any of these texts; give the --out of an audit of the "
+            "same texts by another model, or with other options"
+        )
+    before = next(own for own in earlier.values() if own.keys() & now.keys() == shared)
+    return audit_changes([(before[name].audited(), now[name].audited()) for name in now if name in shared])
+
+
+def _text_of(record: AuditRecord) -> str:
+    """The digest of the record's text."""
+    return str(json.loads(record.spec)["text"])
 
 
 def _substitution(

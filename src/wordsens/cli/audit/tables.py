@@ -8,9 +8,11 @@ from rich.text import Text
 from wordsens.audit.decay import Decay
 from wordsens.audit.reactions import Reaction
 from wordsens.audit.summary import AuditSummary, Exponent
+from wordsens.cli.audit.findings import findings
 from wordsens.cli.terminal import LITTLE, MUCH, stdout, table
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
 from wordsens.statistics.median import least_values
+from wordsens.statistics.power_law import LEAST_TEXTS
 
 if TYPE_CHECKING:
     from wordsens.cli.audit.outcome import Audit
@@ -24,10 +26,16 @@ _NAMED = 5
 
 
 def print_audit(audit: "Audit") -> None:
-    """Categories, words, layers, length, and advice; then what was not measured."""
+    """The findings first; then categories, words, layers and length; then what was not measured."""
     console = stdout()
     summary = audit.summary
     console.print(f"{audit.map_name}: {summary.words} words of {summary.texts} texts", style="bold", markup=False)
+    told = findings(audit)
+    for number, line in enumerate(told, start=1):
+        console.print(Text(f"{number}. {line}"))
+    if not told:
+        few = f"Nothing is certain yet: a finding takes {LEAST_TEXTS} texts at least, often more; give more texts."
+        console.print(few, markup=False)
     console.print()
     _groups(audit)
     _words("Reacts to: function words that move a text more than its other words", summary.overreacts, summary, MUCH)
@@ -136,8 +144,12 @@ def _length(audit: "Audit") -> None:
     console.print("Length", style="bold")
     for kind, exponents in audit.summary.exponents.items():
         console.print(f"{kind}: {exponents_text(exponents)}", markup=False)
+    if audit.advice is not None:
+        console.print(audit.advice.show(), markup=False)
+    elif audit.no_advice is not None:
+        console.print(Text(f"No advice on length: {audit.no_advice}"))
     if audit.no_decays is not None:
-        console.print(Text(f"Minimal pairs were not measured: {audit.no_decays}"))
+        console.print(Text(f"Pairs of sentences were not measured: {audit.no_decays}"))
     if audit.decays:
         _decays(audit.decays)
     for one in audit.decays:
@@ -184,6 +196,10 @@ def advice(decay: Decay, context: int | None) -> str:
     if decay.interval is None:
         return f"{kind}: {decay.pairs} pairs are too few to say how long a passage may be."
     low, high = decay.interval
+    if high is None and (context is None or low <= context):
+        return (
+            f"{kind}: {decay.pairs} pairs do not tell whether the change falls with length (95 %: {low} to no limit)."
+        )
     told = f"95 % interval over {decay.pairs} pairs: {low} to {'no limit' if high is None else high} tokens"
     if context is not None and low > context:
         return f"{kind}: stays over {over} up to the model's context of {context} tokens ({told})."

@@ -76,7 +76,7 @@ def _first_fall(
     """Where the curve is first under the threshold; None where it begins so (for its low end), or never is."""
     under = np.flatnonzero(curve < threshold)
     if len(under) == 0:
-        return lengths[-1] if end == "low" else None
+        return float(lengths[-1]) if end == "low" else None
     return None if under[0] == 0 else _between(lengths, curve, int(under[0]), threshold)
 
 
@@ -84,7 +84,7 @@ def _last_fall(lengths: Sequence[int], curve: Float[np.ndarray, " k"], threshold
     """Where the curve is last under the threshold for good; None where it is not in the end."""
     over = np.flatnonzero(curve >= threshold)
     if len(over) == 0:
-        return lengths[0]
+        return float(lengths[0])
     at = int(over[-1]) + 1
     return None if at == len(lengths) else _between(lengths, curve, at, threshold, later=True)
 
@@ -95,6 +95,6 @@ def _between(
     """Where the curve crosses the threshold between length at - 1 and length at; at a step one of the two."""
     before, after = float(curve[at - 1]), float(curve[at])
     if after < STEEP * before:
-        return lengths[at] if later else lengths[at - 1]
+        return float(lengths[at] if later else lengths[at - 1])
     share = math.log(before / threshold) / math.log(before / after)
     return lengths[at - 1] * (lengths[at] / lengths[at - 1]) ** share

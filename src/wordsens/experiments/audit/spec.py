@@ -19,6 +19,11 @@ AUDIT_SCHEMA = 3
 """Raised when the meaning of a key, or the way a cell is computed, changes: old records are then not reused."""
 
 DEFAULT_MAX_WORDS = 126
+
+_TOKENS_A_WORD = 1.3
+_OVERHEAD = 17
+"""Tokens that cost as much as a text does beside its tokens: MiniLM, texts of 16 to 256 tokens."""
+
 OUTPUTS = ("embedding", "probabilities")
 
 
@@ -109,6 +114,11 @@ class AuditCell(StrictModel):
     def digest(self) -> str:
         """Of the model's files: the one that was asked for, or that of the files that are there now."""
         return self.content or model_digest(self.model, self.revision)
+
+    @property
+    def relative_cost(self) -> float:
+        """About how long it takes, beside others of the audit: in tokens, and what a text costs however short it is."""
+        return _OVERHEAD + min(float(self.max_words), _TOKENS_A_WORD * len(self.text.content.split()))
 
     def audit(self) -> str:
         """The name of everything but the text: cells of one audit share it."""

@@ -1,18 +1,22 @@
 """An estimate of the time that the cells still to come will take, from those that have finished."""
 
 import math
+from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
 Point = tuple[object, ...]
 
+_COSTED = "costed"
+
 
 class RemainingTime:
     """Seconds that the cells still to come will take, from those that have finished.
 
     A cell is expected to take the mean of the finished cells that differ from it in the draw alone; where
-    there is none, of those that differ in n too, scaled by n²; else the mean of all.
+    there is none, of those that differ in n too, scaled by n²; else the mean of all. Cells that know their
+    `relative_cost` take the median of the finished ones', scaled by it: the first of a worker loads its model besides.
 
     Args:
         cells: those still to come; `observe` takes them away, and `left` adds up the others.
@@ -22,6 +26,7 @@ class RemainingTime:
         self._by_point: dict[Point, _Mean] = defaultdict(_Mean)
         self._by_series: dict[Point, _Mean] = defaultdict(_Mean)
         self._all = _Mean()
+        self._rates: list[float] = []
         self._to_come = Counter(_point(cell) for cell in cells)
 
     def observe(self, cell: Any, seconds: float) -> None:
@@ -30,6 +35,8 @@ class RemainingTime:
         self._by_point[point].add(seconds)
         self._by_series[point[1:]].add(seconds / _size(point) ** 2)
         self._all.add(seconds)
+        if (cost := getattr(cell, "relative_cost", None)) is not None:
+            insort(self._rates, seconds / cost)
         self._to_come[point] -= 1
 
     def left(self) -> float | None:
@@ -46,6 +53,8 @@ class RemainingTime:
         return math.fsum(count * self._expected(point) for point, count in points.items() if count > 0)
 
     def _expected(self, point: Point) -> float:
+        if self._rates and point[0] == _COSTED:
+            return self._rates[len(self._rates) // 2] * float(str(point[1]))
         if same := self._by_point.get(point):
             return same.mean
         if alike := self._by_series.get(point[1:]):
@@ -68,6 +77,8 @@ class _Mean:
 
 def _point(cell: Any) -> Point:
     """n, then everything else that tells how long a cell takes, whatever its kind has of it."""
+    if (cost := getattr(cell, "relative_cost", None)) is not None:
+        return (_COSTED, cost)
     names = ("map", "d", "depth", "objective", "texts", "work", "pause")
     text = getattr(getattr(cell, "text", None), "kind", None)
     return (getattr(cell, "n", 1), *(getattr(cell, name, None) for name in names), text)
