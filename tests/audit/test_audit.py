@@ -117,10 +117,10 @@ def test_negations_are_measured_first(phi):
 def test_texts_that_cannot_be_measured_are_counted_with_the_reason():
     texts = AuditTexts()
     texts.leave_out_empty("t:1")
-    documents = [("good", "t:2"), ("a good film", "t:3"), ("a\ud800 b", "t:4"), ("a good film", "t:5"), ("?", "t:6")]
+    documents = [("good", "t:2"), ("a good film", "t:3"), ("a good film", "t:5"), ("?", "t:6")]
     texts.take(ws.Document(text, source=source) for text, source in documents)
     assert [document.source for document in texts.documents] == ["t:3"]
-    assert [source for source, _ in texts.left_out] == ["t:1", "t:2", "t:4", "t:6"]
+    assert [source for source, _ in texts.left_out] == ["t:1", "t:2", "t:6"]
     assert texts.left_out[1][1] == "it has 1 word, and an audit compares words"
     assert (texts.copies, texts.counts["good"]) == (1, 3)
 

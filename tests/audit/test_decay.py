@@ -22,7 +22,8 @@ def phi_of(**options):
 def test_distances_are_the_models_own_and_stop_at_the_context():
     told = []
     found = pair_distances(phi_of(pool="mean"), PAIRS, filler=FILLER, progress=lambda *done: told.append(done))
-    assert told == [(6, 6)], "passages, three lengths of a pair"
+    assert len(told) == 1
+    assert told[0][0] == told[0][1] > 6 * 4, "characters, three lengths of a pair"
     # 4 words and two special tokens; 24 tokens are the context, so 8 times the sentence does not fit.
     assert [(one.multiple, one.tokens) for one in found] == [(1, 6), (2, 10), (4, 18)]
     words = FILLER.split()
