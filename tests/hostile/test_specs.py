@@ -32,6 +32,8 @@ def refusal(call, seconds=2.0):
         (f"{DRY}seeds: 1000000000\ngrids: [{{draw: 0}}]", "s.yaml:3: `seeds.constrained-int` (=1000000000)"),
         (f"{DRY}include: []", "s.yaml:3: `include` is an empty list; name a sweep, or leave it out"),
         ("include: []", "s.yaml:1: `include` is an empty list"),
+        ("include: dry-run\nkind: [a]", "s.yaml:1: cells of several kinds (dry-run, ['a']); a sweep has one kind"),
+        ("include: dry-run\nkind: null", "s.yaml:1: cells of several kinds (dry-run, None); a sweep has one kind"),
         (f"{DRY}grids: [{{draw: {{range: [0, 1{'0' * 4000}]}}}}]", "s.yaml:3: `draw` has the range [0, 1000"),
         (f"{DRY}grids: [{{draw: 1{'0' * 30}}}]", "s.yaml:3: `draw` (=1000000000000000000000000000000) must be a whole"),
         (f"{DRY}grids: [{{seed: [0, -1{'0' * 30}]}}]", "must be a whole number of 64 bits"),

@@ -119,7 +119,8 @@ def _with_included(
         except InputError as error:
             message = str(error)
             raise InputError(message if message.startswith(place) else f"{place}: {message}") from error
-    kinds = list(dict.fromkeys([sweep.kind for sweep in sweeps] + ([data["kind"]] if "kind" in data else [])))
+    own = [str(data["kind"])] if "kind" in data else []
+    kinds = list(dict.fromkeys([sweep.kind for sweep in sweeps] + own))
     if len(kinds) > 1:
         raise InputError(f"{placed.at((INCLUDE,))}: cells of several kinds ({', '.join(kinds)}); a sweep has one kind")
     grids: list[dict[str, Any]] = []
