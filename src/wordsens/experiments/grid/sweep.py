@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import Field, PrivateAttr, field_validator
 
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.grid.axes import MOST_CELLS, ZIP, combinations, count_of, keys_of, require_cells
 from wordsens.experiments.grid.strict_model import StrictModel
+from wordsens.experiments.grid.yaml_text import yaml_of
 from wordsens.experiments.kinds import KIND_NAMES, CellKind, kind_named
 
 CellPath = tuple[str | int, ...]
@@ -129,7 +129,7 @@ class Sweep(StrictModel):
             del data["seeds"]
         if not self.common:
             del data["common"]
-        return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
+        return yaml_of(data)
 
     def save(self, path: str | Path) -> None:
         """Write the sweep as YAML."""

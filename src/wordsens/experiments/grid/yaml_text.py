@@ -69,6 +69,11 @@ def read_yaml(text: str, *, where: str) -> Placed:
     return Placed(data, places, where)
 
 
+def yaml_of(data: Any) -> str:
+    """The data as YAML that `read_yaml` reads back, short lists on one line."""
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
+
+
 _PLAIN_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
 

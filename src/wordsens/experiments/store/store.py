@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
 
-import pyarrow as pa
-
-from wordsens.errors import InputError, shown
+from wordsens.errors import InputError, MissingExtraError, shown
 from wordsens.experiments.store.lock import locked
 from wordsens.experiments.store.record import SomeRecord, arrow_schema
 from wordsens.experiments.store.shard import (
@@ -28,6 +26,11 @@ from wordsens.experiments.store.shard import (
 )
 from wordsens.experiments.store.witness import read_witness
 from wordsens.files import named_path
+
+try:
+    import pyarrow as pa
+except ImportError as error:
+    raise MissingExtraError("pyarrow", "records", "a store of records") from error
 
 SET_ASIDE = "set-aside"
 WITNESSES = "witnesses"
