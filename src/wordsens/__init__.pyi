@@ -20,6 +20,9 @@ from .evaluation.compare.difference import Difference as Difference
 from .evaluation.explain.explain import ExplainPlan as ExplainPlan
 from .evaluation.explain.explain import explain as explain
 from .evaluation.explain.explanation import Explanation as Explanation
+from .evaluation.flips.flips import FlipPlan as FlipPlan
+from .evaluation.flips.flips import label_flips as label_flips
+from .evaluation.flips.result import LabelFlips as LabelFlips
 from .evaluation.near_misses import near_misses as near_misses
 from .generalization import NewText as NewText
 from .generalization import OneWordFrontier as OneWordFrontier

@@ -15,6 +15,7 @@ from wordsens.cli.audit.command import audit
 from wordsens.cli.check.command import check
 from wordsens.cli.compare.command import compare
 from wordsens.cli.explain.command import explain
+from wordsens.cli.flips.command import flips
 from wordsens.cli.measure.command import measure
 from wordsens.cli.option_names import in_options, options_of
 from wordsens.cli.page import page
@@ -71,6 +72,7 @@ app.command(rich_help_panel="Models")(audit)
 app.command(rich_help_panel="Models")(check)
 app.command(rich_help_panel="Models")(compare)
 app.command(rich_help_panel="Models")(explain)
+app.command(rich_help_panel="Models")(flips)
 app.command(rich_help_panel="Experiments")(paper)
 app.command(rich_help_panel="Experiments")(report)
 app.command("app", rich_help_panel="One text")(page)

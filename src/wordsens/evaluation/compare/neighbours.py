@@ -150,7 +150,7 @@ def _explained(
 ) -> ChangedNeighbour:
     chosen = choose_words(one.text, WORDS, 0)
     margins = [
-        normalize(encoded(model, chosen.changed, told), dim=1) @ (each.units[one.old] - each.units[one.new])
+        normalize(encoded(model.encode, chosen.changed, told), dim=1) @ (each.units[one.old] - each.units[one.new])
         for model, each in zip(models, seen, strict=True)
     ]
     words = [

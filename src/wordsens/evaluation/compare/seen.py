@@ -21,6 +21,7 @@ _TOGETHER = 256
 """Texts between two reports of progress."""
 
 Told = Callable[[int], None]
+Encode = Callable[[list[str]], Tensor]
 
 
 @dataclass(frozen=True)
@@ -89,10 +90,10 @@ def see(model: Model, texts: Sequence[str], chosen: Sequence[tuple[int, Chosen]]
         chosen: those whose words are removed, each with its number among the texts.
         told: called with the number of texts encoded since the last call.
     """
-    once = encoded(model, texts, told)
-    twice = encoded(model, texts[::-1], told).flip(0)
+    once = encoded(model.encode, texts, told)
+    twice = encoded(model.encode, texts[::-1], told).flip(0)
     norms = once.norm(dim=1)
-    moved = encoded(model, [text for _, each in chosen for text in each.changed], told)
+    moved = encoded(model.encode, [text for _, each in chosen for text in each.changed], told)
     parts = moved.split([len(each.words) for _, each in chosen]) if chosen else ()
     removals = tuple(
         ((part - once[at]).norm(dim=1) / norms[at]).numpy() for (at, _), part in zip(chosen, parts, strict=True)
@@ -106,13 +107,13 @@ def encodings(texts: Sequence[str], chosen: Sequence[tuple[int, Chosen]]) -> int
     return 2 * len(texts) + sum(len(each.words) for _, each in chosen)
 
 
-def encoded(model: Model, texts: Sequence[str], told: Told = lambda done: None) -> Float[Tensor, "m d"]:
-    """The vectors of the texts; texts of like length go together."""
+def encoded(encode: Encode, texts: Sequence[str], told: Told = lambda done: None) -> Float[Tensor, "m d"]:
+    """The rows that `encode` gives the texts; texts of like length go together."""
     order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
     found: Tensor = torch.empty(0)
     for start in range(0, len(order), _TOGETHER):
         chunk = order[start : start + _TOGETHER]
-        rows = model.encode([texts[at] for at in chunk])
+        rows = encode([texts[at] for at in chunk])
         found = rows.new_empty(len(texts), rows.shape[1]) if start == 0 else found
         found[chunk] = rows
         told(len(chunk))

@@ -206,7 +206,7 @@ def _moved(
     except InputError as error:
         return list(effects), f"No vectors: {error}"
     rows = X.rows
-    members = _rows_of(X, [word.word for word in effects])
+    members = rows_of(X, [word.word for word in effects])
     if score.signed:
         slope = gradient(function, rows)
     else:
@@ -234,7 +234,7 @@ def _moved(
     return told, None
 
 
-def _rows_of(X: TextMatrix, words: Sequence[str]) -> list[tuple[int, ...] | None]:
+def rows_of(X: TextMatrix, words: Sequence[str]) -> list[tuple[int, ...] | None]:
     """The rows of each word; None for words that the model did not read."""
     whole, at, found = X.whole_words or (), 0, []
     for word in words:

@@ -1,0 +1,1 @@
+"""`wordsens flips`: its options, its work, and what it prints."""

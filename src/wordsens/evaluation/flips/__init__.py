@@ -1,0 +1,1 @@
+"""Words that flip a classifier's label."""

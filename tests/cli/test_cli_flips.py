@@ -1,0 +1,54 @@
+"""`wordsens flips`: what it prints, its document, and what it refuses."""
+
+import json
+import sys
+from types import ModuleType
+
+import pytest
+from tests.evaluation.flips.test_flips import TEXTS, moderation
+from tests.maps.tiny_models import model_of, tokenizer
+
+
+@pytest.fixture
+def dataset(monkeypatch, tmp_path):
+    """A file of texts, beside a module with a classifier."""
+    module = ModuleType("my_models")
+    vars(module)["moderation"] = moderation
+    monkeypatch.setitem(sys.modules, "my_models", module)
+    path = tmp_path / "texts.csv"
+    path.write_text("text\n" + "\n".join(TEXTS), encoding="utf-8")
+    return str(path)
+
+
+def test_the_answer_in_words_comes_first(wordsens, dataset):
+    named = ("--labels", "fine", "--labels", "rude")
+    run = wordsens("flips", "--encode", "my_models:moderation", *named, "--dataset", dataset)
+    assert run.code == 0
+    told = " ".join(run.out.split())
+    assert told.startswith("moderation: 48 texts")
+    assert "rude: 67% (49% to 81%) of 36 texts leave the class without one word" in told
+    assert "rude -> fine (-0.700)" in told
+
+
+def test_json_is_one_document_with_the_documented_keys(wordsens, dataset, documented):
+    run = wordsens("flips", "--encode", "my_models:moderation", "--dataset", dataset, "--json")
+    assert run.code == 0
+    document = json.loads(run.out)
+    assert list(document) == documented("The document of `flips`")
+    assert list(document["words"][0]) == documented("Each of the flips `words`")
+
+
+def test_a_folder(wordsens, tmp_path):
+    dataset = tmp_path / "texts.csv"
+    dataset.write_text("text\n" + "\n".join(f"the film was {state}" for state in ("good", "bad", "not good", "long")))
+    model_of("bert", "AutoModelForSequenceClassification").save_pretrained(tmp_path / "model")
+    tokenizer().save_pretrained(tmp_path / "model")
+    few = ("--limit", "3", "--radius-texts", "2", "--tries", "1")
+    run = wordsens("flips", str(tmp_path / "model"), "--dataset", str(dataset), *few)
+    assert (run.code, "LABEL_" in run.out) == (0, True)
+
+
+def test_wrong_input_is_one_line(wordsens, dataset):
+    run = wordsens("flips", "--dataset", dataset)
+    assert (run.code, run.out) == (2, "")
+    assert "give one model: MODEL, or --encode module:function" in run.err
