@@ -18,10 +18,10 @@ SECONDS = 90
 class Served:
     """`wordsens app` in a process of its own."""
 
-    def __init__(self, *options):
+    def __init__(self, *options, quiet=True):
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "wordsens", "app", "--json", "--quiet", "--port", "0", *options],
+            [sys.executable, "-m", "wordsens", "app", "--json", "--port", "0", *["--quiet"] * quiet, *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

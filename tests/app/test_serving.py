@@ -4,6 +4,8 @@ import os
 import signal
 import time
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 from tests.app.conftest import Page, Served, children, until
@@ -92,6 +94,23 @@ def test_a_page_outlives_its_server_and_nothing_is_left(browser):
         orphans = [pid for pid, _ in children(again.process.pid)]
         again.stop(signal.SIGKILL)  # not even that leaves a worker
         until(lambda: not any(alive(pid) for pid in orphans), "no orphans")
+
+
+def test_others_need_the_token_and_the_server_says_what_it_exposes():
+    token = "a long secret word"
+    served = Served("--host", "0.0.0.0", "--token", token, "--workers", "1", quiet=False)
+    opener = build_opener(HTTPCookieProcessor())
+    address = served.address.replace("0.0.0.0", "127.0.0.1")
+    with pytest.raises(HTTPError, match="401"):
+        opener.open(address)
+    with pytest.raises(HTTPError, match="401"):
+        opener.open(f"{address}/_nicegui_ws/socket.io/?EIO=4&transport=polling")
+    assert "How far can one word" in opener.open(f"{address}/?token={token.replace(' ', '+')}").read().decode()
+    assert opener.open(f"{address}/explain").status == 200
+    _, code, said = served.stop()
+    assert code == 0
+    assert "can measure texts here with minilm" in " ".join(said.split())
+    assert token not in said
 
 
 def alive(pid):

@@ -54,7 +54,7 @@ def test_a_words_detail_is_what_its_witness_does():
     last = word_detail(desk, request, row, answer["witnesses"][row])
     first, second = desk.told
     assert sum(change**2 for _, change, _, _ in first["moved"]) <= answer["value"] ** 2 * (1 + 1e-9)
-    before, after, _ = (matrix["cells"] for matrix in first["matrices"])
+    before, after = (matrix["cells"] for matrix in first["matrices"])
     assert float(after[0][row][0]) > float(before[0][row][0])
     assert 0 < second["removal"] < 1
     (X,) = ws.embed([TEXT])

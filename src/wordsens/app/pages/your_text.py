@@ -64,7 +64,7 @@ class YourText:
                 self._pool = Control("select", "pool", "What is measured", asked.pool, options=_pairs(POOLS))
                 self._depth = Control("range", "depth", "Layers", asked.depth, least=2, most=8, step=1)
                 self._share = Control(
-                    "range", "share", "A word may move by", asked.share,
+                    "range", "share", "How far a word’s vector may move", asked.share,
                     least=LEAST_SHARE, most=MOST_SHARE, step=0.05, unit=" × its length",
                 )  # fmt: skip
                 self._search = Control(

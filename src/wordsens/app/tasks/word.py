@@ -39,7 +39,7 @@ def word_detail(desk: Desk, request: dict[str, Any], row: int, witness: list[flo
 
 
 def _matrices(phi: FeatureMap, text: TextMatrix, row: int, witness: torch.Tensor) -> list[dict[str, Any]]:
-    """The attention before and after, and the difference; none where the map has no attention."""
+    """The attention before and after; none where the map has no attention."""
     if not isinstance(phi, AttentionMap) or getattr(phi, "layer", 1) == 0:
         return []
     rows = phi.accept(text.rows)
@@ -52,8 +52,8 @@ def _matrices(phi: FeatureMap, text: TextMatrix, row: int, witness: torch.Tensor
         layer=getattr(phi, "layer", 1),
         head=getattr(phi, "head", None),
     )
-    titles = "Attention before", "Attention after", "After less before"
-    return [asdict(one) for one in weight_matrices(pair, titles, changed=(row,))]
+    titles = "Attention before", "Attention after", ""
+    return [asdict(one) for one in weight_matrices(pair, titles, changed=(row,))[:2]]
 
 
 def _swap(desk: Desk, phi: FeatureMap, text: TextMatrix, row: int) -> dict[str, Any]:

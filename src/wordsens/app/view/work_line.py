@@ -98,13 +98,9 @@ class WorkLine:
                 self._end(f"Done in {time.monotonic() - began:.1f} s.")
                 return answer.value
             else:
-                self._end(self._reason(answer.kind, answer.value), problem=answer.kind != STOPPED)
+                seconds = self._site.settings.limits.seconds
+                self._end(reason(answer.kind, answer.value, seconds), problem=answer.kind != STOPPED)
         return None
-
-    def _reason(self, kind: str, value: Any) -> str:
-        if kind == REFUSED:
-            return kind_message(str(value))
-        return _SAID[kind].format(seconds=self._site.settings.limits.seconds, value=value)
 
     def _progress(self, value: dict[str, Any], began: float) -> None:
         if (share := value.get("share")) is None:
@@ -125,6 +121,15 @@ class WorkLine:
     def _show_running(self, on: bool) -> None:
         self._bar.set_visibility(on)
         self._cancel.set_visibility(on)
+
+
+def reason(kind: str, value: Any, seconds: float) -> str:
+    """Why a task has no answer, for a reader of the page; `seconds` is the limit.
+
+    >>> reason(OUT_OF_TIME, 180.0, 180.0)[:49]
+    'This took longer than the 180 seconds that a meas'
+    """
+    return kind_message(str(value)) if kind == REFUSED else _SAID[kind].format(seconds=seconds, value=value)
 
 
 def kind_message(error: str) -> str:
