@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from tests.app.conftest import SECONDS, Served
 
 from wordsens.app.settings import AppSettings, Limits
 from wordsens.app.work import messages
@@ -137,3 +138,19 @@ def test_a_waiting_job_is_cancelled_where_it_stands(pool):
     pool.cancel(waiting)
     assert waiting.finished
     assert pool.place_of(waiting) == 0
+
+
+def test_a_model_that_is_not_there_and_workers_that_never_get_ready_end_the_page(pool):
+    (worker,) = pool._workers
+    pool.heard(worker, Answer(0, messages.REFUSED, "`model` (='nosuch') is not there"))
+    assert str(pool.broken) == "`model` (='nosuch') is not there"
+
+
+def test_a_page_of_a_model_that_is_not_there_ends_with_one_line(tmp_path):
+    served = Served("--port", "0", "--workers", "1", "--model", str(tmp_path))
+    with served.process:
+        assert served.process.wait(timeout=SECONDS) == 2
+        said = served.process.stderr.read()
+    assert said.startswith("wordsens: ")
+    assert str(tmp_path) in said
+    assert said.count("\n") == 1

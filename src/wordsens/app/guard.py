@@ -1,5 +1,6 @@
 """The guard in front of the page: who may enter, and what a browser may load."""
 
+import asyncio
 import hashlib
 import hmac
 import secrets
@@ -20,6 +21,9 @@ POLICY = (
 part of either."""
 
 COOKIE = "wordsens-visitor"
+
+SLOWLY = 0.2
+"""Seconds before a wrong token is refused: guessing takes time."""
 
 _HEADERS = (
     ("content-security-policy", POLICY),
@@ -92,6 +96,7 @@ class Guard:
             cookie = f"{COOKIE}={self._pass}; HttpOnly; SameSite=Strict; Path=/"
             await _answer(send, 303, b"", (("location", scope["path"]), ("set-cookie", cookie)))
         else:
+            await asyncio.sleep(SLOWLY * bool(given))
             told = "That was not the token." if given else "This page is open to those who have its token."
             await _refuse(scope, send, 401, told, html=True)
 

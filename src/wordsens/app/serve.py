@@ -40,7 +40,8 @@ def serve(settings: AppSettings, started: Callable[[str], None]) -> None:
     """Serve the page until Ctrl-C; `started` is called with its address once it can be opened.
 
     Raises:
-        InputError: the address cannot be used.
+        InputError: the address cannot be used, or there is no such model.
+        WordsensError: no worker can be started.
     """
     with _listening(settings) as listener:
         pool = Pool(settings)
@@ -68,8 +69,11 @@ async def _run(server: Any, listener: socket.socket, pool: Pool, started: Callab
             started()
         while not server.should_exit and not serving.done():
             await asyncio.sleep(0.05)
+            server.should_exit = server.should_exit or pool.broken is not None
     finally:
         await asyncio.gather(pool.close(), serving)
+    if pool.broken is not None:
+        raise pool.broken
 
 
 def _listening(settings: AppSettings) -> socket.socket:

@@ -1,6 +1,6 @@
 """Every task by its name, and what a worker loads before it takes the first."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -35,10 +35,16 @@ TASKS: dict[str, Callable[..., Any]] = {
 }
 
 
-def warm_up(desk: Desk, model: str) -> None:
-    """Load the model and measure three words: the first visitor does not wait for what is read once."""
+def warm_up(desk: Desk, models: Sequence[str]) -> None:
+    """Load every model, the first last, which stays in memory, and measure three words: the first visitor does not wait
+    for what is read once.
+
+    Raises:
+        InputError: there is no such model.
+    """
     torch.set_num_threads(1)
-    loaded_model(model, torch.float32, "cpu")
+    for model in reversed(models):
+        loaded_model(model, torch.float32, "cpu")
     asked = vars(MeasureRequest(text="one two three"))
     found = measure(desk, asked)
     word_detail(desk, asked, 0, found["witnesses"][0])

@@ -11,7 +11,7 @@ from wordsens.app.settings import AppSettings
 from wordsens.app.work.job import Job
 from wordsens.app.work.messages import LOST, READY, STOPPED, Answer, Cancel, Task
 from wordsens.app.work.worker import work
-from wordsens.errors import BudgetError
+from wordsens.errors import BudgetError, InputError, WordsensError
 
 PATIENCE = 2.0
 """Seconds that a cancelled task has to stop by itself, before its worker is ended."""
@@ -21,6 +21,9 @@ GRACE = 1.0
 
 BRIEF_SECONDS = 60.0
 """A brief task takes a second or two; one that takes so long hangs."""
+
+MOST_LOST_EARLY = 3
+"""Times that each worker may end before it is ready, until the page gives up: something is wrong with all."""
 
 _PROCESSES = multiprocessing.get_context("spawn")
 
@@ -66,6 +69,9 @@ class Pool:
         self._waiting: list[Job] = []
         self._numbers = itertools.count(1)
         self._closed = False
+        self._lost_early = 0
+        self.broken: WordsensError | None = None
+        """Why no worker can be had; None where all is well."""
         self._kept: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
@@ -122,7 +128,9 @@ class Pool:
     def heard(self, worker: _Worker, answer: Answer) -> None:
         """Pass an answer on."""
         if answer.kind == READY:
-            worker.ready = True
+            worker.ready, self._lost_early = True, 0
+        elif answer.number == 0:
+            self.broken = InputError(answer.value)
         for job in [job for job in worker.jobs if job.task.number == answer.number]:
             if answer.last:
                 worker.jobs.remove(job)
@@ -137,8 +145,14 @@ class Pool:
         worker.connection.close()
         for job in worker.jobs:
             job.take(Answer(job.task.number, STOPPED if job.cancelled else LOST))
-        self._workers.append(_Worker(self))
-        self._give_out()
+        self._lost_early += not worker.ready
+        if self._lost_early > MOST_LOST_EARLY * self.settings.workers:
+            self.broken = self.broken or WordsensError(
+                "the workers end before they are ready; their errors stand above"
+            )
+        if self.broken is None:
+            self._workers.append(_Worker(self))
+            self._give_out()
 
     def _give_out(self) -> None:
         """Give every job that can run to a worker: those of visitors with the least running first, then in order."""

@@ -136,14 +136,18 @@ def _is_of_memory(error: Exception) -> bool:
 
 
 def work(connection: Channel, memory_mb: int, models: Sequence[str]) -> None:
-    """The life of a worker: `models` may be asked for, the first of them is loaded before it says that it is ready."""
+    """The life of a worker: it loads the models, says that it is ready, or what is wrong with them, and serves."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the page's, which ends its workers
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     _limit_memory(memory_mb)
     table = importlib.import_module(TABLE)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         desk = Desk(connection, table.TASKS)
-        table.warm_up(desk, models[0])
+        try:
+            table.warm_up(desk, models)
+        except InputError as error:
+            connection.send(Answer(0, REFUSED, str(error)))
+            return
         connection.send(Answer(0, READY))
         desk.serve()
 
