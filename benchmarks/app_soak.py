@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from tests.app.conftest import Page, Served, children
+from tests.app.conftest import Page, Served, alive, children
 from tests.report.browser import Browser
 
 from wordsens.app.examples import EXAMPLES
@@ -37,8 +37,8 @@ def act(page, draw):
     """One thing that a visitor does; what fails is returned in words."""
     kind = draw.choice(["raf", "relu-raf", "rf", "model", "word", "cancel", "attention", "story"])
     if kind == "word":
-        if words := page.words():
-            page.browser.run("arguments[0].click()", draw.choice(words))
+        pick = "const words = document.querySelectorAll('.heat .w'); words[Math.floor(arguments[0] * words.length)]?.click()"
+        page.browser.run(pick, draw.random())
     elif kind == "cancel":
         page.browser.run("document.querySelector('[data-cancel]')?.click()")
     elif kind in ("attention", "story"):
@@ -81,8 +81,9 @@ def main(minutes):
             notes.append((now - began, sum(map(resident, processes))))
             print(f"{notes[-1][0]:7.0f} s   {notes[-1][1]:7.0f} MiB   {acts} acts, {len(failed)} failed", flush=True)
     browser.close()
+    processes = [served.process.pid, *(number for number, _ in children(served.process.pid))]
     seconds, code, said = served.stop()
-    left = [number for number in processes if Path(f"/proc/{number}").exists()]
+    left = [number for number in processes if alive(number)]
     late = [(at, memory) for at, memory in notes if at >= WARM]
     if len(late) > 2:
         slope, level = np.polyfit(*np.array(late).T, 1)

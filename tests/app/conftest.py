@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from tests.report.conftest import browser as browser
@@ -49,6 +50,12 @@ def children(parent):
     listed = subprocess.run(["ps", "-wweo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
     rows = (line.split(None, 2) for line in listed.splitlines()[1:])
     return [(int(pid), command) for pid, own, command in rows if int(own) == parent]
+
+
+def alive(pid):
+    """Whether there is such a process; one that only waits to be buried is none."""
+    told = Path(f"/proc/{pid}/stat")
+    return told.exists() and told.read_text(errors="replace").rpartition(")")[2].split()[0] != "Z"
 
 
 def until(condition, what=""):

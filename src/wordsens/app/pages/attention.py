@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from nicegui import ui
-
 from wordsens.app.examples import PAIR
 from wordsens.app.view.parts import Box, Button, Control, Matrices, Text
-from wordsens.app.view.shell import Site, screen
+from wordsens.app.view.shell import Site, screen, someone_looks
 from wordsens.app.view.work_line import WorkLine
 from wordsens.errors import InputError
 
@@ -81,5 +79,5 @@ def _named(models: list[str]) -> list[list[str]]:
 async def attention(site: Site) -> None:
     """Build the screen, and compare the paper's pair."""
     page = AttentionScreen(site)
-    await ui.context.client.connected()
-    await page.show()
+    if await someone_looks():
+        await page.show()

@@ -1,7 +1,5 @@
 """Check: does a model's embedding show a flipped meaning?"""
 
-from nicegui import ui
-
 from wordsens.app.view.parts import Box, Button, Control, Table, Text
 from wordsens.app.view.shell import Site, screen
 from wordsens.app.view.work_line import WorkLine
@@ -68,4 +66,3 @@ class CheckScreen:
 async def check(site: Site) -> None:
     """Build the screen."""
     CheckScreen(site)
-    await ui.context.client.connected()

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from nicegui import ui
-
 from wordsens.app.examples import OPPOSITES
 from wordsens.app.view.parts import Box, Button, Control, Table, Text
 from wordsens.app.view.shell import Site, screen
@@ -85,4 +83,3 @@ def _row(word: dict[str, Any]) -> list[Any]:
 async def explain(site: Site) -> None:
     """Build the screen."""
     ExplainScreen(site)
-    await ui.context.client.connected()

@@ -3,11 +3,9 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from nicegui import ui
-
 from wordsens.app.pages.story import STEPS, Step
 from wordsens.app.view.parts import Box, Button, Control, Figure, Table, Text
-from wordsens.app.view.shell import Site, screen
+from wordsens.app.view.shell import Site, screen, someone_looks
 from wordsens.app.view.work_line import WorkLine, kind_message
 from wordsens.errors import InputError
 
@@ -201,5 +199,5 @@ def _draw(place: Box, figure: dict[str, Any]) -> None:
 async def paper(site: Site) -> None:
     """Build the screen, and run the first step."""
     page = PaperScreen(site)
-    await ui.context.client.connected()
-    await page.strength()
+    if await someone_looks():
+        await page.strength()

@@ -3,13 +3,11 @@
 from dataclasses import asdict, replace
 from typing import Any
 
-from nicegui import ui
-
 from wordsens.app.examples import EXAMPLES
 from wordsens.app.request import LEAST_SHARE, MAPS, MOST_SHARE, POOLS, MeasureRequest
 from wordsens.app.view.measurement import Measurement, name_of
 from wordsens.app.view.parts import Box, Button, Control, Text
-from wordsens.app.view.shell import Site, screen
+from wordsens.app.view.shell import Site, screen, someone_looks
 from wordsens.app.view.work_line import WorkLine, kind_message
 from wordsens.errors import InputError
 from wordsens.maps.registry import MODEL
@@ -169,5 +167,5 @@ async def your_text(site: Site, query: Any) -> None:
     if request.model not in site.settings.models:
         request = replace(request, model=usual.model)
     page = YourText(site, request)
-    await ui.context.client.connected()
-    await page.measure()
+    if await someone_looks():
+        await page.measure()

@@ -29,6 +29,7 @@ class Measurement:
         self._details: dict[int, dict[str, Any]] = {}
         self._asked: Job | None = None
         self._row: int | None = None
+        ui.context.client.on_delete(self.close)
         with Box("article", "result") as self.box:
             self._heading = Text("h2", name_of(request))
             self._sentence = Text("p", "", "told-of")
@@ -80,6 +81,8 @@ class Measurement:
         job = self._asked = self._site.pool.submit("word", arguments, self._visitor, brief=True)
         known: dict[str, Any] = {}
         async for answer in job.answers():
+            if self._asked is not job:
+                return
             if answer.kind in (TOLD, DONE):
                 known |= answer.value
                 self._add(row, known)
@@ -107,9 +110,11 @@ class Measurement:
             self._more.set_visibility(bool(matrices))
 
     def close(self) -> None:
-        """End what is asked."""
+        """End what is asked: the view is not seen any more."""
+        self._row = None
         if self._asked is not None:
             self._site.pool.cancel(self._asked)
+            self._asked = None
 
 
 def name_of(request: MeasureRequest) -> str:

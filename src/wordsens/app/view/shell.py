@@ -50,3 +50,12 @@ def screen(path: str) -> Iterator[None]:
         Theme()
     with Box("div", "screen", id="main"):
         yield
+
+
+async def someone_looks() -> bool:
+    """Wait for the visitor's browser; False where none comes, of a program that only fetched the page."""
+    try:
+        await ui.context.client.connected()
+    except TimeoutError:
+        return False
+    return True

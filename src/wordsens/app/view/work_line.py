@@ -45,7 +45,7 @@ class WorkLine:
             self._told = Text("span", "", "told", role="status")
             self._cancel = Button("Cancel", self.cancel, data_cancel="")
         self._show_running(False)
-        ui.context.client.on_delete(self.cancel)
+        ui.context.client.on_delete(self._leave)
 
     @property
     def running(self) -> bool:
@@ -59,9 +59,13 @@ class WorkLine:
 
     def drop(self) -> None:
         """End the task, and say nothing of it."""
+        self._leave()
+        self._show_running(False)
+
+    def _leave(self) -> None:
+        """The visitor is gone, or wants something else."""
         self.cancel()
         self._job = None
-        self._show_running(False)
 
     def say(self, message: str, *, problem: bool = False) -> None:
         """A sentence in the place of the progress."""
