@@ -37,8 +37,10 @@ def act(page, draw):
     """One thing that a visitor does; what fails is returned in words."""
     kind = draw.choice(["raf", "relu-raf", "rf", "model", "word", "cancel", "attention", "story"])
     if kind == "word":
-        pick = "const words = document.querySelectorAll('.heat .w'); words[Math.floor(arguments[0] * words.length)]?.click()"
-        page.browser.run(pick, draw.random())
+        script = (
+            "const all = document.querySelectorAll('.heat .w'); all[Math.floor(arguments[0] * all.length)]?.click()"
+        )
+        page.browser.run(script, draw.random())
     elif kind == "cancel":
         page.browser.run("document.querySelector('[data-cancel]')?.click()")
     elif kind in ("attention", "story"):
