@@ -70,6 +70,12 @@ def test_more_words_than_the_text_has_are_refused():
         SeveralWordsCell.parse({**SMALL, "count": 7})
 
 
+def test_more_words_attain_what_fewer_do():
+    records = [_record("raf", k, 0, value) for k, value in ((1, 2.0), (4, 3.0), (16, 1.0))]
+    (section,) = summarise_several_words(records).sections
+    assert [row[6].mean for row in section.rows] == [2.0, 3.0, 3.0]
+
+
 def _record(name, count, draw, value, upper=None):
     cell = SeveralWordsCell.parse({**SMALL, "map": name, "n": 64, "count": count, "draw": draw})
     return replace(KIND.failed(cell, "none"), status="done", error=None, value=value, upper=upper)

@@ -79,7 +79,7 @@ def _point(cell: Any) -> Point:
     """n, then everything else that tells how long a cell takes, whatever its kind has of it."""
     if (cost := getattr(cell, "relative_cost", None)) is not None:
         return (_COSTED, cost)
-    names = ("map", "d", "depth", "objective", "texts", "work", "pause")
+    names = ("map", "d", "depth", "objective", "texts", "protocol", "measures", "count", "work", "pause")
     text = getattr(getattr(cell, "text", None), "kind", None)
     return (getattr(cell, "n", 1), *(getattr(cell, name, None) for name in names), text)
 
