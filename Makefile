@@ -34,7 +34,7 @@ demo: $(INSTALLED)
 	$(BIN)/wordsens report $(OUT)
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest --numprocesses $(JOBS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --durations 25 --durations-min 5
 
 test-models: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \

@@ -5,6 +5,7 @@ Nothing here imports torch: the command line reports a wrong option before it lo
 """
 
 import math
+import re
 import reprlib
 from collections.abc import Collection
 from difflib import get_close_matches
@@ -121,6 +122,17 @@ def shown(value: object) -> str:
     except ValueError:  # Python spells out no whole number of more than 4,300 digits
         return f"a {type(value).__name__} of thousands of digits"
     return spelled if len(spelled) <= _SHOWN else f"{spelled[: _SHOWN // 2]}...{spelled[-_SHOWN // 2 :]}"
+
+
+def without_secrets(text: str) -> str:
+    """The text, in whose addresses user, password and the values of the query are left out.
+
+    >>> without_secrets("--endpoint=https://me:secret@host/v1?key=abc&version=2")
+    '--endpoint=https://host/v1?key=...&version=...'
+    """
+    if "://" not in text:
+        return text
+    return re.sub(r"([?&][^=&#\s]+=)[^&#\s]+", r"\1...", re.sub(r"(://)[^/?#\s]*@", r"\1", text))
 
 
 def first_line(error: BaseException) -> str:

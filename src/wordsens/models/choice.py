@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import InputError, require_choice, require_count
+from wordsens.errors import InputError, require_choice, require_count, without_secrets
 from wordsens.files import named_path
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.loaded import LoadedModel, load_parts
@@ -122,7 +122,10 @@ def _named(
     name: str, pool: str | None, revision: str | None, device: str, batch_size: int, local_files_only: bool
 ) -> Model:
     if "://" in name:
-        raise InputError(f"`model` (={name!r}) is an address; pass Endpoint(url=...), on the command line --endpoint")
+        raise InputError(
+            f"`model` (={without_secrets(name)!r}) is an address; pass Endpoint(url=...), on the command line "
+            "--endpoint"
+        )
     if ":" in name and not named_path("model", name).exists():
         raise InputError(f"`model` (={name!r}) is no name; pass the function itself, on the command line --encode")
     try:

@@ -11,7 +11,15 @@ from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from wordsens.errors import InputError, MissingExtraError, WordsensError, first_line, require_count, require_positive
+from wordsens.errors import (
+    InputError,
+    MissingExtraError,
+    WordsensError,
+    first_line,
+    require_count,
+    require_positive,
+    without_secrets,
+)
 from wordsens.models.function import FunctionModel
 
 KEY_VARIABLE = "WORDSENS_API_KEY"
@@ -60,9 +68,13 @@ class Endpoint:
     backoff: float = 0.5
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError(f"`endpoint` (={self.url!r}) must be a URL such as https://host/v1")
+        try:
+            parts = urlsplit(self.url)
+            right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # brackets of no IPv6 address, a port that is no number
+            right = False
+        if not right:
+            raise InputError(f"`endpoint` (={without_secrets(self.url)!r}) must be a URL such as https://host/v1")
         require_positive("timeout", self.timeout)
         require_count("retries", self.retries, least=0)
         require_positive("backoff", self.backoff)
@@ -129,7 +141,7 @@ class Endpoint:
         except httpx2.TransportError as error:
             raise _PassingError(f"cannot be reached ({first_line(error)})") from error
         except httpx2.InvalidURL as error:
-            raise InputError(f"`endpoint` (={self.url!r}) is no URL: {first_line(error)}") from error
+            raise InputError(f"`endpoint` (={without_secrets(self.url)!r}) is no URL: {first_line(error)}") from error
         if response.status_code == httpx2.codes.OK:
             return response.content
         reason = f"answered {response.status_code} {response.reason_phrase}".rstrip()

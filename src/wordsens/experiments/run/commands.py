@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from wordsens import __version__
+from wordsens.errors import without_secrets
 from wordsens.experiments.store.shard import write_whole
 
 FILE = "commands.jsonl"
@@ -14,16 +15,17 @@ FILE = "commands.jsonl"
 
 def keep_command(folder: Path, arguments: Sequence[str]) -> None:
     """Add a command, its words as they were typed, to those of the folder; one that is there already is not repeated,
-    and where no command line runs there is none.
+    and where no command line runs there is none. Of addresses no password and no key is kept.
 
     Raises:
         StoreError: it cannot be written.
     """
+    arguments = [without_secrets(one) for one in arguments]
     known = kept_commands(folder)
-    if not arguments or any(one["arguments"] == list(arguments) for one in known):
+    if not arguments or any(one["arguments"] == arguments for one in known):
         return
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    known.append({"started": now, "version": __version__, "arguments": list(arguments)})
+    known.append({"started": now, "version": __version__, "arguments": arguments})
     content = "".join(json.dumps(one) + "\n" for one in known).encode()
     write_whole(folder / FILE, lambda file: file.write(content))
 
