@@ -41,9 +41,9 @@ def paired_means(
 ) -> list[PairedMean]:
     """The mean of every row, NaN standing for a text without a difference, with a joint test of |mean| <= margin.
 
-    The interval is Student's over texts. Where a difference has least and greatest values (`bounds`), the lower limit
-    is that with one more text at the least and the upper with one more at the greatest: a row of equal numbers would
-    otherwise have no width.
+    The interval is Student's over texts. Where differences are rare events or come in steps, `bounds` are the least and
+    the greatest that one more text may have: the lower limit is that with such a text at the least, the upper with one
+    at the greatest. A row of equal numbers would otherwise have no width.
 
     The test: let m be the number in [-margin, margin] that is nearest to the row's mean, and u_t = d_t - m. The row's
     statistic is T = |sum_t u_t| / sqrt(sum_t u_t^2). A draw flips the signs of whole texts, the same for all rows, and

@@ -15,7 +15,7 @@ _TITLES = {
     REMOVAL: "Kinds of words: how far a text moves without one",
     RANK: "Words' ranks among the words of their text",
     WORD: "Single words: how far a text moves without it",
-    NEIGHBOURS: "Neighbours: between two calls of one model, and between the models",
+    NEIGHBOURS: "Neighbours: texts whose nearest is another, and the share of the nearest that is kept",
 }
 _ROWS = 12
 """Rows of a part that are shown at once: those that count first, then the largest differences."""
@@ -55,8 +55,12 @@ def _table(found: Compared, part: str, title: str) -> str:
     most = max(max(abs(row.low or 0), abs(row.high or 0)) for row in rows[:_ROWS]) or 1.0
     lines = "".join(_line(row, most) for row in rows[:_ROWS])
     more = f'<p style="color:#5f6368">and {len(rows) - _ROWS} more</p>' if len(rows) > _ROWS else ""
-    heads = ("", escape(found.first), escape(found.second), "difference", "95 %", "", "of")
-    head = "".join(f'<th style="text-align:{_side(at)};padding:2px 9px">{name}</th>' for at, name in enumerate(heads))
+    first, second = ("between two calls", "between the models") if part == NEIGHBOURS else (found.first, found.second)
+    heads = ("", escape(first), escape(second), "difference", "95 %", "", "of")
+    head = "".join(
+        f'<th style="text-align:{_side(at)};padding:2px 9px;white-space:nowrap">{name}</th>'
+        for at, name in enumerate(heads)
+    )
     return f'<h3>{escape(title)}</h3><table style="{_STYLE[1]}"><tr>{head}</tr>{lines}</table>{more}'
 
 
@@ -72,7 +76,10 @@ def _line(row: Difference, most: float) -> str:
     )  # fmt: skip
     return (
         "<tr>"
-        + "".join(f'<td style="text-align:{_side(at)};padding:2px 9px">{cell}</td>' for at, cell in enumerate(cells))
+        + "".join(
+            f'<td style="text-align:{_side(at)};padding:2px 9px;white-space:nowrap">{cell}</td>'
+            for at, cell in enumerate(cells)
+        )
         + "</tr>"
     )
 

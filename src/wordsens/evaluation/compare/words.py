@@ -12,7 +12,7 @@ from wordsens.evaluation.compare.difference import FAMILIES, RANK, REMOVAL, WORD
 from wordsens.evaluation.compare.seen import Chosen, Seen
 from wordsens.seeds import Seed
 from wordsens.statistics.mean import mean_interval
-from wordsens.statistics.paired_means import paired_means
+from wordsens.statistics.paired_means import Bounds, paired_means
 from wordsens.text.english import kind_of
 
 LEAST_TEXTS = 6
@@ -29,13 +29,17 @@ Values = Float[np.ndarray, " texts"]
 
 @dataclass(frozen=True)
 class _Row:
-    """One number a text for both models, NaN where the text has none; `noise` is what their own noise may make."""
+    """One number a text for both models, NaN where the text has none; `noise` is what their own noise may make.
+
+    `step` is one place among the words of a text, as a rank.
+    """
 
     part: str
     name: str
     first: Values
     second: Values
     noise: float = 0.0
+    step: float = 0.0
 
     @property
     def count(self) -> int:
@@ -59,8 +63,11 @@ def word_differences(
     rows = [row for row in _rows(chosen, first, second) if row.count >= LEAST_TEXTS]
     if not rows:
         return []
+    # Ranks move by whole places, and mostly by none: one more text may have moved by one.
+    same = all(map(np.array_equal, first.removals, second.removals))
+    bounds: list[Bounds | None] = [(-row.step, row.step) if row.part == RANK and not same else None for row in rows]
     margins = np.array([_margin(row, tolerance) for row in rows])
-    tested = paired_means(np.stack([row.second - row.first for row in rows]), margins, [None] * len(rows), seed=seed)
+    tested = paired_means(np.stack([row.second - row.first for row in rows]), margins, bounds, seed=seed)
     return [
         Difference(
             part=row.part, name=row.name, count=row.count, first=float(np.nanmean(row.first)),
@@ -97,7 +104,7 @@ def _rows(chosen: Sequence[Chosen], first: Seen, second: Seen) -> Iterator[_Row]
     ranks = [_ranks(text, both) for text, both in zip(chosen, removals, strict=True)]
     for word in frequent:
         own = np.array([ranked.get(word, (np.nan, np.nan)) for ranked in ranks])
-        yield _Row(RANK, word, own[:, 0], own[:, 1])
+        yield _Row(RANK, word, own[:, 0], own[:, 1], step=fmean(1 / (len(ranked) - 1) for ranked in ranks if ranked))
 
 
 def _kind(text: Chosen, at: int) -> str:
