@@ -90,8 +90,8 @@ def _advice(audit: "Audit") -> Iterator[str]:
     elif advice.length is None and advice.high is not None and advice.low is None:
         yield (
             f"Even passages of {advice.high} {advice.unit} lose a {advice.kind}: it moves the embedding by less than "
-            f"{advice.threshold:g} (95 %, {advice.changes} changed sentences). Shorter passages will not help; decide "
-            "such cases by a reranker or a classifier."
+            f"{advice.threshold:g} (95 %, {advice.changes} changed sentences). Decide such cases by a reranker or a "
+            "classifier; only single short sentences could keep it."
         )
     elif advice.length is None and advice.low is not None:
         yield (

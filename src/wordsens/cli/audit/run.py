@@ -22,10 +22,11 @@ from wordsens.cli.terminal import reporting
 from wordsens.errors import InputError
 from wordsens.evaluation.advice.advise import advise_length
 from wordsens.evaluation.advice.result import LengthAdvice
-from wordsens.experiments.audit.cell import audited_model, black_box
+from wordsens.experiments.audit.cell import audited_model, black_box, prepare
 from wordsens.experiments.audit.kept import KeptDistances, KeptLayers, content_key, kept
 from wordsens.experiments.audit.record import AuditRecord
 from wordsens.experiments.audit.spec import AuditCell, BlackBox
+from wordsens.experiments.run.runner import unfinished
 from wordsens.experiments.store.store import write_aside
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.loading import content_of
@@ -59,6 +60,8 @@ def run_audit(options: AuditOptions) -> None:
     _require_mask(phi, options.removal)
     folder = Path(options.out)
     store = open_store(folder / "records", AuditRecord)
+    if options.workers is None and not options.elsewhere and unfinished(cells, store):
+        prepare(cells[0])
     run_missing(cells, store, "audit", RunRequest(executor=options, quiet=options.quiet), called="texts")
     order = {cell.content_hash(): at for at, cell in enumerate(cells)}
     records = sorted(store.read(order), key=lambda record: order[record.cell])

@@ -45,6 +45,13 @@ def measure_audit(cell: AuditCell, keep: Callable[[Mapping[str, Any]], None] | N
     return {"map": phi.name, **columns_of(found, swaps=cell.swaps)}
 
 
+def prepare(cell: AuditCell) -> None:
+    """Load and measure what all texts of the audit share, so that the first text takes as long as another."""
+    phi = audited_model(cell)
+    if isinstance(phi, TransformerFeatures):
+        _directions(phi)
+
+
 def describe_audit(cell: AuditCell) -> dict[str, Any]:
     """The columns that the cell alone decides."""
     return {"audit": cell.audit(), "model": cell.model, "source": cell.text.source, "label": cell.text.label}
