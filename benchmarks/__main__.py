@@ -7,6 +7,7 @@ import sys
 BENCHMARKS = {
     "attention": "random attention: all words against the straightforward way for one; growth; random sampling",
     "every_word": "random attention: every word of ten reviews against plain gradient ascent",
+    "race": "random attention: every effort against the thorough one and the straightforward way",
     "attention_search": "search rules and plans for attention at equal numbers of evaluations",
     "brackets": "upper bounds over attained values, known sups, other radii, time",
     "theory": "predictions against measurements",

@@ -109,6 +109,32 @@ def test_the_default_is_normal():
     assert ws.word_sensitivity(phi, X) == ws.word_sensitivity(phi, X, search="normal")
 
 
+def test_the_words_that_lead_are_searched_longest():
+    phi, text = ws.DeepRandomFeatures(8, 6, 2, 8, seed=0), ws.gaussian_text(8, 6, seed=0)
+    once, raced = (
+        ws.word_sensitivity(phi, text, certificate=False, search=ws.SearchPlan(starts=2, steps=2, leaders=count))
+        for count in (0, 5)
+    )
+    spent = raced.evaluations_per_word - once.evaluations_per_word
+    # One word in four at most, those with the largest values.
+    assert set(spent.argsort()[-2:].tolist()) == set(once.per_word.argsort()[-2:].tolist())
+    assert int((spent > 0).sum()) == 2
+    assert raced.evaluations == int(raced.evaluations_per_word.sum())
+    assert raced.value >= once.value
+    assert "leaders=5" in raced.search
+
+
+def test_a_gap_that_a_quick_search_meets_ends_it():
+    phi, text = ws.RandomAttentionFeatures(8, seed=0), ws.gaussian_text(5, 8, seed=0)
+    met, missed = (ws.word_sensitivity(phi, text, gap=gap) for gap in (100.0, 1.0))
+    quick, normal = (ws.word_sensitivity(phi, text, search=search) for search in ("quick", "normal"))
+    assert met == quick
+    assert met.upper <= 100 * met.value
+    assert missed == normal
+    with pytest.raises(InputError, match="`gap`"):
+        ws.word_sensitivity(phi, text, gap=-1.0)
+
+
 def test_the_words_with_the_largest_values_are_searched_again():
     phi, text = ws.DeepRandomFeatures(5, 6, 2, 8, seed=0), ws.gaussian_text(5, 6, seed=0)
     once, again = (

@@ -253,7 +253,7 @@ class TestResult:
         assert d["value"] == max(d["per_word"]) == r.value
         assert set(d) == {
             *("map", "value", "word", "token", "upper", "rigor", "words", "tokens", "per_word", "upper_per_word"),
-            *("rounding", "radius", "converged", "search", "evaluations", "seed", "notes"),
+            *("rounding", "radius", "converged", "search", "evaluations", "evaluations_per_word", "seed", "notes"),
         }
 
     def test_the_table_has_one_row_a_word(self):

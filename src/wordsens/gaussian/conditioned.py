@@ -182,5 +182,5 @@ class ConditionedGaussian:
             fresh *= answer_support
         if not len(other.queries):
             return fresh
-        fixed = other.answers.inner_products(parts.directions)
-        return other.queries.add_combination(fresh, fixed - other.queries.inner_products(fresh))
+        other.queries.set_components(fresh, other.answers.inner_products(parts.directions))
+        return fresh

@@ -142,7 +142,7 @@ def _joined(parts: list[SearchResult]) -> SearchResult:
     return SearchResult(
         perturbations=torch.cat([part.perturbations for part in parts]),
         squared=torch.cat([part.squared for part in parts]),
-        evaluations=sum(part.evaluations for part in parts),
+        spent=torch.cat([part.spent for part in parts]),
         converged=torch.cat([part.converged for part in parts]),
     )
 

@@ -66,9 +66,13 @@ class GroupSearch:
         self._coarse_plan = (
             plan if self._coarse is objective else replace(plan, tolerance=max(plan.tolerance, self._noise))
         )
-        softened = self._coarse.softened(radius, [plan.explored_share]) if plan.explored_share else []
-        self._exploring = softened[0] if softened else self._coarse
-        size, own = objective.coordinates, len(words) // len(generators)
+        reduced = self._coarse.reduced()
+        exact = reduced if reduced is not None and reduced.exact else None
+        self._ground, self._basis = (self._coarse, None) if exact is None else (exact, exact.basis)
+        self._sketch = None if exact is reduced else reduced
+        softened = self._ground.softened(radius, [plan.explored_share]) if plan.explored_share else []
+        self._exploring = softened[0] if softened else self._ground
+        size, own = self._ground.coordinates, len(words) // len(generators)
         kind = self._coarse.dtype, self._coarse.device
         breeders = [Breeder(own, blocks, size, generator, *kind) for generator in generators]
         self._breeder = breeders[0] if len(breeders) == 1 else SeparateBreeders(breeders)
@@ -78,10 +82,12 @@ class GroupSearch:
         """The best point of every word, its squared change, the evaluations spent on it, and whether it converged."""
         plan = self._plan
         best = self._fittest(self._explored(), plan.finalists)
-        if self._exploring is not self._coarse:
+        if self._exploring is not self._ground:
             best = self._narrowed(best)
             if len(self._candidates):
                 best = best.joined(self._direct())
+        if self._basis is not None:
+            best = self._left(best, self._basis)
         if plan.steps == 0 and plan.finalists == 1:
             # Nothing is polished, and nothing left to choose: the map's own precision would only repeat the value.
             converged = torch.zeros_like(best.words, dtype=torch.bool)
@@ -93,7 +99,8 @@ class GroupSearch:
             converged, best = best.idle >= PATIENCE, self._exact(best)
         else:
             self._polish(best, replace(self._coarse_plan, steps=plan.climb_steps))
-            best = self._exact(self._fittest(best, min(2, plan.finalists)))
+            # Points that converged in fewer coordinates are compared well enough.
+            best = self._exact(self._fittest(best, min(2, plan.finalists) if self._basis is None else 1))
             converged = self._polish(best, plan)
         winner = best.squared.view(-1, len(self._words)).argmax(dim=0)
         chosen = winner * len(self._words) + torch.arange(len(winner), device=winner.device)
@@ -101,27 +108,32 @@ class GroupSearch:
         return points, best.squared[chosen], self._evaluations[self._words], converged[chosen]
 
     def _narrowed(self, best: Climb) -> Climb:
-        """The points on the objective itself, after climbs of relatives less and less smooth: at kinks ascents jam."""
-        for relative in self._coarse.softened(self._radius, [share * self._plan.explored_share for share in NARROWING]):
+        """The points on the ground, after climbs of relatives less and less smooth: at kinks ascents jam."""
+        for relative in self._ground.softened(self._radius, [share * self._plan.explored_share for share in NARROWING]):
             best = Climb(relative, best.words, best.radius, best.x, self._blocks)
             self._polish(best, replace(self._coarse_plan, steps=NARROWING_STEPS))
-        return Climb(self._coarse, best.words, best.radius, best.x, self._blocks)
+        return Climb(self._ground, best.words, best.radius, best.x, self._blocks)
+
+    def _left(self, best: Climb, basis: Float[Tensor, "k size"]) -> Climb:
+        """The best points in all coordinates, converged in the fewer ones before."""
+        self._polish(best, self._coarse_plan)
+        best = self._fittest(best, min(2, self._plan.finalists), SAME)
+        return Climb(self._coarse, best.words, best.radius, best.x @ basis, self._blocks)
 
     def _explored(self) -> Climb:
         """The best points before they are polished, found in fewer coordinates where the objective has such."""
-        points, objective = self._starting_points(), self._exploring
-        reduced = self._coarse.reduced()
-        if reduced is None:
+        points, objective, sketch = self._starting_points(), self._exploring, self._sketch
+        if sketch is None:
             best = self._relayed(self._crossed(objective, self._breeder, points))
             return self._kicked(best, objective, self._breeder) if self._plan.kicks else best
-        breeder = self._breeder.resized(*reduced.shape)
-        best = self._crossed(reduced, breeder, breeder.unit(points @ reduced.basis.T))
+        breeder = self._breeder.resized(*sketch.shape)
+        best = self._crossed(sketch, breeder, breeder.unit(points @ sketch.basis.T))
         if self._plan.kicks:
-            best = self._kicked(best, reduced, breeder)
+            best = self._kicked(best, sketch, breeder)
         best = self._fittest(best, self._plan.finalists)
-        best = Climb(objective, best.words, best.radius, best.x @ reduced.basis, self._blocks)
+        best = Climb(objective, best.words, best.radius, best.x @ sketch.basis, self._blocks)
         best = self._relayed(best)
-        return best.joined(self._climb(self._mixed(best, reduced.left_out), objective))
+        return best.joined(self._climb(self._mixed(best, sketch.left_out), objective))
 
     def _crossed(
         self, objective: Objective, breeder: Breeder | SeparateBreeders, points: Float[Tensor, "starts w size"]
@@ -137,7 +149,7 @@ class GroupSearch:
 
     def _softly_climbed(self, objective: Objective, points: Float[Tensor, "starts w size"]) -> Climb:
         """Climb from where much smoother relatives lead, the better half of the points from each to the next."""
-        for relative in self._coarse.softened(self._radius, SOFT_SHARES):
+        for relative in self._ground.softened(self._radius, SOFT_SHARES):
             led = self._climb(points, relative, self._plan.soft_steps)
             points = self._ranked(self._fittest(led, max(_FEWEST_SOFT, len(points) // 2)))
         return self._climb(points, objective)
@@ -165,7 +177,7 @@ class GroupSearch:
         self._evaluations.index_add_(0, words, torch.full_like(words, times))
 
     def _starting_points(self) -> Float[Tensor, "starts w size"]:
-        informed = self._coarse.starting_directions(self._words)[: self._plan.starts].flatten(start_dim=2)
+        informed = self._grounded(self._coarse.starting_directions(self._words)[: self._plan.starts])
         random = self._breeder.random(self._plan.starts - len(informed))
         points = torch.cat([self._breeder.unit(informed), random])
         inner = min(self._plan.inner, len(points) - 1)
@@ -182,7 +194,12 @@ class GroupSearch:
         """The map's, where the plan wants any."""
         if not self._plan.chosen:
             return self._breeder.random(0)
-        return self._coarse.candidates(self._words, self._radius).flatten(start_dim=2)
+        return self._grounded(self._coarse.candidates(self._words, self._radius))
+
+    def _grounded(self, points: Float[Tensor, "count w *shape"]) -> Float[Tensor, "count w size"]:
+        """Flat points of the objective, in the ground's coordinates."""
+        points = points.flatten(start_dim=2)
+        return points if self._basis is None else points @ self._basis.T
 
     def _chosen(self, points: Float[Tensor, "count w size"], objective: Objective, steps: int) -> Climb:
         """The points that are best after a few steps, after some more."""
@@ -192,8 +209,8 @@ class GroupSearch:
         return best
 
     def _direct(self) -> Climb:
-        """The best climbs of the objective itself from its candidates: a relative lacks the narrow hills."""
-        chosen = self._chosen(self._candidates, self._coarse, DIRECT_STEPS)
+        """The best climbs of the ground itself from its candidates: a relative lacks the narrow hills."""
+        chosen = self._chosen(self._candidates, self._ground, DIRECT_STEPS)
         if self._plan.rule == "momentum":
             ranks = len(self._ranked(chosen))
             climb_noisily(chosen, lambda: self._breeder.random(ranks).flatten(end_dim=1))
@@ -224,8 +241,8 @@ class GroupSearch:
         return Climb.of(climbs)
 
     def _rule(self, objective: Objective) -> type[Momentum] | type[QuasiNewton]:
-        """The plan's rule; relatives are smooth."""
-        own = objective is self._objective or objective is self._coarse
+        """The plan's rule; smoother relatives are smooth."""
+        own = objective in (self._objective, self._coarse, self._ground)
         return RULES[self._plan.rule] if own else QuasiNewton
 
     def _relays(self, best: Climb) -> Float[Tensor, "finalists w size"]:
@@ -244,7 +261,7 @@ class GroupSearch:
     def _best_of(self, candidates: Float[Tensor, "c w size"], count: int) -> Float[Tensor, "count w size"]:
         """The candidates of every word that move it most."""
         scale = self._radius.to(candidates.dtype).unsqueeze(1)
-        perturbations = (candidates * scale).flatten(end_dim=1).unflatten(1, self._objective.shape)
+        perturbations = (candidates * scale).flatten(end_dim=1).unflatten(1, self._exploring.shape)
         words = self._words.repeat(len(candidates))
         squared = self._exploring.value(perturbations, words)
         self._spend(words)

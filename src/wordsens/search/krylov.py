@@ -68,7 +68,7 @@ def krylov_search(
     return SearchResult(
         perturbations=torch.cat([result.perturbations for result in results]),
         squared=torch.cat([result.squared for result in results]),
-        evaluations=sum(result.evaluations for result in results),
+        spent=torch.cat([result.spent for result in results]),
         converged=torch.cat([result.converged for result in results]),
     )
 
@@ -142,7 +142,7 @@ class _SphereSearch:
         return SearchResult(
             perturbations=self._radius.linear_maximizer(best.point[winner]),
             squared=best.squared[winner],
-            evaluations=w * (basis.shape[1] + finalists * best.steps + 1),
+            spent=torch.full_like(self._words, basis.shape[1] + finalists * best.steps + 1),
             converged=best.converged[winner] & self._stationary(best.point[winner], best.entered[winner]),
         )
 

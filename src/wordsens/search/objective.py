@@ -118,8 +118,10 @@ class ReducedObjective(Objective):
         basis: (k, d), orthonormal rows.
         left_out: (m, d), unit directions in which the other objective grows and this one does not know it: a search
             mixes what it found with them when it comes back.
+        exact: whether it is the other objective at these Deltas, to rounding.
         shape: (k,).
     """
 
     basis: Float[Tensor, "k d"]
     left_out: Float[Tensor, "m d"]
+    exact: bool

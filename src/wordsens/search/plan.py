@@ -43,6 +43,7 @@ class Stages:
     finalists: int = 3
     steps: int = 150
     again: int = 0
+    leaders: int = 0
     tolerance: float = 1e-11
     rule: str = "quasi-newton"
 
@@ -63,6 +64,20 @@ class Stages:
         soft += (self.explored_share > 0 < self.chosen) * (FIRST_STEPS + DIRECT_STEPS)
         return soft + crossing + self.kick_steps * (self.kicks + (self.kicks > 0)) + self.steps
 
+    def all_rounds(self, groups: int) -> int:
+        """Steps of so many groups of words and of the runs after them, at most."""
+        return self.rounds() * (groups + (self.again > 0)) + (self.leaders > 0 and self.of_leaders().rounds())
+
+    def of_leaders(self) -> "Stages":
+        """The stages of the words that lead: many times the children, and crossing alone, in which few words differ."""
+        return replace(
+            self,
+            population=3 * self.population,
+            generations=2 * self.generations,
+            children=6 * self.children,
+            kick_steps=0,
+        )
+
     def quick(self) -> "Stages":
         """A fraction of these stages: fewer starts, one generation without kicks, one finalist."""
         return replace(
@@ -80,6 +95,7 @@ class Stages:
             finalists=1,
             steps=(self.steps + 2) // 3,
             again=0,
+            leaders=0,
             tolerance=max(self.tolerance, 1e-6),
         )
 
@@ -97,6 +113,7 @@ class Stages:
             finalists=2 * self.finalists,
             steps=2 * self.steps,
             again=2 * self.again,
+            leaders=2 * self.leaders,
             tolerance=self.tolerance / 100,
         )
 
@@ -138,7 +155,7 @@ class SearchPlan:
         population: how many of the best points live on to the next generation.
         generations: rounds of crossing: a child is a mixture of two witnesses, the second of this or another word;
             after them as many rounds of kicks less one: a child is the best point, moved a little. A plan that names 0
-            also has no `chosen`, `soft_steps` and `explored_share`, unless it names them.
+            also has no `chosen`, `soft_steps`, `explored_share` and `leaders`, unless it names them.
         children: children a round.
         kick_steps: steps that a kicked point is given; 0: no rounds of kicks.
         relays: how many other words' witnesses every word tries at the end.
@@ -146,6 +163,9 @@ class SearchPlan:
         steps: steps of polishing at most.
         again: how many of a text's words, those with the largest values, are searched once more from other random
             points; the better result stands.
+        leaders: how many of a text's words, those with the largest values, are searched once more, with three times the
+            population, twice the generations and six times the children, so that S, the largest of all, is searched
+            longest; the better result stands.
         tolerance: polishing stops when a few steps in a row gain less than this, relative, in the squared change.
         rule: "quasi-newton" for smooth maps, "momentum" for maps with kinks.
 
@@ -175,6 +195,7 @@ class SearchPlan:
     finalists: int | None = None
     steps: int | None = None
     again: int | None = None
+    leaders: int | None = None
     tolerance: float | None = None
     rule: str | None = None
 
@@ -205,7 +226,7 @@ class SearchPlan:
         if self.starts is not None:
             named.setdefault("chosen", min(self.starts, scaled.chosen))
         if self.generations == 0:
-            named = {"chosen": 0, "soft_steps": 0, "explored_share": 0.0, **self.named}
+            named = {"chosen": 0, "soft_steps": 0, "explored_share": 0.0, "leaders": 0, **self.named}
         return replace(scaled, **named) if named else scaled
 
     def __str__(self) -> str:

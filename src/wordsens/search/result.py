@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 Progress = Callable[[int, int], None]
@@ -18,12 +18,17 @@ class SearchResult:
         perturbations: (w, *shape), the best Delta of each word (or group), inside its balls.
         squared: (w,), the objective there, as the search saw it: ‖phi(X^i(Delta)) - phi(X)‖² for word sensitivity;
             recompute it before you trust it.
-        evaluations: how many (word, Delta) pairs were evaluated.
+        spent: (w,), how many Deltas of each word were evaluated.
         converged: (w,), whether the winner stopped gaining, before its steps ran out, at a stationary point: see
             `search.stationary`.
     """
 
     perturbations: Float[Tensor, "w ..."]
     squared: Float[Tensor, " w"]
-    evaluations: int
+    spent: Int[Tensor, " w"]
     converged: Bool[Tensor, " w"]
+
+    @property
+    def evaluations(self) -> int:
+        """How many (word, Delta) pairs were evaluated."""
+        return int(self.spent.sum())

@@ -47,11 +47,9 @@ def settled(
     unsure = (~stationary & found.converged).nonzero().squeeze(1)
     if len(unsure):
         stationary[unsure] = _gains_nothing(climb.select(unsure), steep[unsure])
-    found = replace(
-        found,
-        converged=found.converged & stationary & ~flat,
-        evaluations=found.evaluations + len(words) + len(TRIALS) * len(unsure),
-    )
+    spent = found.spent + 1
+    spent[unsure] += len(TRIALS)
+    found = replace(found, converged=found.converged & stationary & ~flat, spent=spent)
     return _sampled(found, climb, flat.nonzero().squeeze(1), ball, generator) if bool(flat.any()) else found
 
 
@@ -85,13 +83,12 @@ def _sampled(
         better = value > squared
         best = torch.where(better.unsqueeze(1), drawn[at, torch.arange(len(flat), device=at.device)], best)
         squared = torch.where(better, value, squared)
-    perturbations, values = found.perturbations.clone(), found.squared.clone()
+    perturbations, values, spent = found.perturbations.clone(), found.squared.clone(), found.spent.clone()
     blocks = (best.unflatten(1, (climb.blocks, -1))).transpose(0, 1)
     inside = Ball(ball.radius[flat]).project(blocks * scale).transpose(0, 1)
     perturbations[flat], values[flat] = inside.reshape(len(flat), *climb.objective.shape), squared
-    return replace(
-        found, perturbations=perturbations, squared=values, evaluations=found.evaluations + _DRAWS * len(flat)
-    )
+    spent[flat] += _DRAWS
+    return replace(found, perturbations=perturbations, squared=values, spent=spent)
 
 
 def _coordinates(perturbations: Tensor, ball: Ball, blocks: int) -> Float[Tensor, "w size"]:

@@ -41,6 +41,6 @@ def _better(first: SearchResult, second: SearchResult) -> SearchResult:
     return SearchResult(
         perturbations=torch.where(better.unsqueeze(1), second.perturbations, first.perturbations),
         squared=torch.maximum(first.squared, second.squared),
-        evaluations=first.evaluations + second.evaluations,
+        spent=first.spent + second.spent,
         converged=torch.where(better, second.converged, first.converged),
     )

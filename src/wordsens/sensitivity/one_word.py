@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.certificates.table import certificate_for
-from wordsens.errors import InputError
+from wordsens.errors import InputError, require_positive
 from wordsens.maps.arguments import as_text, radii, word_indices
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.function import as_feature_map
@@ -55,6 +55,7 @@ def word_sensitivity(
     seed: Seed = 0,
     *,
     search: Search = "normal",
+    gap: float | None = None,
     certificate: bool = True,
     text_depends_on_weights: bool = False,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
@@ -75,6 +76,7 @@ def word_sensitivity(
         radius: of the ball, one number or one a searched word; None for the map's default, sqrt(d).
         seed: of the random starts.
         search: what the search spends: "quick", "normal", "thorough", or a SearchPlan such as SearchPlan(starts=64).
+        gap: of upper / value: where a quick search comes within it, no other follows. None for no such attempt.
         certificate: whether to compute the upper bounds, where phi has a certificate.
         text_depends_on_weights: X, words or radius were chosen by phi's weights or answers; `upper` is then None where
             it would hold with a probability over the weights only (see `certify`; one call's probability).
@@ -101,6 +103,19 @@ def word_sensitivity(
     rows = phi.accept(text.rows)
     chosen = word_indices(words, len(text)).to(rows.device)
     ball = Ball(radii(radius, phi, rows, chosen))
+    if gap is not None and require_positive("gap", gap):
+        first = word_sensitivity(
+            phi,
+            text,
+            chosen,
+            radius,
+            seed,
+            search="quick",
+            text_depends_on_weights=text_depends_on_weights,
+            memory_budget=memory_budget,
+        )
+        if first.upper is not None and first.upper <= gap * first.value:
+            return first
     change = phi.word_change(rows, memory_budget=memory_budget)
     stream = generator(seed, "starts")
     found = find_witnesses(change, chosen, ball, budget.plan, generator=stream, progress=progress)
@@ -142,6 +157,7 @@ def sensitivity_at(
         tokens=tuple(text.word(int(word)) for word in words),
         search=str(asked.budget.plan),
         evaluations=found.evaluations + len(words),
+        evaluations_per_word=found.spent + 1,
         seconds=seconds + time.perf_counter() - started,
         converged=found.converged & (rounding <= _SURE * per_word),
         seed=int(asked.seed),

@@ -30,6 +30,7 @@ class Sensitivity(Result):
         tokens: w strings, what each word is called.
         search: what the search was allowed, in words, such as "normal" or "quick, starts=4"; see SearchPlan.
         evaluations: how many perturbed texts the search evaluated, the recomputation included.
+        evaluations_per_word: (w,), how many of them each word had: words that lead are searched longest.
         seconds: what the call took, its certificate included; of texts searched together, an equal share.
         converged: (w,), whether the ascent that won stopped, before its steps ran out, at a point of its ball that is
             stationary in the first order: f = ‖phi(X^i(Delta)) - phi(X)‖² rises from it by less than 2 % of f a radius,
@@ -58,6 +59,7 @@ class Sensitivity(Result):
     upper_per_word: Float[Tensor, " w"] | None = None
     rigor: str | None = None
     notes: tuple[str, ...] = ()
+    evaluations_per_word: Int[Tensor, " w"] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the witnesses, as plain Python values: what `--json` prints."""
@@ -77,6 +79,7 @@ class Sensitivity(Result):
             "converged": self.converged.tolist(),
             "search": self.search,
             "evaluations": self.evaluations,
+            "evaluations_per_word": None if self.evaluations_per_word is None else self.evaluations_per_word.tolist(),
             "seed": self.seed,
             "notes": list(self.notes),
         }

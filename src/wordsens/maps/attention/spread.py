@@ -13,7 +13,7 @@ _NORMAL_QUARTILE = 0.6745
 """The median of |z| for z ~ N(0, 1)."""
 
 
-_OWN_DIRECTIONS = 6
+OWN_DIRECTIONS = 6
 """Eigenvectors of W + W^T that starts are made of: 6 found more than 1 or 3, and as much as 12 (n = 250, d = 768)."""
 
 
@@ -36,7 +36,7 @@ class ScoredHead:
     @cached_property
     def top_directions(self) -> Float[Tensor, "m d"]:
         """The top eigenvectors of W + W^T: along them the changed word's score with itself rises fastest."""
-        return torch.linalg.eigh(self.symmetric)[1].T.flip(0)[:_OWN_DIRECTIONS]
+        return torch.linalg.eigh(self.symmetric)[1].T.flip(0)[:OWN_DIRECTIONS]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,10 @@ from wordsens.search.linear_entry import LinearEntryObjective
 from wordsens.search.plan import Stages
 from wordsens.seeds import gaussian_on, generator
 
-_LANCZOS_STEPS = 16
+_LANCZOS_STEPS, _FRUGAL_LANCZOS_STEPS = 16, 8
+"""Of the starting directions; the fewer where matrices are sampled on demand. Four layers, 80 words in 96 coordinates,
+both signs of the leading direction, climbed on: .998 of the best known from 8 steps, .994 from 4 or random points."""
+
 _FAR_ANGLES = (0.1, 0.25, 0.5, 0.9, 1.5, -0.1, -0.25, -0.5)
 _MOST_SMALL = 1 << 18
 """Entries of V_1^(i), V_2, ..., V_L up to which a text is searched widely: six times the evaluations, which cost less
@@ -54,7 +57,7 @@ class DenseChange(WordChange):
     """
 
     plan = Stages(starts=8, climb_steps=8, finalists=2, steps=60, tolerance=1e-7)
-    _FRUGAL_PLAN = Stages(starts=4, climb_steps=3, finalists=1, steps=40, tolerance=1e-5)
+    _FRUGAL_PLAN = Stages(starts=2, climb_steps=4, finalists=1, steps=19, tolerance=1e-5)
     _SATURATING_PLAN = Stages(starts=24, climb_steps=20, finalists=5, steps=60, tolerance=1e-7)
     _SMALL_PLAN = Stages(
         starts=48,
@@ -87,9 +90,10 @@ class DenseChange(WordChange):
         self._base = self._steps.pop()
         shape = (groups.shape[1], rows.shape[1]) if together else rows.shape[1:]
         super().__init__(rows, feature_norm(self._base, name), memory_budget, shape)
+        self._lanczos_steps = _LANCZOS_STEPS
         if any(isinstance(layer, OnDemandGaussian) for layer in layers):
             # Every product with an on-demand matrix costs as much as all that is remembered of it.
-            self.plan = self._FRUGAL_PLAN
+            self.plan, self._lanczos_steps = self._FRUGAL_PLAN, _FRUGAL_LANCZOS_STEPS
             return
         if activation.saturates:
             self.plan, self.far_angles = self._SATURATING_PLAN, _FAR_ANGLES
@@ -110,20 +114,16 @@ class DenseChange(WordChange):
 
     def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w *shape"]:
         """Both signs of the two leading singular vectors of the Jacobian at X, by Lanczos steps."""
-        size = self.rows.new_empty(self.shape).numel()
+        streams = [generator(0, "lanczos", int(word)) for word in words]
+        kind = {"dtype": self.dtype, "device": self.device}
+        start = torch.cat([gaussian_on(1, self.coordinates, generator=stream, **kind) for stream in streams])
         found = []
-        for word in words.split(1):
-            start = gaussian_on(
-                1,
-                size,
-                generator=generator(0, "lanczos", int(word)),
-                dtype=self.rows.dtype,
-                device=self.rows.device,
-            )
-            basis, rotation, _ = lanczos(lambda point, at=word: self._gram(point, at), start, _LANCZOS_STEPS)
-            leading = (rotation[:, :2] @ basis).squeeze(0)
-            found.append(torch.stack([leading, -leading], dim=1).flatten(end_dim=1))
-        return torch.stack(found, dim=1).unflatten(2, self.shape)
+        size = max(1, self.memory_budget // self.bytes_per_pair())
+        for some, first in zip(words.split(size), start.split(size), strict=True):
+            basis, rotation, _ = lanczos(lambda point, at=some: self._gram(point, at), first, self._lanczos_steps)
+            leading = rotation[:, :2] @ basis
+            found.append(torch.stack([leading, -leading], dim=2).flatten(1, 2))
+        return torch.cat(found).transpose(0, 1).unflatten(2, self.shape)
 
     def softened(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "list[DenseChange]":
         """With the first layer's activation stretched to act(z / f), f a share of how far the ball moves z.
