@@ -33,6 +33,10 @@ def refusal(call, seconds=2.0):
         (f"{DRY}include: []", "s.yaml:3: `include` is an empty list; name a sweep, or leave it out"),
         ("include: []", "s.yaml:1: `include` is an empty list"),
         ("include: dry-run\nkind: [a]", "s.yaml:1: cells of several kinds (dry-run, ['a']); a sweep has one kind"),
+        (
+            f"{DRY}grids: [{{draw: 0, zip: rf}}]\noverride: {{draw: 1}}",
+            "s.yaml:3: `zip` (='rf') must map keys to lists",
+        ),
         ("include: dry-run\nkind: null", "s.yaml:1: cells of several kinds (dry-run, None); a sweep has one kind"),
         (f"{DRY}grids: [{{draw: {{range: [0, 1{'0' * 4000}]}}}}]", "s.yaml:3: `draw` has the range [0, 1000"),
         (f"{DRY}grids: [{{draw: 1{'0' * 30}}}]", "s.yaml:3: `draw` (=1000000000000000000000000000000) must be a whole"),

@@ -131,7 +131,9 @@ def _without_zipped(grid: Mapping[str, Any], key: str) -> dict[str, Any]:
     held = grid.get(ZIP)
     if held is None:
         return dict(grid)
-    groups = [dict(one) for one in (held if isinstance(held, list | tuple) else [held])]
+    groups = held if isinstance(held, list | tuple) else [held]
+    if not all(isinstance(one, Mapping) for one in groups):
+        return dict(grid)  # whoever counts the cells refuses it, with its place
     groups = [left for one in groups if (left := {name: value for name, value in one.items() if name != key})]
     rest = {name: value for name, value in grid.items() if name != ZIP}
     return {**rest, ZIP: groups} if groups else rest
