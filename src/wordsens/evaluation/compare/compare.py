@@ -99,8 +99,8 @@ def compare(
     embedding moves without a word, by category, by word, and a word's rank in its text; and each text's neighbours
     among the others, with the words that decide where the first one changed. A difference counts where its 95 %
     interval, over pairs or texts, lies beyond the plan's tolerance and a test of all rows together says so: of two
-    models that can be exchanged at most 5 % of comparisons find any. All numbers are attained on these texts; a
-    removal is one change (docs/compare.md).
+    models that can be exchanged at most 5 % of comparisons find any (for neighbours measured, not proved). All
+    numbers are attained on these texts; a removal is one change (docs/compare.md).
 
     Args:
         first, second: whatever `as_model` or `as_pair_model` takes. Of models that score pairs, the check alone.
