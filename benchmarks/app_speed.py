@@ -64,8 +64,9 @@ def once(page, chosen):
         "const words = document.querySelectorAll('.heat .w'), panel = document.querySelector('.detail');"
         "const one = [...words].find((word) => !word.classList.contains('here'));"
         "window.clicked = performance.now(); one.click();"
-        "const look = () => { if (/At most|strongest/.test(panel.textContent) && one.classList.contains('here'))"
-        " window.told = performance.now(); else requestAnimationFrame(look); }; look();"
+        "const look = () => { if (panel.textContent.includes(arguments[0]) && one.classList.contains('here'))"
+        " window.told = performance.now(); else requestAnimationFrame(look); }; look();",
+        "At most" if chosen["map"] == "rf" else "strongest change",
     )
     detail = until(lambda: page.browser.run("return window.told && (window.told - window.clicked) / 1000"))
     return paint, colours, done, detail
