@@ -132,6 +132,15 @@ def test_too_many_are_refused_with_a_kind_word(pool):
         pool.submit("a", {}, "late")
 
 
+def test_a_brief_job_that_is_cancelled_does_not_end_its_worker(pool):
+    (worker,) = pool._workers
+    pool.submit("long", {}, "one")
+    brief = pool.submit("brief", {}, "two", brief=True)
+    pool.cancel(brief)
+    assert worker.sent == [Cancel(brief.task.number)]
+    assert not pool._kept
+
+
 def test_a_waiting_job_is_cancelled_where_it_stands(pool):
     pool.submit("a", {}, "one")
     waiting = pool.submit("b", {}, "two")

@@ -116,6 +116,14 @@ def test_the_command_and_the_python_give_the_same_numbers(page):
     assert own["result"].value == pytest.approx(result["value"], rel=1e-12)
 
 
+def test_the_word_that_moves_a_model_most_is_told_of_at_the_end(page):
+    page.open("/?map=model&layer=2&text=The+second+key+does+not+open+the+door.")
+    page.done()
+    told = until(lambda: "What its strongest change does" in page.detail() and page.detail())
+    sentence = page.browser.find(".told-of")[0].text
+    assert f"“{told.splitlines()[0]}”" in sentence
+
+
 def test_a_result_is_pinned_beside_another(page):
     page.open()
     page.done()

@@ -17,6 +17,9 @@ export default {
     text() {
       this.$nextTick(() => this.draw());
     },
+    here() {
+      this.$nextTick(() => this.goTo(this.here));
+    },
   },
   mounted() {
     this.draw();
@@ -31,10 +34,13 @@ export default {
           this.at = at;
           this.$emit("pick", this.known[at].row);
         });
-        const at = this.known.findIndex((word) => word.row === this.here);
-        if (at >= 0) this.browsed.pin(at);
+        this.goTo(this.here);
       } else this.browsed.again();
       this.tellPinned();
+    },
+    goTo(row) {
+      const at = this.known.findIndex((word) => word.row === row);
+      if (at >= 0) this.browsed.pin(at);
     },
     tellPinned() {
       const word = this.known.find((one) => one.row === this.pinned);

@@ -11,7 +11,7 @@ from wordsens.app.view.parts import Box, Matrices, Text, Words
 from wordsens.app.view.shell import Site
 from wordsens.app.view.take_away import TakeAway
 from wordsens.app.work.job import Job
-from wordsens.app.work.messages import DONE, TOLD
+from wordsens.app.work.messages import DONE, LOST, TOLD
 from wordsens.maps.registry import MODEL
 
 SETTLED = 0.12
@@ -48,9 +48,12 @@ class Measurement:
         self._draw(found["text"])
         self._sentence.text = sentence(found)
         words = [piece for piece in found["text"]["pieces"] if not isinstance(piece, str)]
+        row = max(words, key=lambda word: word["attained"])["row"] if self._row is None else self._row
+        if self._words is not None:
+            self._words.point_at(row)
         with self.box:
             TakeAway(self._site, self.request, found)
-        await self.pick(max(words, key=lambda word: word["attained"])["row"])
+        await self.pick(row)
 
     def _draw(self, text: dict[str, Any]) -> None:
         self._text = text
@@ -64,11 +67,9 @@ class Measurement:
         else:
             self._words.show(text)
 
-    async def pick(self, row: int) -> None:
-        """Find out about the word of that row, part by part."""
+    async def pick(self, row: int, *, again: bool = True) -> None:
+        """Find out about the word of that row, part by part; a worker that is lost meanwhile is asked `again`, once."""
         self._row = row
-        if self._words is not None:
-            self._words.props["here"] = row
         if row in self._details:
             self._matrices_of(row)
         if self._asked is not None:
@@ -88,6 +89,8 @@ class Measurement:
                 self._add(row, known)
             if answer.kind == DONE:
                 self._details[row] = known
+            elif answer.kind == LOST and again:
+                await self.pick(row, again=False)
 
     def _add(self, row: int, known: dict[str, Any]) -> None:
         """Put what is known of a word into its piece."""

@@ -103,6 +103,11 @@ class Words(_Shown, component=_STATIC / "text_words.js"):
         self.props.update({"text": text, "label": label})
         self.on("pick", lambda event: picked(int(event.args)))
 
+    def point_at(self, row: int) -> None:
+        """Choose the word of that row."""
+        self.props["here"] = row
+        self.update()
+
 
 class Figure(_Shown, component=_STATIC / "figure.js"):
     """A figure as `tasks.drawing` gives it."""

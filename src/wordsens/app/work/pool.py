@@ -105,7 +105,10 @@ class Pool:
         return self._waiting.index(job) + 1 if job in self._waiting else 0
 
     def cancel(self, job: Job) -> None:
-        """End a job: at its next tick, or with its worker where that takes long."""
+        """End a job: at its next tick, or with its worker where that takes long.
+
+        A brief one never takes its worker with it, which may be at work for someone else: it is soon over.
+        """
         if job.finished or job.cancelled:
             return
         job.cancelled = True
@@ -116,6 +119,8 @@ class Pool:
         for worker in self._workers:
             if job in worker.jobs:
                 worker.send(Cancel(job.task.number))
+                if job.brief:
+                    return
                 ended = asyncio.create_task(self._end_late(worker, job))
                 self._kept.add(ended)
                 ended.add_done_callback(self._kept.discard)
