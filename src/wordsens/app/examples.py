@@ -20,4 +20,4 @@ PAIR = ("I love her much", "I love her smile")
 """The pair of the paper's figure 1."""
 
 OPPOSITES = ("The lift is not working today.", "The lift is working today.")
-"""What the screen that explains a score begins with."""
+"""The first texts of the screen that explains a score."""

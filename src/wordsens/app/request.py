@@ -110,7 +110,7 @@ class MeasureRequest:
         return "\n".join([*lines, f"result = ws.word_sensitivity(phi, X, {', '.join(given)})", "print(result.show())"])
 
     def query(self, *, with_text: bool) -> dict[str, str]:
-        """What differs from the defaults, for a link; the text only where that is asked for."""
+        """The settings that differ from the defaults, for a link; the text only where that is asked for."""
         usual = MeasureRequest()
         kept = {one.name: getattr(self, one.name) for one in fields(self)}
         if not with_text:

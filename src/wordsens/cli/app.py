@@ -32,10 +32,10 @@ DONE, FAILURE, WRONG_INPUT, REQUIREMENT_FAILED, INTERRUPTED, TERMINATED = 0, 1, 
 # typer carries click under a private name in some versions; its public BadParameter leads to the root error
 # in all.
 _REFUSED = {errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP, errno.EROFS, errno.ENOTDIR, errno.EISDIR}
-"""What the system says of a path that cannot be what is wanted of it."""
+"""Errors of the system about a path that cannot be what is wanted of it."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
-"""What it says of a stream or a disk that takes nothing more."""
+"""Its errors about a stream or a disk that takes nothing more."""
 
 _LONGEST = 2000
 """Characters of a line on stderr."""

@@ -86,7 +86,7 @@ class Requirement:
         return told
 
     def met(self, number: int | float | None) -> bool:
-        """Whether the number is within the bound; None never is."""
+        """True where the number is within the bound; None never is."""
         return number is not None and _SIGNS[self.sign](number, self.bound)
 
     def _told(self, row: KindRow) -> str:

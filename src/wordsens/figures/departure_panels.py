@@ -1,4 +1,4 @@
-"""What each departure from the definition does, as data: S beside the definition's, and Err against gamma."""
+"""The effect of each departure from the definition, as data: S beside the definition's, and Err against gamma."""
 
 from collections.abc import Sequence
 

@@ -19,7 +19,7 @@ OBJECTIVES = {
     "penalized-error": "error, γ penalized",
     "alignment": "alignment",
 }
-"""What each search for a change of a word was after, in the order of the colours."""
+"""The aims of the searches for a change of a word, in the order of the colours."""
 
 SAMPLES_DRAWN = 60
 """So many single samples stand behind a median; the table has all."""

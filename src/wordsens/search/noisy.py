@@ -15,7 +15,7 @@ _FIRST, _LAST = 1.0, 0.003
 """The lengths of the first and the last step, in radii; those between shrink by a constant factor."""
 
 _BESIDE, _KEEP = 0.3, 0.6
-"""How far from the point the gradient is taken, in steps, and how much of the past directions is kept."""
+"""The distance at which the gradient is taken, in steps, and the share of past directions that is kept."""
 
 
 def climb_noisily(climb: Climb, draw: Callable[[], Tensor]) -> None:

@@ -30,5 +30,5 @@ class SearchResult:
 
     @property
     def evaluations(self) -> int:
-        """How many (word, Delta) pairs were evaluated."""
+        """The number of (word, Delta) pairs that were evaluated."""
         return int(self.spent.sum())

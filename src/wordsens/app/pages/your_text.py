@@ -84,7 +84,7 @@ class YourText:
         return self.measure()
 
     def asked(self) -> MeasureRequest:
-        """What the form says.
+        """The request that the form makes.
 
         Raises:
             InputError: a value that is not offered, an empty or too long text.

@@ -21,7 +21,7 @@ MOST_WORDS = 20
 
 
 def strength(desk: Desk, text: str) -> dict[str, Any]:
-    """How far the output moves when the word that attention is most sensitive to goes a share of its strongest "
+    """The output's change when the word that attention is most sensitive to goes a share of its strongest "
     "change."""
     X = embed([text], max_words=MOST_WORDS)[0]
     word, values = None, {}

@@ -121,7 +121,7 @@ class Measurement:
 
 
 def name_of(request: MeasureRequest) -> str:
-    """What was measured, in a few words."""
+    """The measurement in a few words."""
     if request.map == MODEL:
         layer = "the last layer" if request.layer == -1 else f"layer {request.layer}"
         return f"{request.model}, {layer}" + (f", {request.pool} pooling" if request.pool else "")

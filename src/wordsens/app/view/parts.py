@@ -41,7 +41,7 @@ class Button(Text):
         self.on("click", pressed, args=[])
 
     def enable(self, on: bool) -> None:
-        """Whether it can be pressed."""
+        """True where it can be pressed."""
         self.props(remove="disabled") if on else self.props("disabled")
 
 

@@ -21,7 +21,7 @@ _SCRIPTS = ("colours.js", "words.js", "scales.js", "plots.js")
 
 @dataclass(frozen=True)
 class Site:
-    """What every screen is given: the settings, and the workers of all visitors."""
+    """The settings and the workers of all visitors, as every screen is given them."""
 
     settings: AppSettings
     pool: Pool

@@ -1,4 +1,4 @@
-"""What a visitor can take along: files, links, and the command and the Python that give the same numbers."""
+"""Things that a visitor can take along: files, links, and the command and the Python that give the same numbers."""
 
 import shlex
 from typing import Any

@@ -49,7 +49,7 @@ class WorkLine:
 
     @property
     def running(self) -> bool:
-        """Whether a task runs or waits."""
+        """True while a task runs or waits."""
         return self._job is not None
 
     def cancel(self) -> None:
@@ -128,7 +128,7 @@ class WorkLine:
 
 
 def reason(kind: str, value: Any, seconds: float) -> str:
-    """Why a task has no answer, for a reader of the page; `seconds` is the limit.
+    """The reason that a task has no answer, for a reader of the page; `seconds` is the limit.
 
     >>> reason(OUT_OF_TIME, 180.0, 180.0)[:49]
     'This took longer than the 180 seconds that a meas'

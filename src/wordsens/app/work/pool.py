@@ -71,7 +71,7 @@ class Pool:
         self._closed = False
         self._lost_early = 0
         self.broken: WordsensError | None = None
-        """Why no worker can be had; None where all is well."""
+        """The reason that no worker can be had; None where all is well."""
         self._kept: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
@@ -101,7 +101,7 @@ class Pool:
         return job
 
     def place_of(self, job: Job) -> int:
-        """How many jobs stand before it; 0 once it runs."""
+        """The number of jobs before it; 0 once it runs."""
         return self._waiting.index(job) + 1 if job in self._waiting else 0
 
     def cancel(self, job: Job) -> None:

@@ -153,7 +153,7 @@ def work(connection: Channel, memory_mb: int, models: Sequence[str]) -> None:
 
 
 def _limit_memory(memory_mb: int) -> None:
-    """What is asked for beyond raises MemoryError, where the system can hold a process to that."""
+    """Limits the process's memory: asking for more raises MemoryError, where the system can hold a process to that."""
     try:
         import resource
 

@@ -125,7 +125,7 @@ def advise_length(
 
 @dataclass(frozen=True)
 class _Reading:
-    """How a model counts: tokens of a transformer, words of anything else, and the most that it reads."""
+    """A model's count: tokens of a transformer, words of anything else, and the most that it reads."""
 
     count: Callable[[str], int]
     unit: str
@@ -216,7 +216,7 @@ class _Measured:
         return sorted({gap for own in self.curves().values() for gap in open_gaps(self.lengths, own, threshold)})
 
     def advice(self, source: str, kind: str, threshold: float) -> LengthAdvice:
-        """What was found."""
+        """The advice at a threshold, from one source and kind of change."""
         lengths, unit = self.lengths, self._reading.unit
         curves = self.curves()
         crossings = {place: crossing(lengths, own, threshold, unit) for place, own in curves.items()}

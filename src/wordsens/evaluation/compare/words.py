@@ -172,7 +172,7 @@ def _ranks(text: Chosen, both: tuple[np.ndarray, np.ndarray]) -> dict[str, tuple
 
 
 def _crosses(row: _Row) -> bool:
-    """Whether the ranks' interval of one model lies below 1/2, and that of the other above."""
+    """True where the ranks' interval of one model lies below 1/2, and that of the other above."""
     ends = [mean_interval(values[~np.isnan(values)].tolist()) for values in (row.first, row.second)]
     if any(end.low is None or end.high is None for end in ends):
         return False

@@ -1,4 +1,4 @@
-"""What an audit measures of a model beside its texts, kept in the audit's folder: a later run reads it again."""
+"""Results about a model rather than its texts, kept in the audit's folder: a later run reads them again."""
 
 import json
 import os
@@ -36,7 +36,7 @@ class KeptLayers(Saved):
 
 
 def kept(folder: Path, kind: type[Kept], key: Mapping[str, Any], measure: Callable[[], Kept]) -> Kept:
-    """What was measured before with the same key; else what `measure` gives, written down aside and renamed.
+    """An earlier result with the same key; else what `measure` gives, written down aside and renamed.
 
     Args:
         folder: of the audit.

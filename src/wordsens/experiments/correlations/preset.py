@@ -13,7 +13,7 @@ from wordsens.text import load_encoder
 COSINES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95)
 FEW_COSINES = (0.0, 0.5, 0.95)
 REPETITIONS = (2, 4, 10)
-"""How often each word of a repeated text stands in it."""
+"""The number of times that each word of a repeated text stands in it."""
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,6 @@ def _labels(source: Embedded, labels: str | None, notices: list[str]) -> str | N
 
 
 def _texts(source: Embedded, n: int, seed: int, most: int) -> int:
-    """How many texts can be learned, one being held out, whether long ones are taken or short ones are padded."""
+    """The number of texts that can be learned, one being held out: long ones, or short ones that are padded."""
     padded = source.model_copy(update={"padded_below": PADDED_BELOW})
     return min(len(texts_at_least(one, n, seed=seed, most=most + 1)) for one in (source, padded)) - 1

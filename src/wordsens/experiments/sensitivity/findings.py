@@ -73,7 +73,7 @@ def _about(series: Sequence[Series]) -> str:
 
 
 def _brackets(series: Sequence[Series]) -> list[str]:
-    """How far above the attained values the upper bounds lie, map by map: medians over n, from series to series."""
+    """The upper bounds over the attained values, map by map: medians over n, from series to series."""
     ratios: dict[str, list[float]] = {}
     for one in series:
         if one.bracket_ratio is not None:

@@ -28,7 +28,7 @@ _FARTHEST = 10.0
 """Radii of y': from x_i alone, one radius would not reach the directions at right angles to it."""
 
 _INSIDE = 1e-7
-"""How far inside the ball the points are left, relative: rounding in float32."""
+"""The points' distance inside the ball, relative: rounding in float32."""
 
 _PLAN = Stages(
     starts=24, population=8, generations=2, children=24, finalists=2, steps=60, tolerance=1e-6, rule="momentum"
