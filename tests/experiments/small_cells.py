@@ -16,5 +16,8 @@ CELLS = {
     },
     "attention": {"first": "a good film", "second": "a bad film"},
     "audit": {"model": "minilm", "text": {"content": "a good film"}, "words_per_text": 1, "starts": 1},
+    "departures": {"map": "raf", "n": 6, "d": 8, "text": "reviews", "search": "quick"},
+    "correlations": {"map": "raf", "n": 4, "d": 6, "text": "gaussian", "search": "quick"},
+    "several-words": {"map": "rf", "n": 4, "d": 6, "text": "gaussian", "search": "quick", "count": 2},
     "dry-run": {"draw": 3, "work": 1},
 }

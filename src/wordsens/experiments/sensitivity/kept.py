@@ -14,7 +14,16 @@ from wordsens.sensitivity.result import Sensitivity
 from wordsens.sensitivity.witness_effect import witness_effect
 from wordsens.text.matrix import TextMatrix
 
-_TENSORS = ("words", "per_word", "rounding", "perturbations", "radius", "converged", "upper_per_word")
+_TENSORS = (
+    "words",
+    "per_word",
+    "rounding",
+    "perturbations",
+    "radius",
+    "converged",
+    "upper_per_word",
+    "evaluations_per_word",
+)
 
 
 def keep_measurement(
