@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from wordsens.errors import InputError, require_choice, require_count
+from wordsens.errors import InputError, require_choice, require_count, require_kind
 
 RULE_NAMES = ("quasi-newton", "momentum")
 
@@ -44,6 +44,7 @@ class Stages:
     steps: int = 150
     again: int = 0
     leaders: int = 0
+    whole: bool = False
     tolerance: float = 1e-11
     rule: str = "quasi-newton"
 
@@ -76,6 +77,7 @@ class Stages:
             generations=2 * self.generations,
             children=6 * self.children,
             kick_steps=0,
+            whole=False,
         )
 
     def quick(self) -> "Stages":
@@ -114,6 +116,7 @@ class Stages:
             steps=2 * self.steps,
             again=2 * self.again,
             leaders=2 * self.leaders,
+            whole=True,
             tolerance=self.tolerance / 100,
         )
 
@@ -166,6 +169,7 @@ class SearchPlan:
         leaders: how many of a text's words, those with the largest values, are searched once more, with three times the
             population, twice the generations and six times the children, so that S, the largest of all, is searched
             longest; the better result stands.
+        whole: whether all coordinates are explored where the map has an exact relative with fewer.
         tolerance: polishing stops when a few steps in a row gain less than this, relative, in the squared change.
         rule: "quasi-newton" for smooth maps, "momentum" for maps with kinks.
 
@@ -196,6 +200,7 @@ class SearchPlan:
     steps: int | None = None
     again: int | None = None
     leaders: int | None = None
+    whole: bool | None = None
     tolerance: float | None = None
     rule: str | None = None
 
@@ -245,6 +250,8 @@ def _require_in_range(values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         if name == "rule":
             require_choice("rule", value, RULE_NAMES)
+        elif name == "whole":
+            require_kind(name, value, bool)
         elif name not in ("tolerance", "explored_share"):
             require_count(name, value, least=int(name in ("starts", "population", "children", "finalists")))
         elif isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:

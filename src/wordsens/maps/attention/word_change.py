@@ -22,7 +22,7 @@ _SHORTER = 1.5
 n = 100 takes 4.3 us there for 30.8 at d = 768, and 4.4 for 12.5 at d = 384."""
 
 _LEAST_REDUCED = 200
-"""Words from which on a search explores without row i, one of n rows, where it cannot in a small span.
+"""Words from which on a search explores without row i, one of n rows.
 
 Against a whole search it lost 0.3 % at n = 130 and gained 0.4 % at n = 250, in the mean over all words of a Gaussian
 text, in a third of the time.
@@ -178,22 +178,20 @@ def attention_plan(words: int, d: int, score: Score, heads: int = 1) -> Stages:
     in_span = _in_span(words, d, heads, score)
     reduced = not in_span and _without_own_row(words, score)
     plan = Stages(
-        starts=48,
+        starts=32 if reduced else 48,
         climb_steps=10,
         explored_share=0.0 if reduced else 0.003,
         population=8,
-        generations=min(12, max(3, 2500 // words) if reduced else max(2, 1000 // words)),
+        generations=min(12, max(3, 2000 // words) if reduced else max(2, 1000 // words)),
         children=8,
-        kick_steps=0 if score.kinked or reduced else 25,
+        kick_steps=0 if score.kinked or reduced else 20 if in_span else 25,
         relays=24 if reduced else 64,
         finalists=2 if reduced else 4,
         steps=200,
-        leaders=8 if in_span else 0,
-        tolerance=1e-9 if in_span else 1e-12,
+        leaders=6 if in_span or reduced else 0,
+        tolerance=1e-9 if in_span or reduced else 1e-12,
         rule="momentum" if score.kinked else "quasi-newton",
     )
-    if in_span and words >= _LEAST_REDUCED:
-        plan = replace(plan, starts=24, generations=6, kick_steps=10, relays=24, finalists=2)
     if words * d > _MOST_SMALL:
         # Rounded kinks cost more than kinks do: fewer finalists and generations pay for them.
         return replace(plan, generations=min(12, max(2, 600 // words)), finalists=2) if score.kinked else plan
@@ -223,6 +221,7 @@ def _in_span(words: int, d: int, heads: int, score: Score) -> bool:
     as well divided ReLU lost 9 % in the mean at n = 100, d = 768; without them linear scores lost 1.4 % at d = 384.
     """
     small = words * d > _MOST_SMALL and _SHORTER * heads * (words + OWN_DIRECTIONS) <= d
+    small &= words < _LEAST_REDUCED
     return small and isinstance(score, ClosedForm) and not score.kinked and not score.homogeneous
 
 
