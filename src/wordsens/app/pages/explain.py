@@ -10,8 +10,7 @@ from wordsens.errors import require_choice
 
 LEAD = (
     "A model says how alike two texts are. Which words does that rest on? Each word is taken out, exchanged for "
-    "another, and "
-    "moved as a vector; with one text alone, what moves is its own vector."
+    "another, and moved as a vector; with one text alone, what moves is its own vector."
 )
 
 _HEADINGS = ("word", "taken out", "best swap", "for", "farthest down", "farthest up")

@@ -14,8 +14,7 @@ from wordsens.maps.registry import MODEL
 
 LEAD = (
     "A model reads a sentence as one vector a word. For each word, wordsens searches the change of its vector that "
-    "moves "
-    "everything the model makes of the sentence farthest. The stronger a word’s colour, the farther."
+    "moves everything the model makes of the sentence farthest. The stronger a word’s colour, the farther."
 )
 
 _SEARCHES = (("quick", "quick"), ("normal", "normal: several times slower"), ("thorough", "thorough"))

@@ -142,7 +142,7 @@ class _Reading:
 def _changes(
     documents: Sequence[Document], around: Surroundings, pairs: Pairs | None, plan: AdvicePlan
 ) -> tuple[str, str, list[Change]]:
-    """Where the changes come from, their kind, and the changes."""
+    """The source of the changes, their kind, and the changes: the user's own texts' where they give enough."""
     if pairs is None:
         own = around.own_changes([document.text for document in documents])
         if len(own) >= least_values():

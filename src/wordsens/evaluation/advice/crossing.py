@@ -73,7 +73,10 @@ def open_gaps(
 def _first_fall(
     lengths: Sequence[int], curve: Float[np.ndarray, " k"], threshold: float, *, end: str = "length"
 ) -> float | None:
-    """Where the curve is first under the threshold; None where it begins so (for its low end), or never is."""
+    """The length at which the curve is first under the threshold; None where it begins so, or never is.
+
+    Of a low end that is never under it, the longest length.
+    """
     under = np.flatnonzero(curve < threshold)
     if len(under) == 0:
         return float(lengths[-1]) if end == "low" else None
@@ -81,7 +84,7 @@ def _first_fall(
 
 
 def _last_fall(lengths: Sequence[int], curve: Float[np.ndarray, " k"], threshold: float) -> float | None:
-    """Where the curve is last under the threshold for good; None where it is not in the end."""
+    """The length from which the curve stays under the threshold; None where it does not in the end."""
     over = np.flatnonzero(curve >= threshold)
     if len(over) == 0:
         return float(lengths[0])
@@ -92,7 +95,10 @@ def _last_fall(lengths: Sequence[int], curve: Float[np.ndarray, " k"], threshold
 def _between(
     lengths: Sequence[int], curve: Float[np.ndarray, " k"], at: int, threshold: float, *, later: bool = False
 ) -> float:
-    """Where the curve crosses the threshold between length at - 1 and length at; at a step one of the two."""
+    """The length between those at - 1 and at at which the curve, a power law there, crosses the threshold.
+
+    At a step it is one of the two: the shorter, or with `later` the longer.
+    """
     before, after = float(curve[at - 1]), float(curve[at])
     if after < STEEP * before:
         return float(lengths[at] if later else lengths[at - 1])

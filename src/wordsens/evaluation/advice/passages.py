@@ -9,7 +9,7 @@ from wordsens.evaluation.near_misses.rules import negate
 from wordsens.text.pairs import Pair
 
 PLACES = {"first": 0.0, "middle": 0.5, "last": 1.0}
-"""Where the changed sentence stands: the share of the other words that come before it."""
+"""The place of the changed sentence: the share of the other words that come before it."""
 
 _SENTENCE = range(4, 25)
 """Words of a sentence that is changed: a shorter one is hardly one."""

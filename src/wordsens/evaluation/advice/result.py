@@ -67,7 +67,9 @@ class LengthAdvice(Shown, Saved):
     @property
     def decisive(self) -> bool:
         """True where the interval is narrow enough to act on."""
-        return None not in (self.length, self.low, self.high) and self.high <= WIDEST * self.low  # type: ignore[operator]
+        if self.length is None or self.low is None or self.high is None:
+            return False
+        return self.high <= WIDEST * self.low
 
     @property
     def longest(self) -> int:
