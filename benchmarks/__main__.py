@@ -14,6 +14,7 @@ BENCHMARKS = {
     "random_features": "random features on demand against dense matrices",
     "generalization": "one changed word after learning: review embeddings, the paper's sizes, against a pseudo-inverse",
     "transformer_search": "search plans on a trained model",
+    "penalty": "training: CPU time of a step with the sensitivity penalty and without",
     "minilm_layers": "every layer of MiniLM: S against n",
     "swaps": "real swaps: scan of a vocabulary, recall of the shortlist",
     "audit_speed": "an audit's search against the straightforward loop over words",

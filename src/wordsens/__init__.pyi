@@ -1,5 +1,6 @@
 from . import figures as figures
 from . import theory as theory
+from . import training as training
 from .audit.decay import pair_distances as pair_distances
 from .certificates.certify import certificate as certificate
 from .certificates.certify import certify as certify

@@ -1,0 +1,1 @@
+"""Labelled texts to train on: one word decides, no single word does, or real texts."""
