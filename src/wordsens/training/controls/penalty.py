@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -107,29 +106,32 @@ class SensitivityPenalty:
         self._calls += 1
         chosen = torch.randperm(len(texts), generator=stream)[: self._search.texts]
         some = texts[chosen.to(texts.device)]
-        base = self._phi(some).flatten(1)
-        norm = torch.linalg.vector_norm(base, dim=1)
-        defined = norm > 0
+        with torch.no_grad():
+            base = self._phi(some).flatten(1)
+        defined = (base != 0).any(dim=1)
         self.left_out += int((~defined).sum())
         if not bool(defined.any()):
             raise ZeroFeaturesError(
-                f"phi(X) = 0 for all {len(some)} texts that were chosen, and their sensitivity is not defined; lower the "
-                "learning rate or the penalty's weight"
+                f"phi(X) = 0 for all {len(some)} texts that were chosen, and their sensitivity is not defined; lower "
+                "the learning rate or the penalty's weight"
             )
-        some, base, norm = some[defined], base[defined], norm[defined]
+        some, base = some[defined], base[defined]
         words = self._words(len(some), texts.shape[1], stream).to(texts.device)
         radius = math.sqrt(texts.shape[2]) if self._radius is None else self._radius
-        copies = base.repeat_interleave(words.shape[1], dim=0)
+        rows, copies = some.detach(), base.repeat_interleave(words.shape[1], dim=0)
 
-        def change(perturbations: Tensor, rows: Tensor, at: Tensor) -> Tensor:
+        def change(perturbations: Tensor) -> Tensor:
             moved = self._phi(moved_texts(rows, words, perturbations)).flatten(1)
-            return torch.linalg.vector_norm(moved - at, dim=1)
+            return torch.linalg.vector_norm(moved - copies, dim=1)
 
-        fixed = partial(change, rows=some.detach(), at=copies.detach())
         start = self._start(words.numel(), texts, stream)
-        delta = ascend(fixed, start * radius, radius, self._search.steps)
+        delta = ascend(change, start * radius, radius, self._search.steps)
         self._found = delta / radius
-        relative = change(delta, some, copies).view(words.shape) / norm.unsqueeze(1)
+        # One evaluation carries the gradient: of the texts as they are and as they were moved.
+        both = self._phi(torch.cat([some, moved_texts(some, words, delta)])).flatten(1)
+        before, after = both[: len(some)].unsqueeze(1), both[len(some) :].unflatten(0, words.shape)
+        lengths = torch.linalg.vector_norm(before, dim=2)
+        relative = torch.linalg.vector_norm(after - before, dim=2) / lengths
         return relative.mean(dim=1) if self.over == "mean" else relative.amax(dim=1)
 
     def state(self) -> dict[str, Tensor]:
