@@ -26,7 +26,7 @@ def _missing(names: list[str], reference: str) -> list[str]:
     return [name for name in names if not re.search(rf"\.\. auto\w+:: {name}$", reference, re.MULTILINE)]
 
 
-@pytest.mark.parametrize("room", [ws, ws.theory, ws.figures], ids=lambda room: room.__name__)
+@pytest.mark.parametrize("room", [ws, ws.theory, ws.figures, ws.training], ids=lambda room: room.__name__)
 def test_every_public_name_is_in_the_reference(room: object) -> None:
     names = [name for name in dir(room) if name[0] != "_" and not isinstance(getattr(room, name), ModuleType)]
     assert len(names) > 6
