@@ -25,8 +25,8 @@ from wordsens.text.whole_words import whole_words, with_word, word_spans
 
 NEGATION = "negation"
 
-AUDIT_SEARCH = SearchPlan(starts=5, kept=1, climb_steps=4, relays=0, steps=0, generations=0)
-"""An audit's search of a word: from the best of `common_directions` and one of the text's own, four steps."""
+AUDIT_SEARCH = SearchPlan(starts=4, kept=1, climb_steps=4, relays=0, steps=0, generations=0)
+"""An audit's search of a word: from the best of `common_directions`, four steps."""
 
 NO_SWAP = (math.nan, "")
 

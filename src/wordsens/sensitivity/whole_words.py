@@ -118,14 +118,14 @@ def whole_word_sensitivity(
     for size in sorted({len(word.rows) for word in whole}):
         at = [index for index, word in enumerate(whole) if len(word.rows) == size]
         members = torch.tensor([whole[index].rows for index in at], device=rows.device)
-        change = InRadii(
-            phi.group_change(rows, members, memory_budget=budget.memory_budget), lengths[members], directions
-        )
+        moved = phi.group_change(rows, members, memory_budget=budget.memory_budget)
+        stages = budget.plan.stages(moved.plan)
+        change = InRadii(moved, lengths[members], directions, stages.starts)
         found = population.search(
             change,
             torch.arange(len(at), device=rows.device),
             Ball(torch.ones(len(at), dtype=torch.float64, device=rows.device)),
-            budget.plan.stages(change.plan),
+            stages,
             blocks=size,
             generator=generator(seed, "whole words", size),
             progress=budget.progress,
@@ -155,9 +155,22 @@ def whole_word_sensitivity(
 
 
 class InRadii(Objective):
-    """A change of groups in coordinates where the ball of every row has radius 1."""
+    """A change of groups in coordinates where the ball of every row has radius 1.
 
-    def __init__(self, change: Objective, radius: Float[Tensor, "m g"], directions: Float[Tensor, "k d"] | None = None):
+    Args:
+        change: the change.
+        radius: of each row of each group.
+        directions: starts before the change's own, which are made only where `starts` asks for more than these.
+        starts: how many are used.
+    """
+
+    def __init__(
+        self,
+        change: Objective,
+        radius: Float[Tensor, "m g"],
+        directions: Float[Tensor, "k d"] | None = None,
+        starts: int = 1,
+    ):
         super().__init__(
             change.shape,
             dtype=change.dtype,
@@ -165,7 +178,7 @@ class InRadii(Objective):
             memory_budget=change.memory_budget,
             typical_length=change.typical_length,
         )
-        self._change, self._radius, self._directions = change, radius.unsqueeze(-1), directions
+        self._change, self._radius, self._directions, self._starts = change, radius.unsqueeze(-1), directions, starts
         self.plan = change.plan
 
     def bytes_per_pair(self) -> int:
@@ -173,14 +186,20 @@ class InRadii(Objective):
 
     def coarse(self) -> Objective:
         coarse = self._change.coarse()
-        return self if coarse is self._change else InRadii(coarse, self._radius.squeeze(-1), self._directions)
+        return (
+            self
+            if coarse is self._change
+            else InRadii(coarse, self._radius.squeeze(-1), self._directions, self._starts)
+        )
 
     def starting_directions(self, words: Int[Tensor, " w"]) -> Tensor:
-        own = self._change.starting_directions(words)
         if self._directions is None:
-            return own
-        given = self._directions.to(own).view(-1, 1, 1, own.shape[-1]).expand(-1, *own.shape[1:3], -1)
-        return torch.cat([given, own])
+            return self._change.starting_directions(words)
+        given = self._directions.to(self._radius.device, self.dtype)
+        given = given.view(len(given), 1, 1, -1).expand(-1, len(words), self._radius.shape[1], -1)
+        if len(given) >= self._starts:
+            return given
+        return torch.cat([given, self._change.starting_directions(words)])
 
     def _evaluate(self, perturbations: Tensor, words: Tensor, *, gradient: bool) -> tuple[Tensor, Tensor | None]:
         scale = self._radius[words].to(perturbations.dtype)

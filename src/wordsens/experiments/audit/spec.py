@@ -95,7 +95,7 @@ class AuditCell(StrictModel):
     swaps: bool = False
     seed: int = 0
     radius: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    starts: Annotated[int, Field(ge=1)] = 5
+    starts: Annotated[int, Field(ge=1)] = 4
     steps: Annotated[int, Field(ge=0)] = 0
     generations: Annotated[int, Field(ge=0)] = 0
     device: Device = CPU
