@@ -53,6 +53,10 @@ def refusal(call, seconds=2.0):
         (DRY + "grids: [{zip: [" + ", ".join(f"{{k{at}: {{range: [0, 199999]}}}}" for at in range(50)) + "]}]", "k0"),
         (DRY + "grids:\n" + "- {draw: 0}\n" * (MOST_GRIDS + 1), "`grids`"),
         (
+            "name: a\ngrids: [{map: rf, n: 1000000000, d: 4, text: orthogonal}]",
+            "`n` times `d` (=1000000000 times 4) must be at most 134,217,728",
+        ),
+        (
             "name: a\ngrids: [{map: drf, n: 4, d: 4, text: orthogonal, depth: 1000000000}]",
             "s.yaml:2: `depth` (=1000000000) must be at most 10,000",
         ),

@@ -10,6 +10,10 @@ from wordsens.experiments.grid.model_key import ModelName
 from wordsens.maps.registry import DEFAULTS, OPTION_NAMES, MapOptions, map_content, map_entry, recorded_name
 
 
+MOST_NUMBERS = 2**27
+"""Of one text in a cell: 1 GiB in float64, and a search holds several such."""
+
+
 class MapKeys(Cell):
     """A map by name, and its options: those of `maps.registry`, which says which map takes which.
 
@@ -41,6 +45,11 @@ class MapKeys(Cell):
 
     @model_validator(mode="after")
     def _options_of_the_map(self) -> "MapKeys":
+        if self.n * self.d > MOST_NUMBERS:
+            raise InputError(
+                f"`n` times `d` (={self.n} times {self.d}) must be at most {MOST_NUMBERS:,}, the numbers of a text; "
+                "measure shorter texts"
+            )
         used = self.used_options
         for name in OPTION_NAMES:
             if name in self.model_fields_set and name not in used:
