@@ -24,6 +24,7 @@ from wordsens.cli.report.command import report
 from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep.command import sweep
 from wordsens.cli.terminal import printable
+from wordsens.cli.tune.command import tune
 from wordsens.cli.typed import typed
 from wordsens.errors import InputError, MissingExtraError, RequirementError, WordsensError, shown
 
@@ -73,6 +74,7 @@ app.command(rich_help_panel="Models")(check)
 app.command(rich_help_panel="Models")(compare)
 app.command(rich_help_panel="Models")(explain)
 app.command(rich_help_panel="Models")(flips)
+app.command(rich_help_panel="Models")(tune)
 app.command(rich_help_panel="Experiments")(paper)
 app.command(rich_help_panel="Experiments")(report)
 app.command("app", rich_help_panel="One text")(page)

@@ -6,6 +6,8 @@ from typing import Any
 
 _OTHER_NAMES = {
     "words": "--word",
+    "held_out": "--hold-out",
+    "held_out_kinds": "--hold-out-kind",
     "model_layer": "--layer",
     "timeout": "--endpoint-timeout",
     "retries": "--endpoint-retries",

@@ -74,6 +74,10 @@ class Stack:
             return self._pass(rows, self.anatomy.base).last_hidden_state
         return tensor_at(self.anatomy.blocks[layer - 1], lambda: self._pass(rows, self.anatomy.base), output=True)
 
+    def padded_states(self, rows: Float[Tensor, "b n d"], mask: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
+        """The last hidden states of texts of several lengths; rows where the mask is 0 stand behind a text's own."""
+        return self._pass(rows, self.anatomy.base, attention_mask=mask).last_hidden_state
+
     @torch.no_grad()
     def all_states(self, ids: Int[Tensor, "b n"]) -> list[Float[Tensor, "b n d"]]:
         """The states of every layer, 0 to L, when the model reads these tokens."""

@@ -1,0 +1,1 @@
+"""A small adapter on a frozen encoder that makes flipped meanings show."""
