@@ -19,12 +19,12 @@ class Weights:
 
     margin: float = 0.15
     floor: float = 0.3
-    near: float = 0.8
+    near: float = 0.85
     rank: float = 1.0
     push: float = 1.0
-    contrast: float = 0.3
+    contrast: float = 1.0
     geometry: float = 20.0
-    anchor: float = 5.0
+    anchor: float = 10.0
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class TunePlan:
     depth: int = 3
     rank: int = 16
     steps: int = 500
-    rate: float = 6e-4
+    rate: float = 4e-4
     made: int = 3000
     paragraphs: float = 0.1
     longest: int = 6

@@ -144,14 +144,19 @@ def _folders(out: str | PathLike[str]) -> tuple[Path, Path]:
 
 
 def _material(split: Split, plain: Sequence[str], plan: TunePlan, seed: Seed) -> Material:
-    """Examples from everything that may be trained on; long pairs are cut to the length of a paragraph."""
+    """Examples from everything that may be trained on but pages; paraphrases serve as often as opposites."""
     chance = random.Random(derive_seed(seed, "examples"))
     short = [pair for pair in split.train if pair.length != LENGTHS[-1]]
+    opposites = [pair for pair in short if not pair.same]
+    alike = [pair for pair in short if pair.same and pair.kind != SYNONYM] or [pair for pair in short if pair.same]
     sentences = [*plain, *sentences_of(text for pair in short for text in (pair.first, pair.second))]
     made = [*from_frames(plan.made, chance), *from_sentences(sentences, plan.made // 2, chance)]
     return Material(
         made=in_paragraphs(made, sentences, plan.paragraphs, plan.longest, chance),
-        real=from_pairs([pair for pair in short if pair.kind != SYNONYM], chance),
+        real=[
+            *from_pairs(opposites, chance),
+            *from_pairs(alike * max(1, len(opposites) // max(1, len(alike))), chance),
+        ],
         plain=chance.sample(sentences, min(plan.kept, len(sentences))),
     )
 
