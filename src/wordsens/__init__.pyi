@@ -32,6 +32,8 @@ from .generalization import one_word_frontier as one_word_frontier
 from .generalization import one_word_generalization as one_word_generalization
 from .generalization import one_word_swap as one_word_swap
 from .maps.attention.features import RandomAttentionFeatures as RandomAttentionFeatures
+from .maps.attention.given_weights import AttentionBias as AttentionBias
+from .maps.attention.given_weights import AttentionFeatures as AttentionFeatures
 from .maps.attention.scores import Score as Score
 from .maps.attention_pair import attention_pair as attention_pair
 from .maps.contract import FeatureMap as FeatureMap

@@ -48,10 +48,10 @@ def climbed(rows: np.ndarray, matrix: np.ndarray, score: str, word: int, radius:
 
 
 def prepared(rows: torch.Tensor, phi: ws.RandomAttentionFeatures):
-    scaled, matrices, unit = _scaled(phi, rows)
+    scaled, heads, unit = _scaled(phi, rows)
     score = offered(phi.score, Certified)
     assert score is not None
-    text = attention_text(scaled, matrices, score)
+    text = attention_text(scaled, [head.weights for head in heads], score)
     errors = rounding_errors(text)
     return text, errors, QuadraticBound(text, errors).twist, unit
 

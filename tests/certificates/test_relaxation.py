@@ -1,7 +1,5 @@
 """The pieces of the attention bound: suprema over cells, convexity in z, verified norms, and any multipliers at all."""
 
-import math
-
 import pytest
 import torch
 from tests.certificates.attention_cases import SCORES, gaussian_rows
@@ -20,7 +18,7 @@ from wordsens.seeds import generator
 def prepared(score: str, n: int = 6, d: int = 9, seed: int = 0):
     rows = gaussian_rows(n, d, seed)
     phi = ws.RandomAttentionFeatures(d, score=score, seed=seed)
-    text = attention_text(rows, phi.matrices / math.sqrt(d), phi.score)
+    text = attention_text(rows, phi.head_weights(len(rows), torch.float64), phi.score)
     return phi, rows, text
 
 

@@ -14,6 +14,7 @@ from wordsens.maps.attention.candidates import _least, candidates
 from wordsens.maps.attention.head import Head
 from wordsens.maps.attention.scores import SCORES
 from wordsens.maps.attention.scores.soft_relu import _FLOOR, SoftRelu
+from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.attention.word_change import AttentionWordChange
 
 
@@ -86,7 +87,7 @@ def test_the_closed_form_of_soft_relu_is_the_map_s(normalized):
         torch.randn(*shape, dtype=torch.float64, generator=stream) for shape in [(n, d), (d, d), (n, d)]
     )
     score = SoftRelu(normalized=normalized, width=0.4)
-    change = AttentionWordChange(rows, matrix.unsqueeze(0), scale, score, 1.0, 1 << 30)
+    change = AttentionWordChange(rows, [HeadWeights(matrix, scale)], score, 1.0, 1 << 30)
     squared, slope = change.value_and_gradient(deltas, torch.arange(n))
 
     def phi(text):
@@ -112,9 +113,8 @@ def test_candidates_are_finite_and_inside_the_ball(text, radius):
         "zero-sum": torch.cat([rows[:-1], -rows[:-1].sum(dim=0, keepdim=True)]),
         "huge": rows * torch.tensor([1e6, 1, 1, 1, 1, 1, 1], dtype=torch.float64).unsqueeze(1),
     }[text]
-    head = Head(
-        rows, torch.randn(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1)), 2.0, SCORES["relu"]
-    )
+    matrix = torch.randn(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    head = Head(rows, HeadWeights(matrix, 2.0), SCORES["relu"])
     points = candidates(rows, [head], torch.arange(7), torch.full((7,), radius, dtype=torch.float64))
     assert points.shape[1:] == (7, 4)
     assert bool(torch.isfinite(points).all())

@@ -62,6 +62,13 @@ class Objective(ABC):
         """A still cheaper one, of fewer coordinates, for the first part of a search. None by default."""
         return None
 
+    def narrowed(self) -> "tuple[Objective, Float[Tensor, 'k d']] | None":
+        """The same function of the coordinates in an orthonormal basis, and the basis; None by default.
+
+        Only where the part of a Delta outside the basis changes nothing.
+        """
+        return None
+
     def softened(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "Sequence[Objective]":
         """Smoother relatives over balls of these radii, one a share; none by default.
 

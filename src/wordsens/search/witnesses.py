@@ -1,5 +1,7 @@
 """The choice of a search: over great circles where Delta enters linearly, the general one elsewhere, or both."""
 
+from dataclasses import replace
+
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -24,8 +26,13 @@ def find_witnesses(
 ) -> SearchResult:
     """The best Delta found for each word: by the Krylov search where Delta enters linearly, else by the general one.
 
-    By the better of both where the objective has stages for that, unless the plan is quick or names numbers.
+    By the better of both where the objective has stages for that, unless the plan is quick or names numbers; in fewer
+    coordinates where no others matter to the objective.
     """
+    narrow = objective.narrowed()
+    if narrow is not None:
+        found = find_witnesses(narrow[0], words, ball, plan, generator=generator, progress=progress)
+        return replace(found, perturbations=found.perturbations @ narrow[1])
     stages = plan.stages(objective.plan)
     if not isinstance(objective, LinearEntryObjective):
         return search(objective, words, ball, stages, generator=generator, progress=progress)

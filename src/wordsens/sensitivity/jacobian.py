@@ -12,13 +12,16 @@ from wordsens.errors import InputError
 from wordsens.gaussian.lanczos import lanczos
 from wordsens.maps.arguments import as_text, word_indices
 from wordsens.maps.attention.features import RandomAttentionFeatures
+from wordsens.maps.attention.given_weights import AttentionFeatures
 from wordsens.maps.attention.jacobian import AttentionJacobian
+from wordsens.maps.attention.layer import AttentionLayer
 from wordsens.maps.attention.scores import ClosedForm, offered
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import feature_norm, features_by_text, perturbed_texts
 from wordsens.maps.normal_product import Product, normal_product
 from wordsens.maps.repeatable import leaves_the_map_as_found, require_repeatable
+from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import gaussian_on, generator
 from wordsens.text.matrix import TextMatrix
 
@@ -77,15 +80,22 @@ def jacobian_sensitivity(
     return squares.clamp(min=0).sqrt().double() / norm
 
 
-def _of_attention(phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]) -> Product | None:
+def _of_attention(phi: AttentionLayer, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]) -> Product | None:
     score = offered(phi.score, ClosedForm)
-    if score is None:
+    if score is None or phi.summed:
         return None
-    scale = phi.temperature * rows.shape[1] ** 0.5
-    return AttentionJacobian(rows, phi.matrices, scale, score, words).normal_product
+    return AttentionJacobian(rows, phi.head_weights(len(rows), phi.dtype), score, words).normal_product
 
 
-_STRUCTURED: dict[type[FeatureMap], Callable[..., Product | None]] = {RandomAttentionFeatures: _of_attention}
+def _of_transformer(phi: TransformerFeatures, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]) -> Product | None:
+    return None if phi.own_attention is None else _of_attention(phi.own_attention, rows, words)
+
+
+_STRUCTURED: dict[type[FeatureMap], Callable[..., Product | None]] = {
+    RandomAttentionFeatures: _of_attention,
+    AttentionFeatures: _of_attention,
+    TransformerFeatures: _of_transformer,
+}
 """J^T J of all words at once: function of (phi, rows, words), for exactly that class, since a subclass may change phi;
 None where a map of the class has none."""
 

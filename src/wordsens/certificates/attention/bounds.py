@@ -15,11 +15,12 @@ from wordsens.certificates.attention.relaxation import Pairs, bound_at, rise_bet
 from wordsens.certificates.attention.rounding import RoundingErrors, rounding_errors, row_errors
 from wordsens.certificates.attention.text import AttentionText, attention_text, directions, pairs_of
 from wordsens.certificates.contract import Certificate
-from wordsens.certificates.verified import UNIT_ROUNDOFF, rounding
+from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound, rounding
 from wordsens.errors import InputError, ZeroFeaturesError
-from wordsens.maps.attention.features import RandomAttentionFeatures
+from wordsens.maps.attention.layer import AttentionLayer
 from wordsens.maps.attention.scores import Certified, offered
 from wordsens.maps.attention.scores.curves import NODES
+from wordsens.maps.attention.weights import HeadWeights, Sizes
 
 # Places of z = Delta . (x_i - centre)/(‖x_i - centre‖ radius) with multipliers of their own; the bound is interpolated
 # between them. The sup lies near .45 as a rule: dense there. A little beyond [-1, 1]: ‖direction‖ is 1 up to rounding.
@@ -36,14 +37,15 @@ _LARGEST_SCORES = 1e130  # fourth powers of scores would leave float64 past 1e±
 
 
 def attention_certificate(
-    phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    phi: AttentionLayer, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
 ) -> Certificate | None:
     """The certificate of attention, of any temperature and number of heads, for the words of one text.
 
-    None where the score offers no bounds (`Certified`).
+    None where the score offers no bounds (`Certified`), or none where rows do not see all words.
 
     Computed in float64, whatever phi's dtype. O(heads (n d² + n² d) + N³ + w N²) with N = heads n; memory O(N²).
-    Heads that are taken apart, where N would be large, have their bounds combined by Pythagoras.
+    Heads that are taken apart, where N would be large or where they have values of their own, have their bounds
+    combined by Pythagoras; those that are summed, by the triangle inequality.
 
     Raises:
         ZeroFeaturesError: phi(X) = 0, or so small that rounding hides it.
@@ -51,16 +53,23 @@ def attention_certificate(
     score = offered(phi.score, Certified)
     if score is None:
         return None
-    rows, matrices, unit = _scaled(phi, rows.double())
-    together = max(1, _MOST_ROWS // len(rows))
-    parts = [_changes(score, rows, heads, words, radius.double() / unit) for heads in matrices.split(together)]
-    norm = math.hypot(*(part.norm for part in parts)) * (1 - 1e-15)
+    rows, weights, unit = _scaled(phi, rows.double())
+    if not score.masks and any(
+        bool((head.weights.bias == -torch.inf).any()) for head in weights if head.weights.bias is not None
+    ):
+        return None
+    together = 1 if phi.summed or weights[0].weights.value is not None else max(1, _MOST_ROWS // len(rows))
+    parts = [
+        _changes(score, rows, weights[at : at + together], words, radius.double() / unit)
+        for at in range(0, len(weights), together)
+    ]
+    norm = _norm_of_sum(parts) if phi.summed else math.hypot(*(part.norm for part in parts)) * (1 - 1e-15)
     if not norm > 0:
         raise ZeroFeaturesError(
             f"{phi.name} maps this text to features that rounding cannot tell from zero, so no relative bound is "
             "known; use another text, seed or map"
         )
-    plain, upper = (_together([getattr(part, name) for part in parts]) for name in ("plain", "upper"))
+    plain, upper = (_together([getattr(part, name) for part in parts], phi.summed) for name in ("plain", "upper"))
     slack = float((upper / plain - 1).amax())
     upper = upper * (radius / unit / norm) * (1 + 1e-14)
     if not bool(upper.isfinite().all()):
@@ -76,27 +85,62 @@ def attention_certificate(
     )
 
 
-def _scaled(
-    phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"]
-) -> tuple[Float[Tensor, "n d"], Float[Tensor, "heads d d"], float]:
-    """X / unit, W unit² / scale and unit, the power of two above the longest row: the same scores, S at radius / unit.
+@dataclass(frozen=True)
+class _Head:
+    """A head whose value matrix was divided by `unit`, at least its operator norm; 1 where there is none."""
 
-    Squares of rows then neither overflow nor underflow.
+    weights: HeadWeights
+    unit: float
+
+
+def _scaled(phi: AttentionLayer, rows: Float[Tensor, "n d"]) -> tuple[Float[Tensor, "n d"], list[_Head], float]:
+    """X / unit, the heads with W unit² / scale in place of W, and unit, the power of two above the longest row.
+
+    The scores are the same, and S is that at radius / unit. Squares of rows then neither overflow nor underflow.
     """
     unit = 2.0 ** math.frexp(float(rows.abs().amax()) * math.sqrt(rows.shape[1]))[1]
-    matrices = phi.matrices.double() / (phi.temperature * math.sqrt(rows.shape[1])) * unit * unit
-    largest = float(matrices.abs().amax())
-    if not (largest == 0 or 1 / _LARGEST_SCORES < largest < _LARGEST_SCORES):
-        raise InputError(
-            f"the scores of {phi.name} on this text are of the order of {largest:.1g}, whose squares float64 cannot "
-            "hold; rescale the rows, or change the temperature"
-        )
-    return rows / unit, matrices, unit
+    heads = []
+    for weights in phi.head_weights(len(rows), torch.float64, isometric=True):
+        of_values = 1.0 if weights.value is None else _operator_norm(weights.value, weights.norms)
+        weights = weights.in_units(unit, of_values)
+        heads.append(_Head(weights, of_values))
+        linear = weights.matrix, weights.query_offset, weights.key_offset
+        largest = max(float(part.abs().amax()) for part in linear if part is not None)
+        if not (largest == 0 or 1 / _LARGEST_SCORES < largest < _LARGEST_SCORES):
+            raise InputError(
+                f"the scores of {phi.name} on this text are of the order of {largest:.1g}, whose squares float64 "
+                "cannot hold; rescale the rows, or change the temperature"
+            )
+    return rows / unit, heads, unit
 
 
-def _together(parts: list[Float[Tensor, " w"]]) -> Float[Tensor, " w"]:
-    """The root of the sum of the squares."""
+def _operator_norm(value: Float[Tensor, "d p"], norms: Sizes) -> float:
+    """An upper bound of ‖V‖_op, and of what it is after any rounding; 1 where V is zero."""
+    largest = float(value.abs().amax())
+    if largest == 0:
+        return 1.0
+    unit = 2.0 ** math.frexp(largest)[1]
+    scaled = value / unit
+    gram = scaled.mT @ scaled if scaled.shape[1] <= len(scaled) else scaled @ scaled.mT
+    bound = gram_norm_bound(gram, inner=max(scaled.shape)) ** 0.5 * (1 + 1e-12)
+    return unit * bound + 2 * rounding(norms.terms + 16) * norms.value
+
+
+def _norm_of_sum(parts: "list[_Changes]") -> float:
+    """A lower bound of the norm of the heads' sum."""
+    outputs = torch.stack([part.outputs for part in parts])
+    off = sum(part.off for part in parts) + rounding(len(parts) + 8) * float(
+        torch.linalg.vector_norm(outputs, dim=(1, 2)).sum()
+    )
+    total = float(torch.linalg.vector_norm(outputs.sum(dim=0)))
+    return total * (1 - rounding(outputs[0].numel() + 8)) - off * (1 + 1e-9)
+
+
+def _together(parts: list[Float[Tensor, " w"]], summed: bool) -> Float[Tensor, " w"]:
+    """The root of the sum of the squares; the sum, of heads that are summed."""
     stacked = torch.stack(parts)
+    if summed:
+        return stacked.sum(dim=0) * (1 + 1e-12)
     largest = stacked.amax(dim=0)
     return largest * (stacked / torch.where(largest > 0, largest, torch.ones_like(largest))).square().sum(dim=0).sqrt()
 
@@ -105,22 +149,24 @@ def _together(parts: list[Float[Tensor, " w"]]) -> Float[Tensor, " w"]:
 class _Changes:
     """Bounds of the change of some heads' features, before and after rounding outward, and of their norm from below.
 
-    The changes are in units of the radius.
+    The changes are in units of the radius. `outputs` are off by at most `off` in Frobenius norm.
     """
 
     plain: Float[Tensor, " w"]
     upper: Float[Tensor, " w"]
     norm: float
+    outputs: Float[Tensor, "N p"]
+    off: float
 
 
 def _changes(
     score: Certified,
     rows: Float[Tensor, "n d"],
-    matrices: Float[Tensor, "heads d d"],
+    heads: list[_Head],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
 ) -> _Changes:
-    text = attention_text(rows, matrices, score)
+    text, unit = attention_text(rows, [head.weights for head in heads], score), heads[0].unit
     errors = rounding_errors(text)
     search, quadratic = MultiplierSearch(text.geometry), QuadraticBound(text, errors)
     numbers = text.scores.shape[0] * NODES
@@ -129,7 +175,8 @@ def _changes(
         for chunk in torch.arange(len(words), device=words.device).split(max(1, _CHUNK_NUMBERS // numbers))
     ]
     plain, upper = (torch.cat([pair[at] for pair in bounds]) for at in (0, 1))
-    return _Changes(plain, upper, max(errors.norm, 0.0))
+    off = float(torch.linalg.vector_norm(errors.output)) * (1 + 1e-9)
+    return _Changes(unit * plain, unit * upper, unit * max(errors.norm, 0.0), unit * text.outputs, unit * off)
 
 
 def _bounds(
@@ -190,12 +237,17 @@ def _hull(
     """
     if not text.score.normalized:
         return torch.full_like(radius, torch.inf)
-    farthest = text.distances.amax(dim=1)
+    farthest = text.farthest
     if not text.score.sums_to_one:
         farthest = torch.maximum(farthest, torch.linalg.vector_norm(text.outputs, dim=1))
     error = errors.output.clamp(max=2 * errors.longest) + 16 * UNIT_ROUNDOFF * errors.longest
-    rows = torch.maximum(farthest / radius.unsqueeze(1), 1 + text.distances[:, words].T / radius.unsqueeze(1))
-    rows = rows + error / radius.unsqueeze(1)
+    farthest, radius = farthest.expand(len(words), -1), radius.unsqueeze(1)
+    reached = 1 + text.distances[:, words].T / radius
+    # A row that does not see the word stays, unless it is the word's own.
+    hidden, own = text.hidden[:, words].T, torch.zeros_like(reached, dtype=torch.bool)
+    own = own.scatter(1, text.own_rows(words).T, True)
+    rows = torch.maximum(farthest / radius, reached.masked_fill(hidden, 0.0)) + error / radius
+    rows = rows.masked_fill(hidden & ~own, 0.0)
     longest = rows.amax(dim=1, keepdim=True)
     return (longest * torch.linalg.vector_norm(rows / longest, dim=1, keepdim=True)).squeeze(1) * (1 + 1e-12)
 
@@ -238,6 +290,10 @@ class _Sweep:
         rise = rise_between(self._text.geometry, self._pairs, *ends)
         values = [end[1].value for end in ends]
         size = torch.maximum(ends[0][1].size, ends[1][1].size)
+        if self._text.lift is not None:
+            # V (V^T x_i - o_j) as computed, in the terms q r_j . y.
+            moved = (self._pairs.most_q * self._pairs.counted).sum(dim=1)
+            size = size + 4 * self._text.lift_size * self._text.longest * moved
         plain = torch.maximum(*values) + self._own.fixed
         if own_rows[0] is not None:
             plain = torch.minimum(plain, torch.maximum(values[0] + own_rows[0], values[1] + own_rows[1]))

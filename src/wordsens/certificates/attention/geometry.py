@@ -22,15 +22,15 @@ class Geometry:
     Attributes:
         speed: the largest length of W^T x_j / scale, the unit of u_j: scores move by t_j times radius times this.
         queries: (N, d), u_j = W^T x_j / (scale speed).
-        offsets: (N, d), v_j; zeros where rows are not divided by their sum.
-        centre: (d,), the mean output; zero for scores that are not divided.
+        offsets: (N, d), v_j, times V where there is one; zeros where rows are not divided by their sum.
+        centre: (p,), the mean output; zero for scores that are not divided.
         query_gram, cross_gram, offset_gram: (N, N), u_j . u_l, u_j . v_l, v_j . v_l.
     """
 
     speed: float
     queries: Float[Tensor, "N d"]
     offsets: Float[Tensor, "N d"]
-    centre: Float[Tensor, " d"]
+    centre: Float[Tensor, " p"]
     query_gram: Float[Tensor, "N N"]
     cross_gram: Float[Tensor, "N N"]
     offset_gram: Float[Tensor, "N N"]
@@ -38,17 +38,19 @@ class Geometry:
     output_weight: float
 
 
-def geometry_of(queries: Float[Tensor, "N d"], outputs: Float[Tensor, "N d"] | None) -> Geometry:
-    """The geometry of N rows with W^T x_j / scale; outputs None where the weights are not divided by their sum."""
+def geometry_of(
+    queries: Float[Tensor, "N d"], outputs: Float[Tensor, "N p"], lift: Float[Tensor, "d p"] | None, *, divided: bool
+) -> Geometry:
+    """The geometry of N rows with these u_j and outputs, which count where the weights are `divided` by their sum."""
     speed = float(torch.linalg.vector_norm(queries, dim=1).amax()) or 1.0
     queries = queries / speed
-    if outputs is None:
-        centre, offsets = torch.zeros_like(queries[0]), torch.zeros_like(queries)
+    if not divided:
+        centre, offsets = torch.zeros_like(outputs[0]), torch.zeros_like(queries)
     else:
         centre = outputs.mean(dim=0)
-        offsets = centre - outputs
+        offsets = centre - outputs if lift is None else (centre - outputs) @ lift.mT
     query_gram, cross_gram, offset_gram = queries @ queries.T, queries @ offsets.T, offsets @ offsets.T
-    score_weight = _weight(query_gram, _SCORE_SHARE if outputs is not None else 1.0)
+    score_weight = _weight(query_gram, _SCORE_SHARE if divided else 1.0)
     output_weight = _weight(offset_gram, _OUTPUT_SHARE)
     scaled = torch.cat([queries * score_weight**0.5, offsets * output_weight**0.5])
     gram = scaled @ scaled.T if len(scaled) <= scaled.shape[1] else scaled.T @ scaled

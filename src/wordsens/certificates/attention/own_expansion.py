@@ -58,7 +58,7 @@ class OwnExpansion:
     In units of the radius r, with kappa_l = k_l - sum_m mean_m k_m (k_i + u_i for the word itself), the score moves by
     tau_l = r kappa_l . y + away_l q, |q| <= twist r² being its quadratic part. The row's change is at most
     sqrt(y^T matrix y) + constant, matrix = (1 + eps) scale² J^T J + (1 + 1/eps) F, F from `bend` and `spread`, and
-    J = sum_l slope_l x~_l kappa_l^T + a_i I (docs/theory/certificates-attention.md).
+    J = sum_l slope_l x~_l kappa_l^T + a_i V^T (docs/theory/certificates-attention.md).
     """
 
     def __init__(
@@ -85,14 +85,16 @@ class OwnExpansion:
         self._lengths = lengths + (self._mean * lengths).sum(dim=1, keepdim=True)
         self._away = (self._itself - self._mean).abs()
         self._twist = (twist[head] * radius).unsqueeze(1)  # of q, in units of the radius
-        longest = torch.linalg.vector_norm(text.rows, dim=1).amax()
+        longest = text.longest
         slack = rounding(8 * sum(text.rows.shape) + 64) + 4 * coordinates.error
         self._key_error = 4 * errors.key[head * n : (head + 1) * n].amax() + slack * self._lengths
         off = errors.output[own].unsqueeze(1) if score.normalized else torch.zeros_like(scores[:, :1])
-        self._output_error = off + slack * longest
+        self._output_error = off + slack * longest + 2 * text.value_error
+        self._lift_size, self._seen = text.lift_size, coordinates.seen
         self._speeds = (torch.linalg.vector_norm(self._kappa, dim=2) + self._key_error) * (1 + 1e-12)
         outputs = coordinates.outputs[head][words].unsqueeze(1) if score.normalized else 0.0
-        self._apart = coordinates.rows - outputs if score.normalized else coordinates.rows.expand(len(words), -1, -1)
+        values = coordinates.values
+        self._apart = values - outputs if score.normalized else values.expand(len(words), -1, -1)
         self._distances = torch.linalg.vector_norm(self._apart, dim=2) + self._output_error
         self._crude = self._distances + 2 * longest
         self._weight, self._radius = (weights * self._itself).sum(dim=1), radius
@@ -112,11 +114,12 @@ class OwnExpansion:
         """Of the change divided by `unit`."""
         row, per = self._row, unit.unsqueeze(1)
         slope = row.slope / per
-        identity = torch.eye(self._kappa.shape[-1], dtype=per.dtype, device=per.device)
         jacobian = (self._apart * slope.unsqueeze(2)).mT @ self._kappa
-        jacobian = (jacobian + (self._weight / unit)[:, None, None] * identity) * row.scale[:, None, None]
+        jacobian = (jacobian + (self._weight / unit)[:, None, None] * self._seen) * row.scale[:, None, None]
         square = jacobian.mT @ jacobian
-        length = row.scale * ((slope.abs() * self._crude * self._lengths).sum(dim=1) + self._weight.abs() / unit)
+        length = row.scale * (
+            (slope.abs() * self._crude * self._lengths).sum(dim=1) + self._lift_size * self._weight.abs() / unit
+        )
         factors = self._remainder(per)
         rest = (self._kappa * factors.unsqueeze(2)).mT @ self._kappa
         curved = factors.amax(dim=1) > 0

@@ -42,6 +42,7 @@ class OwnLagrangian:
     Attributes:
         table: of weights before they are divided.
         divided: whether Z is anything but 1.
+        alike: whether y and b are in one space; where b is among values of their own, nu is 0.
         moved, apart, mixed: (w, n, n), Gram matrices of radius kappa_l and of x~_l, and of the first by the second.
         kept: (w, g), shares of p and k that hold beside nu = 0 to `MOST_SHARED` in even steps; concave in nu.
         hold, pin: (w, 1, n), p and k with sum p_l tau_l² <= ‖y‖² and sum k_l beta_l² <= ‖b‖², verified.
@@ -53,6 +54,7 @@ class OwnLagrangian:
 
     table: WeightTable
     divided: bool
+    alike: bool
     moved: Float[Tensor, "w n n"]
     apart: Float[Tensor, "w n n"]
     mixed: Float[Tensor, "w n n"]
@@ -165,7 +167,7 @@ def searched(rows: OwnLagrangian) -> OwnMultipliers:
             alpha=alpha * alphas,
             gamma=gamma * gammas,
             s=unit * s * rows.divided,
-            nu=MOST_SHARED * torch.sigmoid(nu - 2),
+            nu=MOST_SHARED * torch.sigmoid(nu - 2) * rows.alike,
         )
 
     best, least = [tensor.detach().clone() for tensor in free], torch.full_like(rows.least, torch.inf)

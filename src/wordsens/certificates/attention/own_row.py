@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wordsens.certificates.attention.rounding import RoundingErrors
 from wordsens.certificates.attention.text import AttentionText
-from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound
+from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound, rounding
 from wordsens.maps.attention.scores.certified import RowSteps
 
 
@@ -67,31 +67,30 @@ def own_row(
     from o_i is at most the largest of theirs. Small radii: Lipschitz bounds of the weights.
     """
     own = text.own_rows(words)
-    x = text.rows[words]
+    x = text.values[words]
     speeds = (torch.linalg.vector_norm(text.keys, dim=1) * (1 + 1e-12) + errors.key).view(text.heads, -1)
-    # |change of the word's score with itself| <= ‖(W + W^T) x_i‖ radius / scale + ‖W + W^T‖/(2 scale) radius²
-    symmetric = text.matrices + text.matrices.mT
-    tilt = torch.linalg.vector_norm(x @ symmetric, dim=2) + 2 * errors.key[own]
-    itself = (
-        radius * (tilt + 0.5 * radius * _norms(symmetric, sharp=not text.score.normalized).unsqueeze(1)) * (1 + 1e-12)
-    )
+    # |change of the word's score with itself| <= ‖u_i + k_i‖ radius + ‖W + W^T‖/(2 scale) radius²
+    tilt = torch.linalg.vector_norm(text.queries[own] + text.keys[own], dim=2) + errors.speed[own] + errors.key[own]
+    itself = radius * (tilt + 0.5 * radius * _norms(text, sharp=not text.score.normalized).unsqueeze(1)) * (1 + 1e-12)
     moves = (radius.unsqueeze(1) * speeds.unsqueeze(1)).scatter(
         2, words.view(1, -1, 1).expand(text.heads, -1, -1), itself.unsqueeze(2)
     )  # (heads, w, n): how far each score of the own row can move
     scores = text.scores[own]
+    moves = moves.masked_fill(text.hidden[own], 0.0)
     score_error = errors.score[own].unsqueeze(2)
     if not text.score.normalized:
         return _in_own_unit(_undivided(text, words, radius, text.score.row_steps(scores, moves, score_error)))
     error = errors.output[own] + 16 * UNIT_ROUNDOFF * errors.longest
     distances = text.distances[own] + error.unsqueeze(2)
     mine = words.view(1, -1, 1).expand(text.heads, -1, 1)
-    far = distances.scatter(2, mine, 0.0).amax(dim=2)
+    far = distances.masked_fill(text.hidden[own], 0.0).scatter(2, mine, 0.0).amax(dim=2)
     outputs = text.outputs[own]
     apart = x - outputs
     if not text.score.sums_to_one:
         far = torch.maximum(far, torch.linalg.vector_norm(outputs, dim=2) + error)
-    along = (apart * direction).sum(dim=2)
-    across = torch.linalg.vector_norm(apart - along.unsqueeze(2) * direction, dim=2) + 2 * error
+    lifted = text.lifted(apart)
+    along = (lifted * direction).sum(dim=2)
+    across = torch.linalg.vector_norm(lifted - along.unsqueeze(2) * direction, dim=2) + 2 * error
     steps = text.score.row_steps(scores, moves, score_error)
     lipschitz = (steps.change * distances).sum(dim=2) / radius + steps.after.gather(2, mine).squeeze(2)
     nearest = torch.where(torch.isfinite(lipschitz), lipschitz, torch.full_like(lipschitz, torch.inf))
@@ -121,10 +120,10 @@ def _undivided(
     radius: Float[Tensor, " w"],
     steps: RowSteps,
 ) -> Float[Tensor, "heads w"]:
-    """(‖sum over l != i of (change of weight) x_l‖ + |change of weight i| ‖x_i‖ + |new weight i| radius) / radius.
+    """(‖sum over l != i of (change of weight) v_l‖ + |change of weight i| ‖v_i‖ + |new weight i| radius) / radius.
 
-    The first term is at most ‖X‖_op times the length of the weights' changes, which is at most the Lipschitz constant
-    times ‖K‖_op radius, and at most the length of their largest changes.
+    v_l = V^T x_l. The first term is at most ‖X V‖_op times the length of the weights' changes, which is at most the
+    Lipschitz constant times ‖K‖_op radius, and at most the length of their largest changes.
     """
     mine = words.view(1, -1, 1).expand(text.heads, -1, 1)
     # Over the radius before anything is squared, which would underflow.
@@ -137,8 +136,8 @@ def _undivided(
         [torch.tensor(gram_norm_bound(_gram(head), inner=max(n, d)), dtype=radius.dtype).sqrt() for head in keys]
     ).to(radius.device)
     spread = torch.minimum(one_by_one, text.score.lipschitz * together.unsqueeze(1))
-    longest = gram_norm_bound(_gram(text.rows), inner=max(n, d)) ** 0.5
-    own_length = torch.linalg.vector_norm(text.rows[words], dim=1)
+    longest = gram_norm_bound(_gram(text.values), inner=max(text.values.shape)) ** 0.5 + n * text.value_error
+    own_length = torch.linalg.vector_norm(text.values[words], dim=1) + text.value_error
     return longest * spread + itself * own_length + after
 
 
@@ -146,10 +145,17 @@ def _gram(matrix: Tensor) -> Tensor:
     return matrix @ matrix.T if len(matrix) <= matrix.shape[1] else matrix.T @ matrix
 
 
-def _norms(symmetric: Float[Tensor, "heads d d"], *, sharp: bool) -> Float[Tensor, " heads"]:
+def _norms(text: AttentionText, *, sharp: bool) -> Float[Tensor, " heads"]:
     """Upper bounds of ‖W + W^T‖_op / scale; the Frobenius norm where only small radii need them."""
-    if not sharp:
-        return torch.linalg.matrix_norm(symmetric)
-    d = symmetric.shape[-1]
-    norms = [gram_norm_bound(matrix @ matrix, inner=d) ** 0.5 for matrix in symmetric]
-    return torch.tensor(norms, dtype=symmetric.dtype, device=symmetric.device)
+    if sharp:
+        return 2 * twists(text)
+    return text.rows.new_tensor([float(torch.linalg.matrix_norm(head.symmetric)) for head in text.weights])
+
+
+def twists(text: AttentionText) -> Float[Tensor, " heads"]:
+    """Upper bounds of |Delta^T W Delta| / (scale ‖Delta‖²) for each head."""
+    norms = []
+    for head in text.weights:
+        size = gram_norm_bound(head.symmetric @ head.symmetric, inner=len(head.matrix)) ** 0.5
+        norms.append(0.5 * size * (1 + 1e-12) + rounding(head.norms.terms + 8) * head.norms.matrix / head.scale)
+    return text.rows.new_tensor(norms)

@@ -86,6 +86,10 @@ class _OwnRows:
     twist: float
     head: int
 
+    @property
+    def slack(self) -> float:
+        return rounding(8 * (sum(self.text.rows.shape) + self.text.values.shape[1]) + 400)
+
     def bound(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, " w"]:
         bounds = torch.full_like(radius, torch.inf)
         problem = self.problem(words, radius)
@@ -98,21 +102,26 @@ class _OwnRows:
     def problem(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> _Problem | None:
         """Of the words whose numbers are not extreme; None without one."""
         text, score, head = self.text, self.score, self.head
-        n, d = text.rows.shape
-        own, slack = words + n * head, rounding(8 * (n + d) + 400)
+        n = len(text.rows)
+        own, slack = words + n * head, self.slack
         here = torch.nn.functional.one_hot(words, n).to(radius.dtype)
         scores, keys = text.scores[own], text.keys[n * head : n * (head + 1)]
         weights = score.attention(scores)
-        kappa = keys + here.unsqueeze(2) * (text.rows[words] @ text.matrices[head]).unsqueeze(1)
+        kappa = keys + here.unsqueeze(2) * text.queries[own].unsqueeze(1)
         longest = torch.linalg.vector_norm(kappa, dim=2).amax(dim=1)
         if score.shift_invariant:
             kappa = kappa - weights.unsqueeze(1) @ kappa
-        apart = text.rows - text.outputs[own].unsqueeze(1) if score.normalized else text.rows.expand(len(own), -1, -1)
-        caps = torch.linalg.vector_norm(apart, dim=2) * (1 + slack)
+        values = text.values
+        apart = values - text.outputs[own].unsqueeze(1) if score.normalized else values.expand(len(own), -1, -1)
+        caps = torch.linalg.vector_norm(apart, dim=2) * (1 + slack) + 2 * text.value_error
         moves = radius.unsqueeze(1) * torch.linalg.vector_norm(kappa, dim=2) * (1 + slack)
         # What rounding may do to any score: to the score itself and to its move.
         key_error = 4 * self.errors.key[n * head : n * (head + 1)].amax() + slack * longest
-        error = 8 * self.errors.score[own] + slack * (scores.abs() + moves).amax(dim=1) + 4 * radius * key_error
+        error = (
+            8 * self.errors.score[own]
+            + slack * (scores.masked_fill(text.hidden[own], 0.0).abs() + moves).amax(dim=1)
+            + 4 * radius * key_error
+        )
         turn = self.twist * radius.square() + error
         turns = here * turn.unsqueeze(1)
         kappa = radius.view(-1, 1, 1) * kappa
@@ -143,7 +152,7 @@ class _OwnRows:
     def _lagrangian(
         self, table: WeightTable, kappa: Tensor, apart: Tensor, caps: Tensor, mine: Tensor
     ) -> OwnLagrangian:
-        n, d = self.text.rows.shape
+        n, inner = len(self.text.rows), max(self.text.rows.shape[1], self.text.values.shape[1])
         count = _INTERVALS if self.score.normalized else 1
         places = torch.linspace(0, 1, count + 1, dtype=caps.dtype, device=caps.device)
         ends = (table.least.log().unsqueeze(1) + (table.most / table.least).log().unsqueeze(1) * places).exp()
@@ -151,22 +160,31 @@ class _OwnRows:
         largest = secants.amax(dim=1, keepdim=True)
         secants = torch.where(largest > 0, secants / largest, 1.0)  # all 0: no score can become positive
         shares = secants.clamp(min=_LEAST_SHARE) ** _SHARE
-        moved, gram, mixed = kappa @ kappa.mT, apart @ apart.mT, kappa @ apart.mT
-        hold, pin = _minorants(moved, shares, d), _minorants(gram, shares, d)
+        moved, gram, mixed = kappa @ kappa.mT, apart @ apart.mT, caps.new_zeros(len(caps), n, n)
+        hold, pin = _minorants(moved, shares, inner), _minorants(gram, shares, inner)
+        moving, turning = hold.sqrt().unsqueeze(2) * kappa, pin.sqrt().unsqueeze(2) * apart
+        alike = self.text.lift is None
+        if alike:
+            mixed, kept = kappa @ apart.mT, _kept(moving, turning)
+        else:
+            # At nu = 0 what y and b do is held apart, and one is over the larger of two numbers that are at most 1.
+            kept = caps.new_zeros(len(caps), SHARED_STEPS + 1)
+            kept[:, 0] = 1 / (1 + 1e-9)
         return OwnLagrangian(
             table=table,
             divided=self.score.normalized,
             moved=moved,
             apart=gram,
             mixed=mixed,
-            kept=_kept(hold.sqrt().unsqueeze(2) * kappa, pin.sqrt().unsqueeze(2) * apart),
+            kept=kept,
+            alike=alike,
             hold=hold.unsqueeze(1),
             pin=pin.unsqueeze(1),
             caps=caps.unsqueeze(1),
             least=ends[:, :-1] * (1 - 1e-12),
             most=ends[:, 1:] * (1 + 1e-12),
             mine=mine.unsqueeze(1),
-            roundings=rounding(8 * (n + d) + 400),
+            roundings=self.slack,
         )
 
 

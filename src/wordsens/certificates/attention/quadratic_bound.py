@@ -14,11 +14,12 @@ from torch import Tensor
 
 from wordsens.certificates.attention.coordinates import Coordinates, coordinates_of
 from wordsens.certificates.attention.own_expansion import Form, OwnExpansion, OwnRows
+from wordsens.certificates.attention.own_row import twists
 from wordsens.certificates.attention.relaxation import Pairs
 from wordsens.certificates.attention.rounding import RoundingErrors
 from wordsens.certificates.attention.secants import secants
 from wordsens.certificates.attention.text import AttentionText, apart_from
-from wordsens.certificates.verified import gram_norm_bound, rounding
+from wordsens.certificates.verified import rounding
 from wordsens.maps.attention.scores import Expanded, offered
 
 _TIGHT = 0.3  # the bound is then at most 15 % above first order, where the Lagrangian is off by a factor of 4 and more
@@ -53,7 +54,7 @@ class QuadraticBound:
             chosen = self._promising(self._score, pairs.words, radius, own).nonzero().squeeze(1)
             if len(chosen):
                 coordinates, twist = self._prepare()
-                for part in chosen.split(max(1, _BATCH_NUMBERS // coordinates.rows.shape[1] ** 2)):
+                for part in chosen.split(max(1, _BATCH_NUMBERS // coordinates.queries.shape[2] ** 2)):
                     found = self._batch(self._score, coordinates, twist, pairs.of(part), radius[part])
                     whole[part], mine[part], tight[part] = found
         # Where a slope has no bound the forms hold infinities, and their products are no numbers.
@@ -85,11 +86,7 @@ class QuadraticBound:
     def _prepare(self) -> tuple[Coordinates, Float[Tensor, " heads"]]:
         """The coordinates, and a bound of |Delta^T W Delta| / (scale radius²) for each head."""
         if self._prepared is None:
-            matrices = self._text.matrices
-            symmetric = matrices + matrices.mT
-            norms = [0.5 * gram_norm_bound(part @ part, inner=part.shape[-1]) ** 0.5 for part in symmetric]
-            twist = torch.tensor(norms, dtype=matrices.dtype, device=matrices.device) * (1 + 1e-12)
-            self._prepared = coordinates_of(self._text), twist
+            self._prepared = coordinates_of(self._text), twists(self._text)
         return self._prepared
 
     def _batch(
@@ -100,7 +97,7 @@ class QuadraticBound:
         pairs: Pairs,
         radius: Float[Tensor, " w"],
     ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"], Bool[Tensor, " w"]]:
-        n, m = coordinates.rows.shape
+        _, n, m = coordinates.queries.shape
         roundings = rounding(8 * (self._text.heads * n + m) + 400) + 16 * coordinates.error
         heads = [
             OwnExpansion(OwnRows(self._text, score, pairs.words, head), coordinates, self._errors, twist, radius)
@@ -125,7 +122,7 @@ class QuadraticBound:
 class _Others:
     """All rows but the word's own. For low <= rho <= high and any p', the square of p y + rho (u . y) r is at most
 
-    (1 + eps) p'² ‖y‖² + 2 p' high (u . y) (r . y) + high² ‖r‖² (u . y)²,     1 + eps = 2 high / (high + low),
+    (1 + eps) p'² ‖V^T y‖² + 2 p' high (u . y) (r . y) + high² ‖r‖² (u . y)²,     1 + eps = 2 high / (high + low),
 
     but for (p - p') y, which goes to the constant.
     """
@@ -153,7 +150,7 @@ class _Others:
     def form(self, unit: Float[Tensor, " w"]) -> Form:
         """Of the change divided by `unit`."""
         words, coordinates = self._pairs.words, self._coordinates
-        m = coordinates.rows.shape[1]
+        m = coordinates.queries.shape[2]
         per = unit.unsqueeze(1)
         p, high = self._p / per, self._high / per
         cross, stretch = p * high, 0.5 * (high * self._lengths).square()
@@ -161,15 +158,23 @@ class _Others:
         queries = coordinates.queries.reshape(-1, m)
         toward = stretch.unsqueeze(2) * queries
         if self._text.score.normalized:
-            toward = toward - plain.unsqueeze(2) * coordinates.outputs.reshape(-1, m)
-        half = queries.T @ toward + (plain @ queries).unsqueeze(2) * coordinates.rows[words].unsqueeze(1)
+            toward = toward - plain.unsqueeze(2) * coordinates.lifted(coordinates.outputs).reshape(-1, m)
+        own = coordinates.lifted(coordinates.values[words])
+        half = queries.T @ toward + (plain @ queries).unsqueeze(2) * own.unsqueeze(1)
         if self._text.score.normalized:
             pair, row = self._dominated.nonzero(as_tuple=True)
             if len(pair):
-                apart = apart_from(self._text, coordinates.rows, words[pair], row) * cross[pair, row].unsqueeze(1)
+                apart = coordinates.lifted(apart_from(self._text, coordinates.values, words[pair], row))
+                apart = apart * cross[pair, row].unsqueeze(1)
                 half.index_add_(0, pair, queries[row].unsqueeze(2) * apart.unsqueeze(1))
-        identity = torch.eye(m, dtype=per.dtype, device=per.device)
         level = (self._share * p.square()).sum(dim=1)
-        longest = 2 * torch.linalg.vector_norm(self._text.rows, dim=1).amax()
-        size = 2 * (p.abs() + high * (self._lengths + longest) * self._speeds).square().sum(dim=1)
-        return Form(half + half.mT + level[:, None, None] * identity, self._constant / unit, size, self._excess)
+        longest = 2 * self._text.longest
+        size = 2 * (p.abs() * self._text.lift_size + high * (self._lengths + longest) * self._speeds).square().sum(
+            dim=1
+        )
+        return Form(
+            half + half.mT + level[:, None, None] * (coordinates.seen.mT @ coordinates.seen),
+            self._constant / unit,
+            size,
+            self._excess,
+        )

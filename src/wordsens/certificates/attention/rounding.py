@@ -26,7 +26,7 @@ class RoundingErrors:
         score: (N,), of a score of row j.
         output: (N,), of the length of o_j.
         norm: a lower bound of ‖phi(X)‖; not positive where rounding hides it.
-        longest: the largest ‖x_l‖.
+        longest: of the values; so large besides that 16 roundings of it cover the error of any value.
     """
 
     speed: Float[Tensor, " N"]
@@ -40,17 +40,36 @@ class RoundingErrors:
 def rounding_errors(text: AttentionText) -> RoundingErrors:
     n, d = text.rows.shape
     lengths = torch.linalg.vector_norm(text.rows, dim=1)
-    longest = float(lengths.max())
-    weights = torch.linalg.matrix_norm(text.matrices).unsqueeze(1)
-    speed = (rounding(d + 8) * 1.01 * weights * lengths).flatten()
-    score = rounding(2 * d + 16) * 1.01 * longest * (weights * lengths).flatten()
-    score = score + 8 * UNIT_ROUNDOFF * text.scores.abs().amax(dim=1)
+    farthest = float(lengths.max())
+    speeds, keys, scores = [], [], []
+    for head in text.weights:
+        norms = head.norms
+        once, twice = (1.01 * rounding(k * (d + norms.terms + 8)) / head.scale for k in (1, 2))
+        fastest = norms.matrix * lengths + norms.query_offset
+        speeds.append(once * fastest)
+        keys.append(once * (norms.matrix * lengths + norms.key_offset))
+        scores.append(twice * (farthest * fastest + norms.key_offset * lengths + norms.constant))
+    speed, key, score = (torch.cat(part) for part in (speeds, keys, scores))
+    score = score + 8 * UNIT_ROUNDOFF * _terms(text)
     attention = text.score.attention(text.scores)
+    lengths = torch.linalg.vector_norm(text.values, dim=1)
     moved = text.score.weight_errors(text.scores, attention, score.unsqueeze(1))
     output = moved @ lengths + rounding(n + 16) * (attention.abs() @ lengths)
+    output = output + 1.01 * text.value_error * attention.abs().sum(dim=1)
     measured = float(torch.linalg.vector_norm(text.outputs)) * (1 - rounding(text.outputs.numel() + 8))
     norm = measured - float(torch.linalg.vector_norm(output)) * (1 + 1e-9)
-    return RoundingErrors(speed=speed, key=speed, score=score, output=output, norm=norm, longest=longest)
+    longest = float(lengths.max()) + text.value_error / (16 * UNIT_ROUNDOFF)
+    return RoundingErrors(speed=speed, key=key, score=score, output=output, norm=norm, longest=longest)
+
+
+def _terms(text: AttentionText) -> Float[Tensor, " N"]:
+    """The largest |score| of a row, and bias of a place, of those that are finite."""
+    largest = text.scores.masked_fill(text.hidden, 0.0).abs().amax(dim=1)
+    biases = [
+        torch.zeros_like(text.rows[:, 0]) if head.bias is None else head.bias.nan_to_num(neginf=0.0).abs().amax(dim=1)
+        for head in text.weights
+    ]
+    return largest + torch.cat(biases)
 
 
 def row_errors(

@@ -1,15 +1,19 @@
 """One text under attention, prepared for certificates: every head's scores, outputs and distances, in float64."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.certificates.attention.geometry import Geometry, geometry_of
 from wordsens.certificates.attention.relaxation import Pairs
+from wordsens.certificates.verified import rounding
 from wordsens.maps.attention.scores import Certified
 from wordsens.maps.attention.scores.curves import Curve
+from wordsens.maps.attention.weights import HeadWeights
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,7 @@ class _Separations:
 
     Attributes:
         squares: (w, N), ‖r_j‖².
-        reach: (w, N), r_j . direction.
+        reach: (w, N), V r_j . direction.
         crude: (w, N), a bound of the length of the rest, where that is not left to the offsets; else 0.
         counted: (w, N), 0 for the words' own rows.
         coupled: (w, N), 1 where the offsets carry the rest.
@@ -39,27 +43,58 @@ class AttentionText:
 
     Attributes:
         rows: X, (n, d).
-        matrices: (heads, d, d), W / scale.
-        keys: (N, d), W x_l / scale.
-        scores: (N, n).
+        weights: of every head; one head, where it has a value matrix.
+        queries, keys: (N, d), the u_j and k_l.
+        scores: (N, n); -inf where row j does not see word l.
         others: (N, n), entry (j, i) is what row j's scores but the i-th add up to (`Certified.others`).
-        outputs: (N, d), o_j.
-        distances: (N, n), ‖x_i - o_j‖ for divided scores, ‖x_i‖ for others.
+        values: (n, p), V^T x_l: the rows, without a value matrix.
+        outputs: (N, p), o_j.
+        distances: (N, n), ‖V^T x_i - o_j‖ for divided scores, ‖V^T x_i‖ for others.
+        longest: at least the length of every value, and of the sum of the terms' absolute values that make it up.
+        value_error: of any value, at most; 0 for rows as they are.
     """
 
     rows: Float[Tensor, "n d"]
-    matrices: Float[Tensor, "heads d d"]
+    weights: Sequence[HeadWeights]
     score: Certified
+    queries: Float[Tensor, "N d"]
     keys: Float[Tensor, "N d"]
     scores: Float[Tensor, "N n"]
     others: Float[Tensor, "N n"]
-    outputs: Float[Tensor, "N d"]
+    values: Float[Tensor, "n p"]
+    outputs: Float[Tensor, "N p"]
     distances: Float[Tensor, "N n"]
     geometry: Geometry
+    longest: float
+    value_error: float
 
     @property
     def heads(self) -> int:
-        return len(self.matrices)
+        return len(self.weights)
+
+    @property
+    def lift(self) -> Float[Tensor, "d p"] | None:
+        """V, whose operator norm is at most 1; None: the identity."""
+        return self.weights[0].value
+
+    @property
+    def lift_size(self) -> float:
+        """V's Frobenius norm, which its rounding is measured by; 1 where there is none."""
+        return 1.0 if self.lift is None else self.weights[0].norms.value
+
+    def lifted(self, vectors: Float[Tensor, "*batch p"]) -> Float[Tensor, "*batch d"]:
+        """V r for r among the values: V r . y = r . V^T y."""
+        return vectors if self.lift is None else vectors @ self.lift.mT
+
+    @cached_property
+    def hidden(self) -> Bool[Tensor, "N n"]:
+        """Whether row j does not see word l."""
+        return self.scores == -torch.inf
+
+    @cached_property
+    def farthest(self) -> Float[Tensor, " N"]:
+        """The largest distance of a row's output to the words that it sees."""
+        return self.distances.masked_fill(self.hidden, 0.0).amax(dim=1)
 
     def own_rows(self, words: Int[Tensor, " w"]) -> Int[Tensor, "heads w"]:
         """The indices, among the N rows, of the words' own rows under each head."""
@@ -67,27 +102,48 @@ class AttentionText:
         return words + n * torch.arange(self.heads, device=words.device).unsqueeze(1)
 
 
-def attention_text(rows: Float[Tensor, "n d"], matrices: Float[Tensor, "heads d d"], score: Certified) -> AttentionText:
-    """Everything that does not depend on the word. O(heads (n d² + n² d)), plus eigenvalues of N x N matrices."""
-    queries = (rows @ matrices).flatten(end_dim=1)
-    keys = (rows @ matrices.mT).flatten(end_dim=1)
-    scores = queries @ rows.T
+def attention_text(rows: Float[Tensor, "n d"], weights: Sequence[HeadWeights], score: Certified) -> AttentionText:
+    """Everything that does not depend on the word. O(heads (n d² + n² d)), plus eigenvalues of N x N matrices.
+
+    A value matrix has an operator norm of at most 1, and then the head is alone.
+    """
+    queries, keys, scores = (
+        torch.cat([getattr(head, name)(rows) for head in weights]) for name in ("queries", "keys", "scores")
+    )
+    values, norms = weights[0].values(rows), weights[0].norms
     attention = score.attention(scores)
-    outputs = attention @ rows
+    outputs = attention @ values
     if not score.normalized:
-        lengths = torch.linalg.vector_norm(rows, dim=1)
+        lengths = torch.linalg.vector_norm(values, dim=1)
         distances = lengths.expand(len(queries), -1)
-        geometry = geometry_of(queries, None)
     else:
-        distances = torch.cdist(outputs, rows, compute_mode="donot_use_mm_for_euclid_dist")
-        geometry = geometry_of(queries, outputs)
-    others = score.others(scores, attention)
-    return AttentionText(rows, matrices, score, keys, scores, others, outputs, distances, geometry)
+        distances = torch.cdist(outputs, values, compute_mode="donot_use_mm_for_euclid_dist")
+    longest, error = float(torch.linalg.vector_norm(rows, dim=1).max()), 0.0
+    if weights[0].value is not None:
+        longest = norms.value * longest
+    if weights[0].value is not None or weights[0].value_bias is not None:
+        longest += norms.value_bias
+        error = 1.01 * rounding(rows.shape[1] + norms.terms + 16) * longest
+    return AttentionText(
+        rows=rows,
+        weights=weights,
+        score=score,
+        queries=queries,
+        keys=keys,
+        scores=scores,
+        others=score.others(scores, attention),
+        values=values,
+        outputs=outputs,
+        distances=distances,
+        geometry=geometry_of(queries, outputs, weights[0].value, divided=score.normalized),
+        longest=longest,
+        value_error=error,
+    )
 
 
 def directions(text: AttentionText, words: Int[Tensor, " w"]) -> tuple[Float[Tensor, "w d"], Float[Tensor, " w"]]:
-    """Each word's unit vector along x_i - centre, and the length of that."""
-    away = text.rows[words] - text.geometry.centre
+    """Each word's unit vector along V (V^T x_i - centre), and the length of that."""
+    away = text.lifted(text.values[words] - text.geometry.centre)
     length = torch.linalg.vector_norm(away, dim=1)
     return away / torch.where(length > 0, length, torch.ones_like(length)).unsqueeze(1), length
 
@@ -111,9 +167,10 @@ def _separations(text: AttentionText, words: Int[Tensor, " w"], curve: Curve) ->
     if text.score.normalized:
         pair, row = (curve.before > 0.5).nonzero(as_tuple=True)
         if len(pair):
-            apart = apart_from(text, text.rows, words[pair], row)
-            along = (apart * direction[pair]).sum(dim=1)
+            apart = apart_from(text, text.values, words[pair], row)
             squares[pair, row] = apart.square().sum(dim=1)
+            apart = text.lifted(apart)
+            along = (apart * direction[pair]).sum(dim=1)
             reach[pair, row] = along
             crude[pair, row] = torch.linalg.vector_norm(apart - along.unsqueeze(1) * direction[pair], dim=1)
             coupled[pair, row] = 0.0
@@ -124,16 +181,16 @@ def _separations(text: AttentionText, words: Int[Tensor, " w"], curve: Curve) ->
 
 
 def apart_from(
-    text: AttentionText, rows: Float[Tensor, "n k"], word: Int[Tensor, " m"], row: Int[Tensor, " m"]
+    text: AttentionText, values: Float[Tensor, "n k"], word: Int[Tensor, " m"], row: Int[Tensor, " m"]
 ) -> Float[Tensor, "m k"]:
-    """x_i - m_ji, m_ji the output of row j without word i; for the pairs in which i has most of row j.
+    """V^T x_i - m_ji, m_ji the output of row j without word i; for the pairs in which i has most of row j.
 
-    `rows` are X in any coordinates."""
+    The values may be in any coordinates."""
     without = text.score.attention_without(text.scores[row], word)
     # Differences first: the rows may be nearly parallel. A row of zeros, without word i, has output zero.
-    beside = torch.einsum("ml,mld->md", without, rows - rows[word].unsqueeze(1))
+    beside = torch.einsum("ml,mld->md", without, values - values[word].unsqueeze(1))
     left = 1 - without.sum(dim=1, keepdim=True)
-    return left.where(left.abs() > 0.5, torch.zeros_like(left)) * rows[word] - beside
+    return left.where(left.abs() > 0.5, torch.zeros_like(left)) * values[word] - beside
 
 
 def _assemble(

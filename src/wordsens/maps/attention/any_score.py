@@ -1,4 +1,4 @@
-"""The change of an attention layer whose score offers no closed form: by autograd, searched like those that do."""
+"""The change of an attention layer whose score or sum of heads offers no closed form: by autograd, searched alike."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -9,10 +9,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.candidates import candidates
-from wordsens.maps.attention.group_change import GroupHead
+from wordsens.maps.attention.group_change import GroupHead, squared_change
 from wordsens.maps.attention.scores import Score
 from wordsens.maps.attention.spread import Spread, directions, spread
 from wordsens.maps.attention.vanishing import vanishing
+from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.attention.word_change import LARGEST_COARSE, again_if_steep, attention_plan
 from wordsens.maps.mapping import TextMap
 from wordsens.maps.plain_change import PlainWordChange
@@ -36,16 +37,17 @@ class AnyScoreChange(PlainWordChange):
         self,
         phi: TextMap,
         rows: Float[Tensor, "n d"],
-        matrices: Float[Tensor, "heads d d"],
-        scale: float,
+        weights: Sequence[HeadWeights],
         score: Score,
         memory_budget: int,
+        *,
+        summed: bool = False,
     ):
         super().__init__(phi, rows, memory_budget=memory_budget)
-        self._matrices, self._scale, self._score = matrices, scale, score
+        self._weights, self._score, self._summed = weights, score, summed
         self.heads = self._heads_at(1.0)
         n, d = self.rows.shape
-        if len(matrices) * n * n * d <= _MOST_SMALL:
+        if len(weights) * n * n * d <= _MOST_SMALL:
             wide = attention_plan(n, d, score)
             self.plan = wide if n * d <= _MOST_TINY else replace(wide, children=16, chosen=16)
             found = self._spread(torch.full((1,), d**0.5))
@@ -54,17 +56,17 @@ class AnyScoreChange(PlainWordChange):
 
     def _heads_at(self, factor: float) -> list[GroupHead]:
         """The heads at a higher temperature."""
-        scale = factor * self._scale
-        return [GroupHead(self.rows, self._groups, matrix, scale, self._score) for matrix in self._matrices]
+        weights = [head.at_scale(factor).to(self.rows.dtype) for head in self._weights]
+        return [GroupHead(self.rows, self._groups, head, self._score) for head in weights]
 
     def coarse(self) -> "AnyScoreChange":
         """In float32, if the score computes in it and its squares do not leave its range."""
-        largest = max(float(head.scores.abs().max()) for head in self.heads)
+        largest = max(float(head.finite_scores.abs().max()) for head in self.heads)
         if self.rows.dtype == torch.float32 or largest > LARGEST_COARSE:
             return self
         relative = copy(self)
         relative.dtype = torch.float32
-        relative.rows, relative._matrices = self.rows.float(), self._matrices.float()
+        relative.rows = self.rows.float()
         relative.heads = relative._heads_at(1.0)
         return relative if relative.heads[0].attention.dtype == torch.float32 else self
 
@@ -86,7 +88,7 @@ class AnyScoreChange(PlainWordChange):
         return result
 
     def _spread(self, radius: Float[Tensor, " w"]) -> Spread:
-        return spread(self.heads, float(torch.linalg.matrix_norm(self._matrices).max()) / self._scale, radius)
+        return spread(self.heads, max(head.steepest for head in self._weights), radius)
 
     def _is_homogeneous(self, typical: float) -> bool:
         """True if twice the temperature gives the same weights, but for a common factor, at scores of about 1."""
@@ -115,8 +117,7 @@ class AnyScoreChange(PlainWordChange):
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
         with torch.set_grad_enabled(gradient):
             delta = perturbations.detach().requires_grad_(gradient)
-            moved = delta.unsqueeze(1)
-            squared = torch.stack([head.squared(moved, words) for head in self.heads]).sum(dim=0)
+            squared = squared_change(self.heads, delta.unsqueeze(1), words, self._summed)
         if not gradient:
             return squared, None
         (slope,) = torch.autograd.grad(squared.sum(), delta)

@@ -81,7 +81,7 @@ def _turned(heads: Sequence[ScoredHead], words: Int[Tensor, " w"]) -> Float[Tens
     """
     length = torch.stack([torch.linalg.vector_norm(head.keys, dim=1) for head in heads])
     length = length.clamp(min=torch.finfo(length.dtype).tiny).unsqueeze(1)
-    ways = torch.stack([head.scores[words] for head in heads]) / length
+    ways = torch.stack([head.finite_scores[words] for head in heads]) / length
     steps = [
         -(way / own).T.unsqueeze(2) * head.keys.unsqueeze(1) for way, own, head in zip(ways, length, heads, strict=True)
     ]
@@ -119,7 +119,10 @@ def _lowered(
     reach: Float[Tensor, "w 1"],
 ) -> Float[Tensor, "c w d"]:
     """The points after accelerated projected gradient steps on the squares of the own row's positive scores."""
-    keys, scores = torch.cat([head.keys for head in heads]), torch.cat([head.scores[words] for head in heads], dim=1)
+    keys, scores = (
+        torch.cat([head.keys for head in heads]),
+        torch.cat([head.finite_scores[words] for head in heads], dim=1),
+    )
     length = torch.linalg.vector_norm(keys, dim=1).clamp(min=torch.finfo(keys.dtype).tiny)
     keys, scores = keys / length.unsqueeze(1), scores / length / reach + _MARGIN
     step = 1 / torch.linalg.matrix_norm(keys, ord=2).square()
@@ -138,7 +141,7 @@ def _corners(head: ScoredHead, words: Int[Tensor, " w"], reach: Float[Tensor, "w
     like = {"dtype": head.rows.dtype, "device": head.rows.device}
     drawn, looked = (_signs(_CORNERS, n, stream).to(**like) for _ in range(2))
     at_one = (2 * torch.eye(n) - torch.ones(n, n)).to(**like)
-    to_word, from_word = head.scores.T[words], head.scores[words]
+    to_word, from_word = head.finite_scores.T[words], head.finite_scores[words]
     return [
         _least(head.queries, drawn, to_word, reach),
         _least(head.keys, torch.cat([at_one, -torch.ones_like(at_one[:1]), looked]), from_word, reach),

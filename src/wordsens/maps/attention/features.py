@@ -1,25 +1,19 @@
 """Random attention features (RAF): one attention layer with Gaussian query-key weights and no value matrix."""
 
 import math
-from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice, require_count, require_positive
-from wordsens.maps.attention.any_score import AnyScoreChange
-from wordsens.maps.attention.group_change import AttentionGroupChange
-from wordsens.maps.attention.scores import SCORES, ClosedForm, Score, Softmax, offered
-from wordsens.maps.attention.texts_change import AttentionTextsChange, texts_at_once
-from wordsens.maps.attention.word_change import AttentionWordChange
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.maps.mapping import feature_norm
-from wordsens.maps.word_change import MovedRows, WordChange
+from wordsens.errors import InputError, require_count, require_positive
+from wordsens.maps.attention.layer import AttentionLayer, checked_score
+from wordsens.maps.attention.scores import Score, Softmax
+from wordsens.maps.attention.weights import HeadWeights
 from wordsens.seeds import Seed, gaussian_on, generator
 
 
-class RandomAttentionFeatures(FeatureMap):
+class RandomAttentionFeatures(AttentionLayer):
     """phi(X) = attention(X W X^T / (temperature sqrt(d))) X, of shape (n, d); W (d, d) iid N(0, 1/d) (paper, eq. 3).
 
     W stands for W_Q W_K^T; there is no value matrix. With several heads each has a W of its own and
@@ -56,7 +50,7 @@ class RandomAttentionFeatures(FeatureMap):
         device: torch.device | str = "cpu",
     ):
         self.text_shape = (None, require_count("d", d))
-        self.score = _checked_score(score)
+        self.score = checked_score(score)
         self.temperature = require_positive("temperature", temperature)
         self.heads = require_count("heads", heads)
         self.seed = seed
@@ -116,79 +110,8 @@ class RandomAttentionFeatures(FeatureMap):
         """W of every head."""
         return self.weight.view(self.heads, *self.weight.shape[-2:])
 
-    def scores(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
-        """X W X^T / (temperature sqrt(d)): (*batch, n, n), or (*batch, heads, n, n) for several heads."""
-        texts = texts if self.heads == 1 else texts.unsqueeze(-3)
-        return (texts @ self.weight / self._scale()) @ texts.mT
-
-    def attention(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
-        """The attention weights, shaped like the scores: entry (j, i) is how much row j takes from word i."""
-        return self.score.attention(self.scores(texts))
-
-    attention_layers = 1
-
-    def attention_of(self, rows: Float[Tensor, "n d"], layer: int = 1) -> Float[Tensor, "heads n n"]:
-        """The attention weights of every head on one text; there is one layer, 1."""
-        weights = self.attention(rows)
-        return weights.unsqueeze(0) if self.heads == 1 else weights
-
-    def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
-        return self.attention(texts) @ (texts if self.heads == 1 else texts.unsqueeze(-3))
-
-    def perturbed_features(
-        self, rows: Float[Tensor, "n d"], words: Int[Tensor, "b g"], perturbations: Float[Tensor, "b g d"]
-    ) -> Float[Tensor, "b features"]:
-        """attention(X' W X'^T) X' of each perturbed text X', whose scores differ from X's in g rows and g columns.
-
-        The attention is taken anew from all scores. O(heads b (n² d + g d²)) against O(heads b (2 n² d + n d²)).
-        """
-        words = words.to(rows.device)
-        moved = rows[words] + perturbations
-        pair, place = torch.arange(len(words), device=rows.device).unsqueeze(1), words.unsqueeze(2)
-        per_head = []
-        for matrix in self.matrices:
-            matrix = matrix / self._scale()
-            queries, keys = moved @ matrix, moved @ matrix.T
-            scores = (rows @ matrix @ rows.T).repeat(len(words), 1, 1)
-            scores[pair, words] = queries @ rows.T
-            scores.mT[pair, words] = keys @ rows.T
-            scores[pair.unsqueeze(2), place, place.mT] = queries @ moved.mT
-            attention = self.score.attention(scores)
-            to_moved = attention.mT[pair, words].mT
-            output = (attention.flatten(end_dim=1) @ rows).unflatten(0, attention.shape[:2])
-            per_head.append(output.baddbmm_(to_moved, perturbations))
-        return torch.stack(per_head, dim=1).flatten(start_dim=1) if self.heads > 1 else per_head[0].flatten(1)
-
-    def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
-        score = offered(self.score, ClosedForm)
-        if score is None:
-            return AnyScoreChange(self, rows, self.matrices, self._scale(), self.score, memory_budget)
-        return self._closed_form(score, rows, memory_budget)
-
-    def texts_at_once(self, n: int, *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> int:
-        if offered(self.score, ClosedForm) is None:
-            return 1
-        return texts_at_once(n, self.weight, memory_budget)
-
-    def texts_change(
-        self, texts: Sequence[Float[Tensor, "n d"]], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> MovedRows:
-        score = offered(self.score, ClosedForm)
-        if score is None:
-            return super().texts_change(texts, memory_budget=memory_budget)
-        return AttentionTextsChange([self._closed_form(score, rows, memory_budget) for rows in texts])
-
-    def group_change(
-        self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> AttentionGroupChange:
-        rows = self.accept(rows)
-        norm = feature_norm(self.features(rows), self.name)
-        return AttentionGroupChange(rows, groups, self.matrices, self._scale(), self.score, norm, memory_budget)
-
-    def _closed_form(self, score: ClosedForm, rows: Float[Tensor, "n d"], memory_budget: int) -> AttentionWordChange:
-        rows = self.accept(rows)
-        norm = feature_norm(self.features(rows), self.name)
-        return AttentionWordChange(rows, self.matrices, self._scale(), score, norm, memory_budget)
+    def head_weights(self, n: int, dtype: torch.dtype, *, isometric: bool = False) -> list[HeadWeights]:
+        return [HeadWeights(matrix.to(dtype), self._scale()) for matrix in self.matrices]
 
     def _scale(self) -> float:
         d = self.weight.shape[-1]
@@ -201,23 +124,3 @@ class RandomAttentionFeatures(FeatureMap):
         # Drawn in float64 on the CPU, whatever the map's dtype and device: one seed is one map.
         weight = gaussian_on(*shape, generator=stream, dtype=torch.float64, device="cpu") / math.sqrt(d)
         return weight.to(dtype=self.dtype, device=self.device)
-
-
-def _checked_score(score: str | Score) -> Score:
-    """The score of that name; an instance of a Score as it is, if it has what `Score` asks for."""
-    if isinstance(score, str):
-        return SCORES[require_choice("score", score, SCORES)]
-    if not isinstance(score, Score):
-        raise InputError(
-            f"`score` (={score!r}) must be one of {', '.join(SCORES)}, or an instance of a class of your own that is "
-            "derived from wordsens.Score"
-        )
-    missing = [
-        name for name, kind in (("name", str), ("normalized", bool)) if not isinstance(getattr(score, name, 0), kind)
-    ]
-    if missing:
-        raise InputError(
-            f"`score` ({type(score).__name__}) must have a `name` (text) and say whether it is `normalized` (True or "
-            f"False); set {' and '.join(missing)} in the class"
-        )
-    return score

@@ -167,5 +167,4 @@ class AttentionFunctionals(WordFunctionals):
 
 
 def _heads_of(phi: RandomAttentionFeatures, score: ClosedForm, rows: Float[Tensor, "n d"]) -> list[Head]:
-    scale = phi.temperature * rows.shape[1] ** 0.5
-    return [Head(rows, matrix, scale, score) for matrix in phi.matrices]
+    return [Head(rows, weights, score) for weights in phi.head_weights(len(rows), phi.dtype)]

@@ -6,6 +6,7 @@ change is computed from the change of the attention, so that small ones keep the
 this small graph.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from wordsens.maps.attention.scores import Score
 from wordsens.maps.attention.spread import ScoredHead
+from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.word_change import WordChange
 from wordsens.search.plan import Stages
 
@@ -23,21 +25,17 @@ GROUP_PLAN = Stages(starts=6, climb_steps=8, population=4, generations=3, childr
 class GroupHead(ScoredHead):
     """The part that does not depend on Delta, for one head and every group."""
 
-    def __init__(self, rows: Tensor, groups: Int[Tensor, "m g"], matrix: Tensor, scale: float, score: Score):
-        self.rows, self.groups, self.score = rows, groups, score
-        self.queries = rows @ matrix / scale  # row j is u_j
-        self.keys = rows @ matrix.T / scale  # row l is W x_l / scale
-        self.matrix, self.scale, self.symmetric = matrix, scale, matrix + matrix.T
-        self.scores = self.queries @ rows.T
+    def __init__(self, rows: Tensor, groups: Int[Tensor, "m g"], weights: HeadWeights, score: Score):
+        self.rows, self.groups, self.weights, self.score = rows, groups, weights, score
+        self.queries, self.keys, self.symmetric = weights.queries(rows), weights.keys(rows), weights.symmetric
+        self.scores, self.values = weights.scores(rows), weights.values(rows)
         self.attention = score.attention(self.scores)
-        self.outputs = self.attention @ rows
+        self.outputs = self.attention @ self.values
 
-    def squared(self, delta: Float[Tensor, "b g d"], which: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
-        """‖phi(X^G(Delta)) - phi(X)‖² of this head."""
+    def change(self, delta: Float[Tensor, "b g d"], which: Int[Tensor, " b"]) -> Float[Tensor, "b n m"]:
+        """phi(X^G(Delta)) - phi(X) of this head."""
         members = self.groups[which]
-        moved_rows = self.rows[members] + delta
-        outside = torch.ones(len(which), self.rows.shape[0], 1, dtype=delta.dtype, device=delta.device)
-        outside = outside.scatter(1, members.unsqueeze(-1), 0.0)
+        moved_rows, seen = self.rows[members] + delta, self.weights.seen(delta)
 
         # Rows outside the group: only their scores with its members move.
         member_scores = self.scores.T[members] + delta @ self.queries.T
@@ -45,17 +43,28 @@ class GroupHead(ScoredHead):
         new = rest.scatter(2, members.unsqueeze(1).expand(-1, rest.shape[1], -1), member_scores.mT)
         attention = self.score.attention(new)
         gained = attention.gather(2, members.unsqueeze(1).expand(-1, rest.shape[1], -1))
-        change = (attention - self.attention) @ self.rows + gained @ delta
-        squared = (change.square() * outside).sum(dim=(1, 2))
+        change = (attention - self.attention) @ self.values + gained @ seen
 
         # Rows of the group: query, keys and values all move.
         own_scores = self.scores[members] + delta @ self.keys.T
-        among = (moved_rows @ self.matrix) @ moved_rows.mT / self.scale
+        among = self.weights.scores_between(moved_rows, moved_rows)
+        if self.weights.bias is not None:
+            among = among + self.weights.bias[members.unsqueeze(2), members.unsqueeze(1)] / self.weights.scale
         own_scores = own_scores.scatter(2, members.unsqueeze(1).expand(-1, members.shape[1], -1), among)
         own = self.score.attention(own_scores)
         to_members = own.gather(2, members.unsqueeze(1).expand(-1, members.shape[1], -1))
-        own_change = own @ self.rows + to_members @ delta - self.outputs[members]
-        return squared + own_change.square().sum(dim=(1, 2))
+        own_change = own @ self.values + to_members @ seen - self.outputs[members]
+        return change.scatter(1, members.unsqueeze(2).expand_as(own_change), own_change)
+
+
+def squared_change(
+    heads: Sequence[GroupHead], delta: Float[Tensor, "b g d"], which: Int[Tensor, " b"], summed: bool
+) -> Float[Tensor, " b"]:
+    """‖phi(X^G(Delta)) - phi(X)‖² of heads that stand side by side, or that are summed."""
+    changes = [head.change(delta, which) for head in heads]
+    if summed:
+        changes = [torch.stack(changes).sum(dim=0)]
+    return torch.stack([change.square().sum(dim=(1, 2)) for change in changes]).sum(dim=0)
 
 
 class AttentionGroupChange(WordChange):
@@ -64,7 +73,8 @@ class AttentionGroupChange(WordChange):
     Args:
         rows: X, (n, d).
         groups: (m, g), word indices; the pairs that are evaluated name a row of it.
-        matrices, scale, score: of the map, W for each head.
+        weights, score: of the map.
+        summed: whether its heads are summed.
         base_norm: ‖phi(X)‖.
         memory_budget: bytes for intermediate results.
     """
@@ -73,15 +83,16 @@ class AttentionGroupChange(WordChange):
         self,
         rows: Float[Tensor, "n d"],
         groups: Int[Tensor, "m g"],
-        matrices: Float[Tensor, "heads d d"],
-        scale: float,
+        weights: Sequence[HeadWeights],
         score: Score,
         base_norm: float,
         memory_budget: int,
+        *,
+        summed: bool = False,
     ):
         super().__init__(rows, base_norm, memory_budget, (groups.shape[1], rows.shape[1]))
         groups = groups.to(rows.device)
-        self._heads = [GroupHead(rows, groups, matrix, scale, score) for matrix in matrices]
+        self._heads, self._summed = [GroupHead(rows, groups, head, score) for head in weights], summed
         self.plan = replace(GROUP_PLAN, rule="momentum" if score.kinked else "quasi-newton")
 
     def bytes_per_pair(self) -> int:
@@ -101,7 +112,7 @@ class AttentionGroupChange(WordChange):
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b g d"] | None]:
         with torch.set_grad_enabled(gradient):
             delta = perturbations.detach().requires_grad_(gradient)
-            squared = torch.stack([head.squared(delta, words) for head in self._heads]).sum(dim=0)
+            squared = squared_change(self._heads, delta, words, self._summed)
         if not gradient:
             return squared, None
         (slope,) = torch.autograd.grad(squared.sum(), delta)

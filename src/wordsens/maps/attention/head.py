@@ -15,6 +15,7 @@ from wordsens.maps.attention.products import Counts, add_and_double, times
 from wordsens.maps.attention.scores import ClosedForm, Response
 from wordsens.maps.attention.scores.closed_form import row_blocks
 from wordsens.maps.attention.spread import ScoredHead
+from wordsens.maps.attention.weights import HeadWeights
 
 _CACHED_NUMBERS = 1 << 19
 """The most numbers that one intermediate array may have on a CPU: a few of them fit in its cache."""
@@ -29,25 +30,25 @@ class Head(OtherRows, ScoredHead):
     `joined` heads serve several texts of n words: word i of text t is word t n + i, rows are counted within a text.
     """
 
-    def __init__(self, rows: Float[Tensor, "n d"], matrix: Float[Tensor, "d d"], scale: float, score: ClosedForm):
+    def __init__(self, rows: Float[Tensor, "n d"], weights: HeadWeights, score: ClosedForm):
         self.rows = rows
         self.score = score
-        self.queries = rows @ matrix / scale  # row j is u_j
-        self.keys = rows @ matrix.T / scale  # row l is W x_l / scale
-        self.symmetric = (matrix + matrix.T) / scale
-        self.scores = self.queries @ rows.T
+        self.queries, self.keys = weights.queries(rows), weights.keys(rows)
+        self.symmetric, self.lift = weights.symmetric, weights.value
+        self.scores = weights.scores(rows)
+        values = weights.values(rows)
         # Differences of rows are what matters where weights sum to one: taking the mean away first keeps them exact
         # when rows are nearly parallel.
-        centre = rows.mean(dim=0) if score.sums_to_one else torch.zeros_like(rows[0])
-        self.values = rows - centre
+        centre = values.mean(dim=0) if score.sums_to_one else torch.zeros_like(values[0])
+        self.values = values - centre
         self.response: Response = score.response(self.scores)
-        self.outputs = torch.empty_like(rows)
+        self.outputs = torch.empty_like(values)
         if score.normalized:
             self._attend_divided()
-            self.stacked = torch.cat([self.queries, -self.outputs, self.keys])
+            self.stacked = torch.cat([self.queries, -self.lifted(self.outputs), self.keys])
         else:
             self.dominant = None
-            self.squared_values = torch.linalg.vecdot(rows, rows)
+            self.squared_values = torch.linalg.vecdot(values, values)
             self.outputs = score.attention(self.scores) @ self.values
             self.stacked = torch.cat([self.queries, self.keys])
 
@@ -55,7 +56,7 @@ class Head(OtherRows, ScoredHead):
     def joined(cls, heads: "Sequence[Head]") -> "Head":
         """One W on several texts of equal length, at once."""
         result = object.__new__(cls)
-        result.score, result.symmetric = heads[0].score, heads[0].symmetric
+        result.score, result.symmetric, result.lift = heads[0].score, heads[0].symmetric, heads[0].lift
         kept = "lengths" if result.score.normalized else "squared_values"
         for name in ("scores", "values", "outputs", kept):
             setattr(result, name, torch.cat([getattr(head, name) for head in heads]))
@@ -97,7 +98,8 @@ class Head(OtherRows, ScoredHead):
         if self.score.normalized:
             along = products[:, n : 2 * n]
         to_own = moved[pair, row_of_word]
-        squared, result = self.others(delta, words, row_of_word, moved, along, gradient)
+        seen = self.seen(delta)
+        squared, result = self.others(seen, words, row_of_word, moved, along, gradient)
 
         # Row i, whose query, key and value all move.
         pushed = delta @ self.symmetric
@@ -105,19 +107,19 @@ class Head(OtherRows, ScoredHead):
         new_scores[pair, row_of_word] += to_own + 0.5 * torch.linalg.vecdot(pushed, delta)
         attention = self.score.attention(new_scores)
         to_itself = attention[pair, row_of_word].unsqueeze(1)
-        change = times(attention, values, counts).sub_(self.outputs.index_select(0, words)).addcmul_(to_itself, delta)
+        change = times(attention, values, counts).sub_(self.outputs.index_select(0, words)).addcmul_(to_itself, seen)
         squared += torch.linalg.vecdot(change, change)
         if result is None:
             return squared, None
 
         # What the gradient takes from each stacked row is written where the products were.
         on_weights = times(change, values.mT, counts)
-        on_weights[pair, row_of_word] += torch.linalg.vecdot(change, delta)
+        on_weights[pair, row_of_word] += torch.linalg.vecdot(change, seen)
         own_slope = self.score.pull_back(new_scores, attention, on_weights)
         own_self = own_slope[pair, row_of_word]
         moved[pair, row_of_word] = own_self
         keyed.copy_(own_slope)
-        result.addcmul_(to_itself, change).addcmul_(own_self.unsqueeze(1), pushed)
+        result = self.lifted(result.addcmul_(to_itself, change)).addcmul_(own_self.unsqueeze(1), pushed)
         return squared, add_and_double(result, products, self.stacked, counts)
 
 

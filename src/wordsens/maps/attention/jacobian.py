@@ -8,11 +8,14 @@ u_j = W^T x_j / scale and c_ji = a_ji (softmax), 1/sum where the score is positi
 derivative. Row i is a linear map of its own, through all its scores.
 """
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.scores import ClosedForm
+from wordsens.maps.attention.weights import HeadWeights
 
 
 class AttentionJacobian:
@@ -20,8 +23,7 @@ class AttentionJacobian:
 
     Args:
         rows: X, (n, d).
-        matrices: (heads, d, d), W.
-        scale: what the scores are divided by.
+        weights: of every head.
         score: how scores become weights.
         words: (w,), the words.
     """
@@ -29,12 +31,11 @@ class AttentionJacobian:
     def __init__(
         self,
         rows: Float[Tensor, "n d"],
-        matrices: Float[Tensor, "heads d d"],
-        scale: float,
+        weights: Sequence[HeadWeights],
         score: ClosedForm,
         words: Int[Tensor, " w"],
     ):
-        self._heads = [_HeadJacobian(rows, matrix / scale, score, words) for matrix in matrices]
+        self._heads = [_HeadJacobian(rows, head, score, words) for head in weights]
 
     def normal_product(self, vectors: Float[Tensor, "w d"]) -> Float[Tensor, "w d"]:
         """J_i^T J_i y, row k of `vectors` for word k."""
@@ -42,17 +43,15 @@ class AttentionJacobian:
 
 
 class _HeadJacobian:
-    def __init__(
-        self, rows: Float[Tensor, "n d"], matrix: Float[Tensor, "d d"], score: ClosedForm, words: Int[Tensor, " w"]
-    ):
-        self._rows, self._score, self._words = rows, score, words
-        self._queries, self._keys = rows @ matrix, rows @ matrix.T
-        scores = self._queries @ rows.T
+    def __init__(self, rows: Float[Tensor, "n d"], weights: HeadWeights, score: ClosedForm, words: Int[Tensor, " w"]):
+        self._weights, self._score, self._words = weights, score, words
+        self._queries, self._keys = weights.queries(rows), weights.keys(rows)
+        self._values, scores = weights.values(rows), weights.scores(rows)
         attention = score.attention(scores)
         self._own_scores, self._own_attention = scores[words], attention[words]
-        self._outputs = attention @ rows if score.normalized else torch.zeros_like(rows)
+        self._outputs = attention @ self._values if score.normalized else torch.zeros_like(self._values)
         weight, slope = attention[:, words].T.clone(), score.gain_slopes(scores, attention)[:, words].T.clone()
-        lengths = torch.cdist(rows[words], self._outputs, compute_mode="donot_use_mm_for_euclid_dist").square()
+        lengths = torch.cdist(self._values[words], self._outputs, compute_mode="donot_use_mm_for_euclid_dist").square()
         pair = torch.arange(len(words), device=words.device)
         self._to_itself = weight[pair, words].unsqueeze(1)
         weight[pair, words] = 0
@@ -61,20 +60,28 @@ class _HeadJacobian:
         self._weight_squares = weight.square().sum(dim=1, keepdim=True)
 
     def normal_product(self, vectors: Float[Tensor, "w d"]) -> Float[Tensor, "w d"]:
-        x = self._rows[self._words]
+        own, seen = self._values[self._words], self._weights.seen(vectors)
         moved = vectors @ self._queries.T
-        along = (x * vectors).sum(dim=1, keepdim=True) - vectors @ self._outputs.T
+        along = (own * seen).sum(dim=1, keepdim=True) - seen @ self._outputs.T
         to_queries = self._mixed * along + self._pushed * moved
         back = self._mixed * moved
-        result = self._weight_squares * vectors + to_queries @ self._queries
-        result = result + back.sum(dim=1, keepdim=True) * x - back @ self._outputs
-        return result + self._own_product(vectors, moved)
+        on_seen = self._weight_squares * seen + back.sum(dim=1, keepdim=True) * own - back @ self._outputs
+        result = to_queries @ self._queries + self._own_product(vectors, seen, moved, on_seen)
+        return result + (on_seen if self._weights.value is None else on_seen @ self._weights.value.mT)
 
-    def _own_product(self, vectors: Float[Tensor, "w d"], moved: Float[Tensor, "w n"]) -> Float[Tensor, "w d"]:
+    def _own_product(
+        self,
+        vectors: Float[Tensor, "w d"],
+        seen: Float[Tensor, "w m"],
+        moved: Float[Tensor, "w n"],
+        on_seen: Float[Tensor, "w m"],
+    ) -> Float[Tensor, "w d"]:
+        """Of the own rows; the part that goes through their values is added to `on_seen`."""
         pair, words = torch.arange(len(vectors), device=vectors.device), self._words
         score_change = vectors @ self._keys.T
         score_change[pair, words] += moved[pair, words]
         weight_change = self._score.push_forward(self._own_scores, self._own_attention, score_change)
-        change = weight_change @ self._rows + self._to_itself * vectors
-        back = self._score.pull_back(self._own_scores, self._own_attention, change @ self._rows.T)
-        return self._to_itself * change + back @ self._keys + back[pair, words].unsqueeze(1) * self._queries[words]
+        change = weight_change @ self._values + self._to_itself * seen
+        back = self._score.pull_back(self._own_scores, self._own_attention, change @ self._values.T)
+        on_seen += self._to_itself * change
+        return back @ self._keys + back[pair, words].unsqueeze(1) * self._queries[words]

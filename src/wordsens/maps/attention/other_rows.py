@@ -7,7 +7,7 @@ docs/theory/attention.md)
 
 a_ji and p_ji being the attention of row j to word i before and after, o_j the output of row j and m_ji its output
 without word i (zero for scores that are not divided by their sum). Squared norms expand into inner products of Delta
-with the u_j, the o_j and x_i.
+with the u_j, the o_j and x_i. With a value matrix V, read V^T Delta for Delta and V^T x_i for x_i, but in u_j . Delta.
 
 Arrays indexed [word, row] are stored word first: a batch gathers whole rows.
 """
@@ -51,22 +51,33 @@ class Dominant:
 class OtherRows(ABC):
     """The rows of a text but the moved word's own, under one head.
 
-    Delta may be given by k coordinates in an orthonormal basis; `values` and r_ji of dominated rows are then in them.
+    Delta may be given by k coordinates in an orthonormal basis. Without a `lift`, `values` and r_ji of dominated rows
+    are then in them too.
 
     Attributes:
         score, response: what the weights are made with, and how they answer to one moved score.
-        values: (n, k), x_i, without the rows' mean where weights sum to one.
+        lift: (k, m), V with V^T Delta what the value of the moved word changes by; None: the identity.
+        values: (n, m), the values, without their mean where weights sum to one: x_i without a value matrix.
         lengths: [word, row], (n, n), ‖r_ji‖² where weights are divided by their sum.
-        squared_values: (n,), ‖x_i‖² where they are not: there r_ji = x_i.
+        squared_values: (n,), their squared lengths where weights are not divided: there r_ji is the value.
         dominant: the rows of which one word takes over half.
     """
 
     score: ClosedForm
     response: Response
-    values: Float[Tensor, "n k"]
+    lift: Float[Tensor, "k m"] | None
+    values: Float[Tensor, "n m"]
     lengths: Float[Tensor, "n n"]
     squared_values: Float[Tensor, " n"]
     dominant: Dominant | None
+
+    def seen(self, delta: Float[Tensor, "b k"]) -> Float[Tensor, "b m"]:
+        """V^T Delta."""
+        return delta if self.lift is None else delta @ self.lift
+
+    def lifted(self, vectors: Float[Tensor, "b m"]) -> Float[Tensor, "b k"]:
+        """V r: what is multiplied with V^T Delta by r is multiplied with Delta by it."""
+        return vectors if self.lift is None else vectors @ self.lift.mT
 
     @abstractmethod
     def evaluate(
@@ -76,27 +87,27 @@ class OtherRows(ABC):
 
     def others(
         self,
-        delta: Float[Tensor, "b k"],
+        seen: Float[Tensor, "b m"],
         words: Int[Tensor, " b"],
         row_of_word: Int[Tensor, " b"],
         moved: Float[Tensor, "b n"],
         along: Float[Tensor, "b n"] | None,
         gradient: bool,
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b k"] | None]:
-        """The squared change of all rows but the word's own; half of its gradient but for the two matrix products.
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b m"] | None]:
+        """The squared change of all rows but the word's own; half of its gradient in V^T Delta but for two products.
 
         Args:
-            delta, words: the pairs.
+            seen, words: the pairs, each by its V^T Delta.
             row_of_word: which row of its text each word is.
             moved: u_j . Delta; where the gradient is asked for, overwritten by what it takes from each u_j.
-            along: -o_j . Delta, for weights that are divided by their sum; likewise overwritten.
+            along: -o_j . V^T Delta, for weights that are divided by their sum; likewise overwritten.
             gradient: whether it is asked for.
         """
         pair = torch.arange(len(words), device=words.device)
         answer = self.response.move(moved, words)
         p, gain = answer.p, answer.gain
         own = self.values.index_select(0, words)
-        with_own = torch.linalg.vecdot(own, delta).unsqueeze(1)
+        with_own = torch.linalg.vecdot(own, seen).unsqueeze(1)
         dominated = None
         if along is None:
             on_rest_of_word, length = with_own, self.squared_values.index_select(0, words).unsqueeze(1)
@@ -107,10 +118,10 @@ class OtherRows(ABC):
                 which, row, rest = dominated
                 gain[which, row] = self.response.dominant_gain(moved[which, row], words[which], row)
                 answer.gain_slope[which, row] = answer.p_slope[which, row]
-                along[which, row] = torch.linalg.vecdot(rest, delta[which])
+                along[which, row] = torch.linalg.vecdot(rest, seen[which])
         p[pair, row_of_word] = 0
         gain[pair, row_of_word] = 0
-        on_delta = torch.addcmul(p * torch.linalg.vecdot(delta, delta).unsqueeze(1), gain, on_rest_of_word)
+        on_delta = torch.addcmul(p * torch.linalg.vecdot(seen, seen).unsqueeze(1), gain, on_rest_of_word)
         on_rest = torch.addcmul(p * on_rest_of_word, gain, length)
         squared = torch.linalg.vecdot(p, on_delta) + torch.linalg.vecdot(gain, on_rest)
         if not gradient:
@@ -118,7 +129,7 @@ class OtherRows(ABC):
 
         torch.mul(answer.p_slope, on_delta, out=moved).addcmul_(answer.gain_slope, on_rest)
         moved[pair, row_of_word] = 0
-        result = torch.linalg.vecdot(p, p).unsqueeze(1) * delta
+        result = torch.linalg.vecdot(p, p).unsqueeze(1) * seen
         if along is None:
             pulled = torch.linalg.vecdot(p, gain).unsqueeze(1)
         else:

@@ -22,13 +22,15 @@ class _ReducedHead(OtherRows):
 
     def __init__(self, head: Head, basis: Float[Tensor, "k d"]):
         self.score, self.response = head.score, head.response
-        self.values = head.values @ basis.T
+        self.lift = None if head.lift is None else basis @ head.lift
+        plain = self.lift is None
+        self.values = head.values @ basis.T if plain else head.values
         self.dominant = None
         if head.score.normalized:
             self.lengths = head.lengths
             if head.dominant is not None:
                 found = head.dominant
-                self.dominant = Dominant(found.words, found.rows, found.rest @ basis.T)
+                self.dominant = Dominant(found.words, found.rows, found.rest @ basis.T if plain else found.rest)
         else:
             self.squared_values = head.squared_values
         n = len(head.rows)
@@ -40,8 +42,8 @@ class _ReducedHead(OtherRows):
         n = len(self.values)
         products = delta @ self.stacked.mT
         along = products[:, n:] if self.score.normalized else None
-        squared, result = self.others(delta, words, words, products[:, :n], along, gradient)
-        return squared, None if result is None else add_and_double(result, products, self.stacked)
+        squared, result = self.others(self.seen(delta), words, words, products[:, :n], along, gradient)
+        return squared, None if result is None else add_and_double(self.lifted(result), products, self.stacked)
 
 
 class _WholeReducedHead(_ReducedHead):
@@ -53,7 +55,7 @@ class _WholeReducedHead(_ReducedHead):
 
     def __init__(self, head: Head, basis: Float[Tensor, "k d"]):
         super().__init__(head, basis)
-        self.stacked = torch.cat([self.stacked, head.keys @ basis.T, self.values])
+        self.stacked = torch.cat([self.stacked, head.keys @ basis.T, self.lifted(self.values)])
         self._scores, self._attention = head.scores, head.score.attention(head.scores)
         self._symmetric = basis @ head.symmetric @ basis.T
         self._inner = head.values @ head.values.T
@@ -66,7 +68,8 @@ class _WholeReducedHead(_ReducedHead):
         moved, keyed, valued = products[:, :n], products[:, -2 * n : -n], products[:, -n:]
         along = products[:, n : 2 * n] if self.score.normalized else None
         to_own = moved[pair, words]
-        squared, result = self.others(delta, words, words, moved, along, gradient)
+        seen = self.seen(delta)
+        squared, result = self.others(seen, words, words, moved, along, gradient)
 
         pushed = delta @ self._symmetric
         new_scores = self._scores.index_select(0, words).add_(keyed)
@@ -76,7 +79,7 @@ class _WholeReducedHead(_ReducedHead):
         gained = attention - self._attention.index_select(0, words)
         on_weights = gained @ self._inner
         with_delta = torch.linalg.vecdot(gained, valued)
-        length, own = torch.linalg.vecdot(delta, delta), to_itself.squeeze(1)
+        length, own = torch.linalg.vecdot(seen, seen), to_itself.squeeze(1)
         squared += torch.linalg.vecdot(gained, on_weights) + own * (2 * with_delta + own * length)
         if result is None:
             return squared, None
@@ -88,7 +91,7 @@ class _WholeReducedHead(_ReducedHead):
         moved[pair, words] = own_self
         keyed.copy_(own_slope)
         torch.mul(gained, to_itself, out=valued)
-        result.addcmul_(to_itself.square(), delta).addcmul_(own_self.unsqueeze(1), pushed)
+        result = self.lifted(result.addcmul_(to_itself.square(), seen)).addcmul_(own_self.unsqueeze(1), pushed)
         return squared, add_and_double(result, products, self.stacked)
 
 

@@ -22,9 +22,9 @@ class ScoredHead:
 
     Attributes:
         rows: X, (n, d).
-        queries, keys: rows u_j = W^T x_j / scale and W x_l / scale, (n, d).
+        queries, keys: rows u_j = W^T x_j / scale and W x_l / scale, (n, d), with what biases add to them.
         symmetric: a positive multiple of W + W^T, (d, d).
-        scores: (n, n), row first.
+        scores: (n, n), row first; -inf where a mask hides a word from a row.
     """
 
     rows: Tensor
@@ -32,6 +32,11 @@ class ScoredHead:
     keys: Tensor
     symmetric: Tensor
     scores: Tensor
+
+    @cached_property
+    def finite_scores(self) -> Float[Tensor, "n n"]:
+        """The scores, with 0 in place of those that a mask hides."""
+        return self.scores.masked_fill(self.scores == -torch.inf, 0.0)
 
     @cached_property
     def top_directions(self) -> Float[Tensor, "m d"]:
@@ -61,7 +66,7 @@ def spread(heads: Sequence[ScoredHead], steepest: float, radius: Float[Tensor, "
     reach = float(radius.max())
     lengths = torch.stack([head.queries.norm(dim=1).median() for head in heads])
     # Medians: one huge row must not decide how smooth all others are.
-    typical = torch.stack([head.scores.abs().median() for head in heads]) / _NORMAL_QUARTILE
+    typical = torch.stack([head.finite_scores.abs().median() for head in heads]) / _NORMAL_QUARTILE
     coordinates = heads[0].rows.shape[1]
     return Spread(
         typical=float((typical + reach * lengths).max()),

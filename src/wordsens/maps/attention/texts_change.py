@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.head import Head
+from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.attention.word_change import AttentionWordChange
 from wordsens.maps.word_change import MovedRows
 
@@ -116,12 +117,13 @@ class _EachText(MovedRows):
         return squared, slope if gradient else None
 
 
-def texts_at_once(n: int, weight: Tensor, memory_budget: int) -> int:
+def texts_at_once(n: int, weights: Sequence[HeadWeights], memory_budget: int) -> int:
     """The number of texts of n words to search together: by the memory budget, and on a CPU by its cache.
 
     1 on a CPU where n max(n, d) exceeds 4,096: there arithmetic, not the operations' own cost, takes the time.
     """
-    heads, d = (1 if weight.ndim == 2 else len(weight)), weight.shape[-1]
+    weight = weights[0].matrix
+    heads, d = len(weights), len(weight)
     kept = heads * (8 * n * n + 10 * n * d + 2 * d * d) * weight.element_size()
     fitting = memory_budget // (2 * kept)
     if weight.device.type != "cpu":

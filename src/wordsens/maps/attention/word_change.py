@@ -14,6 +14,7 @@ from wordsens.maps.attention.reduced import ReducedAttentionChange
 from wordsens.maps.attention.scores import ClosedForm, Score
 from wordsens.maps.attention.spread import OWN_DIRECTIONS, directions, spread
 from wordsens.maps.attention.vanishing import vanishing
+from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.word_change import WordChange
 from wordsens.search.plan import Stages
 
@@ -55,16 +56,15 @@ class AttentionWordChange(WordChange):
     def __init__(
         self,
         rows: Float[Tensor, "n d"],
-        matrices: Float[Tensor, "heads d d"],
-        scale: float,
+        weights: Sequence[HeadWeights],
         score: ClosedForm,
         base_norm: float,
         memory_budget: int,
     ):
         super().__init__(rows, base_norm, memory_budget)
-        self._matrices, self._scale, self._score = matrices, scale, score
-        self.heads = [Head(rows, matrix, scale, score) for matrix in matrices]
-        self.plan = attention_plan(len(rows), rows.shape[1], score, len(matrices))
+        self._weights, self._score = weights, score
+        self.heads = [Head(rows, head, score) for head in weights]
+        self.plan = attention_plan(len(rows), rows.shape[1], score, len(weights))
         if not score.kinked and not score.homogeneous:
             self.plan = again_if_steep(self.plan, len(rows), self._steepest() * rows.shape[1] ** 0.5)
 
@@ -74,22 +74,34 @@ class AttentionWordChange(WordChange):
     @property
     def largest_score(self) -> float:
         """The largest |s_jl| of all heads."""
-        return max(float(head.scores.abs().max()) for head in self.heads)
+        return max(float(head.finite_scores.abs().max()) for head in self.heads)
 
     def coarse_at(self, largest: float) -> "AttentionWordChange":
         """`coarse` in units of that score, where the units do not matter: the same for texts that share one W."""
         # A float32 copy keeps three n x n arrays; a long text cannot spare them, and its precision is not the limit.
         if self.rows.dtype == torch.float32 or 3 * 4 * len(self.rows) ** 2 > self.memory_budget // 2:
             return self
-        scale = self._scale
+        factor = 1.0
         if self._score.homogeneous:
             # In units of the scores: at temperatures of 1e20 or 1e-20 their squares would leave float32's range.
-            scale *= _power_of_two(largest)
+            factor = _power_of_two(largest)
         elif largest > LARGEST_COARSE:
             return self
-        return AttentionWordChange(
-            self.rows.float(), self._matrices.float(), scale, self._score, self.base_norm, self.memory_budget
-        )
+        weights = [head.at_scale(factor).to(torch.float32) for head in self._weights]
+        return AttentionWordChange(self.rows.float(), weights, self._score, self.base_norm, self.memory_budget)
+
+    def narrowed(self) -> "tuple[AttentionWordChange, Float[Tensor, 'k d']] | None":
+        """In the span of what W_Q, W_K and V see, where that is smaller: 3 m coordinates for a head of size m."""
+        spans = [head.span for head in self._weights]
+        if any(span is None for span in spans):
+            return None
+        together = torch.cat([span for span in spans if span is not None], dim=1)
+        if together.shape[1] >= len(together):
+            return None
+        basis = torch.linalg.qr(together.double()).Q.mT.to(self.rows.dtype)
+        weights = [head.within(basis) for head in self._weights]
+        change = (self.rows @ basis.mT, weights, self._score, self.base_norm, self.memory_budget)
+        return AttentionWordChange(*change), basis
 
     def reduced(self) -> ReducedAttentionChange | None:
         n, d = self.rows.shape
@@ -113,14 +125,14 @@ class AttentionWordChange(WordChange):
             if rounded is None and (self._score.kinked or self._score.homogeneous or share * found.largest <= 1):
                 continue
             score = self._score if rounded is None else rounded
-            scale = self._scale * max(1.0, share * found.typical) if rounded is None else self._scale
-            change = (self.rows, self._matrices, scale, score, self.base_norm, self.memory_budget)
-            result.append(AttentionWordChange(*change))
+            factor = max(1.0, share * found.typical) if rounded is None else 1.0
+            weights = [head.at_scale(factor) for head in self._weights]
+            result.append(AttentionWordChange(self.rows, weights, score, self.base_norm, self.memory_budget))
         return result
 
     def _steepest(self) -> float:
         """A bound of how fast a score moves with a word of length 1."""
-        return float(torch.linalg.matrix_norm(self._matrices).max()) / self._scale
+        return max(head.steepest for head in self._weights)
 
     def bytes_per_pair(self) -> int:
         n, d = self.rows.shape

@@ -15,13 +15,20 @@ class Family:
     Attributes:
         blocks: from the base model to its list of blocks.
         output: from a block to the projection that ends its attention, whose input is the heads side by side.
+        projections: from a block to the projections to queries, keys and values, or to the one that makes all three;
+            none where scores depend on places besides.
     """
 
     blocks: str
     output: str
+    projections: tuple[str, ...] = ()
 
 
-_BERT = Family("encoder.layer", "attention.output.dense")
+_BERT = Family(
+    "encoder.layer",
+    "attention.output.dense",
+    ("attention.self.query", "attention.self.key", "attention.self.value"),
+)
 _LLAMA = Family("layers", "self_attn.o_proj")
 
 FAMILIES = {
@@ -30,10 +37,12 @@ FAMILIES = {
     "xlm-roberta": _BERT,
     "camembert": _BERT,
     "electra": _BERT,
-    "distilbert": Family("transformer.layer", "attention.out_lin"),
+    "distilbert": Family(
+        "transformer.layer", "attention.out_lin", ("attention.q_lin", "attention.k_lin", "attention.v_lin")
+    ),
     "mpnet": Family("encoder.layer", "attention.attn.o"),
     "modernbert": Family("layers", "attn.Wo"),
-    "gpt2": Family("h", "attn.c_proj"),
+    "gpt2": Family("h", "attn.c_proj", ("attn.c_attn",)),
     "llama": _LLAMA,
     "mistral": _LLAMA,
     "qwen2": _LLAMA,
@@ -50,12 +59,14 @@ class Anatomy:
         base: the model without the head for its task.
         blocks: its layers, in order.
         outputs: the projection that ends each block's attention.
+        projections: those of each block to queries, keys and values, or to all; None where they are not all of it.
         heads: attention heads a block.
     """
 
     base: nn.Module
     blocks: tuple[nn.Module, ...]
     outputs: tuple[nn.Module, ...]
+    projections: tuple[tuple[nn.Module, ...], ...] | None
     heads: int
 
     def head_slice(self, block: int, head: int) -> tuple[slice, Tensor]:
@@ -85,7 +96,9 @@ def anatomy_of(model: Any, name: str) -> Anatomy:
     base = model.base_model
     blocks = _at(base, family.blocks)
     outputs = tuple(_at(block, family.output) for block in blocks)
-    return Anatomy(base, tuple(blocks), outputs, int(model.config.num_attention_heads))
+    projections = tuple(tuple(_at(block, path) for path in family.projections) for block in blocks)
+    known = projections if family.projections else None
+    return Anatomy(base, tuple(blocks), outputs, known, int(model.config.num_attention_heads))
 
 
 def _at(module: Any, path: str) -> Any:

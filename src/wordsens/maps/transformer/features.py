@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.transformer.loaded import LoadedModel, load_parts
+from wordsens.maps.transformer.own_input import INPUTS, entering_attention, own_attention
 from wordsens.maps.transformer.pooling import OWN, Pooling
 from wordsens.maps.transformer.reader import Reader
 from wordsens.maps.transformer.readout import OUTPUTS, Readout
@@ -20,6 +22,7 @@ from wordsens.maps.transformer.stack import Stack, fast_bfloat16
 from wordsens.maps.transformer.texts import PROBES, Encodes, by_length, largest_difference, pooled_layers
 from wordsens.maps.transformer.vocabulary import transformer_vocabulary, whole_word_tokens
 from wordsens.maps.transformer.word_change import TransformerChange
+from wordsens.maps.word_change import WordChange
 from wordsens.text.embedding import Texts
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.pretrained import TASKS, Access
@@ -48,6 +51,10 @@ class TransformerFeatures(FeatureMap):
         pool: one vector a text: "mean" over all rows, "cls" the first, "last" the last, "max", or "own", what `encode`
             of sentence-transformers gives for the model: `embed` then puts the default prompt before a text and cuts
             it to the longest length, and dense layers behind the pooling count; None: all rows.
+        input: "the model's", or "its own": the rows that enter the attention of `layer`, which then move, and phi is
+            what its head, or the sum of its heads, makes of them. `embed` gives these rows: the hidden states that
+            enter the layer, normalised where the layer's norm stands before its attention (GPT-2). Searched in closed
+            form and with a certificate, in float64; for BERT-like encoders and GPT-2.
         output: "states", or the task head's "logits" or "probabilities" (softmax of the logits). Of a causal language
             model: for the next token, unless pool is None.
         name: for messages and records.
@@ -68,6 +75,7 @@ class TransformerFeatures(FeatureMap):
         layer: int = -1,
         head: int | None = None,
         pool: str | None = None,
+        input: str = INPUTS[0],
         output: str = "states",
         name: str = "model",
     ):
@@ -77,9 +85,8 @@ class TransformerFeatures(FeatureMap):
         self._plain_reader = None if loaded.tokenizer is None else Reader(loaded.tokenizer, self.stack, loaded.name)
         self._twin: TransformerFeatures | None = None
         self.device = self.stack.device
-        self.dtype = torch.float32 if self.stack.dtype in _HALVES else self.stack.dtype
         self.text_shape = (None, self.stack.dimension)
-        self._choose(Readout(layer, head, pool, output))
+        self._choose(Readout(layer, head, pool, output, input))
 
     @classmethod
     @torch.inference_mode(False)
@@ -90,6 +97,7 @@ class TransformerFeatures(FeatureMap):
         head: int | None = None,
         pool: str | None = None,
         *,
+        input: str = INPUTS[0],
         output: str = "states",
         dtype: torch.dtype = torch.float32,
         device: str = "cpu",
@@ -104,7 +112,7 @@ class TransformerFeatures(FeatureMap):
         Args:
             model: a name or a folder; or a pair (model, tokenizer), a transformers pipeline or a SentenceTransformer,
                 which is used as it is: its weights are shared, and none of the options below `output` applies.
-            layer, head, pool, output: as above.
+            layer, head, pool, input, output: as above.
             dtype: float32, bfloat16 or float64, in which the model computes.
             device: where.
             attention: "eager", the plain products, from which attention weights can be read; or "sdpa", torch's fused
@@ -132,7 +140,7 @@ class TransformerFeatures(FeatureMap):
             attention=attention,
             access=Access(pickled_weights, remote_code, local_files_only, revision),
         )
-        return cls(loaded, layer=layer, head=head, pool=pool, output=output)
+        return cls(loaded, layer=layer, head=head, pool=pool, input=input, output=output)
 
     def at(
         self,
@@ -140,17 +148,22 @@ class TransformerFeatures(FeatureMap):
         layer: int = -1,
         head: int | None = None,
         pool: str | None = None,
+        input: str = INPUTS[0],
         output: str = "states",
     ) -> "TransformerFeatures":
         """Another map of the same model, which is not loaded again."""
         twin = copy.copy(self)
         twin._twin = None
-        twin._choose(Readout(layer, head, pool, output))
+        twin._choose(Readout(layer, head, pool, output, input))
         return twin
 
     def _choose(self, wanted: Readout) -> None:
         chosen = wanted.of(self.stack, self._model_name)
         self.layer, self.head, self.output = chosen.layer, chosen.head, chosen.output
+        own = chosen.input != INPUTS[0]
+        self.own_attention = own_attention(self.stack, self.layer, self.head) if own else None
+        plain = torch.float32 if self.stack.dtype in _HALVES else self.stack.dtype
+        self.dtype = torch.float64 if own else plain
         self.reader = self._plain_reader
         self.pooling = None if chosen.pool is None else self._pooling(chosen.pool)
         # The rows of a model that is used for one vector a text.
@@ -179,11 +192,13 @@ class TransformerFeatures(FeatureMap):
 
     @property
     def attention_layers(self) -> int:
-        """The number of layers that have attention weights: layers 1 to this one."""
-        return self.stack.layers
+        """The number of layers that have attention weights: layers 1 to this one; 1 of a layer by itself."""
+        return self.stack.layers if self.own_attention is None else 1
 
     def attention_of(self, rows: Float[Tensor, "n d"], layer: int) -> Float[Tensor, "heads n n"]:
         """The attention weights of a layer's heads on one text: entry (j, i) is how much row j takes from row i."""
+        if self.own_attention is not None:
+            return self.own_attention.attention_of(rows)
         return self.stack.attention(rows.unsqueeze(0).to(self.stack.dtype), layer)[0]
 
     def __repr__(self) -> str:
@@ -205,7 +220,10 @@ class TransformerFeatures(FeatureMap):
             InputError: a text without a token, longer than the context (pool="own" cuts it), or nearly all of whose
                 tokens the tokenizer does not know; a map without a tokenizer.
         """
-        return [text.to(self.dtype) for text in self.reading().embed(texts, max_words=max_words)]
+        found = self.reading().embed(texts, max_words=max_words)
+        if self.own_attention is not None:
+            found = [replace(text, rows=self._entering(text.rows.unsqueeze(0))[0]) for text in found]
+        return [text.to(self.dtype) for text in found]
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 32) -> Float[Tensor, "m d"]:
         """phi of every text, in float64 on the CPU: `phi(embed(text))`, many texts at a time, without a gradient.
@@ -239,8 +257,14 @@ class TransformerFeatures(FeatureMap):
         return self.reading().numbers(texts)
 
     def rows_of(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
-        """The rows that enter the first layer when the model reads these tokens."""
-        return self.stack.entering(ids).to(self.dtype)
+        """The rows that phi takes when the model reads these tokens: those that enter the first layer."""
+        rows = self.stack.entering(ids)
+        return (rows if self.own_attention is None else self._entering(rows)).to(self.dtype)
+
+    @torch.no_grad()
+    def _entering(self, rows: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
+        """The rows that enter the layer's attention, when these enter the first layer."""
+        return entering_attention(self.stack, rows, self.layer)
 
     def vocabulary(
         self,
@@ -259,6 +283,11 @@ class TransformerFeatures(FeatureMap):
             special_tokens: whether row 0 of the texts is the leading special token, as `embed` here has it.
             rescale: rows of length sqrt(d), as `wordsens.embed` gives them.
         """
+        if self.own_attention is not None:
+            raise InputError(
+                f"words have no rows of their own where {self.name} is entered: they depend on the text; "
+                "leave `input` out"
+            )
         reader = self.reading()
         tokens = whole_word_tokens(reader.tokenizer, pieces=pieces, special=special, signs=signs, case=case)
         first = 0 if special_tokens else reader.leading_tokens
@@ -291,6 +320,8 @@ class TransformerFeatures(FeatureMap):
 
     def token_features(self, texts: Float[Tensor, "b n d"]) -> Tensor:
         """The features of every row before pooling; with a task head, the logits or probabilities."""
+        if self.own_attention is not None:
+            return self.own_attention.features(texts)
         rows = texts.to(self.stack.dtype)
         if self.output != "states":
             logits = self.stack.logits(rows, last_only=self._reads_last_token()).to(self.dtype)
@@ -330,12 +361,14 @@ class TransformerFeatures(FeatureMap):
             self._twin.stack = shared
         return self._twin
 
-    def word_change(
-        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> TransformerChange:
+    def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
+        if self.own_attention is not None:
+            return self.own_attention.word_change(rows, memory_budget=memory_budget)
         return TransformerChange(self, rows, None, memory_budget=memory_budget)
 
     def group_change(
         self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> TransformerChange:
+    ) -> WordChange:
+        if self.own_attention is not None:
+            return self.own_attention.group_change(rows, groups, memory_budget=memory_budget)
         return TransformerChange(self, rows, groups, memory_budget=memory_budget)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from wordsens.errors import InputError, require_choice
+from wordsens.maps.transformer.own_input import INPUTS
 from wordsens.maps.transformer.pooling import POOL_NAMES
 from wordsens.maps.transformer.stack import Stack
 
@@ -17,6 +18,7 @@ class Readout:
     head: int | None = None
     pool: str | None = None
     output: str = "states"
+    input: str = INPUTS[0]
 
     def of(self, stack: Stack, name: str) -> "Readout":
         """This choice with the layer counted from 0. InputError for what the model, called `name`, does not have."""
@@ -33,6 +35,12 @@ class Readout:
             )
         if require_choice("output", self.output, OUTPUTS) != "states":
             stack.require_task_head(self.output, layer, self.head, self.pool)
+        if require_choice("input", self.input, INPUTS) != INPUTS[0] and (
+            layer == 0 or self.pool is not None or self.output != "states"
+        ):
+            raise InputError(
+                f"`input` (={self.input!r}) is of the attention of a layer from 1 on; leave pool and output out"
+            )
         if self.pool is not None:
             require_choice("pool", self.pool, POOL_NAMES)
         return replace(self, layer=layer)
@@ -40,10 +48,11 @@ class Readout:
     def title(self, name: str) -> str:
         """The name of the map that reads this of the model called `name`."""
         parts = [name, f"layer {self.layer}" if self.output == "states" else self.output]
+        parts += [] if self.input == INPUTS[0] else ["attention"]
         parts += [] if self.head is None else [f"head {self.head}"]
         return " ".join([*parts, *([] if self.pool is None else [self.pool])])
 
     @property
     def all_rows(self) -> bool:
         """True where all states of a layer are read as they are."""
-        return self.pool is None and self.head is None and self.output == "states"
+        return self.pool is None and self.head is None and self.output == "states" and self.input == INPUTS[0]

@@ -95,9 +95,13 @@ class Stack:
         self, rows: Float[Tensor, "b n d"], layer: int, heads: Iterable[int]
     ) -> list[Float[Tensor, "b n d"]]:
         """`head_outputs` of several heads, from one pass."""
-        inputs = tensor_at(self.anatomy.outputs[layer - 1], lambda: self._pass(rows, self.anatomy.base))
+        inputs = self.reaching(rows, self.anatomy.outputs[layer - 1])
         slices = [self.anatomy.head_slice(layer - 1, head) for head in heads]
         return [inputs[..., columns] @ weight for columns, weight in slices]
+
+    def reaching(self, rows: Float[Tensor, "b n d"], part: nn.Module) -> Tensor:
+        """What enters a part of the model when the rows enter the first block."""
+        return tensor_at(part, lambda: self._pass(rows, self.anatomy.base))
 
     def logits(self, rows: Float[Tensor, "b n d"], *, last_only: bool = False) -> Float[Tensor, "b ..."]:
         """The task head's logits: of every row for a language model, of the text for a classifier.

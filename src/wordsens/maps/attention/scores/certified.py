@@ -71,9 +71,11 @@ class Certified(Score):
 
     Attributes:
         lipschitz: of w; only asked where the weights are not divided.
+        masks: whether scores may be -inf, where a mask hides a word from a row.
     """
 
     lipschitz: float = torch.inf
+    masks: bool = False
 
     @abstractmethod
     def curve(self, scores: Float[Tensor, "w N"], others: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:

@@ -15,7 +15,7 @@ from wordsens.maps.attention.scores.tabulated import RowMoves, Tabulated, Weight
 class Softmax(ClosedForm, Tabulated):
     """exp(s_l) / sum_m exp(s_m)."""
 
-    name, normalized, sums_to_one, shift_invariant = "softmax", True, True, True
+    name, normalized, sums_to_one, shift_invariant, masks = "softmax", True, True, True, True
 
     def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
         return torch.softmax(scores, dim=-1)
@@ -32,7 +32,9 @@ class Softmax(ClosedForm, Tabulated):
         return attention
 
     def attention_without(self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]) -> Float[Tensor, "r n"]:
-        return torch.softmax(scores.scatter(1, word.unsqueeze(1), -torch.inf), dim=-1)
+        """Zero where a mask hides all other words."""
+        left = torch.softmax(scores.scatter(1, word.unsqueeze(1), -torch.inf), dim=-1)
+        return left.nan_to_num(0.0)
 
     def others(self, scores: Float[Tensor, "N n"], attention: Float[Tensor, "N n"]) -> Float[Tensor, "N n"]:
         """The logarithm of the sum of the exponentials of a row without the word's."""
@@ -83,11 +85,14 @@ class Softmax(ClosedForm, Tabulated):
         tau = moves.unsqueeze(-1) * grid
         odds = (torch.log1p(-attention) - attention.log()).unsqueeze(-1)
         rest = (1 - attention).unsqueeze(-1)
-        least = attention.unsqueeze(-1) * tau.exp() + rest * torch.exp(-attention.unsqueeze(-1) * tau / rest)
+        # Where a mask hides all other words, they add nothing.
+        others = torch.where(rest > 0, rest * torch.exp(-attention.unsqueeze(-1) * tau / rest), 0.0)
+        least = attention.unsqueeze(-1) * tau.exp() + others
         # (e^tau - 1 - tau)/tau² rises; where it would cancel, e^(tau/2)/2 is above it.
         curved = torch.where(tau < 0.01, 0.5 * torch.exp(tau / 2), (torch.expm1(tau) - tau) / tau.square())
         bend = attention * (curved[..., 1:] / least[..., :-1].clamp(min=1)).amax(dim=-1).clamp(min=0.5) * inflated
-        most = torch.exp(odds.squeeze(-1) - moves / rest.squeeze(-1))
+        rest = rest.squeeze(-1)
+        most = torch.where(rest > 0, torch.exp(odds.squeeze(-1) - moves / rest), 0.0)
         rise = torch.maximum(-torch.expm1(-moves) / (1 + most), -attention * torch.expm1(-moves)) * inflated
         cap = (inflated / (1 + most)).amax(dim=1).clamp(max=1)
         return Expansion(

@@ -171,20 +171,22 @@ class Sigmoid(_Undivided, CertifiedElementwise, Tabulated):
 
 
 class Linear(_Undivided, CertifiedElementwise, Expanded):
-    """s_l itself, not divided: linear attention without a feature map."""
+    """s_l itself, not divided: linear attention without a feature map; 0 where a mask hides word l."""
 
     name, lipschitz, homogeneous = "linear", 1.0, True
 
     def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
-        return scores
+        return scores.masked_fill(scores == -torch.inf, 0.0)
 
     def pull_back(
         self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], slopes: Float[Tensor, "b n"]
     ) -> Float[Tensor, "b n"]:
-        return slopes
+        return slopes.masked_fill(scores == -torch.inf, 0.0)
 
     def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return score + moved, moved.clone(), torch.ones_like(moved)
+        hidden = score == -torch.inf
+        after, gain = ((score + moved).masked_fill_(hidden, 0.0), moved.masked_fill(hidden, 0.0))
+        return after, gain, torch.ones_like(moved).masked_fill_(hidden, 0.0)
 
     def expansion(
         self,

@@ -1,0 +1,179 @@
+"""Certificates of attention with values, biases and masks: no perturbation that NumPy finds exceeds them."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import wordsens as ws
+from wordsens.certificates.attention.bounds import _scaled
+from wordsens.errors import ZeroFeaturesError
+
+RADII = (1e-6, 1e-2, 0.3, 1.0, 10.0)
+"""The last two in units of sqrt(d)."""
+
+
+def weights_of(scores: np.ndarray, score: str) -> np.ndarray:
+    if score == "softmax":
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return weights / weights.sum(axis=-1, keepdims=True)
+    if score == "sigmoid":
+        return 0.5 + 0.5 * np.tanh(scores / 2)
+    weights = scores if score == "linear" else np.maximum(scores, 0)
+    total = weights.sum(axis=-1, keepdims=True)
+    return weights / np.where(total > 0, total, 1) if score == "relu" else weights
+
+
+class Problem:
+    """A head drawn by a seed: 2 to 16 words and coordinates, values of low rank, biases, masks; and in NumPy."""
+
+    def __init__(self, seed: int, score: str = "softmax"):
+        stream = np.random.default_rng(seed)
+        n, d = (int(size) for size in stream.integers(2, 17, size=2))
+        m = int(stream.integers(1, d + 1))
+        shape = stream.choice(["words", "one", "few", "through"])
+        self.heads = 2 if seed % 5 == 4 else 1
+        self.score, self.d = score, d
+        steep = stream.choice([0.3, 1.0, 3.0])
+        self.query, self.key = (steep * stream.normal(size=(self.heads, d, m)) for _ in range(2))
+        width = {"words": d, "one": 1, "few": max(1, d // 3), "through": 2}[shape]
+        plain = shape == "words" and self.heads == 1
+        self.value = None if plain else stream.normal(size=(self.heads, d, width))
+        through = shape == "through" or self.heads == 2
+        self.output = stream.normal(size=(self.heads, width, 5)) if through and not plain else None
+        size = stream.choice([0.0, 1.0, 20.0])
+        self.bias = [size * stream.normal(size=(self.heads, 1, k)) for k in (m, m, width)]
+        mask = stream.choice(["none", "causal", "seen", "added"]) if score == "softmax" else "none"
+        seen = stream.random(size=(n, n)) < 0.6
+        np.fill_diagonal(seen, stream.random() < 0.7)
+        seen[np.arange(n), stream.integers(0, n, size=n)] = True
+        hidden = {"causal": np.tril(np.ones((n, n))) == 0, "seen": ~seen}.get(mask, np.zeros((n, n), dtype=bool))
+        self.mask = np.where(hidden, -np.inf, stream.normal(size=(n, n)) if mask == "added" else 0.0)
+        self.rows = stream.normal(size=(n, d))
+        given = None if mask == "none" else "causal" if mask == "causal" else torch.from_numpy(self.mask)
+
+        def tensor(array: np.ndarray | None) -> torch.Tensor | None:
+            return None if array is None else torch.from_numpy(array if self.heads == 2 else array[0])
+
+        query, key = tensor(self.query), tensor(self.key)
+        assert query is not None and key is not None
+        biases = [tensor(one[:, 0]) for one in self.bias]
+        self.phi = ws.AttentionFeatures(
+            query, key, tensor(self.value), tensor(self.output), score=score, mask=given, bias=ws.AttentionBias(*biases)
+        )
+
+    def features(self, texts: np.ndarray) -> np.ndarray:
+        """phi of a batch of texts, each head by itself: (b, n, out)."""
+        found = 0.0
+        for h in range(self.heads):
+            query, key = texts @ self.query[h] + self.bias[0][h], texts @ self.key[h] + self.bias[1][h]
+            scores = query @ key.swapaxes(1, 2) / math.sqrt(self.query.shape[2]) + self.mask
+            values = (texts if self.value is None else texts @ self.value[h]) + self.bias[2][h]
+            values = values if self.output is None else values @ self.output[h]
+            found = found + weights_of(scores, self.score) @ values
+        return np.asarray(found)
+
+    def attacked(self, radius: float, seed: int, *, points: int = 40, steps: int = 30) -> np.ndarray:
+        """The largest change found for each word: random points of the ball, the best of them moved at random."""
+        stream, n = np.random.default_rng(seed), len(self.rows)
+        base = self.features(self.rows[None])[0]
+
+        def changes(delta: np.ndarray) -> np.ndarray:
+            texts = np.repeat(self.rows[None], delta.shape[0] * n, axis=0).reshape(*delta.shape[:2], n, self.d)
+            texts[:, np.arange(n), np.arange(n)] += delta
+            moved = self.features(texts.reshape(-1, n, self.d)).reshape(*delta.shape[:2], *base.shape) - base
+            return np.sqrt(np.square(moved).sum(axis=(2, 3))) / np.linalg.norm(base)
+
+        delta = stream.normal(size=(points, n, self.d))
+        delta *= radius / np.linalg.norm(delta, axis=2, keepdims=True)
+        value = changes(delta)
+        best, delta = value.max(axis=0), delta[value.argmax(axis=0), np.arange(n)]
+        for step in range(steps):
+            tried = delta + stream.normal(size=(8, n, self.d)) * radius * 0.8**step
+            tried *= np.minimum(1, radius / np.linalg.norm(tried, axis=2, keepdims=True))
+            value = changes(tried)
+            better = value.max(axis=0) > best
+            delta = np.where(better[:, None], tried[value.argmax(axis=0), np.arange(n)], delta)
+            best = np.maximum(best, value.max(axis=0))
+        return best
+
+
+def radius_of(problem: Problem, seed: int) -> float:
+    share = RADII[seed % len(RADII)]
+    return share if share < 1 else share * math.sqrt(problem.d)
+
+
+def test_no_attack_exceeds_softmax_certificates() -> None:
+    for seed in range(10):
+        problem = Problem(seed)
+        radius = radius_of(problem, seed)
+        rows = torch.from_numpy(problem.rows)
+        np.testing.assert_allclose(
+            problem.phi(rows).numpy(), problem.features(problem.rows[None])[0], rtol=1e-9, atol=1e-9
+        )
+        upper = ws.certify(problem.phi, rows, radius=radius).numpy()
+        attacked = problem.attacked(radius, seed)
+        allowed = upper + 1e-13 / min(1.0, radius)  # of the changes in float64
+        assert (attacked <= allowed).all(), (seed, radius, attacked / upper)
+
+
+@pytest.mark.parametrize("score", ["relu", "relu-unnormalized", "sigmoid", "linear"])
+def test_no_attack_exceeds_those_of_other_scores(score: str) -> None:
+    bounded = 0
+    for seed in range(3):
+        problem = Problem(seed, score)
+        radius = radius_of(problem, seed)
+        try:
+            found = ws.certificate(problem.phi, torch.from_numpy(problem.rows), radius=radius)
+        except ZeroFeaturesError:  # a divided relu whose features rounding hides
+            continue
+        assert found is not None
+        bounded += 1
+        attacked = problem.attacked(radius, seed)
+        assert (attacked <= found.upper.numpy() + 1e-13 / min(1.0, radius)).all(), (seed, radius)
+    assert bounded >= 2
+
+
+def test_brackets_are_tight_enough_to_be_caught_when_made_smaller() -> None:
+    """At a small radius the bound is the Jacobian's norm: with values, biases and a mask. 1 % less is too little."""
+    for seed in (0, 1, 2, 5):
+        problem, radius = Problem(seed), 1e-6
+        rows = torch.from_numpy(problem.rows)
+        exact = ws.jacobian_sensitivity(problem.phi, rows) * radius
+        upper = ws.certify(problem.phi, rows, radius=radius)
+        assert bool((upper >= exact * (1 - 1e-5)).all())
+        assert float((upper / exact).median()) < 1.01
+
+
+def test_scores_under_a_mask_have_no_bounds_unless_proved() -> None:
+    d = 4
+    W = torch.eye(d, dtype=torch.float64)
+    for score in ("relu", "relu-unnormalized", "sigmoid", "linear"):
+        phi = ws.AttentionFeatures(W, W, score=score, mask="causal")
+        assert ws.certificate(phi, ws.gaussian_text(3, d, seed=0)) is None
+
+
+def test_an_identity_in_place_of_values_changes_little() -> None:
+    """V = I and V a rotation: the bounds of the same map, up to what its own row no longer knows of y . b."""
+    X, W = ws.gaussian_text(12, 16, seed=1).rows, ws.RandomAttentionFeatures(16, seed=1).weight
+    identity = torch.eye(16, dtype=torch.float64)
+    rotation = torch.linalg.qr(torch.randn(16, 16, generator=torch.Generator().manual_seed(0), dtype=torch.float64)).Q
+    plain = ws.certify(ws.RandomAttentionFeatures(16, seed=1), X)
+    torch.testing.assert_close(ws.certify(ws.AttentionFeatures(W, identity), X), plain, rtol=1e-3, atol=0)
+    for value in (identity, rotation, 3 * rotation):
+        found = ws.certify(ws.AttentionFeatures(W, identity, value), X)
+        torch.testing.assert_close(found, plain, rtol=0.03, atol=0)
+
+
+def test_the_value_matrix_is_divided_by_no_less_than_its_norm() -> None:
+    for seed in range(20):
+        problem = Problem(seed)
+        _, heads, _ = _scaled(problem.phi, torch.from_numpy(problem.rows))
+        for h, head in enumerate(heads):
+            if problem.value is None:
+                assert head.unit == 1
+                continue
+            value = problem.value[h] if problem.output is None else problem.value[h] @ problem.output[h]
+            norm = np.linalg.norm(value, 2)
+            assert norm <= head.unit <= norm * (1 + 1e-8)

@@ -1,0 +1,76 @@
+"""One layer's attention of a pretrained model as a map of the rows that enter it."""
+
+import pytest
+import torch
+from tests.maps.tiny_models import model_of, tokenizer
+
+import wordsens as ws
+from wordsens.errors import InputError
+from wordsens.sensitivity.one_word import attained
+
+TEXT = "the film was not very good"
+KNOWN = ("bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "gpt2")
+
+
+@pytest.mark.parametrize("head", [None, 2])
+@pytest.mark.parametrize("kind", KNOWN)
+def test_it_is_the_model_s_attention(kind, head):
+    """The rows of `embed` under the own map are what the model's heads make of the text, up to float32."""
+    whole = ws.TransformerFeatures(model_of(kind), tokenizer(), layer=2)
+    rows = whole.embed([TEXT])[0].rows
+    phi = whole.at(layer=2, head=head, input="its own")
+    X = phi.embed([TEXT])[0]
+    expected = sum(whole.at(layer=2, head=one)(rows) for one in (range(4) if head is None else [head]))
+    torch.testing.assert_close(phi(X), expected.double(), rtol=1e-4, atol=1e-5)
+    if kind == "bert":
+        torch.testing.assert_close(X.rows, whole.at(layer=1)(rows).double())
+    torch.testing.assert_close(phi.default_radius(X.rows), torch.linalg.vector_norm(X.rows, dim=1))
+    assert phi.attention_of(X.rows, 1).shape == (4 if head is None else 1, len(X), len(X))
+
+
+@pytest.mark.parametrize(("kind", "head"), [("bert", 0), ("bert", None), ("gpt2", 1)])
+def test_a_bracket_of_a_trained_head(kind, head):
+    phi = ws.TransformerFeatures(model_of(kind), tokenizer(), layer=3, head=head, input="its own")
+    X = phi.embed([TEXT])[0]
+    found = ws.word_sensitivity(phi, X, words=[0, 4, len(X) - 1], search="quick")
+    assert found.upper_per_word is not None
+    again = attained(phi, X.rows, found.words.unsqueeze(1), found.perturbations.unsqueeze(1))
+    torch.testing.assert_close(again, found.per_word, rtol=1e-6, atol=0)
+    assert bool((found.per_word <= found.upper_per_word).all())
+    small = ws.certify(phi, X, radius=1e-7)
+    exact = 1e-7 * ws.jacobian_sensitivity(phi, X)
+    assert bool((small >= exact * (1 - 1e-6)).all())
+    if head is not None:
+        assert float((small / exact).median()) < 1.01
+    if kind == "gpt2":
+        assert torch.equal(phi(X)[:4], phi(X.rows + torch.eye(len(X), 1).roll(5, 0))[:4])
+
+
+def test_the_whole_model_has_no_certificate():
+    phi = ws.TransformerFeatures(model_of("bert"), tokenizer(), layer=2, head=0)
+    assert ws.certificate(phi, phi.embed([TEXT])[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "told"),
+    [
+        ("llama", {"layer": 1}, "'llama' .* whose scores depend on places too"),
+        ("mpnet", {"layer": 1}, "'mpnet'"),
+        ("bert", {"layer": 0}, "a layer from 1 on"),
+        ("bert", {"layer": 1, "pool": "mean"}, "leave pool and output out"),
+    ],
+)
+def test_what_has_no_such_map_is_refused(kind, options, told):
+    with pytest.raises(InputError, match=told):
+        ws.TransformerFeatures(model_of(kind), tokenizer(), input="its own", **options)
+
+
+def test_gpt2_with_other_scores_is_noticed():
+    with pytest.raises(InputError, match="is not softmax"):
+        ws.TransformerFeatures(model_of("gpt2", scale_attn_weights=False), tokenizer(), layer=1, input="its own")
+
+
+def test_words_have_no_rows_there():
+    phi = ws.TransformerFeatures(model_of("bert"), tokenizer(), layer=1, head=0, input="its own")
+    with pytest.raises(InputError, match="they depend on the text"):
+        phi.vocabulary()
