@@ -26,7 +26,7 @@ from wordsens.text.whole_words import whole_words, with_word, word_spans
 NEGATION = "negation"
 
 AUDIT_SEARCH = SearchPlan(starts=4, kept=1, climb_steps=3, relays=2, steps=0, generations=0)
-"""An audit's search of a word: three steps from the best of `common_directions`, then from two other words' witnesses."""
+"""An audit's search of a word: three steps from the best of `common_directions`, then from other words' witnesses."""
 
 NO_SWAP = (math.nan, "")
 

@@ -9,7 +9,6 @@ from wordsens.experiments.grid.cell import Cell
 from wordsens.experiments.grid.model_key import ModelName
 from wordsens.maps.registry import DEFAULTS, OPTION_NAMES, MapOptions, map_content, map_entry, recorded_name
 
-
 MOST_NUMBERS = 2**27
 """Of one text in a cell: 1 GiB in float64, and a search holds several such."""
 

@@ -1,6 +1,8 @@
 """Workers as SLURM jobs, through dask-jobqueue."""
 
 import logging
+import subprocess
+import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -96,8 +98,33 @@ def slurm_cluster(spec: SlurmSpec) -> Any:
 
 
 def slurm_workers(spec: SlurmSpec, *, tell: Tell = lambda line: None) -> DaskExecutor:
-    """Submit the jobs and run cells on their workers, as they come."""
+    """Submit the jobs and run cells on their workers, as they come.
+
+    Raises:
+        InputError: there is no SLURM here, or it refuses such a job.
+    """
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     cluster = slurm_cluster(spec)
+    try:
+        _require_accepted(cluster.job_script())
+    except InputError:
+        cluster.close()
+        raise
     cluster.scale(jobs=spec.jobs)
     return on_cluster(cluster, f"{spec.jobs} SLURM {'job' if spec.jobs == 1 else 'jobs'}", tell=tell)
+
+
+def _require_accepted(script: str) -> None:
+    """Refuse a job that SLURM would: dask-jobqueue would wait for it for ever."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "job.sh"
+        path.write_text(script, encoding="utf-8")
+        try:
+            tried = subprocess.run(
+                ["sbatch", "--test-only", str(path)], capture_output=True, text=True, timeout=60, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise InputError(f"`slurm`: `sbatch` does not run here ({error}); go where jobs are submitted") from error
+    if tried.returncode:
+        said = "; ".join(line.strip() for line in tried.stderr.splitlines() if line.strip())
+        raise InputError(f"`slurm`: SLURM refuses such a job ({said}); change the file")
