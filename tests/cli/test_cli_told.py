@@ -1,9 +1,10 @@
-"""`wordsens paper departures`, `correlations`, `several-words`: records, figures, tables and sentences."""
+"""`wordsens paper departures`, `correlations`, `several-words`, `control`: records, figures, tables and sentences."""
 
 import json
 
 import pytest
 
+from wordsens.experiments.control import preset as control
 from wordsens.experiments.correlations import preset as correlations
 from wordsens.experiments.departures import preset as departures
 from wordsens.experiments.grid.sweep_file import load_sweep
@@ -14,8 +15,11 @@ from wordsens.report.findings.of_runs import run_findings
 from wordsens.report.load import load_runs
 from wordsens.report.tables import run_tables
 
-NAMES = ("departures", "correlations", "several-words")
-FIGURES = {"departures": ["departures", "departures-error"]}
+NAMES = ("departures", "correlations", "several-words", "control")
+FIGURES = {
+    "departures": ["departures", "departures-error"],
+    "control": [f"control-{name}" for name in ("accuracy", "layers", "sensitivity", "target", "tradeoff")],
+}
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +28,9 @@ def small_scales(monkeypatch):
     monkeypatch.setitem(departures.SCALES, "quick", departures.Scale({"raf": 8}, (3, 4), {"raf": (3, 8)}, 4, 1))
     monkeypatch.setitem(departures._SEARCHES, "raf", few)
     monkeypatch.setitem(correlations.SCALES, "quick", (1, (correlations.Part(("rf", "raf"), 8, 12, few),)))
+    one = {"layers": ("softmax",), "held": ("softmax",)}
+    small = control.Scale(1, (6, 8), 2, 6, (0.5, 1.0), ((6,), 2), (8, 8), others=("none",), stacks=({},), **one)
+    monkeypatch.setitem(control.SCALES, "quick", small)
     monkeypatch.setitem(several_words.SCALES, "quick", several_words.Scale(4, 8, 1, {"rf": few, "raf": few}))
 
 

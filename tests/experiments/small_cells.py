@@ -19,5 +19,16 @@ CELLS = {
     "departures": {"map": "raf", "n": 6, "d": 8, "text": "reviews", "search": "quick"},
     "correlations": {"map": "raf", "n": 4, "d": 6, "text": "gaussian", "search": "quick"},
     "several-words": {"map": "rf", "n": 4, "d": 6, "text": "gaussian", "search": "quick", "count": 2},
+    "control": {
+        "task": "one-word",
+        "n": 5,
+        "d": 6,
+        "steps": 3,
+        "training": 16,
+        "texts": 1,
+        "words": 1,
+        "control": "hold",
+        "target": 0.5,
+    },
     "dry-run": {"draw": 3, "work": 1},
 }

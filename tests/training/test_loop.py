@@ -5,7 +5,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.training.loop import judged
+from wordsens.training.judge import judged
 
 TASK = ws.training.one_word_task(ws.training.TaskSize(n=6, d=8, training=256, validation=64, test=128))
 PLAN = ws.training.TrainingPlan(steps=150, every=50, rate=1e-2)

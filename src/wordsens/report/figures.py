@@ -10,6 +10,7 @@ from wordsens.errors import InputError
 from wordsens.experiments.sensitivity.findings import text_title
 from wordsens.figures.audit_panels import audit_panels
 from wordsens.figures.axis_panels import axis_panels, numeric_axes
+from wordsens.figures.control_panels import CONTROL_FIGURES
 from wordsens.figures.correlation_panels import correlation_panels
 from wordsens.figures.departure_panels import departure_error_panels, departure_panels
 from wordsens.figures.generalization_panels import error_panels, frontier_panels
@@ -134,6 +135,10 @@ def _several_words(part: Part) -> Iterator[FigureData]:
         yield data
 
 
+def _control(part: Part) -> Iterator[FigureData]:
+    yield from (data for make in CONTROL_FIGURES.values() if (data := make(part.done)) is not None)
+
+
 def _along(part: Part) -> Iterator[FigureData]:
     yield from _along_axes(part.done, besides=(), y_label="value")
 
@@ -151,6 +156,7 @@ _MAKERS = {
     "departures": _departures,
     "correlations": _correlations,
     "several-words": _several_words,
+    "control": _control,
     "attention": lambda part: iter(()),  # their matrices are tables: report.attention
 }
 

@@ -14,12 +14,10 @@ from wordsens.search.result import Progress
 from wordsens.seeds import generator
 from wordsens.training.checkpoint import load_checkpoint, save_checkpoint
 from wordsens.training.controls.contract import Control
+from wordsens.training.judge import judged
 from wordsens.training.networks.contract import TextNetwork
 from wordsens.training.plan import TrainingPlan
-from wordsens.training.tasks.contract import Labelled, Task
-
-_TEXTS_AT_ONCE = 128
-"""Texts that are judged in one batch: at 256 words the scores of as many take 34 MB."""
+from wordsens.training.tasks.contract import Task
 
 
 @dataclass(frozen=True)
@@ -91,19 +89,6 @@ def train(
         network.load_state_dict(run.best_state)
     best = run.step if run.best_state is None else run.best
     return Training(network, tuple(run.looks), run.step, best, time.process_time() - started)
-
-
-@torch.no_grad()
-def judged(network: TextNetwork, part: Labelled) -> tuple[float, float]:
-    """The mean logistic loss and the accuracy on a part of a task; a logit of 0 counts half."""
-    weight = network.head.weight
-    margins = torch.cat(
-        [
-            part.labels[at].to(weight) * network(part.rows(at).to(weight))
-            for at in torch.arange(len(part)).split(_TEXTS_AT_ONCE)
-        ]
-    ).double()
-    return float(softplus(-margins).mean()), float(((margins > 0).double() + 0.5 * (margins == 0)).mean())
 
 
 class _Run:

@@ -11,7 +11,9 @@ from wordsens.errors import InputError, require_choice, require_count
 from wordsens.search.plan import EFFORTS
 
 SCALE_NAMES = ("quick", "laptop", "full")
-FIGURE_NAMES = ("sensitivity", "generalization", "attention", "departures", "correlations", "several-words")
+FIGURE_NAMES = ("sensitivity", "generalization", "attention", "departures", "correlations", "several-words", "control")
+OF_ALL = FIGURE_NAMES[:-1]
+"""The figures of `all`: those that train networks take a minute more, and are asked for by name."""
 DEFAULT_FIGURES = ("sensitivity",)
 ALL = "all"
 MEAN = "mean"
@@ -32,6 +34,7 @@ class PaperOptions(PlaceOptions):
             "departures: as published against as defined, switch by switch. "
             "correlations: S against the words' mean cosine. "
             "several-words: from how many words on a map notices. "
+            "control: small networks trained with their sensitivity held up or down (not part of all). "
             "all: every figure, and the report.",
             show_default=False,
         ),
@@ -146,7 +149,11 @@ class PaperOptions(PlaceOptions):
         """The figures, each once."""
         given = self._split[0] or DEFAULT_FIGURES
         found = [require_choice("figure", one, (*FIGURE_NAMES, ALL)) for one in given]
-        return list(FIGURE_NAMES) if ALL in found else list(dict.fromkeys(found))
+        return (
+            list(dict.fromkeys([*OF_ALL, *(one for one in found if one != ALL)]))
+            if ALL in found
+            else list(dict.fromkeys(found))
+        )
 
     @property
     def everything(self) -> bool:

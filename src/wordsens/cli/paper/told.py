@@ -1,6 +1,6 @@
 """Experiments of `wordsens paper` whose kind of cell has a summary: they differ in their preset and figures alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,12 @@ from wordsens.figures.panels import FigureData
 from wordsens.figures.still import still_figure
 from wordsens.figures.style_file import in_style
 
-_WORDS = ("texts", "protocol")
+_WORDS = ("texts", "protocol", "task", "control", "weights")
 """Columns of words; the others are numbers."""
 
 
 def told_experiment(
-    name: str, preset: Callable[..., Any], figures: dict[str, Callable[[Sequence[Any]], FigureData | None]]
+    name: str, preset: Callable[..., Any], figures: Mapping[str, Callable[[Sequence[Any]], FigureData | None]]
 ) -> Experiment:
     """The experiment of that kind of cell.
 

@@ -1,0 +1,53 @@
+"""The record of one training under control."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from wordsens.experiments.store.record import TorchRecord
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlRecord(TorchRecord):
+    """A trained network: how well it does, and how sensitive it is. `value` is the accuracy on the held-out texts.
+
+    Attributes:
+        task, n, d, layer, layers, residual, norm, mlp, control, target, strength, steps, seed, draw: of the cell.
+        sensitivity: S of the features that the head reads, attained by the full search: the median over some held-out
+            texts of the largest value of the searched words.
+        median_word: the median over those texts of the median word's value.
+        left_out: held-out texts that were passed over, since phi(X) = 0.
+        short: S by the training's own short search, mean over its last call; None without the penalty.
+        robust: the share of held-out texts whose label stays right while a word moves by at most sqrt(d).
+        loss: on the held-out texts.
+        by_layer: S behind each layer, lowest first; all rows of a layer of attention are its features.
+        cpu_seconds: of the training.
+        evaluations: of the full search.
+        text_content: a digest of the texts, where they are real.
+    """
+
+    SPEC_COLUMNS: ClassVar[tuple[str, ...]] = ("text_content", "residual", "norm", "mlp")
+
+    task: str
+    n: int
+    d: int
+    layer: str
+    layers: int
+    residual: bool | None = None
+    norm: bool | None = None
+    mlp: bool | None = None
+    control: str
+    target: float | None = None
+    strength: float | None = None
+    steps: int
+    seed: int
+    draw: int
+    text_content: str | None = None
+    sensitivity: float | None = None
+    median_word: float | None = None
+    left_out: int | None = None
+    short: float | None = None
+    robust: float | None = None
+    loss: float | None = None
+    by_layer: tuple[float, ...] | None = None
+    cpu_seconds: float | None = None
+    evaluations: int | None = None

@@ -1,0 +1,71 @@
+"""The parts of a study of control: which records belong to which question, and what their networks are called."""
+
+from collections.abc import Sequence
+
+from wordsens.experiments.control.record import ControlRecord
+from wordsens.experiments.control.spec import HOLD
+
+TASK_TITLES = {"one-word": "one word decides", "majority": "majority", "texts": "sentiment"}
+
+_LAYER_TITLES = {"dense": "fully connected", "softmax": "softmax attention", "relu": "ReLU attention"}
+
+
+_CONTROL_TITLES = {
+    "none": "no control",
+    "lower": "the penalty",
+    "raise": "the reward",
+    "spectral": "the spectral penalty",
+    "adversarial": "adversarial words",
+}
+
+
+def control_title(record: ControlRecord) -> str:
+    """The control in words."""
+    return _CONTROL_TITLES.get(record.control, record.control.replace("-", " "))
+
+
+def network_title(record: ControlRecord) -> str:
+    """The network in words: "softmax attention, 6 layers, residual, LayerNorm"."""
+    parts = [_LAYER_TITLES.get(record.layer, f"{record.layer} attention")]
+    parts += [f"{record.layers} layers"] if record.layers > 1 else []
+    options = {"residual": record.residual, "LayerNorm": record.norm, "MLP": record.mlp}
+    return ", ".join([*parts, *(name for name, has in options.items() if has)])
+
+
+def uncontrolled(records: Sequence[ControlRecord]) -> list[ControlRecord]:
+    """Trained single layers without control."""
+    return [one for one in records if one.control == "none" and one.by_layer is None and one.steps]
+
+
+def held(records: Sequence[ControlRecord]) -> list[ControlRecord]:
+    """Those whose S was held at a target."""
+    return [one for one in records if one.control == HOLD]
+
+
+def controlled(records: Sequence[ControlRecord]) -> list[ControlRecord]:
+    """Those of the other controls, and of none at the same size."""
+    sizes = {(one.task, one.n, one.layer) for one in records if one.control not in ("none", HOLD)}
+    return [
+        one for one in records if one.control != HOLD and one.by_layer is None and (one.task, one.n, one.layer) in sizes
+    ]
+
+
+def stacked(records: Sequence[ControlRecord]) -> list[ControlRecord]:
+    """Those measured behind each of several layers."""
+    return [one for one in records if one.by_layer is not None and len(one.by_layer) > 1]
+
+
+def growth(record: ControlRecord) -> float | None:
+    """The factor of S from one layer to the next, geometric mean; None where S is 0 behind one of them."""
+    values = record.by_layer or ()
+    if len(values) < 2 or not values[0] or not values[-1]:
+        return None
+    return (values[-1] / values[0]) ** (1 / (len(values) - 1))
+
+
+def same_draws(
+    records: Sequence[ControlRecord], others: Sequence[ControlRecord]
+) -> list[tuple[ControlRecord, ControlRecord]]:
+    """Pairs of records of one draw: they share vocabulary, texts and, in one architecture, the first weights."""
+    by_draw = {one.draw: one for one in others}
+    return [(one, by_draw[one.draw]) for one in records if one.draw in by_draw]

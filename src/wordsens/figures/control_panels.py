@@ -1,0 +1,190 @@
+"""Trainings under control as data: along the length, against a target, accuracy against S, and layer by layer."""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from wordsens.experiments.control.record import ControlRecord
+from wordsens.experiments.control.series import TASK_TITLES, control_title, held, network_title, stacked, uncontrolled
+from wordsens.experiments.control.spec import HOLD
+from wordsens.figures.panels import Curve, FigureData, Mark, Panel
+from wordsens.figures.several_words_panels import mark
+from wordsens.figures.styles import Style, series_styles
+from wordsens.statistics.mean import Estimate
+
+_BARS = "Marks are means over draws; bars are two standard errors."
+_CHANCE = 0.5
+
+Column = Callable[[ControlRecord], float | None]
+
+
+def _accuracy_along(records: Sequence[ControlRecord]) -> FigureData | None:
+    return _along_length(records, _accuracy, "accuracy", "Accuracy against the length of the text")
+
+
+def _sensitivity_along(records: Sequence[ControlRecord]) -> FigureData | None:
+    title = "Sensitivity of trained networks against the length"
+    return _along_length(records, _sensitivity, "word sensitivity S", title)
+
+
+def _along_length(records: Sequence[ControlRecord], column: Column, y_label: str, title: str) -> FigureData | None:
+    own = [one for one in uncontrolled(records) if one.task != "texts"]
+    if len({one.n for one in own}) < 2:
+        return None
+    styles = _styles(own)
+    accuracy = column is _accuracy
+    sizes = [one.n for one in own]
+    guides = (("chance", ((min(sizes), _CHANCE), (max(sizes), _CHANCE))),) if accuracy else ()
+    panels = [
+        Panel(
+            _title(task),
+            _curves([one for one in own if one.task == task], styles, lambda one: one.n, column),
+            guides,
+            y_limits=(0.4, 1.03) if accuracy else None,
+        )
+        for task in dict.fromkeys(one.task for one in own)
+    ]
+    if accuracy:
+        panels += [
+            Panel(
+                f"{_title(task)}: right while a word moves",
+                _curves([one for one in own if one.task == task], styles, lambda one: one.n, lambda one: one.robust),
+                y_limits=(-0.03, 1.03),
+            )
+            for task in ("majority",)
+            if any(one.task == task for one in own)
+        ]
+    caption = _BARS if accuracy else f"{_BARS} Attained by the full search, on held-out texts."
+    return FigureData(
+        title, caption, "words of a text n", y_label, tuple(panels), (True, not accuracy), shared=not accuracy
+    )
+
+
+def _targets(study: Sequence[ControlRecord]) -> FigureData | None:
+    records = held(study)
+    targets = [one.target or 0.0 for one in records]
+    if len(set(targets)) < 2:
+        return None
+    styles = _styles(records)
+    ends = min(targets), max(targets)
+    panels = [
+        Panel(
+            _title(task),
+            _curves([one for one in records if one.task == task], styles, lambda one: one.target or 0.0, _sensitivity),
+            (("the target", ((ends[0], ends[0]), (ends[1], ends[1]))),),
+        )
+        for task in dict.fromkeys(one.task for one in records)
+    ]
+    caption = f"{_BARS} S is attained by the full search; the penalty holds what its short search finds, which is less."
+    return FigureData("Sensitivity held at a target", caption, "target of S", "S, measured", tuple(panels))
+
+
+def _tradeoff(records: Sequence[ControlRecord]) -> FigureData | None:
+    """Accuracy against S: a curve through the targets, the other controls beside it."""
+    sizes = {(one.task, one.n, one.layer) for one in held(records)}
+    own = [one for one in records if one.by_layer is None and (one.task, one.n, one.layer) in sizes]
+    if not own:
+        return None
+    groups: dict[Hashable, list[ControlRecord]] = defaultdict(list)
+    for one in own:
+        groups[one.task, one.layer, one.control, one.target].append(one)
+    names = list(dict.fromkeys(_control_name(one) for one in own))
+    styles = dict(zip(names, series_styles([(name, None) for name in names]), strict=True))
+    panels = []
+    for task, layer in dict.fromkeys((one.task, one.layer) for one in own):
+        curves = []
+        for name in names:
+            places = [part for part in groups.values() if (part[0].task, part[0].layer) == (task, layer)]
+            marks = [_place(part) for part in places if _control_name(part[0]) == name]
+            if marks:
+                joined = name == "held at a target"
+                curves.append(Curve(name, styles[name], tuple(sorted(marks, key=lambda one: one.x)), joined=joined))
+        least = min(one.y if one.low is None else one.low for curve in curves for one in curve.marks)
+        title = f"{_title(task)}: {network_title(groups[_key(own, task, layer)][0])}"
+        panels.append(Panel(title, tuple(curves), y_limits=(min(least, 0.9) - 0.02, 1.02)))
+    return FigureData(
+        "Accuracy against sensitivity, by control",
+        f"{_BARS} S is the mean over draws of what the full search attains.",
+        "word sensitivity S",
+        "accuracy",
+        tuple(panels),
+        (True, False),
+        shared=False,
+    )
+
+
+def _key(records: Sequence[ControlRecord], task: str, layer: str) -> Hashable:
+    one = next(one for one in records if (one.task, one.layer) == (task, layer))
+    return one.task, one.layer, one.control, one.target
+
+
+def _control_name(record: ControlRecord) -> str:
+    return "held at a target" if record.control == HOLD else control_title(record)
+
+
+def _place(records: Sequence[ControlRecord]) -> Mark:
+    value = Estimate.of([one.value or 0.0 for one in records])
+    s = Estimate.of([one.sensitivity or 0.0 for one in records])
+    target = records[0].target
+    told = mark(float(f"{s.mean:.3g}"), value)
+    return told if target is None else Mark(told.x, told.y, told.low, told.high, (f"target {target:g}", *told.told))
+
+
+def _layers(study: Sequence[ControlRecord]) -> FigureData | None:
+    records = stacked(study)
+    if not records:
+        return None
+    styles = _styles(records)
+    panels = []
+    for trained, n in sorted({(one.steps > 0, one.n) for one in records}):
+        own = [one for one in records if (one.steps > 0, one.n) == (trained, n)]
+        curves = []
+        for name in dict.fromkeys(network_title(one) for one in own):
+            values = [one.by_layer for one in own if network_title(one) == name and one.by_layer is not None]
+            marks = tuple(
+                mark(layer, Estimate.of([one[layer - 1] for one in values])) for layer in range(1, len(values[0]) + 1)
+            )
+            curves.append(Curve(name, styles[name], marks, joined=True))
+        panels.append(Panel(f"{'Trained' if trained else 'Random'}, {n} words", tuple(curves)))
+    caption = f"{_BARS} S of all rows behind a layer, attained by the full search."
+    return FigureData("Sensitivity behind each layer", caption, "layer", "S", tuple(panels), (False, True))
+
+
+def _curves(
+    records: Sequence[ControlRecord], styles: dict[str, Style], x: Callable[[ControlRecord], int | float], y: Column
+) -> tuple[Curve, ...]:
+    groups: dict[str, dict[int | float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for one in records:
+        if (value := y(one)) is not None:
+            groups[network_title(one)][x(one)].append(value)
+    return tuple(
+        Curve(name, styles[name], tuple(mark(at, Estimate.of(own)) for at, own in sorted(places.items())), joined=True)
+        for name, places in groups.items()
+    )
+
+
+def _styles(records: Sequence[ControlRecord]) -> dict[str, Style]:
+    names = list(dict.fromkeys(network_title(one) for one in records))
+    return dict(zip(names, series_styles([(name, None) for name in names]), strict=True))
+
+
+def _title(task: str) -> str:
+    return TASK_TITLES[task].capitalize()
+
+
+def _accuracy(record: Any) -> float | None:
+    return record.value
+
+
+def _sensitivity(record: Any) -> float | None:
+    return record.sensitivity
+
+
+CONTROL_FIGURES: dict[str, Callable[[Sequence[ControlRecord]], FigureData | None]] = {
+    "control-accuracy": _accuracy_along,
+    "control-sensitivity": _sensitivity_along,
+    "control-target": _targets,
+    "control-tradeoff": _tradeoff,
+    "control-layers": _layers,
+}
+"""By the name of its file, the function of finished records that gives each figure; None where they allow none."""

@@ -1,0 +1,170 @@
+"""Training under control: cells that are what their keys say, and sentences no surer than their intervals."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+import wordsens as ws
+from wordsens.errors import InputError
+from wordsens.experiments.control import preset
+from wordsens.experiments.control.cell import measure_control
+from wordsens.experiments.control.kind import KIND
+from wordsens.experiments.control.spec import CONTROLS, ControlCell
+from wordsens.experiments.control.summary import summarise_control
+from wordsens.figures.control_panels import CONTROL_FIGURES
+
+SMALL = {"task": "one-word", "n": 6, "d": 8, "steps": 4, "training": 32, "texts": 2, "words": 2, "hidden": 8}
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+@pytest.mark.parametrize("task", ["one-word", "majority"])
+def test_every_control_of_every_task_gives_a_record(control, task):
+    target = {"target": 0.5} if control == "hold" else {}
+    cell = ControlCell.parse({**SMALL, "task": task, "control": control, **target})
+    record = KIND.run(cell)
+    assert record.done
+    assert 0 <= record.value <= 1
+    assert 0 < record.sensitivity >= record.median_word
+    assert (record.short is None) == (control not in ("hold", "lower", "raise"))
+    assert record.value == KIND.run(cell).value
+
+
+def test_the_kept_weights_are_the_network_that_was_measured():
+    cell = ControlCell.parse({**SMALL, "layer": "dense", "texts": 1, "words": 6})
+    kept = []
+    columns = measure_control(cell, kept.append)
+    network = ws.training.build_network(cell.architecture, 6, 8)
+    network.load_state_dict(kept[0])
+    network.requires_grad_(False)
+    size = ws.training.TaskSize(6, 8, training=32)
+    X = ws.training.one_word_task(size, cell.seed_of("task")).test.rows(torch.tensor([0]))[0]
+    found = ws.word_sensitivity(network.feature_map(), X, seed=cell.seed_of("search"), search="quick")
+    assert columns["sensitivity"] == pytest.approx(found.value, rel=1e-3)
+
+
+def test_layers_are_measured_one_by_one():
+    record = KIND.run(ControlCell.parse({**SMALL, "layers": 3, "residual": True, "by_layer": True, "steps": 0}))
+    assert len(record.by_layer) == 3
+    assert all(value > 0 for value in record.by_layer)
+
+
+def test_real_texts_are_learned_by_their_labels():
+    keys = {**SMALL, "task": "texts", "text": "reviews", "n": 8, "d": 16, "training": 40}
+    record = KIND.run(ControlCell.parse(keys))
+    assert record.done
+    assert record.text_content
+    assert (record.value * 8).is_integer()  # a fifth of 40 texts is held out
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"control": "hold"}, "goes with control 'hold'"),
+        ({"control": "penalty"}, "`control`"),
+        ({"task": "texts"}, "needs real ones"),
+        ({"text": "reviews"}, "for the task 'texts'"),
+        ({"strength": 1.0}, "`control` is 'none'"),
+        ({"layer": "dense", "norm": True}, "option of attention"),
+        ({"task": "two-words"}, "`task`"),
+    ],
+)
+def test_wrong_keys_are_refused(keys, message):
+    with pytest.raises(InputError, match=message):
+        ControlCell.parse({**SMALL, **keys})
+
+
+def test_cells_are_named_by_what_can_change_them():
+    cell = ControlCell.parse(SMALL)
+    assert cell.content_hash() == ControlCell.parse({**SMALL, "pooling": "mean"}).content_hash()
+    assert cell.content_hash() != ControlCell.parse({**SMALL, "rate": 0.02}).content_hash()
+    usual = ControlCell.parse({**SMALL, "control": "lower"})
+    assert usual.content_hash() == ControlCell.parse({**SMALL, "control": "lower", "strength": 0.1}).content_hash()
+
+
+@pytest.mark.parametrize("scale", preset.SCALES)
+def test_presets_have_five_draws_of_every_point(scale):
+    cells = preset.paper_control(scale).sweep.cells()
+    assert {cell.draw for cell in cells} == set(range(preset.SCALES[scale].draws))
+    assert {cell.task for cell in cells} == {"one-word", "majority", "texts"}
+
+
+def _record(value, sensitivity, draw, robust=0.5, **keys):
+    cell = ControlCell.parse({**SMALL, "draw": draw, **keys})
+    failed = KIND.failed(cell, "none")
+    return replace(failed, status="done", error=None, value=value, sensitivity=sensitivity, robust=robust)
+
+
+def _told(records):
+    return [claim.sentence for claim in summarise_control(records).claims]
+
+
+JITTER = (0.0, 0.01, -0.01, 0.02, -0.02)
+
+
+def test_sentences_about_the_length():
+    falling = [
+        _record(v + j, 0.5, at, n=n, layer="dense") for n, v in ((8, 0.95), (256, 0.5)) for at, j in enumerate(JITTER)
+    ]
+    staying = [_record(1.0, 2.0, at, n=n) for n in (8, 256) for at in range(5)]
+    told = _told(falling + staying)
+    assert any("fully connected, one word decides: accuracy falls from 0.950" in one for one in told)
+    assert any("to 0.500 ± 0.007 at 256, which is not told from chance" in one for one in told)
+    assert any("softmax attention, one word decides: accuracy stays from 8 words (1) to 256 (1)" in one for one in told)
+    unsure = [_record((at + n) % 2 / 2, 0.5, at, n=n) for n in (8, 9) for at in range(5)]
+    unsure += [_record(0.9, 0.5, 0, n=10, layer="relu"), _record(0.4, 0.5, 1, n=20, layer="relu")]
+    assert not _told(unsure)
+    assert not _told([one for one in falling if one.draw < 3])  # so few draws have no interval
+
+
+def test_sentences_about_targets_and_costs():
+    plain = [_record(0.9 + j, 2.0, at) for at, j in enumerate(JITTER)]
+    held = [
+        _record(0.9 + j - (0.2 if target < 1 else 0.0), 2 * target * (1 + j), at, control="hold", target=target)
+        for target in (0.25, 1.0, 4.0)
+        for at, j in enumerate(JITTER)
+    ]
+    told = _told(plain + held)
+    assert any("S follows its target over a factor of 16" in one for one in told)
+    assert any("S held at 0.25 costs 0.2 of accuracy (0.9 without)" in one for one in told)
+    assert not any("S held at 1 " in one for one in told)
+    shuffled = [replace(one, sensitivity=1.0 + (7 * at) % 15) for at, one in enumerate(held)]
+    assert not any("its target" in one for one in _told(plain + shuffled))
+
+
+def test_sentences_about_layers_and_attacks():
+    stacks = [
+        replace(_record(0.5, 1.0, at, layers=3, by_layer=True, steps=0, norm=norm), by_layer=(1.0, 1.5, last + j))
+        for norm, last in ((False, 4.0), (True, 1.0))
+        for at, j in enumerate(JITTER)
+    ]
+    told = _told(stacks)
+    assert any(
+        "softmax attention, 3 layers, random, 6 words: S grows from layer to layer by the factor 2.00" in one
+        for one in told
+    )
+    assert not any("LayerNorm" in one for one in told)
+    attacked = [
+        _record(1.0, 1.0, at, robust=robust + j, task="majority", layer=layer)
+        for layer, robust in (("dense", 0.9), ("softmax", 0.2))
+        for at, j in enumerate(JITTER)
+    ]
+    assert any("while one word moves, fully connected stays right in 0.900" in one for one in _told(attacked))
+
+
+def test_figures_hold_what_was_measured():
+    records = [
+        replace(_record(0.5 + n / 100, 1.0, at, n=n, task=task), by_layer=None)
+        for task in ("one-word", "majority")
+        for n in (6, 12)
+        for at in range(2)
+    ]
+    accuracy = CONTROL_FIGURES["control-accuracy"](records)
+    assert [panel.title for panel in accuracy.panels] == [
+        "One word decides",
+        "Majority",
+        "Majority: right while a word moves",
+    ]
+    assert [(one.x, one.y) for one in accuracy.panels[0].curves[0].marks] == [(6, 0.56), (12, 0.62)]
+    assert CONTROL_FIGURES["control-target"](records) is None
+    assert CONTROL_FIGURES["control-layers"]([]) is None
