@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MOST_BYTES = 1_100_000
-"""Deflated file by file, as wheels are: 470 modules in 880 kB, the shipped texts and pairs in 120."""
+MOST_BYTES = 1_200_000
+"""Deflated file by file, as wheels are: 557 modules in 1,010 kB, the shipped texts and pairs in 120."""
 
 
 @pytest.fixture(scope="module")
