@@ -3,8 +3,8 @@
     python -m benchmarks.tune TEXTS [--steps N] [--threads 2]
 
 TEXTS is whatever `read_documents` reads, such as a Parquet file of IMDB reviews with a column `text`. Half of them is
-trained on; of the other half come the 1,500 sentences among which each paraphrase of the two domains is looked for, each
-way, beside the other texts of these pairs. Prints before and after in one run; the tuned model stays in --out.
+trained on; of the other half come the 1,500 sentences among which each paraphrase of the two domains is looked for,
+each way, beside the other texts of these pairs. Prints before and after in one run; the tuned model stays in --out.
 """
 
 import argparse

@@ -40,6 +40,20 @@ def test_sentence_transformers_gives_the_same_vectors(adapter, tiny, short, pair
     assert json.loads(json.dumps(found.to_dict()))["held_out_domains"] == list(found.domains)
 
 
+def test_minilm_keeps_the_files_of_its_own_pooling(short, pairs, texts, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    out = tmp_path / "tuned"
+    few = [pair for pair in pairs if pair.columns["domain"] != "everyday"]
+    found = ws.training.tune("minilm", out, few, texts[:6], plan=short(steps=4, made=12, kept=20))
+    theirs = SentenceTransformer(str(out), device="cpu")
+    assert (theirs.max_seq_length, [type(module).__name__ for module in theirs][-1]) == (256, "Normalize")
+    vectors = theirs.encode(SENTENCES, show_progress_bar=False)
+    assert np.abs(vectors - ws.as_model(str(out)).encode(SENTENCES).numpy()).max() < 1e-5
+    assert found.unseen.before.kinds["negation"].median_opposite > 0.9
+    assert found.seen.before.identity != found.seen.after.identity
+
+
 def test_the_adapter_begins_where_the_model_is(tiny, short):
     phi = ws.as_model(str(tiny)).features()
     expected = torch.nn.functional.normalize(phi.encode(SENTENCES), dim=1)
