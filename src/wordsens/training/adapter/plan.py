@@ -10,8 +10,7 @@ LAYERS, LOW_RANK, LINEAR = ADAPTERS = ("layers", "low-rank", "linear")
 
 @dataclass(frozen=True, kw_only=True)
 class TunePlan:
-    """The adapter, and how it is trained. The defaults were chosen with MiniLM on two of the shipped domains while two
-    others were trained on (docs/tune.md).
+    """The adapter, and how it is trained. What the defaults reach, and where they fall short, is in docs/tune.md.
 
     Attributes:
         adapter: "layers", the last layers themselves; "low-rank", W + B A in every matrix of those layers, with A of
