@@ -10,6 +10,7 @@ BENCHMARKS = {
     "race": "random attention: every effort against the thorough one and the straightforward way",
     "attention_search": "search rules and plans for attention at equal numbers of evaluations",
     "brackets": "upper bounds over attained values, known sups, other radii, time",
+    "heads": "every head of MiniLM on its own input: attained values and upper bounds",
     "theory": "predictions against measurements",
     "random_features": "random features on demand against dense matrices",
     "generalization": "one changed word after learning: review embeddings, the paper's sizes, against a pseudo-inverse",

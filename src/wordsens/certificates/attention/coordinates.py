@@ -49,6 +49,8 @@ def coordinates_of(text: AttentionText) -> Coordinates:
     if len(stacked) < d:
         stacked = torch.linalg.qr(stacked.T, mode="r").R.T
         error = rounding(8 * d * len(stacked))
+    if text.lift is not None:
+        error += rounding(text.weights[0].norms.terms + 16)
     first, queries, keys = stacked.split([len(first), n * text.heads, n * text.heads])
     values = first if text.lift is None else text.values
     outputs = text.score.attention(text.scores) @ values

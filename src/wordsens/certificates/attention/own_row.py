@@ -100,7 +100,9 @@ def own_row(
     own = _in_own_unit(torch.minimum(nearest, hull))
     return replace(
         own,
-        constant=(1 / own.unit).square() + (length / radius / own.unit).square(),
+        constant=(1 / own.unit).square()
+        + (length / radius / own.unit).square()
+        + 8 * text.value_error / radius / own.unit.square(),
         along=along / radius / own.unit.square(),
         across=across / radius / own.unit.square(),
         far=(far / own.unit).square(),

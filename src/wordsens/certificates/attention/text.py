@@ -82,6 +82,11 @@ class AttentionText:
         """V's Frobenius norm, which its rounding is measured by; 1 where there is none."""
         return 1.0 if self.lift is None else self.weights[0].norms.value
 
+    @property
+    def lift_error(self) -> float:
+        """A bound of the Frobenius norm of what rounding may have put V off by."""
+        return 0.0 if self.lift is None else rounding(self.weights[0].norms.terms + 16) * self.lift_size
+
     def lifted(self, vectors: Float[Tensor, "*batch p"]) -> Float[Tensor, "*batch d"]:
         """V r for r among the values: V r . y = r . V^T y."""
         return vectors if self.lift is None else vectors @ self.lift.mT
@@ -149,13 +154,20 @@ def directions(text: AttentionText, words: Int[Tensor, " w"]) -> tuple[Float[Ten
 
 
 def pairs_of(
-    text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], own: Float[Tensor, " w"]
+    text: AttentionText,
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    own: Float[Tensor, " w"],
+    moved: float = 1.0,
 ) -> Pairs:
-    """The pairs of some words with all rows; `own`, (w,), the size of the change of the words' own rows / radius."""
+    """The pairs of some words with all rows; `own`, (w,), the size of the change of the words' own rows / radius.
+
+    `moved` is at least ‖V^T Delta‖² / radius².
+    """
     speeds = text.geometry.query_gram.diagonal().clamp(min=0).sqrt()
     reach = (radius * text.geometry.speed).unsqueeze(1) * speeds * (1 + 1e-12)
     curve = text.score.curve(text.scores[:, words].T, text.others[:, words].T, reach)
-    return _assemble(words, curve, radius, own, _separations(text, words, curve), text.geometry)
+    return _assemble(words, curve, radius, own, _separations(text, words, curve), text.geometry, moved)
 
 
 def _separations(text: AttentionText, words: Int[Tensor, " w"], curve: Curve) -> _Separations:
@@ -200,6 +212,7 @@ def _assemble(
     own: Float[Tensor, " w"],
     apart: _Separations,
     geometry: Geometry,
+    moved: float,
 ) -> Pairs:
     squares, reach, counted = apart.squares, apart.reach, apart.counted
     per_t = (radius * geometry.speed)[:, None, None]
@@ -212,22 +225,24 @@ def _assemble(
     per = unit[:, None, None]
     p, g = p / per, g / per
     q = 2 * p * g
-    base = p.square() + g.square() * squares.unsqueeze(-1)
+    base = moved * p.square() + g.square() * squares.unsqueeze(-1)
     steep = 2 * curve.factor / radius.unsqueeze(1)
     sag = torch.minimum(
-        2 * (reach.square() / torch.where(squares > 0, squares, torch.full_like(squares, 1e-300)) - 1),
-        2 * steep * reach.abs() - 2,
+        2 * (reach.square() / torch.where(squares > 0, squares, torch.full_like(squares, 1e-300)) - moved),
+        2 * steep * reach.abs() - 2 * moved,
     ).clamp(min=0)
     most_p = torch.maximum(p[..., 1:].abs(), p[..., :-1].abs())
     most_g = torch.maximum(g[..., 1:].abs(), g[..., :-1].abs())
     turn, slope = curve.turn / per, (curve.rise / per).square()
     climb = turn * (2 * most_p + (curve.before / unit.unsqueeze(1)).abs().unsqueeze(-1)) + 2 * slope
     climb = climb * steep.unsqueeze(-1)
-    chord = 2 * turn * (most_p + most_g * longest.unsqueeze(-1)) * (1 + steep / 2 * longest).unsqueeze(-1)
+    chord = 2 * turn * (max(1.0, moved) * most_p + most_g * longest.unsqueeze(-1))
+    chord = chord * (1 + steep / 2 * longest).unsqueeze(-1)
     chord = chord + slope * sag.unsqueeze(-1) + climb * apart.crude.unsqueeze(-1)
     return Pairs(
         words=words,
         unit=unit,
+        moved=moved,
         t=t,
         p=p,
         q=q,

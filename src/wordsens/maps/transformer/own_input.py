@@ -41,12 +41,16 @@ def own_attention(stack: Stack, layer: int, head: int | None) -> AttentionFeatur
         parts = torch.stack([whole[..., at] for at in columns]).double()
         return parts[0] if len(columns) == 1 else parts
 
+    named = zip(("query", "key", "value"), biases, strict=True)
     output = torch.stack([stack.anatomy.head_slice(layer - 1, at)[1] for at in heads]).double()
+    query, key, value = (stacked(weight) for weight in weights)
     phi = AttentionFeatures(
-        *(stacked(weight) for weight in weights),
+        query,
+        key,
+        value,
         output[0] if len(columns) == 1 else output,
         mask=CAUSAL if stack.causal else None,
-        bias=AttentionBias(*(None if bias is None else stacked(bias) for bias in biases)),
+        bias=AttentionBias(**{name: None if bias is None else stacked(bias) for name, bias in named}),
     )
     _require_the_model_s(stack, phi, layer, list(heads))
     return phi
