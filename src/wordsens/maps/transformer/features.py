@@ -14,10 +14,9 @@ from wordsens.errors import InputError, require_choice
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.transformer.loaded import LoadedModel, load_parts
 from wordsens.maps.transformer.own_input import INPUTS, entering_attention, own_attention
-from wordsens.maps.transformer.pooling import OWN, Pooling
+from wordsens.maps.transformer.own_way import pooled_reading
 from wordsens.maps.transformer.reader import Reader
 from wordsens.maps.transformer.readout import OUTPUTS, Readout
-from wordsens.maps.transformer.settings import no_settings
 from wordsens.maps.transformer.stack import Stack, fast_bfloat16
 from wordsens.maps.transformer.texts import PROBES, Encodes, by_length, largest_difference, pooled_layers
 from wordsens.maps.transformer.vocabulary import transformer_vocabulary, whole_word_tokens
@@ -52,9 +51,8 @@ class TransformerFeatures(FeatureMap):
             of sentence-transformers gives for the model: `embed` then puts the default prompt before a text and cuts
             it to the longest length, and dense layers behind the pooling count; None: all rows.
         input: "the model's", or "its own": the rows that enter the attention of `layer`, which then move, and phi is
-            what its head, or the sum of its heads, makes of them. `embed` gives these rows: the hidden states that
-            enter the layer, normalised where the layer's norm stands before its attention (GPT-2). Searched in closed
-            form and with a certificate, in float64; for BERT-like encoders and GPT-2.
+            what its head, or the sum of its heads, makes of them, in float64 and with a certificate. `embed` gives
+            them: the layer's input, behind its norm where that stands before the attention (GPT-2; else BERT's kin).
         output: "states", or the task head's "logits" or "probabilities" (softmax of the logits). Of a causal language
             model: for the next token, unless pool is None.
         name: for messages and records.
@@ -164,31 +162,13 @@ class TransformerFeatures(FeatureMap):
         self.own_attention = own_attention(self.stack, self.layer, self.head) if own else None
         plain = torch.float32 if self.stack.dtype in _HALVES else self.stack.dtype
         self.dtype = torch.float64 if own else plain
-        self.reader = self._plain_reader
-        self.pooling = None if chosen.pool is None else self._pooling(chosen.pool)
+        self.reader, self.pooling = pooled_reading(chosen.pool, self._own, self._plain_reader, self._model_name)
+        if self.pooling is not None:
+            self.pooling = replace(self.pooling, behind=self.pooling.behind.to(self.device, self.dtype))
         # The rows of a model that is used for one vector a text.
         unpooled = self._own is not None and chosen.all_rows
         self.notes = (_CAUSAL_NOTE,) * self.stack.causal + (_POOLING_NOTE,) * unpooled
         self.name = chosen.title(self._model_name)
-
-    def _pooling(self, pool: str) -> Pooling:
-        """The pooling of that name; "own" also makes the reader follow the model's sentence-transformers files."""
-        if pool != OWN:
-            return Pooling(pool, (pool,))
-        if self._own is None:
-            raise no_settings(self._model_name)
-        settings = self._own()
-        if self._plain_reader is not None:
-            self.reader = self._plain_reader.following(settings)
-        elif settings.prompt and not settings.pools_prompt:
-            raise InputError(
-                f"{self._model_name} leaves its prompt out of the pooling, and without a tokenizer it is not known how "
-                "many rows that is; pass the tokenizer to TransformerFeatures"
-            )
-        reader = self.reader
-        skipped = 0 if reader is None or settings.pools_prompt or not settings.prompt else reader.leading_tokens
-        behind = settings.behind.to(self.device, self.dtype)
-        return Pooling(OWN, settings.parts, skipped, behind, settings.dimensions)
 
     @property
     def attention_layers(self) -> int:
@@ -222,7 +202,8 @@ class TransformerFeatures(FeatureMap):
         """
         found = self.reading().embed(texts, max_words=max_words)
         if self.own_attention is not None:
-            found = [replace(text, rows=self._entering(text.rows.unsqueeze(0))[0]) for text in found]
+            inside = [entering_attention(self.stack, text.rows.unsqueeze(0), self.layer)[0] for text in found]
+            found = [replace(text, rows=rows) for text, rows in zip(found, inside, strict=True)]
         return [text.to(self.dtype) for text in found]
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 32) -> Float[Tensor, "m d"]:
@@ -259,12 +240,8 @@ class TransformerFeatures(FeatureMap):
     def rows_of(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
         """The rows that phi takes when the model reads these tokens: those that enter the first layer."""
         rows = self.stack.entering(ids)
-        return (rows if self.own_attention is None else self._entering(rows)).to(self.dtype)
-
-    @torch.no_grad()
-    def _entering(self, rows: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
-        """The rows that enter the layer's attention, when these enter the first layer."""
-        return entering_attention(self.stack, rows, self.layer)
+        plain = self.own_attention is None
+        return (rows if plain else entering_attention(self.stack, rows, self.layer)).to(self.dtype)
 
     def vocabulary(
         self,
@@ -345,8 +322,7 @@ class TransformerFeatures(FeatureMap):
         """About what one text of n rows costs, gradient included: what autograd keeps of every layer."""
         config = self.stack.model.config
         inner = getattr(config, "intermediate_size", None) or 4 * self.stack.dimension
-        numbers = n * (14 * self.stack.dimension + 4 * inner) + 4 * self.stack.heads * n * n
-        kept = max(1, self.layer) * numbers
+        kept = max(1, self.layer) * (n * (14 * self.stack.dimension + 4 * inner) + 4 * self.stack.heads * n * n)
         if self.output != "states":
             kept += 4 * n * getattr(config, "vocab_size", 0) * (not self._reads_last_token())
         return kept * self.stack.dtype.itemsize
@@ -362,8 +338,8 @@ class TransformerFeatures(FeatureMap):
         return self._twin
 
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
-        if self.own_attention is not None:
-            return self.own_attention.word_change(rows, memory_budget=memory_budget)
+        if (own := self.own_attention) is not None:
+            return own.word_change(rows, memory_budget=memory_budget)
         return TransformerChange(self, rows, None, memory_budget=memory_budget)
 
     def group_change(

@@ -13,6 +13,7 @@ INPUTS = ("the model's", "its own")
 _PROBED, _TOLERANCE = (0, 1, 2, 3, 4), 1e-4
 
 
+@torch.no_grad()
 def entering_attention(stack: Stack, rows: Float[Tensor, "b n d"], layer: int) -> Float[Tensor, "b n d"]:
     """The rows that enter the attention of `layer` (1 to L), when `rows` enter the first layer.
 
