@@ -9,8 +9,8 @@ import pytest
 import torch
 from tests import shape_checks  # noqa: F401 - before the package is imported
 
-from wordsens.certificates.attention import sweep as attention
 from wordsens.certificates.attention import own_lagrangian
+from wordsens.certificates.attention import sweep as attention
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.store.identity import hash_identity
 from wordsens.maps.attention import word_change as attention_change

@@ -14,7 +14,11 @@ def test_there_are_two():
     assert [path.stem for path in NOTEBOOKS] == ["my_embedding_model_in_ten_minutes", "the_paper_in_ten_minutes"]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=pytest.mark.slow if "model" in path.stem else ()) for path in NOTEBOOKS],
+    ids=lambda path: path.stem,
+)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 @pytest.mark.timeout(300)
 def test_a_notebook_runs_and_is_small(path):

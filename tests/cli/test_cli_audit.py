@@ -249,6 +249,7 @@ sys.exit(main(sys.argv[3:]))
 """
 
 
+@pytest.mark.slow
 def test_1200_texts_killed_twice_are_each_measured_once(asked, tmp_path):
     arguments, out = asked
     save_model(tmp_path / "model", num_hidden_layers=1)

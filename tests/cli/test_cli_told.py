@@ -34,7 +34,9 @@ def small_scales(monkeypatch):
     monkeypatch.setitem(several_words.SCALES, "quick", several_words.Scale(4, 8, 1, {"rf": few, "raf": few}))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "control" else ()) for name in NAMES]
+)
 def test_records_figures_tables_and_the_document(wordsens, tmp_path, documented, name):
     run = wordsens("paper", name, "--out", str(tmp_path), "--quiet")
     assert run.code == 0, run.err

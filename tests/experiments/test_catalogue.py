@@ -47,6 +47,7 @@ def values(name, tmp_path):
     return store.to_pandas()
 
 
+@pytest.mark.slow
 def test_what_attention_temperature_expects(tmp_path, loose_bounds):  # two thirds of the time are bounds
     means = values("attention-temperature", tmp_path).groupby(["n", "temperature"])["value"].mean().unstack()
     assert (means.diff(axis="columns").iloc[:, 1:] < 0).all(axis=None)
@@ -61,6 +62,7 @@ def test_what_dense_width_expects(tmp_path):
     assert lower.between(0.13, 0.25).all()
 
 
+@pytest.mark.slow
 def test_what_one_word_generalization_expects(tmp_path):
     found = values("one-word-generalization", tmp_path)
     assert (found["value"] >= found["bound"] * (1 - 1e-14)).all()

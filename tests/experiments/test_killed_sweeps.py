@@ -12,7 +12,14 @@ from wordsens.experiments.dry_run.cell import DryRunRecord
 from wordsens.experiments.store.store import RecordStore
 
 
-@pytest.mark.parametrize("set_up", [sweeps._nothing, sweeps._local, sweeps._lone])
+@pytest.mark.parametrize(
+    "set_up",
+    [
+        pytest.param(sweeps._nothing, marks=pytest.mark.slow),
+        pytest.param(sweeps._local, marks=pytest.mark.slow),
+        sweeps._lone,
+    ],
+)
 def test_killed_and_resumed(tmp_path, set_up):
     spec = tmp_path / "killed.yaml"
     spec.write_text(sweeps.SPEC.format(last=11, work=1, pause=0.1))
