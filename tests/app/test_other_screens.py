@@ -36,7 +36,7 @@ def test_attention_is_compared_by_layer_and_head(page):
     page.open("/attention")
     page.done()
     captions = [caption.text for caption in page.browser.find(".matrix caption")]
-    assert captions == ["I love her much", "I love her smile", "The second less the first"]
+    assert captions == ["I love her much", "I love her smile", "Difference: second − first"]
     before = page.browser.find(".matrix")[2].text
     page.choose("head", "3")
     until(lambda: page.browser.find(".matrix")[2].text != before)

@@ -24,7 +24,7 @@ def test_the_first_screen_works_before_anything_is_chosen(page):
     assert "".join(word.text for word in page.words()) == "".join(EXAMPLES["A short review"].split())
     assert len({word.get_attribute("class") for word in page.words()}) > 4
     told = until(lambda: "Best real swap" in page.detail() and page.detail())
-    for line in ("Attained", "At most", "Taken out", "What its strongest change does", "attention to it"):
+    for line in ("Attained", "At most", "Taken out", "What its strongest change does", "attention to “"):
         assert line in told
     assert len(page.browser.find(".matrix")) == 2
     page.nothing_strange()
@@ -109,7 +109,7 @@ def test_the_command_and_the_python_give_the_same_numbers(page):
     with contextlib.redirect_stdout(printed):
         assert main([*shlex.split(command)[1:], "--json", "--quiet"]) == 0
     (result,) = json.loads(printed.getvalue())["texts"][0]["results"]
-    assert f"at least {result['value']:.3g} times" in shown
+    assert f"by {result['value']:.3g} times" in shown
     own = {}
     with contextlib.redirect_stdout(io.StringIO()):
         exec(python, own)

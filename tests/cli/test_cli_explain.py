@@ -23,7 +23,10 @@ def test_the_answer_in_words_comes_first(wordsens):
     assert run.code == 0
     told = " ".join(run.out.split())
     assert told.startswith("bag_of_words: cosine 0.75")
-    assert "The words that keep the texts apart most are 'enable' and 'disable': without both it is 1.0000" in told
+    assert (
+        "keeps the texts apart most is 'enable' of the first and 'disable' of the second: without both it is 1.0"
+        in told
+    )
     assert "No vectors: where gradients are needed bag_of_words cannot be used" in told
     assert "removed: the change without the word, one change." in told
 

@@ -84,7 +84,7 @@ def test_words_that_were_not_searched_have_no_shade(tmp_path, given):
     some = {"searched": (1,), "per_word": (1.0,), "upper_per_word": (2.0,), "swap": None, "swapped_for": None}
     (text,) = texts_of(tmp_path, given("one two three", moved=None, **some)).texts
     assert [word.text for word in text.words] == ["two"]
-    assert text.note == "3 of its 4 rows were not searched."
+    assert text.note == "3 of its 4 rows were not searched and have no colour."
 
 
 def test_words_that_hardly_differ_look_alike(tmp_path, given):

@@ -55,7 +55,7 @@ def attention_pairs(runs: Sequence[Run]) -> list[ShownPair]:
 def _shown(run: str, pair: AttentionSummary) -> ShownPair:
     heads = "mean over the heads" if pair.head is None else f"head {pair.head}"
     rows = len(pair.weights[0])
-    titles = pair.first, pair.second, "The second less the first"
+    titles = pair.first, pair.second, "Difference: second − first"
     return ShownPair(
         f"{pair.model}, layer {pair.layer}, {heads}",
         run,

@@ -176,7 +176,10 @@ def measured_text(record: Any) -> Text | None:
     else:
         pieces = tuple(_spaced(of_row.word(text, rows) or text for text, rows in whole))
     skipped = record.n - len(searched)
-    note = f"{skipped:,} of its {record.n:,} rows were not searched." if skipped > 0 else ""
+    verbs = ("was", "has") if skipped == 1 else ("were", "have")
+    note = (
+        f"{skipped:,} of its {record.n:,} rows {verbs[0]} not searched and {verbs[1]} no colour." if skipped > 0 else ""
+    )
     return Text(map_title(record.map), record.source or "", pieces, note=note)
 
 

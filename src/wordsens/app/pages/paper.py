@@ -66,7 +66,14 @@ class PaperScreen:
     def _first(self) -> Any:
         line = self._line_of("strength", "Move a word", lambda: self.strength())
         self._share = Control(
-            "range", "strength-share", "How far the word goes", 1.0, self._tell_strength, least=0, most=1, step=0.05
+            "range",
+            "strength-share",
+            "How far the word goes, as a share of its length",
+            1.0,
+            self._tell_strength,
+            least=0,
+            most=1,
+            step=0.05,
         )
         self._strength_said = Text("p", "", "answer", role="status")
         self._strength_place, self._strength_line = Box("div"), line
@@ -123,10 +130,9 @@ class PaperScreen:
         with self._theorem_place:
             Text(
                 "p", f"Built, not searched: the other words now give “{found['word']}” {found['mass']:.0%} of their "
-                "attention "
-                f"on average, and the output moves by {found['value']:.2f} times its size; its twin in the opposite "
-                f"direction by {found['opposite']:.2f}. From the attention alone, one of the two had to reach "
-                f"{found['guarantee']:.2f}.", "answer",
+                f"attention on average, and the output moves by {found['value']:.2f} times its size (pushed the "
+                f"opposite way: {found['opposite']:.2f}). The proof guarantees {found['guarantee']:.2f} of one.",
+                "answer",
             )  # fmt: skip
             Figure(found["figure"])
             with Box("details", "more"):
@@ -135,7 +141,7 @@ class PaperScreen:
 
     def _fourth(self) -> Any:
         self._gamma = Control(
-            "range", "gamma", "γ: what the model before may make of the change", 0.5, self._tell_learned,
+            "range", "gamma", "γ: how far apart its answers were before the lesson, at most", 0.5, self._tell_learned,
             least=0.25, most=1.75, step=0.25,
         )  # fmt: skip
         self._learning_line = self._line_of("learning", "Learn, then change a word", lambda: self.learning())
@@ -163,7 +169,7 @@ class PaperScreen:
         self._learned_said.text = (
             f"γ at most {gamma:g}: the theorem’s (2 − γ)² is {(2 - gamma) ** 2:.2f}. The least error found on the "
             "fully connected "
-            f"layer is {layer:.2f}, on attention {attention:.2f}. Below 1, the flipped label is told rightly."
+            f"layer is {layer:.2f}, on attention {attention:.2f}. An error below 1 is the right label."
         )
 
     def _fifth(self) -> Any:

@@ -13,8 +13,8 @@ from wordsens.errors import InputError
 from wordsens.maps.registry import MODEL
 
 LEAD = (
-    "A model reads a sentence as one vector a word. For each word, wordsens searches the change of its vector that "
-    "moves everything the model makes of the sentence farthest. The stronger a word’s colour, the farther."
+    "A model reads a sentence as one vector per word. wordsens pushes each word’s vector, a limited way, in the "
+    "direction that changes the model’s output most. The stronger a word’s colour, the farther the output moved."
 )
 
 _SEARCHES = (("quick", "quick"), ("normal", "normal: several times slower"), ("thorough", "thorough"))
@@ -51,8 +51,10 @@ class YourText:
                         Button(name, lambda text=text: self._take(text))
             with Box("div", "choices"):
                 self._map = Control(
-                    "select", "map", "What reads it", asked.map, self._show_choices, options=_pairs(MAPS)
-                )
+                    "select", "map", "What reads the text", asked.map, self._show_choices, options=_pairs(MAPS),
+                    hint="A random layer is untrained: it shows what an architecture can do, not what your text "
+                    "means. The last choice is a trained model.",
+                )  # fmt: skip
                 models = [(name, name) for name in self._site.settings.models]
                 self._model = Control("select", "model", "Model", asked.model, options=_pairs(dict(models)))
                 self._layer = Control(
@@ -113,10 +115,9 @@ class YourText:
         except InputError as error:
             self._line.drop()
             self._line.say(kind_message(str(error)), problem=True)
+            self._forget()
             return
-        if self._now is not None:
-            self._now.close()
-            self._results.remove(self._now.box)
+        self._forget()
         with self._results:
             now = self._now = Measurement(self._site, asked)
         self._pin.set_visibility(False)
@@ -124,6 +125,13 @@ class YourText:
         if found is not None and self._now is now:
             self._pin.set_visibility(True)
             await now.finish(found)
+
+    def _forget(self) -> None:
+        """Take the result that is not pinned off the screen."""
+        if self._now is not None:
+            self._now.close()
+            self._results.remove(self._now.box)
+            self._now = None
 
     def _actions(self) -> None:
         with Box("div", "row-of"):

@@ -71,10 +71,10 @@ export default {
         <button type="button" class="plain pin" v-if="known.length" :aria-pressed="pinned !== null" @click="pin">
           {{ pinned === null ? "Pin this word" : "Unpin" }}</button>
         <div class="key"><dl>
-          <dt>Attained</dt><dd>a change that was found does this</dd>
-          <dt>At most</dt><dd>proved: no change of this word does more</dd>
+          <dt>Attained</dt><dd>a push of the word’s vector that was found does this</dd>
+          <dt>At most</dt><dd>proved, for some models: no push of this word does more</dd>
           <dt>Taken out</dt><dd>the word deleted</dd>
-          <dt>Best real swap</dt><dd>another word in its place</dd>
+          <dt>Best real swap</dt><dd>the farthest of real words tried in its place</dd>
         </dl></div>
         <div class="detail second" ref="second" v-show="pinned !== null"></div>
       </div>

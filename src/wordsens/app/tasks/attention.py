@@ -31,7 +31,7 @@ def attention(desk: Desk, model: str | None, first: str, second: str, layer: int
         heads = len(phi.attention_of(phi.accept(phi.embed([first])[0].rows), layer))
     desk.tick()
     moved = None if pair.difference is None else moved_attention(pair)
-    titles = first, second, "The second less the first"
+    titles = first, second, "Difference: second − first"
     return {
         "matrices": [asdict(one) for one in weight_matrices(pair, titles)],
         "share": None if moved is None else float(moved.mean()),

@@ -33,7 +33,8 @@ def _answer(errors: dict[str, list[float]]) -> dict[str, Any]:
         caption=f"Models of {TEXTS} random texts of {WORDS} words, then one more. Each mark is the least squared "
         "error found "
         "when one word of it changes and the model before makes at most γ of that. Dotted: (2 − γ)², "
-        "where the theorems put a fully connected layer as texts grow long; at this length it lies near the line.",
+        "below which the theorems keep a fully connected layer’s error from falling as texts grow long; in texts as "
+        "short as these it can lie a little below.",
         x_label="γ, what the model before makes of the change",
         y_label="squared error",
         panels=(

@@ -7,6 +7,7 @@ import torch
 from wordsens.app.tasks.drawing import curve, drawn
 from wordsens.app.tasks.strength import MOST_WORDS
 from wordsens.app.work.worker import Desk
+from wordsens.errors import InputError
 from wordsens.figures.panels import FigureData, Panel
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.sensitivity.theorem_witness import theorem_witness
@@ -16,10 +17,16 @@ SHARES = tuple(at / 20 for at in range(21))
 
 
 def theorem(desk: Desk, text: str, word: str) -> dict[str, Any]:
-    """The construction at that word, or at the first where the text does not have it."""
+    """The construction at that word.
+
+    Raises:
+        InputError: the text does not have it.
+    """
     X = embed([text], max_words=MOST_WORDS)[0]
     tokens = [X.word(at) for at in range(len(X))]
-    at = tokens.index(word) if word in tokens else 0
+    if word not in tokens:
+        raise InputError(f"“{word}” is not a word of your sentence, of which these are read: {' '.join(tokens)}")
+    at = tokens.index(word)
     phi = RandomAttentionFeatures(X.rows.shape[1], seed=0)
     found = theorem_witness(phi, X, at)
     desk.tick()
@@ -33,7 +40,7 @@ def theorem(desk: Desk, text: str, word: str) -> dict[str, Any]:
     lines = tuple(tuple(zip(SHARES, table[:, row].tolist(), strict=True)) for row in others)
     mean = curve("their mean", "raf", list(zip(SHARES, table[:, others].mean(dim=1).tolist(), strict=True)))
     figure = FigureData(
-        title=f"All other words turn to “{tokens[at]}”",
+        title=f"Other words turn to “{tokens[at]}”",
         caption="The share of its attention that each other word gives it (faint), and their mean, as the word "
         "goes along "
         "the direction that the theorem builds.",

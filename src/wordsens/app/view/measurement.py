@@ -132,11 +132,11 @@ def name_of(request: MeasureRequest) -> str:
 def sentence(found: dict[str, Any]) -> str:
     """The finding in words."""
     told = (
-        f"Changing one word can move the whole output by at least {found['value']:.3g} times its size; "
-        f"“{found['word']}” moves it farthest."
+        f"Found: pushing the vector of “{found['word']}” moves the whole output by {found['value']:.3g} times its "
+        "size, farther than any other word’s."
     )
     if found["upper"] is not None:
-        told += f" No change of one word within the radius moves it by more than {found['upper']:.3g}."
+        told += f" Proved: no push of any one word’s vector, that far, moves it by more than {found['upper']:.3g}."
     if found["predicted"] is not None:
-        told += f" Theory expects about {found['predicted']:.3g}."
+        told += f" Theory predicts about {found['predicted']:.3g} for such a text: an estimate, no limit."
     return told

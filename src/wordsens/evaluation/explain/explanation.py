@@ -123,24 +123,29 @@ class Explanation:
         """The findings in words, each saying whether a number is one change or the farthest that was found."""
         told = [f"{self.model}: {self.score} {self.value:.4f}" if len(self.texts) > 1 or self.value else self.model]
         if words := self.most("removal", 3):
-            said = ", ".join(f"'{word.word}' {word.removal:+.4f}" for word in words)
+            said = ", ".join(f"{self._named(word)} {word.removal:+.4f}" for word in words)
             told.append(f"Removed one by one (one change each), these words move it most: {said}.")
         word = self.dividing
         if word is not None and (word.apart or 0) > 0:
             told.append(
-                f"The words that keep the texts apart most are '{word.word}' and '{word.counterpart}': without both it "
-                f"is {self.value + (word.apart or 0):.4f} (one change)."
+                f"The pair of words that keeps the texts apart most is '{word.word}' of the first and "
+                f"'{word.counterpart}' of the second: without both it is {self.value + (word.apart or 0):.4f} "
+                "(one change)."
             )
         if words := self.most("swap", 1):
             told.append(
-                f"Exchanged for another word (the farthest of {words[0].tried} tried): '{words[0].word}' for "
+                f"Exchanged for another word (the farthest of {words[0].tried} tried): {self._named(words[0])} for "
                 f"'{words[0].swapped_for}' {words[0].swap:+.4f}."
             )
         if words := self.most("farthest", 1):
             told.append(
-                f"Moved as a vector (the farthest found, a lower bound): '{words[0].word}' {words[0].farthest:+.4f}."
+                "Moved as a vector (the farthest found, a lower bound): "
+                f"{self._named(words[0])} {words[0].farthest:+.4f}."
             )
         return [*told, *self.notes]
+
+    def _named(self, word: WordEffect) -> str:
+        return f"'{word.word}'" + (("", " (second text)")[word.side] if len(self.texts) > 1 else "")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""

@@ -46,7 +46,7 @@ const words = (() => {
     const table = element("table", undefined, panel);
     const attention = word.moved[0][2] !== null;
     const head = element("tr", undefined, element("thead", undefined, table));
-    for (const title of ["row", "moves by", ...(attention ? ["attention to it"] : [])]) {
+    for (const title of ["word", "moves by", ...(attention ? [`attention to “${word.text}”`] : [])]) {
       element("th", title, head).scope = "col";
     }
     const body = element("tbody", undefined, table);
