@@ -12,7 +12,8 @@ RANDOM = "random attention (RAF)"
 
 LEAD = (
     "Attention decides how much each word takes from every other. Change one word, and see who looks elsewhere: each "
-    "row is a word, each column where its attention goes."
+    "row is a word, each column where its attention goes. [CLS] and [SEP] are marks that the model puts before and "
+    "after a text."
 )
 
 

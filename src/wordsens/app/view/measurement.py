@@ -17,6 +17,9 @@ from wordsens.maps.registry import MODEL
 SETTLED = 0.12
 """Seconds that a word must stay chosen before it is asked about: arrow keys run over many."""
 
+_ALIKE = 0.8
+"""Words differ little where the least sensitive reaches more than this share of the most sensitive."""
+
 
 class Measurement:
     """The view of one request."""
@@ -135,6 +138,8 @@ def sentence(found: dict[str, Any]) -> str:
         f"Found: pushing the vector of “{found['word']}” moves the whole output by {found['value']:.3g} times its "
         "size, farther than any other word’s."
     )
+    if found["text"]["low"] > _ALIKE * found["text"]["high"]:
+        told += " The colours exaggerate: every word moves it nearly as far."
     if found["upper"] is not None:
         told += f" Proved: no push of any one word’s vector, that far, moves it by more than {found['upper']:.3g}."
     if found["predicted"] is not None:
