@@ -159,7 +159,7 @@ class _Run:
         save_checkpoint(folder, tensors, {**facts, "of": self._of()})
 
     def _of(self) -> dict[str, Any]:
-        """What a checkpoint must agree on."""
+        """The things that a checkpoint must agree on."""
         shapes = {name: list(one.shape) for name, one in self.network.state_dict().items()}
         task = [self.task.name, *self.task.shape, len(self.task.training)]
         return {"plan": asdict(self.plan), "network": shapes, "control": type(self.control).__name__, "task": task}

@@ -93,7 +93,7 @@ class AttentionText:
 
     @cached_property
     def hidden(self) -> Bool[Tensor, "N n"]:
-        """Whether row j does not see word l."""
+        """True where row j does not see word l."""
         return self.scores == -torch.inf
 
     @cached_property

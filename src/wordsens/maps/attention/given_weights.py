@@ -18,7 +18,7 @@ CAUSAL = "causal"
 
 @dataclass(frozen=True, eq=False)
 class AttentionBias:
-    """What a head adds to its queries (m,), keys (m,) and values (m_v,); of several heads (heads, ...); None: nothing.
+    """Vectors added to a head's queries (m,), keys (m,) and values (m_v,); of several heads (heads, ...); None: nothing.
 
     Under softmax scores a key bias changes nothing: it adds one number to all scores of a row.
     """
@@ -95,7 +95,7 @@ class AttentionFeatures(AttentionLayer):
 
     @property
     def masked(self) -> bool:
-        """Whether some rows do not see some words."""
+        """True where some rows do not see some words."""
         return self.causal or (self._mask is not None and bool((self._mask == -torch.inf).any()))
 
     def head_weights(self, n: int, dtype: torch.dtype, *, isometric: bool = False) -> list[HeadWeights]:
@@ -170,7 +170,7 @@ class AttentionFeatures(AttentionLayer):
         return found if self._stacked else found.unsqueeze(0)
 
     def _checked_mask(self, mask: Tensor) -> Float[Tensor, "heads n n"]:
-        """What is added to the scores, with an axis for heads, 1 where one mask serves all."""
+        """The numbers added to the scores, with an axis for heads, 1 where one mask serves all."""
         ends = isinstance(mask, Tensor) and mask.ndim in (2, 3) and mask.shape[-1] == mask.shape[-2]
         if not ends or (mask.ndim == 3 and len(mask) != self.heads):
             raise InputError(

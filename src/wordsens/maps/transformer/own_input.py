@@ -24,7 +24,7 @@ def entering_attention(stack: Stack, rows: Float[Tensor, "b n d"], layer: int) -
 
 @torch.no_grad()
 def own_attention(stack: Stack, layer: int, head: int | None) -> AttentionFeatures:
-    """What a head adds to the attention output of its layer, from the rows that enter the attention; in float64.
+    """A head's part of the attention output of its layer, from the rows that enter the attention; in float64.
 
     With head None the sum of all heads, without the projection's bias. The model's weights, biases and causal mask, as
     they are stored.

@@ -100,7 +100,7 @@ class Stack:
         return [inputs[..., columns] @ weight for columns, weight in slices]
 
     def reaching(self, rows: Float[Tensor, "b n d"], part: nn.Module) -> Tensor:
-        """What enters a part of the model when the rows enter the first block."""
+        """The input of a part of the model when the rows enter the first block."""
         return tensor_at(part, lambda: self._pass(rows, self.anatomy.base))
 
     def logits(self, rows: Float[Tensor, "b n d"], *, last_only: bool = False) -> Float[Tensor, "b ..."]:

@@ -68,7 +68,7 @@ class Trainee(ABC):
 
     @abstractmethod
     def parameters(self) -> list[nn.Parameter]:
-        """What is trained."""
+        """The tensors that are trained."""
 
     @abstractmethod
     def weights(self) -> dict[str, Tensor]:

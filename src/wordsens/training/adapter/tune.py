@@ -37,7 +37,7 @@ _SHARES = {"before": 0.08, "training": 0.84, "after": 0.08}
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOut:
-    """What is kept apart for the judgement.
+    """The domains and kinds that are kept apart for the judgement.
 
     Attributes:
         domains: values of the pairs' column `domain`; None for every third, drawn at random. Pairs without the column:

@@ -20,7 +20,7 @@ class TextNetwork(nn.Module, ABC):
 
     @abstractmethod
     def states(self, texts: Float[Tensor, "*batch n d"]) -> list[Tensor]:
-        """What stands behind each layer, lowest first; the axes behind *batch are the layer's features."""
+        """The states behind each layer, lowest first; the axes behind *batch are the layer's features."""
 
     @abstractmethod
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch h"]:
