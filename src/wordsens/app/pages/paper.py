@@ -43,7 +43,7 @@ class PaperScreen:
             if step.formula:
                 Text("p", step.formula, "formula", tabindex="0")
             build()
-            Text("p", f"What to look for: {step.takeaway}", "takeaway")
+            Text("p", f"To remember: {step.takeaway}", "takeaway")
 
     def _line_of(self, name: str, action: str, run: Callable[..., Any]) -> WorkLine:
         with Box("div", "row-of"):

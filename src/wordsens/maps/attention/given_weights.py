@@ -18,7 +18,7 @@ CAUSAL = "causal"
 
 @dataclass(frozen=True, eq=False)
 class AttentionBias:
-    """Vectors added to a head's queries (m,), keys (m,) and values (m_v,); of several heads (heads, ...); None: nothing.
+    """Vectors added to a head's queries (m,), keys (m,), values (m_v,); of several heads (heads, ...); None: nothing.
 
     Under softmax scores a key bias changes nothing: it adds one number to all scores of a row.
     """
