@@ -3,7 +3,7 @@
 import pytest
 from tests.app.conftest import until
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(500)
 
 
 def test_the_story_runs_its_five_experiments(page):

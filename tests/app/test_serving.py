@@ -11,7 +11,7 @@ from tests.app.conftest import Page, Served, alive, children, until
 
 from wordsens.app.examples import EXAMPLES
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(500)
 
 LONG = EXAMPLES["Forty words"].replace(" ", "+")
 

@@ -12,7 +12,7 @@ from tests.app.conftest import until
 from wordsens.app.examples import EXAMPLES
 from wordsens.cli import main
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(500)
 
 HOSTILE = "<script>bad()</script> <img/src=x/onerror=bad()> {{7*7}} ${bad} `x` 😀 לא"
 RIGHT, HOME = "\ue014", "\ue011"

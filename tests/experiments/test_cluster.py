@@ -48,6 +48,12 @@ def test_workers_give_the_values_of_one_process_and_failures_are_records(cluster
     assert cluster.executor.described == "2 workers on this machine"
 
 
+def test_workers_keep_no_profile(cluster):
+    """A profile grows for an hour, by about a MiB a second for deep stacks."""
+    kept = cluster.executor._client.run(lambda dask_worker: sorted(dask_worker.periodic_callbacks))
+    assert all(names and not any("profile" in name for name in names) for names in kept.values())
+
+
 OF_A_RUN = {"seconds", "peak_memory_mb", "started", "libraries", "fit_seconds"}
 
 

@@ -58,6 +58,7 @@ def test_the_job_script(tmp_path):
     for line in ("#SBATCH -p short", "#SBATCH --cpus-per-task=4", "#SBATCH -t 1-00:00:00", "#SBATCH --gres=gpu:1"):
         assert line in script
     assert "export OMP_NUM_THREADS=2\n" in script
+    assert "export DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False\n" in script
     assert script.index("module load cuda") < script.index("dask_worker")
     assert "--nworkers 2" in script
     assert script.rstrip().endswith("--nthreads 1")

@@ -23,6 +23,9 @@ LOSSES = 5
 
 _AHEAD = 2
 
+_NO_PROFILE = {"distributed": {"worker": {"profile": {"enabled": False}}}}
+"""By default a worker samples its stacks and keeps them for an hour: about a MiB a second, for a page not served."""
+
 
 class LostSchedulerError(WordsensError):
     """The scheduler went away."""
@@ -159,6 +162,8 @@ def local_workers(count: int, *, threads: int = 1, tell: Tell = lambda line: Non
         MissingExtraError: dask is not installed.
     """
     distributed = _distributed()
+    import dask
+
     environment = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
     cluster = distributed.LocalCluster(
         n_workers=count,
@@ -169,6 +174,7 @@ def local_workers(count: int, *, threads: int = 1, tell: Tell = lambda line: Non
         # Dask's own lines about workers that die; ours say it in one.
         silence_logs=logging.CRITICAL,
         env=environment,
+        config=dask.config.merge(dask.config.config, _NO_PROFILE),
         preload=["wordsens.experiments.run.unresponsive_worker"],
     )
     client = distributed.Client(cluster)

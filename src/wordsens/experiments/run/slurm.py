@@ -89,6 +89,7 @@ def slurm_cluster(spec: SlurmSpec) -> Any:
         job_extra_directives=list(spec.directives),
         job_script_prologue=[
             *(f"export {name}={spec.threads}" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")),
+            "export DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False",
             *spec.prologue,
         ],
         worker_extra_args=["--nthreads", "1"],
