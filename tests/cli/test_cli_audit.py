@@ -227,6 +227,36 @@ def test_workers_give_the_same_records(wordsens, asked, tmp_path):
     assert document["groups"] == here["groups"]
 
 
+def test_starts_that_all_texts_share_are_measured_once_an_audit(wordsens, asked, monkeypatch):
+    arguments, out = asked
+    hidden, measured = 8, []
+
+    def directions(phi):
+        measured.append(phi.name)
+        return torch.eye(hidden)[:2]
+
+    monkeypatch.setattr(audit_cell, "common_directions", directions)
+    given = []
+    monkeypatch.setattr(
+        audit_cell,
+        "audit_text",
+        lambda phi, document, plan, offered, starts: (
+            given.append(starts) or real_audit_text(phi, document, plan, offered)
+        ),
+    )
+    assert wordsens(*arguments, "--quiet", "--limit", "2").code == 0
+    audit_cell._directions_of.cache_clear()  # as in another process
+    assert wordsens(*arguments, "--quiet").code == 0
+    assert len(measured) == 1 and len(given) == len(TEXTS) - 1
+    assert all(torch.equal(starts, torch.eye(hidden)[:2]) for starts in given)
+    # A folder that a worker does not see.
+    cell = AuditCell.parse({"model": arguments[1], "text": {"content": TEXTS[0]}, "kept_in": str(out)})
+    phi = audit_cell.audited_model(cell)
+    audit_cell._directions(phi, cell.model_copy(update={"kept_in": str(out / "elsewhere")}))
+    assert len(measured) == 2
+    assert cell.content_hash() == cell.model_copy(update={"kept_in": None}).content_hash()
+
+
 # One text is audited, the others get its numbers: what counts is which texts are asked for, across the kills.
 DRIVER = """
 import os, signal, sys
@@ -421,7 +451,7 @@ def test_what_belongs_to_the_model_is_measured_once(wordsens, asked, monkeypatch
     arguments, out = asked
     told = [json.loads(wordsens(*arguments, "--layer-texts", "1", "--json", "--quiet").out)]
     files = sorted((out / "kept").iterdir())
-    assert len(files) == 2
+    assert len(files) == 3  # starts, distances of pairs, layers
 
     def never(*given, **options):
         raise AssertionError

@@ -60,7 +60,7 @@ def run_audit(options: AuditOptions) -> None:
     _require_mask(phi, options.removal)
     folder = Path(options.out)
     store = open_store(folder / "records", AuditRecord)
-    if options.workers is None and not options.elsewhere and unfinished(cells, store):
+    if not options.elsewhere and unfinished(cells, store):
         prepare(cells[0])
     run_missing(cells, store, "audit", RunRequest(executor=options, quiet=options.quiet), called="texts")
     order = {cell.content_hash(): at for at, cell in enumerate(cells)}
@@ -99,6 +99,7 @@ def _texts(options: AuditOptions) -> AuditTexts:
 def _cells(options: AuditOptions, documents: Sequence[Document]) -> list[AuditCell]:
     """One cell a text, each with the content that the model's files have now."""
     common = {name: getattr(options, name) for name in _OF_CELLS} | _model_keys(options)
+    common["kept_in"] = str(Path(options.out).absolute())
     return [
         AuditCell.parse(
             {**common, "text": {"content": document.text, "source": document.source, "label": document.label}}
@@ -167,8 +168,7 @@ class _Parts:
 
     def __init__(self, options: AuditOptions, phi: TransformerFeatures | Model, cell: AuditCell):
         self._options, self._phi, self._folder = options, phi, Path(options.out)
-        kind = options.device.split(":")[0]
-        self._model = {"model": cell.digest, "output": options.output, "pool": options.pool, "device": kind}
+        self._model = cell.of_the_model()
 
     def decays(self) -> tuple[list[Decay], str | None]:
         """Of the pairs, by kind; or why there are none."""

@@ -1,8 +1,10 @@
 """One audited text: from spec to record. A process loads a model once."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -12,6 +14,7 @@ from wordsens.audit.common_directions import common_directions
 from wordsens.audit.text import AUDIT_SEARCH, AuditPlan, audit_text
 from wordsens.errors import InputError
 from wordsens.evaluation.near_misses.replacements import Replacements
+from wordsens.experiments.audit.kept import KeptDirections, kept
 from wordsens.experiments.audit.record import columns_of
 from wordsens.experiments.audit.spec import AuditCell, BlackBox
 from wordsens.maps.transformer.features import TransformerFeatures
@@ -37,7 +40,7 @@ def measure_audit(cell: AuditCell, keep: Callable[[Mapping[str, Any]], None] | N
     )
     offered = Replacements([document.text, *_shipped_texts()], seed=cell.seed) if cell.swaps else None
     if isinstance(phi, TransformerFeatures):
-        found = audit_text(phi, document, plan, offered, _directions(phi))
+        found = audit_text(phi, document, plan, offered, _directions(phi, cell))
     else:
         found = audit_black_box(phi, document, plan, offered)
     if keep is not None:
@@ -46,10 +49,11 @@ def measure_audit(cell: AuditCell, keep: Callable[[Mapping[str, Any]], None] | N
 
 
 def prepare(cell: AuditCell) -> None:
-    """Load and measure what all texts of the audit share, so that the first text takes as long as another."""
+    """Load and measure what all texts of the audit share, so that the first text takes as long as another, and workers
+    find it in the audit's folder."""
     phi = audited_model(cell)
     if isinstance(phi, TransformerFeatures):
-        _directions(phi)
+        _directions(phi, cell)
 
 
 def describe_audit(cell: AuditCell) -> dict[str, Any]:
@@ -120,9 +124,16 @@ def _require_content(model: str, revision: str | None, content: str) -> None:
         )
 
 
+def _directions(phi: TransformerFeatures, cell: AuditCell) -> Tensor | None:
+    folder = None if cell.kept_in is None else Path(cell.kept_in)
+    return _directions_of(phi, folder, json.dumps(cell.of_the_model()))
+
+
 @lru_cache(maxsize=1)
-def _directions(phi: TransformerFeatures) -> Tensor | None:
-    return common_directions(phi)
+def _directions_of(phi: TransformerFeatures, folder: Path | None, key: str) -> Tensor | None:
+    if folder is None or not folder.is_dir():
+        return common_directions(phi)
+    return kept(folder, KeptDirections, json.loads(key), lambda: KeptDirections(common_directions(phi))).directions
 
 
 @cache

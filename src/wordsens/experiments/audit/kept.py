@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from torch import Tensor
+
 from wordsens.audit.decay import PairDistance
 from wordsens.audit.layers import LayerSensitivity
 from wordsens.errors import InputError
@@ -33,6 +35,13 @@ class KeptLayers(Saved):
     """The layers of one model on a few texts."""
 
     layers: tuple[LayerSensitivity, ...]
+
+
+@dataclass(frozen=True)
+class KeptDirections(Saved):
+    """The starts of the search that all texts of one model share: `common_directions`."""
+
+    directions: Tensor | None
 
 
 def kept(folder: Path, kind: type[Kept], key: Mapping[str, Any], measure: Callable[[], Kept]) -> Kept:

@@ -80,6 +80,8 @@ class AuditCell(StrictModel):
             (docs/transformers.md) and costs as much as the search, so that an audit leaves it out; witnesses are
             evaluated in that precision all the same.
         device: where it is computed; its kind belongs to the identity, its number does not.
+        kept_in: folder of the audit, an absolute path: what belongs to the model is read there, or left there for
+            others. It changes no value; a worker that does not see the folder measures that itself.
     """
 
     model: ModelName
@@ -99,6 +101,7 @@ class AuditCell(StrictModel):
     steps: Annotated[int, Field(ge=0)] = 0
     generations: Annotated[int, Field(ge=0)] = 0
     device: Device = CPU
+    kept_in: str | None = None
 
     @model_validator(mode="after")
     def _valid(self) -> "AuditCell":
@@ -120,6 +123,10 @@ class AuditCell(StrictModel):
         """About how long it takes, beside others of the audit: in tokens, and what a text costs however short it is."""
         return _OVERHEAD + min(float(self.max_words), _TOKENS_A_WORD * len(self.text.content.split()))
 
+    def of_the_model(self) -> dict[str, str | None]:
+        """The keys that decide a result about the model: its content, what is read of it, the kind of device."""
+        return {"model": self.digest, "output": self.output, "pool": self.pool, "device": self.device.split(":")[0]}
+
     def audit(self) -> str:
         """The name of everything but the text: cells of one audit share it."""
         return hash_identity(json.dumps(self._fields(), sort_keys=True, separators=(",", ":")))
@@ -135,6 +142,6 @@ class AuditCell(StrictModel):
 
     def _fields(self) -> dict[str, object]:
         fields = with_kind_of_device(
-            self.model_dump(mode="json", exclude={"model", "text", "content", "black_box", "revision"})
+            self.model_dump(mode="json", exclude={"model", "text", "content", "black_box", "revision", "kept_in"})
         )
         return {"kind": "audit", "schema": AUDIT_SCHEMA, **fields, "model": self.digest}
