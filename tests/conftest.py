@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import hypothesis
 import jaxtyping
@@ -46,6 +47,18 @@ def loose_bounds(monkeypatch):
     for name in ("_NEXT_TEMPERATURES", "_CAUTIOUS_NEXT_TEMPERATURES"):
         monkeypatch.setattr(attention, name, [])
     monkeypatch.setattr(own_lagrangian, "_STEPS", 1)
+
+
+TIGHT = ("benchmarks", "certificates", "laws")
+"""Where bounds are what is tested."""
+
+
+@pytest.fixture(autouse=True)
+def _cheap_bounds(request):
+    """Elsewhere attention's bounds are loose: two thirds of a measurement's time. `tight_bounds` keeps them."""
+    room = request.path.relative_to(Path(__file__).parent).parts[0]
+    if room not in TIGHT and request.node.get_closest_marker("tight_bounds") is None:
+        request.getfixturevalue("loose_bounds")
 
 
 @pytest.fixture

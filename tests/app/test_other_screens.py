@@ -71,7 +71,10 @@ def test_a_score_is_explained(page):
     page.can_be_read_by_all()
 
 
-@pytest.mark.parametrize("path", ["/", "/paper", "/attention", "/check", "/explain"])
+@pytest.mark.parametrize(
+    "path",
+    ["/check", "/explain", *(pytest.param(path, marks=pytest.mark.slow) for path in ("/", "/paper", "/attention"))],
+)
 def test_the_keyboard_reaches_everything(page, path):
     page.open(path)
     if path in ("/", "/attention", "/paper"):

@@ -48,7 +48,7 @@ def test_the_keyboard_goes_from_word_to_word(page):
 
 
 def test_hostile_words_are_text_and_nothing_runs(page):
-    page.open()
+    page.open("/?text=Two+keys+open+one+door.")
     page.write(HOSTILE)
     page.press("measure")
     until(lambda: page.words() and "😀" in page.browser.find(".heat")[0].text)
@@ -62,7 +62,7 @@ def test_hostile_words_are_text_and_nothing_runs(page):
 
 
 def test_right_to_left_words_stand_from_right_to_left(page):
-    page.open()
+    page.open("/?text=Two+keys+open+one+door.")
     page.write(EXAMPLES["Right to left"])
     page.press("measure")
     until(lambda: page.browser.find(".heat")[0].get_attribute("dir") == "rtl")
@@ -75,7 +75,7 @@ def test_right_to_left_words_stand_from_right_to_left(page):
     ("text", "said"), [("  ", "There is no text yet"), ("word " * 5000, "5,000 words"), ("a", "word")]
 )
 def test_what_cannot_be_measured_is_said_kindly(page, text, said):
-    page.open()
+    page.open("/?text=Two+keys+open+one+door.")
     page.write(text)
     page.press("measure")
     until(lambda: said in page.said(), said)
@@ -125,7 +125,7 @@ def test_the_word_that_moves_a_model_most_is_told_of_at_the_end(page):
 
 
 def test_a_result_is_pinned_beside_another(page):
-    page.open()
+    page.open("/?text=Two+keys+open+one+door.")
     page.done()
     until(lambda: page.browser.find("#pin-result")[0].is_displayed())
     page.press("pin-result")
@@ -156,6 +156,7 @@ def test_files_and_links_are_taken_along(page, tmp_path):
     assert "text=Two+keys" in links[1]
 
 
+@pytest.mark.slow
 def test_first_paint_first_colours_and_a_words_detail_come_soon(page):
     """1.5 s, 2 s and 1 s are promised of two cores that do nothing else (benchmarks.app_speed); here others work "
     "too."""

@@ -12,8 +12,8 @@ from wordsens.experiments.run import all_cores
 
 
 @pytest.fixture(autouse=True)
-def _cheap(loose_bounds, short_searches, monkeypatch):
-    """How tight a bound and how good a search is belongs to other tests; so does where long runs go."""
+def _cheap(short_searches, monkeypatch):
+    """How good a search is belongs to other tests; so does where long runs go."""
     monkeypatch.setattr(all_cores, "TRIED_SECONDS", math.inf)
 
 

@@ -142,9 +142,7 @@ def test_a_new_kind_is_one_folder_and_one_line(new_kind, capsys):
     assert "has no finished record" in capsys.readouterr().err
 
 
-def test_the_guide_s_own_map_is_measured_swept_fitted_and_drawn(
-    tmp_path, monkeypatch, capsys, loose_bounds, short_searches
-):
+def test_the_guide_s_own_map_is_measured_swept_fitted_and_drawn(tmp_path, monkeypatch, capsys, short_searches):
     shutil.copy(GUIDES / "own_map.py", tmp_path / "own_map.py")
     assert len((GUIDES / "own_map.py").read_text().splitlines()) <= 30
     monkeypatch.chdir(tmp_path)

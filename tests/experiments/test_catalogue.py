@@ -48,7 +48,7 @@ def values(name, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_attention_temperature_expects(tmp_path, loose_bounds):  # two thirds of the time are bounds
+def test_what_attention_temperature_expects(tmp_path):
     means = values("attention-temperature", tmp_path).groupby(["n", "temperature"])["value"].mean().unstack()
     assert (means.diff(axis="columns").iloc[:, 1:] < 0).all(axis=None)
     assert means.loc[20].round(2).tolist()[::2] == pytest.approx([2.19, 1.26], abs=0.02)

@@ -1,5 +1,6 @@
 """A semi-empirical prediction of word sensitivity for softmax attention."""
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,6 +45,12 @@ def raf_sensitivity(n: int, d: int, *, mean_cosine: float = 0.0) -> float:
     n, d = require_count("n", n, least=2), require_count("d", d)
     if not 0 <= mean_cosine < 1:
         raise InputError(f"`mean_cosine` (={mean_cosine!r}) must be at least 0 and less than 1")
+    return _predicted(n, d, mean_cosine)
+
+
+@functools.lru_cache(maxsize=256)
+def _predicted(n: int, d: int, mean_cosine: float) -> float:
+    """The prediction itself: a second of work with a common part, and texts are asked about more than once."""
     concentration = (1 - mean_cosine) * attention_concentration(n, 1 - mean_cosine)
     text = _Text(n, d, mean_cosine, concentration)
     share = torch.linspace(0, 1, _SHARES, dtype=torch.float64)

@@ -2,12 +2,14 @@
 
 import json
 import random
+import shutil
 
 import numpy as np
 import pytest
 import torch
 
 import wordsens as ws
+from wordsens.text.pretrained import minilm_folder
 from wordsens.training.adapter import train as training
 from wordsens.training.adapter.examples import from_frames
 from wordsens.training.adapter.retrieval import recall_at_one
@@ -40,6 +42,24 @@ def test_sentence_transformers_gives_the_same_vectors(adapter, tiny, short, pair
     assert json.loads(json.dumps(found.to_dict()))["held_out_domains"] == list(found.domains)
 
 
+def test_a_model_keeps_the_files_of_its_own_pooling(tiny, short, pairs, texts, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    model, out = tmp_path / "own", tmp_path / "tuned"
+    shutil.copytree(tiny, model)
+    for name in ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"):
+        shutil.copyfile(minilm_folder() / name, model / name)
+    (model / "1_Pooling").mkdir()
+    own = {"word_embedding_dimension": 32, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+    (model / "1_Pooling" / "config.json").write_text(json.dumps(own), encoding="utf-8")
+    ws.training.tune(model, out, pairs, texts, plan=short(steps=4, made=12, kept=20))
+    theirs = SentenceTransformer(str(out), device="cpu")
+    assert (theirs.max_seq_length, [type(module).__name__ for module in theirs][-1]) == (256, "Normalize")
+    vectors = theirs.encode(SENTENCES, show_progress_bar=False)
+    assert np.abs(vectors - ws.as_model(str(out)).encode(SENTENCES).numpy()).max() < 1e-5
+
+
+@pytest.mark.slow
 def test_minilm_keeps_the_files_of_its_own_pooling(short, pairs, texts, tmp_path):
     from sentence_transformers import SentenceTransformer
 
