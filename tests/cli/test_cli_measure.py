@@ -76,14 +76,14 @@ def test_theory_stands_beside_the_numbers(wordsens):
     told = " ".join(run.out.split())
     assert "S/radius at 0" in told
     assert "The upper numbers are certified: no perturbation in the ball goes beyond them." in told
-    assert "The predicted numbers are theory's, and no bounds: a typical word for RAF (softmax)." in told
+    assert "The predicted numbers are theory's, and no bounds: the largest of 4 words for RAF (softmax)." in told
     assert told.count("[yes] rows of length sqrt(d)") == 3
     assert "[no] softmax scores: the scores are relu; Theorem 3 is about softmax" in told
     results = json.loads(wordsens(*arguments, "--small-radius", "--json").out)["texts"][0]["results"]
     X = ws.embed("I love her much")[0]
     phi = ws.RandomAttentionFeatures(384, seed=0)
     assert results[0]["predicted"] == ws.theory.predict(phi, X).value
-    assert results[0]["predicted_of"] == "a typical word"
+    assert results[0]["predicted_of"] == "the largest of 4 words"
     assert results[0]["small_radius"] == pytest.approx(ws.jacobian_sensitivity(phi, X).tolist(), rel=1e-9)
     assert [result["predicted"] for result in results[1:]] == [None, None]
     plain = json.loads(wordsens(*arguments, "--radius", "1", "--json").out)["texts"][0]["results"][0]

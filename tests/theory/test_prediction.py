@@ -16,16 +16,18 @@ def test_random_features_get_the_finite_width_prediction():
     assert ws.theory.predict(ws.RandomFeatures(6, 8), rows, words=1).of == "a typical word"
 
 
-def test_softmax_attention_gets_the_prediction_of_its_mean_cosine():
+def test_softmax_attention_gets_the_prediction_of_its_gram_matrix():
     rows = ws.correlated_text(20, 48, 0.5, seed=0).rows
-    found = ws.theory.predict(ws.RandomAttentionFeatures(48), rows)
-    cosine = ws.theory.conditions.mean_cosine(rows)
-    assert found.value == ws.theory.raf_sensitivity(20, 48, mean_cosine=cosine)
-    assert found.of == "a typical word"
+    found = ws.theory.predict(ws.RandomAttentionFeatures(48), rows, words=5)
+    assert found.value == ws.theory.raf_sensitivity_of_text(rows, words=5)
+    assert (found.of, found.kind) == ("the largest of 5 words", "prediction")
 
 
 def test_a_mean_cosine_that_is_mere_noise_counts_as_none():
     rows = ws.gaussian_text(20, 48, seed=0).rows
+    found = ws.theory.predict(ws.RandomAttentionFeatures(48), rows, words=1)
+    assert found.value == ws.theory.raf_sensitivity(20, 48, words=1)
+    assert (found.of, found.kind) == ("a typical word", "upper in the limit, for idealised rows")
     assert ws.theory.predict(ws.RandomAttentionFeatures(48), rows).value == ws.theory.raf_sensitivity(20, 48)
 
 

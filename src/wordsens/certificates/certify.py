@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.certificates.contract import Certificate
+from wordsens.certificates.lipschitz import lipschitz_certificate
 from wordsens.certificates.table import certificate_for
 from wordsens.errors import InputError
 from wordsens.maps.arguments import as_text, radii, word_indices
@@ -23,6 +24,7 @@ def certify(
     radius: float | Sequence[float] | np.ndarray | Tensor | None = None,
     *,
     text_depends_on_weights: bool = False,
+    lipschitz: float | None = None,
 ) -> Float[Tensor, " w"]:
     """Upper bounds of sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, one for each word i.
 
@@ -39,13 +41,16 @@ def certify(
         radius: of the ball, one number or one a word; None for the map's default, sqrt(d).
         text_depends_on_weights: the text, words or radius were chosen by what the map answers or by its weights (an
             optimised text, say). Then only bounds that hold for certain are given.
+        lipschitz: for any map: a number L with ‖phi(X') - phi(X)‖ <= L ‖X' - X‖ wherever one word of X has moved by at
+            most its radius. The bounds are then L radius / ‖phi(X)‖, whatever else phi has, and rest on your L: nothing
+            here checks it, and `certificate(...).rigor` says so.
 
     Raises:
         InputError: the map has no certificate, or none that holds for a text that depends on its
             weights; a bad text, word or radius.
         ZeroFeaturesError: phi(X) = 0.
     """
-    found, name = certificate(phi, X, words, radius), as_feature_map(phi).name
+    found, name = certificate(phi, X, words, radius, lipschitz=lipschitz), as_feature_map(phi).name
     if found is not None and found.failure_probability is not None and text_depends_on_weights:
         raise InputError(
             f"`phi` ({name}) is sampled on demand, and its bounds hold for a text chosen without its "
@@ -54,7 +59,7 @@ def certify(
     if found is None:
         raise InputError(
             f"`phi` ({name}) has no certificate; random features, deep random features and random attention features "
-            "have one, and word_sensitivity gives a lower bound for every map"
+            "have one, word_sensitivity gives a lower bound for every map, and `lipschitz` takes a constant of your own"
         )
     return found.upper
 
@@ -66,6 +71,7 @@ def certificate(
     radius: float | Sequence[float] | np.ndarray | Tensor | None = None,
     *,
     text_depends_on_weights: bool = False,
+    lipschitz: float | None = None,
 ) -> Certificate | None:
     """The bounds of `certify` with their rigor, slack and method; None where the map has no (such) certificate.
 
@@ -75,4 +81,6 @@ def certificate(
     rows = phi.accept(text.rows)
     chosen = word_indices(words, len(text)).to(rows.device)
     reach = radii(radius, phi, rows, chosen)
+    if lipschitz is not None:
+        return lipschitz_certificate(phi, rows, chosen, reach, lipschitz)
     return certificate_for(phi, rows, chosen, reach, text_depends_on_weights=text_depends_on_weights)

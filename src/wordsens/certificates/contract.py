@@ -26,6 +26,7 @@ class Certificate(Result):
             for at most m times this. None where the bounds hold for certain, whatever the text.
         slack: the relative amount by which `upper` was enlarged to cover floating-point rounding.
         method: the bound's name, one line.
+        rests_on: what the caller stated and nothing here has checked; None where the bounds rest on the map alone.
     """
 
     words: Int[Tensor, " w"]
@@ -33,6 +34,7 @@ class Certificate(Result):
     slack: float
     method: str
     failure_probability: float | None = None
+    rests_on: str | None = None
 
     def look(self) -> Look:
         """A row a word."""
@@ -55,7 +57,9 @@ class Certificate(Result):
 
     @property
     def rigor(self) -> str:
-        """ "certified", or "with probability 1 - x over the weights, for a text chosen without them"."""
+        """ "certified", or "with probability 1 - x over the weights, for a text chosen without them", or "if ..."."""
+        if self.rests_on is not None:
+            return f"if {self.rests_on}"
         if self.failure_probability is None:
             return CERTIFIED
         return f"with probability 1 - {self.failure_probability:.3g} over the weights, for a text chosen without them"

@@ -1,7 +1,7 @@
 """The small-radius limit of word sensitivity: the largest singular value of the Jacobian in one word."""
 
 from collections.abc import Callable, Iterable
-from typing import SupportsIndex
+from typing import Literal, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 import torch
@@ -25,9 +25,45 @@ from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import gaussian_on, generator
 from wordsens.text.matrix import TextMatrix
 
+
+class SmallestMoves(NamedTuple):
+    """The small-radius limit with the directions that attain it.
+
+    Attributes:
+        values: (w,), as `jacobian_sensitivity` gives them alone.
+        directions: (w, d), unit vectors v: Delta = radius v attains values * radius, up to terms in radius², and so
+            does -v; the sign is such that the coordinate of largest size is positive.
+    """
+
+    values: Float[Tensor, " w"]
+    directions: Float[Tensor, "w d"]
+
+
 _KRYLOV_STEPS = 40
 _ROUNDS = 25
 _TOLERANCE = 1e-12
+
+
+@overload
+def jacobian_sensitivity(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    X: TextMatrix | Tensor | np.ndarray,
+    words: Iterable[int] | SupportsIndex | None = None,
+    *,
+    seed: int = 0,
+    directions: Literal[False] = False,
+) -> Float[Tensor, " w"]: ...
+
+
+@overload
+def jacobian_sensitivity(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    X: TextMatrix | Tensor | np.ndarray,
+    words: Iterable[int] | SupportsIndex | None = None,
+    *,
+    seed: int = 0,
+    directions: Literal[True],
+) -> SmallestMoves: ...
 
 
 @leaves_the_map_as_found
@@ -37,7 +73,8 @@ def jacobian_sensitivity(
     words: Iterable[int] | SupportsIndex | None = None,
     *,
     seed: int = 0,
-) -> Float[Tensor, " w"]:
+    directions: bool = False,
+) -> Float[Tensor, " w"] | SmallestMoves:
     """lim of S_i(radius) / radius as radius -> 0: the largest singular value of d phi / d x_i, over ‖phi(X)‖.
 
     S_i(radius) is the sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, for word i (ours). Converged
@@ -49,6 +86,8 @@ def jacobian_sensitivity(
         X: the text, (n, d).
         words: the word indices; None for all.
         seed: of Lanczos's starting vectors.
+        directions: also give the right singular vectors, the directions in which the limit is attained: the result is
+            then a named tuple (values, directions).
 
     Raises:
         InputError: a bad text or word; a map whose features carry no gradient; singular values too close to tell apart
@@ -58,6 +97,9 @@ def jacobian_sensitivity(
     >>> phi = lambda X: 3 * X
     >>> jacobian_sensitivity(phi, torch.ones(4, 9, dtype=torch.float64))   # 3 / ‖3 X‖ = 1/6
     tensor([0.1667, 0.1667, 0.1667, 0.1667], dtype=torch.float64)
+    >>> phi = lambda X: X * torch.tensor([1.0, 5.0], dtype=torch.float64)
+    >>> jacobian_sensitivity(phi, torch.ones(2, 2, dtype=torch.float64), 0, directions=True).directions.round().abs()
+    tensor([[0., 1.]], dtype=torch.float64)
     """
     text, phi = as_text(X), as_feature_map(phi)
     rows = phi.accept(text.rows)
@@ -74,10 +116,18 @@ def jacobian_sensitivity(
     structured = _STRUCTURED.get(type(phi))
     product = None if structured is None else structured(phi, rows, chosen)
     if product is not None:
-        squares = _largest(product, start)
+        squares, vectors = _largest(product, start)
     else:
-        squares = torch.cat([_largest(_product(phi, rows, word), start[at : at + 1]) for at, word in enumerate(chosen)])
-    return squares.clamp(min=0).sqrt().double() / norm
+        found = [_largest(_product(phi, rows, word), start[at : at + 1]) for at, word in enumerate(chosen)]
+        squares, vectors = (torch.cat(parts) for parts in zip(*found, strict=True))
+    values = squares.clamp(min=0).sqrt().double() / norm
+    return SmallestMoves(values, _signed(vectors).double()) if directions else values
+
+
+def _signed(vectors: Float[Tensor, "w d"]) -> Float[Tensor, "w d"]:
+    """Unit vectors whose coordinate of largest size is positive."""
+    largest = vectors.gather(1, vectors.abs().argmax(dim=1, keepdim=True))
+    return torch.nn.functional.normalize(vectors, dim=1) * torch.where(largest < 0, -1.0, 1.0)
 
 
 def _of_attention(phi: AttentionLayer, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]) -> Product | None:
@@ -100,8 +150,8 @@ _STRUCTURED: dict[type[FeatureMap], Callable[..., Product | None]] = {
 None where a map of the class has none."""
 
 
-def _largest(product: Product, start: Float[Tensor, "b d"]) -> Float[Tensor, " b"]:
-    """The largest eigenvalue of each positive semidefinite operator, by Lanczos restarted from its Ritz vector.
+def _largest(product: Product, start: Float[Tensor, "b d"]) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"]]:
+    """The largest eigenvalue and its eigenvector of each positive semidefinite operator, by restarted Lanczos.
 
     Stops when the Ritz value's error, at most residual² / gap and at most the residual, is below the tolerance.
     """
@@ -111,12 +161,12 @@ def _largest(product: Product, start: Float[Tensor, "b d"]) -> Float[Tensor, " b
         start = torch.einsum("bt,btd->bd", rotation[:, 0], basis)
         value = values[:, 0]
         if basis.shape[1] == start.shape[1]:
-            return value
+            return value, start
         residual = torch.linalg.vector_norm(product(start) - value.unsqueeze(1) * start, dim=1)
         gap = (value - values[:, 1]).clamp(min=torch.finfo(value.dtype).tiny)
         error = torch.minimum(residual, residual.square() / gap)
         if bool((error <= tolerance * value.abs()).all()):
-            return value
+            return value, start
     raise InputError(
         "the Jacobian's largest singular values are too close to tell apart: Lanczos has not converged after "
         f"{_ROUNDS} rounds of {_KRYLOV_STEPS} steps; use float64"

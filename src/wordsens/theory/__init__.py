@@ -1,6 +1,7 @@
 """Predictions of word sensitivity, the theorems' rates, and which of their conditions a text meets. No bounds."""
 
 from wordsens.theory.attention import raf_sensitivity as raf_sensitivity
+from wordsens.theory.attention import raf_sensitivity_of_text as raf_sensitivity_of_text
 from wordsens.theory.conditions import Condition as Condition
 from wordsens.theory.conditions import Rate as Rate
 from wordsens.theory.conditions import check_conditions as check_conditions

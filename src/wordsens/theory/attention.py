@@ -1,133 +1,117 @@
-"""A semi-empirical prediction of word sensitivity for softmax attention."""
+"""The prediction of word sensitivity for attention: of a typical word and of the largest of many."""
 
-import functools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import lru_cache
 
 import torch
+from torch import Tensor
 
 from wordsens.errors import InputError, require_count
-from wordsens.theory.edge import closer
-from wordsens.theory.kernels import gauss_hermite
+from wordsens.text.matrix import TextMatrix, as_text_matrix
+from wordsens.theory.comparison import Problem, Rows, Solution
+from wordsens.theory.conditions import rows_are_scaled
+from wordsens.theory.softmax_rows import exchangeable_rows, softmax_others, softmax_own_row
+from wordsens.theory.text_rows import gram_moments, text_rows
 
-_NODES = 16
-_REACHES = 400
-_SHARES, _ROUNDS = 7, 4
-_PRICE_STEPS = 30
-# Twice as many of each, and four more rounds, move the prediction by less than .1 % (n = 20 to 250, d = 64 to 768).
+_EULER = 0.57721566490153286
+_SHIFT = 1.5
 
 
-def raf_sensitivity(n: int, d: int, *, mean_cosine: float = 0.0) -> float:
-    """A prediction of a typical word's S under softmax random attention features, for rows that share their cosine.
+def raf_sensitivity(
+    n: int, d: int, *, mean_cosine: float = 0.0, spread: float | None = None, words: int | None = None
+) -> float:
+    """A prediction of S under softmax random attention features: Gordon's comparison, solved as a scalar problem.
 
-    Semi-empirical: a scalar problem stands in for the largest over Delta; docs/theory/predictions.md says what is
-    proved of it and how far it is from measurements. Row j is drawn to the changed word with weight p_j =
-    sigmoid(l_j + t_j), t_j = u_j . Delta, l_j the logit of its attention to the word before. It then changes by p_j
-    Delta + (p_j - a_j)(x_i - m_j), so its squared change over d is about
-
-        psi(t) = p² + (p - a)² r + 2 p (p - a) c sqrt(1 - q),
-
-    r = ‖x_i - m_j‖² / d, q the mean cosine, c sqrt(d) the part of Delta along what x_i has for itself. Moving along it
-    adds c s_j to t_j, s_j the very Gaussian of l_j = sqrt(1 - q) s_j - log(n - 1) - (1 - q)/2. The vectors u_j have a
-    common part of squared length q, along which Delta spends b² of its d, and an independent Gaussian rest:
-
-        S² ‖phi(X)‖² = d max over b, c of min over x of d (1 - q)(1 - c² - b²) / (2 x) + n E sup_t [psi(t) - (t - z)²
-        / (2 x)],    z = b sqrt(q d) + c s + sqrt((1 - q)(1 - c²)) g,
-
-    g a standard Gaussian, s of variance 1 - q for a typical word; ‖phi(X)‖² = n d (q + (1 - q) A), A the expected sum
-    of a row's squared attention weights, an integral (`attention_concentration`). The word's own row is left out.
+    Row j is drawn to the changed word with weight p_j = sigmoid(l_j + t_j), t_j = u_j . Delta, l_j the logit of its
+    attention to the word before, and changes by p_j Delta + (p_j - a_j)(x_i - m_j). Moving along the word adds to t_j
+    the very Gaussian that l_j is made of; the rest of Delta meets fresh Gaussians, for which Gordon's inequality gives
+    a problem in a few numbers (docs/theory/sharp.md). For a typical word its value bounds the expected largest over
+    Delta from above, for the idealised rows that the proof speaks of; that it is attained is not proved. The scatter
+    from word to word, from which the largest of several words follows, is a prediction.
 
     Args:
         n, d: words and coordinates; rows have length sqrt(d), the radius is sqrt(d).
         mean_cosine: q, in [0, 1): 0 for orthogonal and for Gaussian rows.
+        spread: d times the mean squared cosine of what rows have apart: 0 for orthogonal rows; None for 1,
+            independent rows; more where rows repeat.
+        words: over how many words the largest is taken; None for all n, as S is defined; 1 for a typical word.
+
+    >>> round(raf_sensitivity(20, 192, words=1), 1)
+    3.1
     """
     n, d = require_count("n", n, least=2), require_count("d", d)
+    words = n if words is None else require_count("words", words)
     if not 0 <= mean_cosine < 1:
         raise InputError(f"`mean_cosine` (={mean_cosine!r}) must be at least 0 and less than 1")
-    return _predicted(n, d, mean_cosine)
+    if spread is not None and not 0 <= spread < math.inf:
+        raise InputError(f"`spread` (={spread!r}) must be at least 0 and finite, or None for independent rows")
+    rows = exchangeable_rows(n, d, float(mean_cosine), 1.0 if spread is None else float(spread))
+    return math.sqrt(max(0.0, _quantile(_softmax_words(rows), words)) / (n * rows.kept))
 
 
-@functools.lru_cache(maxsize=256)
-def _predicted(n: int, d: int, mean_cosine: float) -> float:
-    """The prediction itself: a second of work with a common part, and texts are asked about more than once."""
-    concentration = (1 - mean_cosine) * attention_concentration(n, 1 - mean_cosine)
-    text = _Text(n, d, mean_cosine, concentration)
-    share = torch.linspace(0, 1, _SHARES, dtype=torch.float64)
-    common = share if mean_cosine else torch.zeros(1, dtype=torch.float64)
-    best = 0.0
-    for _ in range(_ROUNDS):
-        values = {(c, b): _scalar_problem(text, float(share[c]), float(common[b]))
-                  for c in range(len(share)) for b in range(len(common))}  # fmt: skip
-        (c, b), value = max(values.items(), key=lambda item: item[1])
-        best = max(best, value)
-        share, common = closer(share, c), closer(common, b)
-    return math.sqrt(best / (n * (mean_cosine + concentration)))
+def raf_sensitivity_of_text(X: TextMatrix | Tensor, *, words: int | None = None) -> float:
+    """The same prediction for one text, from its own Gram matrix X X^T / d in place of a mean cosine.
 
+    What rows share is the leading eigenvector of the Gram matrix, which rows have more or less of; the rest enters by
+    its mean square. ‖phi(X)‖² is its mean over W, by 2,000 draws with a fixed seed. Words scatter by how near they
+    are to what attention keeps, too. A text without anything in common is taken as `raf_sensitivity` takes it.
 
-@dataclass(frozen=True)
-class _Text:
-    """n rows of length sqrt(d) with one mean cosine; concentration: of the squared attention, times 1 - q."""
+    Args:
+        X: the text, (n, d), rows of length sqrt(d).
+        words: as for `raf_sensitivity`.
 
-    n: int
-    d: int
-    cosine: float
-    concentration: float
-
-
-def _scalar_problem(text: _Text, c: float, b: float) -> float:
-    """The minimum over x of budget / (2 x) + n E sup_t [psi(t) - (t - z)² / (2 x)]; -inf where c² + b² >= 1.
-
-    In y = 1/(2 x) it is a line plus a mean of suprema of lines: convex, so that golden sections find the minimum.
+    Raises InputError for rows of another length.
     """
-    left, alone = 1 - c**2 - b**2, 1 - text.cosine
-    if left <= 0:
-        return -math.inf
-    nodes, weights = gauss_hermite(_NODES)
-    s, budget = math.sqrt(alone) * nodes, text.d * alone * left
-    logits = (math.sqrt(alone) * s - math.log(text.n - 1) - alone / 2).unsqueeze(1)
-    z = b * math.sqrt(text.cosine * text.d) + c * s.unsqueeze(1) + math.sqrt(alone * (1 - c**2)) * nodes
-    t = torch.linspace(float(z.min()), float(z.max()) + math.sqrt(budget) + 1, _REACHES, dtype=torch.float64)
-    before, drawn = torch.sigmoid(logits), torch.sigmoid(logits + t)
-    gained = drawn - before
-    psi = drawn**2 + gained**2 * (alone + text.concentration) + 2 * drawn * gained * c * math.sqrt(alone)
-    distance = (t - z.unsqueeze(2)) ** 2
-
-    def value(log_y: float) -> float:
-        y = math.exp(log_y)
-        suprema = torch.addcmul(psi.unsqueeze(1), distance, distance.new_tensor(-y)).amax(dim=-1)
-        return y * budget + text.n * float(weights @ suprema @ weights)
-
-    return _least(value, math.log(1e-5), math.log(1e3))
+    rows = as_text_matrix(X).rows.double()
+    n, d = rows.shape
+    words = n if words is None else require_count("words", words)
+    if not rows_are_scaled(rows):
+        raise InputError("`X` must have rows of length sqrt(d), which the prediction is about; rescale them")
+    gram = rows @ rows.T / d
+    cosine, spread = gram_moments(gram, d)
+    if cosine == 0:
+        return raf_sensitivity(n, d, spread=spread, words=words)
+    typical, *others = text_rows(gram, d)
+    law = _softmax_words(typical)
+    values = torch.tensor([_softmax_problem(one, 0.0).least(law.direction, law.price)[0] for one in others])
+    law = replace(law, variance=law.variance + float(values.var()))
+    return math.sqrt(max(0.0, _quantile(law, words)) / (n * typical.kept))
 
 
-def _least(function: Callable[[float], float], low: float, high: float) -> float:
-    """The minimum of a function that falls, then rises, by golden sections."""
-    ratio = (math.sqrt(5) - 1) / 2
-    inner = [high - ratio * (high - low), low + ratio * (high - low)]
-    values = [function(at) for at in inner]
-    for _ in range(_PRICE_STEPS):
-        if values[0] < values[1]:
-            high, inner[1], values[1] = inner[1], inner[0], values[0]
-            inner[0] = high - ratio * (high - low)
-            values[0] = function(inner[0])
-        else:
-            low, inner[0], values[0] = inner[0], inner[1], values[1]
-            inner[1] = low + ratio * (high - low)
-            values[1] = function(inner[1])
-    return min(values)
+@lru_cache(maxsize=256)
+def _softmax_words(rows: Rows) -> Solution:
+    """The law over words of S² ‖phi(X)‖² / d.
 
-
-def attention_concentration(n: int, variance: float) -> float:
-    """E of the sum of squared attention weights over n iid N(0, variance) scores; e^variance / n for large n.
-
-    With s a score, n times the integral over u > 0 of u E[e^(2 s - u e^s)] E[e^(-u e^s)]^(n - 1); trapezoids in log u.
+    What rows share gives the scores of a word a part in common, f_j times a Gaussian h of its own: the value is
+    taken as a parabola in h through three values, at the direction
+    that is best for a typical word.
     """
-    scores = torch.linspace(-9, 9, 601, dtype=torch.float64)
-    law = torch.exp(-0.5 * scores**2)
-    law, size = law / law.sum(), torch.exp(math.sqrt(variance) * scores)
-    logs = torch.linspace(-30, 12, 1201, dtype=torch.float64)
-    u = logs.exp().unsqueeze(1)
-    damped = torch.exp(-u * size)
-    integrand = u.squeeze(1) ** 2 * ((size**2 * damped) @ law) * (damped @ law) ** (n - 1)
-    return n * float(torch.trapezoid(integrand, logs))
+    typical = _softmax_problem(rows, 0.0).solve()
+    if not rows.common:
+        return typical
+    low, high = (_softmax_problem(rows, sign * _SHIFT).least(typical.direction, typical.price)[0] for sign in (-1, 1))
+    slope = (high - low) / (2 * _SHIFT)
+    bend = (high + low - 2 * typical.value) / (2 * _SHIFT**2)
+    return Solution(
+        typical.value + bend,
+        typical.variance + slope**2 + 2 * bend**2,
+        typical.third + 6 * slope**2 * bend + 8 * bend**3,
+        typical.direction,
+        typical.price,
+    )
+
+
+def _softmax_problem(rows: Rows, shift: float) -> Problem:
+    return Problem(rows, softmax_others(rows, shift), lambda c: softmax_own_row(rows, c))
+
+
+def _quantile(law: Solution, words: int) -> float:
+    """The median over words, or a Gumbel limit's mean of the largest of several, by Cornish and Fisher's series."""
+    deviation = math.sqrt(law.variance)
+    skewness = law.third / deviation**3 if deviation else 0.0
+    at = 0.0
+    if words > 1:
+        tail = torch.tensor(math.exp(-_EULER) / words, dtype=torch.float64)
+        at = -float(torch.special.ndtri(tail))
+    return law.value + deviation * (at + (at**2 - 1) * skewness / 6)

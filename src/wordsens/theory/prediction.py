@@ -13,9 +13,10 @@ from wordsens.maps.class_table import map_row
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.dense.features import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
-from wordsens.theory.attention import raf_sensitivity
-from wordsens.theory.conditions import mean_cosine, rows_are_scaled
+from wordsens.theory.attention import raf_sensitivity_of_text
+from wordsens.theory.conditions import rows_are_scaled
 from wordsens.theory.random_features import rf_sensitivity
+from wordsens.theory.text_rows import gram_moments
 
 TYPICAL = "a typical word"
 
@@ -25,7 +26,10 @@ Range = dict[str, tuple[float | int, float | int]]
 # From the tables of docs/theory/predictions.md and docs/benchmarks.md; all of random features are of ReLU.
 RF_RANGE: Range = {"n": (20, 250), "d": (96, 768), "k / (n d)": (0.25, 4)}
 DRF_RANGE: Range = {"n": (20, 160), "d": (64, 96), "k / (n d)": (1, 1), "depth": (2, 8)}
-RAF_RANGE: Range = {"n": (20, 250), "d": (192, 768), "mean cosine": (0, 0.3)}
+RAF_RANGE: Range = {"n": (20, 250), "d": (192, 768), "mean cosine": (0, 0.3), "spread": (0, 1)}
+
+PREDICTED = "prediction"
+IN_THE_LIMIT = "upper in the limit, for idealised rows"
 
 
 @dataclass(frozen=True)
@@ -37,12 +41,14 @@ class Prediction:
         of: its subject: "the largest of 16 words", or "a typical word".
         source: where it comes from, a few words.
         outside: the sizes that lie beyond those at which it was compared with measurements, each with the range.
+        kind: "prediction", or "upper in the limit, for idealised rows" where docs/theory/sharp.md proves that much.
     """
 
     value: float
     of: str
     source: str
     outside: tuple[str, ...] = ()
+    kind: str = PREDICTED
 
     @property
     def in_range(self) -> bool:
@@ -51,11 +57,11 @@ class Prediction:
 
 
 def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None) -> Prediction | None:
-    """The prediction of S for this map and text, from their sizes and, for attention, the mean cosine of the rows.
+    """The prediction of S for this map and text, from their sizes and, for attention, the rows' Gram matrix.
 
     Random features, deep ones: `rf_sensitivity`. Softmax attention with one head and temperature 1:
-    `raf_sensitivity`. None for other maps, and for rows that are not of length sqrt(d), which no formula here is about.
-    The radius is sqrt(d). What each prediction is worth: docs/theory/predictions.md.
+    `raf_sensitivity_of_text`. None for other maps, and for rows that are not of length sqrt(d), which no formula here
+    is about. The radius is sqrt(d). What each prediction is worth: docs/theory/predictions.md.
 
     Args:
         words: over how many words S is the largest; None for all of the text's.
@@ -86,9 +92,19 @@ def _of_dense(phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], count: int) -
 def _of_attention(phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"], count: int) -> Prediction | None:
     if (type(phi.score), phi.heads, phi.temperature) != (Softmax, 1, 1):
         return None
-    (n, d), cosine = rows.shape, _shared_cosine(rows)
-    outside = _outside({"n": n, "d": d, "mean cosine": cosine}, RAF_RANGE)
-    return Prediction(raf_sensitivity(n, d, mean_cosine=cosine), TYPICAL, "mean field, semi-empirical", outside)
+    n, d = rows.shape
+    cosine, spread = gram_moments(rows @ rows.T / d, d)
+    outside = _outside({"n": n, "d": d, "mean cosine": cosine, "spread": spread}, RAF_RANGE)
+    value = raf_sensitivity_of_text(rows, words=count)
+    # The proof's rows: orthogonal, or independent, and no word in particular.
+    proved = count == 1 and cosine == 0 and spread in (0, 1)
+    return Prediction(
+        value,
+        f"the largest of {count} words" if count > 1 else TYPICAL,
+        "comparison",
+        outside,
+        IN_THE_LIMIT if proved else PREDICTED,
+    )
 
 
 _PREDICTIONS: dict[type[FeatureMap], Callable[..., Prediction | None]] = {
@@ -104,12 +120,3 @@ def _outside(sizes: dict[str, float | int], measured: Range) -> tuple[str, ...]:
         for name, (low, high) in measured.items()
         if not low <= sizes[name] <= high
     )
-
-
-def _shared_cosine(rows: Float[Tensor, "n d"]) -> float:
-    """The mean cosine, as a share that rows can have in common: at least 0, less than 1; 0 where it is mere noise."""
-    n, d = rows.shape
-    cosine = mean_cosine(rows)
-    # Of iid Gaussian rows the mean cosine scatters by sqrt(2 / (n (n - 1) d)).
-    noise = 3 * (2 / (n * (n - 1) * d)) ** 0.5
-    return 0.0 if cosine < noise else min(cosine, 1 - 1e-3)
