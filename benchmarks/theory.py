@@ -93,7 +93,11 @@ def main() -> None:
         dense_rows(cases, features=1_000 if quick else 40_000, least=2 if quick else 8, most=20, steps=60)
     if "raf" in chosen:
         print("\nRAF (softmax), S\n")
-        sizes = [(20, 96, 0)] if quick else [(n, d, q) for d in (192, 384, 768) for n in (20, 50, 100, 250) for q in (0, 0.3)]
+        sizes = (
+            [(20, 96, 0)]
+            if quick
+            else [(n, d, q) for d in (192, 384, 768) for n in (20, 50, 100, 250) for q in (0, 0.3)]
+        )
         attention_rows(sizes, maps=2)
     print(f"\n{time.perf_counter() - begin:.0f} s, torch {torch.__version__}, {torch.get_num_threads()} threads")
 
