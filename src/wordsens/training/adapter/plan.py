@@ -30,7 +30,7 @@ class TunePlan:
     adapter: str = LAYERS
     depth: int = 3
     rank: int = 16
-    steps: int = 500
+    steps: int = 220
     rate: float = 4e-4
     made: int = 3000
     paragraphs: float = 0.1
