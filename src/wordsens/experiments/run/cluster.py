@@ -162,7 +162,7 @@ def local_workers(count: int, *, threads: int = 1, tell: Tell = lambda line: Non
         MissingExtraError: dask is not installed.
     """
     distributed = _distributed()
-    import dask
+    import dask.config
 
     environment = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
     cluster = distributed.LocalCluster(
