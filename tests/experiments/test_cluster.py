@@ -17,7 +17,7 @@ from wordsens.experiments.kinds import kind_named
 from wordsens.experiments.run.cluster import LOSSES, DaskExecutor, LostSchedulerError, local_workers, remote_workers
 from wordsens.experiments.run.executor import InProcess
 from wordsens.experiments.run.runner import run_cells
-from wordsens.experiments.run.task import Job, OtherVersionError, Outcome
+from wordsens.experiments.run.task import MOST_TOGETHER, Job, OtherVersionError, Outcome
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.store.store import RecordStore
@@ -46,6 +46,24 @@ def test_workers_give_the_values_of_one_process_and_failures_are_records(cluster
     assert len({one.process for one in records}) == 2
     assert store.read() == sorted(records, key=lambda one: one.cell)
     assert cluster.executor.described == "2 workers on this machine"
+
+
+def test_short_cells_share_tasks_and_long_ones_do_not(cluster, monkeypatch):
+    sent = []
+    real = cluster.executor._client.submit
+
+    def counted(function, job, payloads, *rest, **options):
+        sent.append([payload.get("pause", 0.0) for payload in payloads])
+        return real(function, job, payloads, *rest, **options)
+
+    monkeypatch.setattr(cluster.executor._client, "submit", counted)
+    # The long ones come first, while no cell has told how long its like takes.
+    cells = [DryRunCell(draw=draw, pause=0.2) for draw in range(6)] + [DryRunCell(draw=draw) for draw in range(300)]
+    found = dict(cluster.executor.outcomes(Job("dry-run"), cells))
+    assert all(found[place].record.value == DRY_RUN.attempt(cells[place]).value for place in range(len(cells)))
+    assert len(found) == len(cells) == sum(map(len, sent))
+    assert len(sent) < 100 and max(map(len, sent)) == MOST_TOGETHER
+    assert all(len(task) == 1 for task in sent if 0.2 in task)
 
 
 def test_workers_keep_no_profile(cluster):
@@ -232,7 +250,7 @@ def test_few_tasks_are_under_way_at_a_time():
         def add_done_callback(self, callback):
             waiting.put(lambda: callback(self))
 
-    client = Client(lambda payloads: Late(["x"]))
+    client = Client(lambda payloads: Late(["x"] * len(payloads)))
     running = DaskExecutor(client, "a test").outcomes(Job("dry-run"), CELLS)
 
     waiting_calls = []
@@ -243,13 +261,13 @@ def test_few_tasks_are_under_way_at_a_time():
             most.append(len(client.sent) - len(done))
             done.append(1)
             waiting_calls[-1]()
-            if len(done) == len(CELLS):
+            if sum(map(len, client.sent)) == len(CELLS) and len(done) == len(client.sent):
                 return
 
     import threading
 
     done, most = [], []
-    thread = threading.Thread(target=release)
+    thread = threading.Thread(target=release, daemon=True)
     thread.start()
     assert len(list(running)) == len(CELLS)
     thread.join()

@@ -47,6 +47,11 @@ class RemainingTime:
         """The seconds that the cells will take, one after another; None before any has finished."""
         return self._total(Counter(_point(cell) for cell in cells))
 
+    def of_its_like(self, cell: Any) -> float | None:
+        """The mean seconds of finished cells that differ from it in the draw alone; None before any has finished."""
+        same = self._by_point.get(_point(cell))
+        return None if same is None else same.mean
+
     def _total(self, points: Counter[Point]) -> float | None:
         if not self._all.count:
             return None
