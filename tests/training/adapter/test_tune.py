@@ -119,7 +119,12 @@ def test_a_stopped_run_goes_on_as_it_would_have_gone(tiny, short, pairs, texts, 
     assert steps.count("training") < 6
     vectors = [ws.as_model(str(tmp_path / name)).encode(SENTENCES) for name in ("whole", "parts")]
     assert torch.allclose(*vectors, atol=1e-6)
-    assert parts.unseen.rows(()) == whole.unseen.rows(())
+    # States of frozen layers are computed anew, in other batches: float32 rounds them otherwise.
+    for row, as_whole in zip(parts.unseen.rows(()), whole.unseen.rows(()), strict=True):
+        assert row == {
+            name: pytest.approx(value, abs=1e-6) if isinstance(value, float) else value
+            for name, value in as_whole.items()
+        }
 
 
 def test_what_is_kept_apart_is_not_trained_on():
