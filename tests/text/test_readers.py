@@ -4,6 +4,7 @@ import csv
 import json
 import sys
 from itertools import islice
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -446,3 +447,19 @@ class TestLimitAndSample:
                 counts[int(document.text)] += 1
         # Binomial with mean 300 and standard deviation 14.5: five of them either way.
         assert max(abs(count - 300) for count in counts) < 73
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="Linux tells which files are open")
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("r.csv", "text,label\ngood,1\ngood, very,1\nbad,0\n"), ("r.jsonl", '{"text": "good"}\n[]\n{"text": "bad"}\n')],
+)
+def test_a_file_that_is_refused_is_closed(tmp_path, name, content):
+    """At once, and not when its error is collected."""
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_documents(path)
+    opened = list(Path("/proc/self/fd").iterdir())
+    assert not [link for link in opened if link.exists() and link.resolve() == path.resolve()]
+    assert "line" in str(caught.value)

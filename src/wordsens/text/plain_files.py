@@ -3,7 +3,8 @@
 import codecs
 import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -49,24 +50,25 @@ def csv_records(
     path: Path, encoding: str, *, delimiter: str = ",", accept: Callable[[list[str]], None] = lambda header: None
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Number and fields of every row; `accept` is shown the names of the columns first, and may raise."""
-    # Strict, so that an unclosed quote is an error and not one text to the end of the file.
-    reader = csv.reader(_lines(path, encoding, newline=""), delimiter=delimiter, strict=True)
-    try:
-        header = next(reader, [])
-        _require_different(header, path)
-        accept(header)
-        for number, record in enumerate((record for record in reader if record), start=1):
-            if len(record) != len(header):
-                raise InputError(
-                    f"line {reader.line_num} of the file {str(path)!r} has {len(record)} fields, but the "
-                    f"first line names {len(header)} columns; put quotes around texts with {delimiter!r}"
-                )
-            yield number, dict(zip(header, record, strict=True))
-    except csv.Error as error:
-        raise InputError(
-            f"line {reader.line_num} of the file {str(path)!r} is not valid CSV: {error}; mend it, or save "
-            "the texts as Parquet or JSON lines"
-        ) from error
+    with closing(_lines(path, encoding, newline="")) as lines:
+        # Strict, so that an unclosed quote is an error and not one text to the end of the file.
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        try:
+            header = next(reader, [])
+            _require_different(header, path)
+            accept(header)
+            for number, record in enumerate((record for record in reader if record), start=1):
+                if len(record) != len(header):
+                    raise InputError(
+                        f"line {reader.line_num} of the file {str(path)!r} has {len(record)} fields, but the "
+                        f"first line names {len(header)} columns; put quotes around texts with {delimiter!r}"
+                    )
+                yield number, dict(zip(header, record, strict=True))
+        except csv.Error as error:
+            raise InputError(
+                f"line {reader.line_num} of the file {str(path)!r} is not valid CSV: {error}; mend it, or save "
+                "the texts as Parquet or JSON lines"
+            ) from error
 
 
 def _json_lines_rows(path: Path, encoding: str, columns: Columns) -> Iterator[Row]:
@@ -78,17 +80,18 @@ def _json_lines_rows(path: Path, encoding: str, columns: Columns) -> Iterator[Ro
 
 def json_lines_records(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Number and content of every line that is not blank."""
-    for number, line in enumerate(_lines(path, encoding, newline="\n"), start=1):
-        if not line.strip():
-            continue
-        where = f"line {number} of the file {str(path)!r}"
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{where} is not valid JSON: {error}; write one object a line") from error
-        if not isinstance(record, dict):
-            raise InputError(f'{where} is not a JSON object; write one object a line, like {{"text": ...}}')
-        yield number, record
+    with closing(_lines(path, encoding, newline="\n")) as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            where = f"line {number} of the file {str(path)!r}"
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{where} is not valid JSON: {error}; write one object a line") from error
+            if not isinstance(record, dict):
+                raise InputError(f'{where} is not a JSON object; write one object a line, like {{"text": ...}}')
+            yield number, record
 
 
 def _parquet_rows(path: Path, columns: Columns) -> Iterator[Row]:
@@ -154,7 +157,7 @@ def _unreadable(path: Path, error: BaseException) -> InputError:
     return InputError(f"the file {str(path)!r} cannot be read as Parquet: {first_line(error)}; it may be damaged")
 
 
-def _lines(path: Path, encoding: str, *, newline: str | None) -> Iterator[str]:
+def _lines(path: Path, encoding: str, *, newline: str | None) -> Generator[str, None, None]:
     """The lines of the file, decoded; InputError when it is no text in this encoding."""
     require_file(path)
     try:
