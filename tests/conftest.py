@@ -49,15 +49,14 @@ def loose_bounds(monkeypatch):
     monkeypatch.setattr(own_lagrangian, "_STEPS", 1)
 
 
-TIGHT = ("benchmarks", "certificates", "laws")
-"""Where bounds are what is tested."""
+TOLD = ("app", "audit", "cli", "evaluation", "experiments", "figures", "hostile", "report")
+"""Where what is told of a measurement is tested, not how narrow a bracket is."""
 
 
 @pytest.fixture(autouse=True)
 def _cheap_bounds(request):
-    """Elsewhere attention's bounds are loose: two thirds of a measurement's time. `tight_bounds` keeps them."""
-    room = request.path.relative_to(Path(__file__).parent).parts[0]
-    if room not in TIGHT and request.node.get_closest_marker("tight_bounds") is None:
+    """There attention's bounds are loose: they are two thirds of a measurement's time."""
+    if request.path.relative_to(Path(__file__).parent).parts[0] in TOLD:
         request.getfixturevalue("loose_bounds")
 
 

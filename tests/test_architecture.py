@@ -11,7 +11,7 @@ import wordsens
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-@pytest.mark.usefixtures("short_searches")
+@pytest.mark.usefixtures("loose_bounds", "short_searches")
 def test_a_measurement_enters_each_stage_once_in_the_documented_order():
     spec = spec_from_file_location("walk", DOCS / "walk.py")
     assert spec is not None

@@ -147,7 +147,7 @@ def test_files_and_links_are_taken_along(page, tmp_path):
     begins = {"report": b"<!doctype html>", "records": b"PAR1", "figure": b"\x89PNG"}
     for name, beginning in begins.items():
         page.press(f"get-{name}")
-        (file,) = until(lambda name=name: list(tmp_path.glob(f"wordsens-{name}.[hp]*[!d]")))
+        (file,) = until(lambda name=name: list(tmp_path.glob(f"wordsens-{name}.[hp]*[!d]")), f"the {name} is written")
         until(lambda file=file: file.stat().st_size)
         assert file.read_bytes().startswith(beginning)
     assert "Two keys" in (tmp_path / "wordsens-report.html").read_text(encoding="utf-8")

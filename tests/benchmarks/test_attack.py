@@ -138,7 +138,7 @@ def test_the_attack_s_points_lie_in_the_ball_and_attain_its_values(name):
 def test_more_budget_finds_as_much():
     case = problem(9_000_500, 9, 12, "softmax")
     best = []
-    for scale in (0.25, 1.0):
+    for scale in (0.25, 4.0):
         attack = Attack(case.map, range(len(case.X)), case.radius, Budget(scale), 0)
         attack.run()
         best.append(np.sqrt(attack.best))

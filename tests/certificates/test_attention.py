@@ -130,7 +130,7 @@ def test_the_bracket_is_narrow_where_words_are_many_and_nearly_orthogonal() -> N
     assert float(ratio.median()) <= 1.12
 
 
-def test_words_together_or_apart_and_radii_a_word(loose_bounds) -> None:
+def test_words_together_or_apart_and_radii_a_word() -> None:
     rows = gaussian_rows(6, 12, 4)
     phi = ws.RandomAttentionFeatures(12, seed=4)
     together = ws.certify(phi, rows, radius=[1.0, 2.0, 3.0, 1.0, 2.0, 3.0])
@@ -169,7 +169,7 @@ def test_heads_taken_apart_still_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bool((found.per_word <= torch.minimum(joint, apart)).all())
 
 
-def test_the_certificate_says_what_it_is(loose_bounds) -> None:
+def test_the_certificate_says_what_it_is() -> None:
     found = ws.certificate(ws.RandomAttentionFeatures(4, seed=0), gaussian_rows(5, 4, 0))
     assert found is not None
     assert found.rigor == "certified"
@@ -197,7 +197,7 @@ def test_zero_features_are_refused() -> None:
         ws.certify(phi, gaussian_rows(4, 3, 0))
 
 
-def test_word_sensitivity_carries_the_bounds(tmp_path, loose_bounds) -> None:
+def test_word_sensitivity_carries_the_bounds(tmp_path) -> None:
     rows = gaussian_rows(5, 6, 8)
     phi = ws.RandomAttentionFeatures(6, seed=8)
     result = ws.word_sensitivity(phi, rows, words=[3, 1])

@@ -25,8 +25,12 @@ from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import gaussian_on, generator
 from wordsens.text.matrix import TextMatrix
 
+_KRYLOV_STEPS = 40
+_ROUNDS = 25
+_TOLERANCE = 1e-12
 
-class SmallestMoves(NamedTuple):
+
+class JacobianSensitivity(NamedTuple):
     """The small-radius limit with the directions that attain it.
 
     Attributes:
@@ -37,11 +41,6 @@ class SmallestMoves(NamedTuple):
 
     values: Float[Tensor, " w"]
     directions: Float[Tensor, "w d"]
-
-
-_KRYLOV_STEPS = 40
-_ROUNDS = 25
-_TOLERANCE = 1e-12
 
 
 @overload
@@ -63,7 +62,7 @@ def jacobian_sensitivity(
     *,
     seed: int = 0,
     directions: Literal[True],
-) -> SmallestMoves: ...
+) -> JacobianSensitivity: ...
 
 
 @leaves_the_map_as_found
@@ -74,7 +73,7 @@ def jacobian_sensitivity(
     *,
     seed: int = 0,
     directions: bool = False,
-) -> Float[Tensor, " w"] | SmallestMoves:
+) -> Float[Tensor, " w"] | JacobianSensitivity:
     """lim of S_i(radius) / radius as radius -> 0: the largest singular value of d phi / d x_i, over ‖phi(X)‖.
 
     S_i(radius) is the sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, for word i (ours). Converged
@@ -121,7 +120,7 @@ def jacobian_sensitivity(
         found = [_largest(_product(phi, rows, word), start[at : at + 1]) for at, word in enumerate(chosen)]
         squares, vectors = (torch.cat(parts) for parts in zip(*found, strict=True))
     values = squares.clamp(min=0).sqrt().double() / norm
-    return SmallestMoves(values, _signed(vectors).double()) if directions else values
+    return JacobianSensitivity(values, _signed(vectors).double()) if directions else values
 
 
 def _signed(vectors: Float[Tensor, "w d"]) -> Float[Tensor, "w d"]:

@@ -7,9 +7,12 @@ from torch import Tensor
 from wordsens.seeds import generator
 from wordsens.theory.comparison import Rows
 
-_LOADINGS = 4
-_WORDS = 5
+_LOADINGS, _WORDS = 4, 5
+"""Kinds of rows by their loading, and kinds of words by how near they are to what a softmax keeps."""
+
 _ALIKE = 0.05
+"""Loadings that scatter by less are one kind."""
+
 _DRAWS = 2000
 
 

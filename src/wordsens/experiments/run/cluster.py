@@ -88,7 +88,7 @@ class DaskExecutor(Executor):
         clock = RemainingTime()
 
         def short(places: Sequence[int]) -> bool:
-            """Whether these cells are one short task, none of which has lost a worker."""
+            """True where these cells are one short task, and none of them has lost a worker."""
             like = [inf if place in losses else clock.of_its_like(cells[place]) for place in places]
             return sum(inf if seconds is None else seconds for seconds in like) <= TOGETHER_SECONDS
 
