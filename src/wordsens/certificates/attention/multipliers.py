@@ -7,11 +7,11 @@ from copy import copy
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.certificates.attention.geometry import Geometry
-from wordsens.certificates.attention.relaxation import Forces, Multipliers, Pairs, centre_of, forces, outside
+from wordsens.certificates.attention.relaxation import Centre, Forces, Multipliers, Pairs, centre_of, forces, outside
 
 _NODE_STRIDE = 2  # the search looks at every second node, in float32
 _CONJUGATE_STEPS = 8
@@ -28,6 +28,10 @@ class State:
     lam: Float[Tensor, " w"]
     y: Float[Tensor, "w N"]
     beta: Float[Tensor, "w N"]
+
+    def of(self, chosen: Int[Tensor, " c"]) -> "State":
+        """The state of some of the words."""
+        return State(self.lam[chosen], self.y[chosen], self.beta[chosen])
 
     def with_lam(self, lam: Float[Tensor, " w"]) -> "State":
         """The same linear multipliers, with another lam."""
@@ -65,6 +69,27 @@ class _Moments:
     q_variance: Tensor
 
 
+@dataclass(frozen=True)
+class _Push:
+    """Of the Newton systems, what holds z: h = S's resolvent times the u_j . direction, and k. They depend on the words
+    alone."""
+
+    h: Float[Tensor, "w N"]
+    k: Float[Tensor, " w"]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A state, and what follows: the centre, the force that holds z, the rows' h at the nodes, the largest of each."""
+
+    state: State
+    centre: Centre
+    force: Float[Tensor, " w"]
+    heights: Float[Tensor, "w N K"]
+    most: Float[Tensor, "w N 1"]
+    value: Float[Tensor, " w"]
+
+
 class MultiplierSearch:
     """Newton steps for all words of a chunk at once.
 
@@ -99,7 +124,9 @@ class MultiplierSearch:
 
     def multipliers(self, pairs: Pairs, state: State, z: Float[Tensor, " w"]) -> Multipliers:
         """alpha, beta and gamma of a state: the centre y' has y' . direction = z."""
-        t, _, _ = self._balance(pairs, state, z)
+        return self._multipliers(pairs, state, z, self._balance(pairs, state, z, self._push(pairs))[0])
+
+    def _multipliers(self, pairs: Pairs, state: State, z: Tensor, t: Tensor) -> Multipliers:
         alpha = (state.y + self._geometry.score_weight * t) * pairs.counted
         gamma = z - (alpha * pairs.along_queries + state.beta * pairs.along_offsets).sum(dim=1)
         return Multipliers(state.lam, alpha, state.beta, gamma)
@@ -113,55 +140,57 @@ class MultiplierSearch:
         nodes = _Nodes(*(array.float() for array in (pairs.t[..., picked], pairs.q[..., picked], base)))
         unit = (base.amax(dim=-1) * pairs.counted).sum(dim=1) / pairs.counted.sum(dim=1).clamp(min=1)
         unit = torch.where(unit > 0, unit, torch.ones_like(unit)) / 3
-        best, least, longest = state, torch.full_like(unit, torch.inf), torch.full_like(unit, _LONGEST_STEP)
+        push, least, longest = self._push(pairs), torch.full_like(unit, torch.inf), torch.full_like(unit, _LONGEST_STEP)
+        best = state
         for temperature in temperatures:
-            heat = temperature * unit
-            seen, value = self._look(pairs, nodes, state, z, heat)
-            better, astray = value < least, ~(value < _ASTRAY * least)
-            best, least = best.replaced(better, state), torch.where(better, value, least)
+            seen = self._look(pairs, nodes, state, z, push)
+            better, astray = seen.value < least, ~(seen.value < _ASTRAY * least)
+            best, least = best.replaced(better, state), torch.where(better, seen.value, least)
             if bool(astray.any()):
-                state = state.replaced(astray, best)
-                seen, _ = self._look(pairs, nodes, state, z, heat)
+                seen = self._look(pairs, nodes, state.replaced(astray, best), z, push)
             longest = torch.where(astray, 0.4 * longest, longest)
-            state = self._newton(pairs, seen, state, z, heat, longest, keep_lam)
-        _, value = self._look(pairs, nodes, state, z, unit)
+            state = self._newton(pairs, nodes, seen, push, z, temperature * unit, longest, keep_lam)
+        value = self._look(pairs, nodes, state, z, push).value
         return best.replaced(value < least, state)
 
-    def _look(
-        self, pairs: Pairs, nodes: _Nodes, state: State, z: Tensor, temperature: Tensor
-    ) -> tuple[_Moments, Float[Tensor, " w"]]:
-        """The moments, and the bound that the nodes alone give."""
-        by = self.multipliers(pairs, state, z)
+    def _look(self, pairs: Pairs, nodes: _Nodes, state: State, z: Tensor, push: _Push) -> _Seen:
+        """The rows' h, and the bound that the nodes alone give."""
+        t, held = self._balance(pairs, state, z, push)
+        by = self._multipliers(pairs, state, z, t)
         centre = centre_of(self._geometry, pairs, by)
         force = forces(self._geometry, pairs, by, centre, z)
-        seen, most = _moments(nodes, force, temperature, pairs.counted)
-        return seen, most + outside(pairs, by, centre, force, z)
+        heights = _heights(nodes, force)
+        most = heights.amax(dim=-1, keepdim=True)
+        suprema = (most.squeeze(-1).double() * pairs.counted).sum(dim=1)
+        return _Seen(state, centre, held, heights, most, suprema + outside(pairs, by, centre, force, z))
 
-    def _balance(self, pairs: Pairs, state: State, z: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
-        """t', the force along the direction that makes z come out, and (h, k) of the Newton system."""
-        a = self._geometry.score_weight
+    def _push(self, pairs: Pairs) -> _Push:
         h = pairs.along_queries @ self._resolvent
-        k = 1 + a * (pairs.along_queries * h).sum(dim=1)
+        return _Push(h, 1 + self._geometry.score_weight * (pairs.along_queries * h).sum(dim=1))
+
+    def _balance(self, pairs: Pairs, state: State, z: Tensor, push: _Push) -> tuple[Tensor, Tensor]:
+        """t', and the force along the direction that makes z come out."""
+        h, a = push.h, self._geometry.score_weight
         from_beta = state.beta @ self._geometry.cross_gram.T
         drift = (pairs.along_offsets * state.beta).sum(dim=1) + a * (h * from_beta).sum(dim=1)
-        force = (z - (h * state.y).sum(dim=1) - drift) / k
+        force = (z - (h * state.y).sum(dim=1) - drift) / push.k
         t = state.y @ self._stiffness + state.beta @ self._from_offsets.T + force.unsqueeze(1) * h
-        return t, force, (h, k)
+        return t, force
 
     def _newton(
         self,
         pairs: Pairs,
-        seen: _Moments,
-        state: State,
+        nodes: _Nodes,
+        at: _Seen,
+        push: _Push,
         z: Tensor,
         temperature: Tensor,
         longest: Tensor,
         keep_lam: bool,
     ) -> State:
-        geometry, counted = self._geometry, pairs.counted
-        a, b = geometry.score_weight, geometry.output_weight
-        centre = centre_of(geometry, pairs, self.multipliers(pairs, state, z))
-        _, force, (h, k) = self._balance(pairs, state, z)
+        state, centre, counted = at.state, at.centre, pairs.counted
+        a, b = self._geometry.score_weight, self._geometry.output_weight
+        seen = _moments(nodes, at.heights - at.most, temperature, counted)
         lam = state.lam.unsqueeze(1)
         heat = temperature.unsqueeze(1)
 
@@ -169,15 +198,15 @@ class MultiplierSearch:
         residual = (seen.t - centre.t) * counted
         curvature = (2 * lam * seen.t_variance / heat).clamp(min=_LEAST_CURVATURE / a)
         if keep_lam:
-            linear_step = 2 * lam * self._solve(residual.unsqueeze(0), curvature, h, k, counted)[0]
+            linear_step = 2 * lam * self._solve(residual.unsqueeze(0), curvature, push, counted)[0]
             lam_step = torch.zeros_like(state.lam)
         else:
             # Along lam, at fixed 2 lam y, it is `slope`; `mixed` / (2 lam) are the second derivatives in both.
-            held = (centre.t * state.y + state.beta * centre.e).sum(dim=1) + force * z
+            held = (centre.t * state.y + state.beta * centre.e).sum(dim=1) + at.force * z
             square = seen.t_variance + seen.t.square()
             slope = 1 - a * square.sum(dim=1) - held - seen.q_variance.sum(dim=1) / (4 * state.lam.square() * b)
             mixed = (2 * lam * a * seen.t_square_covariance / heat - 2 * centre.t) * counted
-            steps = self._solve(torch.stack([residual, mixed]), curvature, h, k, counted)
+            steps = self._solve(torch.stack([residual, mixed]), curvature, push, counted)
             along = 2 * lam * steps[0]
             mixed = mixed / (2 * lam)
             lam_curvature = (a**2 * seen.t_square_variance / heat).sum(dim=1)
@@ -197,49 +226,59 @@ class MultiplierSearch:
         return State(new_lam, linear / (2 * new_lam.unsqueeze(1)) * counted, beta)
 
     def _solve(
-        self, sides: Float[Tensor, "sides w N"], curvature: Tensor, h: Tensor, k: Tensor, counted: Tensor
+        self, sides: Float[Tensor, "sides w N"], curvature: Tensor, push: _Push, counted: Tensor
     ) -> Float[Tensor, "sides w N"]:
-        """(S - h h^T / k + diag(curvature))^-1 sides, about."""
+        """(S - h h^T / k + diag(curvature))^-1 sides, about.
+
+        With M = S + mean c, S M^-1 r = r - mean c M^-1 r: only the rows that do not count, whose part of M^-1 r is left
+        out, ask for a product with S, with their rows of S.
+        """
+        h, k = push.h, push.k.unsqueeze(-1)
         count = counted.sum(dim=1, keepdim=True).clamp(min=1)
         mean = torch.exp((curvature.log() * counted).sum(dim=1, keepdim=True) / count)
         inverse = 1 / (self._spectrum + mean)
+        uncounted = 1 - counted
+        left_out = uncounted.topk(int(uncounted.sum(dim=1).amax())).indices
+        lost = self._stiffness[left_out] * uncounted.gather(1, left_out).unsqueeze(2)
+        left_out = left_out.expand(len(sides), *left_out.shape)
 
-        def applied(x: Tensor) -> Tensor:
-            pushed = ((x * h).sum(dim=-1, keepdim=True) / k.unsqueeze(-1)) * h
-            return (x @ self._stiffness - pushed + curvature * x) * counted
-
-        def preconditioned(x: Tensor) -> Tensor:
-            return ((x @ self._vectors) * inverse) @ self._vectors.T * counted
+        def preconditioned(x: Tensor) -> tuple[Tensor, Tensor]:
+            """M^-1 x where rows count, and S times it."""
+            whole = ((x @ self._vectors) * inverse) @ self._vectors.T
+            stiff = (x - mean * whole) - (whole.gather(2, left_out).unsqueeze(3) * lost).sum(dim=2)
+            return whole * counted, stiff
 
         solution, left = torch.zeros_like(sides), sides
-        pointed = preconditioned(left)
-        direction, energy = pointed, (left * pointed).sum(dim=-1, keepdim=True)
-        for _ in range(_CONJUGATE_STEPS):
-            image = applied(direction)
+        direction, stiff = preconditioned(left)
+        energy = (left * direction).sum(dim=-1, keepdim=True)
+        for step in range(_CONJUGATE_STEPS):
+            if step:
+                pointed, pushed = preconditioned(left)
+                new_energy = (left * pointed).sum(dim=-1, keepdim=True)
+                share = torch.where(energy > 0, new_energy / energy, torch.zeros_like(energy))
+                direction, stiff, energy = pointed + share * direction, pushed + share * stiff, new_energy
+            held = ((direction * h).sum(dim=-1, keepdim=True) / k) * h
+            image = (stiff - held + curvature * direction) * counted
             length = (direction * image).sum(dim=-1, keepdim=True)
             # A system that is solved leaves nothing to divide: the step is zero then.
-            step = torch.where(length > 0, energy / length, torch.zeros_like(length))
-            solution = solution + step * direction
-            left = left - step * image
-            pointed = preconditioned(left)
-            new_energy = (left * pointed).sum(dim=-1, keepdim=True)
-            direction = pointed + torch.where(energy > 0, new_energy / energy, torch.zeros_like(energy)) * direction
-            energy = new_energy
+            size = torch.where(length > 0, energy / length, torch.zeros_like(length))
+            solution, left = solution + size * direction, left - size * image
         return solution
 
 
-def _moments(
-    nodes: _Nodes, force: Forces, temperature: Tensor, counted: Tensor
-) -> tuple[_Moments, Float[Tensor, " w"]]:
+def _heights(nodes: _Nodes, force: Forces) -> Float[Tensor, "w N K"]:
+    """h at the nodes."""
     linear, quadratic, pull = (
         array.to(nodes.t.dtype).unsqueeze(-1) for array in (force.linear, force.quadratic, force.pull)
     )
     hold = force.hold.to(nodes.t.dtype)[:, None, None]
     h = torch.addcmul(nodes.base, nodes.q, torch.addcmul(linear, nodes.q, quadratic))
-    h.addcmul_(nodes.t, torch.addcmul(pull, nodes.t, hold, value=-1))
-    most = h.amax(dim=-1, keepdim=True)
-    h.sub_(most).div_(temperature.to(h.dtype)[:, None, None])
-    weight = torch.softmax(h, dim=-1)
+    return h.addcmul_(nodes.t, torch.addcmul(pull, nodes.t, hold, value=-1))
+
+
+def _moments(nodes: _Nodes, below: Tensor, temperature: Tensor, counted: Tensor) -> _Moments:
+    """The moments, of h less its largest value."""
+    weight = torch.softmax(below / temperature.to(below.dtype)[:, None, None], dim=-1)
 
     def mean(array: Tensor) -> Tensor:
         return (weight * array).sum(dim=-1).double() * counted
@@ -248,7 +287,7 @@ def _moments(
     t, t2, t3, t4, q, q2 = (
         mean(array) for array in (nodes.t, square, square * nodes.t, square * square, nodes.q, nodes.q.square())
     )
-    moments = _Moments(
+    return _Moments(
         t=t,
         t_variance=(t2 - t.square()).clamp(min=0),
         t_square_covariance=t3 - t * t2,
@@ -256,4 +295,3 @@ def _moments(
         q=q,
         q_variance=(q2 - q.square()).clamp(min=0),
     )
-    return moments, (most.squeeze(-1).double() * counted).sum(dim=1)

@@ -108,9 +108,10 @@ def centre_of(geometry: Geometry, pairs: Pairs, by: Multipliers) -> Centre:
     alpha, beta, gamma = by.alpha, by.beta, by.gamma.unsqueeze(1)
     from_queries, from_offsets = alpha @ geometry.query_gram, beta @ geometry.cross_gram.T
     t = from_queries + from_offsets + gamma * pairs.along_queries
-    e = alpha @ geometry.cross_gram + beta @ geometry.offset_gram + gamma * pairs.along_offsets
+    turned = beta @ geometry.offset_gram
+    e = alpha @ geometry.cross_gram + turned + gamma * pairs.along_offsets
     along = (alpha * pairs.along_queries + beta * pairs.along_offsets).sum(dim=1)
-    squared = (alpha * (from_queries + 2 * from_offsets)).sum(dim=1) + (beta * (beta @ geometry.offset_gram)).sum(dim=1)
+    squared = (alpha * (from_queries + 2 * from_offsets)).sum(dim=1) + (beta * turned).sum(dim=1)
     squared = squared + by.gamma * (2 * along + by.gamma)
     lengths = (
         alpha.abs() @ geometry.query_gram.diagonal().clamp(min=0).sqrt()

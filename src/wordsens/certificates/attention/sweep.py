@@ -1,14 +1,16 @@
 """The Lagrangian's bound over all z: multipliers at ten places, and what lies between two of them."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.certificates.attention.multipliers import MultiplierSearch, State
 from wordsens.certificates.attention.own_row import OwnRow
-from wordsens.certificates.attention.relaxation import Pairs, bound_at, rise_between
+from wordsens.certificates.attention.relaxation import Bound, Multipliers, Pairs, bound_at, rise_between
 from wordsens.certificates.attention.text import AttentionText
 from wordsens.certificates.verified import rounding
 
@@ -27,15 +29,42 @@ def swept(
     text: AttentionText, search: MultiplierSearch, pairs: Pairs, own: OwnRow
 ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
     """The Lagrangian's bounds of some words' squared changes, before and after rounding outward."""
-    plain, rounded = _Sweep(text, search, pairs, own).bounds(_FIRST_TEMPERATURES, _NEXT_TEMPERATURES)
+    found = _Intervals.unknown(pairs.reach[:, 0])
+    _Sweep(text, search, pairs, own).lower(found, _FIRST_TEMPERATURES, _NEXT_TEMPERATURES)
     # Where the search for multipliers went astray on some interval, search again, with more and shorter steps.
-    doubtful = (rounded.amax(dim=0) > _DOUBTFUL * rounded[_FIRST]).nonzero().squeeze(1)
+    doubtful = (found.searched > _DOUBTFUL * found.rounded[_FIRST]).nonzero().squeeze(1)
     if len(doubtful):
         again = _Sweep(text, search.cautious(), pairs.of(doubtful), own.of(doubtful))
-        other_plain, other = again.bounds(_CAUTIOUS_FIRST_TEMPERATURES, _CAUTIOUS_NEXT_TEMPERATURES)
-        plain[:, doubtful] = torch.where(other < rounded[:, doubtful], other_plain, plain[:, doubtful])
-        rounded[:, doubtful] = torch.minimum(other, rounded[:, doubtful])
-    return plain.amax(dim=0), rounded.amax(dim=0)
+        other = found.of(doubtful)
+        again.lower(other, _CAUTIOUS_FIRST_TEMPERATURES, _CAUTIOUS_NEXT_TEMPERATURES)
+        found.plain[:, doubtful], found.rounded[:, doubtful] = other.plain, other.rounded
+    return found.plain.amax(dim=0), found.rounded.amax(dim=0)
+
+
+@dataclass(frozen=True)
+class _Intervals:
+    """The least bounds known on each interval between neighbouring places, before and after rounding outward.
+
+    `searched` is the largest bound that multipliers of an interval's own gave, on any.
+    """
+
+    plain: Float[Tensor, "intervals w"]
+    rounded: Float[Tensor, "intervals w"]
+    searched: Float[Tensor, " w"]
+
+    @classmethod
+    def unknown(cls, like: Float[Tensor, " w"]) -> "_Intervals":
+        nothing = torch.full((len(_PLACES) - 1, len(like)), torch.inf, dtype=like.dtype, device=like.device)
+        return cls(nothing, nothing.clone(), torch.zeros_like(like))
+
+    def of(self, words: Int[Tensor, " c"]) -> "_Intervals":
+        return _Intervals(self.plain[:, words], self.rounded[:, words], self.searched[words])
+
+    def take(self, at: int, words: Int[Tensor, " c"], bounds: tuple[Tensor, Tensor]) -> None:
+        """Keep the smaller of these bounds of some words, and of what is known."""
+        lower = bounds[1] < self.rounded[at, words]
+        for known, new in zip((self.plain, self.rounded), bounds, strict=True):
+            known[at, words] = torch.where(lower, new, known[at, words])
 
 
 class _Sweep:
@@ -45,47 +74,103 @@ class _Sweep:
         self._text, self._search, self._pairs, self._own = text, search, pairs, own
         self._roundings = rounding(4 * sum(text.geometry.queries.shape) + 200)
 
-    def bounds(
-        self, first: list[float], following: list[float]
-    ) -> tuple[Float[Tensor, "intervals w"], Float[Tensor, "intervals w"]]:
-        """On each interval, before and after rounding outward; the temperatures are those of the Newton steps."""
-        search, pairs = self._search, self._pairs
-        states = {_FIRST: search.improve(pairs, search.start(pairs), self._z(_FIRST), first)}
-        for at in (*range(_FIRST + 1, len(_PLACES)), *range(_FIRST - 1, -1, -1)):
-            neighbour = states[at - 1 if at > _FIRST else at + 1]
-            # Where z is +-1 nothing else can move: a neighbour's multipliers do, and there are none to improve.
-            inside = abs(_PLACES[at]) < 1
-            states[at] = search.improve(pairs, neighbour, self._z(at), following) if inside else neighbour
-        intervals = [self._between(at, states[at], states[at + 1]) for at in range(len(_PLACES) - 1)]
-        return torch.stack([plain for plain, _ in intervals]), torch.stack([rounded for _, rounded in intervals])
+    def lower(self, found: _Intervals, first: list[float], following: list[float]) -> None:
+        """Bounds on every interval; the temperatures are those of the Newton steps.
 
-    def _z(self, at: int) -> Float[Tensor, " w"]:
-        return torch.full_like(self._own.fixed, _PLACES[at])
+        From the first place outward, to the right and to the left, the multipliers of the last place are improved for
+        the next. Only the largest bound of all intervals counts: where the multipliers of a place, as they are, keep
+        what is left on its side below the largest so far, nothing is improved there.
+        """
+        start = self._search.improve(self._pairs, self._search.start(self._pairs), self._z(_FIRST), first)
+        everyone = torch.arange(len(self._own.fixed), device=start.lam.device)
+        most = torch.zeros_like(self._own.fixed)
+        for side in (range(_FIRST, len(_PLACES) - 1), range(_FIRST - 1, -1, -1)):
+            sweep, state, words = self, start, everyone
+            for done, at in enumerate(side):
+                left = side[done:]
+                if done:
+                    sweep._without_search(found, most, left, state, words)
+                pending = (found.rounded[left][:, words] > most[words]).any(dim=0)
+                if not bool(pending.all()):
+                    chosen = pending.nonzero().squeeze(1)
+                    sweep, state, words = sweep._of(chosen), state.of(chosen), words[chosen]
+                if not len(words):
+                    break
+                state = sweep._step(found, at, state, words, following, leftward=side.step < 0)
+                most[words] = torch.maximum(most[words], found.rounded[at, words])
 
-    def _between(self, at: int, left: State, right: State) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-        """The bound over z from place `at` to the next, the multipliers of both places brought to one lam."""
-        lam = (left.lam * right.lam).sqrt()
+    def _of(self, chosen: Int[Tensor, " c"]) -> "_Sweep":
+        return _Sweep(self._text, self._search, self._pairs.of(chosen), self._own.of(chosen))
+
+    def _step(
+        self, found: _Intervals, at: int, state: State, words: Tensor, following: list[float], *, leftward: bool
+    ) -> State:
+        """The bound on interval `at`, from the state at one of its ends and that of the other, which is returned."""
+        place = at if leftward else at + 1
+        # Where z is +-1 nothing else can move: a neighbour's multipliers do, and there are none to improve.
+        inside = abs(_PLACES[place]) < 1
+        new = self._search.improve(self._pairs, state, self._z(place), following) if inside else state
+        lam, across = (state.lam * new.lam).sqrt(), self._across(at)
+        states = (new, state) if leftward else (state, new)
+        ends = [self._end(at + side, states[side].with_lam(lam), across) for side in (0, 1)]
+        bounds = self._joined(*ends)
+        found.take(at, words, bounds)
+        found.searched[words] = torch.maximum(found.searched[words], bounds[1])
+        return new
+
+    def _without_search(
+        self, found: _Intervals, most: Tensor, intervals: Sequence[int], state: State, words: Tensor
+    ) -> None:
+        """Bounds on the intervals with one state's multipliers, nearest first, while they serve half of the words."""
+        ends, across = {}, self._across(intervals[0])
+        for at in intervals:
+            for place in (at, at + 1):
+                if place not in ends:
+                    ends[place] = self._end(place, state, across)
+            found.take(at, words, self._joined(ends[at], ends[at + 1]))
+            if 2 * int((found.rounded[at, words] > most[words]).sum()) > len(words):
+                return
+
+    def _z(self, place: int) -> Float[Tensor, " w"]:
+        return torch.full_like(self._own.fixed, _PLACES[place])
+
+    def _across(self, at: int) -> Float[Tensor, " w"]:
+        """At least sqrt(1 - z²) on interval `at`, and on all that are farther from 0."""
         nearest = 0.0 if _PLACES[at] * _PLACES[at + 1] <= 0 else min(abs(_PLACES[at]), abs(_PLACES[at + 1]))
-        across = torch.full_like(lam, math.sqrt(max(0.0, 1 - nearest**2)) * (1 + 1e-15))
-        ends, own_rows = [], []
-        for place, state in ((at, left), (at + 1, right)):
-            z = self._z(place)
-            by = self._search.multipliers(self._pairs, state.with_lam(lam), z)
-            ends.append((by, bound_at(self._text.geometry, self._pairs, by, z, across), z))
-            own_rows.append(self._own.at(z, across))
-        rise = rise_between(self._text.geometry, self._pairs, *ends)
-        values = [end[1].value for end in ends]
-        size = torch.maximum(ends[0][1].size, ends[1][1].size)
+        return torch.full_like(self._own.fixed, math.sqrt(max(0.0, 1 - nearest**2)) * (1 + 1e-15))
+
+    def _end(self, place: int, state: State, across: Tensor) -> "_End":
+        z = self._z(place)
+        by = self._search.multipliers(self._pairs, state, z)
+        bound = bound_at(self._text.geometry, self._pairs, by, z, across)
+        return _End(by, bound, z, self._own.at(z, across))
+
+    def _joined(self, left: "_End", right: "_End") -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
+        """The bound over z from one end to the other, whose multipliers have the same lam."""
+        rise = rise_between(
+            self._text.geometry, self._pairs, (left.by, left.bound, left.z), (right.by, right.bound, right.z)
+        )
+        size = torch.maximum(left.bound.size, right.bound.size)
         if self._text.lift is not None:
             # V (V^T x_i - o_j) as computed, in the terms q r_j . y.
             moved = (self._pairs.most_q * self._pairs.counted).sum(dim=1)
             terms = 1 + self._text.weights[0].norms.terms / sum(self._text.queries.shape)
             size = size + 4 * terms * self._text.lift_size * self._text.longest * moved
-        plain = torch.maximum(*values) + self._own.fixed
-        if own_rows[0] is not None:
-            plain = torch.minimum(plain, torch.maximum(values[0] + own_rows[0], values[1] + own_rows[1]))
+        plain = torch.maximum(left.bound.value, right.bound.value) + self._own.fixed
+        if left.own is not None and right.own is not None:
+            plain = torch.minimum(plain, torch.maximum(left.bound.value + left.own, right.bound.value + right.own))
         plain = (plain + rise).clamp(min=0)
         # Multipliers that went astray give no bound.
-        plain = torch.where(plain.isfinite() & (lam > 0), plain, torch.full_like(plain, torch.inf))
+        plain = torch.where(plain.isfinite() & (left.by.lam > 0), plain, torch.full_like(plain, torch.inf))
         rounded = plain * (1 + 1e-12) + self._roundings * (2 * size + self._own.fixed)
         return plain, torch.where(rounded.isfinite(), rounded, torch.full_like(rounded, torch.inf))
+
+
+@dataclass(frozen=True)
+class _End:
+    """One end of an interval: its multipliers, the bound with them at its z, and the own row's."""
+
+    by: Multipliers
+    bound: Bound
+    z: Float[Tensor, " w"]
+    own: Float[Tensor, " w"] | None
