@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
@@ -55,3 +56,17 @@ def test_every_command_in_the_documentation_parses(line: str) -> None:
         command = command.commands[words.pop(0)]
     if "--help" not in words:
         command.make_context("wordsens", words, parent=typer.Context(group))
+
+
+def test_the_theory_to_be_cited_has_every_chapter_and_its_version() -> None:
+    spec = spec_from_file_location("theory_pdf", DOCS / "theory_pdf.py")
+    assert spec is not None
+    assert spec.loader is not None
+    printed = module_from_spec(spec)
+    spec.loader.exec_module(printed)
+    chapters = {path.relative_to(DOCS).with_suffix("").as_posix() for path in (DOCS / "theory").glob("*.md")}
+    assert set(printed.CHAPTERS) == chapters | {"notation"}
+    title = printed.title()
+    assert f"version {ws.__version__}" in title
+    assert all(f"[{printed.heading(chapter)}]({chapter}.md)" in title for chapter in printed.CHAPTERS)
+    assert "[The five theorems, and what stands beside them](theory/theorems.md)" in title

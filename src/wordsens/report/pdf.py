@@ -35,10 +35,22 @@ def print_page(page: str, path: Path) -> None:
         InputError: there is no browser.
         WordsensError: the browser printed nothing.
     """
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "report.html"
+        source.write_text(page, encoding="utf-8")
+        print_file(source, path)
+
+
+def print_file(source: Path, path: Path, *options: str) -> None:
+    """Print an HTML file to a PDF file, with more options of the browser.
+
+    Raises:
+        InputError: there is no browser.
+        WordsensError: the browser printed nothing.
+    """
     browser = require_browser()
     with tempfile.TemporaryDirectory() as folder:
-        source, printed = Path(folder) / "report.html", Path(folder) / "report.pdf"
-        source.write_text(page, encoding="utf-8")
+        printed = Path(folder) / "printed.pdf"
         command = [
             browser,
             "--headless",
@@ -46,7 +58,8 @@ def print_page(page: str, path: Path) -> None:
             f"--user-data-dir={folder}/profile",
             f"--print-to-pdf={printed}",
             "--no-pdf-header-footer",
-            source.as_uri(),
+            *options,
+            source.resolve().as_uri(),
         ]
         # Chromium refuses root its sandbox; the page is ours, and its policy lets it ask for nothing.
         command += ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
