@@ -26,10 +26,14 @@ help:
 install: $(INSTALLED)
 
 $(INSTALLED): requirements.lock pyproject.toml
+	@echo "Installing into $(VENV), once: 2.2 GB on disk, some minutes. First torch, the largest ..."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	touch $@
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $$(grep '^torch==' requirements.lock)
+	@echo "... then the other $$(grep -vc '^torch==' requirements.lock) packages of requirements.lock ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	@echo "... and wordsens itself."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
 
 demo: $(INSTALLED)
 	$(BIN)/wordsens measure "I love her much" --map rf,raf,relu-raf

@@ -26,7 +26,7 @@ Range = dict[str, tuple[float | int, float | int]]
 # From the tables of docs/theory/predictions.md and docs/benchmarks.md; all of random features are of ReLU.
 RF_RANGE: Range = {"n": (20, 250), "d": (96, 768), "k / (n d)": (0.25, 4)}
 DRF_RANGE: Range = {"n": (20, 160), "d": (64, 96), "k / (n d)": (1, 1), "depth": (2, 8)}
-RAF_RANGE: Range = {"n": (20, 250), "d": (192, 768), "mean cosine": (0, 0.3), "spread": (0, 9)}
+RAF_RANGE: Range = {"n": (20, 250), "d": (192, 768), "mean cosine": (0, 0.3), "spread of cosines": (0, 9)}
 
 PREDICTED = "prediction"
 IN_THE_LIMIT = "upper in the limit, for idealised rows"
@@ -94,7 +94,7 @@ def _of_attention(phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"], coun
         return None
     n, d = rows.shape
     cosine, spread = gram_moments(rows @ rows.T / d, d)
-    outside = _outside({"n": n, "d": d, "mean cosine": cosine, "spread": spread}, RAF_RANGE)
+    outside = _outside({"n": n, "d": d, "mean cosine": cosine, "spread of cosines": spread}, RAF_RANGE)
     value = raf_sensitivity_of_text(rows, words=count)
     # The proof's rows: orthogonal, or independent, and no word in particular.
     proved = count == 1 and cosine == 0 and spread in (0, 1)

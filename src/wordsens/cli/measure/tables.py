@@ -202,7 +202,9 @@ def _explanation(measured: Sequence[Measured]) -> str:
     running = sum(int((~result.converged).sum()) for result in results)
     if running:
         total = sum(len(result.words) for result in results)
-        lines.append(f"The search ended at no stationary point for {running} of {total} words; --steps lets it go on.")
+        lines.append(
+            f"For {running} of {total} words the search did not end at a peak: more steps (--steps) may find more."
+        )
     return "\n".join(lines)
 
 
