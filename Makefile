@@ -18,7 +18,7 @@ help:
 	@echo "make check    format, lint, types, then exactly what CI runs"
 	@echo "make fuzz     readers, specs and the command line under 20,000 made-up inputs (an hour of one core)"
 	@echo "make package  the wheel and the sdist, checked"
-	@echo "make bench    the benchmarks against the straightforward implementations"
+	@echo "make bench    measure again, in some minutes, what docs/benchmarks.md shows, and renew the page"
 	@echo "make docs     the documentation site, in docs/_build (downloads 25 MB)"
 	@echo "make theory-pdf  the theory as one PDF that can be cited, in docs/_build (Chromium prints it)"
 	@echo "make lock     renew requirements.lock"
@@ -76,7 +76,7 @@ package: $(INSTALLED)
 	rm -rf .package-venv
 
 bench: $(INSTALLED)
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.page
 
 docs: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement docs/requirements.txt

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 import torch
 
 import wordsens as ws
+from benchmarks.reporting import header
 
 WORDS = 3
 TABLES = ("rf", "drf", "acts", "raf")
@@ -76,30 +77,31 @@ def main() -> None:
     options = parser.parse_args()
     quick, chosen = options.quick, options.table or TABLES
     lengths, wide = ((20, 50), 24) if quick else ((20, 50, 100, 200), 96)
+    print(header("Predictions against measurements"))
     begin = time.perf_counter()
     if "rf" in chosen:
-        print("\nRF, S sqrt(n)\n")
+        print("\n### RF, S sqrt(n)\n")
         cases = [(n, wide, ratio, 1, "relu") for n in lengths for ratio in (0.25, 1, 4)]
         dense_rows(cases, features=4_000 if quick else 60_000, least=4, most=64, steps=100)
     if "drf" in chosen:
-        print("\nDRF, S sqrt(n)\n")
+        print("\n### DRF, S sqrt(n)\n")
         sizes = [(20, 24)] if quick else [(20, 96), (40, 96), (80, 48)]
         cases = [(n, d, 1, depth, "relu") for n, d in sizes for depth in (2, 4, 8)]
         dense_rows(cases, features=1_000 if quick else 40_000, least=2 if quick else 8, most=20, steps=60)
     if "acts" in chosen:
-        print("\nOther activations, S sqrt(n)\n")
+        print("\n### Other activations, S sqrt(n)\n")
         names = ("tanh",) if quick else ("tanh", "gelu", "erf", "leaky_relu", "identity")
         cases = [(20, 24 if quick else 96, 1, depth, name) for name in names for depth in (1, 3)]
         dense_rows(cases, features=1_000 if quick else 40_000, least=2 if quick else 8, most=20, steps=60)
     if "raf" in chosen:
-        print("\nRAF (softmax), S\n")
+        print("\n### RAF (softmax), S\n")
         sizes = (
             [(20, 96, 0)]
             if quick
             else [(n, d, q) for d in (192, 384, 768) for n in (20, 50, 100, 250) for q in (0, 0.3)]
         )
         attention_rows(sizes, maps=2)
-    print(f"\n{time.perf_counter() - begin:.0f} s, torch {torch.__version__}, {torch.get_num_threads()} threads")
+    print(f"\n{time.perf_counter() - begin:.0f} s")
 
 
 if __name__ == "__main__":
