@@ -123,12 +123,13 @@ class Page:
         self.browser.run(script, self.browser.find(f"#{name}")[0], value)
 
     def press(self, name):
-        """Press the button with that id, which nothing may cover.
+        """Press the button with that id, or of that selector, which nothing may cover.
 
         By the keyboard: what is still filled in above a button moves it between a pointer's aim and its click.
         """
-        until(lambda: self.browser.run(UNCOVERED, self.browser.find(f"#{name}")[0]), f"{name} is covered")
-        self.browser.find(f"#{name}")[0].send_keys(ENTER)
+        found = name if name[0] in "#.[" else f"#{name}"
+        until(lambda: self.browser.run(UNCOVERED, self.browser.find(found)[0]), f"{name} is covered")
+        self.browser.find(found)[0].send_keys(ENTER)
 
     def words(self):
         """The coloured words."""

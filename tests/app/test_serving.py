@@ -44,7 +44,7 @@ def test_two_visitors_at_once_neither_wait_nor_see_each_other(page):
         driver.switch_to.window(other)
         assert "theatre" not in driver.page_source
         assert page.browser.find("[data-cancel]")[0].is_displayed()
-        page.browser.find("[data-cancel]")[0].click()
+        page.press("[data-cancel]")
         until(lambda: page.said().startswith("Cancelled"))
         driver.close()
     finally:

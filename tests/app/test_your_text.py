@@ -86,8 +86,7 @@ def test_what_cannot_be_measured_is_said_kindly(page, text, said):
 def test_a_measurement_is_cancelled_and_another_started(page):
     page.open(f"/?map=model&layer=-1&search=thorough&text={EXAMPLES['Forty words'].replace(' ', '+')}")
     until(page.words)
-    cancel = page.browser.find("[data-cancel]")[0]
-    cancel.click()
+    page.press("[data-cancel]")
     until(lambda: page.said().startswith("Cancelled"))
     assert page.words()  # what was found stays
     page.choose("map", "raf")
