@@ -85,6 +85,13 @@ def test_the_report(wordsens, asked):
     assert pq.read_table(out / "audit.parquet").num_rows == 3
 
 
+def test_a_single_word_of_each_text_is_compared_with_none(wordsens, asked):
+    arguments, _ = asked
+    run = wordsens(*arguments, "--words-per-text", "1", "--layer-texts", "0")
+    assert run.code == 0, run.err
+    assert "no text had two words measured (--words-per-text)" in " ".join(run.out.split())
+
+
 def test_json_is_one_document_with_the_documented_keys(wordsens, asked, documented):
     arguments, _ = asked
     run = wordsens(*arguments, "--layer-texts", "1", "--json", "--quiet")

@@ -61,7 +61,7 @@ class AuditSummary(Shown, Saved):
         groups: by kind, place and frequency band.
         compared: how many words were measured in enough texts (`least_values`) to be listed; about one in forty of them
             is in a list by chance.
-        most_texts: the most texts that any word was measured in.
+        most_texts: the most texts that any word was measured in beside another; 0 where no text had two.
         overreacts: of these, the function words that move their texts more than the texts' other words do.
         ignores: the content words and negations that move them less.
         exponents: of each kind's measures in the number of tokens.

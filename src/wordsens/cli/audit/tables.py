@@ -99,6 +99,11 @@ def _words(title: str, words: Sequence[Reaction], summary: AuditSummary, style: 
 
 def _none(summary: AuditSummary) -> str:
     least = least_values()
+    if not summary.most_texts:
+        return (
+            "Nothing to compare: a word is compared with the others of its text, and no text had two words measured "
+            "(--words-per-text)."
+        )
     if not summary.compared:
         return (
             f"Too few texts: no word was measured in {least} texts or more (the most: {summary.most_texts}); measure "
