@@ -53,7 +53,10 @@ def main() -> None:
     parser.add_argument("--starts", type=int, help="of our search; its own choice unless given")
     parser.add_argument("--generations", type=int, help="of our search; its own choice unless given")
     parser.add_argument("--direct", type=int, default=50, help="steps through the whole map that are compared")
+    parser.add_argument("--quick", action="store_true", help="one review of 20 words")
     options = parser.parse_args()
+    if options.quick:
+        options.texts, options.words = 1, 20
     print(header("Every word against plain gradient ascent"))
     rows = []
     for number in range(options.texts):

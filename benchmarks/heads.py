@@ -32,7 +32,10 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=64, help="tokens, [CLS] and [SEP] among them")
     parser.add_argument("--search", default="quick", help="quick, normal or thorough")
     parser.add_argument("--layers", type=int, nargs="*", default=range(1, 7))
+    parser.add_argument("--quick", action="store_true", help="one layer, 12 tokens")
     chosen = parser.parse_args()
+    if chosen.quick:
+        chosen.layers, chosen.words = [1], 12
     torch.set_num_threads(1)
     whole = ws.TransformerFeatures.from_pretrained("minilm")
     documents = ws.read_documents("shipped", limit=20)
