@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_count
@@ -37,8 +38,8 @@ def raf_sensitivity(
             independent rows; more where rows repeat.
         words: over how many words the largest is taken; None for all n, as S is defined; 1 for a typical word.
 
-    >>> round(raf_sensitivity(20, 192, words=1), 1)
-    3.1
+    >>> round(raf_sensitivity(20, 192, words=1), 2)
+    3.15
     """
     n, d = require_count("n", n, least=2), require_count("d", d)
     words = n if words is None else require_count("words", words)
@@ -69,7 +70,12 @@ def raf_sensitivity_of_text(X: TextMatrix | Tensor, *, words: int | None = None)
     if not rows_are_scaled(rows):
         raise InputError("`X` must have rows of length sqrt(d), which the prediction is about; rescale them")
     gram = rows @ rows.T / d
-    cosine, spread = gram_moments(gram, d)
+    return sensitivity_of_gram(gram, d, gram_moments(gram, d), words)
+
+
+def sensitivity_of_gram(gram: Float[Tensor, "n n"], d: int, moments: tuple[float, float], words: int) -> float:
+    """The prediction for a text with this Gram matrix X X^T / d, whose `gram_moments` are these."""
+    n, (cosine, spread) = len(gram), moments
     if cosine == 0:
         return raf_sensitivity(n, d, spread=spread, words=words)
     typical, *others = text_rows(gram, d)

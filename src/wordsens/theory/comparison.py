@@ -8,12 +8,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-_FINE, _COARSE = (33, 160), (17, 100)
+from wordsens.theory.ascent import ascend
+from wordsens.theory.suprema import Largest, gaussian_nodes, largest
+
+_FINE, _COARSE = (33, 96), (17, 96)
 """Nodes of g and values of t: where all rows are alike, and where there are several kinds of them."""
 
-_SHRINK, _SMALLEST = 0.5, 0.015
-"""Of the pattern search over shares: the factor of its steps, and the step below which it ends. Ending at .03 moves the
-largest of n words by up to .8 %."""
+_PRICED, _CLIMBED = 1e-5, 1e-5
+"""What is still to be had over the price, and by a step of the shares: relative to the value, which is of S²."""
+
+_MOST = 0.999
+"""Of c: at 1 nothing is left to pay with."""
+
+_CLIMBS = 2
+"""Of the starts, how many are climbed from: there are maxima with much and with little of what rows share."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +116,12 @@ class Direction:
         """1 - c²."""
         return 1 - self.c**2
 
+    def spent(self, rows: Rows) -> tuple[float, float, float]:
+        """What a row's z gets: of sqrt(d) f_j, of s_j and of sqrt(1 - f_j²) g."""
+        rest = math.sqrt(self.rest)
+        noise = math.sqrt(self.alpha**2 + rows.spread * max(0.0, self.free(rows)))
+        return rest * self.b, self.c + rest * self.w, rest * noise
+
     def free(self, rows: Rows) -> float:
         """The square of what is left to draw single rows with; not positive where nothing is."""
         spent = (self.alpha - 1) ** 2 + self.w**2
@@ -133,6 +147,38 @@ class Solution:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """The others' suprema.
+
+    Attributes:
+        best: (k, g), at the nodes of s and g.
+        means: (k,), over g.
+        weights: (k, g), of both.
+        parts: what z is made of: the common direction, the word, and noise.
+        alone: (k, 1), 1 - f².
+        turned: (k, r), the derivative of psi over c, on the grid of t.
+    """
+
+    best: Largest
+    means: Float[Tensor, " k"]
+    weights: Float[Tensor, "k g"]
+    parts: tuple[Tensor, ...]
+    alone: Float[Tensor, "k 1"]
+    turned: Float[Tensor, "k r"]
+
+
+@dataclass(frozen=True)
+class Inner:
+    """The inner function at a price: its value, its derivative over the price, and where the suprema are taken."""
+
+    value: float
+    slope: float
+    price: float
+    others: Drawn
+    own: Largest
+
+
+@dataclass(frozen=True)
 class Problem:
     """max over directions of min over y > 0 of d rest free y + n E sup_t [psi(t) - (t - z)² y / (1 - f²)] + own row.
 
@@ -144,80 +190,141 @@ class Problem:
     others: Others
     own: Callable[[float], OwnRow] | None
 
-    def suprema(self, at: Direction, y: float) -> Float[Tensor, " k"]:
+    def suprema(self, at: Direction, y: float) -> Drawn:
         """E over g of sup_t [psi(t) - y (t - z)²], for each node of the others."""
         rows, others = self.rows, self.others
         count, reaches = _FINE if len(rows.loadings) == 1 else _COARSE
         nodes, weights = gaussian_nodes(count)
-        rest, alone = math.sqrt(at.rest), (1 - others.loadings**2).unsqueeze(1)
-        noise = rest * alone.sqrt() * math.sqrt(at.alpha**2 + rows.spread * at.free(rows))
-        common = rest * at.b * math.sqrt(rows.d) * others.loadings
-        z = (common + (at.c + rest * at.w) * others.along).unsqueeze(1) + noise * nodes
+        alone = (1 - others.loadings**2).unsqueeze(1)
+        parts = (math.sqrt(rows.d) * others.loadings.unsqueeze(1), others.along.unsqueeze(1), alone.sqrt() * nodes)
+        common, word, noise = at.spent(rows)
+        z = common * parts[0] + word * parts[1] + noise * parts[2]
         top = float(z.max()) + min(2 / math.sqrt(y), others.reach)
         t = torch.linspace(float(z.min()), top, reaches, dtype=torch.float64)
         after = others.drawn(t)
         gained = after - others.before.unsqueeze(1)
-        along = at.c * rows.own - others.pull * t / rows.d
-        psi = after**2 + gained**2 * others.apart + 2 * after * gained * along
-        distance = (t - z.unsqueeze(2)) ** 2
-        return suprema(psi.unsqueeze(1) - distance * (y / alone).unsqueeze(2)) @ weights
+        turned = 2 * after * gained
+        psi = after**2 + gained**2 * others.apart + turned * (at.c * rows.own - others.pull * t / rows.d)
+        best = largest(psi, t, z, y / alone)
+        return Drawn(best, best.value @ weights, torch.outer(others.weights, weights), parts, alone, turned * rows.own)
 
-    def own_suprema(self, at: Direction, y: float) -> tuple[Float[Tensor, " g"], Float[Tensor, " g"]]:
+    def own_suprema(self, at: Direction, y: float) -> tuple[Largest, Float[Tensor, " g"]]:
         """sup_t of the own row's change less its price, at the nodes of its own score; and their weights."""
         nodes, weights = gaussian_nodes(_FINE[0])
         if self.own is None:
-            return torch.zeros_like(nodes), weights
+            nothing = torch.zeros_like(nodes)
+            return Largest(nothing, nothing, nothing, nothing), weights
         own = self.own(at.c)
         z = math.sqrt(at.rest * self.rows.d) * at.b * self.rows.word + own.scatter * nodes
         top = float(z.max()) + math.sqrt(own.ease * 4 / y) + 1
         t = torch.linspace(float(z.min()), top, 2 * _FINE[1], dtype=torch.float64)
-        return suprema(own.change(t) - (t - z.unsqueeze(1)) ** 2 * (y / own.ease)), weights
+        best = largest(own.change(t).unsqueeze(0), t, z.unsqueeze(0), torch.full((1, 1), y / own.ease).double())
+        return best.row(0), weights
 
-    def at(self, direction: Direction, y: float) -> float:
+    def at(self, direction: Direction, y: float) -> Inner:
         """The inner function at one price."""
         rows = self.rows
         budget = rows.d * direction.rest * direction.free(rows)
+        others = self.suprema(direction, y)
         own, weights = self.own_suprema(direction, y)
-        return y * budget + rows.n * float(self.others.weights @ self.suprema(direction, y)) + float(own @ weights)
+        value = y * budget + rows.n * float(self.others.weights @ others.means) + float(own.value @ weights)
+        paid = rows.n * float((others.weights * others.best.paid).sum()) + float(own.paid @ weights)
+        return Inner(value, budget - paid / y, y, others, own)
+
+    @property
+    def shares(self) -> tuple[str, ...]:
+        """The names of the shares that this text has."""
+        return ("c", *(["b"] if self.rows.common else []), *(["w", "alpha"] if self.rows.spread else []))
+
+    def slope(self, at: Direction, inner: Inner) -> dict[str, float]:
+        """The inner function's derivatives over the shares at one price, every t staying put (envelope theorem)."""
+        rows, y = self.rows, inner.price
+        force = inner.others.weights * inner.others.best.force * rows.n
+        pulls = [float((force * part).sum()) for part in inner.others.parts]
+        along = rows.n * float((inner.others.weights * inner.others.best.read(inner.others.turned)).sum())
+        step, slopes, own = 1e-6, {}, self._own_at(at, y, inner.own.at)
+        for name in self.shares:
+            ahead, behind = (replace(at, **{name: getattr(at, name) + sign * step}) for sign in (1, -1))
+            moved = [(to - off) / (2 * step) for to, off in zip(ahead.spent(rows), behind.spent(rows), strict=True)]
+            budgets = [rows.d * one.rest * one.free(rows) for one in (ahead, behind)]
+            slopes[name] = y * (budgets[0] - budgets[1]) / (2 * step)
+            slopes[name] += sum(pull * by for pull, by in zip(pulls, moved, strict=True))
+            if name in ("c", "b"):
+                slopes[name] += (self._own_at(ahead, y, inner.own.at) - own) / step
+        slopes["c"] += along
+        return slopes
+
+    def _own_at(self, at: Direction, y: float, t: Float[Tensor, " g"]) -> float:
+        """What the own row counts at given scores."""
+        if self.own is None:
+            return 0.0
+        own, (nodes, weights) = self.own(at.c), gaussian_nodes(_FINE[0])
+        z = math.sqrt(at.rest * self.rows.d) * at.b * self.rows.word + own.scatter * nodes
+        return float((own.change(t) - (t - z) ** 2 * (y / own.ease)) @ weights)
 
     def least(self, direction: Direction, near: float | None = None) -> tuple[float, float]:
-        """The minimum over y and where: a line plus means of suprema of lines is convex in y."""
-        if direction.free(self.rows) <= 0 or not 0 <= direction.c < 1:
-            return -math.inf, near or 1.0
-        low, high = (math.log(1e-5), math.log(1e3)) if near is None else (math.log(near / 2), math.log(near * 2))
-        at, value = least(lambda log: self.at(direction, math.exp(log)), low, high, 24 if near is None else 9)
-        edge = near is not None and min(at - low, high - at) < 0.1
-        return self.least(direction) if edge else (value, math.exp(at))
+        """The minimum over y and where; minus infinity where the shares are more than there is."""
+        inner = self._least(direction, near)
+        return (-math.inf, near or 1.0) if inner is None else (inner.value, inner.price)
+
+    def _least(self, direction: Direction, near: float | None = None) -> Inner | None:
+        """A line plus means of suprema of lines is convex in y: secants to where what is paid is the budget.
+
+        The logarithm of their ratio falls with log y, nearly on a line.
+        """
+        if direction.free(self.rows) <= 0 or not 0 <= direction.c <= _MOST:
+            return None
+        low, high, log, fall = math.log(1e-7), math.log(1e4), math.log(near or 0.1), -1.5
+        last: tuple[float, float] | None = None
+        best: Inner | None = None
+        for _ in range(60):
+            inner = self.at(direction, math.exp(log))
+            best = inner if best is None or inner.value < best.value else best
+            budget = self.rows.d * direction.rest * direction.free(self.rows)
+            excess = math.log(max(budget - inner.slope, 1e-9 * budget) / budget)
+            low, high = (log, high) if excess > 0 else (low, log)
+            if last is not None and log != last[0]:
+                fall = min(-0.2, max(-20.0, (excess - last[1]) / (log - last[0])))
+            to = log - excess / fall
+            to = to if low < to < high else (low + high) / 2
+            if abs(inner.price * inner.slope * (to - log)) / 2 <= _PRICED * abs(inner.value) or high - low < 1e-9:
+                break
+            last, log = (log, excess), to
+        return best
 
     def solve(self) -> Solution:
-        """The best direction by a pattern search over the shares that this text has, and the scatter over words."""
-        starts = [Direction(0.45, b) for b in ((0.1, 0.4, 0.7, 0.9) if self.rows.common else (0.0,))]
-        free = ["c", *(["b"] if self.rows.common else []), *(["w", "alpha"] if self.rows.spread else [])]
-        start = max(starts, key=lambda one: self.least(one)[0]) if len(starts) > 1 else starts[0]
-        direction, value, y = self._climb(start, free)
-        return self._scattered(direction, value, y)
+        """The best direction by quasi-Newton ascents over the shares that this text has, and the scatter over words."""
+        price = None
 
-    def _climb(self, start: Direction, free: list[str]) -> tuple[Direction, float, float]:
-        at, step = start, 0.12
-        value, y = self.least(at)
-        moves = [{name: sign} for name in free for sign in (1.0, -1.0)]
-        moves += [{free[0]: sign, name: -sign} for name in free[1:] for sign in (1.0, -1.0)]
-        while step > _SMALLEST:
-            moved = False
-            for move in moves:
-                trial = replace(at, **{name: getattr(at, name) + step * by for name, by in move.items()})
-                found, price = self.least(trial, y)
-                if found > value:
-                    at, value, y, moved = trial, found, price, True
-            if not moved:
-                step *= _SHRINK
-        return at, value, y
+        def direction(shares: Float[Tensor, " m"]) -> Direction:
+            return Direction(**dict(zip(self.shares, shares.tolist(), strict=True)))
+
+        def value(shares: Float[Tensor, " m"]) -> tuple[float, Float[Tensor, " m"]]:
+            nonlocal price
+            at = direction(shares)
+            inner = self._least(at, price)
+            if inner is None:
+                return -math.inf, torch.zeros_like(shares)
+            price = inner.price
+            slope = self.slope(at, inner)
+            return inner.value, torch.tensor([slope[name] for name in self.shares], dtype=torch.float64)
+
+        starts = [Direction(0.45, b) for b in ((0.1, 0.4, 0.7, 0.9) if self.rows.common else (0.0,))]
+        if len(starts) > _CLIMBS:
+            starts = sorted(starts, key=lambda one: -self.least(one)[0])[:_CLIMBS]
+        found = []
+        for one in starts:
+            shares = torch.tensor([getattr(one, name) for name in self.shares], dtype=torch.float64)
+            at = direction(ascend(value, shares, tolerance=_CLIMBED))
+            found.append((*self.least(at, price), at))
+        best, y, at = max(found, key=lambda one: one[0])
+        return self._scattered(at, best, y)
 
     def _scattered(self, direction: Direction, value: float, y: float) -> Solution:
         """Cumulants over words at the price found: of the sum over other rows, of the own row, of the word's shift."""
         own, own_weights = self.own_suprema(direction, y)
-        second, third = _cumulants(own, own_weights)
-        others = _cumulants(self.suprema(direction, y), self.others.weights)
+        second, third = _cumulants(own.value, own_weights)
+        others = _cumulants(self.suprema(direction, y).means, self.others.weights)
         second, third = second + self.rows.n * others[0], third + self.rows.n * others[1]
         return Solution(value, second, third, direction, y)
 
@@ -226,38 +333,3 @@ def _cumulants(values: Float[Tensor, " k"], weights: Float[Tensor, " k"]) -> tup
     """The second and third."""
     away = values - weights @ values
     return float(weights @ away**2), float(weights @ away**3)
-
-
-def gaussian_nodes(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, " count"]]:
-    """Evenly spaced nodes and weights of a standard Gaussian: a supremum has kinks, which polynomials do not suit."""
-    nodes = torch.linspace(-4.5, 4.5, count, dtype=torch.float64)
-    weights = torch.exp(-0.5 * nodes**2)
-    return nodes, weights / weights.sum()
-
-
-def suprema(values: Float[Tensor, "*rows reaches"]) -> Float[Tensor, "*rows"]:
-    """The largest along an even grid, and what a parabola through it and its neighbours adds."""
-    top, at = values.max(dim=-1, keepdim=True)
-    last = values.shape[-1] - 1
-    left, right = values.gather(-1, (at - 1).clamp(min=0)), values.gather(-1, (at + 1).clamp(max=last))
-    bend = (2 * top - left - right).clamp(min=1e-12)
-    inside = (at > 0) & (at < last)
-    return (top + torch.where(inside, (right - left) ** 2 / (8 * bend), 0.0)).squeeze(-1)
-
-
-def least(function: Callable[[float], float], low: float, high: float, steps: int) -> tuple[float, float]:
-    """The minimum of a function that falls, then rises, by golden sections: where, and its value."""
-    ratio = (math.sqrt(5) - 1) / 2
-    inner = [high - ratio * (high - low), low + ratio * (high - low)]
-    values = [function(at) for at in inner]
-    for _ in range(steps):
-        if values[0] < values[1]:
-            high, inner[1], values[1] = inner[1], inner[0], values[0]
-            inner[0] = high - ratio * (high - low)
-            values[0] = function(inner[0])
-        else:
-            low, inner[0], values[0] = inner[0], inner[1], values[1]
-            inner[1] = low + ratio * (high - low)
-            values[1] = function(inner[1])
-    best = 0 if values[0] < values[1] else 1
-    return inner[best], values[best]

@@ -13,7 +13,7 @@ from wordsens.maps.class_table import map_row
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.dense.features import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
-from wordsens.theory.attention import raf_sensitivity_of_text
+from wordsens.theory.attention import sensitivity_of_gram
 from wordsens.theory.conditions import rows_are_scaled
 from wordsens.theory.random_features import rf_sensitivity
 from wordsens.theory.text_rows import gram_moments
@@ -93,9 +93,10 @@ def _of_attention(phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"], coun
     if (type(phi.score), phi.heads, phi.temperature) != (Softmax, 1, 1):
         return None
     n, d = rows.shape
-    cosine, spread = gram_moments(rows @ rows.T / d, d)
+    gram = rows @ rows.T / d
+    cosine, spread = gram_moments(gram, d)
     outside = _outside({"n": n, "d": d, "mean cosine": cosine, "spread of cosines": spread}, RAF_RANGE)
-    value = raf_sensitivity_of_text(rows, words=count)
+    value = sensitivity_of_gram(gram, d, (cosine, spread), count)
     # The proof's rows: orthogonal, or independent, and no word in particular.
     proved = count == 1 and cosine == 0 and spread in (0, 1)
     return Prediction(

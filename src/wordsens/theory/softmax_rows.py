@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.theory.comparison import Others, OwnRow, Rows, gaussian_nodes
+from wordsens.theory.comparison import Others, OwnRow, Rows
+from wordsens.theory.suprema import gaussian_nodes
 
 STATE_NODES, COARSE_NODES = 25, 11
 
@@ -18,10 +19,10 @@ def attention_concentration(n: int, variance: float) -> float:
 
     With s a score, n times the integral over u > 0 of u E[e^(2 s - u e^s)] E[e^(-u e^s)]^(n - 1); trapezoids in log u.
     """
-    scores = torch.linspace(-9, 9, 601, dtype=torch.float64)
+    scores = torch.linspace(-9, 9, 121, dtype=torch.float64)
     law = torch.exp(-0.5 * scores**2)
     law, size = law / law.sum(), torch.exp(math.sqrt(variance) * scores)
-    logs = torch.linspace(-30, 12, 1201, dtype=torch.float64)
+    logs = torch.linspace(-30, 12, 301, dtype=torch.float64)
     u = logs.exp().unsqueeze(1)
     damped = torch.exp(-u * size)
     integrand = u.squeeze(1) ** 2 * ((size**2 * damped) @ law) * (damped @ law) ** (n - 1)

@@ -1,0 +1,97 @@
+"""The scalar problem's solution against a plain one: NumPy, a fine grid of t, SciPy's simplex and golden sections."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize, minimize_scalar
+
+from wordsens.theory.ascent import ascend
+from wordsens.theory.comparison import Direction, Problem
+from wordsens.theory.softmax_rows import exchangeable_rows, softmax_others, softmax_own_row
+
+
+def problem(n: int, d: int, q: float, spread: float) -> Problem:
+    rows = exchangeable_rows(n, d, q, spread)
+    return Problem(rows, softmax_others(rows), lambda c: softmax_own_row(rows, c))
+
+
+def plain(one: Problem, at: Direction) -> float:
+    """The least over y of the formula in Problem's docstring, at even nodes of g and 700 values of t."""
+    rows, others, own = one.rows, one.others, one.own(at.c)
+    rest = 1 - at.c**2
+    free = 1 - at.b**2 - (at.w**2 + (at.alpha - 1) ** 2) / (min(rows.spread, 1) or 1)
+    if free <= 0 or not 0 <= at.c < 1:
+        return -math.inf
+    g = np.linspace(-4.5, 4.5, 33)
+    law = np.exp(-(g**2) / 2) / np.exp(-(g**2) / 2).sum()
+    f, s, a = (each.numpy()[:, None] for each in (others.loadings, others.along, others.before))
+    noise = np.sqrt(rest * (1 - f**2) * (at.alpha**2 + rows.spread * free)) * g
+    z = math.sqrt(rest * rows.d) * at.b * f + (at.c + math.sqrt(rest) * at.w) * s + noise
+    t = np.linspace(z.min(), z.max() + 12, 700)
+    p = others.drawn(torch.from_numpy(t)).numpy()
+    turned = at.c * rows.own - others.pull * t / rows.d
+    psi = p**2 + (p - a) ** 2 * others.apart + 2 * p * (p - a) * turned
+    alone, twice = 1 - f**2, (2 * z)[..., None] * t
+    own_z = math.sqrt(rest * rows.d) * at.b * rows.word + own.scatter * g
+    own_t = np.linspace(own_z.min(), own_z.max() + 30, 900)
+    own_psi, own_far = own.change(torch.from_numpy(own_t)).numpy(), (own_t - own_z[:, None]) ** 2 / own.ease
+
+    def inner(log: float) -> float:
+        y = math.exp(log)
+        sums = twice * (y / alone)[..., None]
+        sums += (psi - y / alone * t**2)[:, None]
+        others_part = others.weights.numpy() @ (sums.max(axis=-1) - y / alone * z**2) @ law
+        return y * rows.d * rest * free + rows.n * others_part + (own_psi - y * own_far).max(axis=-1) @ law
+
+    return minimize_scalar(inner, bounds=(-5, 1), method="bounded", options={"xatol": 3e-3}).fun
+
+
+@pytest.mark.parametrize(("n", "d", "q", "spread"), [(45, 260, 0.0, 1.0), (35, 300, 0.25, 0.0)])
+def test_the_best_direction_is_that_of_a_plain_search(n, d, q, spread):
+    """To 1e-4 of S, 2e-4 of its square; both the value at the direction found and the best that a simplex finds."""
+    one = problem(n, d, q, spread)
+    found = one.solve()
+    assert found.value == pytest.approx(plain(one, found.direction), rel=2e-4)
+    start = Direction(0.3, b=0.6 if q else 0.0)
+    shares = np.array([getattr(start, name) for name in one.shares])
+
+    def loss(values: np.ndarray) -> float:
+        return -plain(one, Direction(**{"c": 0.0, **dict(zip(one.shares, values, strict=True))}))
+
+    simplex = np.vstack([shares, shares + 0.15 * np.eye(len(shares))])
+    search = {"initial_simplex": simplex, "maxfev": 70, "xatol": 5e-3, "fatol": 1e-5 * n}
+    assert found.value == pytest.approx(-minimize(loss, shares, method="Nelder-Mead", options=search).fun, rel=2e-4)
+
+
+@pytest.mark.parametrize("at", [Direction(0.4, 0.3, 0.1, 1.1), Direction(0.6, 0.7, -0.1, 0.9)])
+def test_slopes_are_those_of_differences(at):
+    """At one price; suprema have kinks at nodes, so that differences over .02 agree to 4 % of the steepest,
+    and over the price to 1 % of the budget.
+    """
+    one, step = problem(100, 192, 0.3, 1.0), 0.01
+    inner = one.at(at, 0.3)
+    slopes = one.slope(at, inner)
+    for name, slope in slopes.items():
+        ends = [one.at(Direction(**{**vars(at), name: getattr(at, name) + sign * step}), 0.3).value for sign in (1, -1)]
+        assert (ends[0] - ends[1]) / (2 * step) == pytest.approx(slope, abs=0.04 * max(map(abs, slopes.values())))
+    budget = 192 * at.rest * at.free(one.rows)
+    values = [one.at(at, 0.3 * (1 + sign * step)).value for sign in (1, -1)]
+    assert (values[0] - values[1]) / (2 * step * 0.3) == pytest.approx(inner.slope, abs=0.01 * budget)
+
+
+def test_an_ascent_finds_the_top_of_a_narrow_ridge_inside_its_bounds():
+    """-(1 - x)² - 100 (y - x²)², whose top is at (1, 1); past x = 1.2 it is minus infinity."""
+
+    def ridge(at: torch.Tensor) -> tuple[float, torch.Tensor]:
+        x, y = at.tolist()
+        if x > 1.2:
+            return -math.inf, torch.zeros(2, dtype=torch.float64)
+        away = y - x**2
+        return -((1 - x) ** 2) - 100 * away**2 - 1, torch.tensor(
+            [2 * (1 - x) + 400 * x * away, -200 * away], dtype=torch.float64
+        )
+
+    top = ascend(ridge, torch.tensor([-0.5, 1.0], dtype=torch.float64), tolerance=1e-12, most=200)
+    assert top.tolist() == pytest.approx([1, 1], abs=1e-4)
