@@ -11,7 +11,7 @@ copyright = author
 release = version = wordsens.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx-mathjax-offline", "sphinx.ext.viewcode"]
-exclude_patterns = ["_build", "requirements.txt"]
+exclude_patterns = ["_build", "jupyter_execute", "requirements.txt"]
 html_theme = "furo"
 html_title = f"wordsens {version}"
 html_show_sphinx = False

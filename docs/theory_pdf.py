@@ -88,6 +88,7 @@ def one_page(source: Path, built: Path) -> Path:
     (source / "_static" / "print.css").write_text(STYLE, encoding="utf-8")
     settings = {
         "html_theme": "basic",
+        "html_title": f"Word sensitivity: theorems, certificates, predictions (wordsens {wordsens.__version__})",
         "html_static_path": str(source / "_static"),
         "html_css_files": "print.css",
         "suppress_warnings": "myst.xref_missing",  # what links to pages of the site stays as text
