@@ -11,6 +11,8 @@ from pathlib import Path
 
 import torch
 
+_PAGE = ":(top,exclude)docs/benchmarks.md"
+
 
 def header(title: str) -> str:
     """The title, then when, where, on what and by which command the numbers were made."""
@@ -88,17 +90,18 @@ def _module() -> str:
 
 
 def _commit() -> str:
+    """The commit, and whether anything but the page that benchmarks write differs from it."""
+    asked = ("describe", "--always"), ("status", "--porcelain", "--untracked-files=no", "--", ":/", _PAGE)
     try:
-        found = subprocess.run(
-            ["git", "describe", "--always", "--dirty"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
+        commit, changed = (
+            subprocess.run(
+                ["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+            ).stdout.strip()
+            for words in asked
         )
     except (OSError, subprocess.CalledProcessError):
         return "not in a git checkout"
-    return found.stdout.strip()
+    return f"{commit}-dirty" if changed else commit
 
 
 def _processor() -> str:
