@@ -142,6 +142,8 @@ def sentence(found: dict[str, Any]) -> str:
         told += " The colours exaggerate: every word moves it nearly as far."
     if found["upper"] is not None:
         told += f" Proved: no push of any one word’s vector, that far, moves it by more than {found['upper']:.3g}."
-    if found["predicted"] is not None:
+    if found["predicted"] is not None and found["upper"] is not None and found["predicted"] > found["upper"]:
+        told += f" Theory’s estimate, {found['predicted']:.3g}, is above what is proved: it is for longer texts."
+    elif found["predicted"] is not None:
         told += f" Theory predicts about {found['predicted']:.3g} for such a text: an estimate, no limit."
     return told
