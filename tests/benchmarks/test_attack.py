@@ -79,6 +79,14 @@ def test_gradients_agree_with_finite_differences(case):
     assert (np.abs(short - gradient @ direction) <= 2 * allowed)[agree].all()
 
 
+@pytest.mark.parametrize("seed", [301_000_222, 302_000_132], ids=["saturated", "two places without weight"])
+def test_problems_that_were_lost_once(seed):
+    """A sigmoid that is flat beside a huge row: no error. Squares, of one's own, that vanish in two rows: found."""
+    verdict = judge(problem(seed))
+    assert (verdict.error, verdict.low, verdict.crossed, verdict.misreported) == ("", [], [], [])
+    assert verdict.text_ratio > 0.995
+
+
 def test_a_bound_lowered_by_a_tenth_is_reported():
     case = problem(9_000_132, 9, 12, "rf")  # identity: the bound is attained
 

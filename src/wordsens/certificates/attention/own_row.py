@@ -40,8 +40,13 @@ class OwnRow:
     def in_units(self, unit: Float[Tensor, " w"]) -> "OwnRow":
         """The same bounds in another unit."""
         share = (self.unit / unit).square()
+
+        def scaled(array: Tensor) -> Tensor:
+            """Zero stays zero where the unit is so small that the share overflows."""
+            return torch.where(array == 0, array, array * share)
+
         arrays = (self.constant, self.along, self.across, self.far)
-        return OwnRow(unit, self.fixed * share, *(None if array is None else array * share for array in arrays))
+        return OwnRow(unit, scaled(self.fixed), *(None if array is None else scaled(array) for array in arrays))
 
     def at_most(self, change: Float[Tensor, " w"]) -> "OwnRow":
         """With another bound that holds for every z: of the change, over all heads, in units of the radius."""

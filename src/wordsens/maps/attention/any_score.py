@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.attention.candidates import candidates
+from wordsens.maps.attention.candidates import candidates, unseen
 from wordsens.maps.attention.group_change import GroupHead, squared_change
 from wordsens.maps.attention.scores import Score
 from wordsens.maps.attention.spread import Spread, directions, spread
@@ -104,7 +104,7 @@ class AnyScoreChange(PlainWordChange):
         return torch.cat([jacobian, own.unsqueeze(1).expand(-1, len(words), -1)])
 
     def candidates(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
-        found = candidates(self.rows, self.heads, words, radius)
+        found = torch.cat([candidates(self.rows, self.heads, words, radius), unseen(self.heads, words, radius)])
         if self._score.normalized and self._is_homogeneous(self._spread(radius).typical):
             found = torch.cat([found, vanishing(self, self.rows, self.heads, words, radius)])
         return found

@@ -23,6 +23,12 @@ _MIXTURES = 16
 _LOWERING_STEPS, _MARGIN = 40, 0.02
 """Steps that lower the scores of a row, and how far below zero they are led: the distance of Delta, in radii."""
 
+_MOST_UNSEEN = 16
+"""Rows, at most, whose scores with the word are led to zero together."""
+
+_NEWTON_STEPS = 8
+"""Towards a zero of the word's score with itself."""
+
 _SMALLEST_SINGULAR = 1e-3
 """Of what is inverted, relative: a corner that needs less is out of reach."""
 
@@ -87,6 +93,58 @@ def _turned(heads: Sequence[ScoredHead], words: Int[Tensor, " w"]) -> Float[Tens
     ]
     together = list(combinations(steps, 2)) + ([tuple(steps)] if len(steps) > 2 else [])
     return _unit(torch.cat([torch.stack(some).sum(dim=0) for some in together]))
+
+
+def unseen(
+    heads: Sequence[ScoredHead], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+) -> Float[Tensor, "c w d"]:
+    """The least Delta, in radii, at which the scores of some rows with the word vanish: of one, two, ... other rows,
+    nearest first, without the word's own row and with it.
+
+    For scores of which nothing is known: squares, say, give a word no weight there and some on either side, and beside
+    a huge row that is a narrow place: a word was at .71. Zeros where that lies outside the ball.
+    """
+    found = []
+    for head in heads:
+        length = torch.linalg.vector_norm(head.queries, dim=1).clamp(min=torch.finfo(head.queries.dtype).tiny)
+        planes, ways = (
+            (head.queries / length.unsqueeze(1)).double(),
+            (head.finite_scores / length.unsqueeze(1)).double(),
+        )
+        away = ways[:, words].T.abs().scatter(1, words.unsqueeze(1), torch.inf)
+        for count in range(min(len(head.rows), _MOST_UNSEEN + 1)):
+            nearest = away.topk(count, dim=1, largest=False).indices
+            others = planes[nearest], ways[nearest, words.unsqueeze(1)]
+            found += [_at_zero(head, words, *others, own=own) for own in (False, True) if count or own]
+    points = (torch.stack(found) / radius.unsqueeze(1)).to(heads[0].rows.dtype)
+    return points.where(torch.linalg.vector_norm(points, dim=2, keepdim=True) <= 1, torch.zeros_like(points))
+
+
+def _at_zero(
+    head: ScoredHead,
+    words: Int[Tensor, " w"],
+    planes: Float[Tensor, "w k d"],
+    ways: Float[Tensor, "w k"],
+    *,
+    own: bool,
+) -> Float[Tensor, "w d"]:
+    """The Delta nearest to 0 with planes Delta = -ways; `own`: about, and at which the word's score with itself, a
+    quadratic form, is zero, by Newton steps that each start over from 0."""
+    delta = torch.zeros(len(words), planes.shape[2], dtype=planes.dtype, device=planes.device)
+    along = (head.queries + head.keys)[words].double()
+    score = head.finite_scores[words, words].double()
+    for _ in range(_NEWTON_STEPS if own else 1):
+        rows, left = planes, -ways
+        if own:
+            bent = delta @ head.symmetric.double()
+            slope = along + bent
+            size = torch.linalg.vector_norm(slope, dim=1, keepdim=True).clamp(min=torch.finfo(slope.dtype).tiny)
+            # s + along . Delta + Delta . bent / 2 = 0, on its tangent at this Delta.
+            tangent = 0.5 * (delta * bent).sum(dim=1) - score
+            rows = torch.cat([rows, (slope / size).unsqueeze(1)], dim=1)
+            left = torch.cat([left, (tangent / size.squeeze(1)).unsqueeze(1)], dim=1)
+        delta = (torch.linalg.pinv(rows, rtol=_SMALLEST_SINGULAR) @ left.unsqueeze(2)).squeeze(2)
+    return delta
 
 
 def _cleared(
