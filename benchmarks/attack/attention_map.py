@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 from scipy.special import expit, logsumexp
 
 Array = NDArray[np.float64]
@@ -22,7 +23,8 @@ class Score:
     """How scores become weights: g, its derivative, g(s + t) - g(s) without cancellation, divided by the sum or not.
 
     `function` None stands for softmax, whose weights are formed from differences of scores. `saturates`: far moves
-    change nothing more; `rugged`: there are many narrow hills, on which more is spent.
+    change nothing more; `rugged`: there are many narrow hills, on which more is spent; `silent`: rows may be left to
+    one word, whose score alone is positive.
     """
 
     divided: bool
@@ -31,6 +33,7 @@ class Score:
     difference: Callable[[Array, Array], Array] | None = None
     saturates: bool = False
     rugged: bool = False
+    silent: bool = False
 
 
 def relu_difference(s: Array, t: Array) -> Array:
@@ -50,7 +53,7 @@ def _positive(s: Array) -> Array:
 
 SCORES = {
     "softmax": Score(divided=True, saturates=True),
-    "relu": Score(True, lambda s: np.maximum(s, 0.0), _positive, relu_difference, rugged=True),
+    "relu": Score(True, lambda s: np.maximum(s, 0.0), _positive, relu_difference, rugged=True, silent=True),
     "relu-unnormalized": Score(False, lambda s: np.maximum(s, 0.0), _positive, relu_difference),
     "sigmoid": Score(False, expit, lambda s: expit(s) * expit(-s), sigmoid_difference, saturates=True),
     "linear": Score(False, lambda s: s, np.ones_like, lambda s, t: t),
@@ -133,6 +136,46 @@ class AttentionMap:
                 rows += [subset_signs(rng, len(U)) @ images]
             rows += [head.axes, -head.axes, head.others[word], -head.others[word]]
         return np.concatenate(rows)
+
+    def points(self, word: int, radius: float) -> Array:
+        """Points (m, d), in radii, at which a search may start: where the word's row is left to itself, by Lawson and
+        Hanson's least distance programming, near some other points."""
+        if not self.score.silent or not radius > 0:
+            return np.zeros((0, self.coordinates))
+        others = np.arange(self.words) != word
+        near = self.X[word] / np.linalg.norm(self.X[word]).clip(min=1e-300)
+        found = []
+        for heads in [[head] for head in self.heads] + ([self.heads] if len(self.heads) > 1 else []):
+            keys = np.concatenate([head.keys[others] for head in heads]) * radius
+            scores = np.concatenate([head.scores[word, others] for head in heads])
+            size = np.linalg.norm(keys, axis=1).clip(min=1e-300)
+            up = sum(_direction(head.queries[word] + head.keys[word]) for head in heads)
+            for raised in (0.0, 0.3, 0.7):
+                for along in (-0.4, 0.0, 0.4):
+                    start = raised * up + along * near
+                    moved = _least_distance(keys / size[:, None], (scores + keys @ start) / size + 1e-6)
+                    if moved is not None:
+                        found.append(start + moved)
+        return np.array(found).reshape(-1, self.coordinates)
+
+
+def _direction(vector: Array) -> Array:
+    return vector / np.linalg.norm(vector).clip(min=1e-300)
+
+
+def _least_distance(keys: Array, scores: Array) -> Array | None:
+    """The shortest Delta with keys Delta <= -scores (Lawson and Hanson 1974, chapter 23); None where there is none."""
+    stacked = np.concatenate([-keys.T, scores[None]])
+    goal = np.zeros(len(stacked))
+    goal[-1] = 1.0
+    try:
+        dual, left = nnls(stacked, goal)
+    except RuntimeError:
+        return None
+    if left < 1e-9:
+        return None
+    rest = stacked @ dual - goal
+    return -rest[:-1] / rest[-1]
 
 
 def subset_signs(rng: np.random.Generator, rows: int, count: int = 24) -> Array:

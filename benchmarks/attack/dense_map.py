@@ -112,6 +112,10 @@ class DenseMap:
                 back = back @ self.later[at - 1]
         return square, back @ self.blocks[words]
 
+    def points(self, word: int, radius: float) -> Array:
+        """Points (m, d), in radii, at which a search may start: none."""
+        return np.zeros((0, self.X.shape[1]))
+
     def directions(self, word: int, rng: np.random.Generator) -> Array:
         """Vectors (m, d) along which a search may start, of any length."""
         block, z = self.blocks[word], self.before[0]

@@ -187,7 +187,14 @@ class Attack:
             rows = rows * lengths[:, None]
             exact = self.map.X[word] * np.array([[-1.0], [-2.0]]) / self.radius
             rows = self._into_ball(
-                np.concatenate([rows, exact, self.map.X / self.radius - self.map.X[word] / self.radius])
+                np.concatenate(
+                    [
+                        rows,
+                        exact,
+                        self.map.X / self.radius - self.map.X[word] / self.radius,
+                        self.map.points(int(word), self.radius),
+                    ]
+                )
             )
             values, _ = self._value(self.map, rows[None], False, np.array([at]))
             order = np.argsort(-values[0])

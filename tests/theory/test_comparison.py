@@ -9,33 +9,40 @@ from scipy.optimize import minimize, minimize_scalar
 
 from wordsens.theory.ascent import ascend
 from wordsens.theory.comparison import Direction, Problem
+from wordsens.theory.relu_rows import relu_others, relu_own_row, relu_rows
 from wordsens.theory.softmax_rows import exchangeable_rows, softmax_others, softmax_own_row
 
 
 def problem(n: int, d: int, q: float, spread: float) -> Problem:
     rows = exchangeable_rows(n, d, q, spread)
-    return Problem(rows, softmax_others(rows), lambda c: softmax_own_row(rows, c))
+    return Problem(rows, softmax_others(rows), lambda at: softmax_own_row(rows, at.c))
+
+
+def relu_problem(n: int, d: int, q: float, spread: float) -> Problem:
+    rows = relu_rows(n, d, q, spread)
+    return Problem(rows, relu_others(rows), lambda at: relu_own_row(rows, at.c, at.lowered), lowers=True)
 
 
 def plain(one: Problem, at: Direction) -> float:
     """The least over y of the formula in Problem's docstring, at even nodes of g and 700 values of t."""
-    rows, others, own = one.rows, one.others, one.own(at.c)
+    rows, others, own = one.rows, one.others, one.own(at)
     rest = 1 - at.c**2
     free = 1 - at.b**2 - (at.w**2 + (at.alpha - 1) ** 2) / (min(rows.spread, 1) or 1)
-    if free <= 0 or not 0 <= at.c < 1:
+    if free <= 0 or not (-1 if one.lowers else 0) <= at.c < 1 or at.lowered < 0:
         return -math.inf
     g = np.linspace(-4.5, 4.5, 33)
     law = np.exp(-(g**2) / 2) / np.exp(-(g**2) / 2).sum()
     f, s, a = (each.numpy()[:, None] for each in (others.loadings, others.along, others.before))
     noise = np.sqrt(rest * (1 - f**2) * (at.alpha**2 + rows.spread * free)) * g
     z = math.sqrt(rest * rows.d) * at.b * f + (at.c + math.sqrt(rest) * at.w) * s + noise
-    t = np.linspace(z.min(), z.max() + 12, 700)
+    farthest = 40 if one.lowers else 12
+    t = np.linspace(z.min(), z.max() + farthest, 700)
     p = others.drawn(torch.from_numpy(t)).numpy()
     turned = at.c * rows.own - others.pull * t / rows.d
     psi = p**2 + (p - a) ** 2 * others.apart + 2 * p * (p - a) * turned
     alone, twice = 1 - f**2, (2 * z)[..., None] * t
     own_z = math.sqrt(rest * rows.d) * at.b * rows.word + own.scatter * g
-    own_t = np.linspace(own_z.min(), own_z.max() + 30, 900)
+    own_t = np.linspace(own_z.min(), own_z.max() + 2.5 * farthest, 900)
     own_psi, own_far = own.change(torch.from_numpy(own_t)).numpy(), (own_t - own_z[:, None]) ** 2 / own.ease
 
     def inner(log: float) -> float:
@@ -43,9 +50,11 @@ def plain(one: Problem, at: Direction) -> float:
         sums = twice * (y / alone)[..., None]
         sums += (psi - y / alone * t**2)[:, None]
         others_part = others.weights.numpy() @ (sums.max(axis=-1) - y / alone * z**2) @ law
-        return y * rows.d * rest * free + rows.n * others_part + (own_psi - y * own_far).max(axis=-1) @ law
+        return y * (rows.d * rest * free - own.paid) + rows.n * others_part + (own_psi - y * own_far).max(axis=-1) @ law
 
-    return minimize_scalar(inner, bounds=(-5, 1), method="bounded", options={"xatol": 3e-3}).fun
+    if rows.d * rest * free <= own.paid:
+        return -math.inf
+    return minimize_scalar(inner, bounds=(-8, 1), method="bounded", options={"xatol": 3e-3}).fun
 
 
 @pytest.mark.parametrize(("n", "d", "q", "spread"), [(45, 260, 0.0, 1.0), (35, 300, 0.25, 0.0)])
@@ -63,6 +72,23 @@ def test_the_best_direction_is_that_of_a_plain_search(n, d, q, spread):
     simplex = np.vstack([shares, shares + 0.15 * np.eye(len(shares))])
     search = {"initial_simplex": simplex, "maxfev": 70, "xatol": 5e-3, "fatol": 1e-5 * n}
     assert found.value == pytest.approx(-minimize(loss, shares, method="Nelder-Mead", options=search).fun, rel=2e-4)
+
+
+def test_the_best_direction_under_relu_is_that_of_a_plain_search():
+    """The own row is left to its word: as above, of a value that has kinks where rows are drawn."""
+    one = relu_problem(45, 130, 0.0, 1.0)
+    found = one.solve()
+    assert found.direction.lowered > 2
+    assert found.value == pytest.approx(plain(one, found.direction), rel=2e-3)
+    shares = np.array([0.4, 0.0, 1.0, 3.5])
+
+    def loss(values: np.ndarray) -> float:
+        return -plain(one, Direction(**dict(zip(one.shares, values, strict=True))))
+
+    simplex = np.vstack([shares, shares + np.diag([0.15, 0.15, 0.15, 1.0])])
+    search = {"initial_simplex": simplex, "maxfev": 80, "xatol": 5e-3, "fatol": 1e-4}
+    best = -minimize(loss, shares, method="Nelder-Mead", options=search).fun
+    assert 0.997 * best <= found.value <= 1.01 * best
 
 
 @pytest.mark.parametrize("at", [Direction(0.4, 0.3, 0.1, 1.1), Direction(0.6, 0.7, -0.1, 0.9)])

@@ -34,12 +34,13 @@ def test_a_mean_cosine_that_is_mere_noise_counts_as_none():
 @pytest.mark.parametrize(
     "phi",
     [
-        ws.RandomAttentionFeatures(8, "relu"),
+        ws.RandomAttentionFeatures(8, "relu-unnormalized"),
+        ws.RandomAttentionFeatures(8, "relu", heads=2),
         ws.RandomAttentionFeatures(8, heads=2),
         ws.RandomAttentionFeatures(8, temperature=2.0),
         ws.FunctionFeatures(lambda X: X),
     ],
-    ids=["relu", "heads", "temperature", "function"],
+    ids=["undivided", "relu heads", "heads", "temperature", "function"],
 )
 def test_other_maps_get_none(phi):
     assert ws.theory.predict(phi, ws.gaussian_text(4, 8, seed=0).rows) is None

@@ -226,7 +226,7 @@ class GroupSearch:
     def _direct(self) -> Climb:
         """The best climbs of the ground itself from its candidates: a relative lacks the narrow hills."""
         chosen = self._chosen(self._candidates, self._ground, DIRECT_STEPS)
-        if self._plan.rule == "momentum":
+        if self._plan.rule == "momentum" and self._plan.chosen_steps:
             ranks = len(self._ranked(chosen))
             climb_noisily(chosen, lambda: self._breeder.random(ranks).flatten(end_dim=1))
             self._spend(chosen.words, NOISY_STEPS)

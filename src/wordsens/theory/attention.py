@@ -1,17 +1,19 @@
 """The prediction of word sensitivity for attention: of a typical word and of the largest of many."""
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, require_count
+from wordsens.errors import InputError, require_choice, require_count
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.comparison import Problem, Rows, Solution
 from wordsens.theory.conditions import rows_are_scaled
+from wordsens.theory.relu_rows import relu_others, relu_own_row, relu_rows
 from wordsens.theory.softmax_rows import exchangeable_rows, softmax_others, softmax_own_row
 from wordsens.theory.text_rows import gram_moments, text_rows
 
@@ -20,19 +22,28 @@ _SHIFT = 1.5
 
 
 def raf_sensitivity(
-    n: int, d: int, *, mean_cosine: float = 0.0, spread: float | None = None, words: int | None = None
+    n: int,
+    d: int,
+    *,
+    score: str = "softmax",
+    mean_cosine: float = 0.0,
+    spread: float | None = None,
+    words: int | None = None,
 ) -> float:
-    """A prediction of S under softmax random attention features: Gordon's comparison, solved as a scalar problem.
+    """A prediction of S under random attention features: Gordon's comparison, solved as a scalar problem.
 
-    Row j is drawn to the changed word with weight p_j = sigmoid(l_j + t_j), t_j = u_j . Delta, l_j the logit of its
-    attention to the word before, and changes by p_j Delta + (p_j - a_j)(x_i - m_j). Moving along the word adds to t_j
-    the very Gaussian that l_j is made of; the rest of Delta meets fresh Gaussians, for which Gordon's inequality gives
-    a problem in a few numbers (docs/theory/sharp.md). For a typical word its value bounds the expected largest over
-    Delta from above, for the idealised rows that the proof speaks of; that it is attained is not proved. The scatter
-    from word to word, from which the largest of several words follows, is a prediction.
+    Row j is drawn to the changed word with a weight p_j, a function of t_j = u_j . Delta, and changes by p_j Delta +
+    (p_j - a_j)(x_i - m_j). Of a softmax p_j = sigmoid(l_j + t_j), l_j the logit of its attention to the word before; of
+    ReLU scores divided by their sum p_j = r / (R_j + r), r = max(s_ji + t_j, 0). Moving along the word adds to t_j the
+    very Gaussian that the score is made of; the rest of Delta meets fresh Gaussians, for which Gordon's inequality gives
+    a problem in a few numbers (docs/theory/sharp.md). Under softmax, for a typical word, its value bounds the expected
+    largest over Delta from above, for the idealised rows that the proof speaks of; that it is attained is not proved.
+    Under ReLU, whose own row can be left to the word by lowering its other scores, all of it is a prediction. So is the
+    scatter from word to word, from which the largest of several words follows.
 
     Args:
         n, d: words and coordinates; rows have length sqrt(d), the radius is sqrt(d).
+        score: "softmax", or "relu": divided by the row's sum.
         mean_cosine: q, in [0, 1): 0 for orthogonal and for Gaussian rows.
         spread: d times the mean squared cosine of what rows have apart: 0 for orthogonal rows; None for 1,
             independent rows; more where rows repeat.
@@ -40,15 +51,21 @@ def raf_sensitivity(
 
     >>> round(raf_sensitivity(20, 192, words=1), 2)
     3.15
+    >>> round(raf_sensitivity(20, 192, score="relu", words=1), 2)
+    1.54
     """
+    layer = _LAYERS[require_choice("score", score, _LAYERS)]
     n, d = require_count("n", n, least=2), require_count("d", d)
     words = n if words is None else require_count("words", words)
     if not 0 <= mean_cosine < 1:
         raise InputError(f"`mean_cosine` (={mean_cosine!r}) must be at least 0 and less than 1")
     if spread is not None and not 0 <= spread < math.inf:
         raise InputError(f"`spread` (={spread!r}) must be at least 0 and finite, or None for independent rows")
-    rows = exchangeable_rows(n, d, float(mean_cosine), 1.0 if spread is None else float(spread))
-    return math.sqrt(max(0.0, _quantile(_softmax_words(rows), words)) / (n * rows.kept))
+    rows = layer.rows(n, d, float(mean_cosine), 1.0 if spread is None else float(spread))
+    value = _quantile(_over_words(layer, rows), words)
+    if layer.lowers and words > 1:
+        value = max(value, _luckiest(layer, rows, words))
+    return math.sqrt(max(0.0, value) / (n * rows.kept))
 
 
 def raf_sensitivity_of_text(X: TextMatrix | Tensor, *, words: int | None = None) -> float:
@@ -79,24 +96,40 @@ def sensitivity_of_gram(gram: Float[Tensor, "n n"], d: int, moments: tuple[float
     if cosine == 0:
         return raf_sensitivity(n, d, spread=spread, words=words)
     typical, *others = text_rows(gram, d)
-    law = _softmax_words(typical)
-    values = torch.tensor([_softmax_problem(one, 0.0).least(law.direction, law.price)[0] for one in others])
+    law = _over_words(_SOFTMAX, typical)
+    values = torch.tensor([_SOFTMAX.problem(one, 0.0).least(law.direction, law.price)[0] for one in others])
     law = replace(law, variance=law.variance + float(values.var()))
     return math.sqrt(max(0.0, _quantile(law, words)) / (n * typical.kept))
 
 
+@dataclass(frozen=True)
+class _Layer:
+    """What the scalar problem takes of a score.
+
+    Attributes:
+        rows: (n, d, mean cosine, spread) -> what rows that are alike are taken as.
+        problem: (rows, what the scores of a word share) -> the problem for a word; with its `luck`, where own rows
+            are lowered.
+        lowers: whether they are: by what that costs, words may fall into those that can be turned and others.
+    """
+
+    rows: Callable[[int, int, float, float], Rows]
+    problem: Callable[..., Problem]
+    lowers: bool = False
+
+
 @lru_cache(maxsize=256)
-def _softmax_words(rows: Rows) -> Solution:
+def _over_words(layer: _Layer, rows: Rows) -> Solution:
     """The law over words of S² ‖phi(X)‖² / d.
 
     What rows share gives the scores of a word a part in common, f_j times a Gaussian h of its own: the value is
     taken as a parabola in h through three values, at the direction
     that is best for a typical word.
     """
-    typical = _softmax_problem(rows, 0.0).solve()
+    typical = layer.problem(rows, 0.0).solve()
     if not rows.common:
         return typical
-    low, high = (_softmax_problem(rows, sign * _SHIFT).least(typical.direction, typical.price)[0] for sign in (-1, 1))
+    low, high = (layer.problem(rows, sign * _SHIFT).least(typical.direction, typical.price)[0] for sign in (-1, 1))
     slope = (high - low) / (2 * _SHIFT)
     bend = (high + low - 2 * typical.value) / (2 * _SHIFT**2)
     return Solution(
@@ -109,15 +142,34 @@ def _softmax_words(rows: Rows) -> Solution:
 
 
 def _softmax_problem(rows: Rows, shift: float) -> Problem:
-    return Problem(rows, softmax_others(rows, shift), lambda c: softmax_own_row(rows, c))
+    return Problem(rows, softmax_others(rows, shift), lambda at: softmax_own_row(rows, at.c))
+
+
+def _relu_problem(rows: Rows, shift: float, luck: float = 0.0) -> Problem:
+    return Problem(rows, relu_others(rows, shift), lambda at: relu_own_row(rows, at.c, at.lowered, luck), lowers=True)
+
+
+_SOFTMAX, _RELU = _Layer(exchangeable_rows, _softmax_problem), _Layer(relu_rows, _relu_problem, lowers=True)
+_LAYERS = {"softmax": _SOFTMAX, "relu": _RELU}
+
+
+@lru_cache(maxsize=256)
+def _luckiest(layer: _Layer, rows: Rows, words: int) -> float:
+    """The value for the word, of several, whose own row costs least to turn."""
+    return layer.problem(rows, 0.0, _deviations(words)).solve().value
 
 
 def _quantile(law: Solution, words: int) -> float:
     """The median over words, or a Gumbel limit's mean of the largest of several, by Cornish and Fisher's series."""
     deviation = math.sqrt(law.variance)
     skewness = law.third / deviation**3 if deviation else 0.0
-    at = 0.0
-    if words > 1:
-        tail = torch.tensor(math.exp(-_EULER) / words, dtype=torch.float64)
-        at = -float(torch.special.ndtri(tail))
-    return law.value + deviation * (at + (at**2 - 1) * skewness / 6)
+    at = _deviations(words)
+    return law.value + deviation * (at + (at**2 - 1) * skewness / 6 if words > 1 else -skewness / 6)
+
+
+def _deviations(words: int) -> float:
+    """The mean of the largest of so many standard Gaussians, by the Gumbel limit; 0 of one."""
+    if words == 1:
+        return 0.0
+    tail = torch.tensor(math.exp(-_EULER) / words, dtype=torch.float64)
+    return -float(torch.special.ndtri(tail))

@@ -14,11 +14,17 @@ from wordsens.theory.suprema import Largest, gaussian_nodes, largest
 _FINE, _COARSE = (33, 96), (17, 96)
 """Nodes of g and values of t: where all rows are alike, and where there are several kinds of them."""
 
+_STEPPED = 2000
+"""Values of t for an own row whose other scores may all be lowered to zero: its weight is then a step."""
+
 _PRICED, _CLIMBED = 1e-5, 1e-5
 """What is still to be had over the price, and by a step of the shares: relative to the value, which is of S²."""
 
 _MOST = 0.999
 """Of c: at 1 nothing is left to pay with."""
+
+_LOWERED = (0.0, 0.7, 1.5, 3.0)
+"""Starts, of how far the own row's other scores are lowered."""
 
 _CLIMBS = 2
 """Of the starts, how many are climbed from: there are maxima with much and with little of what rows share."""
@@ -94,22 +100,28 @@ class OwnRow:
         change: t (r,) -> (r,).
         scatter: the standard deviation of its score with itself.
         ease: by how much its score follows Delta, squared, where another row's does by one.
+        paid: what lowering its other scores takes of ‖Delta‖², in the mean over words.
+        paid_variance: its variance over words.
     """
 
     change: Callable[[Float[Tensor, " r"]], Float[Tensor, " r"]]
     scatter: float
     ease: float
+    paid: float = 0.0
+    paid_variance: float = 0.0
 
 
 @dataclass(frozen=True)
 class Direction:
     """Shares of Delta's length: c along the word; of the rest, b along what rows share, w along W^T W x_i, and `alpha`
-    for the length of the part that comes of itself."""
+    for the length of the part that comes of itself. And `lowered`: by how much it lowers the own row's other scores, in
+    their standard deviations, where that can turn a row to the word."""
 
     c: float
     b: float = 0.0
     w: float = 0.0
     alpha: float = 1.0
+    lowered: float = 0.0
 
     @property
     def rest(self) -> float:
@@ -180,7 +192,9 @@ class Inner:
 
 @dataclass(frozen=True)
 class Problem:
-    """max over directions of min over y > 0 of d rest free y + n E sup_t [psi(t) - (t - z)² y / (1 - f²)] + own row.
+    """max over directions of min over y > 0 of budget y + n E sup_t [psi(t) - (t - z)² y / (1 - f²)] + own row.
+
+    The budget is d rest free, less what the own row takes to lower its other scores.
 
     psi(t) = p² + (p - a)² apart + 2 p (p - a) (c own - pull t / d), z Gaussian around b f sqrt(d) + (c + w) s.
     docs/theory/sharp.md derives it.
@@ -188,7 +202,8 @@ class Problem:
 
     rows: Rows
     others: Others
-    own: Callable[[float], OwnRow] | None
+    own: Callable[[Direction], OwnRow] | None
+    lowers: bool = False
 
     def suprema(self, at: Direction, y: float) -> Drawn:
         """E over g of sup_t [psi(t) - y (t - z)²], for each node of the others."""
@@ -214,27 +229,34 @@ class Problem:
         if self.own is None:
             nothing = torch.zeros_like(nodes)
             return Largest(nothing, nothing, nothing, nothing), weights
-        own = self.own(at.c)
+        own = self.own(at)
         z = math.sqrt(at.rest * self.rows.d) * at.b * self.rows.word + own.scatter * nodes
         top = float(z.max()) + math.sqrt(own.ease * 4 / y) + 1
-        t = torch.linspace(float(z.min()), top, 2 * _FINE[1], dtype=torch.float64)
-        best = largest(own.change(t).unsqueeze(0), t, z.unsqueeze(0), torch.full((1, 1), y / own.ease).double())
+        t = torch.linspace(float(z.min()), top, _STEPPED if self.lowers else 2 * _FINE[1], dtype=torch.float64)
+        price = torch.full((1, 1), y / own.ease, dtype=torch.float64)
+        best = largest(own.change(t).unsqueeze(0), t, z.unsqueeze(0), price, smooth=not self.lowers)
         return best.row(0), weights
 
     def at(self, direction: Direction, y: float) -> Inner:
         """The inner function at one price."""
-        rows = self.rows
-        budget = rows.d * direction.rest * direction.free(rows)
+        rows, budget = self.rows, self.budget(direction)
         others = self.suprema(direction, y)
         own, weights = self.own_suprema(direction, y)
         value = y * budget + rows.n * float(self.others.weights @ others.means) + float(own.value @ weights)
         paid = rows.n * float((others.weights * others.best.paid).sum()) + float(own.paid @ weights)
         return Inner(value, budget - paid / y, y, others, own)
 
+    def budget(self, at: Direction) -> float:
+        """The square of what is left to draw single rows with; not positive where nothing is."""
+        paid = self.own(at).paid if self.lowers and self.own is not None else 0.0
+        return self.rows.d * at.rest * at.free(self.rows) - paid
+
     @property
     def shares(self) -> tuple[str, ...]:
         """The names of the shares that this text has."""
-        return ("c", *(["b"] if self.rows.common else []), *(["w", "alpha"] if self.rows.spread else []))
+        rows = self.rows
+        named = {"b": rows.common, "w": rows.spread, "alpha": rows.spread, "lowered": self.lowers}
+        return ("c", *(name for name, there in named.items() if there))
 
     def slope(self, at: Direction, inner: Inner) -> dict[str, float]:
         """The inner function's derivatives over the shares at one price, every t staying put (envelope theorem)."""
@@ -246,10 +268,9 @@ class Problem:
         for name in self.shares:
             ahead, behind = (replace(at, **{name: getattr(at, name) + sign * step}) for sign in (1, -1))
             moved = [(to - off) / (2 * step) for to, off in zip(ahead.spent(rows), behind.spent(rows), strict=True)]
-            budgets = [rows.d * one.rest * one.free(rows) for one in (ahead, behind)]
-            slopes[name] = y * (budgets[0] - budgets[1]) / (2 * step)
+            slopes[name] = y * (self.budget(ahead) - self.budget(behind)) / (2 * step)
             slopes[name] += sum(pull * by for pull, by in zip(pulls, moved, strict=True))
-            if name in ("c", "b"):
+            if name in ("c", "b", "lowered"):
                 slopes[name] += (self._own_at(ahead, y, inner.own.at) - own) / step
         slopes["c"] += along
         return slopes
@@ -258,7 +279,7 @@ class Problem:
         """What the own row counts at given scores."""
         if self.own is None:
             return 0.0
-        own, (nodes, weights) = self.own(at.c), gaussian_nodes(_FINE[0])
+        own, (nodes, weights) = self.own(at), gaussian_nodes(_FINE[0])
         z = math.sqrt(at.rest * self.rows.d) * at.b * self.rows.word + own.scatter * nodes
         return float((own.change(t) - (t - z) ** 2 * (y / own.ease)) @ weights)
 
@@ -272,7 +293,11 @@ class Problem:
 
         The logarithm of their ratio falls with log y, nearly on a line.
         """
-        if direction.free(self.rows) <= 0 or not 0 <= direction.c <= _MOST:
+        least = -_MOST if self.lowers else 0
+        if direction.free(self.rows) <= 0 or not least <= direction.c <= _MOST or direction.lowered < 0:
+            return None
+        budget = self.budget(direction)
+        if budget <= 0:
             return None
         low, high, log, fall = math.log(1e-7), math.log(1e4), math.log(near or 0.1), -1.5
         last: tuple[float, float] | None = None
@@ -280,7 +305,6 @@ class Problem:
         for _ in range(60):
             inner = self.at(direction, math.exp(log))
             best = inner if best is None or inner.value < best.value else best
-            budget = self.rows.d * direction.rest * direction.free(self.rows)
             excess = math.log(max(budget - inner.slope, 1e-9 * budget) / budget)
             low, high = (log, high) if excess > 0 else (low, log)
             if last is not None and log != last[0]:
@@ -309,7 +333,10 @@ class Problem:
             slope = self.slope(at, inner)
             return inner.value, torch.tensor([slope[name] for name in self.shares], dtype=torch.float64)
 
-        starts = [Direction(0.45, b) for b in ((0.1, 0.4, 0.7, 0.9) if self.rows.common else (0.0,))]
+        common = (0.1, 0.4, 0.7, 0.9) if self.rows.common else (0.0,)
+        lowered = _LOWERED if self.lowers else (0.0,)
+        starts = [Direction(0.45, b, lowered=by) for b in common for by in lowered]
+        starts += [Direction(-0.5, b, lowered=_LOWERED[-1]) for b in common if self.lowers]
         if len(starts) > _CLIMBS:
             starts = sorted(starts, key=lambda one: -self.least(one)[0])[:_CLIMBS]
         found = []
@@ -326,6 +353,8 @@ class Problem:
         second, third = _cumulants(own.value, own_weights)
         others = _cumulants(self.suprema(direction, y).means, self.others.weights)
         second, third = second + self.rows.n * others[0], third + self.rows.n * others[1]
+        if self.own is not None:
+            second += y**2 * self.own(direction).paid_variance
         return Solution(value, second, third, direction, y)
 
 

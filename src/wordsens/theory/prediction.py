@@ -8,12 +8,13 @@ from torch import Tensor
 
 from wordsens.errors import require_count
 from wordsens.maps.attention.features import RandomAttentionFeatures
-from wordsens.maps.attention.scores import Softmax
+from wordsens.maps.attention.scores.divided_relu import DividedRelu
+from wordsens.maps.attention.scores.softmax import Softmax
 from wordsens.maps.class_table import map_row
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.dense.features import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
-from wordsens.theory.attention import sensitivity_of_gram
+from wordsens.theory.attention import raf_sensitivity, sensitivity_of_gram
 from wordsens.theory.conditions import rows_are_scaled
 from wordsens.theory.random_features import rf_sensitivity
 from wordsens.theory.text_rows import gram_moments
@@ -27,6 +28,7 @@ Range = dict[str, tuple[float | int, float | int]]
 RF_RANGE: Range = {"n": (20, 250), "d": (96, 768), "k / (n d)": (0.25, 4)}
 DRF_RANGE: Range = {"n": (20, 160), "d": (64, 96), "k / (n d)": (1, 1), "depth": (2, 8)}
 RAF_RANGE: Range = {"n": (20, 250), "d": (192, 768), "mean cosine": (0, 0.3), "spread of cosines": (0, 9)}
+RELU_RANGE: Range = {"n": (20, 250), "d": (192, 768), "spread of cosines": (1, 1)}
 
 PREDICTED = "prediction"
 IN_THE_LIMIT = "upper in the limit, for idealised rows"
@@ -60,7 +62,8 @@ def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
     """The prediction of S for this map and text, from their sizes and, for attention, the rows' Gram matrix.
 
     Random features, deep ones: `rf_sensitivity`. Softmax attention with one head and temperature 1:
-    `raf_sensitivity_of_text`. None for other maps, and for rows that are not of length sqrt(d), which no formula here
+    `raf_sensitivity_of_text`. ReLU attention with one head, divided, where rows have no mean cosine: `raf_sensitivity`.
+    None for other maps, and for rows that are not of length sqrt(d), which no formula here
     is about. The radius is sqrt(d). What each prediction is worth: docs/theory/predictions.md.
 
     Args:
@@ -90,22 +93,24 @@ def _of_dense(phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], count: int) -
 
 
 def _of_attention(phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"], count: int) -> Prediction | None:
-    if (type(phi.score), phi.heads, phi.temperature) != (Softmax, 1, 1):
+    if phi.heads != 1 or type(phi.score) not in (Softmax, DividedRelu):
         return None
     n, d = rows.shape
     gram = rows @ rows.T / d
     cosine, spread = gram_moments(gram, d)
+    of = f"the largest of {count} words" if count > 1 else TYPICAL
+    if isinstance(phi.score, DividedRelu):
+        if cosine:
+            return None
+        outside = _outside({"n": n, "d": d, "spread of cosines": spread}, RELU_RANGE)
+        return Prediction(raf_sensitivity(n, d, score="relu", spread=spread, words=count), of, "comparison", outside)
+    if phi.temperature != 1:
+        return None
     outside = _outside({"n": n, "d": d, "mean cosine": cosine, "spread of cosines": spread}, RAF_RANGE)
     value = sensitivity_of_gram(gram, d, (cosine, spread), count)
     # The proof's rows: orthogonal, or independent, and no word in particular.
     proved = count == 1 and cosine == 0 and spread in (0, 1)
-    return Prediction(
-        value,
-        f"the largest of {count} words" if count > 1 else TYPICAL,
-        "comparison",
-        outside,
-        IN_THE_LIMIT if proved else PREDICTED,
-    )
+    return Prediction(value, of, "comparison", outside, IN_THE_LIMIT if proved else PREDICTED)
 
 
 _PREDICTIONS: dict[type[FeatureMap], Callable[..., Prediction | None]] = {

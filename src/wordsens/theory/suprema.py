@@ -47,16 +47,24 @@ def gaussian_nodes(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, "
 
 
 def largest(
-    psi: Float[Tensor, "k r"], t: Float[Tensor, " r"], z: Float[Tensor, "k g"], y: Float[Tensor, "k 1"]
+    psi: Float[Tensor, "k r"],
+    t: Float[Tensor, " r"],
+    z: Float[Tensor, "k g"],
+    y: Float[Tensor, "k 1"],
+    *,
+    smooth: bool = True,
 ) -> Largest:
-    """The largest of psi(t) - y (t - z)² along an even grid of t, and what a parabola through three values adds."""
+    """The largest of psi(t) - y (t - z)² along an even grid of t, and what a parabola through three values adds.
+
+    `smooth`: False where psi has a step, over which a parabola would rise.
+    """
     bent, pulled = psi - y * t**2, 2 * y * z
     # NumPy's argmax is several times as fast as torch's.
     scores = torch.addcmul(bent.unsqueeze(1), pulled.unsqueeze(2), t)
     middle = torch.from_numpy(scores.numpy().argmax(axis=-1)).clamp(1, len(t) - 2)
     left, top, right = (bent.gather(1, middle + by) + pulled * t[middle + by] for by in (-1, 0, 1))
     bend = (2 * top - left - right).clamp(min=1e-12)
-    off = ((right - left) / (2 * bend)).clamp(-1, 1)
+    off = ((right - left) / (2 * bend)).clamp(-1, 1) if smooth else torch.zeros_like(bend)
     at = t[middle] + off * (t[1] - t[0])
     value = top + off * (right - left) / 2 - off**2 * bend / 2 - y * z**2
     paid = y * (at - z) ** 2

@@ -9,19 +9,18 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.maps.attention.own_row_alone import cleared as cleared_points
 from wordsens.maps.attention.spread import ScoredHead
+from wordsens.maps.attention.units import into_ball, unit
 
 _CORNERS = 32
 """Random corners of a head: of the other rows alone, of the own row alone, and of both."""
 
 _MIXTURES = 16
 """Of several heads' W + W^T: with none, S was .5 % low for two heads with linear scores in a large ball."""
-
-_LOWERING_STEPS, _MARGIN = 40, 0.02
-"""Steps that lower the scores of a row, and how far below zero they are led: the distance of Delta, in radii."""
 
 _MOST_UNSEEN = 16
 """Rows, at most, whose scores with the word are led to zero together."""
@@ -51,18 +50,18 @@ def candidates(
     reach = radius.to(rows.dtype).unsqueeze(1)
     own = rows[words] / reach
     others = rows.unsqueeze(1) / reach - own
-    parts = [_unit(others), _into_ball(others), own[None], -own[None], _into_ball(-2 * own[None])]
+    parts = [unit(others), into_ball(others), own[None], -own[None], into_ball(-2 * own[None])]
     for head in heads:
         for directions in (head.queries, head.keys):
-            both = _unit(torch.cat([directions, -directions]))
+            both = unit(torch.cat([directions, -directions]))
             parts.append(both.unsqueeze(1).expand(-1, len(words), -1))
-        at_word = _unit(head.queries + head.keys)[words]
+        at_word = unit(head.queries + head.keys)[words]
         parts += [torch.stack([at_word, -at_word]), *_corners(head, words, reach)]
     if len(heads) > 1:
         parts += [_of_all_heads(heads).unsqueeze(1).expand(-1, len(words), -1), _turned(heads, words)]
     if cleared:
-        parts.append(_cleared(heads, words, reach))
-    return _into_ball(torch.cat(parts))
+        parts.append(cleared_points(heads, words, reach))
+    return into_ball(torch.cat(parts))
 
 
 def _of_all_heads(heads: Sequence[ScoredHead]) -> Float[Tensor, "c d"]:
@@ -73,7 +72,7 @@ def _of_all_heads(heads: Sequence[ScoredHead]) -> Float[Tensor, "c d"]:
     """
     symmetric = torch.stack([head.symmetric for head in heads]).double()
     stream = torch.Generator().manual_seed(len(heads))
-    weights = _unit(torch.randn(_MIXTURES, len(heads), generator=stream, dtype=torch.float64)).to(symmetric.device)
+    weights = unit(torch.randn(_MIXTURES, len(heads), generator=stream, dtype=torch.float64)).to(symmetric.device)
     axes = torch.linalg.eigh(torch.einsum("mh,hde->mde", weights, symmetric))[1]
     ends = torch.cat([axes[:, :, 0], axes[:, :, -1]]).to(heads[0].rows.dtype)
     return torch.cat([ends, -ends])
@@ -92,7 +91,7 @@ def _turned(heads: Sequence[ScoredHead], words: Int[Tensor, " w"]) -> Float[Tens
         -(way / own).T.unsqueeze(2) * head.keys.unsqueeze(1) for way, own, head in zip(ways, length, heads, strict=True)
     ]
     together = list(combinations(steps, 2)) + ([tuple(steps)] if len(steps) > 2 else [])
-    return _unit(torch.cat([torch.stack(some).sum(dim=0) for some in together]))
+    return unit(torch.cat([torch.stack(some).sum(dim=0) for some in together]))
 
 
 def unseen(
@@ -147,52 +146,6 @@ def _at_zero(
     return delta
 
 
-def _cleared(
-    heads: Sequence[ScoredHead], words: Int[Tensor, " w"], reach: Float[Tensor, "w 1"]
-) -> Float[Tensor, "c w d"]:
-    """Points where the scores of the word's own row are negative, under one head or under all, but for one of them.
-
-    That is the word's own, raised by an eigenvector of W + W^T, or another word's, raised by its k_l.
-    """
-    found = []
-    for some in [[head] for head in heads] + ([list(heads)] if len(heads) > 1 else []):
-        n = len(some[0].rows)
-        top = torch.cat(
-            [head.top_directions for head in some] + [torch.stack([head.top_directions for head in some]).sum(dim=0)]
-        )
-        raised = torch.stack([_unit(head.keys) for head in some]).sum(dim=0)
-        starts = _unit(torch.cat([top, -top, raised])).unsqueeze(1).expand(-1, len(words), -1)
-        kept = torch.zeros(len(starts), len(words), n, dtype=torch.bool, device=starts.device)
-        kept[torch.arange(len(starts) - n, len(starts)), :, torch.arange(n)] = True
-        kept.scatter_(2, words.view(1, -1, 1).expand(len(starts), -1, -1), True)
-        found.append(_lowered(some, starts, kept, words, reach))
-    return torch.cat(found)
-
-
-def _lowered(
-    heads: Sequence[ScoredHead],
-    points: Float[Tensor, "c w d"],
-    kept: Bool[Tensor, "c w n"],
-    words: Int[Tensor, " w"],
-    reach: Float[Tensor, "w 1"],
-) -> Float[Tensor, "c w d"]:
-    """The points after accelerated projected gradient steps on the squares of the own row's positive scores."""
-    keys, scores = (
-        torch.cat([head.keys for head in heads]),
-        torch.cat([head.finite_scores[words] for head in heads], dim=1),
-    )
-    length = torch.linalg.vector_norm(keys, dim=1).clamp(min=torch.finfo(keys.dtype).tiny)
-    keys, scores = keys / length.unsqueeze(1), scores / length / reach + _MARGIN
-    step = 1 / torch.linalg.matrix_norm(keys, ord=2).square()
-    kept = kept.repeat(1, 1, len(heads))
-    ahead = points
-    for at in range(_LOWERING_STEPS):
-        above = (scores + ahead @ keys.T).clamp(min=0).masked_fill_(kept, 0.0)
-        moved = _into_ball(ahead - step * (above @ keys))
-        ahead, points = moved + at / (at + 3) * (moved - points), moved
-    return points
-
-
 def _corners(head: ScoredHead, words: Int[Tensor, " w"], reach: Float[Tensor, "w 1"]) -> list[Float[Tensor, "c w d"]]:
     n = len(head.rows)
     stream = torch.Generator().manual_seed(n)
@@ -233,18 +186,9 @@ def _least(
     length = torch.linalg.vector_norm(matrix, dim=1).clamp(min=torch.finfo(matrix.dtype).tiny)
     matrix, scores = matrix / length.unsqueeze(1), scores / length
     inverse = torch.linalg.pinv(matrix.double(), rtol=_SMALLEST_SINGULAR).to(matrix.dtype).T
-    towards, home = _unit(signs @ inverse).unsqueeze(1), (scores @ inverse) / reach
+    towards, home = unit(signs @ inverse).unsqueeze(1), (scores @ inverse) / reach
     along = (towards * home).sum(dim=2, keepdim=True)
     room = along.square() - home.square().sum(dim=1, keepdim=True) + 1
     height = along + room.clamp(min=0).sqrt()
     found = (room > 0) & (height > 0)
     return torch.where(found, height * towards - home, towards.expand(-1, len(scores), -1))
-
-
-def _unit(vectors: Tensor) -> Tensor:
-    return torch.nn.functional.normalize(vectors, dim=-1, eps=torch.finfo(vectors.dtype).tiny)
-
-
-def _into_ball(points: Tensor) -> Tensor:
-    length = torch.linalg.vector_norm(points, dim=-1, keepdim=True)
-    return torch.nan_to_num(torch.where(length > 1, points / length, points))

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from wordsens.maps.attention.candidates import candidates
 from wordsens.maps.attention.head import Head, in_cache
+from wordsens.maps.attention.own_row_alone import emptied
 from wordsens.maps.attention.reduced import ReducedAttentionChange
 from wordsens.maps.attention.scores import ClosedForm, Score
 from wordsens.maps.attention.spread import OWN_DIRECTIONS, directions, spread
@@ -33,6 +34,9 @@ text, in a third of the time.
 _MOST_SMALL = 8192
 """Coordinates of a text up to which it is searched widely: twice to three times the evaluations."""
 
+
+_EMPTIED = 3
+"""Points at which a row is left to the word, of which a search of longer texts climbs the best so many."""
 
 _STEEP = 30.0
 """A bound of the scores' reach past which a small text is searched again, on smoother relatives: rows are then drawn or
@@ -146,6 +150,8 @@ class AttentionWordChange(WordChange):
         return self.directions([head.top_directions for head in self.heads]).unsqueeze(1).expand(-1, len(words), -1)
 
     def candidates(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
+        if self.rows.numel() > _MOST_SMALL:
+            return emptied(self.heads, words, radius)
         found = candidates(self.rows, self.heads, words, radius, cleared=self._score.kinked)
         if self._score.kinked and self._score.homogeneous and self._score.normalized:
             found = torch.cat([found, vanishing(self, self.rows, self.heads, words, radius)])
@@ -206,7 +212,8 @@ def attention_plan(words: int, d: int, score: Score, heads: int = 1) -> Stages:
     )
     if words * d > _MOST_SMALL:
         # Rounded kinks cost more than kinks do: fewer finalists and generations pay for them.
-        return replace(plan, generations=min(12, max(2, 600 // words)), finalists=2) if score.kinked else plan
+        few = replace(plan, generations=min(12, max(2, 600 // words)), finalists=2) if score.kinked else plan
+        return replace(few, chosen=_EMPTIED) if _ends_at_zero(score) else few
     # Few generations of many children: a step's cost is its calls'. 12 of 24 took 1.6 times as long and found as much.
     return replace(
         plan,
@@ -219,6 +226,11 @@ def attention_plan(words: int, d: int, score: Score, heads: int = 1) -> Stages:
         children=48,
         kick_steps=10,
     )
+
+
+def _ends_at_zero(score: Score) -> bool:
+    """True if a row can be left to one word, by scores that give the others no weight at all."""
+    return isinstance(score, ClosedForm) and score.kinked and score.normalized
 
 
 def again_if_steep(plan: Stages, words: int, reach: float) -> Stages:

@@ -1,0 +1,41 @@
+"""Divided ReLU where hardly any Delta leaves the word's own row to itself: n between d and 2 d."""
+
+import math
+
+import numpy as np
+import torch
+from scipy.optimize import nnls
+
+import wordsens as ws
+
+
+def least_distance(keys: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """The shortest Delta with keys Delta <= -scores, by Lawson and Hanson's least distance programming."""
+    stacked = np.concatenate([-keys.T, scores[None]])
+    goal = np.zeros(len(stacked))
+    goal[-1] = 1.0
+    rest = stacked @ nnls(stacked, goal)[0] - goal
+    return -rest[:-1] / rest[-1]
+
+
+def test_a_row_that_can_be_left_to_its_word_is_found():
+    """Every fifth word of a long text against points where its row is left to it: words were at .88 of those."""
+    n, d = 120, 92
+    rows, phi = ws.gaussian_text(n, d, seed=0).rows, ws.RandomAttentionFeatures(d, score="relu", seed=0)
+    words = range(0, n, 5)
+    found = ws.word_sensitivity(phi, rows, words=words, certificate=False).per_word
+    scale = math.sqrt(d)
+    scores, keys = (rows @ phi.weight @ rows.T / scale).numpy(), (rows @ phi.weight.T / scale).numpy()
+    raised = torch.nn.functional.normalize(rows @ (phi.weight + phi.weight.T), dim=1).numpy() * scale
+    before, reached = phi(rows), []
+    for word in words:
+        others, best = np.arange(n) != word, 0.0
+        for share in (0.5, 0.8):
+            start = share * raised[word]
+            delta = start + least_distance(keys[others], scores[word, others] + keys[others] @ start + 1e-6)
+            moved = rows.clone()
+            moved[word] += torch.from_numpy(delta * min(1.0, scale / float(np.linalg.norm(delta))))
+            best = max(best, float((phi(moved) - before).norm() / before.norm()))
+        reached.append(best)
+    share = found / torch.tensor(reached, dtype=found.dtype)
+    assert float(share.min()) >= 0.99
