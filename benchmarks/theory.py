@@ -1,6 +1,6 @@
 """Predictions of word sensitivity against measurements.
 
-    python -m benchmarks.theory [--quick] [--table rf] [--table drf] [--table acts] [--table raf]
+    python -m benchmarks.theory [--quick] [--table rf] [--table drf] [--table acts] [--table raf] [--table relu]
 
 Prints Markdown tables of S sqrt(n) for RF and DRF and of S for attention, for a typical word: the mean of what was
 measured over independent maps and texts with its standard error, the prediction, and the prediction's relative error.
@@ -18,7 +18,7 @@ import wordsens as ws
 from benchmarks.reporting import header
 
 WORDS = 3
-TABLES = ("rf", "drf", "acts", "raf")
+TABLES = ("rf", "drf", "acts", "raf", "relu")
 
 
 def dense_rows(
@@ -42,7 +42,7 @@ def dense_rows(
         line(f"{n} | {d} | {ratio:g} | {depth} | {activation} | {maps}", found, predicted)
 
 
-def attention_rows(cases: Iterable[tuple[int, int, float]], *, maps: int) -> None:
+def attention_rows(cases: Iterable[tuple[int, int, float]], *, maps: int, score: str = "softmax") -> None:
     """Two lines a case (n, d, mean cosine), all words: a typical one and the largest."""
     print("| n | d | mean cosine | maps | of | measured | ± | predicted | error |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
@@ -52,11 +52,12 @@ def attention_rows(cases: Iterable[tuple[int, int, float]], *, maps: int) -> Non
             rows = (
                 ws.correlated_text(n, d, cosine, seed=seed).rows if cosine else ws.gaussian_text(n, d, seed=seed).rows
             )
-            phi = ws.RandomAttentionFeatures(d, seed=seed)
+            phi = ws.RandomAttentionFeatures(d, score=score, seed=seed)
             found.append(ws.word_sensitivity(phi, rows, certificate=False).per_word)
         spread = 0.0 if cosine and n < d else 1.0
         typical, largest = (
-            ws.theory.raf_sensitivity(n, d, mean_cosine=cosine, spread=spread, words=words) for words in (1, None)
+            ws.theory.raf_sensitivity(n, d, score=score, mean_cosine=cosine, spread=spread, words=words)
+            for words in (1, None)
         )
         line(f"{n} | {d} | {cosine:g} | {maps} | typical", [float(each.median()) for each in found], typical)
         line(f"{n} | {d} | {cosine:g} | {maps} | largest", [float(each.max()) for each in found], largest)
@@ -101,6 +102,10 @@ def main() -> None:
             else [(n, d, q) for d in (192, 384, 768) for n in (20, 50, 100, 250) for q in (0, 0.3)]
         )
         attention_rows(sizes, maps=2)
+    if "relu" in chosen:
+        print("\n### RAF (ReLU, divided), S\n")
+        sizes = [(20, 96, 0)] if quick else [(n, d, 0) for d in (192, 384, 768) for n in (20, 50, 100, 250)]
+        attention_rows(sizes if quick else [*sizes, (20, 384, 0.3), (100, 384, 0.3)], maps=2, score="relu")
     print(f"\n{time.perf_counter() - begin:.0f} s")
 
 

@@ -32,14 +32,15 @@ def raf_sensitivity(
 ) -> float:
     """A prediction of S under random attention features: Gordon's comparison, solved as a scalar problem.
 
-    Row j is drawn to the changed word with a weight p_j, a function of t_j = u_j . Delta, and changes by p_j Delta +
-    (p_j - a_j)(x_i - m_j). Of a softmax p_j = sigmoid(l_j + t_j), l_j the logit of its attention to the word before; of
-    ReLU scores divided by their sum p_j = r / (R_j + r), r = max(s_ji + t_j, 0). Moving along the word adds to t_j the
-    very Gaussian that the score is made of; the rest of Delta meets fresh Gaussians, for which Gordon's inequality
-    gives a problem in a few numbers (docs/theory/sharp.md). Under softmax, for a typical word, its value bounds the expected
-    largest over Delta from above, for the idealised rows that the proof speaks of; that it is attained is not proved.
-    Under ReLU, whose own row can be left to the word by lowering its other scores, all of it is a prediction. So is the
-    scatter from word to word, from which the largest of several words follows.
+    Row j is drawn to the changed word with a weight p_j, a function of t_j = u_j . Delta, and changes by p_j Delta
+    + (p_j - a_j)(x_i - m_j). Of a softmax p_j = sigmoid(l_j + t_j), l_j the logit of its attention to the word
+    before; of ReLU scores divided by their sum p_j = r / (R_j + r), r = max(s_ji + t_j, 0). Moving along the word
+    adds to t_j the very Gaussian that the score is made of; the rest of Delta meets fresh Gaussians, for which
+    Gordon's inequality gives a problem in a few numbers (docs/theory/sharp.md). Under softmax, for a typical word,
+    its value bounds the expected largest over Delta from above, for the idealised rows that the proof speaks of;
+    that it is attained is not proved. Under ReLU, whose own row can be left to the word by lowering its other
+    scores, all of it is a prediction. So is the scatter from word to word, from which the largest of several words
+    follows.
 
     Args:
         n, d: words and coordinates; rows have length sqrt(d), the radius is sqrt(d).

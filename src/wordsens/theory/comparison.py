@@ -79,7 +79,7 @@ class Others:
         drawn: t (r,) -> (k, r), its attention after.
         apart: ‖x_i - m_j‖² / d.
         pull: Delta . m_j per unit of t_j.
-        reach: the t beyond which nothing more is drawn.
+        reach: how far beyond z no t is of use: nothing more is drawn there, or all of Delta would not pay for it.
     """
 
     weights: Float[Tensor, " k"]
@@ -231,7 +231,7 @@ class Problem:
             return Largest(nothing, nothing, nothing, nothing), weights
         own = self.own(at)
         z = math.sqrt(at.rest * self.rows.d) * at.b * self.rows.word + own.scatter * nodes
-        top = float(z.max()) + math.sqrt(own.ease * 4 / y) + 1
+        top = float(z.max()) + math.sqrt(own.ease * min(4 / y, 4.0 * self.rows.d)) + 1
         t = torch.linspace(float(z.min()), top, _STEPPED if self.lowers else 2 * _FINE[1], dtype=torch.float64)
         price = torch.full((1, 1), y / own.ease, dtype=torch.float64)
         best = largest(own.change(t).unsqueeze(0), t, z.unsqueeze(0), price, smooth=not self.lowers)

@@ -80,7 +80,7 @@ def relu_others(rows: Rows, shift: float = 0.0) -> Others:
         drawn,
         1 - 2 * rows.cross + rows.kept,
         float(law @ _lean(of_row, rows.alone)),
-        math.inf,
+        math.sqrt(rows.d),
     )
 
 
