@@ -64,7 +64,13 @@ def test_remaining_time():
     clock.observe(CELLS[0], 2.0)
     clock.observe(CELLS[1], 4.0)
     assert clock.of(CELLS[2:]) == pytest.approx(6.0)
-    longer = SensitivityCell.parse({"map": "raf", "n": 6, "d": 4, "text": "gaussian"})
-    assert clock.of([longer]) == pytest.approx(3.0 * 4)
-    assert clock.of([BROKEN]) == pytest.approx(3.0)
+    longer, longest, wider = (
+        SensitivityCell.parse({"map": "raf", "n": n, "d": d, "text": "gaussian"}) for n, d in ((6, 4), (12, 4), (6, 8))
+    )
+    assert clock.of([longer]) == pytest.approx(3.0 * 2)
+    clock.observe(longer, 3.0 * 2**1.5)
+    assert clock.of([longest]) == pytest.approx(3.0 * 4**1.5)
+    assert clock.of([wider]) == pytest.approx(3.0 * 2**1.5)
+    clock.observe(wider, 1.0)
+    assert clock.of([wider]) == 1.0
     assert clock.of([]) == 0
