@@ -18,7 +18,16 @@ from torch import Tensor
 from wordsens.search.climb import PATIENCE, RULES, Climb, Momentum, QuasiNewton
 from wordsens.search.noisy import NOISY_STEPS, climb_noisily
 from wordsens.search.objective import Objective
-from wordsens.search.plan import DIRECT_STEPS, FIRST_STEPS, NARROWING, NARROWING_STEPS, SOFT_SHARES, Stages
+from wordsens.search.plan import (
+    DIRECT_STEPS,
+    FIRST_STEPS,
+    NARROWING,
+    NARROWING_STEPS,
+    ROUNDED,
+    ROUNDED_STEPS,
+    SOFT_SHARES,
+    Stages,
+)
 from wordsens.search.points import ALIKE, SAME, Breeder, fittest
 from wordsens.search.separate_points import SeparateBreeders
 
@@ -107,6 +116,8 @@ class GroupSearch:
             # Points that converged in fewer coordinates are compared well enough.
             best = self._exact(self._fittest(best, min(2, plan.finalists) if self._basis is None else 1))
             converged = self._polish(best, plan)
+        if plan.steps:
+            best, converged = self._off_kinks(best, converged)
         winner = best.squared.view(-1, len(self._words)).argmax(dim=0)
         chosen = winner * len(self._words) + torch.arange(len(winner), device=winner.device)
         points = best.x[chosen].to(self._objective.dtype) * best.radius[chosen].to(self._objective.dtype).unsqueeze(1)
@@ -118,6 +129,23 @@ class GroupSearch:
             best = Climb(relative, best.words, best.radius, best.x, self._blocks)
             self._polish(best, replace(self._coarse_plan, steps=NARROWING_STEPS))
         return Climb(self._ground, best.words, best.radius, best.x, self._blocks)
+
+    def _off_kinks(self, best: Climb, converged: Bool[Tensor, " b"]) -> tuple[Climb, Bool[Tensor, " b"]]:
+        """The points, and the best ones after climbs of relatives whose kinks are rounded off less and less."""
+        relatives = self._objective.rounded(self._radius, ROUNDED)
+        if not relatives:
+            return best, converged
+        ranks = fittest(best.squared.view(-1, len(self._words)), self._ranked(best), 1, SAME)
+        chosen = (ranks * len(self._words) + torch.arange(len(self._words), device=ranks.device)).flatten()
+        top = best.select(chosen)
+        x = top.x
+        for relative in relatives:
+            climb = Climb(relative, top.words, top.radius, x, self._blocks)
+            self._polish(climb, replace(self._plan, steps=ROUNDED_STEPS))
+            x = climb.x
+        moved = Climb(self._objective, top.words, top.radius, x, self._blocks)
+        self._spend(moved.words)
+        return best.joined(moved), torch.cat([converged, converged[chosen]])
 
     def _left(self, best: Climb, basis: Float[Tensor, "k size"]) -> Climb:
         """The best points in all coordinates, converged in the fewer ones before, and what else is found there.

@@ -77,6 +77,13 @@ class Objective(ABC):
         """
         return []
 
+    def rounded(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "Sequence[Objective]":
+        """Relatives with kinks rounded off over these shares, which the best points climb last; none by default.
+
+        What is zero stays zero under them.
+        """
+        return []
+
     def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w *shape"]:
         """Directions in which the objective is known to rise, for the search to start from. None by default."""
         return self._no_points(len(words))

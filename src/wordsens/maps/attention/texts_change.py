@@ -61,6 +61,12 @@ class AttentionTextsChange(MovedRows):
         relatives = [change.softened(reach, shares) for change, reach in zip(self.changes, reaches, strict=True)]
         return [_EachText(list(own)) for own in zip(*relatives, strict=True)]
 
+    def rounded(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "list[_EachText]":
+        """Each text's own."""
+        reaches = radius.chunk(len(self.changes))
+        relatives = [change.rounded(reach, shares) for change, reach in zip(self.changes, reaches, strict=True)]
+        return [_EachText(list(own)) for own in zip(*relatives, strict=True)]
+
     def candidates(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
         """Each text's own; the words are all words of all texts, in order."""
         texts = len(self.changes)

@@ -134,6 +134,19 @@ class AttentionWordChange(WordChange):
             result.append(AttentionWordChange(self.rows, weights, score, self.base_norm, self.memory_budget))
         return result
 
+    def rounded(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "list[AttentionWordChange]":
+        """With kinks rounded off over shares of the scores' own spread, or of what the ball adds where that is less."""
+        if self._score.rounded(1.0) is None:
+            return []
+        found = spread(self.heads, self._steepest(), radius)
+        widths = [share * (min(found.now, found.moved) if found.now > 0 else found.moved) for share in shares]
+        scores = [self._score.rounded(width) for width in widths if width > 0]
+        return [
+            AttentionWordChange(self.rows, self._weights, score, self.base_norm, self.memory_budget)
+            for score in scores
+            if score is not None
+        ]
+
     def _steepest(self) -> float:
         """A bound of how fast a score moves with a word of length 1."""
         return max(head.steepest for head in self._weights)

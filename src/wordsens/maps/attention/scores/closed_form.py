@@ -90,6 +90,10 @@ class ClosedForm(Score):
         """The score with its kinks rounded off over `width`, for a search to climb first; None where there is none."""
         return None
 
+    def rounded(self, width: float) -> "ClosedForm | None":
+        """The same with what is zero left at zero, for a search to climb last; None where there are no kinks."""
+        return None
+
     @abstractmethod
     def gain_slopes(self, scores: Float[Tensor, "n n"], attention: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
         """The derivative of every `Moved.gain` in its score, where nothing has moved yet."""

@@ -10,6 +10,7 @@ from wordsens.maps.attention.scores.certified import Rounding, RowSteps
 from wordsens.maps.attention.scores.closed_form import ClosedForm, Moved, Response, row_blocks
 from wordsens.maps.attention.scores.curves import Curve, between, nodes
 from wordsens.maps.attention.scores.expanded import Expansion
+from wordsens.maps.attention.scores.rounded_relu import RoundedRelu
 from wordsens.maps.attention.scores.soft_relu import SoftRelu
 from wordsens.maps.attention.scores.tabulated import RowMoves, Tabulated, WeightTable, relu_table
 
@@ -46,6 +47,9 @@ class DividedRelu(ClosedForm, Tabulated):
 
     def softened(self, width: float) -> ClosedForm:
         return SoftRelu(normalized=self.normalized, width=width)
+
+    def rounded(self, width: float) -> ClosedForm:
+        return RoundedRelu(normalized=self.normalized, width=width)
 
     def response(self, scores: Float[Tensor, "n n"]) -> Response:
         return _DividedReluResponse(scores)

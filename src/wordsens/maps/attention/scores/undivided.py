@@ -11,6 +11,7 @@ from wordsens.maps.attention.scores.certified import CertifiedElementwise, Round
 from wordsens.maps.attention.scores.closed_form import ClosedForm, Moved, Response
 from wordsens.maps.attention.scores.curves import Curve, between, nodes
 from wordsens.maps.attention.scores.expanded import Expanded, Expansion, secant_expansion
+from wordsens.maps.attention.scores.rounded_relu import RoundedRelu
 from wordsens.maps.attention.scores.sigmoid_curve import STEEPEST_TURN, sigmoid_curve, sigmoid_errors, sigmoid_gain
 from wordsens.maps.attention.scores.soft_relu import SoftRelu
 from wordsens.maps.attention.scores.tabulated import RowMoves, Tabulated, WeightTable, even_nodes, relu_table
@@ -49,6 +50,9 @@ class Relu(_Undivided, CertifiedElementwise, Tabulated):
 
     def softened(self, width: float) -> ClosedForm:
         return SoftRelu(normalized=self.normalized, width=width)
+
+    def rounded(self, width: float) -> ClosedForm:
+        return RoundedRelu(normalized=self.normalized, width=width)
 
     def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         after = torch.relu(score + moved)
