@@ -19,6 +19,27 @@ def least_distance(keys: np.ndarray, scores: np.ndarray) -> np.ndarray:
     return -rest[:-1] / rest[-1]
 
 
+def test_a_row_that_can_be_left_to_another_word_is_found():
+    """A word whose own score cannot be left alone, but word l's can: least distance programming for every l, as above,
+    stretched to the sphere. It was at .74 of that.
+    """
+    n, d, word = 100, 60, 77
+    rows, phi = ws.gaussian_text(n, d, seed=7205).rows, ws.RandomAttentionFeatures(d, score="relu", seed=7205)
+    found = float(ws.word_sensitivity(phi, rows, words=[word], certificate=False).per_word)
+    scale, x = math.sqrt(d), rows[word].numpy()
+    scores, keys = (rows @ phi.weight @ rows.T / scale).numpy(), (rows @ phi.weight.T / scale).numpy()
+    before, best = phi(rows), 0.0
+    for left in range(n):
+        others = (np.arange(n) != word) & (np.arange(n) != left)
+        nearest = x + least_distance(keys[others], scores[word, others] + 1e-6)
+        moved = rows.clone()
+        moved[word] = torch.from_numpy(2 * (x @ nearest) / (nearest @ nearest) * nearest * (1 - 1e-12))
+        if float(torch.linalg.vector_norm(moved[word] - rows[word])) <= scale:
+            best = max(best, float((phi(moved) - before).norm() / before.norm()))
+    assert best > 0.4
+    assert found >= 0.99 * best
+
+
 def test_climbs_of_rounded_kinks_raise_what_jams_beside_them(monkeypatch):
     """Words' mean rises by .7 % where a third of the own row's scores lie at zero, and no word falls."""
     n, d = 120, 92

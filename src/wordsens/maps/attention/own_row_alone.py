@@ -21,6 +21,10 @@ _RAISED, _LARGEST_ZETA, _BISECTIONS = (0.25, 0.5, 0.8), 2.0, 7
 looked at, and after how many halvings."""
 
 
+_SINGLE_WORDS, _CONE_STEPS, _CONE_PRODUCTS = 16, (60, 400), 5e10
+"""Other words to which a row is left; steps towards such points, at least and at most; and products on all of them."""
+
+
 def cleared(
     heads: Sequence[ScoredHead], words: Int[Tensor, " w"], reach: Float[Tensor, "w 1"]
 ) -> Float[Tensor, "c w d"]:
@@ -46,14 +50,40 @@ def cleared(
 def emptied(
     heads: Sequence[ScoredHead], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
 ) -> Float[Tensor, "c w d"]:
-    """Points, in units of the radius, at which the word's own row has no positive score but its own, under one head or
-    under all; none where that asks for more than 2 d signs, which no Delta but -x_i gives.
+    """Points, in units of the radius, at which one score of the word's own row is positive: its own, under one head or
+    under all, or, where rows are more than coordinates, another word's. None where that asks for more than 2 d signs,
+    which no Delta but -x_i gives.
     """
     rows = heads[0].rows
     reach = radius.to(rows.dtype).unsqueeze(1)
     together = [[head] for head in heads] + ([list(heads)] if len(heads) > 1 else [])
     found = [_projected(some, words, reach) for some in together if len(some) * len(rows) <= 2 * rows.shape[1]]
+    if len(rows) > rows.shape[1]:
+        found += [_of_single_words(head, words, reach) for head in heads if len(rows) <= 2 * rows.shape[1]]
     return torch.cat([rows.new_empty(0, len(words), rows.shape[1]), *found])
+
+
+def _of_single_words(head: ScoredHead, words: Int[Tensor, " w"], reach: Float[Tensor, "w 1"]) -> Float[Tensor, "c w d"]:
+    """Points of the sphere, far along x_i, where the own row's score with one other word alone is positive.
+
+    Negative scores make a cone of x_i + Delta. Its point nearest to x_i, stretched to the sphere, goes farthest along
+    x_i. The words are those whose scores, in the cone of all, hold that point back most.
+    """
+    keys, scores = _keys_and_scores([head], words, reach)
+    scores = (scores + _AT_ZERO).scatter(1, words.unsqueeze(1), -torch.inf)
+    start = torch.zeros(1, len(words), keys.shape[1], dtype=keys.dtype, device=keys.device)
+    multipliers = _Polyhedron(keys, scores).nearest(start, torch.zeros_like(scores).unsqueeze(0), _MOST_STEPS[0])[1]
+    left = multipliers[0].topk(min(_SINGLE_WORDS, len(keys)), dim=1).indices.T.unsqueeze(2)
+    cone = _Polyhedron(keys, scores.expand(len(left), -1, -1).scatter(2, left, -torch.inf))
+    warm = multipliers.expand(len(left), -1, -1).scatter(2, left, 0.0)
+    word = head.rows[words] / reach
+    least, most = _CONE_STEPS
+    steps = min(most, max(least, int(_CONE_PRODUCTS / (left.numel() * len(keys) ** 2))))
+    nearest = word + cone.nearest(start.expand(len(left), -1, -1), warm, steps)[0]
+    along, square = (word * nearest).sum(dim=2, keepdim=True), nearest.square().sum(dim=2, keepdim=True)
+    room = along.square() - square * (word.square().sum(dim=1, keepdim=True) - 1)
+    stretched = (along + room.clamp(min=0).sqrt()) / square.clamp(min=torch.finfo(square.dtype).tiny) * nearest
+    return into_ball(stretched - word)
 
 
 def _projected(
@@ -93,7 +123,7 @@ class _Polyhedron:
         scores: of each word; minus infinity where nothing is asked.
     """
 
-    def __init__(self, keys: Float[Tensor, "m d"], scores: Float[Tensor, "w m"]):
+    def __init__(self, keys: Float[Tensor, "m d"], scores: Float[Tensor, "*c w m"]):
         self._keys, self._scores, self._gram = keys, scores, keys @ keys.T
         self._step = 1 / torch.linalg.matrix_norm(keys, ord=2).square()
 

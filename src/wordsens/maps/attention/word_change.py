@@ -35,7 +35,7 @@ _MOST_SMALL = 8192
 """Coordinates of a text up to which it is searched widely: twice to three times the evaluations."""
 
 
-_EMPTIED = 3
+_EMPTIED = 8
 """Points at which a row is left to the word, of which a search of longer texts climbs the best so many."""
 
 _STEEP = 30.0
