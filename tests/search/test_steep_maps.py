@@ -62,6 +62,52 @@ def test_softmax_that_is_a_step(n, radius, huge):
         assert float(found.per_word[word]) >= 0.99 * best
 
 
+def test_rows_that_a_word_just_reaches():
+    """Five rows alike, and a radius 1 % past where one word draws them all: .70 of that point in float32, whose
+    rounding was more than the scores' way past the edge."""
+    X = ws.gaussian_text(10, 8, seed=10).rows.numpy().copy()
+    X[:5] = X[0]
+    phi = ws.RandomAttentionFeatures(8, seed=10, temperature=1e-10)
+    W = phi.weight.numpy()
+    scores, drawn = X @ W @ X.T, W.T @ X[0]
+    radius = 1.01 * (scores[0].max() - scores[0, 1]) / np.linalg.norm(drawn)
+    moved = X.copy()
+    moved[1] += radius * drawn / np.linalg.norm(drawn)
+    outputs = []
+    for text in (X, moved):
+        weights = argmax_weights(text @ W @ text.T)
+        outputs.append(weights / weights.sum(axis=1, keepdims=True) @ text)
+    there = np.linalg.norm(outputs[1] - outputs[0]) / np.linalg.norm(outputs[0])
+    found = ws.word_sensitivity(phi, X, [1], radius, certificate=False)
+    assert float(found.per_word) >= 0.999 * there
+
+
+@pytest.mark.parametrize("temperature", [1.0, 1e9])
+def test_squared_scores_beside_a_huge_row(temperature):
+    """Against the Jacobian's leading direction, mapped in long doubles; word 2 was at .31 of it in float32."""
+    n, d = 6, 8
+    X = ws.gaussian_text(n, d, seed=0).rows.clone()
+    X[1] *= 2e4
+    phi = ws.RandomAttentionFeatures(d, Squares(), seed=0, temperature=temperature)
+    radius = 0.02 * math.sqrt(d)
+    found = ws.word_sensitivity(phi, X, radius=radius, certificate=False)
+    jacobian = torch.autograd.functional.jacobian(lambda rows: phi(rows.unsqueeze(0)).flatten(), X)
+    W = phi.weight.numpy().astype(np.longdouble)
+
+    def features(text):
+        squares = (text @ W @ text.T) ** 2
+        return squares / squares.sum(axis=1, keepdims=True) @ text
+
+    base = features(X.numpy().astype(np.longdouble))
+    for word in range(n):
+        best = 0.0
+        for sign in (-1, 1):
+            moved = X.numpy().astype(np.longdouble)
+            moved[word] += sign * radius * torch.linalg.svd(jacobian[:, word])[2][0].numpy()
+            best = max(best, float(np.sqrt(((features(moved) - base) ** 2).sum() / (base**2).sum())))
+        assert float(found.per_word[word] + found.rounding[word]) >= 0.999 * best
+
+
 # n, d, factor of row 1, radius / sqrt(d), temperature, heads, seed of map and text, word; what the attack of benchmarks
 # found (`Attack` with its default budget), and the share of it that was found before.
 OWN = [

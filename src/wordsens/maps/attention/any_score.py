@@ -60,9 +60,9 @@ class AnyScoreChange(PlainWordChange):
         return [GroupHead(self.rows, self._groups, head, self._score) for head in weights]
 
     def coarse(self) -> "AnyScoreChange":
-        """In float32, if the score computes in it and its squares do not leave its range."""
-        largest = max(float(head.finite_scores.abs().max()) for head in self.heads)
-        if self.rows.dtype == torch.float32 or largest > LARGEST_COARSE:
+        """In float32, if the score computes in it and it resolves the scores, those beside a huge row among them."""
+        sizes = torch.stack([head.finite_scores.abs() for head in self.heads])
+        if self.rows.dtype == torch.float32 or sizes.max() > LARGEST_COARSE * sizes.median().clamp(max=1):
             return self
         relative = copy(self)
         relative.dtype = torch.float32
