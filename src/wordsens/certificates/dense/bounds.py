@@ -100,8 +100,10 @@ def _by_weights(
             norm, excess = _word_norm(phi, weight, preactivation, error, float(change.max()))
             change, slack = change * norm, slack + excess
         inputs = phi.activation(preactivation)
-        # act itself is computed to a few units of the last place.
-        errors = phi.activation.lipschitz * error + 8 * UNIT_ROUNDOFF * (inputs.abs() + 1)
+        # What is known to within `error` moves act by its slope there; act itself is computed to a few units of the
+        # last place.
+        slopes = (steepest_secant(phi.activation, preactivation, error) + 1e-13).clamp(max=phi.activation.lipschitz)
+        errors = slopes * error + 8 * UNIT_ROUNDOFF * (inputs.abs() + 1)
     norm = feature_norm(inputs, phi.name)
     missing = float(torch.linalg.vector_norm(errors)) * (1 + 1e-6) + 1e-12 * norm
     if missing >= norm:
