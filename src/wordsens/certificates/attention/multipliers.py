@@ -14,7 +14,8 @@ from wordsens.certificates.attention.geometry import Geometry
 from wordsens.certificates.attention.relaxation import Centre, Forces, Multipliers, Pairs, centre_of, forces, outside
 
 _NODE_STRIDE = 2  # the search looks at every second node, in float32
-_CONJUGATE_STEPS = 8
+_CONJUGATE_STEPS = 8  # in float32: a step is damped far beyond its rounding
+_LARGEST_IN_FLOAT32 = 1e15  # of curvatures; a score as steep as a jump goes beyond
 _LONGEST_STEP = 2.0  # of a linear multiplier, in standard deviations of the exponents it changes
 _LEAST_CURVATURE = 1.0
 _LAM_SHARE, _CAUTIOUS_LAM_SHARE = 0.35, 0.15  # of lam, that one step adds at most
@@ -233,18 +234,24 @@ class MultiplierSearch:
         With M = S + mean c, S M^-1 r = r - mean c M^-1 r: only the rows that do not count, whose part of M^-1 r is left
         out, ask for a product with S, with their rows of S.
         """
-        h, k = push.h, push.k.unsqueeze(-1)
+        size = sides.abs().amax(dim=-1, keepdim=True).clamp(min=torch.finfo(sides.dtype).tiny)
+        precision = torch.float32 if float(curvature.amax()) < _LARGEST_IN_FLOAT32 else torch.float64
+        spectrum, vectors, stiffness, sides, curvature, counted, h, k = (
+            array.to(precision)
+            for array in (self._spectrum, self._vectors, self._stiffness, sides / size, curvature, counted, push.h,
+                          push.k.unsqueeze(-1))
+        )  # fmt: skip
         count = counted.sum(dim=1, keepdim=True).clamp(min=1)
         mean = torch.exp((curvature.log() * counted).sum(dim=1, keepdim=True) / count)
-        inverse = 1 / (self._spectrum + mean)
+        inverse = 1 / (spectrum + mean)
         uncounted = 1 - counted
         left_out = uncounted.topk(int(uncounted.sum(dim=1).amax())).indices
-        lost = self._stiffness[left_out] * uncounted.gather(1, left_out).unsqueeze(2)
+        lost = stiffness[left_out] * uncounted.gather(1, left_out).unsqueeze(2)
         left_out = left_out.expand(len(sides), *left_out.shape)
 
         def preconditioned(x: Tensor) -> tuple[Tensor, Tensor]:
             """M^-1 x where rows count, and S times it."""
-            whole = ((x @ self._vectors) * inverse) @ self._vectors.T
+            whole = ((x @ vectors) * inverse) @ vectors.T
             stiff = (x - mean * whole) - (whole.gather(2, left_out).unsqueeze(3) * lost).sum(dim=2)
             return whole * counted, stiff
 
@@ -261,9 +268,9 @@ class MultiplierSearch:
             image = (stiff - held + curvature * direction) * counted
             length = (direction * image).sum(dim=-1, keepdim=True)
             # A system that is solved leaves nothing to divide: the step is zero then.
-            size = torch.where(length > 0, energy / length, torch.zeros_like(length))
-            solution, left = solution + size * direction, left - size * image
-        return solution
+            share = torch.where(length > 0, energy / length, torch.zeros_like(length))
+            solution, left = solution + share * direction, left - share * image
+        return solution.double() * size
 
 
 def _heights(nodes: _Nodes, force: Forces) -> Float[Tensor, "w N K"]:
