@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import hypothesis
@@ -23,6 +24,16 @@ hypothesis.settings.load_profile("wordsens")
 
 # The tests' matrices are small: threads would spend their time waiting for each other, and xdist shares the cores.
 torch.set_num_threads(1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of tests with `slow_cases`, those cases are slow whose name one of its patterns fits."""
+    for item in items:
+        if (named := item.get_closest_marker("slow_cases")) and any(
+            fnmatchcase(item.callspec.id, pattern) for pattern in named.args
+        ):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(params=["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"])

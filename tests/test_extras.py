@@ -83,6 +83,7 @@ def core(tmp_path_factory):
     return json.loads(run.stdout)
 
 
+@pytest.mark.slow
 def test_random_features_and_attention_of_arrays(core):
     dense, attention = core["values"]
     assert 0 < dense < attention

@@ -30,6 +30,7 @@ def test_a_wrong_shape_is_refused_however_often_a_function_was_called(pytestconf
             perturbed_texts(rows[0], words, delta)
 
 
+@pytest.mark.slow
 def test_laws_hold_with_every_shape_and_type_checked(pytestconfig):
     """Checks take a quarter of the suite's time; a process of their own, since they are set at the first import."""
     if _checked(pytestconfig):

@@ -6,6 +6,7 @@ from tests.app.conftest import until
 pytestmark = pytest.mark.timeout(500)
 
 
+@pytest.mark.slow
 def test_the_story_runs_its_five_experiments(page):
     page.open("/paper")
     page.done()
@@ -47,6 +48,7 @@ def test_attention_is_compared_by_layer_and_head(page):
     page.can_be_read_by_all()
 
 
+@pytest.mark.slow
 def test_a_check_puts_the_worst_kind_on_top(page):
     page.open("/check")
     page.press("check")

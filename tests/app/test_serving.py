@@ -60,6 +60,7 @@ def alone():
         served.stop()
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_noticed_said_and_replaced(browser, alone):
     page = Page(browser, alone)
     page.open(f"/?map=model&search=thorough&text={LONG}")
@@ -76,6 +77,7 @@ def test_a_killed_worker_is_noticed_said_and_replaced(browser, alone):
     page.nothing_strange()
 
 
+@pytest.mark.slow
 def test_a_page_outlives_its_server_and_nothing_is_left(browser, alone):
     port = alone.address.rpartition(":")[2]
     page = Page(browser, alone)

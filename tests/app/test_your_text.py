@@ -83,6 +83,7 @@ def test_what_cannot_be_measured_is_said_kindly(page, text, said):
     page.nothing_strange()
 
 
+@pytest.mark.slow
 def test_a_measurement_is_cancelled_and_another_started(page):
     page.open(f"/?map=model&layer=-1&search=thorough&text={EXAMPLES['Forty words'].replace(' ', '+')}")
     until(page.words)
@@ -115,6 +116,7 @@ def test_the_command_and_the_python_give_the_same_numbers(page):
     assert own["result"].value == pytest.approx(result["value"], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_word_that_moves_a_model_most_is_told_of_at_the_end(page):
     page.open("/?map=model&layer=2&text=The+second+key+does+not+open+the+door.")
     page.done()

@@ -98,6 +98,7 @@ def test_a_bound_lowered_by_a_tenth_is_reported():
     assert judge(case, measure=lowered).crossed
 
 
+@pytest.mark.slow
 def test_a_search_of_one_random_point_is_reported():
     def crippled(phi, X, radius, **options):
         found = ws.word_sensitivity(phi, X, radius=radius, **options)

@@ -107,6 +107,7 @@ def fine_grid(case: Case) -> torch.Tensor:
     return values.amax(dim=0)
 
 
+@pytest.mark.slow_cases("3-*")
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("seed", [1, 3])
 def test_two_words_in_the_plane_solved_by_a_grid(score: str, seed: int) -> None:

@@ -49,6 +49,7 @@ def ascend(weights, rows, word, radius, starts, steps, seed=0):
     return best / np.linalg.norm(base)
 
 
+@pytest.mark.slow_cases("50-16-8-*")
 @pytest.mark.parametrize(
     ("n", "d", "depth", "width", "radius"),
     [(50, 16, 8, None, 4.0), (50, 16, 8, None, 400.0), (3, 4, 5, 40, 1e3), (2, 3, 6, 12, 1e5), (4, 2, 3, 200, 0.01)],
@@ -107,6 +108,7 @@ def test_a_map_without_matrices_has_no_bound_for_a_text_that_depends_on_it():
     assert attention is not None and attention.rigor == "certified"
 
 
+@pytest.mark.slow_cases("gelu-3", "erf-3", "identity-3", "leaky_relu-3")
 @pytest.mark.usefixtures("unchecked_types")  # checks triple the time
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))

@@ -107,6 +107,7 @@ def radius_of(problem: Problem, seed: int) -> float:
     return share if share < 1 else share * math.sqrt(problem.d)
 
 
+@pytest.mark.slow
 def test_no_attack_exceeds_softmax_certificates() -> None:
     for seed in range(10):
         problem = Problem(seed)
@@ -121,6 +122,7 @@ def test_no_attack_exceeds_softmax_certificates() -> None:
         assert (attacked <= allowed).all(), (seed, radius, attacked / upper)
 
 
+@pytest.mark.slow_cases("relu*")
 @pytest.mark.parametrize("score", ["relu", "relu-unnormalized", "sigmoid", "linear"])
 def test_no_attack_exceeds_those_of_other_scores(score: str) -> None:
     bounded = 0
@@ -157,6 +159,7 @@ def test_scores_under_a_mask_have_no_bounds_unless_proved() -> None:
         assert ws.certificate(phi, ws.gaussian_text(3, d, seed=0)) is None
 
 
+@pytest.mark.slow
 def test_an_identity_in_place_of_values_changes_little() -> None:
     """V = I and V a rotation: the bounds of the same map, up to what its own row no longer knows of y . b."""
     X, W = ws.gaussian_text(12, 16, seed=1).rows, ws.RandomAttentionFeatures(16, seed=1).weight

@@ -56,6 +56,7 @@ def prepared(rows: torch.Tensor, phi: ws.RandomAttentionFeatures):
     return text, errors, QuadraticBound(text, errors).twist, unit
 
 
+@pytest.mark.slow_cases("*-20-64-0")
 @pytest.mark.parametrize(("n", "d", "seed"), [(20, 64, 0), (6, 16, 3), (9, 4, 5)])
 @pytest.mark.parametrize("share", [0.05, 0.15, 0.3, 0.4])
 @pytest.mark.parametrize("score", TABULATED)

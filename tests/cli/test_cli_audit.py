@@ -512,6 +512,7 @@ def test_the_only_column_with_texts_is_read_and_every_word_is_in_the_records(wor
     assert sorted(map(json.loads, rows)) == sorted(text.split() for text in TEXTS[:3])
 
 
+@pytest.mark.slow
 def test_two_workers_give_the_same_numbers(wordsens, asked, tmp_path):
     arguments, out = asked
     wordsens(*arguments, "--workers", "1", "--swaps")

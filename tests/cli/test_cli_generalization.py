@@ -22,6 +22,7 @@ def small(monkeypatch):
     monkeypatch.setattr(generalization_preset, "available", lambda source, n, *, labelled: 0)
 
 
+@pytest.mark.slow
 def test_records_figures_and_a_table_are_written(wordsens, tmp_path):
     run = wordsens("paper", "generalization", "--out", str(tmp_path))
     assert run.code == 0, run.err
@@ -51,6 +52,7 @@ def test_json_has_the_documented_keys(wordsens, documented, monkeypatch, tmp_pat
     assert pq.read_schema(document["records"]).names == documented("The columns of the generalization records")
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_says_how_to_go_on_and_resumes(wordsens, monkeypatch, tmp_path):
     attempt, seen = CellKind.attempt, []
 
@@ -69,6 +71,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_resumes(wordsens, monkeypatch,
     assert json.loads(resumed.out)["cells"] == CELLS
 
 
+@pytest.mark.slow
 def test_data_with_labels_in_another_column_or_none_at_all(wordsens, monkeypatch, tmp_path):
     monkeypatch.setattr(generalization_preset, "available", lambda source, n, *, labelled: 40)
     monkeypatch.setattr(paper_generalization, "write_generalization_figures", lambda *_: [])

@@ -215,6 +215,7 @@ def test_a_search_cut_short_says_so(wordsens):
     assert "words the search did not end at a peak: more steps (--steps) may find more." in said
 
 
+@pytest.mark.slow_cases("80")
 @pytest.mark.parametrize("columns", ["80", "120"])
 def test_tables_stay_readable(wordsens, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
@@ -284,6 +285,7 @@ def test_the_kept_cell_gives_the_same_value_in_a_sweep(wordsens, tmp_path):
     assert again.search == "quick"
 
 
+@pytest.mark.slow
 def test_the_best_real_words(wordsens, tmp_path):
     arguments = ("measure", "I love her", "--map", "raf", "--swaps", *FAST)
     run = wordsens(*arguments)

@@ -52,6 +52,7 @@ def finished(wordsens, no_figures, tmp_path, tmp_path_factory):
 CELLS = 2 * (3 * 2 + 2 * 2 + 2 * 3 * 2)
 
 
+@pytest.mark.slow
 def test_records_figures_and_a_table_of_exponents(wordsens, tmp_path):
     run = wordsens("paper", "sensitivity", "--scale", "quick", "--out", str(tmp_path))
     assert run.code == 0
@@ -154,6 +155,7 @@ def test_a_failed_cell_is_told_after_everything_else(wordsens, finished, monkeyp
     assert wordsens("paper", "--out", str(finished), "--quiet").code == 0
 
 
+@pytest.mark.slow
 def test_data_of_ones_own(wordsens, no_figures, tmp_path):
     (tmp_path / "t.csv").write_text("text\n" + "a good film that goes on and on and on until it stops\n" * 3)
     run = wordsens("paper", "--data", str(tmp_path / "t.csv"), "--out", str(tmp_path / "out"), "--json", "--quiet")
@@ -186,6 +188,7 @@ def test_the_table_stays_readable(wordsens, finished, monkeypatch, columns):
     assert len(re.findall(r"^(?:RF|DRF|RAF|ReLU-RAF)\b.* ± \d\.\d{3} ", run.out, re.MULTILINE)) == 8
 
 
+@pytest.mark.slow
 def test_progress_off_a_terminal_is_sparse(wordsens, no_figures, tmp_path):
     lines = wordsens("paper", "--out", str(tmp_path)).err.splitlines()
     assert 1 <= len(lines) <= 3

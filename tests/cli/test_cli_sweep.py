@@ -206,7 +206,7 @@ def test_signals_stop_a_run_and_its_workers_cleanly(here, sign, code):
             "run",
             "small.yaml",
             "pause=0.2",
-            "draw={range: [0, 99]}",
+            "draw={range: [0, 999]}",
             *workers,
         ],
         stdout=subprocess.PIPE,
@@ -230,7 +230,7 @@ def test_signals_stop_a_run_and_its_workers_cleanly(here, sign, code):
     assert process.returncode == code, err
     assert out == ""
     finished = len(records("small"))
-    assert f"interrupted: {finished} of 100 cells are finished in small/dry-run-records" in err
+    assert f"interrupted: {finished} of 1000 cells are finished in small/dry-run-records" in err
     assert "the same command goes on from there" in err
     assert "Traceback" not in err
     assert [path.name for path in store.iterdir() if path.suffix == ".tmp"] == []

@@ -23,6 +23,7 @@ def cosine(model, first, second):
     return float(one @ two / one.norm() / two.norm())
 
 
+@pytest.mark.slow_cases("minilm")
 @pytest.mark.parametrize("model", ["minilm", letters])
 def test_every_number_is_that_of_encoding_the_texts_again(model):
     found = explain(model, FIRST, SECOND, plan=ExplainPlan(vectors=False))

@@ -33,6 +33,7 @@ def faults(setting: str) -> int:
 GLIBC = sys.platform.startswith("linux") and "glibc" in (os.confstr("CS_GNU_LIBC_VERSION") or "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not GLIBC, reason="glibc's allocator")
 def test_freed_blocks_are_used_again():
     # 512 pages a block of 2 MiB, unless the system gives huge pages: then one fault.

@@ -8,6 +8,7 @@ from wordsens.experiments.kinds import KIND_NAMES, kind_named, kind_of_records
 from wordsens.experiments.store.record import Record
 
 
+@pytest.mark.slow_cases("audit")
 @pytest.mark.parametrize("name", KIND_NAMES)
 def test_a_kind_measures_records_and_explains_its_failures(name):
     kind = kind_named(name)

@@ -75,6 +75,7 @@ def test_workers_keep_no_profile(cluster):
 OF_A_RUN = {"seconds", "peak_memory_mb", "started", "libraries", "fit_seconds"}
 
 
+@pytest.mark.slow_cases("correlations*", "departures*")
 @pytest.mark.parametrize(
     ("kind", "keys"),
     [
@@ -122,6 +123,7 @@ def test_an_interrupted_run_leaves_the_workers_free(cluster, tmp_path):
     assert time.monotonic() - begin < 10
 
 
+@pytest.mark.slow
 def test_real_cells_and_their_witnesses_are_the_same_bit_for_bit(cluster, tmp_path):
     cells = [
         SensitivityCell.parse({"map": name, "n": 4, "d": 6, "text": "gaussian", "steps": 3, "draw": draw})

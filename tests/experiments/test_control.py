@@ -17,6 +17,7 @@ from wordsens.figures.control_panels import CONTROL_FIGURES
 SMALL = {"task": "one-word", "n": 6, "d": 8, "steps": 4, "training": 32, "texts": 2, "words": 2, "hidden": 8}
 
 
+@pytest.mark.slow_cases("majority-*")
 @pytest.mark.parametrize("control", CONTROLS)
 @pytest.mark.parametrize("task", ["one-word", "majority"])
 def test_every_control_of_every_task_gives_a_record(control, task):

@@ -56,6 +56,7 @@ def test_a_maximum_inside_the_ball():
     torch.testing.assert_close(X[0] + r.perturbations[0], target, atol=1e-3, rtol=0)
 
 
+@pytest.mark.slow_cases("[12]-*")
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_two_words_in_the_plane_against_a_grid(score, seed):

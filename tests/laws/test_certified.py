@@ -89,6 +89,7 @@ def assert_bounded(phi: ws.RandomAttentionFeatures, rows: torch.Tensor, radii: l
         assert value <= bound, (phi.name, word, radii[word], value, bound)
 
 
+@pytest.mark.slow_cases("relu-unnormalized-[23]", "relu-3", "sigmoid-3")
 @pytest.mark.parametrize("heads", [1, 2, 3])
 @pytest.mark.parametrize("name", CERTIFIED)
 def test_no_radius_attains_more_than_is_certified(name: str, heads: int) -> None:
@@ -102,6 +103,7 @@ def test_a_score_without_the_terms_has_no_bound_at_any_radius(heads: int) -> Non
     assert ws.certificate(phi, gaussian(N, D, heads), words=range(N), radius=RADII) is None
 
 
+@pytest.mark.slow_cases("*-nearly parallel", "*-zero sum")
 @pytest.mark.parametrize("kind", ["one huge row", "zero sum", "repeated", "parallel", "nearly parallel"])
 @pytest.mark.parametrize("name", CERTIFIED)
 def test_hostile_texts_at_hostile_temperatures(name: str, kind: str, loose_bounds) -> None:

@@ -115,6 +115,7 @@ def test_a_short_text_loses_little(monkeypatch):
     assert float(ratios.min()) > 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_types")
 def test_a_long_text_loses_nothing(monkeypatch):
     """The search in fewer coordinates finds what the whole one does, in the mean over the words of a text of 200."""

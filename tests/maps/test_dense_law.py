@@ -70,11 +70,13 @@ def levels(first, second):
     return [first.shape[1] * float(stats.ks_2samp(a, b).pvalue) for a, b in pairs]
 
 
+@pytest.mark.slow_cases("4", "2")
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_dense_and_on_demand_maps_have_one_law(depth):
     assert min(levels(dense_draws(depth), draws(depth, "lazy"))) > FALSE_ALARMS
 
 
+@pytest.mark.slow_cases("4", "2")
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_the_test_finds_the_conditioning_term_dropped(depth, monkeypatch):
     def forgetful(self, side, other, parts, answer_support):

@@ -18,6 +18,7 @@ def recomputed(features, X, r):
     return np.array(values)
 
 
+@pytest.mark.slow_cases("review-relu*", "review-sigmoid", "gaussian-relu-unnormalized")
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("text", ["gaussian", "review"])
 def test_attention(score, text):

@@ -7,6 +7,7 @@ from benchmarks.straightforward_attention import attention_features, plain_ascen
 import wordsens as ws
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_types")
 def test_no_word_falls_short_of_plain_ascent():
     n, d = 20, 48

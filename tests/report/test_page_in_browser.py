@@ -51,6 +51,7 @@ def test_the_log_sees_a_request_and_a_message(browser, page, tmp_path):
     assert [address.rpartition("/")[2] for address in browser.requests()] == ["x.png"]
 
 
+@pytest.mark.slow_cases("1280-light", "390-dark")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_has_no_serious_finding_and_nothing_is_wider_than_the_screen(browser, page, width, scheme):
@@ -96,6 +97,7 @@ def test_right_to_left_words_stand_from_right_to_left(browser, report_of):
     assert browser.find(".detail h4")[0].text == "לא"
 
 
+@pytest.mark.slow
 def test_ten_thousand_words_do_not_freeze_it(browser, report_of):
     path = report_of([f"w{at}" for at in range(10_050)])
     browser.open(path)

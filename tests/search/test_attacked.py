@@ -17,6 +17,7 @@ FOUND = [
 ]
 
 
+@pytest.mark.slow_cases("a score of *", "own scores that vanish under*", "a huge row*")
 @pytest.mark.parametrize(("seed", "word", "attained"), FOUND)
 def test_the_default_search_is_level_with_the_attack(seed, word, attained):
     # Before: .972, .941, .995, .947, .707, .528 and .343 of it.

@@ -66,6 +66,7 @@ def test_it_asks_few_products():
     assert bool(r.converged.all())
 
 
+@pytest.mark.slow
 def test_words_in_groups_are_words_one_by_one():
     n, d = 6, 10
     phi = ws.RandomFeatures(n, d, gaussian="dense", activation="identity")

@@ -19,6 +19,7 @@ def test_four_units_of_eight_coordinates():
     assert bool((r.per_word > 0).all())
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     n=st.integers(2, 6),
@@ -46,6 +47,7 @@ def test_every_narrow_layer_is_searched(n, d, width, depth, gaussian, activation
     assert bool((r.per_word >= sampled.amax(dim=0) * 0.995).all())
 
 
+@pytest.mark.slow_cases("[789]-dense", "1?-dense")
 @pytest.mark.parametrize("gaussian", ["dense", "lazy"])
 @pytest.mark.parametrize("width", range(1, 13))
 def test_both_kinds_of_matrix_at_every_width(gaussian, width):

@@ -56,6 +56,7 @@ def test_hills_behind_a_jump_are_found(n, d, heads, radius, seed, word, attack, 
     assert float(found.per_word[word]) >= 0.995 * attack
 
 
+@pytest.mark.slow_cases("1.15*")
 @pytest.mark.parametrize("score", ["linear", "relu-unnormalized", "relu"])
 @pytest.mark.parametrize("temperature", [2.0**-60, 2.0**60])
 def test_the_temperature_of_homogeneous_scores_changes_nothing(score, temperature):

@@ -47,6 +47,7 @@ def cases():
         )
 
 
+@pytest.mark.slow_cases("relu", "tanh-3", "relu-unnormalized")
 @pytest.mark.parametrize(("make", "exactly"), list(cases()))
 def test_reported_values_are_within_their_error_and_below_the_bound(make, exactly, loose_bounds):
     assert np.finfo(LONG).eps < 1e-18, "this platform has no long double to compare with"

@@ -49,6 +49,7 @@ def lots(monkeypatch):
 
 
 class TestEachTextAsIfAlone:
+    @pytest.mark.slow_cases("relu*")
     @pytest.mark.parametrize("score", sorted(SCORES))
     def test_equals_word_sensitivity_to_rounding_where_exploring_is_in_float64(self, score, monkeypatch, lots):
         for change in (AttentionWordChange, AttentionTextsChange):
@@ -59,6 +60,7 @@ class TestEachTextAsIfAlone:
         for X, r in zip(mixed, found, strict=True):
             assert_same(r, ws.word_sensitivity(raf(score), X, seed=7, **QUICK), 1e-12)
 
+    @pytest.mark.slow_cases("*-relu-1", "*-softmax-2")
     @pytest.mark.parametrize(("score", "heads"), [("softmax", 1), ("relu", 1), ("softmax", 2), ("sigmoid", 1)])
     def test_equals_word_sensitivity_in_order(self, score, heads, device, lots):
         phi = raf(score, heads, device=device)
@@ -70,6 +72,7 @@ class TestEachTextAsIfAlone:
             relative = 1e-4 if phi.score.kinked else 1e-9
             assert_same(r, ws.word_sensitivity(phi, X, seed=7, **QUICK), relative)
 
+    @pytest.mark.slow
     def test_a_longer_search_and_its_certificate(self, lots):
         phi, X = raf(d=16), texts(8, 8, 8, d=16)
         found = ws.word_sensitivities(phi, X, radius=2.0, search=ws.SearchPlan(generations=3))
@@ -94,6 +97,7 @@ class TestEachTextAsIfAlone:
         assert_same(few[1], many[1])
         assert_same(few[0], ws.word_sensitivities(phi, X[::-1], **QUICK)[3])
 
+    @pytest.mark.slow_cases("90000")
     @pytest.mark.parametrize("budget", [90_000, 800_000, 1_600_000])
     def test_a_small_memory_budget(self, budget, lots):
         phi, X, plan = raf(), texts(5, 5, 5, 5), ws.SearchPlan(starts=4, generations=1, steps=5)

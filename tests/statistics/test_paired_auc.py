@@ -38,6 +38,7 @@ def test_the_same_numbers_have_no_interval_and_the_floor_has_one():
     assert floor.change.low < -0.02 < 0.02 < floor.change.high
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_true_change_in_95_of_100():
     """The truth is that of 20,000 members of each; 300 draws of 40 and 60: 95 %, 92.5 to 98 at three deviations."""
     random = np.random.default_rng(2)

@@ -67,6 +67,7 @@ def test_rows_that_share_a_direction_lower_their_scores_together():
     assert together < apart / 4
 
 
+@pytest.mark.slow_cases("40-192-*")
 @pytest.mark.parametrize(("n", "d", "tolerance"), [(40, 192, 0.05), (120, 92, 0.1)])
 def test_a_typical_word_and_the_largest_are_near_the_prediction(n, d, tolerance):
     """S ‖phi(X)‖ of 20 words of one map and text. At n = 120, d = 92 rows can be left to their word nearly never."""

@@ -31,6 +31,7 @@ def smooth(name):
     return torch.nn.Sequential(*layers).double()
 
 
+@pytest.mark.slow_cases("linear-*", "sigmoid-*")
 @pytest.mark.parametrize(
     ("name", "target", "way", "over"),
     [

@@ -24,6 +24,7 @@ SENTENCES = [
 ]
 
 
+@pytest.mark.slow_cases("linear", "low-rank")
 @pytest.mark.parametrize("adapter", ["layers", "low-rank", "linear"])
 def test_sentence_transformers_gives_the_same_vectors(adapter, tiny, short, pairs, texts, tmp_path):
     from sentence_transformers import SentenceTransformer
