@@ -119,7 +119,7 @@ def test_everything_and_the_report(wordsens, tmp_path, monkeypatch):
     monkeypatch.setattr(paper_run, "run_experiment", lambda name, options: {"command": f"paper {name}"})
     monkeypatch.setattr(paper_run, "_report", lambda options: tmp_path / "report.html")
     document = json.loads(wordsens("paper", "all", "--out", str(tmp_path), "--json").out)
-    names = ("sensitivity", "generalization", "attention", "departures", "correlations", "several-words")
+    names = ("sensitivity", "generalization", "attention", "departures", "correlations", "several-words", "similarity")
     assert [part["command"] for part in document["parts"]] == [f"paper {name}" for name in names]
     assert document["report"] == str(tmp_path / "report.html")
     assert "report   " in wordsens("paper", "all", "--out", str(tmp_path)).out

@@ -62,8 +62,8 @@ def folder(tmp_path, monkeypatch):
         (["paper", "--scale", "quik"], "--scale (='quik') must be one of quick, laptop, full; did you mean 'quick'?"),
         (
             ["paper", "sensitivty"],
-            "must be one of sensitivity, generalization, attention, departures, correlations, several-words, control, "
-            "all; did you mean 'sensitivity'?",
+            "must be one of sensitivity, generalization, attention, departures, correlations, several-words, "
+            "similarity, control, all; did you mean 'sensitivity'?",
         ),
         (["paper", "--data", "none.csv"], "there is no file or folder 'none.csv'"),
         (["paper", "--encoder", "no/such-model"], "no model 'no/such-model'"),

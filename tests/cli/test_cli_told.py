@@ -1,4 +1,4 @@
-"""`wordsens paper departures`, `correlations`, `several-words`, `control`: records, figures, tables and sentences."""
+"""`wordsens paper departures`, `correlations`, `several-words`, `similarity`, `control`: what they write and say."""
 
 import json
 
@@ -10,14 +10,16 @@ from wordsens.experiments.departures import preset as departures
 from wordsens.experiments.grid.sweep_file import load_sweep
 from wordsens.experiments.kinds import kind_named
 from wordsens.experiments.several_words import preset as several_words
+from wordsens.experiments.similarity import preset as similarity
 from wordsens.experiments.store.store import RecordStore
 from wordsens.report.findings.of_runs import run_findings
 from wordsens.report.load import load_runs
 from wordsens.report.tables import run_tables
 
-NAMES = ("departures", "correlations", "several-words", "control")
+NAMES = ("departures", "correlations", "several-words", "similarity", "control")
 FIGURES = {
     "departures": ["departures", "departures-error"],
+    "similarity": ["similarity", "similarity-check", "similarity-sensitivity"],
     "control": [f"control-{name}" for name in ("accuracy", "layers", "sensitivity", "target", "tradeoff")],
 }
 
@@ -31,6 +33,8 @@ def small_scales(monkeypatch):
     one = {"layers": ("softmax",), "held": ("softmax",)}
     small = control.Scale(1, (6, 8), 2, 6, (0.5, 1.0), ((6,), 2), (8, 8), others=("none",), stacks=({},), **one)
     monkeypatch.setitem(control.SCALES, "quick", small)
+    alike = similarity.Scale((8,), 1, 2, ("question",), 2, 1, {"raf": few}, {"pool": "mean", "words": 0}, every=6)
+    monkeypatch.setitem(similarity.SCALES, "quick", alike)
     monkeypatch.setitem(several_words.SCALES, "quick", several_words.Scale(4, 8, 1, {"rf": few, "raf": few}))
 
 

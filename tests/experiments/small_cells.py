@@ -19,6 +19,7 @@ CELLS = {
     "departures": {"map": "raf", "n": 6, "d": 8, "text": "reviews", "search": "quick"},
     "correlations": {"map": "raf", "n": 4, "d": 6, "text": "gaussian", "search": "quick"},
     "several-words": {"map": "rf", "n": 4, "d": 6, "text": "gaussian", "search": "quick", "count": 2},
+    "similarity": {"map": "raf", "n": 8, "d": 6, "text": "reviews", "search": "quick", "count": 2},
     "control": {
         "task": "one-word",
         "n": 5,

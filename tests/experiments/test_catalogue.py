@@ -71,6 +71,6 @@ def test_what_one_word_generalization_expects(tmp_path):
 
 
 def test_presets_by_name(tmp_path):
-    assert len(preset_names()) == 18
+    assert len(preset_names()) == 21
     for name in ("paper-sensitivity-quick", "paper-departures-full", "paper-several-words-laptop"):
         assert included(name, tmp_path, load=load_sweep).name == name

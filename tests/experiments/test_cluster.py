@@ -82,6 +82,7 @@ OF_A_RUN = {"seconds", "peak_memory_mb", "started", "libraries", "fit_seconds"}
         ("sensitivity", {"map": "rf", "gaussian": "lazy"}),
         ("several-words", {"map": "raf", "count": 2}),
         ("correlations", {"map": "relu-raf"}),
+        ("similarity", {"map": "raf", "n": 8, "text": "reviews", "count": 2}),
         ("departures", {"map": "raf", "measures": "error", "labels": "linear", "texts": 4}),
         ("generalization", {"map": "rf", "labels": "linear", "texts": 4, "held_out": 2, "objective": "error"}),
     ],

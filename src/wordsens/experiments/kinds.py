@@ -13,8 +13,8 @@ from wordsens.experiments.store.spec_columns import columns_of
 from wordsens.experiments.summary import Summary
 
 KIND_NAMES = (
-    "sensitivity", "generalization", "attention", "departures", "correlations", "several-words", "control", "audit",
-    "dry-run",
+    "sensitivity", "generalization", "attention", "departures", "correlations", "several-words", "similarity",
+    "control", "audit", "dry-run",
 )  # fmt: skip
 """A further kind is a folder of its name (`-` written `_`) in `wordsens.experiments`, and its name here."""
 

@@ -17,6 +17,7 @@ from wordsens.figures.generalization_panels import error_panels, frontier_panels
 from wordsens.figures.panels import Curve, FigureData, Panel
 from wordsens.figures.sensitivity_panels import sensitivity_panels
 from wordsens.figures.several_words_panels import several_words_panels
+from wordsens.figures.similarity_panels import SIMILARITY_FIGURES
 from wordsens.figures.still import still_figure
 from wordsens.maps.registry import base_name, map_entry
 from wordsens.report.findings.of_runs import GIVEN
@@ -135,6 +136,10 @@ def _several_words(part: Part) -> Iterator[FigureData]:
         yield data
 
 
+def _similarity(part: Part) -> Iterator[FigureData]:
+    yield from (data for make in SIMILARITY_FIGURES.values() if (data := make(part.done)) is not None)
+
+
 def _control(part: Part) -> Iterator[FigureData]:
     yield from (data for make in CONTROL_FIGURES.values() if (data := make(part.done)) is not None)
 
@@ -156,6 +161,7 @@ _MAKERS = {
     "departures": _departures,
     "correlations": _correlations,
     "several-words": _several_words,
+    "similarity": _similarity,
     "control": _control,
     "attention": lambda part: iter(()),  # their matrices are tables: report.attention
 }

@@ -11,7 +11,10 @@ from wordsens.errors import InputError, require_choice, require_count
 from wordsens.search.plan import EFFORTS
 
 SCALE_NAMES = ("quick", "laptop", "full")
-FIGURE_NAMES = ("sensitivity", "generalization", "attention", "departures", "correlations", "several-words", "control")
+FIGURE_NAMES = (
+    "sensitivity", "generalization", "attention", "departures", "correlations", "several-words", "similarity",
+    "control",
+)  # fmt: skip
 OF_ALL = FIGURE_NAMES[:-1]
 """The figures of `all`: those that train networks take a minute more, and are asked for by name."""
 DEFAULT_FIGURES = ("sensitivity",)
@@ -34,6 +37,7 @@ class PaperOptions(PlaceOptions):
             "departures: as published against as defined, switch by switch. "
             "correlations: S against the words' mean cosine. "
             "several-words: from how many words on a map notices. "
+            "similarity: is a flipped meaning less alike than a synonym? "
             "control: small networks trained with their sensitivity held up or down (not part of all). "
             "all: every figure, and the report.",
             show_default=False,

@@ -15,7 +15,7 @@ from wordsens.files import named_path
 SCALE_NAMES = ("quick", "laptop", "full")
 PRESETS = (
     "paper-sensitivity", "paper-generalization", "paper-departures", "paper-correlations", "paper-several-words",
-    "paper-control",
+    "paper-similarity", "paper-control",
 )  # fmt: skip
 INCLUDE_KEYS = ("preset", "scale", "data", "encoder", "seed")
 
