@@ -63,7 +63,7 @@ def _check(records: Sequence[SimilarityRecord]) -> FigureData | None:
         return None
     styles = _styles(found)
     panels = []
-    for name, column in (("paraphrases", auc_of), ("one-word synonyms", _synonyms)):
+    for name, column in (("paraphrases", auc_of), ("synonyms", _synonyms)):
         for learned in dict.fromkeys(one.learned for one in found):
             own = [one for one in found if one.learned == learned and one.by_draw(column)]
             if own:
@@ -84,7 +84,7 @@ def _groups(found: Sequence[Place]) -> list[tuple[str, bool]]:
 
 
 def _maps(learned: bool) -> str:
-    return "layers of a model" if learned else "random maps"
+    return "layers" if learned else "random maps"
 
 
 def _panel(title: str, own: Sequence[Place], styles: dict[str, Style], column: Column, *, coin: bool = False) -> Panel:

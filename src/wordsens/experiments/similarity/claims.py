@@ -128,10 +128,10 @@ def _check(check: Sequence[Place]) -> Iterator[Claim]:
         beside = (
             f" Against one-word synonyms it lies between {synonyms[low]:.2f} ({low}) and {synonyms[high]:.2f} ({high})."
         )
-    sentence = (
-        f"{pairs_title(check[0]).capitalize()}, against paraphrases: AUC between {means[least]:.2f} ({least}) and "
-        f"{means[most]:.2f} ({most}){side}.{beside}"
-    )
+    between = f"between {means[least]:.2f} ({least}) and {means[most]:.2f} ({most})"
+    if means[least] == means[most]:
+        between = f"{means[least]:.2f} for every feature"
+    sentence = f"{pairs_title(check[0]).capitalize()}, against paraphrases: AUC {between}{side}.{beside}"
     yield Claim(f"{fmean(means.values()):.2f}", sentence, "Means over draws; 95 % intervals over the pairs.")
 
 

@@ -63,7 +63,7 @@ SCALES = {
         maps={name: {**MAPS[name], "words": 1} for name in MAPS if name != "drf"},
         pooled={**POOLED, "words": 0}, every=3,
     ),
-    "laptop": Scale((8, 16, 32, 64), 5, 24, LENGTHS[:2], 12, 1, every=2),
+    "laptop": Scale((8, 16, 32, 64), 5, 24, LENGTHS[:2], 12, 1, every=3),
     "full": Scale((8, 16, 32, 64, 128), 5, 24, LENGTHS, 12, 2),
 }  # fmt: skip
 """Quick leaves S of the layers out, which takes two thirds of the time of the others, and DRF, the dearest random map.

@@ -9,7 +9,7 @@ from wordsens.evaluation.kinds import SYNONYM
 from wordsens.experiments.texts.documents import documents
 from wordsens.experiments.texts.source import Embedded
 from wordsens.seeds import derive_seed
-from wordsens.text import load_encoder
+from wordsens.text import Document, load_encoder
 from wordsens.text.encoder import Encoder
 from wordsens.text.pairs import Pair
 from wordsens.text.whole_words import word_spans
@@ -24,7 +24,6 @@ _TRIES = 4
 """Exchanges of one passage and table that are tried: about a fifth of the tables' words have several tokens."""
 
 
-@lru_cache(maxsize=64)
 def swapped_passages(source: Embedded, encoder: str, n: int, count: int, seed: int) -> tuple[Pair, ...]:
     """Up to `count` passages of n rows, each in two pairs: with a flipped copy, and with one that means the same.
 
@@ -45,8 +44,13 @@ def swapped_passages(source: Embedded, encoder: str, n: int, count: int, seed: i
     Raises:
         InputError: no text has a passage of n rows in which both exchanges can be made.
     """
+    return _chosen(documents(source), encoder, n, count, seed)
+
+
+@lru_cache(maxsize=64)
+def _chosen(held: tuple[Document, ...], encoder: str, n: int, count: int, seed: int) -> tuple[Pair, ...]:
+    """`swapped_passages` of these texts: the cells of a draw ask for the same ones."""
     reader, chance = load_encoder(encoder), random.Random(derive_seed(seed, "swaps", n))
-    held = documents(source)
     order = chance.sample(range(len(held)), len(held))
     flipped: list[Pair] = []
     same: list[Pair] = []
