@@ -209,7 +209,7 @@ def test_sentences_say_what_the_intervals_allow():
     check = {"pairs": "check", "length": "page", "auc_low": 0.0, "auc_high": 0.3}
     told = _told([replace(_record(name, 40, 0, value, None), **check) for name, value in (("rf", 0.1), ("raf", 0.2))])
     assert told == [
-        "Pairs of check, pages, against paraphrases: AUC between 0.10 (RF) and 0.20 (RAF (softmax)); every feature finds "
-        "the flipped pairs more alike than paraphrases."
+        "Pairs of check, pages, against paraphrases: AUC between 0.10 (RF) and 0.20 (RAF (softmax)); every feature "
+        "finds the flipped pairs more alike than paraphrases."
     ]
     assert _told([one for one in study(0.7, 0.5, 0.1) if one.draw < 4]) == []
