@@ -51,3 +51,9 @@ def test_newton_systems_are_solved():
         right = np.linalg.solve(system[np.ix_(rows, rows)], sides[:, word, rows].T).T
         np.testing.assert_allclose(found[:, word, rows], right, rtol=1e-9, atol=1e-12)
         assert not found[:, word, ~rows].any()
+    coarse = search._solved(*(torch.from_numpy(array) for array in (1e-30 * sides * counted, curvature)), push,
+                            torch.from_numpy(counted)).numpy()  # fmt: skip
+    np.testing.assert_allclose(1e30 * coarse, found, rtol=1e-5, atol=1e-6)
+    steep = search._solved(*(torch.from_numpy(array) for array in (sides * counted, 1e30 * curvature)), push,
+                           torch.from_numpy(counted)).numpy()  # fmt: skip
+    np.testing.assert_allclose(1e30 * steep, sides * counted / curvature, rtol=1e-9, atol=1e-12)

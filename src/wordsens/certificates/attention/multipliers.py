@@ -199,7 +199,7 @@ class MultiplierSearch:
         residual = (seen.t - centre.t) * counted
         curvature = (2 * lam * seen.t_variance / heat).clamp(min=_LEAST_CURVATURE / a)
         if keep_lam:
-            linear_step = 2 * lam * self._solve(residual.unsqueeze(0), curvature, push, counted)[0]
+            linear_step = 2 * lam * self._solved(residual.unsqueeze(0), curvature, push, counted)[0]
             lam_step = torch.zeros_like(state.lam)
         else:
             # Along lam, at fixed 2 lam y, it is `slope`; `mixed` / (2 lam) are the second derivatives in both.
@@ -207,7 +207,7 @@ class MultiplierSearch:
             square = seen.t_variance + seen.t.square()
             slope = 1 - a * square.sum(dim=1) - held - seen.q_variance.sum(dim=1) / (4 * state.lam.square() * b)
             mixed = (2 * lam * a * seen.t_square_covariance / heat - 2 * centre.t) * counted
-            steps = self._solve(torch.stack([residual, mixed]), curvature, push, counted)
+            steps = self._solved(torch.stack([residual, mixed]), curvature, push, counted)
             along = 2 * lam * steps[0]
             mixed = mixed / (2 * lam)
             lam_curvature = (a**2 * seen.t_square_variance / heat).sum(dim=1)
@@ -226,21 +226,27 @@ class MultiplierSearch:
         beta = (0.5 * state.beta + 0.25 * seen.q / new_lam.unsqueeze(1)) * pairs.coupled
         return State(new_lam, linear / (2 * new_lam.unsqueeze(1)) * counted, beta)
 
+    def _solved(
+        self, sides: Float[Tensor, "sides w N"], curvature: Tensor, push: _Push, counted: Tensor
+    ) -> Float[Tensor, "sides w N"]:
+        """`_solve` in float32, where the curvatures leave it room."""
+        precision = torch.float32 if float(curvature.amax()) < _LARGEST_IN_FLOAT32 else torch.float64
+        size = sides.abs().amax(dim=-1, keepdim=True).clamp(min=torch.finfo(sides.dtype).tiny)
+        solution = self._solve((sides / size).to(precision), curvature.to(precision), push, counted.to(precision))
+        return solution.double() * size
+
     def _solve(
         self, sides: Float[Tensor, "sides w N"], curvature: Tensor, push: _Push, counted: Tensor
     ) -> Float[Tensor, "sides w N"]:
-        """(S - h h^T / k + diag(curvature))^-1 sides, about.
+        """(S - h h^T / k + diag(curvature))^-1 sides, about, in the precision of the sides.
 
         With M = S + mean c, S M^-1 r = r - mean c M^-1 r: only the rows that do not count, whose part of M^-1 r is left
         out, ask for a product with S, with their rows of S.
         """
-        size = sides.abs().amax(dim=-1, keepdim=True).clamp(min=torch.finfo(sides.dtype).tiny)
-        precision = torch.float32 if float(curvature.amax()) < _LARGEST_IN_FLOAT32 else torch.float64
-        spectrum, vectors, stiffness, sides, curvature, counted, h, k = (
-            array.to(precision)
-            for array in (self._spectrum, self._vectors, self._stiffness, sides / size, curvature, counted, push.h,
-                          push.k.unsqueeze(-1))
-        )  # fmt: skip
+        h, k = push.h.to(sides.dtype), push.k.to(sides.dtype).unsqueeze(-1)
+        spectrum, vectors, stiffness = (
+            array.to(sides.dtype) for array in (self._spectrum, self._vectors, self._stiffness)
+        )
         count = counted.sum(dim=1, keepdim=True).clamp(min=1)
         mean = torch.exp((curvature.log() * counted).sum(dim=1, keepdim=True) / count)
         inverse = 1 / (spectrum + mean)
@@ -270,7 +276,7 @@ class MultiplierSearch:
             # A system that is solved leaves nothing to divide: the step is zero then.
             share = torch.where(length > 0, energy / length, torch.zeros_like(length))
             solution, left = solution + share * direction, left - share * image
-        return solution.double() * size
+        return solution
 
 
 def _heights(nodes: _Nodes, force: Forces) -> Float[Tensor, "w N K"]:
