@@ -33,6 +33,7 @@ def test_the_story_runs_its_five_experiments(page):
     page.can_be_read_by_all()
 
 
+@pytest.mark.slow
 def test_attention_is_compared_by_layer_and_head(page):
     page.open("/attention")
     page.done()

@@ -97,6 +97,7 @@ def test_a_measurement_is_cancelled_and_another_started(page):
     assert page.browser.find(".heat")[0].text == "Two keys, one door."
 
 
+@pytest.mark.slow
 def test_the_command_and_the_python_give_the_same_numbers(page):
     page.open("/?map=relu-raf&share=0.5&seed=3&text=Two+keys+open+one+door.")
     page.done()
@@ -125,6 +126,7 @@ def test_the_word_that_moves_a_model_most_is_told_of_at_the_end(page):
     assert f"“{told.splitlines()[0]}”" in sentence
 
 
+@pytest.mark.slow
 def test_a_result_is_pinned_beside_another(page):
     page.open("/?text=Two+keys+open+one+door.")
     page.done()
@@ -140,6 +142,7 @@ def test_a_result_is_pinned_beside_another(page):
     until(lambda: len(page.browser.find(".result")) == 1)
 
 
+@pytest.mark.slow
 def test_files_and_links_are_taken_along(page, tmp_path):
     page.open("/?text=Two+keys+open+one+door.")
     page.done()

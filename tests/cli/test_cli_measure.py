@@ -70,6 +70,7 @@ def test_the_effort_of_a_search_is_chosen_by_name(wordsens):
     assert "must be one of quick, normal, thorough; did you mean 'quick'?" in wrong.err
 
 
+@pytest.mark.slow
 def test_theory_stands_beside_the_numbers(wordsens):
     arguments = ["measure", "I love her much", "--map", "raf,relu-raf,sigmoid-raf", *FAST]
     run = wordsens(*arguments, "--small-radius", "--conditions")
@@ -104,6 +105,7 @@ def test_chosen_words(wordsens):
     assert (result["words"], result["tokens"]) == ([2, 0], ["her", "i"])
 
 
+@pytest.mark.slow
 def test_a_sample_of_the_words(wordsens):
     arguments = ["measure", "I love her much and she loves me", "--map", "raf,relu-raf", "--sample", "3", *FAST]
     raf, relu = json.loads(wordsens(*arguments, "--json").out)["texts"][0]["results"]
@@ -117,6 +119,7 @@ def test_a_sample_of_the_words(wordsens):
     assert len(re.findall(r"^ +\d  \S+ +\d\.\d{4}", run.out, flags=re.MULTILINE)) == 3
 
 
+@pytest.mark.slow
 def test_a_map_that_is_not_built_searches_few_words(wordsens):
     text = "good film and it goes on and on until it stops at last and we all go home"
     run = wordsens("measure", text, "--map", "rf,raf", "--json", *FAST)
@@ -170,6 +173,7 @@ def test_a_file(wordsens, tmp_path):
     assert json.loads(run.out)["texts"][0]["source"] == "letter.md"
 
 
+@pytest.mark.slow
 def test_a_dataset_gives_a_row_a_text_and_map(wordsens, tmp_path):
     (tmp_path / "t.csv").write_text("review\na good film\nhello\nquite [bold]bad[/bold]\nnot read\n")
     arguments = ["measure", "--dataset", str(tmp_path / "t.csv"), "--text-column", "review", "--limit", "3"]

@@ -194,6 +194,7 @@ def test_help_has_an_example(wordsens, command):
     assert "--json" in run.out or command == "plot"
 
 
+@pytest.mark.slow_cases("15-143")
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_signals_stop_a_run_and_its_workers_cleanly(here, sign, code):
     workers = ["--workers", "2"] if sign == signal.SIGINT else []

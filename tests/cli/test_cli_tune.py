@@ -19,6 +19,7 @@ def arguments(tiny, pairs, texts, tmp_path):  # noqa: F811
     return [*usual, "--adapter", "linear", "--steps", "3", "--hold-out", "finance"]
 
 
+@pytest.mark.slow
 def test_the_tables_have_before_and_after(wordsens, arguments, tmp_path):
     run = wordsens(*arguments)
     assert run.code == 0, run.err

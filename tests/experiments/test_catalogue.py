@@ -54,6 +54,7 @@ def test_what_attention_temperature_expects(tmp_path):
     assert means.loc[20].round(2).tolist()[::2] == pytest.approx([2.19, 1.26], abs=0.02)
 
 
+@pytest.mark.slow
 def test_what_dense_width_expects(tmp_path):
     means = values("dense-width", tmp_path).groupby(["n", "width"])["value"].mean().unstack()
     falls = 1 - means.iloc[1:].to_numpy() / means.iloc[:-1].to_numpy()

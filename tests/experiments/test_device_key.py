@@ -34,6 +34,7 @@ def test_a_dry_run_computes_on_none():
     assert cell("dry-run", device="cuda").content_hash() == cell("dry-run").content_hash()
 
 
+@pytest.mark.slow_cases("audit")
 @pytest.mark.parametrize("kind", CELLS)
 def test_the_record_says_where_it_was_computed(kind):
     kinds = kind_named(kind)

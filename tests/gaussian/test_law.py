@@ -82,6 +82,7 @@ def test_adaptive_answers_have_the_law_of_a_dense_matrix(dense_draws):
     assert smallest_level(dense_draws, draws(OnDemandGaussian)) > FALSE_ALARMS
 
 
+@pytest.mark.slow
 def test_the_reconstructed_entries_are_independent_standard_gaussians():
     count = 300
     matrices = []
@@ -121,6 +122,7 @@ def test_splitting_without_the_known_answers_is_found(dense_draws, monkeypatch):
     assert smallest_level(dense_draws, draws(OnDemandGaussian)) < 1e-6
 
 
+@pytest.mark.slow
 def test_a_fork_with_a_seed_draws_its_future_from_the_conditional_law(dense_draws):
     def forked(seed):
         V = OnDemandGaussian(ROWS, COLUMNS, standard_deviation=DEVIATION, seed=seed, purpose="forked")

@@ -44,6 +44,7 @@ def sampled_sensitivity(phi, X, word, samples, seed):
     return float(found)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     "make",
