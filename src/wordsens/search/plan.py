@@ -4,6 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
 from wordsens.errors import InputError, require_choice, require_count, require_kind
 
 RULE_NAMES = ("quasi-newton", "momentum")
@@ -48,6 +52,8 @@ class Stages:
     steps: int = 150
     again: int = 0
     leaders: int = 0
+    contenders: int = 0
+    sampled: int = 0
     whole: bool = False
     tolerance: float = 1e-11
     rule: str = "quasi-newton"
@@ -69,9 +75,19 @@ class Stages:
         soft += (self.explored_share > 0 < self.chosen) * (FIRST_STEPS + DIRECT_STEPS)
         return soft + crossing + self.kick_steps * (self.kicks + (self.kicks > 0)) + self.steps
 
-    def all_rounds(self, groups: int) -> int:
-        """Steps of so many groups of words and of the runs after them, at most."""
+    def all_rounds(self, groups: int, words: int) -> int:
+        """Steps of so many groups, of so many words of each text, and of the runs after them, at most."""
+        if self.race(words):
+            return self.heat().rounds() * groups + replace(self, contenders=0).all_rounds(1, words)
         return self.rounds() * (groups + (self.again > 0)) + (self.leaders > 0 and self.of_leaders().rounds())
+
+    def race(self, words: int) -> bool:
+        """Whether so many words race."""
+        return _is_race(words, self.contenders, self.sampled)
+
+    def heat(self) -> "Stages":
+        """The stages of a race's first search, of every word: quick ones without polishing."""
+        return replace(self.quick(), steps=0)
 
     def of_leaders(self) -> "Stages":
         """The stages of the words that lead: many times the children, and crossing alone, in which few words differ."""
@@ -102,6 +118,8 @@ class Stages:
             steps=(self.steps + 2) // 3,
             again=0,
             leaders=0,
+            contenders=0,
+            sampled=0,
             tolerance=max(self.tolerance, 1e-6),
         )
 
@@ -173,6 +191,13 @@ class SearchPlan:
         leaders: how many of a text's words, those with the largest values, are searched once more, with three times the
             population, twice the generations and six times the children, so that S, the largest of all, is searched
             longest; the better result stands.
+        contenders: how many of a text's words, those with the largest values after a quick search of all without
+            polishing, are searched with these stages: for S alone, whose word is nearly always among the first five of
+            that search. The others keep what it attains, a few per cent less than these stages would; none of them is
+            `converged`. 0, and texts of fewer than twice as many words: all words are. One fully connected layer, and
+            quick plans that do not name it, take no notice. See benchmarks.md.
+        sampled: how many more words, evenly spaced over the text, are searched like the contenders: their median is a
+            typical word's.
         whole: whether all coordinates are explored where the map has an exact relative with fewer.
         tolerance: polishing stops when a few steps in a row gain less than this, relative, in the squared change.
         rule: "quasi-newton" for smooth maps, "momentum" for maps with kinks.
@@ -204,6 +229,8 @@ class SearchPlan:
     steps: int | None = None
     again: int | None = None
     leaders: int | None = None
+    contenders: int | None = None
+    sampled: int | None = None
     whole: bool | None = None
     tolerance: float | None = None
     rule: str | None = None
@@ -238,6 +265,17 @@ class SearchPlan:
             named = {"chosen": 0, "soft_steps": 0, "explored_share": 0.0, "leaders": 0, **self.named}
         return replace(scaled, **named) if named else scaled
 
+    def searched_to_the_end(self, words: int) -> int:
+        """How many of so many words are."""
+        contenders, sampled = self.contenders or 0, self.sampled or 0
+        return contenders + sampled if _is_race(words, contenders, sampled) else words
+
+    def representative(self, words: int) -> Int[Tensor, " count"]:
+        """The places of the words that are searched to the end whatever they attain: all, or a race's sampled ones."""
+        if self.searched_to_the_end(words) == words:
+            return torch.arange(words)
+        return evenly_spaced(words, self.sampled or 0)
+
     def __str__(self) -> str:
         return ", ".join([self.effort, *(f"{name}={value!r}" for name, value in self.named.items())])
 
@@ -248,6 +286,20 @@ class SearchPlan:
 
 Search = str | SearchPlan
 """A `search` argument: "quick", "normal", "thorough", or a plan."""
+
+
+def evenly_spaced(words: int, count: int) -> Int[Tensor, " count"]:
+    """The middles of so many equal stretches of a text.
+
+    >>> evenly_spaced(10, 3)
+    tensor([1, 5, 8])
+    """
+    return (2 * torch.arange(count) + 1) * words // (2 * max(1, count))
+
+
+def _is_race(words: int, contenders: int, sampled: int) -> bool:
+    """Where half of the words or more would be searched to the end, all are."""
+    return contenders > 0 and 2 * (contenders + sampled) < words
 
 
 def _require_in_range(values: Mapping[str, Any]) -> None:

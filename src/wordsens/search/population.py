@@ -10,7 +10,7 @@ from torch import Tensor
 from wordsens.search.ball import Ball
 from wordsens.search.group_search import Found, GroupSearch
 from wordsens.search.objective import Objective
-from wordsens.search.plan import Stages
+from wordsens.search.plan import Stages, evenly_spaced
 from wordsens.search.result import Progress, SearchResult
 from wordsens.search.stationary import settled
 
@@ -41,14 +41,19 @@ def search(
     Cost: see `SearchPlan`.
     """
     size = words_at_once(objective, plan)
+    plan = plan if plan.contenders + plan.sampled <= size else replace(plan, contenders=0, sampled=0)
     groups = list(zip(words.split(size), ball.radius.split(size), strict=True))
-    tick = _Ticker(progress, plan.all_rounds(len(groups)))
+    tick = _Ticker(progress, plan.all_rounds(len(groups), len(words)))
+    race = plan.race(len(words))
 
     def run(group: Int[Tensor, " g"], radius: Float[Tensor, " g"], plan: Stages = plan) -> Found:
         return GroupSearch(objective, group, radius, blocks, plan, [generator], tick).run()
 
-    found, squared, evaluations, converged = zip(*(run(group, radius) for group, radius in groups), strict=True)
+    stages = plan.heat() if race else plan
+    found, squared, evaluations, converged = zip(*(run(group, radius, stages) for group, radius in groups), strict=True)
     first = torch.cat(found), torch.cat(squared), torch.cat(evaluations), torch.cat(converged)
+    if race:
+        first = _raced(run, words, ball.radius, first, 1, plan)
     plan = replace(plan, again=min(plan.again, size), leaders=min(plan.leaders, size))
     points, squared, evaluations, converged = _again(objective, run, words, ball.radius, first, 1, plan)
     tick.end()
@@ -80,12 +85,15 @@ def search_together(
     """
     texts = len(generators)
     words = torch.arange(len(ball.radius), device=objective.device)
-    tick = _Ticker(progress, plan.all_rounds(1))
+    each = len(words) // texts
+    tick = _Ticker(progress, plan.all_rounds(1, each))
 
     def run(group: Int[Tensor, " g"], radius: Float[Tensor, " g"], plan: Stages = plan) -> Found:
         return GroupSearch(objective, group, radius, 1, plan, generators, tick).run()
 
-    first = run(words, ball.radius)
+    first = run(words, ball.radius, plan.heat() if plan.race(each) else plan)
+    if plan.race(each):
+        first = _raced(run, words, ball.radius, first, texts, plan)
     points, squared, spent, converged = _again(objective, run, words, ball.radius, first, texts, plan)
     tick.end()
     by_text = zip(
@@ -119,15 +127,47 @@ def _again(
     A run misses a word's best hill now and then; that two miss it is rare. Where the first had no relative to explore,
     the second has a smoother one. The few words that lead are searched longest: one of them is the text's.
     """
+    if plan.race(len(words) // texts):
+        plan = replace(plan, again=min(plan.again, plan.contenders), leaders=min(plan.leaders, plan.contenders))
     if plan.again:
         smoother = plan
         if not objective.softened(radius, [plan.explored_share]):
             smoother = replace(plan, explored_share=_SMOOTHER * plan.explored_share)
-        first = _bettered(run, words, radius, first, texts, plan.again, smoother)
+        first = _bettered(run, words, radius, first, _leading(first, texts, plan.again), smoother)
     if plan.leaders:
         few = -(-len(words) // (texts * _LEADING))
-        first = _bettered(run, words, radius, first, texts, min(plan.leaders, few), plan.of_leaders())
+        first = _bettered(run, words, radius, first, _leading(first, texts, min(plan.leaders, few)), plan.of_leaders())
     return first
+
+
+def _raced(
+    run: Callable[[Tensor, Tensor, Stages], Found],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    first: Found,
+    texts: int,
+    plan: Stages,
+) -> Found:
+    """The findings of the heat, bettered by the plan's stages on each text's sampled words and its contenders."""
+    # What was not polished was compared in the precision of the exploration.
+    first = first[0], first[1].to(first[0].dtype), *first[2:]
+    sampled = evenly_spaced(len(words) // texts, plan.sampled).to(words.device)
+    return _bettered(run, words, radius, first, _leading(first, texts, plan.contenders, besides=sampled), plan)
+
+
+def _leading(
+    found: Found, texts: int, most: int, besides: Int[Tensor, " count"] | None = None
+) -> Int[Tensor, " leading"]:
+    """Places of the words of each text with the largest values, at most so many, and of those `besides`."""
+    values = found[1].view(texts, -1)
+    own = values.shape[1]
+    if besides is not None:
+        values = values.index_fill(1, besides, -torch.inf)
+    places = values.topk(min(most, own), dim=1).indices
+    if besides is not None:
+        places = torch.cat([places, besides.expand(texts, -1)], dim=1)
+    places = places.sort(dim=1).values
+    return (places + torch.arange(texts, device=places.device).unsqueeze(1) * own).flatten()
 
 
 def _bettered(
@@ -135,14 +175,10 @@ def _bettered(
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
     first: Found,
-    texts: int,
-    most: int,
+    leading: Int[Tensor, " leading"],
     plan: Stages,
 ) -> Found:
-    """The findings after another run on at most so many of each text's words."""
-    count = min(most, len(words) // texts)
-    leading = first[1].view(texts, -1).topk(count, dim=1).indices.sort(dim=1).values
-    leading = (leading + torch.arange(texts, device=words.device).unsqueeze(1) * (len(words) // texts)).flatten()
+    """The findings after another run on the words at these places."""
     points, squared, spent, converged = run(words[leading], radius[leading], plan)
     better = squared > first[1][leading]
     at = leading[better]

@@ -19,6 +19,9 @@ from wordsens.maps.mapping import feature_norm
 FAILURE_PROBABILITY = 1e-9
 """The probability, at most, that a Gaussian certificate fails: over the draw of the weights, the words of one call."""
 
+_BITS = {torch.float64: 40, torch.float32: 20}
+"""To which lengths are rounded up: by at most 2e-12 and 2e-6, far more than rows of one length differ by."""
+
 _LEAST_RADIUS = 1e-290
 """Smaller balls are bounded as this one is by the law, so that no product of a radius underflows."""
 
@@ -183,11 +186,12 @@ def _by_law(
     coordinates = groups.shape[1] * rows.shape[1]
     # float32 features carry errors of this order, which the bounds must cover as well.
     slack = 1e-9 + 8 * math.sqrt(rows.numel()) * torch.finfo(phi.dtype).eps
+    bits = _BITS[rows.dtype]
     known: dict[tuple[float, float], float] = {}
     uppers = []
     for length, reach in zip(lengths.tolist(), radius.tolist(), strict=True):
         # Rows are scaled to one length up to rounding: rounding that up lets equal words share their bound.
-        case = (_rounded_up(length), max(_rounded_up(reach), _LEAST_RADIUS))
+        case = (_rounded_up(length, bits), max(_rounded_up(reach, bits), _LEAST_RADIUS))
         if case not in known:
             known[case] = _chain(layers, bases, case, coordinates, margin)
         uppers.append(known[case] / bases[-1] * (1 + slack))
@@ -220,7 +224,7 @@ def _chain(
     return norm
 
 
-def _rounded_up(value: float) -> float:
-    """The value rounded up to 40 bits."""
+def _rounded_up(value: float, bits: int) -> float:
+    """The value rounded up to so many bits."""
     mantissa, exponent = math.frexp(value)
-    return math.ldexp(math.ceil(mantissa * 2**40), exponent - 40)
+    return math.ldexp(math.ceil(mantissa * 2**bits), exponent - bits)

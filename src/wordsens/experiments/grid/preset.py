@@ -15,7 +15,7 @@ class Preset:
     notices: tuple[str, ...]
 
 
-_COUNTS = ("starts", "steps", "generations", "tolerance")
+_COUNTS = ("starts", "steps", "generations", "tolerance", "contenders", "sampled")
 
 
 def with_effort(keys: Mapping[str, Any], effort: str | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.texts.documents import load_text
 from wordsens.experiments.texts.source import GivenText
 from wordsens.maps.contract import FeatureMap
+from wordsens.search.plan import SearchPlan
 from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
@@ -55,7 +56,18 @@ def measure_sensitivity(
                 "perturbations": result.perturbations,
             }
         )
-    return columns_of_result(phi, text, result, usual_radius=cell.radius is None)
+    columns = columns_of_result(phi, text, result, usual_radius=cell.radius is None)
+    return {**columns, **_of_the_finished(cell.search_plan, result)}
+
+
+def _of_the_finished(plan: SearchPlan, result: Sensitivity) -> dict[str, float | None]:
+    """What is said of the words that were searched to the end: all, but in a race."""
+    words = len(result.words)
+    representative = result.per_word[plan.representative(words)].double()
+    return {
+        "median_word": float(representative.quantile(0.5)) if len(representative) else None,
+        "converged": min(1.0, float(result.converged.sum()) / plan.searched_to_the_end(words)),
+    }
 
 
 def _searched_words(cell: SensitivityCell) -> list[int] | None:

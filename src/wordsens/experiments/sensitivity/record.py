@@ -20,9 +20,10 @@ class SensitivityRecord(MapRecord):
             where they are not known.
         map_seed: the seed the map was built with.
         tolerance: of the search, as asked for; None for what suits the map.
+        contenders, sampled: of a race, as asked for; None where every word is searched to the end.
         words: how many words were searched.
         searched: their indices; this and what follows here has an entry for each, in that order.
-        per_word: what each attains: lower bounds.
+        per_word: what each attains: lower bounds; of a race, low for all but its contenders and sampled words.
         upper_per_word: an upper bound for each, where the map has one.
         swap: of `measure --swaps`: the relative change by the best real word found in its place.
         swapped_for: a JSON list of strings, likewise: that word.
@@ -30,7 +31,8 @@ class SensitivityRecord(MapRecord):
             witness moves most as [row, change, before, after] (`sensitivity.witness_effect`).
         value: the attained word sensitivity: a lower bound of the sup.
         cosine: the mean cosine of two rows of the text; None in records of before it was kept.
-        median_word: the median over the searched words of what each attains; None in records of before it was kept.
+        median_word: the median over the searched words of what each attains; of a race, over its sampled words, None
+            where it samples none. None in records of before it was kept.
         upper: an upper bound over the searched words, where the map has one.
         rigor: of the upper bound: "certified", or "with probability 1 - x over the weights, ..."; x speaks of one
             cell, and the bounds of m cells all hold but for probability m x.
@@ -38,10 +40,11 @@ class SensitivityRecord(MapRecord):
         predicted_of: what that is of: "the largest of 16 words" or "a typical word" (compare `median_word`).
         predicted_in_range: whether the sizes lie where the prediction was compared with measurements.
         radius: of the ball of that word.
-        converged: the share of searched words whose search stopped at a stationary point before its steps ran out.
+        converged: the share of the words searched to the end (all, but in a race) whose search stopped at a stationary
+            point before its steps ran out.
     """
 
-    SPEC_COLUMNS: ClassVar[tuple[str, ...]] = (*MapRecord.SPEC_COLUMNS, "gaussian", "tolerance")
+    SPEC_COLUMNS: ClassVar[tuple[str, ...]] = (*MapRecord.SPEC_COLUMNS, "gaussian", "tolerance", "contenders", "sampled")
 
     depth: int | None = None
     gaussian: str | None = None
@@ -50,6 +53,8 @@ class SensitivityRecord(MapRecord):
     whole_words: str | None = None
     map_seed: int
     tolerance: float | None = None
+    contenders: int | None = None
+    sampled: int | None = None
     words: int | None = None
     searched: tuple[int, ...] | None = None
     per_word: tuple[float, ...] | None = None

@@ -37,6 +37,9 @@ class WordChoice(StrictModel):
         return "all" if self.indices is None else {"indices": list(self.indices)}
 
 
+_RACE = ("contenders", "sampled")
+
+
 class SensitivityCell(MapCell):
     """One text, one map, one record.
 
@@ -46,13 +49,31 @@ class SensitivityCell(MapCell):
             transformer, its own n rows (special tokens included), whose d coordinates are the model's.
         words: "all", {"sample": k} or {"indices": [...]}.
         tolerance: of the search; None for what suits the map.
+        contenders, sampled: of a race, in which only the words that lead after a quick search, and as many evenly spaced
+            ones, are searched to the end (see `SearchPlan`); None for no race.
     """
 
     SCHEMA: ClassVar[int] = SCHEMA_VERSION
-    COUNTS: ClassVar[tuple[str, ...]] = (*MapCell.COUNTS, "tolerance")
+    COUNTS: ClassVar[tuple[str, ...]] = (*MapCell.COUNTS, "tolerance", "contenders", "sampled")
 
     words: WordChoice = WordChoice()
     tolerance: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    contenders: Annotated[int, Field(ge=1)] | None = None
+    sampled: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _a_race_has_contenders(self) -> "SensitivityCell":
+        if self.sampled is not None and self.contenders is None:
+            raise InputError(
+                f"`sampled` (={self.sampled}) is the number of words searched beside `contenders`; give both, or "
+                "neither for a search of all words to the end"
+            )
+        return self
+
+    def identity_keys(self) -> dict[str, Any]:
+        """As of a MapCell; a cell without a race is named as it was before there were any."""
+        keys = super().identity_keys()
+        return {name: value for name, value in keys.items() if name not in _RACE or value is not None}
 
     @model_validator(mode="after")
     def _words_fit(self) -> "SensitivityCell":

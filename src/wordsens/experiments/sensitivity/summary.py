@@ -166,7 +166,7 @@ def _point(n: int, records: list[SensitivityRecord]) -> SizePoint:
         predicted=_mean([record.predicted for record in records]),
         compared=_mean([record.median_word if _typical(record) else record.value for record in records]),
         in_range=all(record.predicted_in_range is True for record in records),
-        words=_words([record.per_word for record in records]),
+        words=_words([None if record.contenders else record.per_word for record in records]),
     )
 
 
