@@ -60,6 +60,19 @@ def test_the_searched_words(words, searched):
         assert record.word in (3, 4)
 
 
+def test_of_a_race_the_typical_word_is_the_sampled_ones():
+    keys = {"n": 12, "starts": 4, "steps": 30, "generations": 0}
+    whole, race = (SENSITIVITY.run(changed(RAF, **keys, **more)) for more in ({}, {"contenders": 2, "sampled": 3}))
+    assert (race.contenders, race.sampled, whole.contenders) == (2, 3, None)
+    assert race.value == pytest.approx(whole.value, rel=0.02)
+    assert race.evaluations < whole.evaluations
+    # Of 12 words the middles of three stretches.
+    assert race.median_word == sorted(race.per_word[i] for i in (2, 6, 10))[1]
+    assert race.median_word == pytest.approx(sorted(whole.per_word[i] for i in (2, 6, 10))[1], rel=0.02)
+    assert whole.median_word == pytest.approx(torch.tensor(whole.per_word).double().quantile(0.5).item())
+    assert SENSITIVITY.run(changed(RAF, **keys, contenders=2)).median_word is None
+
+
 def test_float32_agrees_with_float64():
     low = SENSITIVITY.run(changed(RAF, dtype="float32"))
     assert low.dtype == "float32"

@@ -41,6 +41,9 @@ def cell(base, **changes):
         ({"text": {"kind": "reviews", "layr": 1}}, "did you mean 'layer'?"),
         ({"temperature": 2.0}, "`temperature` (=2.0) is not an option of the map 'rf', which takes activation,"),
         ({"depth": 2}, "`depth` (=2) is not an option of the map 'rf'"),
+        ({"sampled": 2}, "`sampled` (=2) is the number of words searched beside `contenders`; give both"),
+        ({"contenders": 2}, "`contenders` (=2) is for maps of several layers and attention"),
+        ({"contenders": 0}, "`contenders` (=0) must be greater than or equal to 1"),
     ],
 )
 def test_a_mistake_is_one_line_with_key_value_and_rule(change, message):
@@ -95,8 +98,10 @@ def test_the_changes_above_cover_every_key():
     reached = {"n", "d", "draw", "seed", "width", "activation", "gaussian", "words", "radius", "starts", "steps"}
     reached |= {"search", "generations", "tolerance", "dtype", "device", "text", "map", "depth"}
     reached |= {"model", "model_layer", "pool"}  # test_a_transformer_is_known_by_its_content
-    assert set(SensitivityCell.model_fields) - reached == {"temperature"}
-    assert cell(RAF, temperature=2.0).content_hash() != cell(RAF).content_hash()
+    of_attention = {"temperature": {"temperature": 2.0}, "contenders": {"contenders": 1}}
+    of_attention["sampled"] = {"contenders": 1, "sampled": 1}
+    assert set(SensitivityCell.model_fields) - reached == set(of_attention)
+    assert len({cell(RAF, **change).content_hash() for change in ({}, *of_attention.values())}) == 4
 
 
 def test_what_cannot_change_the_result_does_not_change_the_hash():

@@ -124,6 +124,56 @@ def test_the_words_that_lead_are_searched_longest():
     assert "leaders=5" in raced.search
 
 
+@pytest.mark.parametrize("score", ["softmax", "relu"])
+def test_a_race_finds_s_and_searches_few_words_to_the_end(score):
+    phi = ws.RandomAttentionFeatures(16, score=score, seed=3)
+    text = ws.gaussian_text(40, 16, seed=3)
+    plan = ws.SearchPlan(contenders=6, sampled=4)
+    whole = ws.word_sensitivity(phi, text, certificate=False)
+    race = ws.word_sensitivity(phi, text, certificate=False, search=plan)
+    assert race.value >= 0.998 * whole.value
+    finished = race.evaluations_per_word > 2 * race.evaluations_per_word.min()
+    assert int(finished.sum()) == 10 == plan.searched_to_the_end(40)
+    assert bool(finished[race.word])
+    sampled = plan.representative(40)
+    assert sampled.tolist() == [5, 15, 25, 35] and bool(finished[sampled].all())
+    assert not bool((race.converged & ~finished).any())
+    torch.testing.assert_close(race.per_word[finished], whole.per_word[finished], rtol=0.05, atol=0)
+    # A lower bound of every word's all the same: nothing exceeds what a longer search attains by more than its luck.
+    assert bool((race.per_word <= 1.05 * whole.per_word).all())
+    assert race.evaluations < 0.65 * whole.evaluations
+
+
+def test_texts_too_short_for_a_race_are_searched_whole():
+    phi, text = ws.RandomAttentionFeatures(8, seed=0), ws.gaussian_text(8, 8, seed=0)
+    whole = ws.word_sensitivity(phi, text, certificate=False, search=ws.SearchPlan())
+    same = ws.word_sensitivity(phi, text, certificate=False, search=ws.SearchPlan(contenders=3, sampled=1))
+    assert torch.equal(same.per_word, whole.per_word)
+    assert ws.SearchPlan(contenders=3, sampled=1).representative(8).tolist() == list(range(8))
+
+
+def test_texts_race_together_as_they_would_alone():
+    phi = ws.RandomAttentionFeatures(8, score="relu", seed=0)
+    texts = [ws.gaussian_text(12, 8, seed=seed) for seed in (1, 2)]
+    plan = ws.SearchPlan("quick", contenders=3, sampled=2)
+    together = ws.word_sensitivities(phi, texts, search=plan, certificate=False)
+    for text, found in zip(texts, together, strict=True):
+        alone = ws.word_sensitivity(phi, text, search=plan, certificate=False)
+        torch.testing.assert_close(found.per_word, alone.per_word, rtol=1e-6, atol=0)
+        assert torch.equal(found.evaluations_per_word > 100, alone.evaluations_per_word > 100)
+
+
+def test_rounding_kinks_off_takes_no_more_steps_than_polishing_may():
+    phi, text = ws.RandomAttentionFeatures(8, score="relu", seed=0), ws.gaussian_text(5, 8, seed=0)
+    few, more = (
+        ws.word_sensitivity(
+            phi, text, certificate=False, search=ws.SearchPlan(starts=1, steps=steps, generations=0, relays=0)
+        )
+        for steps in (1, 30)
+    )
+    assert int(few.evaluations_per_word.max()) < 60 < int(more.evaluations_per_word.max())
+
+
 def test_a_gap_that_a_quick_search_meets_ends_it():
     phi, text = ws.RandomAttentionFeatures(8, seed=0), ws.gaussian_text(5, 8, seed=0)
     met, missed = (ws.word_sensitivity(phi, text, gap=gap) for gap in (100.0, 1.0))

@@ -141,7 +141,7 @@ class GroupSearch:
         x = top.x
         for relative in relatives:
             climb = Climb(relative, top.words, top.radius, x, self._blocks)
-            self._polish(climb, replace(self._plan, steps=ROUNDED_STEPS))
+            self._polish(climb, replace(self._plan, steps=min(ROUNDED_STEPS, self._plan.steps)))
             x = climb.x
         moved = Climb(self._objective, top.words, top.radius, x, self._blocks)
         self._spend(moved.words)

@@ -225,6 +225,6 @@ def _chain(
 
 
 def _rounded_up(value: float, bits: int) -> float:
-    """The value rounded up to so many bits."""
-    mantissa, exponent = math.frexp(value)
-    return math.ldexp(math.ceil(mantissa * 2**bits), exponent - bits)
+    """The value rounded up to so many bits; values a rounding below and above such a number to one and the same."""
+    exponent = math.frexp(value * (1 + 2.0**-10))[1]
+    return math.ldexp(math.ceil(math.ldexp(value, bits - exponent) + 0.25), exponent - bits)

@@ -44,7 +44,13 @@ class SensitivityRecord(MapRecord):
             point before its steps ran out.
     """
 
-    SPEC_COLUMNS: ClassVar[tuple[str, ...]] = (*MapRecord.SPEC_COLUMNS, "gaussian", "tolerance", "contenders", "sampled")
+    SPEC_COLUMNS: ClassVar[tuple[str, ...]] = (
+        *MapRecord.SPEC_COLUMNS,
+        "gaussian",
+        "tolerance",
+        "contenders",
+        "sampled",
+    )
 
     depth: int | None = None
     gaussian: str | None = None

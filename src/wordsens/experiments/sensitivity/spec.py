@@ -49,8 +49,8 @@ class SensitivityCell(MapCell):
             transformer, its own n rows (special tokens included), whose d coordinates are the model's.
         words: "all", {"sample": k} or {"indices": [...]}.
         tolerance: of the search; None for what suits the map.
-        contenders, sampled: of a race, in which only the words that lead after a quick search, and as many evenly spaced
-            ones, are searched to the end (see `SearchPlan`); None for no race.
+        contenders, sampled: of a race, in which only so many words, those that lead after a quick search and others
+            evenly spaced, are searched to the end (see `SearchPlan`); None for no race.
     """
 
     SCHEMA: ClassVar[int] = SCHEMA_VERSION
@@ -67,6 +67,11 @@ class SensitivityCell(MapCell):
             raise InputError(
                 f"`sampled` (={self.sampled}) is the number of words searched beside `contenders`; give both, or "
                 "neither for a search of all words to the end"
+            )
+        if self.contenders is not None and self.map == "rf":
+            raise InputError(
+                f"`contenders` (={self.contenders}) is for maps of several layers and attention; one fully connected "
+                "layer is searched without a race: leave it out"
             )
         return self
 
