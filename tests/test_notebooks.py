@@ -14,15 +14,16 @@ def test_there_are_two():
     assert [path.stem for path in NOTEBOOKS] == ["my_embedding_model_in_ten_minutes", "the_paper_in_ten_minutes"]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [pytest.param(path, marks=pytest.mark.slow if "model" in path.stem else ()) for path in NOTEBOOKS],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_stored_small_with_its_outputs(path):
+    assert path.stat().st_size < SMALL
+    assert sum(bool(cell.outputs) for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code") >= 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 @pytest.mark.timeout(300)
-def test_a_notebook_runs_and_is_small(path):
-    assert path.stat().st_size < SMALL
+def test_a_notebook_runs(path):
     book = nbformat.read(path, as_version=4)
-    assert sum(bool(cell.outputs) for cell in book.cells if cell.cell_type == "code") >= 6
     NotebookClient(book, timeout=240, resources={"metadata": {"path": str(path.parent)}}).execute()

@@ -1,11 +1,23 @@
 """`wordsens tune`: its tables, its document, and what it refuses."""
 
 import json
+from functools import partial
 
 import pytest
 from tests.training.adapter.small import pairs, texts, tiny  # noqa: F401 - fixtures
 
 import wordsens as ws
+from wordsens.cli.tune import run as tune_run
+from wordsens.training.adapter import tune as tuning
+from wordsens.training.adapter.split import split_sentences
+
+
+@pytest.fixture(autouse=True)
+def few_sentences(monkeypatch):
+    """A plan of a few sentences: what is told of a tuning is the same."""
+    plan = partial(ws.training.TunePlan, made=30, batch=8, real=4, plain=6, kept=40)
+    monkeypatch.setattr(tune_run, "TunePlan", plan)
+    monkeypatch.setattr(tuning, "split_sentences", partial(split_sentences, apart=60))
 
 
 @pytest.fixture

@@ -76,6 +76,7 @@ OF_A_RUN = {"seconds", "peak_memory_mb", "started", "libraries", "fit_seconds"}
 
 
 @pytest.mark.slow_cases("correlations*", "departures*")
+@pytest.mark.slow_cases("similarity-*")
 @pytest.mark.parametrize(
     ("kind", "keys"),
     [

@@ -15,9 +15,9 @@ from wordsens.experiments.store.store import RecordStore
 @pytest.mark.parametrize(
     "set_up",
     [
-        pytest.param(sweeps._nothing, marks=pytest.mark.slow),
+        sweeps._nothing,
         pytest.param(sweeps._local, marks=pytest.mark.slow),
-        sweeps._lone,
+        pytest.param(sweeps._lone, marks=pytest.mark.slow),
     ],
 )
 def test_killed_and_resumed(tmp_path, set_up):
