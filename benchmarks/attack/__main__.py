@@ -1,4 +1,4 @@
-"""Attacks random problems: python -m benchmarks.attack --problems 2000 --seed S [--only N] [--budget 1] [--out FILE].
+"""Attacks random problems: python -m benchmarks.attack --problems 2000 --seed S [--heads 200] [--only N] [--out FILE].
 
 Exit code 1 if a bound is crossed, a limit passed, a problem ends in an exception or a value exceeds what its witness
 attains.
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from .judge import LOW, LOW_TEXT, VERY_LOW, Verdict, judge
-from .problems import problem
+from .problems import FIRST_OF_HEADS, problem
 from .search import Budget
 
 WORDS_ALLOWED_LOW = 1 / 200
@@ -106,12 +106,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--heads", type=int, default=0, help="problems besides of heads with matrices of their own, MiniLM's among them"
+    )
     parser.add_argument("--only", type=int, help="the number of one problem, as printed")
     parser.add_argument("--budget", type=float, default=1.0, help="multiplies the attack's starts and generations")
     parser.add_argument("--out", type=Path, help="a file of one JSON object a problem; what is in it is not done again")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    seeds = [options.only] if options.only is not None else [options.seed * 10**6 + i for i in range(options.problems)]
+    numbers = [*range(options.problems), *range(FIRST_OF_HEADS, FIRST_OF_HEADS + options.heads)]
+    seeds = [options.only] if options.only is not None else [options.seed * 10**6 + i for i in numbers]
     rows = []
     if options.out and options.out.exists():
         rows = [json.loads(line) for line in options.out.read_text().splitlines()]

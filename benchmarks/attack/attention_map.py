@@ -5,10 +5,12 @@ Word i moves by Delta. Another row j != i has one new score, s_ji + t_j with t_j
 its output changes by p Delta + (p - a) r, where p is the new weight, and r is x_i less the mean of the other rows
 (weights divided by their sum) or x_i (not divided). Row i has n new scores, s_il + k_l . Delta, k_l = W x_l / sigma;
 its own moves by u_i . Delta + Delta . W Delta / sigma more. Differences are formed without cancellation.
+
+With a value matrix V, read V^T x_l for x_l in outputs and V^T Delta for the Delta that is not in scores.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +85,10 @@ class AttentionMap:
     def __init__(self, X: Array, weights: Array, sigma: float, score: Score, scores: Array):
         self.X, self.weights, self.sigma, self.score, self.scores = X, weights, sigma, score, scores
         self.words, self.coordinates = X.shape
-        self.heads = [_Head(X, W, sigma, score, s) for W, s in zip(weights, scores, strict=True)]
+        self.heads = [
+            Head(Linear(X @ W / sigma, X @ W.T / sigma, W / sigma, X), score, s)
+            for W, s in zip(weights, scores, strict=True)
+        ]
 
     def softened(self, factor: float) -> "AttentionMap":
         """The same map at `factor` times the temperature."""
@@ -134,7 +139,8 @@ class AttentionMap:
                 rows += [images, -images, images.sum(0, keepdims=True), -images.sum(0, keepdims=True)]
             for images in (U, K):
                 rows += [subset_signs(rng, len(U)) @ images]
-            rows += [head.axes, -head.axes, head.others[word], -head.others[word]]
+            rest = head.linear.lifted(head.others[word])
+            rows += [head.axes, -head.axes, rest, -rest]
         return np.concatenate(rows)
 
     def points(self, word: int, radius: float) -> Array:
@@ -184,50 +190,82 @@ def subset_signs(rng: np.random.Generator, rows: int, count: int = 24) -> Array:
     return kept * np.where(rng.uniform(size=(count, 1)) < 0.5, 1.0, rng.choice([-1.0, 1.0], (count, rows)))
 
 
-class _Head:
+@dataclass(frozen=True)
+class Linear:
+    """What of a head is linear in one word: its scores' slopes and its values.
+
+    Attributes:
+        queries, keys: u_j, k_l; (n, d).
+        form: M, of the quadratic Delta . M Delta in the word's score with itself.
+        values: what weights are taken of, (n, m).
+        lift: V, (d, m), with V^T Delta what the moved word's value changes by; None: the identity.
+    """
+
+    queries: Array
+    keys: Array
+    form: Array
+    values: Array
+    lift: Array | None = None
+
+    def divided(self, factor: float) -> "Linear":
+        """The scores divided by a factor."""
+        return replace(self, queries=self.queries / factor, keys=self.keys / factor, form=self.form / factor)
+
+    def seen(self, delta: Array) -> Array:
+        """V^T Delta."""
+        return delta if self.lift is None else delta @ self.lift
+
+    def lifted(self, values: Array) -> Array:
+        """V r."""
+        return values if self.lift is None else values @ self.lift.T
+
+
+class Head:
     """One head: what does not depend on Delta, computed once."""
 
-    def __init__(self, X: Array, W: Array, sigma: float, score: Score, scores: Array):
-        n = len(X)
-        self.X, self.score, self.scores = X, score, scores
-        self.queries, self.keys, self.symmetric = X @ W / sigma, X @ W.T / sigma, (W + W.T) / sigma
+    def __init__(self, linear: Linear, score: Score, scores: Array):
+        values, n = linear.values, len(linear.values)
+        self.linear, self.values, self.score, self.scores = linear, values, score, scores
+        self.queries, self.keys, self.symmetric = linear.queries, linear.keys, linear.form + linear.form.T
         eigenvectors = np.linalg.eigh(self.symmetric)[1]
-        left, _, right = np.linalg.svd(W)
-        top = slice(0, min(4, len(W)))
+        left, _, right = np.linalg.svd(linear.form)
+        top = slice(0, min(4, len(linear.form)))
         self.axes = np.concatenate([eigenvectors.T[top], eigenvectors.T[::-1][top], left.T[top], right[top]])
         off = ~np.eye(n, dtype=bool)
         if score.function is None:
             # Without word i: the log of the rest's sum and the mean of its rows, for every i (first) and row j.
             masked = np.where(off[:, None, :], scores[None], -np.inf)
-            log_rest = logsumexp(masked, axis=2)
-            self.logit = scores.T - log_rest
+            with np.errstate(divide="ignore", invalid="ignore"):
+                log_rest = logsumexp(masked, axis=2)
+                # A row that sees no other word is the word's for good; one that does not see it never is.
+                self.logit = np.where(scores.T == -np.inf, -np.inf, scores.T - log_rest)
+                means = np.nan_to_num(np.exp(masked - log_rest[:, :, None])) @ values
             self.base = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
-            means = np.exp(masked - log_rest[:, :, None]) @ X
-            self.others = X[:, None, :] - means
+            self.others = values[:, None, :] - means
         else:
             weights = score.function(scores)
             if score.divided:
                 kept = np.where(off[:, None, :], weights[None], 0.0)
                 self.rest = kept.sum(axis=2)
                 safe = np.where(self.rest > 0, self.rest, 1.0)
-                self.others = X[:, None, :] - (kept @ X) / safe[:, :, None]
+                self.others = values[:, None, :] - (kept @ values) / safe[:, :, None]
                 total = weights.sum(axis=1)
                 self.total = total
                 self.base = weights / np.where(total > 0, total, 1.0)[:, None]
             else:
-                self.others = np.broadcast_to(X[:, None, :], (n, n, X.shape[1]))
+                self.others = np.broadcast_to(values[:, None, :], (n, n, values.shape[1]))
                 self.base = weights
         self.lengths = np.einsum("ijd,ijd->ij", self.others, self.others)
 
     def add_change(self, words, delta, square, half) -> None:
         """Adds the head's squared change to `square`, and half its gradient to `half` unless that is None."""
         t, q = delta @ self.queries.T, delta @ self.keys.T
-        bent = delta @ self.symmetric
-        length = np.einsum("wsd,wsd->ws", delta, delta)
+        bent, seen = delta @ self.symmetric, self.linear.seen(delta)
+        length = np.einsum("wsd,wsd->ws", seen, seen)
         own = np.arange(len(words)), slice(None), words
         # Rows j != i.
         r = self.others[words]
-        along, r_length = delta @ r.transpose(0, 2, 1), self.lengths[words][:, None, :]
+        along, r_length = seen @ r.transpose(0, 2, 1), self.lengths[words][:, None, :]
         p, gain, p_slope, gain_slope = self._moved(words, t)
         for part in (p, gain, p_slope, gain_slope):
             part[own] = 0.0
@@ -237,16 +275,16 @@ class _Head:
         tau[own] += t[own] + 0.5 * np.einsum("wsd,wsd->ws", delta, bent)
         new, difference, pull = self._own(words, tau)
         new_own = new[own]
-        c = difference @ self.X + new_own[..., None] * delta
+        c = difference @ self.values + new_own[..., None] * seen
         square += np.einsum("wsd,wsd->ws", c, c)
         if half is None:
             return
         pushes = p_slope * (p * length[..., None] + gain * along) + gain_slope * (p * along + gain * r_length)
-        half += pushes @ self.queries + (p * p).sum(-1)[..., None] * delta + (p * gain) @ r
-        f = c @ self.X.T
-        f[own] += np.einsum("wsd,wsd->ws", c, delta)
+        half += pushes @ self.queries + self.linear.lifted((p * p).sum(-1)[..., None] * seen + (p * gain) @ r)
+        f = c @ self.values.T
+        f[own] += np.einsum("wsd,wsd->ws", c, seen)
         e = pull(f)
-        half += new_own[..., None] * c + e @ self.keys + e[own][..., None] * (self.queries[words][:, None, :] + bent)
+        half += self.linear.lifted(new_own[..., None] * c) + e @ self.keys + e[own][..., None] * (self.queries[words][:, None, :] + bent)
 
     def _moved(self, words, t):
         """p, p - a and their derivatives in t, for rows j != i: (w, s, n) each."""

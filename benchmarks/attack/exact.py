@@ -51,22 +51,34 @@ class ExactAttention:
     def rounded_scores(self, X: Array) -> Array:
         """The scores of every head, correctly rounded up to the division; for softmax less each row's largest."""
         exact, power = self.scores(*whole(X))
-        sigma = self.temperature * math.sqrt(X.shape[1])
+        sigma, seen = float(self.sigma(X.shape[1])), self.seen(len(X))
         rows = []
         for head in exact:
-            shift = head.max(axis=1, keepdims=True) if self.score == "softmax" else 0
+            shift = np.zeros((len(head), 1), dtype=object)
+            if self.score == "softmax":
+                shift = np.array([[max(row[at])] for row, at in zip(head, seen, strict=True)], dtype=object)
             rows.append([[_float(s, power) / sigma for s in row] for row in head - shift])
-        return np.array(rows)
+        return np.where(seen, np.array(rows), -np.inf)
+
+    def sigma(self, columns: int) -> mpmath.mpf:
+        """What divides the scores."""
+        return mpmath.mpf(self.temperature) * mpmath.sqrt(columns)
+
+    def seen(self, rows: int) -> NDArray[np.bool_]:
+        """(n, n), whether row j sees word l."""
+        return np.ones((rows, rows), dtype=bool)
+
+    def weight_unit(self, score_power: int, sigma: mpmath.mpf) -> mpmath.mpf:
+        """The unit of `_weights`."""
+        homogeneous = self.score in ("linear", "relu-unnormalized")
+        return mpmath.ldexp(1 / sigma, -score_power) if homogeneous else mpmath.ldexp(1, -BITS)
 
     def features(self, X: NDArray, power: int) -> tuple[NDArray, mpmath.mpf]:
         """phi of a text of whole numbers over 2^power: whole numbers and their unit."""
         scores, score_power = self.scores(X, power)
         with mpmath.workprec(BITS + 200):
-            sigma = mpmath.mpf(self.temperature) * mpmath.sqrt(X.shape[1])
-            homogeneous = self.score in ("linear", "relu-unnormalized")
-            unit = mpmath.ldexp(1, -power) * (
-                mpmath.ldexp(1 / sigma, -score_power) if homogeneous else mpmath.ldexp(1, -BITS)
-            )
+            sigma = self.sigma(X.shape[1])
+            unit = mpmath.ldexp(1, -power) * self.weight_unit(score_power, sigma)
             return np.concatenate([self._weights(head, score_power, sigma).dot(X) for head in scores]), unit
 
     def _weights(self, scores: NDArray, power: int, sigma: mpmath.mpf) -> NDArray:
@@ -90,10 +102,13 @@ class ExactAttention:
             return mpmath.ldexp(mpmath.mpf(int(s)), -power) / sigma
 
         rows = []
-        for row in scores:
+        for row, seen in zip(scores, self.seen(len(scores)), strict=True):
             if self.score == "softmax":
-                largest = max(row)
-                weights = [mpmath.exp(max(scaled(s - largest), -(10**6))) for s in row]
+                largest = max(row[seen])
+                weights = [
+                    mpmath.exp(max(scaled(s - largest), -(10**6))) if at else mpmath.mpf(0)
+                    for s, at in zip(row, seen, strict=True)
+                ]
                 total = mpmath.fsum(weights)
                 rows.append([_fixed(w / total) for w in weights])
             elif self.score == "own-tanh":

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -9,9 +10,11 @@ from numpy.typing import NDArray
 
 import wordsens as ws
 
+from . import minilm
 from .attention_map import SCORES, AttentionMap
 from .dense_map import DenseMap
 from .exact import ExactAttention, ExactChange, ExactDense
+from .head_map import ExactHeads, GivenHeads, GivenMap
 
 Array = NDArray[np.float64]
 
@@ -21,6 +24,8 @@ MAPS = (
     *("softmax", "relu", "rf", "drf") * 2,
     *("relu-unnormalized", "sigmoid", "linear", "own-squares", "own-tanh"),
 )
+HEADS = ("given", "minilm")  # heads with matrices of their own: random ones, and trained ones on their own input
+FIRST_OF_HEADS = 900_000  # of a seed's problems, those from this number on are of heads
 LARGEST_DENSE = 240  # widest layer where the width is not given: keeps a problem under seconds
 
 
@@ -29,7 +34,8 @@ class Problem:
     """One text under one map.
 
     `phi` is the library's (None where it takes no such score), `map` its twin in NumPy, `exact` the definition to 60
-    digits. `radius` is `relative_radius` times sqrt(d); `text` is one of `TEXTS`, `map_name` one of `MAPS`.
+    digits. `radius` is `relative_radius` times sqrt(d), of trained heads times the mean length of a row; `text` is one
+    of `TEXTS`, of trained heads "tokens"; `map_name` is one of `MAPS` or `HEADS`.
     """
 
     seed: int
@@ -45,16 +51,20 @@ class Problem:
 
 
 def problem(seed: int, most_words: int = 50, most_coordinates: int = 96, map_name: str | None = None) -> Problem:
-    """The problem of that seed, up to a size; `map_name` one of `MAPS`, None for one drawn from them."""
+    """The problem of that seed, up to a size; `map_name` one of `MAPS` or `HEADS`, None for one drawn."""
     rng = np.random.default_rng(seed)
-    name = str(rng.choice(MAPS))
+    name = str(rng.choice(HEADS if seed % 10**6 >= FIRST_OF_HEADS else MAPS))
     name = name if map_name is None else map_name
+    if name == "minilm":
+        return _minilm(seed, rng, _size(rng, 3, most_words))
     n, d = _size(rng, 2, most_words), _size(rng, 2, most_coordinates)
     text = str(rng.choice(TEXTS))
     relative_radius = _relative_radius(rng)
     radius = relative_radius * math.sqrt(d)
     if name in ("rf", "drf"):
         return _dense(seed, rng, name, text, n, d, radius, relative_radius)
+    if name == "given":
+        return _given(seed, rng, text, n, d, radius, relative_radius)
     return _attention(seed, rng, name, text, n, d, radius, relative_radius)
 
 
@@ -94,6 +104,62 @@ def _attention(seed, rng, name, text, n, d, radius, relative_radius) -> Problem:
     return Problem(
         seed, name, text, X, radius, relative_radius, phi, numpy_map, ExactChange(exact, X), f"{described} {text}"
     )
+
+
+def _given(seed, rng, text, n, d, radius, relative_radius) -> Problem:
+    heads = int(rng.choice([1, 1, 2, 3]))
+    m, v = _size(rng, 1, d), _size(rng, 1, d)
+    score = str(rng.choice(["softmax", "softmax", "softmax", "relu", "relu-unnormalized", "sigmoid", "linear"]))
+    strength = 1.0 if rng.uniform() < 0.5 else 10 ** rng.uniform(-2, 2)
+    query, key = (rng.standard_normal((heads, d, m)) * math.sqrt(strength / d) for _ in range(2))
+    value = rng.standard_normal((heads, d, v)) / math.sqrt(d)
+    biases = [rng.standard_normal((heads, size)) * float(rng.choice([0.0, 0.3, 3.0])) for size in (m, m, v)]
+    output = None
+    if heads == 1 and rng.uniform() < 0.5:
+        output = rng.standard_normal((1, v, _size(rng, 1, d))) / math.sqrt(v)
+    seen, masks = None, str(rng.choice(["none", "causal", "some"])) if score == "softmax" else "none"
+    if masks != "none":
+        seen = np.tril(np.ones((n, n), dtype=bool)) if masks == "causal" else rng.uniform(size=(n, n)) < 0.6
+        seen |= np.eye(n, dtype=bool)
+    X = _text(rng, text, n, d, lambda: _attention_text(rng, query[0] @ key[0].T, n))
+    described = (
+        f"given {score} n={n} d={d} m={m} v={v} heads={heads} mask={masks} strength={strength:.3g} "
+        f"output={output is not None} radius={relative_radius:.3g} sqrt(d) {text}"
+    )
+
+    def of_library(array: Array | None) -> torch.Tensor | None:
+        return None if array is None else torch.from_numpy(array if heads > 1 else array[0])
+
+    phi = ws.AttentionFeatures(
+        *(of_library(array) for array in (query, key, value, output)),
+        score=score,
+        mask=None if seen is None else torch.from_numpy(seen),
+        bias=ws.AttentionBias(*map(of_library, biases)),
+    )
+    given = GivenHeads(query, key, value, *biases, output, seen)
+    return _of_heads(seed, "given", text, X, radius, relative_radius, phi, given, score, described)
+
+
+def _minilm(seed, rng, n: int) -> Problem:
+    layer, at = int(rng.integers(1, minilm.LAYERS + 1)), int(rng.integers(minilm.HEADS))
+    X = minilm.entering(minilm.tokens(rng, n), layer)
+    relative_radius = _relative_radius(rng)
+    radius = relative_radius * float(np.linalg.norm(X, axis=1).mean())
+    phi = _minilm_of_the_library().at(layer=layer, head=at, input="its own")
+    described = f"minilm layer={layer} head={at} n={n} radius={relative_radius:.3g} rows"
+    given = minilm.head(layer, at)
+    return _of_heads(seed, "minilm", "tokens", X, radius, relative_radius, phi, given, "softmax", described)
+
+
+@cache
+def _minilm_of_the_library() -> ws.TransformerFeatures:
+    return ws.TransformerFeatures.from_pretrained("minilm")
+
+
+def _of_heads(seed, name, text, X, radius, relative_radius, phi, given, score, described) -> Problem:
+    exact = ExactHeads(given.query, 1.0, score, given=given)
+    numpy_map = GivenMap(X, given, SCORES[score], exact.rounded_scores(X))
+    return Problem(seed, name, text, X, radius, relative_radius, phi, numpy_map, ExactChange(exact, X), described)
 
 
 def library_score(name: str):
