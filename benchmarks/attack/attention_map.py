@@ -238,7 +238,7 @@ class Head:
             with np.errstate(divide="ignore", invalid="ignore"):
                 log_rest = logsumexp(masked, axis=2)
                 # A row that sees no other word is the word's for good; one that does not see it never is.
-                self.logit = np.where(scores.T == -np.inf, -np.inf, scores.T - log_rest)
+                self.logit = np.where(-np.inf == scores.T, -np.inf, scores.T - log_rest)
                 means = np.nan_to_num(np.exp(masked - log_rest[:, :, None])) @ values
             self.base = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
             self.others = values[:, None, :] - means
@@ -284,7 +284,11 @@ class Head:
         f = c @ self.values.T
         f[own] += np.einsum("wsd,wsd->ws", c, seen)
         e = pull(f)
-        half += self.linear.lifted(new_own[..., None] * c) + e @ self.keys + e[own][..., None] * (self.queries[words][:, None, :] + bent)
+        half += (
+            self.linear.lifted(new_own[..., None] * c)
+            + e @ self.keys
+            + e[own][..., None] * (self.queries[words][:, None, :] + bent)
+        )
 
     def _moved(self, words, t):
         """p, p - a and their derivatives in t, for rows j != i: (w, s, n) each."""

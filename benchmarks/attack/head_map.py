@@ -113,8 +113,8 @@ class ExactHeads(ExactAttention):
         (V, of_weight), (b, of_bias) = whole(given.value), whole(given.value_bias)
         values = [_added((X.dot(one), power + of_weight), (bias, of_bias)) for one, bias in zip(V, b, strict=True)]
         if given.output is not None:
-            O, of_output = whole(given.output)
-            values = [(value.dot(one), at + of_output) for (value, at), one in zip(values, O, strict=True)]
+            outputs, of_output = whole(given.output)
+            values = [(value.dot(one), at + of_output) for (value, at), one in zip(values, outputs, strict=True)]
         with mpmath.workprec(BITS + 200):
             sigma = self.sigma(X.shape[1])
             unit = mpmath.ldexp(1, -values[0][1]) * self.weight_unit(score_power, sigma)

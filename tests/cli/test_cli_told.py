@@ -39,7 +39,11 @@ def small_scales(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in ("control", "departures", "similarity") else ()) for name in NAMES]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in ("control", "departures", "similarity") else ())
+        for name in NAMES
+    ],
 )
 def test_records_figures_tables_and_the_document(wordsens, tmp_path, documented, name):
     run = wordsens("paper", name, "--out", str(tmp_path), "--quiet")
