@@ -136,7 +136,7 @@ def test_a_race_finds_s_and_searches_few_words_to_the_end(score):
     assert int(finished.sum()) == 10 == plan.searched_to_the_end(40)
     assert bool(finished[race.word])
     sampled = plan.representative(40)
-    assert sampled.tolist() == [5, 15, 25, 35] and bool(finished[sampled].all())
+    assert sampled == [5, 15, 25, 35] and bool(finished[sampled].all())
     assert not bool((race.converged & ~finished).any())
     torch.testing.assert_close(race.per_word[finished], whole.per_word[finished], rtol=0.05, atol=0)
     # A lower bound of every word's all the same: nothing exceeds what a longer search attains by more than its luck.
@@ -149,7 +149,7 @@ def test_texts_too_short_for_a_race_are_searched_whole():
     whole = ws.word_sensitivity(phi, text, certificate=False, search=ws.SearchPlan())
     same = ws.word_sensitivity(phi, text, certificate=False, search=ws.SearchPlan(contenders=3, sampled=1))
     assert torch.equal(same.per_word, whole.per_word)
-    assert ws.SearchPlan(contenders=3, sampled=1).representative(8).tolist() == list(range(8))
+    assert ws.SearchPlan(contenders=3, sampled=1).representative(8) == list(range(8))
 
 
 def test_texts_race_together_as_they_would_alone():

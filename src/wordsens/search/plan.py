@@ -4,10 +4,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import torch
-from jaxtyping import Int
-from torch import Tensor
-
 from wordsens.errors import InputError, require_choice, require_count, require_kind
 
 RULE_NAMES = ("quasi-newton", "momentum")
@@ -270,10 +266,10 @@ class SearchPlan:
         contenders, sampled = self.contenders or 0, self.sampled or 0
         return contenders + sampled if _is_race(words, contenders, sampled) else words
 
-    def representative(self, words: int) -> Int[Tensor, " count"]:
+    def representative(self, words: int) -> list[int]:
         """The places of the words that are searched to the end whatever they attain: all, or a race's sampled ones."""
         if self.searched_to_the_end(words) == words:
-            return torch.arange(words)
+            return list(range(words))
         return evenly_spaced(words, self.sampled or 0)
 
     def __str__(self) -> str:
@@ -288,13 +284,13 @@ Search = str | SearchPlan
 """A `search` argument: "quick", "normal", "thorough", or a plan."""
 
 
-def evenly_spaced(words: int, count: int) -> Int[Tensor, " count"]:
+def evenly_spaced(words: int, count: int) -> list[int]:
     """The middles of so many equal stretches of a text.
 
     >>> evenly_spaced(10, 3)
-    tensor([1, 5, 8])
+    [1, 5, 8]
     """
-    return (2 * torch.arange(count) + 1) * words // (2 * max(1, count))
+    return [(2 * stretch + 1) * words // (2 * count) for stretch in range(count)]
 
 
 def _is_race(words: int, contenders: int, sampled: int) -> bool:

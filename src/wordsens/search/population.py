@@ -151,7 +151,7 @@ def _raced(
     """The findings of the heat, bettered by the plan's stages on each text's sampled words and its contenders."""
     # What was not polished was compared in the precision of the exploration.
     first = first[0], first[1].to(first[0].dtype), *first[2:]
-    sampled = evenly_spaced(len(words) // texts, plan.sampled).to(words.device)
+    sampled = torch.tensor(evenly_spaced(len(words) // texts, plan.sampled), dtype=torch.long, device=words.device)
     return _bettered(run, words, radius, first, _leading(first, texts, plan.contenders, besides=sampled), plan)
 
 
