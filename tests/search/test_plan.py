@@ -144,6 +144,15 @@ def test_a_race_finds_s_and_searches_few_words_to_the_end(score):
     assert race.evaluations < 0.65 * whole.evaluations
 
 
+def test_a_race_bounds_s_as_low_as_a_search_of_all_words():
+    phi, text = ws.RandomAttentionFeatures(8, score="relu", seed=3), ws.gaussian_text(40, 8, seed=4)
+    race = ws.word_sensitivity(phi, text, search=ws.SearchPlan("quick", contenders=4, sampled=2))
+    bounds = ws.certify(phi, text)
+    assert race.upper == pytest.approx(float(bounds.max()), rel=1e-9)
+    assert bool((race.upper_per_word >= bounds * (1 - 1e-9)).all())
+    assert bool((race.upper_per_word > bounds * (1 + 1e-4)).any())
+
+
 def test_texts_too_short_for_a_race_are_searched_whole():
     phi, text = ws.RandomAttentionFeatures(8, seed=0), ws.gaussian_text(8, 8, seed=0)
     whole = ws.word_sensitivity(phi, text, certificate=False, search=ws.SearchPlan())

@@ -15,23 +15,39 @@ from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
 from wordsens.maps.transformer.features import TransformerFeatures
 
 CertificateBuilder = Callable[..., Certificate | None]
-"""(phi, rows (n, d) in the map's dtype, words (w,), radius (w,) float64) -> Certificate, or None."""
+"""(phi, rows (n, d) in the map's dtype, words (w,), radius (w,) float64, leading) -> Certificate, or None."""
 
 
 def _of_transformer(
-    phi: TransformerFeatures, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    phi: TransformerFeatures,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    leading: Int[Tensor, " l"] | None,
 ) -> Certificate | None:
     """Of a layer's attention as a map of its own input."""
     own = phi.own_attention
-    return None if own is None else attention_certificate(own, rows, words, radius)
+    return None if own is None else attention_certificate(own, rows, words, radius, leading)
+
+
+def _of_dense(
+    phi: RandomFeatures | DeepRandomFeatures,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    leading: Int[Tensor, " l"] | None,
+) -> Certificate | None:
+    """One bound costs what another does, whichever words lead."""
+    del leading
+    return dense_certificate(phi, rows, words, radius)
 
 
 _BUILDERS: dict[type[FeatureMap], CertificateBuilder] = {
     RandomAttentionFeatures: attention_certificate,
     AttentionFeatures: attention_certificate,
     TransformerFeatures: _of_transformer,
-    RandomFeatures: dense_certificate,
-    DeepRandomFeatures: dense_certificate,
+    RandomFeatures: _of_dense,
+    DeepRandomFeatures: _of_dense,
 }
 
 
@@ -42,13 +58,16 @@ def certificate_for(
     radius: Float[Tensor, " w"],
     *,
     text_depends_on_weights: bool = False,
+    leading: Int[Tensor, " l"] | None = None,
 ) -> Certificate | None:
     """The upper bounds of these words under this map, or None where the map has no certificate.
 
     Looked up by the exact class: a subclass may change phi, and the bounds would not know. With
     `text_depends_on_weights`, bounds that hold with a probability over the weights are no bounds, and None is given.
+    With `leading`, places in `words` of some that are likely to have the largest bounds, only the largest is sure to be
+    as low as without.
     """
     builder = _BUILDERS.get(type(phi))
-    found = None if builder is None else builder(phi, rows, words, radius)
+    found = None if builder is None else builder(phi, rows, words, radius, leading)
     probable = found is not None and found.failure_probability is not None
     return None if probable and text_depends_on_weights else found

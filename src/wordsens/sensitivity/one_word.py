@@ -18,7 +18,7 @@ from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import feature_norm, perturbed_texts
 from wordsens.maps.repeatable import leaves_the_map_as_found
 from wordsens.search.ball import Ball
-from wordsens.search.plan import Search
+from wordsens.search.plan import Search, SearchPlan
 from wordsens.search.result import Progress, SearchResult
 from wordsens.search.witnesses import find_witnesses
 from wordsens.seeds import Seed, generator
@@ -144,8 +144,14 @@ def sensitivity_at(
     per_word = (per_word - rounding).clamp(min=0)
     bounds = None
     if asked.certificate:
-        dependent = asked.text_depends_on_weights
-        bounds = certificate_for(phi, rows, words, ball.radius, text_depends_on_weights=dependent)
+        bounds = certificate_for(
+            phi,
+            rows,
+            words,
+            ball.radius,
+            text_depends_on_weights=asked.text_depends_on_weights,
+            leading=_leading(asked.budget.plan, per_word),
+        )
     return Sensitivity(
         value=float(per_word[best]),
         word=int(words[best]),
@@ -167,6 +173,13 @@ def sensitivity_at(
         rigor=None if bounds is None else bounds.rigor,
         notes=phi.notes,
     )
+
+
+def _leading(plan: SearchPlan, per_word: Float[Tensor, " w"]) -> Int[Tensor, " l"] | None:
+    """The places of a race's leading words, whose bounds decide S's; None where each word's own bound is asked for."""
+    if plan.contenders is None or plan.searched_to_the_end(len(per_word)) == len(per_word):
+        return None
+    return per_word.topk(plan.contenders).indices
 
 
 def attained(

@@ -24,7 +24,8 @@ class Sensitivity(Result):
         perturbations: (w, d), the witness Delta of each word.
         radius: (w,), the radius of each word's ball.
         upper: an upper bound of S_phi(X) over the searched words, or None where the map has no certificate.
-        upper_per_word: (w,), likewise for each word, or None.
+        upper_per_word: (w,), likewise for each word, or None; in a race (`SearchPlan`) as low as can be only where it
+            is the largest.
         rigor: of the upper bounds: "certified", or "with probability 1 - x over the weights, for a text chosen without
             them"; None without bounds. They speak of phi in exact arithmetic.
         tokens: w strings, what each word is called.

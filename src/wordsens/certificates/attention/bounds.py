@@ -30,11 +30,17 @@ _LARGEST_SCORES = 1e130  # fourth powers of scores would leave float64 past 1e±
 
 
 def attention_certificate(
-    phi: AttentionLayer, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    phi: AttentionLayer,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    leading: Int[Tensor, " l"] | None = None,
 ) -> Certificate | None:
     """The certificate of attention, of any temperature and number of heads, for the words of one text.
 
-    None where the score offers no bounds (`Certified`), or none where rows do not see all words.
+    None where the score offers no bounds (`Certified`), or none where rows do not see all words. With `leading`, the
+    places in `words` of some that are likely to have the largest bounds, only the largest bound is as low as without:
+    those that are no larger are searched for once, where they would be searched for again.
 
     Computed in float64, whatever phi's dtype. O(heads (n d² + n² d) + N³ + w N²) with N = heads n; memory O(N²).
     Heads that are taken apart, where N would be large or where they have values of their own, have their bounds
@@ -52,8 +58,10 @@ def attention_certificate(
     ):
         return None
     together = 1 if phi.summed or weights[0].weights.value is not None else max(1, _MOST_ROWS // len(rows))
+    if together < len(weights):
+        leading = None  # the largest sum over parts need not have the largest part
     parts = [
-        _changes(score, rows, weights[at : at + together], words, radius.double() / unit)
+        _changes(score, rows, weights[at : at + together], words, radius.double() / unit, leading)
         for at in range(0, len(weights), together)
     ]
     norm = _norm_of_sum(parts) if phi.summed else math.hypot(*(part.norm for part in parts)) * (1 - 1e-15)
@@ -158,18 +166,28 @@ def _changes(
     heads: list[_Head],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
+    leading: Int[Tensor, " l"] | None,
 ) -> _Changes:
     text, unit = attention_text(rows, [head.weights for head in heads], score), heads[0].unit
     errors = rounding_errors(text)
     search, quadratic = MultiplierSearch(text.geometry), QuadraticBound(text, errors)
     numbers = text.scores.shape[0] * NODES
-    bounds = [
-        _bounds(text, search, quadratic, errors, words[chunk], radius[chunk])
-        for chunk in torch.arange(len(words), device=words.device).split(max(1, _CHUNK_NUMBERS // numbers))
-    ]
-    plain, upper = (torch.cat([pair[at] for pair in bounds]) for at in (0, 1))
+    plain, upper = torch.empty_like(radius), torch.zeros_like(radius)
+    for chunk in _chunks(len(words), leading, max(1, _CHUNK_NUMBERS // numbers), words.device):
+        reach = radius[chunk]
+        enough = torch.zeros_like(reach) if leading is None else float((upper * radius).amax()) / reach
+        plain[chunk], upper[chunk] = _bounds(text, search, quadratic, errors, words[chunk], reach, enough)
     off = float(torch.linalg.vector_norm(errors.output)) * (1 + 1e-9)
     return _Changes(unit * plain, unit * upper, unit * max(errors.norm, 0.0), unit * text.outputs, unit * off)
+
+
+def _chunks(words: int, leading: Int[Tensor, " l"] | None, most: int, device: torch.device) -> list[Int[Tensor, " c"]]:
+    """The places of the words, those of the leading ones first, apart from the others."""
+    places = torch.arange(words, device=device)
+    if leading is None:
+        return list(places.split(most))
+    others = torch.ones_like(places, dtype=torch.bool).index_fill(0, leading, False)
+    return [*leading.split(most), *places[others].split(most)]
 
 
 def _bounds(
@@ -179,14 +197,18 @@ def _bounds(
     errors: RoundingErrors,
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
+    enough: Float[Tensor, " w"],
 ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-    """The bounds of some words, before and after rounding outward."""
+    """The bounds of some words, before and after rounding outward; those of at most `enough` are searched for once."""
     direction, _ = directions(text, words)
     own = own_row(text, words, radius, direction, errors)
     pairs = pairs_of(text, words, radius, own.unit * own.fixed.sqrt())
     own = own.in_units(pairs.unit)
     forms = quadratic.bounds(pairs, radius, own.unit * own.fixed.sqrt())
     own = own.at_most(forms.own)
+    tilted = errors if text.lift is None else replace(errors, speed=errors.speed * (1 + tilt_size(text)))
+    off = row_errors(text, tilted, pairs, radius)
+    enough = (enough * (1 - 1e-11) - off).clamp(min=0)
     loose = (~forms.tight).nonzero().squeeze(1)
     gaining = loose[may_gain(text, words[loose], radius[loose])]
     if len(gaining):
@@ -196,7 +218,7 @@ def _bounds(
     apart = own.fixed + pairs.worst_apart()
     plain, rounded = apart.clone(), apart * (1 + 1e-11)
     if len(loose):
-        squares = swept(text, search, pairs.of(loose), own.of(loose))
+        squares = swept(text, search, pairs.of(loose), own.of(loose), (enough / pairs.unit)[loose].square())
         plain[loose], rounded[loose] = (
             torch.minimum(*two) for two in zip((plain[loose], rounded[loose]), squares, strict=True)
         )
@@ -210,9 +232,7 @@ def _bounds(
                 torch.minimum(*two) for two in zip((plain[shared], rounded[shared]), sharper, strict=True)
             )
     hull = _hull(text, errors, words, radius)
-    if text.lift is not None:
-        errors = replace(errors, speed=errors.speed * (1 + tilt_size(text)))
-    rounded = rounded + row_errors(text, errors, pairs, radius)
+    rounded = rounded + off
     return torch.minimum(plain, hull), torch.minimum(rounded, hull) * (1 + 1e-12)
 
 

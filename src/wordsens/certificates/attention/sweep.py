@@ -26,13 +26,21 @@ _DOUBTFUL = 1.06
 
 
 def swept(
-    text: AttentionText, search: MultiplierSearch, pairs: Pairs, own: OwnRow
+    text: AttentionText,
+    search: MultiplierSearch,
+    pairs: Pairs,
+    own: OwnRow,
+    enough: Float[Tensor, " w"] | float = 0.0,
 ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-    """The Lagrangian's bounds of some words' squared changes, before and after rounding outward."""
+    """The Lagrangian's bounds of some words' squared changes, before and after rounding outward.
+
+    A bound that is at most `enough` is not searched for again.
+    """
     found = _Intervals.unknown(pairs.reach[:, 0])
     _Sweep(text, search, pairs, own).lower(found, _FIRST_TEMPERATURES, _NEXT_TEMPERATURES)
     # Where the search for multipliers went astray on some interval, search again, with more and shorter steps.
-    doubtful = (found.searched > _DOUBTFUL * found.rounded[_FIRST]).nonzero().squeeze(1)
+    astray = found.searched > _DOUBTFUL * found.rounded[_FIRST]
+    doubtful = (astray & (found.rounded.amax(dim=0) > enough)).nonzero().squeeze(1)
     if len(doubtful):
         again = _Sweep(text, search.cautious(), pairs.of(doubtful), own.of(doubtful))
         other = found.of(doubtful)

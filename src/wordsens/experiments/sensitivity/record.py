@@ -24,7 +24,7 @@ class SensitivityRecord(MapRecord):
         words: how many words were searched.
         searched: their indices; this and what follows here has an entry for each, in that order.
         per_word: what each attains: lower bounds; of a race, low for all but its contenders and sampled words.
-        upper_per_word: an upper bound for each, where the map has one.
+        upper_per_word: an upper bound for each, where the map has one; of a race, as low as can be where it is largest.
         swap: of `measure --swaps`: the relative change by the best real word found in its place.
         swapped_for: a JSON list of strings, likewise: that word.
         moved: of `measure`, for maps whose features have a row a word: a JSON list with, for each, the rows that its
