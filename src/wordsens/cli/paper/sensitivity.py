@@ -12,19 +12,33 @@ from wordsens.experiments.sensitivity.preset import paper_sensitivity
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.summary import Series, summarise
 from wordsens.figures import sensitivity
+from wordsens.figures.styles import MOST_SERIES
 from wordsens.maps.registry import base_name, map_entry, map_title
 
 _FIGURES = {"rf": "Random features", "drf": "Deep random features", "raf": "Random attention features"}
 
 
 def write_figures(records: Sequence[SensitivityRecord], folder: Path, style: str | None) -> list[Path]:
-    """RF, DRF and attention, and all of them on the same axes without bounds and predictions."""
+    """RF, DRF and attention, and all of them on the same axes without bounds and predictions.
+
+    Where these are too many series, each map has its largest d on the common axes, for each kind of text.
+    """
     shown = {name: [record for record in records if _figure_of(record.map) == name] for name in _FIGURES}
     drawn = {name: sensitivity(own, title=_FIGURES[name], style=style) for name, own in shown.items() if own}
     if len(drawn) > 1:
         plain = [replace(record, upper=None, rigor=None, predicted=None) for own in shown.values() for record in own]
+        if len({(record.map, record.d) for record in plain}) > MOST_SERIES:
+            plain = _at_largest_d(plain)
         drawn["sensitivity"] = sensitivity(plain, title="Word sensitivity", style=style)
     return [path for name, figure in drawn.items() for path in save_figure(figure, folder, name)]
+
+
+def _at_largest_d(records: Sequence[SensitivityRecord]) -> list[SensitivityRecord]:
+    largest: dict[tuple[str, str], int] = {}
+    for record in records:
+        key = (record.map, record.text)
+        largest[key] = max(record.d, largest.get(key, 0))
+    return [record for record in records if record.d == largest[record.map, record.text]]
 
 
 def _figure_of(recorded: str) -> str:
