@@ -28,8 +28,10 @@ from .evaluation.near_misses import near_misses as near_misses
 from .generalization import NewText as NewText
 from .generalization import OneWordFrontier as OneWordFrontier
 from .generalization import OneWordGeneralization as OneWordGeneralization
+from .generalization import OneWordOutcomes as OneWordOutcomes
 from .generalization import one_word_frontier as one_word_frontier
 from .generalization import one_word_generalization as one_word_generalization
+from .generalization import one_word_outcomes as one_word_outcomes
 from .generalization import one_word_swap as one_word_swap
 from .maps.attention.features import RandomAttentionFeatures as RandomAttentionFeatures
 from .maps.attention.given_weights import AttentionBias as AttentionBias

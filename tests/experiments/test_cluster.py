@@ -13,11 +13,11 @@ from safetensors import safe_open
 from wordsens.errors import InputError, WordsensError
 from wordsens.experiments.dry_run.cell import DryRunCell, DryRunRecord
 from wordsens.experiments.dry_run.kind import KIND as DRY_RUN
-from wordsens.experiments.kinds import kind_named
+from wordsens.experiments.kinds import MOST_TOGETHER, kind_named
 from wordsens.experiments.run.cluster import LOSSES, DaskExecutor, LostSchedulerError, local_workers, remote_workers
 from wordsens.experiments.run.executor import InProcess
 from wordsens.experiments.run.runner import run_cells
-from wordsens.experiments.run.task import MOST_TOGETHER, Job, OtherVersionError, Outcome
+from wordsens.experiments.run.task import Job, OtherVersionError, Outcome
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.store.store import RecordStore

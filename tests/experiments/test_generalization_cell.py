@@ -50,6 +50,7 @@ def cell(**changes):
 def forget():
     generalization_cell._fitted.cache_clear()
     generalization_cell._new_text.cache_clear()
+    generalization_cell._outcomes.cache_clear()
 
 
 @pytest.mark.parametrize("name", ["rf", "raf"])
@@ -64,6 +65,31 @@ def test_a_cell_gives_the_same_values_whatever_ran_before(name):
         assert alone.value == pytest.approx(record.value, abs=1e-6)
         assert alone.output_before == pytest.approx(record.output_before, abs=1e-9)
         assert alone.cell == record.cell == one.content_hash()
+
+
+@pytest.mark.parametrize("name", ["rf", "raf"])
+def test_cells_searched_together_give_what_each_gives_alone(name):
+    wanted = [
+        cell(map=name, together=True, objective=kind, training=training, sample=sample)
+        for sample in (2, 3)
+        for training in ("fine-tuned", "retrained")
+        for kind in ("alignment", "retrained-alignment", "error", "penalized-error", "frontier")
+    ]
+    forget()
+    together = [GENERALIZATION.attempt(one) for one in wanted]
+    assert {record.status for record in together} == {"done"}
+    assert len({record.evaluations for record in together[:10]}) == 1
+    for one, record in zip(reversed(wanted), reversed(together), strict=True):
+        forget()
+        alone = GENERALIZATION.attempt(one)
+        assert (alone.value, alone.gamma, alone.least_errors) == (record.value, record.gamma, record.least_errors)
+    least = {(record.sample, record.training, record.objective): record.value for record in together}
+    for sample in (2, 3):
+        for training in ("fine-tuned", "retrained"):
+            assert least[sample, training, "error"] <= least[sample, training, "penalized-error"] + 1e-6
+    hashes = {cell(**keys).content_hash() for keys in ({}, {"together": False}, {"together": True})}
+    assert len(hashes) == 2
+    assert cell(together=True).content_hash() != cell(together=True, penalty=2.0).content_hash()
 
 
 def test_records_are_stored_resumed_and_read_back(tmp_path):
@@ -112,6 +138,7 @@ def test_the_hash_covers_what_matters_and_nothing_else():
         ({"sample": 6}, "`sample` (=6) must be less than `held_out` (=6)"),
         ({"word": 4}, "`word` (=4) must be less than `n` (=4)"),
         ({"objective": "errors"}, "did you mean 'error'?"),
+        ({"word": "all", "together": True}, "`together` (=True) searches one word"),
         ({"width": 3}, "`width` (=3) is not an option of the map 'raf', which takes temperature"),
         ({"objectve": "error"}, "did you mean 'objective'?"),
     ],

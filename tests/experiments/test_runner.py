@@ -2,6 +2,7 @@
 
 import pytest
 
+from wordsens.experiments.generalization.spec import GeneralizationCell
 from wordsens.experiments.kinds import CellKind
 from wordsens.experiments.run.runner import RemainingTime, run_cells, unfinished
 from wordsens.experiments.sensitivity.record import SensitivityRecord
@@ -74,3 +75,20 @@ def test_remaining_time():
     clock.observe(wider, 1.0)
     assert clock.of([wider]) == 1.0
     assert clock.of([]) == 0
+
+
+def test_cells_that_share_a_fit_count_when_all_have_finished():
+    usual = {"map": "raf", "n": 3, "d": 4, "text": "gaussian", "labels": "linear", "texts": 5, "together": True}
+    cells = [
+        GeneralizationCell.parse({**usual, "draw": draw, "objective": kind})
+        for draw in range(3)
+        for kind in ("alignment", "error", "frontier")
+    ]
+    clock = RemainingTime(cells)
+    clock.observe(cells[0], 9.0)
+    clock.observe(cells[1], 0.0)
+    assert clock.left() is None
+    clock.observe(cells[2], 0.0)
+    assert clock.left() == pytest.approx(18.0)
+    clock.observe(cells[3], 12.0)
+    assert clock.left() == pytest.approx(15.0)

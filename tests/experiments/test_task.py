@@ -10,7 +10,6 @@ from wordsens.experiments.dry_run.cell import DryRunCell
 from wordsens.experiments.generalization.spec import GeneralizationCell
 from wordsens.experiments.kinds import CellKind, kind_named
 from wordsens.experiments.run.task import (
-    MOST_TOGETHER,
     Job,
     OtherVersionError,
     Outcome,
@@ -102,14 +101,15 @@ def test_the_threads_of_torch(monkeypatch):
 
 
 def test_cells_that_share_a_fit_go_together():
-    usual = {"map": "raf", "n": 3, "d": 4, "text": "gaussian", "labels": "linear"}
+    usual = {"map": "raf", "n": 3, "d": 4, "text": "gaussian", "labels": "linear", "held_out": 200}
+    most = kind_named("generalization").most_together
     cells = [
         GeneralizationCell.parse({**usual, "texts": texts, "sample": sample})
         for texts in (4, 5)
-        for sample in range(MOST_TOGETHER + 4)
+        for sample in range(most + 4)
     ]
     found = list(bundles(kind_named("generalization"), cells))
-    assert [len(one) for one in found] == [MOST_TOGETHER, 4, MOST_TOGETHER, 4]
+    assert [len(one) for one in found] == [most, 4, most, 4]
     assert [place for one in found for place in one] == list(range(len(cells)))
     assert list(bundles(kind_named("sensitivity"), [RAF, RAF])) == [[0], [1]]
 

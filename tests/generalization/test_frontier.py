@@ -7,7 +7,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.generalization.frontier import _Best
+from wordsens.generalization.frontier import BestUnderLimits
 from wordsens.generalization.loss import loss_for
 from wordsens.maps.function import FunctionFeatures
 from wordsens.regression import TRAININGS
@@ -97,7 +97,7 @@ def test_a_point_on_its_limit_does_not_push_out_one_inside():
     # Recomputed, the point on the limit may lie past it and not count: then the limit would be left with nothing.
     texts, labels, x = data()
     new = ws.NewText(ws.fit_min_norm(ws.RandomAttentionFeatures(D), texts, labels), x, -1)
-    best = _Best(new, loss_for(new, "retrained", "error"), torch.tensor([1.0], dtype=torch.float64))
+    best = BestUnderLimits(new, loss_for(new, "retrained", "error"), torch.tensor([1.0], dtype=torch.float64))
     on_it, inside = torch.full((1, D), 2.0), torch.full((1, D), 3.0)
     for shift, point in ((1.0 - 1e-6, on_it), (1.0 - 1e-4, inside), (1.0, on_it)):
         best.see(torch.tensor([[shift, 0.0]], dtype=torch.float64), torch.tensor([2]), point.double())

@@ -25,6 +25,9 @@ SEARCHED = {
     "frontier": lambda: ws.one_word_frontier(PHI, TEXTS, LABELS, X, 1, gammas=(0.5,), search=SHORT),
 }
 OTHERS = {
+    "outcomes": lambda: ws.one_word_outcomes(
+        ws.NewText(ws.fit_min_norm(PHI, TEXTS, LABELS), ws.gaussian_text(4, 6, seed=9), 1), gammas=(0.5,), search=SHORT
+    ),
     "several texts": lambda: ws.word_sensitivities(PHI, [X, X], search=SHORT, certificate=False)[1],
     "swaps": lambda: ws.best_swaps(PHI, X, VOCABULARY),
     "ratio": lambda: ws.swap_ratio(PHI, X, ws.best_swaps(PHI, X, VOCABULARY), search=SHORT),

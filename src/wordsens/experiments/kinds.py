@@ -18,6 +18,9 @@ KIND_NAMES = (
 )  # fmt: skip
 """A further kind is a folder of its name (`-` written `_`) in `wordsens.experiments`, and its name here."""
 
+MOST_TOGETHER = 16
+"""Of the cells that share costly work, so many go to a worker at once, as a rule: what it loses when it dies."""
+
 Keep = Callable[[Mapping[str, Any]], None]
 """Called with the tensors from which a finished cell's value can be computed again."""
 
@@ -37,6 +40,7 @@ class CellKind:
         described: function of a cell that gives the columns which it alone decides; a failed cell has no others.
         sharing: method of the cell whose equal results mean that cells share costly work (a fit), so that one worker
             should get them together; None where they share nothing.
+        most_together: how many of those at most: what a lost worker loses.
         summarise: function of the finished records that gives their table and sentences, where one is enough for a
             terminal and a report; None where they have their own.
         witnesses: whether its cells have witnesses to keep.
@@ -49,6 +53,7 @@ class CellKind:
     measure: Callable[[Any, Keep | None], Mapping[str, Any]]
     described: Callable[[Any], Mapping[str, Any]]
     sharing: Callable[[Any], Hashable] | None = None
+    most_together: int = MOST_TOGETHER
     summarise: Callable[[Sequence[Any]], Summary] | None = None
     witnesses: bool = True
 

@@ -40,7 +40,8 @@ def sensitivity(records: Iterable[SensitivityRecord], *, title: str = "", style:
     One panel is a column wide, two are a page wide; longer legends take more.
 
     Draws that differ in their seeds alone are a series: each map, d and value of any other key of the specs that
-    varies has its own, and the legend says which. Markers are means over the draws and bars one standard deviation;
+    varies has its own, and the legend says which. Where a panel has one d it stands in the panel's title, and a map
+    looks the same in all panels. Markers are means over the draws and bars one standard deviation;
     lines are the fitted power laws, whose exponents and standard errors stand in the legends; the dotted line falls as
     1/sqrt(n). Below the markers, where every word was searched, a faint band holds every word's value and a stronger
     one the middle half of the words. Above, a band reaches from the mean attained value to the mean upper bound: the
@@ -60,14 +61,15 @@ def sensitivity(records: Iterable[SensitivityRecord], *, title: str = "", style:
     if not series:
         raise InputError("`records` has no finished record; run the experiment first")
     kinds = list(dict.fromkeys(one.text for one in series))
-    keys = list(dict.fromkeys(map(_key, series)))
+    by_d = len({(one.text, one.map, one.varied) for one in series}) < len(series)
+    keys = list(dict.fromkeys(_key(one, by_d=by_d) for one in series))
     if len(keys) > MOST_SERIES:
         columns = dict.fromkeys(["map", "d", *(key.partition(" = ")[0] for one in series for key in one.varied)])
         raise InputError(
             f"`records` makes {len(keys)} series (by {', '.join(columns)}), but a figure tells at most {MOST_SERIES} "
             "apart; filter them, such as [r for r in records if r.d == 384], and draw several figures"
         )
-    styles = dict(zip(keys, series_styles([(key, key[0]) for key in keys]), strict=True))
+    style_of = dict(zip(keys, series_styles([(key, key[0]) for key in keys]), strict=True))
     entries = max(_entries([one for one in series if one.text == kind]) for kind in kinds)
     width = max(COLUMN_INCHES if len(kinds) == 1 else PAGE_INCHES, len(kinds) * _legend_width(series))
     figure = StyledFigure(figsize=(width, _HEIGHT_INCHES + _LEGEND_LINE_INCHES * entries), layout="constrained")
@@ -78,8 +80,8 @@ def sensitivity(records: Iterable[SensitivityRecord], *, title: str = "", style:
     for panel, kind in zip(panels, kinds, strict=True):
         own = [one for one in series if one.text == kind]
         _set_axes(panel, sizes, limits)
-        _draw_panel(panel, own, styles, guides[kind], limits)
-        panel.set_title(_panel_title(kind, own, alone=len({one.d for one in series}) == 1))
+        _draw_panel(panel, [(one, style_of[_key(one, by_d=by_d)]) for one in own], guides[kind], limits)
+        panel.set_title(_panel_title(kind, own))
     panels[0].set_ylabel("word sensitivity S (attained)")
     if title:
         figure.suptitle(title)
@@ -89,8 +91,8 @@ def sensitivity(records: Iterable[SensitivityRecord], *, title: str = "", style:
 _Key = tuple[str, int, tuple[str, ...]]
 
 
-def _key(series: Series) -> _Key:
-    return (series.map, series.d, series.varied)
+def _key(series: Series, *, by_d: bool) -> _Key:
+    return (series.map, series.d if by_d else 0, series.varied)
 
 
 def _label(series: Series, *, with_d: bool) -> str:
@@ -105,8 +107,8 @@ def _legend_width(series: Sequence[Series]) -> float:
     return _LEGEND_SIGN_INCHES + _LETTER_INCHES * longest
 
 
-def _panel_title(kind: str, series: Sequence[Series], *, alone: bool) -> str:
-    name = text_title(kind)
+def _panel_title(kind: str, series: Sequence[Series]) -> str:
+    name, alone = text_title(kind), len({one.d for one in series}) == 1
     return f"{name[0].upper()}{name[1:]}" + (f", d = {series[0].d}" if alone else "")
 
 
@@ -137,15 +139,14 @@ def _bar(mean: float, deviation: float) -> tuple[float, float]:
 
 def _draw_panel(
     panel: Axes,
-    series: Sequence[Series],
-    styles: dict[_Key, Style],
+    styles: Sequence[tuple[Series, Style]],
     guide: Sequence[tuple[int, float]],
     limits: tuple[float, float],
 ) -> None:
+    series = [one for one, _ in styles]
     several = len({one.d for one in series}) > 1
     entries: list[tuple[object, str]] = []
-    for one in series:
-        colour, marker, hollow = styles[_key(one)]
+    for one, (colour, marker, hollow) in styles:
         sizes = [point.n for point in one.points]
         means = [point.mean for point in one.points]
         ends = [_bar(point.mean, point.standard_deviation) for point in one.points]

@@ -7,16 +7,19 @@ from wordsens.generalization.new_text import NewText
 from wordsens.generalization.one_word import one_word_generalization
 from wordsens.generalization.result import OneWordGeneralization, TheoremConditions
 from wordsens.generalization.swaps import one_word_swap
+from wordsens.generalization.together import OneWordOutcomes, one_word_outcomes
 
 __all__ = [
     "OBJECTIVE_NAMES",
     "NewText",
     "OneWordFrontier",
     "OneWordGeneralization",
+    "OneWordOutcomes",
     "TheoremConditions",
     "linear_labels",
     "one_word_frontier",
     "one_word_generalization",
+    "one_word_outcomes",
     "one_word_swap",
     "random_labels",
 ]

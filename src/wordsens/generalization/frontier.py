@@ -29,12 +29,12 @@ from wordsens.text.matrix import TextMatrix
 
 DEFAULT_GAMMAS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
 
-_STIFFNESS = 50.0
+STIFFNESS = 50.0
 """Weight of the squared excess of gamma over its limit. A round of multipliers divides the excess by 1 + this / 2."""
 
-_ROUNDS = 6
-_ROUND_STEPS = 15
-_INSIDE = 1e-4
+ROUNDS = 6
+ROUND_STEPS = 15
+INSIDE = 1e-4
 """The search aims at limits that are smaller by this much, relative, so that its points end inside the true ones."""
 
 
@@ -144,13 +144,11 @@ def one_word_frontier(
     """
     started, plan = time.perf_counter(), SearchPlan.of(search)
     new = as_new_text(x, y_x, Learned(phi, texts, y, ridge, fit), memory_budget=memory_budget)
-    limits = torch.tensor(sorted({require_positive("gammas", gamma) for gamma in gammas}), dtype=torch.float64)
-    if len(limits) == 0:
-        raise InputError("`gammas` is empty; give at least one positive limit on gamma")
+    limits = limits_of(gammas)
     require_count("reachable", reachable, least=0)
     loss = loss_for(new, training, "error")
     words = words_of(word, len(new.text)).to(new.rows.device)
-    best = _Best(new, loss, limits.to(new.rows.device))
+    best = BestUnderLimits(new, loss, limits.to(new.rows.device))
     corners = _Corners(reachable, new.rows)
     looks = _Looks(new, loss, best, corners, generator(seed, "frontier", training))
     one_at_a_time = new.functionals(loss.kind).one_word_at_a_time
@@ -166,12 +164,20 @@ def one_word_frontier(
     if len(words) > FEW_WORDS:
         look(words, first_look, 1)
         words = torch.cat([best.word, corners.word]).unique()
-    look(words, close_look, _ROUNDS)
+    look(words, close_look, ROUNDS)
     effort = Effort(str(plan), best.evaluations, time.perf_counter() - started, int(seed))
-    return _result(new, training, best, corners, effort)
+    return frontier_at(new, training, best, effort, corners)
 
 
-class _Best:
+def limits_of(gammas: Iterable[Any]) -> Float[Tensor, " g"]:
+    """The limits on gamma, ascending; InputError for one that is not positive, or none."""
+    limits = torch.tensor(sorted({require_positive("gammas", gamma) for gamma in gammas}), dtype=torch.float64)
+    if len(limits) == 0:
+        raise InputError("`gammas` is empty; give at least one positive limit on gamma")
+    return limits
+
+
+class BestUnderLimits:
     """The best point seen under each limit."""
 
     def __init__(self, new: NewText, loss: OneWordLoss, limits: Float[Tensor, " g"]):
@@ -183,11 +189,16 @@ class _Best:
         self.perturbation = new.rows.new_zeros(count, d)
         self.evaluations = 0
 
+    def take(self, word: int, perturbations: Float[Tensor, "g d"]) -> None:
+        """The points of a search that kept the best of its own under each limit."""
+        self.word, self.perturbation = torch.full_like(self.word, word), perturbations
+
     def see(self, values: Float[Tensor, "b 2"], words: Int[Tensor, " b"], perturbations: Float[Tensor, "b d"]) -> None:
+        """Take what is better than before."""
         self.evaluations += len(words)
         error = self._loss.miss(values).square().double()
         # A point on the limit itself could lie past it when it is recomputed, and then would not count at all.
-        inside = values[:, 0].abs().double().unsqueeze(0) <= self.limits.unsqueeze(1) * (1 - _INSIDE / 2)
+        inside = values[:, 0].abs().double().unsqueeze(0) <= self.limits.unsqueeze(1) * (1 - INSIDE / 2)
         least, at = torch.where(inside, error, torch.inf).min(dim=1)
         better = least < self.error
         self.error = torch.where(better, least, self.error)
@@ -218,14 +229,16 @@ class _Corners:
 class _Looks:
     """Searches on some words: for the least error under each limit, and for the corners of the reachable set."""
 
-    def __init__(self, new: NewText, loss: OneWordLoss, best: _Best, corners: _Corners, stream: torch.Generator):
+    def __init__(
+        self, new: NewText, loss: OneWordLoss, best: BestUnderLimits, corners: _Corners, stream: torch.Generator
+    ):
         self._loss, self._best, self._corners, self._stream = loss, best, corners, stream
         self._functionals, self._dtype = new.functionals(loss.kind), new.rows.dtype
 
     def limits(self, words: Int[Tensor, " w"], ball: Ball, stages: Stages, rounds: int) -> None:
         """Every pair of a word and a limit is an item; a search, then rounds that raise the multipliers."""
         count = len(self._best.limits)
-        limits = (self._best.limits * (1 - _INSIDE)).repeat(len(words)).to(self._dtype)
+        limits = (self._best.limits * (1 - INSIDE)).repeat(len(words)).to(self._dtype)
         multipliers = torch.zeros_like(limits)
         loss = _limited(self._loss, limits, multipliers)
         objective = self._objective(words.repeat_interleave(count), loss, self._loss.wanted(), stages)
@@ -235,10 +248,10 @@ class _Looks:
         points = found.perturbations / radius.to(found.perturbations.dtype).unsqueeze(1)
         for _ in range(rounds):
             excess = objective.functionals(points * radius.to(points.dtype).unsqueeze(1), items)[:, 0].abs() - limits
-            multipliers.add_(_STIFFNESS * excess).clamp_(min=0)
+            multipliers.add_(STIFFNESS * excess).clamp_(min=0)
             climb = Climb(objective, items, radius, points)
             rule = RULES[objective.plan.rule](climb, first=0.05)
-            for _ in range(_ROUND_STEPS):
+            for _ in range(ROUND_STEPS):
                 rule.step(climb, objective.plan.tolerance)
             points = climb.x
 
@@ -271,15 +284,18 @@ def _limited(loss: OneWordLoss, limits: Float[Tensor, " m"], multipliers: Float[
     def limited(values: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
         error, slopes = loss.loss(values)
         shift = values[:, 0]
-        force = (multipliers[items] + _STIFFNESS * (shift.abs() - limits[items])).clamp(min=0)
+        force = (multipliers[items] + STIFFNESS * (shift.abs() - limits[items])).clamp(min=0)
         slopes[:, 0] += force * shift.sign()
-        return error + force.square() / (2 * _STIFFNESS), slopes
+        return error + force.square() / (2 * STIFFNESS), slopes
 
     return limited
 
 
-def _result(new: NewText, training: str, best: _Best, corners: _Corners, effort: Effort) -> OneWordFrontier:
-    """Every witness is mapped through phi; a point that then breaks a limit does not count for it."""
+def frontier_at(
+    new: NewText, training: str, best: BestUnderLimits, effort: Effort, corners: "_Corners | None" = None
+) -> OneWordFrontier:
+    """The result: every witness is mapped through phi; a point that then breaks a limit does not count for it."""
+    corners = corners or _Corners(0, new.rows)
     at = [new.outputs(int(word), delta, training) for word, delta in zip(best.word, best.perturbation, strict=True)]
     rest = new.outputs(int(best.word[0]), torch.zeros_like(best.perturbation[0]), training)
     chosen = []

@@ -12,10 +12,10 @@ from wordsens.maps.word_change import MovedRows
 from wordsens.search.plan import Stages
 
 Loss = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""From the functionals (b, 2) and the items (b,) to losses (b,), at least 0, and their derivatives (b, 2)."""
+"""From the functionals (b, m) and the items (b,) to losses (b,), at least 0, and their derivatives (b, m)."""
 
 Observer = Callable[[Tensor, Tensor, Tensor], None]
-"""Told of every evaluation: functionals (b, 2), words (b,), perturbations (b, d)."""
+"""Told of every evaluation: functionals (b, m), words (b,), perturbations (b, d)."""
 
 FEW_WORDS = 4
 """Up to this many words are looked at closely; of more, those that come out best of a first look."""
@@ -34,6 +34,12 @@ FIRST_LOOK_LINEAR = Stages(
     starts=3, climb_steps=3, population=1, generations=0, children=1, finalists=1, steps=0, tolerance=1e-7
 )
 
+# Many losses of one text, whose points count for each other.
+TOGETHER = Stages(
+    starts=12, climb_steps=30, population=3, generations=3, children=4, finalists=1, steps=30, tolerance=1e-7
+)
+TOGETHER_LINEAR = Stages(starts=4, climb_steps=8, generations=0, finalists=1, steps=10, tolerance=1e-7)
+
 
 def stages_for(functionals: WordFunctionals) -> tuple[Stages, Stages]:
     """The stages of a first look at many words, and of a close look at a few."""
@@ -43,14 +49,21 @@ def stages_for(functionals: WordFunctionals) -> tuple[Stages, Stages]:
     return replace(first, rule=rule), replace(close, rule=rule)
 
 
+def stages_together(functionals: WordFunctionals) -> Stages:
+    """The stages of a search of many losses at once."""
+    stages = TOGETHER_LINEAR if functionals.one_word_at_a_time else TOGETHER
+    return replace(stages, rule="momentum" if functionals.kinked else "quasi-newton")
+
+
 class LossObjective(MovedRows):
     """Items, each a word and a loss of its own; what is climbed is 1 / (1 + loss).
 
     Args:
-        functionals: evaluates (delta, F - F(X)).
-        words: (m,), the word of each item.
-        loss: of the functionals and the items.
-        wanted: the signs in which the two functionals should move, for the starting points.
+        functionals: evaluates delta, then F - F(X) of one alignment or of several.
+        words: (items,), the word of each item.
+        loss: of the functionals and the items; that of an item depends on delta and on its own F alone.
+        wanted: the signs in which delta and F should move, for the starting points; a pair, or one for each item.
+        alignments: (items,), which of the functionals is the item's F; None for the first after delta.
         observe: told of every evaluation.
         plan: the stages of the search.
     """
@@ -63,37 +76,42 @@ class LossObjective(MovedRows):
         words: Int[Tensor, " m"],
         loss: Loss,
         *,
-        wanted: tuple[float, float] = (0.0, 0.0),
+        wanted: tuple[float, float] | Float[Tensor, "items 2"] = (0.0, 0.0),
+        alignments: Int[Tensor, " items"] | None = None,
         observe: Observer | None = None,
         plan: Stages,
     ):
         super().__init__(functionals.rows, functionals.memory_budget)
         self._functionals, self._item_words, self._loss = functionals, words, loss
-        self._wanted, self._observe = wanted, observe
+        signs = torch.as_tensor(wanted, dtype=self.rows.dtype, device=self.rows.device).expand(len(words), 2)
+        self._toward = torch.where(signs == 0, 1.0, signs)
+        self._alignments = torch.ones_like(words) if alignments is None else alignments
+        self._observe = observe
         self.plan = plan
 
     def bytes_per_pair(self) -> int:
         return self._functionals.bytes_per_pair()
 
-    def functionals(self, perturbations: Float[Tensor, "b d"], items: Int[Tensor, " b"]) -> Float[Tensor, "b 2"]:
-        """(delta, F - F(X)) of each pair of an item and a Delta."""
+    def functionals(self, perturbations: Float[Tensor, "b d"], items: Int[Tensor, " b"]) -> Float[Tensor, "b m"]:
+        """delta and every F - F(X) of each pair of an item and a Delta."""
         return self._functionals.values(perturbations, self._item_words[items])
 
     def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
         """Down the loss at Delta = 0; towards the wanted F with delta unchanged; each functional; the map's own."""
         different, index = self._item_words[words].unique(return_inverse=True)
         zero = self.rows.new_zeros(len(different), self.rows.shape[1])
-        shift = self._gradient(zero, different, 0)[index]
-        alignment = self._gradient(zero, different, 1)[index]
-        at_zero = self.rows.new_zeros(len(words), 2)
-        slopes = self._loss(at_zero, words)[1]
-        down = -(slopes[:, :1] * shift + slopes[:, 1:] * alignment)
-        toward_shift, toward = (sign if sign else 1.0 for sign in self._wanted)
+        slopes = torch.stack([self._gradient(zero, different, at) for at in range(self._functionals.count)])[:, index]
+        own = self._alignments[words]
+        shift, alignment = slopes[0], slopes[own, torch.arange(len(words), device=words.device)]
+        at_zero = self.rows.new_zeros(len(words), self._functionals.count)
+        weights = self._loss(at_zero, words)[1]
+        down = -(weights[:, :1] * shift + weights.gather(1, own.unsqueeze(1)) * alignment)
+        toward_shift, toward = self._toward[words].T.unsqueeze(2)
         along = (alignment * shift).sum(dim=1, keepdim=True)
         squared = shift.square().sum(dim=1, keepdim=True)
         apart = alignment - torch.where(squared > 0, along / torch.where(squared > 0, squared, 1.0), 0.0) * shift
-        own = self._functionals.starting_directions().unsqueeze(1).expand(-1, len(words), -1)
-        return torch.cat([torch.stack([down, toward * apart, toward * alignment, toward_shift * shift]), own])
+        of_map = self._functionals.starting_directions().unsqueeze(1).expand(-1, len(words), -1)
+        return torch.cat([torch.stack([down, toward * apart, toward * alignment, toward_shift * shift]), of_map])
 
     def _gradient(self, zero: Tensor, words: Tensor, which: int) -> Float[Tensor, "w d"]:
         def pull(values: Tensor) -> Tensor:

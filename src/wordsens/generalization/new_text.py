@@ -76,7 +76,7 @@ class NewText:
         self.output_before = float(self.features @ fit.theta)
         self.surprise = self.label - self.output_before
         self._updates: dict[str, Update] = {}
-        self._functionals: dict[str, WordFunctionals] = {}
+        self._functionals: dict[tuple[str, ...], WordFunctionals] = {}
 
     @torch.inference_mode(False)
     def update(self, training: str) -> Update:
@@ -87,14 +87,14 @@ class NewText:
         return self._updates[training]
 
     @torch.inference_mode(False)
-    def functionals(self, kind: str) -> WordFunctionals:
-        """(delta, F - F(X)) of pairs (word, Delta), F being the alignment of that kind; made once."""
-        if kind not in self._functionals:
-            thetas = torch.stack([self.fit.theta, self.update(kind).direction])
-            self._functionals[kind] = word_functionals(
+    def functionals(self, *kinds: str) -> WordFunctionals:
+        """delta, and F - F(X) for each kind of alignment F, of pairs (word, Delta); made once."""
+        if kinds not in self._functionals:
+            thetas = torch.stack([self.fit.theta, *(self.update(kind).direction for kind in kinds)])
+            self._functionals[kinds] = word_functionals(
                 self.fit.phi, self.rows, thetas, memory_budget=self.memory_budget
             )
-        return self._functionals[kind]
+        return self._functionals[kinds]
 
     def __repr__(self) -> str:
         n, d = self.rows.shape

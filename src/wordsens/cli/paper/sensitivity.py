@@ -130,10 +130,13 @@ def _bound_notes(series: Sequence[Series]) -> list[str]:
 
 def _search_note(series: Sequence[Series]) -> str:
     sampled = sorted({map_title(one.map) for one in series if not one.all_words})
-    whole = sorted({map_title(one.map) for one in series if one.all_words})
+    whole = sorted({map_title(one.map) for one in series if one.all_words and not one.raced})
+    raced = sorted({map_title(one.map) for one in series if one.all_words and one.raced})
     notes = ["Every S is attained by a perturbation that was found: a lower bound of the sup."]
     if whole:
         notes.append(f"All words searched: {'; '.join(whole)}.")
+    if raced:
+        notes.append(f"All words searched briefly, the leading ones to the end: {'; '.join(raced)}.")
     if sampled:
         notes.append(f"A random sample of each text's words searched: {'; '.join(sampled)}.")
     return " ".join(notes)

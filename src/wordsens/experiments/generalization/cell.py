@@ -14,8 +14,11 @@ from wordsens.experiments.texts.training import Draw, LabelledTexts, labelled_te
 from wordsens.generalization import (
     NewText,
     OneWordFrontier,
+    OneWordGeneralization,
+    OneWordOutcomes,
     one_word_frontier,
     one_word_generalization,
+    one_word_outcomes,
 )
 from wordsens.generalization.result import error_of, finite_sample_bound, theorem_conditions
 from wordsens.maps.contract import FeatureMap
@@ -47,43 +50,7 @@ def measure_generalization(
     fitted = _fitted(cell.of_fit())
     # Searching every word asks a matrix on demand for more and more of itself: such cells do not share their text.
     new = (_fresh_text if cell.word == "all" else _new_text)(cell.of_fit(), cell.sample)
-    word = None if cell.word == "all" else cell.word
-    seed = cell.seed_of("search")
-    common: dict[str, Any] = {"radius": cell.radius, "search": cell.search_plan}
-    found: dict[str, Any]
-    if cell.objective == FRONTIER:
-        frontier = one_word_frontier(
-            new.fit.phi, None, None, new, None, word, cell.training, cell.gammas, seed, **common
-        )
-        found = _of_frontier(new, frontier)
-        witness = {"word": frontier.words, "perturbation": frontier.perturbations}
-    else:
-        g = one_word_generalization(
-            new.fit.phi,
-            None,
-            None,
-            new,
-            None,
-            word,
-            cell.training,
-            cell.objective,
-            seed,
-            penalty=cell.penalty,
-            **common,
-        )
-        found = {
-            "value": g.error,
-            "gamma": g.gamma,
-            "alignment": g.alignment,
-            "bound": g.bound,
-            "word": g.word,
-            "token": g.token,
-            "output_after": g.output_after,
-            "conditions_hold": g.conditions.hold,
-            "evaluations": g.evaluations,
-            "converged": g.converged,
-        }
-        witness = {"word": torch.tensor(g.word), "perturbation": g.perturbation}
+    found, witness = (_shared if cell.together else _searched)(cell, new)
     if keep is not None:
         keep({"rows": new.rows, **witness})
     at_rest = new.outputs(0, torch.zeros_like(new.rows[0]), cell.training)
@@ -101,11 +68,71 @@ def measure_generalization(
     }
 
 
-def _of_frontier(new: NewText, frontier: OneWordFrontier) -> dict[str, Any]:
+_Found = tuple[dict[str, Any], dict[str, Tensor]]
+"""The columns of what was found, and the witness."""
+
+
+def _searched(cell: GeneralizationCell, new: NewText) -> _Found:
+    """What a search for this cell alone finds."""
+    word = None if cell.word == "all" else cell.word
+    seed = cell.seed_of("search")
+    common: dict[str, Any] = {"radius": cell.radius, "search": cell.search_plan}
+    phi = new.fit.phi
+    if cell.objective == FRONTIER:
+        frontier = one_word_frontier(
+            phi, None, None, new, None, word, cell.training, cell.gammas, seed, **common
+        )  # fmt: skip
+        return _of_frontier(new, frontier)
+    g = one_word_generalization(
+        phi, None, None, new, None, word, cell.training, cell.objective, seed, penalty=cell.penalty, **common
+    )
+    return _of_choice(g)
+
+
+def _shared(cell: GeneralizationCell, new: NewText) -> _Found:
+    """What the search that this cell shares finds for it."""
+    outcomes = _outcomes(cell.of_search())
+    if cell.objective == FRONTIER:
+        return _of_frontier(new, outcomes.frontier(cell.training))
+    return _of_choice(outcomes.of(cell.training, cell.objective))
+
+
+@lru_cache(maxsize=1)
+def _outcomes(cell: GeneralizationCell) -> OneWordOutcomes:
+    """The search that neighbouring cells share."""
+    assert isinstance(cell.word, int)
+    return one_word_outcomes(
+        _new_text(cell.of_fit(), cell.sample),
+        cell.word,
+        cell.gammas,
+        cell.seed_of("search"),
+        penalty=cell.penalty,
+        radius=cell.radius,
+        search=cell.search_plan,
+    )
+
+
+def _of_choice(g: OneWordGeneralization) -> _Found:
+    found = {
+        "value": g.error,
+        "gamma": g.gamma,
+        "alignment": g.alignment,
+        "bound": g.bound,
+        "word": g.word,
+        "token": g.token,
+        "output_after": g.output_after,
+        "conditions_hold": g.conditions.hold,
+        "evaluations": g.evaluations,
+        "converged": g.converged,
+    }
+    return found, {"word": torch.tensor(g.word), "perturbation": g.perturbation}
+
+
+def _of_frontier(new: NewText, frontier: OneWordFrontier) -> _Found:
     gamma, alignment = float(frontier.attained_gammas[-1]), float(frontier.alignments[-1])
     word = int(frontier.words[-1])
     outputs = new.outputs(word, frontier.perturbations[-1], frontier.training)
-    return {
+    found = {
         "value": float(frontier.errors[-1]),
         "gamma": gamma,
         "alignment": alignment,
@@ -120,6 +147,7 @@ def _of_frontier(new: NewText, frontier: OneWordFrontier) -> dict[str, Any]:
         "least_gammas": tuple(frontier.attained_gammas.tolist()),
         "least_alignments": tuple(frontier.alignments.tolist()),
     }
+    return found, {"word": frontier.words, "perturbation": frontier.perturbations}
 
 
 @lru_cache(maxsize=1)

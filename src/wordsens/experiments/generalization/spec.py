@@ -17,7 +17,7 @@ GENERALIZATION_SCHEMA = 2
 """Raised when the meaning of a key, or the way a cell is computed, changes: old records are then not reused."""
 
 FRONTIER = "frontier"
-_SAMPLE_KEYS = ("sample", "training", "objective", "penalty", "gammas", "search", *MapCell.COUNTS)
+_SAMPLE_KEYS = ("sample", "training", "objective", "penalty", "gammas", "together", "search", *MapCell.COUNTS)
 
 
 class GeneralizationCell(MapCell):
@@ -36,6 +36,8 @@ class GeneralizationCell(MapCell):
         objective: one of OBJECTIVE_NAMES, or "frontier" for the least error under each limit on gamma.
         penalty: the weight of gamma² in penalized-error.
         gammas: the limits of the frontier.
+        together: whether one search looks for all objectives, the frontier among them, of both trainings: cells that
+            differ in these alone share it, and each costs a fraction of a search of its own (`one_word_outcomes`).
         ridge: of the fit.
         dtype: of the features; the kernel matrix and all that follows is float64.
     """
@@ -53,6 +55,7 @@ class GeneralizationCell(MapCell):
     objective: str = "alignment"
     penalty: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     gammas: Annotated[tuple[float, ...], Field(min_length=1, strict=False)] = DEFAULT_GAMMAS
+    together: bool = False
     ridge: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
 
     @model_validator(mode="after")
@@ -66,6 +69,8 @@ class GeneralizationCell(MapCell):
             raise InputError(f"`sample` (={self.sample}) must be less than `held_out` (={self.held_out})")
         if isinstance(self.word, int) and self.word >= self.n:
             raise InputError(f"`word` (={self.word}) must be less than `n` (={self.n})")
+        if self.together and self.word == "all":
+            raise InputError("`together` (=True) searches one word for all objectives; give `word` an index")
         return self
 
     def __hash__(self) -> int:
@@ -76,9 +81,19 @@ class GeneralizationCell(MapCell):
         usual = {name: GeneralizationCell.model_fields[name].default for name in _SAMPLE_KEYS}
         return self.model_copy(update=usual)
 
+    def of_search(self) -> "GeneralizationCell":
+        """Of a search together: the cell with the usual training and objective, equal for cells that share it."""
+        usual = {name: GeneralizationCell.model_fields[name].default for name in ("training", "objective")}
+        return self.model_copy(update=usual)
+
     def identity_keys(self) -> dict[str, Any]:
         """The keys that can change the result: as of a MapCell, and nothing that is not looked at."""
-        unread = {"penalty": self.objective != "penalized-error", "gammas": self.objective != FRONTIER}
+        alone = not self.together
+        unread = {
+            "penalty": alone and self.objective != "penalized-error",
+            "gammas": alone and self.objective != FRONTIER,
+            "together": alone,
+        }
         return {name: value for name, value in super().identity_keys().items() if not unread.get(name)}
 
     def content_of(self, source: Embedded) -> str:

@@ -13,18 +13,11 @@ from typing import Any, NoReturn
 
 from wordsens import __version__
 from wordsens.errors import InputError, MissingExtraError, WordsensError
+from wordsens.experiments.kinds import MOST_TOGETHER
 from wordsens.experiments.run.executor import Executor, Tell
 from wordsens.experiments.run.provenance import error_line
 from wordsens.experiments.run.remaining_time import RemainingTime
-from wordsens.experiments.run.task import (
-    MOST_TOGETHER,
-    Job,
-    OtherVersionError,
-    Outcome,
-    bundles,
-    measure_payloads,
-    payload_of,
-)
+from wordsens.experiments.run.task import Job, OtherVersionError, Outcome, bundles, measure_payloads, payload_of
 
 POLL_SECONDS = 1.0
 CONNECT_SECONDS = 20.0

@@ -4,7 +4,7 @@ import math
 import operator
 from bisect import insort
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 Point = tuple[object, ...]
@@ -19,6 +19,7 @@ class RemainingTime:
     none, of those nearest in n that differ in as few other things as can be, in proportion to a power of n: the one
     that finished cells follow, where they differ in nothing but n and draw. Cells that know their
     `relative_cost` take the median of the finished ones', scaled by it: the first of a worker loads its model besides.
+    Of cells that share a fit and a search the first takes their time: they count when all have finished.
 
     Args:
         cells: those still to come; `observe` takes them away, and `left` adds up the others.
@@ -27,12 +28,21 @@ class RemainingTime:
     def __init__(self, cells: Iterable[Any] = ()) -> None:
         self._by_series: dict[Point, dict[int, _Mean]] = defaultdict(lambda: defaultdict(_Mean))
         self._rates: list[float] = []
+        cells = list(cells)
         self._to_come = Counter(_point(cell) for cell in cells)
+        self._groups = Counter(group for cell in cells if (group := _of_group(cell)) is not None)
+        self._of_groups: dict[Hashable, _Mean] = defaultdict(_Mean)
 
     def observe(self, cell: Any, seconds: float) -> None:
         """A cell has finished, and took that long."""
-        point = _point(cell)
-        self._by_series[point[1:]][_size(point)].add(seconds)
+        point, group = _point(cell), _of_group(cell)
+        if group is None:
+            self._by_series[point[1:]][_size(point)].add(seconds)
+        else:
+            of_group = self._of_groups[group]
+            of_group.add(seconds)
+            if of_group.count == self._groups[group]:
+                self._by_series[point[1:]][_size(point)].add(of_group.mean)
         if (cost := getattr(cell, "relative_cost", None)) is not None:
             insort(self._rates, seconds / cost)
         self._to_come[point] -= 1
@@ -103,8 +113,14 @@ def _point(cell: Any) -> Point:
     if (cost := getattr(cell, "relative_cost", None)) is not None:
         return (_COSTED, cost)
     names = ("map", "d", "depth", "objective", "texts", "protocol", "measures", "count", "work", "pause")
+    shared = ("objective",) if _of_group(cell) is not None else ()
     text = getattr(getattr(cell, "text", None), "kind", None)
-    return (getattr(cell, "n", 1), *(getattr(cell, name, None) for name in names), text)
+    return (getattr(cell, "n", 1), *(None if name in shared else getattr(cell, name, None) for name in names), text)
+
+
+def _of_group(cell: Any) -> Hashable:
+    """Equal for the cells that share a fit and their searches; None of others."""
+    return cell.of_fit() if getattr(cell, "together", False) else None
 
 
 def _size(point: Point) -> int:

@@ -78,7 +78,8 @@ def run_cells(
                 state.done, state.failed = state.done + record.done, state.failed + (not record.done)
                 if state.due or state.running == 0:
                     state.where, state.slots = executor.described, max(1, executor.slots)
-                    state.remaining = (clock.left() or 0.0) / max(1, state.running)
+                    left = clock.left()
+                    state.remaining = None if left is None else left / max(1, state.running)
                     state.save(store.folder)
                 tell(state)
                 yield record

@@ -17,9 +17,6 @@ from wordsens.experiments.run.provenance import error_line
 from wordsens.experiments.store.record import Record
 from wordsens.experiments.store.witness import packed_witness
 
-MOST_TOGETHER = 16
-"""Of the cells that share a fit, so many go to a worker at once: what it loses when it dies."""
-
 
 @dataclass(frozen=True)
 class Job:
@@ -117,5 +114,5 @@ def bundles(kind: CellKind, cells: Sequence[Any]) -> Iterator[list[int]]:
 
     for _, group in groupby(range(len(cells)), key=shared):
         places = list(group)
-        for first in range(0, len(places), MOST_TOGETHER):
-            yield places[first : first + MOST_TOGETHER]
+        for first in range(0, len(places), kind.most_together):
+            yield places[first : first + kind.most_together]

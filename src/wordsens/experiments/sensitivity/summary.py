@@ -51,7 +51,8 @@ class Series:
         fit: the power law, or None when there are too few points.
         interval: a 95 % interval of its exponent, bootstrap over texts; None for fewer than five.
         texts: how many distinct texts the draws used.
-        searched: the most words searched in a text; `all_words` says whether that was every word.
+        searched: the most words searched in a text; `all_words` says whether that was every word, and `raced` whether
+            only those that lead, and a sample, were searched to the end.
         converged: the mean share of words whose search had stopped at a stationary point.
         rigor: what stands behind the upper bounds: "certified", or "with probability 1 - x over the weights, ..."
             if one of them needs it; x is one cell's.
@@ -72,6 +73,7 @@ class Series:
     varied: tuple[str, ...] = ()
     predicted_of: str | None = None
     interval: tuple[float, float] | None = None
+    raced: bool = False
 
     @property
     def bracket_ratio(self) -> float | None:
@@ -137,6 +139,7 @@ def _series(key: tuple[str, int, tuple[tuple[str, Any], ...]], records: Sequence
         varied=tuple(key_text(name, value) for name, value in varied),
         predicted_of=next((_predicted_of(record) for record in records if record.predicted is not None), None),
         interval=None if fit is None else exponent_interval(sizes, values, [_text_of(record) for record in records]),
+        raced=any(record.contenders for record in records),
     )
 
 
