@@ -2,13 +2,16 @@
 
 import math
 from itertools import pairwise
+from pathlib import Path
 
 import matplotlib
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 
+from wordsens.cli.paper import sensitivity as command
 from wordsens.errors import InputError
+from wordsens.experiments.sensitivity.preset import SCALES, paper_sensitivity
 from wordsens.figures import sensitivity
 from wordsens.figures.styles import MOST_SERIES
 
@@ -194,6 +197,48 @@ def test_every_value_of_a_varying_key_has_a_series_that_the_legend_names(make_re
         f"RAF (softmax), temperature = {t}" for t in ("0.5", "1", "2")
     ]
     assert [list(bars.lines[0].get_ydata()) for bars in panel.containers] == [[t / 10, t / 40] for t in (0.5, 1, 2)]
+
+
+def test_a_map_looks_the_same_in_panels_of_different_d_whose_titles_name_it(make_record):
+    records = [
+        make_record(map=name, text=text, n=n, d=d, value=value / n)
+        for name, value in (("rf", 1.0), ("raf", 2.0))
+        for text, d in (("reviews", 384), ("gaussian", 768))
+        for n in (10, 40)
+    ]
+    left, right = drawn(sensitivity(records)).axes
+    assert [panel.get_title() for panel in (left, right)] == ["Movie reviews, d = 384", "Gaussian texts, d = 768"]
+    looks = [
+        [(line.get_color(), line.get_marker(), line.get_fillstyle()) for line in (b.lines[0] for b in panel.containers)]
+        for panel in (left, right)
+    ]
+    assert looks[0] == looks[1] and len(set(looks[0])) == 2
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_figures_of_every_scale_are_drawn(make_record, monkeypatch, scale):
+    """As `wordsens paper sensitivity` draws them, from records with made-up values of all cells of the scale."""
+    cells = [cell for cell in paper_sensitivity(scale).sweep.cells() if cell.draw < 2]
+    records = [
+        make_record(
+            map=f"{cell.map}{cell.depth}" if cell.map == "drf" else cell.map,
+            text=cell.text.kind,
+            n=cell.n,
+            d=cell.d,
+            draw=cell.draw,
+            value=(1 + 0.1 * cell.draw) * cell.d / cell.n,
+        )
+        for cell in cells
+    ]
+    figures = {}
+    monkeypatch.setattr(command, "save_figure", lambda figure, folder, name: figures.setdefault(name, figure) and [])
+    command.write_figures(records, Path("nowhere"), None)
+    assert set(figures) == {"rf", "drf", "raf", "sensitivity"}
+    drawn(figures["sensitivity"])
+    shown = {(cell.map, cell.depth if cell.map == "drf" else None) for cell in cells}
+    if scale == "full":
+        assert [len(panel.containers) for panel in figures["sensitivity"].axes] == [len(shown)] * 2
+        assert [panel.get_title() for panel in figures["sensitivity"].axes][1] == "Gaussian texts, d = 768"
 
 
 def test_more_series_than_a_figure_tells_apart_are_refused(make_record):
