@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from wordsens.errors import InputError
 from wordsens.experiments.generalization.record import GeneralizationRecord
@@ -54,6 +55,20 @@ def some():
         for sample in range(3)
         for texts in (100, 300)
     ]
+
+
+def test_labels_of_the_rows_keep_apart_at_the_paper_s_sizes():
+    records = [
+        record(map=name, n=n, training=training, objective="frontier", texts=texts, limits=(0.1, 1.0),
+               least_errors=(3.0, 1.0), least_gammas=(0.1, 1.0), least_alignments=(0.9, 0.9))
+        for name, n in (*COLUMNS, ("relu-raf", 120))
+        for training in ("fine-tuned", "retrained")
+        for texts in range(100, 1500, 200)
+    ]  # fmt: skip
+    figure = frontier(records, title="title")
+    FigureCanvasAgg(figure).draw()
+    upper, lower = (panel.yaxis.label.get_window_extent() for panel in figure.axes[::4])
+    assert upper.y0 > lower.y1 + 2
 
 
 def test_every_point_is_drawn_with_the_curve_of_the_theorems():

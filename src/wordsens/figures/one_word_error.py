@@ -116,8 +116,7 @@ def frontier(records: Iterable[GeneralizationRecord], *, title: str = "", style:
         Line2D([], [], color="#999999", linewidth=0.7, label="each sample, in its N's colour"),
         Line2D([], [], color=_CURVE, linewidth=1.2, label=r"$(2-\gamma)^2$"),
     ]
-    ylabel = "least error on the changed text"
-    _finish(figure, panels, columns, handles, xlabel=r"limit on $\gamma$", ylabel=ylabel)
+    _finish(figure, panels, columns, handles, xlabel=r"limit on $\gamma$", ylabel="least error")
     for panel in (panel for line in panels for panel in line):
         panel.set_xlim(0, 2.05)
         panel.set_ylim(-0.12, 4.6)
