@@ -30,9 +30,8 @@ torch.set_num_threads(1)
 def pytest_collection_modifyitems(items):
     """Of tests with `slow_cases`, those cases are slow whose name one of its patterns fits."""
     for item in items:
-        if (named := item.get_closest_marker("slow_cases")) and any(
-            fnmatchcase(item.callspec.id, pattern) for pattern in named.args
-        ):
+        patterns = [pattern for named in item.iter_markers("slow_cases") for pattern in named.args]
+        if any(fnmatchcase(item.callspec.id, pattern) for pattern in patterns):
             item.add_marker(pytest.mark.slow)
 
 

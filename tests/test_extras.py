@@ -96,6 +96,7 @@ def test_a_call_names_the_extra(core, call, extra):
     assert f"which is not installed; install it with: pip install 'wordsens[{extra}]'" in said
 
 
+@pytest.mark.slow
 def test_a_package_of_an_extra_is_missed_alone(core):
     assert "'pyarrow'" in core["said"]["sweep show dry-run"][2]
     assert "'pyyaml'" in core["said"]["sweep show --json dry-run"][2]

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.timeout(500)
 LONG = EXAMPLES["Forty words"].replace(" ", "+")
 
 
+@pytest.mark.slow
 def test_two_visitors_at_once_neither_wait_nor_see_each_other(page):
     page.open("/?text=Two+keys+open+one+door.")
     page.done()

@@ -155,6 +155,7 @@ def test_a_model_that_is_not_there_and_workers_that_never_get_ready_end_the_page
     assert str(pool.broken) == "`model` (='nosuch') is not there"
 
 
+@pytest.mark.slow
 def test_a_page_of_a_model_that_is_not_there_ends_with_one_line(tmp_path):
     served = Served("--port", "0", "--workers", "1", "--model", str(tmp_path))
     with served.process:

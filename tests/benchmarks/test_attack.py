@@ -102,6 +102,7 @@ def test_masks_are_among_the_heads_and_both_kinds_are_drawn():
     assert drawn == set(HEADS)
 
 
+@pytest.mark.slow
 def test_a_trained_head_s_bounds_and_values_stand_the_attack():
     verdict = judge(problem(9_000_001, 7, map_name="minilm"), Budget(starts=8, generations=1))
     assert verdict.bounded and verdict.words >= 3
@@ -165,6 +166,7 @@ def test_the_attack_s_points_lie_in_the_ball_and_attain_its_values(name):
         assert np.sqrt(attack.best[at]) / case.exact.norm == pytest.approx(attained, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_more_budget_finds_as_much():
     case = problem(9_000_500, 9, 12, "softmax")
     best = []

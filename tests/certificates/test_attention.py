@@ -41,6 +41,7 @@ def test_no_perturbation_exceeds_the_certificate(case: Case) -> None:
     assert not exceeded(upper, case, count=256, search=ws.SearchPlan(starts=6, steps=20, generations=0))
 
 
+@pytest.mark.slow_cases("relu", "sigmoid")
 @pytest.mark.parametrize("score", SCORES)
 def test_a_hundred_thousand_perturbations_stay_below(score: str) -> None:
     case = Case(ws.RandomAttentionFeatures(3, score=score, seed=5), gaussian_rows(4, 3, 5), math.sqrt(3))
@@ -50,6 +51,7 @@ def test_a_hundred_thousand_perturbations_stay_below(score: str) -> None:
     assert not exceeded(upper, case)
 
 
+@pytest.mark.slow_cases("relu-3-300", "softmax-12-300")
 @pytest.mark.parametrize(("score", "n", "d"), TIGHT)
 def test_a_certificate_five_percent_too_small_is_caught(score: str, n: int, d: int) -> None:
     rows = gaussian_rows(n, d, 1)
@@ -107,7 +109,7 @@ def fine_grid(case: Case) -> torch.Tensor:
     return values.amax(dim=0)
 
 
-@pytest.mark.slow_cases("3-*")
+@pytest.mark.slow_cases("3-*", "1-relu", "1-sigmoid")
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("seed", [1, 3])
 def test_two_words_in_the_plane_solved_by_a_grid(score: str, seed: int) -> None:
@@ -131,6 +133,7 @@ def test_the_bracket_is_narrow_where_words_are_many_and_nearly_orthogonal() -> N
     assert float(ratio.median()) <= 1.12
 
 
+@pytest.mark.slow
 def test_words_together_or_apart_and_radii_a_word() -> None:
     rows = gaussian_rows(6, 12, 4)
     phi = ws.RandomAttentionFeatures(12, seed=4)
@@ -160,6 +163,7 @@ def test_float32_maps_are_bounded_in_exact_arithmetic() -> None:
     assert bool((found.per_word <= upper).all())
 
 
+@pytest.mark.slow
 def test_heads_taken_apart_still_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = gaussian_rows(6, 8, 7)
     phi = ws.RandomAttentionFeatures(8, seed=7, heads=3)

@@ -108,7 +108,7 @@ def test_a_map_without_matrices_has_no_bound_for_a_text_that_depends_on_it():
     assert attention is not None and attention.rigor == "certified"
 
 
-@pytest.mark.slow_cases("gelu-3", "erf-3", "identity-3", "leaky_relu-3")
+@pytest.mark.slow_cases("gelu-3", "erf-3", "identity-3", "leaky_relu-3", "tanh-3", "gelu-*", "erf-*")
 @pytest.mark.usefixtures("unchecked_types")  # checks triple the time
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))

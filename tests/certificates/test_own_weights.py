@@ -56,7 +56,7 @@ def prepared(rows: torch.Tensor, phi: ws.RandomAttentionFeatures):
     return text, errors, QuadraticBound(text, errors).twist, unit
 
 
-@pytest.mark.slow_cases("*-20-64-0")
+@pytest.mark.slow_cases("*-20-64-0", "*-6-16-3", "*-0.15-9-4-5", "relu-unnormalized-*")
 @pytest.mark.parametrize(("n", "d", "seed"), [(20, 64, 0), (6, 16, 3), (9, 4, 5)])
 @pytest.mark.parametrize("share", [0.05, 0.15, 0.3, 0.4])
 @pytest.mark.parametrize("score", TABULATED)
@@ -109,6 +109,7 @@ def test_any_multipliers_give_a_bound(score: str) -> None:
         assert (float(bound.max()) + float(problem.error)) * unit >= found
 
 
+@pytest.mark.slow_cases("relu*")
 @pytest.mark.parametrize("score", TABULATED)
 def test_the_terms_that_hold_y_and_b_are_needed(score: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without lam and mu, which charge for ‖y‖ and ‖b‖, the bound falls below what is attained."""

@@ -32,6 +32,7 @@ def test_bounds_are_those_of_a_search_at_every_place_or_lower(score, monkeypatch
     assert bool((bounds >= 0.9 * everywhere).all())
 
 
+@pytest.mark.slow_cases("least", "any")
 @pytest.mark.parametrize("choice", ["largest", "least", "any"])
 def test_the_largest_bound_is_the_same_whichever_words_are_said_to_lead(choice, monkeypatch):
     phi, X = ws.RandomAttentionFeatures(8, "relu", seed=3), ws.gaussian_text(40, 8, seed=4).rows
@@ -56,6 +57,7 @@ def test_the_largest_bound_is_the_same_whichever_words_are_said_to_lead(choice, 
     assert sum(searched) < {"largest": 0.8, "any": 1.0, "least": 1.1}[choice] * whole
 
 
+@pytest.mark.slow
 def test_heads_that_are_taken_apart_are_all_searched_again():
     phi = ws.AttentionFeatures(*torch.randn(3, 2, 8, 4, generator=torch.Generator().manual_seed(1)).double())
     X, words, radius = ws.gaussian_text(12, 8, seed=4).rows, torch.arange(12), torch.full((12,), 2.8).double()

@@ -19,7 +19,7 @@ def _cheap():
     """In place of the other command tests' short searches and loose bounds."""
 
 
-@pytest.mark.slow_cases("relu*", "drf", "sigmoid*")
+@pytest.mark.slow_cases("relu*", "drf", "sigmoid*", "rf", "linear-raf")
 @pytest.mark.parametrize("name", [name for name in MAP_NAMES if name != MODEL])
 def test_a_sweep_gives_what_the_library_finds_by_default(wordsens, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)

@@ -132,6 +132,7 @@ def test_a_map_that_is_not_built_searches_few_words(wordsens):
     assert 1 <= len(drf["texts"][0]["results"][0]["words"]) < 18
 
 
+@pytest.mark.slow_cases("options0-*")
 @pytest.mark.parametrize(
     ("options", "name"),
     [
@@ -198,6 +199,7 @@ def test_a_token_that_looks_like_markup_is_shown_as_it_is(wordsens):
     assert re.search(r"^ +1  \[ ", run.out, flags=re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_a_long_text_shows_its_most_sensitive_words(wordsens):
     text = " ".join(["good film", *["and it goes on"] * 12])
     run = wordsens("measure", text, "--map", "raf", *FAST)

@@ -87,6 +87,7 @@ def test_json_has_the_documented_keys(wordsens, finished, documented):
     assert pq.read_schema(document["records"]).names == documented("The columns of the records")
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_resumed_with_the_same_values(wordsens, finished, tmp_path, monkeypatch):
     whole = wordsens("paper", "--out", str(finished), "--json", "--quiet")
     attempt = CellKind.attempt

@@ -38,6 +38,7 @@ def small_scales(monkeypatch):
     monkeypatch.setitem(several_words.SCALES, "quick", several_words.Scale(4, 8, 1, {"rf": few, "raf": few}))
 
 
+@pytest.mark.slow_cases("correlations")
 @pytest.mark.parametrize(
     "name",
     [

@@ -49,6 +49,7 @@ LAWS = {
 }
 
 
+@pytest.mark.slow_cases("place")
 @pytest.mark.parametrize("name", LAWS)
 def test_the_interval_covers_the_true_length(name):
     """12 runs at 95 % or more: 9 or fewer are covered by chance twice in 1,000 times."""

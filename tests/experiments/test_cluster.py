@@ -75,8 +75,7 @@ def test_workers_keep_no_profile(cluster):
 OF_A_RUN = {"seconds", "peak_memory_mb", "started", "libraries", "fit_seconds"}
 
 
-@pytest.mark.slow_cases("correlations*", "departures*")
-@pytest.mark.slow_cases("similarity-*")
+@pytest.mark.slow_cases("correlations*", "departures*", "similarity-*")
 @pytest.mark.parametrize(
     ("kind", "keys"),
     [

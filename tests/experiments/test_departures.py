@@ -59,6 +59,7 @@ def test_a_noisy_ball_lets_delta_exceed_the_radius():
     assert 1 < max(lengths) < 1 + 2 * NOISE
 
 
+@pytest.mark.slow_cases("cls", "first-word", "raw-alignment")
 @pytest.mark.parametrize("protocol", protocols_of(ERROR))
 def test_errors_are_those_of_the_definition_with_a_pseudo_inverse(protocol):
     keys = {"measures": "error", "protocol": protocol, "texts": 8, "n": 6}

@@ -67,6 +67,7 @@ def test_a_cell_gives_the_same_values_whatever_ran_before(name):
         assert alone.cell == record.cell == one.content_hash()
 
 
+@pytest.mark.slow_cases("raf")
 @pytest.mark.parametrize("name", ["rf", "raf"])
 def test_cells_searched_together_give_what_each_gives_alone(name):
     wanted = [

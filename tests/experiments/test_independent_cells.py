@@ -19,7 +19,7 @@ USUAL = {
 }
 
 
-@pytest.mark.slow_cases("all-*")
+@pytest.mark.slow_cases("all-*", "0-raf")
 @pytest.mark.parametrize("name", ["rf", "raf"])
 @pytest.mark.parametrize("word", [0, "all"])
 def test_order_does_not_matter(name, word):

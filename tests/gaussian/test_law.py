@@ -106,11 +106,13 @@ def forget_conditioning(self, side, other, parts, answer_support):
     return fresh if answer_support is None else fresh * answer_support
 
 
+@pytest.mark.slow
 def test_dropping_the_conditioning_term_is_found(dense_draws, monkeypatch):
     monkeypatch.setattr(ConditionedGaussian, "_fresh_answers", forget_conditioning)
     assert smallest_level(dense_draws, draws(OnDemandGaussian)) < 1e-6
 
 
+@pytest.mark.slow
 def test_splitting_without_the_known_answers_is_found(dense_draws, monkeypatch):
     def forgetful_split(whole, start, stop):
         part, rest = splitting_module.split_columns(whole, start, stop)

@@ -70,7 +70,7 @@ def test_every_number_is_that_of_its_witness(name):
         assert bool((frontier.errors.diff() <= 0).all())
 
 
-@pytest.mark.slow_cases("softmax", "relu")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["softmax", "relu", "rf"])
 def test_losses_are_on_average_no_higher_than_in_searches_of_their_own(name):
     gaps = []

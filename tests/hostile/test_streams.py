@@ -21,7 +21,7 @@ def ended(command, **streams):
     return run.returncode, run.stderr
 
 
-@pytest.mark.slow_cases("command1")
+@pytest.mark.slow_cases("command1", "command2")
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a full disk is a file on Linux alone")  # noqa: PTH110
 @pytest.mark.parametrize("command", [["--version"], ["sweep", "show", "dry-run"], ["sweep", "show", "--json"]])
 def test_a_full_disk_under_stdout(command):

@@ -89,7 +89,7 @@ def assert_bounded(phi: ws.RandomAttentionFeatures, rows: torch.Tensor, radii: l
         assert value <= bound, (phi.name, word, radii[word], value, bound)
 
 
-@pytest.mark.slow_cases("relu-unnormalized-[23]", "relu-3", "sigmoid-3")
+@pytest.mark.slow_cases("relu-unnormalized-[23]", "relu-3", "sigmoid-3", "relu-2", "softmax-2", "sigmoid-2")
 @pytest.mark.parametrize("heads", [1, 2, 3])
 @pytest.mark.parametrize("name", CERTIFIED)
 def test_no_radius_attains_more_than_is_certified(name: str, heads: int) -> None:
@@ -145,6 +145,7 @@ def test_the_jacobians_norm_bounds_the_smallest_radii_from_below() -> None:
         assert slope * radius <= upper <= 16 * slope * radius
 
 
+@pytest.mark.slow_cases("relu-unnormalized")
 @pytest.mark.parametrize("name", ["relu", "relu-unnormalized", "linear"])
 def test_the_temperature_of_a_homogeneous_score_does_not_matter(name: str) -> None:
     X = ws.gaussian_text(4, 4)

@@ -103,6 +103,7 @@ def test_a_short_text_is_explored_in_the_span_of_its_scores():
         assert change.reduced() is None, (score, n)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_types")
 def test_a_short_text_loses_little(monkeypatch):
     """The search in the span of the scores finds what the one in all coordinates does, in the mean over the words."""

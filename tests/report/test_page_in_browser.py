@@ -51,7 +51,7 @@ def test_the_log_sees_a_request_and_a_message(browser, page, tmp_path):
     assert [address.rpartition("/")[2] for address in browser.requests()] == ["x.png"]
 
 
-@pytest.mark.slow_cases("1280-light", "390-dark")
+@pytest.mark.slow_cases("1280-light", "390-dark", "1280-dark")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_has_no_serious_finding_and_nothing_is_wider_than_the_screen(browser, page, width, scheme):

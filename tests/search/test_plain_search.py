@@ -11,6 +11,7 @@ from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import attained
 
 
+@pytest.mark.slow_cases("10-12-2")
 @pytest.mark.parametrize(("n", "d", "seed"), [(10, 12, 2), (6, 8, 0)])
 def test_attention_as_a_plain_function_finds_what_the_closed_form_finds(n, d, seed):
     phi, X = ws.RandomAttentionFeatures(d, seed=seed), ws.gaussian_text(n, d, seed=seed)
@@ -40,6 +41,7 @@ def test_a_piecewise_constant_map_is_sampled_and_not_called_converged():
     assert not bool(r.converged.any())
 
 
+@pytest.mark.slow_cases("10.0-erf", "4.0-tanh")
 @pytest.mark.parametrize("activation", ["tanh", "erf"])
 @pytest.mark.parametrize("share", [4.0, 10.0])
 def test_saturating_layers_at_large_radii(activation, share):

@@ -91,6 +91,7 @@ class TestPlans:
 MAPS = {"raf": ws.RandomAttentionFeatures(4), "rf tanh": ws.RandomFeatures(3, 4, activation="tanh")}
 
 
+@pytest.mark.slow_cases("raf")
 @pytest.mark.parametrize("name", MAPS)
 def test_more_effort_spends_more_and_finds_no_less(name):
     X = ws.gaussian_text(3, 4, seed=1)
@@ -124,6 +125,7 @@ def test_the_words_that_lead_are_searched_longest():
     assert "leaders=5" in raced.search
 
 
+@pytest.mark.slow_cases("relu")
 @pytest.mark.parametrize("score", ["softmax", "relu"])
 def test_a_race_finds_s_and_searches_few_words_to_the_end(score):
     phi = ws.RandomAttentionFeatures(16, score=score, seed=3)
@@ -161,6 +163,7 @@ def test_texts_too_short_for_a_race_are_searched_whole():
     assert ws.SearchPlan(contenders=3, sampled=1).representative(8) == list(range(8))
 
 
+@pytest.mark.slow
 def test_texts_race_together_as_they_would_alone():
     phi = ws.RandomAttentionFeatures(8, score="relu", seed=0)
     texts = [ws.gaussian_text(12, 8, seed=seed) for seed in (1, 2)]

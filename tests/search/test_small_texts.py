@@ -47,6 +47,7 @@ HILLS = [
 ]
 
 
+@pytest.mark.slow_cases("6-5-2-1.0-4-5-*")
 @pytest.mark.parametrize(("n", "d", "heads", "radius", "seed", "word", "attack", "before"), HILLS)
 def test_hills_behind_a_jump_are_found(n, d, heads, radius, seed, word, attack, before):
     """Where a row of zeros gets its first positive score it jumps; the highest points lie along such jumps."""
@@ -56,7 +57,7 @@ def test_hills_behind_a_jump_are_found(n, d, heads, radius, seed, word, attack, 
     assert float(found.per_word[word]) >= 0.995 * attack
 
 
-@pytest.mark.slow_cases("1.15*")
+@pytest.mark.slow_cases("1.15*", "*-relu")
 @pytest.mark.parametrize("score", ["linear", "relu-unnormalized", "relu"])
 @pytest.mark.parametrize("temperature", [2.0**-60, 2.0**60])
 def test_the_temperature_of_homogeneous_scores_changes_nothing(score, temperature):

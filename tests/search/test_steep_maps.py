@@ -117,6 +117,7 @@ OWN = [
 ]
 
 
+@pytest.mark.slow_cases("8-6-*")
 @pytest.mark.parametrize(("n", "d", "huge", "radius", "temperature", "heads", "seed", "word", "attack", "before"), OWN)
 def test_a_saturating_score_of_ones_own(n, d, huge, radius, temperature, heads, seed, word, attack, before):
     X = ws.gaussian_text(n, d, seed=seed).rows.clone()

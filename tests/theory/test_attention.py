@@ -68,6 +68,7 @@ def test_moving_along_the_word_adds_the_gaussian_of_the_logit():
     assert float((math.sqrt(d) * pair[0]).var()) == pytest.approx(1, rel=5 * math.sqrt(2 / n))
 
 
+@pytest.mark.slow_cases("80-96-*", "20-96-*")
 @pytest.mark.parametrize(
     ("n", "d", "q", "at"),
     [

@@ -66,7 +66,7 @@ def measured(n, d, *, width, depth, activation, seeds, words):
     return float(torch.cat(found).mean())
 
 
-@pytest.mark.slow_cases("20-32-None-4-*", "20-32-None-2-*")
+@pytest.mark.slow_cases("20-32-None-4-*", "20-32-None-2-*", "20-48-*")
 @pytest.mark.parametrize(
     ("n", "d", "width", "depth", "activation", "tolerance"),
     [

@@ -62,6 +62,7 @@ class Noisy:
         return vectors + self.size * lengths * self.random.standard_normal(vectors.shape) / vectors.shape[1] ** 0.5
 
 
+@pytest.mark.slow
 def test_two_noisy_copies_hardly_ever_differ():
     """Eight resampled datasets; 100 of them are in docs/benchmarks.md."""
     random = np.random.default_rng(0)
