@@ -236,3 +236,13 @@ def test_layers_and_heads(phi):
         for word, delta in zip(r.whole, r.perturbations, strict=True):
             changes.append(float(attained(head, X.rows, torch.tensor([word.rows]), delta.unsqueeze(0))))
         assert layer.heads[3] == pytest.approx(max(changes), rel=1e-5)
+
+
+def test_a_word_equals_one_of_its_content_and_nan_equals_nan():
+    def word(removal=0.25):
+        return AuditedWord(word="film", tokens=1, place=0.5, sensitivity=float("nan"), removal=removal)
+
+    assert word() == word()
+    assert len({word(), word()}) == 1
+    assert word() != word(removal=0.5)
+    assert word() != "film"

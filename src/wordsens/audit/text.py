@@ -13,6 +13,7 @@ from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.texts import by_length
 from wordsens.results import Look, Saved, Shown
+from wordsens.results.content import same_content
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import generator
 from wordsens.sensitivity.removals import removal_effects
@@ -55,9 +56,9 @@ class AuditPlan:
     search: Search = AUDIT_SEARCH
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AuditedWord:
-    """One measured word.
+    """One measured word; compares by content, NaN equal to NaN.
 
     Attributes:
         word: as it is written.
@@ -77,6 +78,12 @@ class AuditedWord:
     removal: float
     swap: float = math.nan
     swapped_for: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return same_content(self, other) if isinstance(other, AuditedWord) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.word, self.tokens, self.place))
 
 
 @dataclass(frozen=True, kw_only=True)

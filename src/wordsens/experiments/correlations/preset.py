@@ -40,7 +40,7 @@ SCALES: dict[str, tuple[int, tuple[Part, ...]]] = {
         (Part(("rf",), 50, 192, _RF), Part(("drf",), 50, 96, _DRF), Part(_ATTENTION, 50, 192, {"search": "quick"})),
     ),
     "full": (
-        20,
+        10,
         (Part(("rf",), 100, 384, _RF), Part(("drf",), 50, 192, _DRF), Part(_ATTENTION, 100, 384, _RACE)),
     ),
 }

@@ -65,8 +65,8 @@ SCALES: dict[str, tuple[Part, ...]] = {
     ),
     "full": (
         Part(("rf",), tuple(range(90, 151, 10)), (192, 384, 768), 10, _LAZY),
-        Part(("drf",), (50, 60, 70, 80), (768,), 10, {"starts": 2, **_LAZY}, _DEPTHS),
-        Part(_ATTENTION, _ATTENTION_SIZES, (192, 384, 768), 10, _RACE),
+        Part(("drf",), (50, 60, 70, 80), (768,), 5, {"starts": 2, **_LAZY}, _DEPTHS),
+        Part(_ATTENTION, _ATTENTION_SIZES, (192, 384, 768), 5, _RACE),
     ),
 }
 

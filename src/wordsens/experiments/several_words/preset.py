@@ -28,7 +28,7 @@ SCALES = {
     "quick": Scale(16, 48, 3, {"rf": _LAZY, "raf": {"search": "quick"}, "relu-raf": {"search": "quick"}}),
     # Quick finds .97 to 1.01 of normal's for softmax, for ReLU as little as .58.
     "laptop": Scale(50, 192, 10, {"rf": _LAZY, "raf": {"search": "quick"}, "relu-raf": {}}),
-    "full": Scale(100, 192, 20, {"rf": _LAZY, "raf": {}, "relu-raf": {}}),
+    "full": Scale(100, 192, 10, {"rf": _LAZY, "raf": {}, "relu-raf": {}}),
 }
 
 
