@@ -1,8 +1,10 @@
 """Figures as data: the numbers that they show, what they leave out, and their still pictures."""
 
 import io
+from itertools import pairwise
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from wordsens.figures.axis_panels import axis_panels, numeric_axes
 from wordsens.figures.panels import Curve, FigureData, Mark, Panel
@@ -77,3 +79,21 @@ def test_long_names_do_not_press_a_still_picture_flat(panels):
     widths = [axes.get_position().width for axes in figure.axes if axes.get_visible()]
     assert len(widths) == panels
     assert min(widths) * figure.get_size_inches()[0] > 1.5
+
+
+def test_long_labels_of_panels_abreast_do_not_meet():
+    curve = Curve("one", STYLE, (Mark(0.5, 1.0, 0.9, 1.1, ()), Mark(1.5, 1.0, 0.9, 1.1, ())))
+    data = FigureData(
+        title="t",
+        caption="",
+        x_label="γ: how well the model before told the two texts apart",
+        y_label="error",
+        panels=tuple(Panel(name, (curve,)) for name in ("a", "b", "c")),
+        logarithmic=(None, None),
+    )
+    figure = still_figure(data)
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    labels = [axes.xaxis.label.get_window_extent(renderer) for axes in figure.axes]
+    assert all(left.x1 < right.x0 for left, right in pairwise(labels))
+    assert labels[0].x0 >= 0 and labels[-1].x1 <= figure.bbox.width

@@ -26,8 +26,9 @@ _APART, _TICKS = 1.25, 8
 """A logarithmic axis has its ticks at the marks, at most so many, where they lie apart by that factor or more."""
 _LONG_LEGEND = 5
 """Longer legends stand in two columns."""
-_TITLE_LETTERS, _NAME_LETTERS = 34, 30
-"""So many letters of a title, and of a name in the legend, are as wide as a panel: more would press it flat."""
+_TITLE_LETTERS, _LABEL_LETTERS, _NAME_LETTERS = 34, 38, 30
+"""So many letters of a title, of the label below an axis, and of a name in the legend are as wide as a panel: more
+would press it flat, or meet the next one's."""
 
 
 def still_figure(data: FigureData) -> Figure:
@@ -78,7 +79,7 @@ def _draw(axes: Axes, panel: Panel, data: FigureData, handles: dict[str, Any]) -
     if data.logarithmic[1]:
         _set_ticks(axes.yaxis, round_values(*axes.get_ylim()))
     axes.set_title(fill(panel.title, _TITLE_LETTERS), fontsize=_FONT + 1)
-    axes.set_xlabel(data.x_label, fontsize=_FONT)
+    axes.set_xlabel(fill(data.x_label, _LABEL_LETTERS), fontsize=_FONT)
     axes.set_ylabel(data.y_label, fontsize=_FONT)
     axes.tick_params(labelsize=_FONT)
     axes.grid(True, which="major", linewidth=0.4, color="#dddddd")
