@@ -139,3 +139,18 @@ def test_a_difference_is_called_one_only_beyond_its_error():
 def test_records_go_to_a_table_and_back():
     record = _record("defined", 0, 8, 1.0)
     assert DepartureRecord(**record.to_dict()) == record
+
+
+def test_raw_steps_end_where_a_step_moves_nothing():
+    asked = []
+
+    def gradient(at):
+        asked.append(at)
+        return torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+
+    ball = Ball(torch.tensor([2.0], dtype=torch.float64))
+    start = torch.zeros(1, 2, dtype=torch.float64)
+    found = raw_ascent(gradient, start, torch.zeros_like(start), ball, rate=0.5, steps=1000)
+    assert found.tolist() == [[2.0, 0.0]]
+    assert len(asked) < 10
+    assert raw_ascent(gradient, start, torch.zeros_like(start), ball, rate=0.5, steps=3).tolist() == [[1.5, 0.0]]

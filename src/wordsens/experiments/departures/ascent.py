@@ -28,11 +28,14 @@ def raw_ascent(
 ) -> Float[Tensor, "w d"]:
     """The last of the points Delta <- centre + P(Delta + rate g(Delta) - centre), P the projection to the ball.
 
-    No step is refused, and the last point need not be the best: the search of the published experiments.
+    No step is refused, and the last point need not be the best: the search of the published experiments. A point that
+    a step leaves where it is, bit for bit, is the last: so would all further steps.
     """
     delta = start
     for _ in range(steps):
-        delta = centre + ball.project(delta + rate * gradient(delta) - centre)
+        before, delta = delta, centre + ball.project(delta + rate * gradient(delta) - centre)
+        if torch.equal(before, delta):
+            break
     return delta
 
 
