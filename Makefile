@@ -18,7 +18,7 @@ help:
 	@echo "make check    format, lint, types, then exactly what CI runs"
 	@echo "make fuzz     readers, specs and the command line under 20,000 made-up inputs (an hour of one core)"
 	@echo "make package  the wheel and the sdist, checked"
-	@echo "make bench    measure again, in some minutes, what docs/benchmarks.md shows, and renew the page"
+	@echo "make bench    measure again, in a quarter of an hour, what docs/benchmarks.md shows, and renew the page"
 	@echo "make docs     the documentation site, in docs/_build (downloads 25 MB)"
 	@echo "make theory-pdf  the theory as one PDF that can be cited, in docs/_build (Chromium prints it)"
 	@echo "make lock     renew requirements.lock"

@@ -79,7 +79,7 @@ def main() -> None:
             ratios = " ".join(f"{ratio:.4f}" for ratio in found.get("ratios", []))
             cells = [seconds(found["cpu"]), f"{found['peak']:.2f} GB", f"{values.max():.5f}", f"{values.mean():.5f}"]
             rows.append([name, str(seed), *cells, ratios])
-            print(".", end="", flush=True)
+            print(".", end="", flush=True, file=sys.stderr)
     title = f"DRF, L = {options.depth}, n = {n}, d = {d}, four words"
     print(table(title, ["code", "seed", "CPU", "peak", "S", "mean of the words", "over a longer search"], rows))
 

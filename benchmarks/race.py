@@ -9,6 +9,7 @@ ascent, n = 100, d = 384. Gaussian seeds 1, 2 and 3 were used for tuning.
 """
 
 import argparse
+import sys
 import time
 
 import torch
@@ -80,7 +81,7 @@ def main() -> None:
         n, d = (int(part) for part in size.split("x"))
         for seed in options.seed or ([11] if options.quick else [11, 12, 13]):
             rows += race(options.text, n, d, seed, options.score, options.steps)
-            print(".", end="", flush=True)
+            print(".", end="", flush=True, file=sys.stderr)
     columns = ["text", "n", "d", "search", "evaluations a word", "CPU", "of one word plainly", "S", "S/thorough"]
     print(table(f"{options.score} attention, all words", [*columns, "a word: mean", "least"], rows))
 
