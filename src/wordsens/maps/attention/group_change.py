@@ -31,6 +31,9 @@ class GroupHead(ScoredHead):
         self.scores, self.values = weights.scores(rows), weights.values(rows)
         self.attention = score.attention(self.scores)
         self.outputs = self.attention @ self.values
+        # The part of a row's scores that does not depend on the row.
+        apart = rows.new_zeros(len(rows)) if weights.query_offset is None else rows @ weights.query_offset
+        self._apart = (apart + weights.constant) / weights.scale
 
     def change(self, delta: Float[Tensor, "b g d"], which: Int[Tensor, " b"]) -> Float[Tensor, "b n m"]:
         """phi(X^G(Delta)) - phi(X) of this head."""
@@ -46,7 +49,10 @@ class GroupHead(ScoredHead):
         change = (attention - self.attention) @ self.values + gained @ seen
 
         # Rows of the group: query, keys and values all move.
-        own_scores = self.scores[members] + delta @ self.keys.T
+        # From the row as it is, not from its old scores: where it is nearly zero only its rounding would be left of them.
+        own_scores = moved_rows @ self.keys.T + self._apart
+        if self.weights.bias is not None:
+            own_scores = own_scores + self.weights.bias[members] / self.weights.scale
         among = self.weights.scores_between(moved_rows, moved_rows)
         if self.weights.bias is not None:
             among = among + self.weights.bias[members.unsqueeze(2), members.unsqueeze(1)] / self.weights.scale
