@@ -20,7 +20,10 @@ NAMES = ("departures", "correlations", "several-words", "similarity", "control")
 FIGURES = {
     "departures": ["departures", "departures-error"],
     "similarity": ["similarity", "similarity-check", "similarity-sensitivity"],
-    "control": [f"control-{name}" for name in ("accuracy", "layers", "sensitivity", "target", "tradeoff")],
+    "control": [
+        f"control-{name}"
+        for name in ("accuracy", "along", "along-sensitivity", "layers", "sensitivity", "target", "tradeoff")
+    ],
 }
 
 

@@ -8,8 +8,10 @@ import torch
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.experiments.control import preset
+from wordsens.experiments.control.along import probe_accuracy, told_apart
 from wordsens.experiments.control.cell import measure_control
 from wordsens.experiments.control.kind import KIND
+from wordsens.experiments.control.pairs import pairs_of
 from wordsens.experiments.control.spec import CONTROLS, ControlCell
 from wordsens.experiments.control.summary import summarise_control
 from wordsens.figures.control_panels import CONTROL_FIGURES
@@ -50,6 +52,65 @@ def test_layers_are_measured_one_by_one():
     assert all(value > 0 for value in record.by_layer)
 
 
+def test_a_training_is_measured_along_its_way():
+    keys = {**SMALL, "n": 8, "d": 16, "steps": 32, "training": 256, "along": True}
+    record = KIND.run(ControlCell.parse(keys))
+    assert record.along_steps == (0, 1, 2, 4, 8, 16, 32)
+    for name in ("accuracy", "sensitivity", "kept", "told", "probe"):
+        values = getattr(record, f"along_{name}")
+        assert len(values) == 7
+        assert all(0 <= value <= 1 for value in values) or name == "sensitivity"
+    assert record.along_accuracy[-1] == record.value
+    # Looking changes nothing: the network ends as one that nobody looked at.
+    assert record.value == KIND.run(ControlCell.parse({**keys, "along": False})).value
+    majority = KIND.run(ControlCell.parse({**keys, "task": "majority", "steps": 2}))
+    assert majority.along_told is None
+    assert len(majority.along_kept) == 3  # some shares of two steps are one step
+
+
+def test_pairs_are_told_apart_by_how_far_they_move_the_features():
+    size = ws.training.TaskSize(6, 8, training=4, validation=1, test=40)
+    part = ws.training.one_word_task(size).test
+    pairs = ws.training.one_word_pairs(part)
+
+    class Sees(torch.nn.Module):
+        """Features that hold the key word alone: of length 1, and the head reads their sign."""
+
+        def __init__(self):
+            super().__init__()
+            self.head = torch.nn.Linear(1, 1, bias=False)
+            torch.nn.init.ones_(self.head.weight)
+
+        def features(self, rows):
+            plus, minus = ((rows - part.table[key]).norm(dim=2).amin(dim=1) < 1e-3 for key in (0, 1))
+            return (plus.float() - minus.float()).unsqueeze(1)
+
+    class Blind(Sees):
+        """Features that hold the first coordinate of the first word."""
+
+        def features(self, rows):
+            return rows[:, 0, :1] + 10
+
+    assert told_apart(Sees(), pairs) == {"kept": 1.0, "told": 1.0}
+    found = told_apart(Blind(), pairs)
+    assert found["kept"] == 1.0
+    assert 0.35 < found["told"] < 0.65
+    probe = ws.training.one_word_task(ws.training.TaskSize(6, 8, training=64, validation=1, test=40))
+    assert probe_accuracy(Sees(), probe) == 1.0
+    assert 0.2 < probe_accuracy(Blind(), probe) < 0.8
+
+
+def test_pairs_of_real_passages_share_none_between_learning_and_judging():
+    keys = {**SMALL, "task": "texts", "text": "reviews", "n": 8, "d": 16, "control": "pairs", "training": 40}
+    cell = ControlCell.parse(keys)
+    learned, judged = pairs_of(cell, None)
+    assert len(learned) == len(judged)
+    assert int(learned.flipped.sum()) == len(learned) // 2
+    rows = {tuple(row.flatten().tolist()) for row in learned.rows()[0]}
+    assert not rows & {tuple(row.flatten().tolist()) for row in judged.rows()[0]}
+    assert KIND.run(cell).done
+
+
 def test_real_texts_are_learned_by_their_labels():
     keys = {**SMALL, "task": "texts", "text": "reviews", "n": 8, "d": 16, "training": 40}
     record = KIND.run(ControlCell.parse(keys))
@@ -68,6 +129,7 @@ def test_real_texts_are_learned_by_their_labels():
         ({"strength": 1.0}, "`control` is 'none'"),
         ({"layer": "dense", "norm": True}, "option of attention"),
         ({"task": "two-words"}, "`task`"),
+        ({"along": True, "steps": 0}, "needs a training"),
     ],
 )
 def test_wrong_keys_are_refused(keys, message):
@@ -131,6 +193,29 @@ def test_sentences_about_targets_and_costs():
     assert not any("S held at 1 " in one for one in told)
     shuffled = [replace(one, sensitivity=1.0 + (7 * at) % 15) for at, one in enumerate(held)]
     assert not any("its target" in one for one in _told(plain + shuffled))
+
+
+def test_sentences_about_the_way_of_a_training():
+    def along(at, control, end):
+        one = _record(1.0, 1.0, at, along=True, control=control)
+        own = {"along_steps": (0, 4), "along_accuracy": (0.5, 1.0), "along_sensitivity": (2.0, end + JITTER[at])}
+        return replace(one, **own, along_kept=(0.9, 0.9), along_told=None, along_probe=(0.5, 0.5 + 30 * JITTER[at]))
+
+    plain, paired = ([along(at, control, end) for at in range(5)] for control, end in (("none", 4.0), ("pairs", 1.0)))
+    told = _told([*plain, *paired])
+    rises = "along the training S rises from 2 to 4.000 ± 0.007, while accuracy goes from 0.5 to 1"
+    lowers = "supervision by pairs lowers S at the end of the training: 1.000 ± 0.007 in place of 4.00"
+    assert [any(sentence in one for one in told) for sentence in (rises, lowers)] == [True, True]
+    assert len(told) == 2  # what stays, or changes by less than its error, is not told
+    table = next(one for one in summarise_control([*plain, *paired]).sections if one.title == "Along the training")
+    assert len(table.rows) == 4
+    assert table.rows[0][:5] == ("softmax attention", "one word decides", 6, "no control", 0)
+    curves = CONTROL_FIGURES["control-along-sensitivity"]([*plain, *paired]).panels[0].curves
+    assert [one.name for one in curves] == ["softmax attention", "softmax attention, supervision by pairs"]
+    assert [(one.x, one.y) for one in curves[0].marks] == [(1, 2.0), (5, 4.0)]
+    shares = CONTROL_FIGURES["control-along"]([*plain, *paired]).panels[0].curves
+    assert [one.name for one in shares] == ["accuracy", "synonyms kept", "new words"]
+    assert CONTROL_FIGURES["control-along"]([]) is CONTROL_FIGURES["control-along-sensitivity"]([]) is None
 
 
 def test_sentences_about_layers_and_attacks():

@@ -16,9 +16,9 @@ from wordsens.experiments.similarity.check_pairs import shipped_pairs, some_pair
 from wordsens.experiments.similarity.preset import paper_similarity
 from wordsens.experiments.similarity.spec import SimilarityCell
 from wordsens.experiments.similarity.summary import summarise_similarity
-from wordsens.experiments.similarity.swaps import single_words, swapped_passages
 from wordsens.experiments.store.store import RecordStore
 from wordsens.experiments.texts.source import DatasetText, ReviewsText
+from wordsens.experiments.texts.swapped_passages import single_words, swapped_passages
 from wordsens.text import load_encoder
 from wordsens.text.whole_words import reading_words
 

@@ -1,4 +1,4 @@
-"""A word's row that a perturbation makes zero, or leaves of it rounding alone: every batch gives one value, the map's."""
+"""A word's row that a perturbation makes zero, or nearly: the value is the map's, in a batch of any size."""
 
 import pytest
 import torch

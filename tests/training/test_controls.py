@@ -1,5 +1,6 @@
 """Controls: the penalty's value is attained, its gradient is that of finite differences, and each does what it says."""
 
+import dataclasses
 import math
 
 import pytest
@@ -157,6 +158,67 @@ def test_adversarial_words_raise_the_loss_and_move_one_word():
     assert bool(((lengths > 0).sum(dim=1) == 1).all())
     assert float(lengths.max()) <= 0.5 * math.sqrt(5) * (1 + 1e-12)
     assert bool((labels * net(moved) < labels * net(X)).all())
+
+
+def some_pairs(n=4, d=5):
+    """Six pairs of texts, three of which are said to be flips."""
+    one = [ws.TextMatrix(ws.gaussian_text(n, d, seed).rows) for seed in range(12)]
+    return ws.training.text_pairs([(one[2 * at], one[2 * at + 1], at < 3) for at in range(6)])
+
+
+def test_supervised_pairs_add_the_contrastive_loss_of_relative_changes():
+    net, pairs = small("softmax"), some_pairs()
+    flips = pairs.part(pairs.flipped)
+    (first, second), apart = flips.part(slice(0, 1)).rows(), 3.0
+    with torch.no_grad():
+        before, after = (net.features(rows.double())[0] for rows in (first, second))
+    change = float((after - before).norm() / before.norm())
+    only = flips.part(slice(0, 1))
+    for margin in (apart, change / 2):
+        control = ws.training.SupervisedPairs(only, weight=0.5, margin=margin)
+        wanted = 0.5 * max(0.0, margin - change) ** 2
+        assert float(control.term(net, texts()).detach()) == pytest.approx(wanted, rel=1e-6)
+    kept = dataclasses.replace(only, flipped=torch.tensor([False]))
+    term = ws.training.SupervisedPairs(kept, weight=0.5).term(net, texts())
+    assert float(term.detach()) == pytest.approx(0.5 * change**2, rel=1e-6)
+
+
+def test_supervised_pairs_move_flips_apart_and_the_others_together():
+    net, pairs = small("softmax"), some_pairs()
+    control = ws.training.SupervisedPairs(pairs, batch=12)
+    optimiser = torch.optim.Adam(net.parameters(), lr=1e-2)
+
+    def changes():
+        with torch.no_grad():
+            before, after = (net.features(rows.double()) for rows in pairs.rows())
+        return (after - before).norm(dim=1) / before.norm(dim=1)
+
+    def loss(found):
+        short = (1 - found).clamp(min=0)
+        return float(torch.where(pairs.flipped, short, found).square().mean())
+
+    start = changes()
+    for step in range(150):
+        control.texts(net, texts(), torch.ones(3), step)
+        optimiser.zero_grad()
+        control.term(net, texts()).backward()
+        optimiser.step()
+    end = changes()
+    assert loss(end) < 0.25 * loss(start)
+    assert bool((end[~pairs.flipped] < start[~pairs.flipped]).all())
+    assert float(end[pairs.flipped].min()) > float(end[~pairs.flipped].max())
+
+
+def test_pairs_whose_features_are_zero_are_left_out():
+    net = small("dense")
+    for one in net.parameters():
+        torch.nn.init.zeros_(one)
+    assert ws.training.SupervisedPairs(some_pairs()).term(net, texts()) is None
+    with pytest.raises(InputError, match="at least one"):
+        ws.training.SupervisedPairs(some_pairs().part(slice(0, 0)))
+    for keys in ({"weight": 0.0}, {"margin": -1.0}, {"batch": 0}):
+        with pytest.raises(InputError, match=f"`{next(iter(keys))}`"):
+            ws.training.SupervisedPairs(some_pairs(), **keys)
 
 
 def test_a_text_whose_features_are_zero_is_left_out_and_counted():

@@ -43,6 +43,46 @@ def test_rows_lie_on_the_sphere_labels_are_fair_and_the_seed_decides_all(make):
     assert not torch.equal(task.training.words[:8], task.validation.words)
 
 
+def test_pairs_of_the_one_word_task_flip_the_label_or_keep_it():
+    part = ws.training.one_word_task(SIZE, seed=3).test
+    pairs = ws.training.one_word_pairs(part, seed=1)
+    first, second = pairs.first, pairs.second
+    assert bool(((first != second).sum(dim=1) == 1).all())
+    keys_before, keys_after = (words.where(words < 2, 0).sum(dim=1) for words in (first, second))
+    assert torch.equal(keys_before != keys_after, pairs.flipped)  # the other key word, and it alone, is another label
+    assert bool(((second < 2).sum(dim=1) == 1).all())
+    assert int(pairs.flipped.sum()) == len(part) == len(pairs) // 2
+    again, other = ws.training.one_word_pairs(part, seed=1), ws.training.one_word_pairs(part, seed=2)
+    assert torch.equal(again.second, second)
+    assert not torch.equal(other.second, second)
+
+
+def test_pairs_of_the_majority_task_keep_its_label():
+    part = ws.training.majority_task(SIZE, seed=3).test
+    pairs = ws.training.majority_pairs(part, seed=1)
+    signs = 1 - 2 * (pairs.second >= SIGNED).long()
+    assert torch.equal(signs.sum(dim=1).sign().float(), part.labels)
+    assert bool(((pairs.first != pairs.second).sum(dim=1) == 1).all())
+    assert not bool(pairs.flipped.any())
+    rows, moved = pairs.part(pairs.flipped.logical_not()).rows(torch.tensor([2]))
+    assert int((rows != moved).any(dim=2).sum()) == 1
+
+
+def test_pairs_of_real_texts_are_their_rows():
+    texts = [ws.TextMatrix(ws.gaussian_text(3, 4, seed).rows) for seed in range(4)]
+    pairs = ws.training.text_pairs([(texts[0], texts[1], True), (texts[2], texts[3], False)])
+    first, second = pairs.rows()
+    for at, (a, b) in enumerate([(0, 1), (2, 3)]):
+        assert torch.equal(first[at], texts[a].rows.float())
+        assert torch.equal(second[at], texts[b].rows.float())
+    with pytest.raises(InputError, match="2 shapes"):
+        ws.training.text_pairs([(texts[0], ws.TextMatrix(torch.ones(2, 4)), True)])
+    with pytest.raises(InputError, match="0 shapes"):
+        ws.training.text_pairs([])
+    with pytest.raises(InputError, match="no deciding words"):
+        ws.training.one_word_pairs(ws.training.majority_task(SIZE).test)
+
+
 def test_the_shipped_reviews_are_a_task():
     texts = [text for text in ws.embed(ws.shipped_reviews(), max_words=12) if len(text) == 12]
     task = ws.training.texts_task(texts, (20, 10, 10), seed=2)

@@ -1,11 +1,21 @@
-"""Trainings under control as data: along the length, against a target, accuracy against S, and layer by layer."""
+"""Trainings under control as data: along the length, against a target, accuracy against S, layer by layer, and along
+the training."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from wordsens.experiments.control.record import ControlRecord
-from wordsens.experiments.control.series import TASK_TITLES, control_title, held, network_title, stacked, uncontrolled
+from wordsens.experiments.control.series import (
+    ALONG,
+    TASK_TITLES,
+    along_training,
+    control_title,
+    held,
+    network_title,
+    stacked,
+    uncontrolled,
+)
 from wordsens.experiments.control.spec import HOLD
 from wordsens.figures.panels import Curve, FigureData, Mark, Panel
 from wordsens.figures.several_words_panels import mark
@@ -14,6 +24,7 @@ from wordsens.statistics.mean import Estimate
 
 _BARS = "Marks are means over draws; bars are two standard errors."
 _CHANCE = 0.5
+_STEPS = "steps of the training + 1"
 
 Column = Callable[[ControlRecord], float | None]
 
@@ -82,7 +93,11 @@ def _targets(study: Sequence[ControlRecord]) -> FigureData | None:
 def _tradeoff(records: Sequence[ControlRecord]) -> FigureData | None:
     """Accuracy against S: a curve through the targets, the other controls beside it."""
     sizes = {(one.task, one.n, one.layer) for one in held(records)}
-    own = [one for one in records if one.by_layer is None and (one.task, one.n, one.layer) in sizes]
+    own = [
+        one
+        for one in records
+        if one.by_layer is None and one.along_steps is None and (one.task, one.n, one.layer) in sizes
+    ]
     if not own:
         return None
     groups: dict[Hashable, list[ControlRecord]] = defaultdict(list)
@@ -150,6 +165,66 @@ def _layers(study: Sequence[ControlRecord]) -> FigureData | None:
     return FigureData("Sensitivity behind each layer", caption, "layer", "S", tuple(panels), (False, True))
 
 
+def _along_quality(study: Sequence[ControlRecord]) -> FigureData | None:
+    """A panel for each task and network: shares and areas between 0 and 1 along the training, without control."""
+    records = [one for one in along_training(study) if one.control == "none"]
+    if not records:
+        return None
+    columns = {name: column for name, column in ALONG.items() if name != "S"}
+    styles = dict(zip(columns, series_styles([(name, None) for name in columns]), strict=True))
+    panels = []
+    for task, layer, n in sorted({(one.task, one.layer, one.n) for one in records}, key=_in_order):
+        own = [one for one in records if (one.task, one.layer, one.n) == (task, layer, n)]
+        curves = [
+            Curve(name, styles[name], marks, joined=True)
+            for name, column in columns.items()
+            if (marks := _along_marks(own, column))
+        ]
+        title = f"{_title(task)}: {network_title(own[0])}, {n} words"
+        panels.append(Panel(title, tuple(curves), y_limits=(0.4, 1.03)))
+    caption = (
+        f"{_BARS} Synonyms kept: copies whose label stays. Flips told: AUC of the change by a flip against that by a "
+        "synonym. New words: a linear function of the features on a one-word task of another vocabulary."
+    )
+    return FigureData("Along the training", caption, _STEPS, "share, or AUC", tuple(panels), (True, False))
+
+
+def _along_sensitivity(study: Sequence[ControlRecord]) -> FigureData | None:
+    records = along_training(study)
+    if not records:
+        return None
+    names = sorted({_along_name(one) for one in records})
+    styles = dict(zip(names, series_styles([(name, None) for name in names]), strict=True))
+    panels = []
+    for task, n in sorted({(one.task, one.n) for one in records}, key=_in_order):
+        own = [one for one in records if (one.task, one.n) == (task, n)]
+        curves = []
+        for name in sorted({_along_name(one) for one in own}):
+            marks = _along_marks([one for one in own if _along_name(one) == name], "along_sensitivity")
+            curves += [Curve(name, styles[name], marks, joined=True)] if marks else []
+        panels.append(Panel(f"{_title(task)}, {n} words", tuple(curves)))
+    caption = f"{_BARS} Attained by the full search on two held-out texts."
+    return FigureData("Sensitivity along the training", caption, _STEPS, "word sensitivity S", tuple(panels))
+
+
+def _along_name(record: ControlRecord) -> str:
+    return network_title(record) if record.control == "none" else f"{network_title(record)}, {control_title(record)}"
+
+
+def _along_marks(records: Sequence[ControlRecord], column: str) -> tuple[Mark, ...]:
+    """The mean over draws at each step; none where a record lacks the column."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for one in records:
+        for step, value in zip(one.along_steps or (), getattr(one, column) or (), strict=False):
+            found[step].append(value)
+    return tuple(mark(step + 1, Estimate.of(values)) for step, values in sorted(found.items()))
+
+
+def _in_order(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """By task, in the order of their titles, then by the rest."""
+    return list(TASK_TITLES).index(key[0]), *key[1:]
+
+
 def _curves(
     records: Sequence[ControlRecord], styles: dict[str, Style], x: Callable[[ControlRecord], int | float], y: Column
 ) -> tuple[Curve, ...]:
@@ -186,5 +261,7 @@ CONTROL_FIGURES: dict[str, Callable[[Sequence[ControlRecord]], FigureData | None
     "control-target": _targets,
     "control-tradeoff": _tradeoff,
     "control-layers": _layers,
+    "control-along": _along_quality,
+    "control-along-sensitivity": _along_sensitivity,
 }
 """By the name of its file, the function of finished records that gives each figure; None where they allow none."""

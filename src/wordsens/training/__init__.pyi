@@ -5,6 +5,7 @@ from .adapter.tune import tune as tune
 from .controls.adversarial import AdversarialWords as AdversarialWords
 from .controls.contract import Control as Control
 from .controls.dropout import WordDropout as WordDropout
+from .controls.pairs import SupervisedPairs as SupervisedPairs
 from .controls.penalty import SensitivityPenalty as SensitivityPenalty
 from .controls.sensitivity import SensitivityControl as SensitivityControl
 from .controls.short_search import ShortSearch as ShortSearch
@@ -18,6 +19,10 @@ from .plan import TrainingPlan as TrainingPlan
 from .tasks.contract import Labelled as Labelled
 from .tasks.contract import Task as Task
 from .tasks.contract import TaskSize as TaskSize
+from .tasks.majority import majority_pairs as majority_pairs
 from .tasks.majority import majority_task as majority_task
+from .tasks.one_word import one_word_pairs as one_word_pairs
 from .tasks.one_word import one_word_task as one_word_task
+from .tasks.pairs import TextPairs as TextPairs
+from .tasks.pairs import text_pairs as text_pairs
 from .tasks.texts import texts_task as texts_task

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from wordsens.errors import ZeroFeaturesError
+from wordsens.experiments.control.along import AlongTraining
+from wordsens.experiments.control.pairs import pairs_of
 from wordsens.experiments.control.spec import HOLD, ControlCell
 from wordsens.experiments.texts.documents import available
 from wordsens.experiments.texts.source import Embedded
@@ -18,6 +20,7 @@ from wordsens.sensitivity.result import Sensitivity
 from wordsens.training.controls.adversarial import AdversarialWords
 from wordsens.training.controls.contract import Control
 from wordsens.training.controls.dropout import WordDropout
+from wordsens.training.controls.pairs import SupervisedPairs
 from wordsens.training.controls.penalty import SensitivityPenalty
 from wordsens.training.controls.sensitivity import SensitivityControl
 from wordsens.training.controls.short_search import ShortSearch
@@ -30,6 +33,7 @@ from wordsens.training.plan import TrainingPlan
 from wordsens.training.tasks.contract import Task, TaskSize
 from wordsens.training.tasks.majority import majority_task
 from wordsens.training.tasks.one_word import one_word_task
+from wordsens.training.tasks.pairs import TextPairs
 from wordsens.training.tasks.texts import texts_task
 
 SHORT = ShortSearch(steps=4)
@@ -39,22 +43,29 @@ ATTACKED_TEXTS, ATTACKED_WORDS = 64, 4
 """Held-out texts whose words are moved against the label, and words of each: a second at n = 256."""
 
 _FEW_TEXTS, _FEW_WORDS = 2, 4
-"""Texts and words of each on which S is measured behind every layer."""
+"""Texts and words of each on which S is measured behind every layer, and along the training."""
+
+_PROBED = 1024
+"""Texts from which a linear function of the features is learned: 16 for each of 64 features."""
 
 
 def measure_control(cell: ControlCell, keep: Callable[[Mapping[str, Tensor]], None] | None = None) -> dict[str, Any]:
     """Train, judge, search; `keep` is given the trained `weights` by their names."""
     task = _task(cell)
     network = build_network(cell.architecture, cell.n, cell.d, cell.seed_of("network")).to(cell.device)
-    control = _control(cell, network)
+    learned, asked = pairs_of(cell, task) if cell.along or cell.control == "pairs" else (None, None)
+    control = _control(cell, network, learned)
     plan = TrainingPlan(steps=cell.steps, rate=cell.rate, every=max(1, cell.steps), seed=cell.seed_of("training"))
-    trained = train(network, task, plan, control)
+    along = _along(cell, network, task, asked) if cell.along and asked is not None else None
+    if along is not None:
+        along(0, cell.steps)
+    trained = train(network, task, plan, control, progress=along)
     if keep is not None:
         keep(dict(network.state_dict()))
     network.requires_grad_(False)
     loss, accuracy = judged(network, task.test)
     seed = cell.seed_of("search")
-    found, left_out = _searched_texts(cell, network, task, seed)
+    found, left_out = _searched_texts(cell, network, task, seed, cell.texts, cell.words)
     short = control.penalty.last if isinstance(control, SensitivityControl) else torch.empty(0)
     return {
         "value": accuracy,
@@ -65,6 +76,7 @@ def measure_control(cell: ControlCell, keep: Callable[[Mapping[str, Tensor]], No
         "short": float(short.mean()) if len(short) else None,
         "robust": robust_accuracy(network, task.test, texts=ATTACKED_TEXTS, words=ATTACKED_WORDS, seed=seed),
         "by_layer": _by_layer(cell, network, task, seed) if cell.by_layer else None,
+        **({} if along is None else along.columns()),
         "cpu_seconds": trained.cpu_seconds,
         "evaluations": sum(one.evaluations for one in found),
     }
@@ -89,10 +101,12 @@ def _task(cell: ControlCell) -> Task:
     return one_word_task(size, seed) if cell.task == "one-word" else majority_task(size, seed)
 
 
-def _control(cell: ControlCell, network: TextNetwork) -> Control | None:
+def _control(cell: ControlCell, network: TextNetwork, pairs: TextPairs | None) -> Control | None:
     strength, seed = cell.used_strength, cell.seed_of("training")
     if strength is None:
         return None
+    if pairs is not None and cell.control == "pairs":
+        return SupervisedPairs(pairs, strength, seed=seed)
     if cell.control == "spectral":
         return SpectralPenalty(strength, seed)
     if cell.control == "word-dropout":
@@ -104,15 +118,23 @@ def _control(cell: ControlCell, network: TextNetwork) -> Control | None:
     return SensitivityControl(penalty, strength)
 
 
-def _searched_texts(cell: ControlCell, network: TextNetwork, task: Task, seed: int) -> tuple[list[Sensitivity], int]:
+def _searched_texts(
+    cell: ControlCell,
+    network: TextNetwork,
+    task: Task,
+    seed: int,
+    texts: int,
+    words: int,
+    layer: int | None = None,
+) -> tuple[list[Sensitivity], int]:
     """The sensitivity of the first held-out texts with phi(X) != 0, and how many others were passed over."""
     found, left_out = [], 0
     for at in range(len(task.test)):
         try:
-            found.append(_searched(cell, network, task, at, cell.words, seed))
+            found.append(_searched(cell, network, task, at, words, seed, layer))
         except ZeroFeaturesError:
             left_out += 1
-        if len(found) == cell.texts:
+        if len(found) == texts:
             break
     if not found:
         raise ZeroFeaturesError(f"phi(X) = 0 for all {left_out} held-out texts: no unit of the network is on")
@@ -132,8 +154,16 @@ def _searched(
 
 
 def _by_layer(cell: ControlCell, network: TextNetwork, task: Task, seed: int) -> tuple[float, ...]:
-    texts = range(min(_FEW_TEXTS, len(task.test)))
-    return tuple(
-        fmean(_searched(cell, network, task, at, _FEW_WORDS, seed, layer).value for at in texts)
-        for layer in range(1, cell.layers + 1)
-    )
+    return tuple(_of_few(cell, network, task, seed, layer) for layer in range(1, cell.layers + 1))
+
+
+def _of_few(cell: ControlCell, network: TextNetwork, task: Task, seed: int, layer: int | None = None) -> float:
+    """The mean S of a few held-out texts, over a few words of each."""
+    found, _ = _searched_texts(cell, network, task, seed, _FEW_TEXTS, _FEW_WORDS, layer)
+    return fmean(one.value for one in found)
+
+
+def _along(cell: ControlCell, network: TextNetwork, task: Task, pairs: TextPairs) -> AlongTraining:
+    probe = one_word_task(TaskSize(cell.n, cell.d, training=_PROBED), cell.seed_of("probe"))
+    seed = cell.seed_of("search")
+    return AlongTraining(network, task, pairs, probe, lambda still: _of_few(cell, still, task, seed), cell.steps)

@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import fmean
 
+from wordsens.experiments.control.along_claims import along_claims
 from wordsens.experiments.control.record import ControlRecord
 from wordsens.experiments.control.series import (
     TASK_TITLES,
+    along_training,
     control_title,
     controlled,
     growth,
@@ -38,6 +40,7 @@ def all_claims(records: Sequence[ControlRecord]) -> Iterator[Claim]:
     yield from _held(held(records), uncontrolled(records))
     yield from _controls(controlled(records))
     yield from _layers(stacked(records))
+    yield from along_claims(along_training(records))
 
 
 def _along_length(records: Sequence[ControlRecord]) -> Iterator[Claim]:

@@ -40,6 +40,8 @@ class Scale:
         held: those that are controlled.
         others: the controls besides a target.
         stacks: of several layers.
+        along: networks that are measured along their training, without control and with supervised pairs.
+        along_real: whether those of real texts are.
     """
 
     draws: int
@@ -53,6 +55,8 @@ class Scale:
     held: tuple[str, ...] = ("dense", "softmax")
     others: tuple[str, ...] = tuple(name for name in CONTROLS if name != HOLD)
     stacks: tuple[dict[str, bool], ...] = STACKS
+    along: tuple[str, ...] = ("dense", "softmax", "relu")
+    along_real: bool = True
 
 
 SCALES = {
@@ -68,6 +72,8 @@ SCALES = {
         held=("softmax",),
         others=("none", "lower", "raise"),
         stacks=(STACKS[0], STACKS[-1]),
+        along=("softmax",),
+        along_real=False,
     ),
     "laptop": Scale(5, (8, 16, 32, 64, 128, 256), 300, 32, (0.125, 0.25, 0.5, 1.0, 2.0), ((32, 128), 6), (64, 64)),
     "full": Scale(20, (8, 16, 32, 64, 128, 256), 600, 32, (0.125, 0.25, 0.5, 1.0, 2.0), ((32, 128), 6), (64, 64)),
@@ -82,7 +88,7 @@ def paper_control(
     labels: str | None = None,
     search: str | None = None,
 ) -> Preset:
-    """Networks on the one-word and the majority task against n, under controls, on real texts, and layer by layer.
+    """Networks on one-word and majority tasks against n, under controls, on real texts, by layer, along training.
 
     Args:
         scale: quick (about a minute), laptop or full.
@@ -105,6 +111,8 @@ def paper_control(
     stack = {**own, "task": "one-word", "n": list(lengths), "d": d, "layers": layers, "by_layer": True}
     grids += [{**stack, "steps": 0, **options} for options in size.stacks]
     grids += [{**stack, **options} for options in (size.stacks[0], size.stacks[-1])]
+    followed = {"along": True, "control": ["none", "pairs"]}
+    grids += [{**at, "layer": list(size.along), **followed}]
     notices = ()
     n, most = size.real
     try:
@@ -122,6 +130,7 @@ def paper_control(
             "layer": list(size.held),
         }
         grids += [real, {**real, "control": "hold", "target": list(size.targets)}]
+        grids += [{**real, **followed}] if size.along_real else []
     else:
         notices = (f"fewer than {LEAST_TEXTS} labelled texts have {n} words: real texts are left out",)
     sweep = {"name": f"paper-control-{scale}", "kind": "control", "common": {"seed": seed}, "grids": grids}

@@ -20,7 +20,14 @@ class ControlRecord(TorchRecord):
         robust: the share of held-out texts whose label stays right while a word moves by at most sqrt(d).
         loss: on the held-out texts.
         by_layer: S behind each layer, lowest first; all rows of a layer of attention are its features.
-        cpu_seconds: of the training.
+        along_steps: the steps after which the network was measured along its training; the next five have a number
+            for each.
+        along_accuracy: on the held-out texts.
+        along_sensitivity: S, as by_layer.
+        along_kept: the share of copies that mean the same whose logit has the sign of their text's.
+        along_told: the AUC by which flipped copies move the features farther than those; None where nothing flips.
+        along_probe: the accuracy of a linear function of the features on a one-word task of another vocabulary.
+        cpu_seconds: of the training; along it, of the measurements as well.
         evaluations: of the full search.
         text_content: a digest of the texts, where they are real.
     """
@@ -49,5 +56,11 @@ class ControlRecord(TorchRecord):
     robust: float | None = None
     loss: float | None = None
     by_layer: tuple[float, ...] | None = None
+    along_steps: tuple[int, ...] | None = None
+    along_accuracy: tuple[float, ...] | None = None
+    along_sensitivity: tuple[float, ...] | None = None
+    along_kept: tuple[float, ...] | None = None
+    along_told: tuple[float, ...] | None = None
+    along_probe: tuple[float, ...] | None = None
     cpu_seconds: float | None = None
     evaluations: int | None = None

@@ -16,6 +16,7 @@ _CONTROL_TITLES = {
     "raise": "the reward",
     "spectral": "the spectral penalty",
     "adversarial": "adversarial words",
+    "pairs": "supervision by pairs",
 }
 
 
@@ -34,7 +35,7 @@ def network_title(record: ControlRecord) -> str:
 
 def uncontrolled(records: Sequence[ControlRecord]) -> list[ControlRecord]:
     """Trained single layers without control."""
-    return [one for one in records if one.control == "none" and one.by_layer is None and one.steps]
+    return [one for one in _single(records) if one.control == "none" and one.steps]
 
 
 def held(records: Sequence[ControlRecord]) -> list[ControlRecord]:
@@ -44,10 +45,19 @@ def held(records: Sequence[ControlRecord]) -> list[ControlRecord]:
 
 def controlled(records: Sequence[ControlRecord]) -> list[ControlRecord]:
     """Those of the other controls, and of none at the same size."""
-    sizes = {(one.task, one.n, one.layer) for one in records if one.control not in ("none", HOLD)}
-    return [
-        one for one in records if one.control != HOLD and one.by_layer is None and (one.task, one.n, one.layer) in sizes
-    ]
+    own = [one for one in _single(records) if one.control != HOLD]
+    sizes = {(one.task, one.n, one.layer) for one in own if one.control != "none"}
+    return [one for one in own if (one.task, one.n, one.layer) in sizes]
+
+
+def _single(records: Sequence[ControlRecord]) -> list[ControlRecord]:
+    """Those measured at the end of the training alone, and behind the last layer."""
+    return [one for one in records if one.by_layer is None and one.along_steps is None]
+
+
+def along_training(records: Sequence[ControlRecord]) -> list[ControlRecord]:
+    """Those measured along their training."""
+    return [one for one in records if one.along_steps is not None]
 
 
 def stacked(records: Sequence[ControlRecord]) -> list[ControlRecord]:
@@ -69,3 +79,13 @@ def same_draws(
     """Pairs of records of one draw: they share vocabulary, texts and, in one architecture, the first weights."""
     by_draw = {one.draw: one for one in others}
     return [(one, by_draw[one.draw]) for one in records if one.draw in by_draw]
+
+
+ALONG = {
+    "accuracy": "along_accuracy",
+    "S": "along_sensitivity",
+    "synonyms kept": "along_kept",
+    "flips told": "along_told",
+    "new words": "along_probe",
+}
+"""What is measured along a training, and its column."""

@@ -15,7 +15,15 @@ from wordsens.training.networks.architecture import DENSE, Architecture
 
 TASKS = ("one-word", "majority", "texts")
 HOLD = "hold"
-STRENGTHS = {HOLD: 1.0, "lower": 0.1, "raise": 0.1, "spectral": 0.01, "word-dropout": 0.3, "adversarial": 0.5}
+STRENGTHS = {
+    HOLD: 1.0,
+    "lower": 0.1,
+    "raise": 0.1,
+    "spectral": 0.01,
+    "word-dropout": 0.3,
+    "adversarial": 0.5,
+    "pairs": 1.0,
+}
 """The usual weight of a term, share of blank words, share of the radius: round numbers, not tuned."""
 
 CONTROLS = ("none", *STRENGTHS)
@@ -28,7 +36,8 @@ class ControlCell(Cell):
         task: one-word, majority, or texts for labelled real ones.
         n, d: of a text.
         layer, layers, hidden, temperature, value, residual, norm, mlp, pooling: see `ws.training.Architecture`.
-        control: none; hold, lower or raise (the sensitivity penalty); spectral, word-dropout, adversarial.
+        control: none; hold, lower or raise (the sensitivity penalty); spectral, word-dropout, adversarial; pairs
+            (supervised ones: see `experiments.control.pairs`).
         target: S to hold.
         strength: the weight of the control's term, the share of blank words, the share of the radius; None: STRENGTHS.
         steps, rate: of the training; 0 steps leave the network random.
@@ -38,6 +47,7 @@ class ControlCell(Cell):
             decides the label, where one does.
         search: what the full search spends on each word.
         by_layer: whether S is also measured behind every layer.
+        along: whether the network is also measured along its training.
         draw: 0, 1, ...: another vocabulary, other texts, other weights.
         seed: of the whole experiment.
         device: where it is computed.
@@ -68,6 +78,7 @@ class ControlCell(Cell):
     words: Annotated[int, Field(ge=1)] = 6
     search: str = EFFORTS[0]
     by_layer: bool = False
+    along: bool = False
     draw: Annotated[int, Field(ge=0)] = 0
     seed: int = 0
     device: Device = CPU
@@ -88,6 +99,8 @@ class ControlCell(Cell):
             raise InputError(f"`text` is for the task 'texts', which needs real ones; `task` is {self.task!r}")
         if self.strength is not None and self.control == "none":
             raise InputError(f"`strength` (={self.strength}) is of a control, and `control` is 'none'; drop it")
+        if self.along and not self.steps:
+            raise InputError("`along` (=True) needs a training, and `steps` is 0; drop it")
         _ = self.architecture
         return self
 

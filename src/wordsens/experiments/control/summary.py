@@ -8,7 +8,10 @@ from typing import Any
 from wordsens.experiments.control.claims import all_claims
 from wordsens.experiments.control.record import ControlRecord
 from wordsens.experiments.control.series import (
+    ALONG,
     TASK_TITLES,
+    along_training,
+    control_title,
     controlled,
     growth,
     held,
@@ -53,11 +56,15 @@ def summarise_control(records: Sequence[ControlRecord]) -> Summary:
             {"first": lambda own: own.by_layer[0], "last": lambda own: own.by_layer[-1], "a layer": growth},
         ),
     )
+    sections += (_along(along_training(done)),)
     return Summary(
         tuple(one for one in sections if one.rows),
         "Means over draws with standard errors. S: attained by the full search on held-out texts, over random words "
         "and the deciding one. Robust: right while a word of a few moves by sqrt(d), by short ascent: an upper bound. "
-        "A layer: the factor from one layer to the next, geometric mean.",
+        "A layer: the factor from one layer to the next, geometric mean. Synonyms kept: copies of a text in which a "
+        "word is another that means the same, whose label stays. Flips told: the AUC by which copies whose meaning is "
+        "flipped move the features farther than those. New words: the accuracy of a linear function of the features on "
+        "a one-word task of another vocabulary.",
         tuple(all_claims(done)),
     )
 
@@ -79,6 +86,25 @@ def _section(
         told = [Estimate.of(one) if one and all(map(math.isfinite, one)) else None for one in values]
         rows.append((*(TASK_TITLES.get(str(part), part) for part in name), *told, len(own)))
     return Section(title, ("map", *headings, *columns, "draws"), tuple(rows))
+
+
+def _along(records: Sequence[ControlRecord]) -> Section:
+    """A row for each network, task, control and step of the training."""
+    groups: dict[tuple[str | int, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    draws: dict[tuple[str | int, ...], int] = defaultdict(int)
+    for record in records:
+        for at, step in enumerate(record.along_steps or ()):
+            key = network_title(record), TASK_TITLES[record.task], record.n, control_title(record), step
+            draws[key] += 1
+            for name, column in ALONG.items():
+                if (values := getattr(record, column)) is not None:
+                    groups[key][name].append(values[at])
+    rows = [
+        (*key, *(Estimate.of(found[name]) if found[name] else None for name in ALONG), draws[key])
+        for key, found in groups.items()
+    ]
+    headings = ("map", "task", "n", "control", "step", *ALONG, "draws")
+    return Section("Along the training", headings, tuple(rows))
 
 
 def _value(record: ControlRecord) -> float | None:

@@ -14,8 +14,8 @@ from wordsens.errors import InputError
 from wordsens.evaluation.kinds import SYNONYM, Measured
 from wordsens.experiments.similarity.check_pairs import some_pairs
 from wordsens.experiments.similarity.spec import CHECK, SimilarityCell
-from wordsens.experiments.similarity.swaps import swapped_passages
 from wordsens.experiments.texts.source import Embedded
+from wordsens.experiments.texts.swapped_passages import swapped_passages
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import generator

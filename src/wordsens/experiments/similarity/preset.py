@@ -8,8 +8,8 @@ from wordsens.experiments.grid.preset import Preset, with_effort
 from wordsens.experiments.grid.sweep import Sweep
 from wordsens.experiments.similarity.check_pairs import shipped_pairs
 from wordsens.experiments.similarity.spec import CHECK, SWAPS, SimilarityCell
-from wordsens.experiments.similarity.swaps import swapped_passages
 from wordsens.experiments.texts.source import Embedded, ReviewsText
+from wordsens.experiments.texts.swapped_passages import swapped_passages
 from wordsens.text import load_encoder
 from wordsens.text.encoder import Encoder
 from wordsens.text.pairs import LENGTHS

@@ -49,7 +49,7 @@ class GroupHead(ScoredHead):
         change = (attention - self.attention) @ self.values + gained @ seen
 
         # Rows of the group: query, keys and values all move.
-        # From the row as it is, not from its old scores: where it is nearly zero only its rounding would be left of them.
+        # From the row as it is, not from its old scores: of those only rounding is left where it is nearly zero.
         own_scores = moved_rows @ self.keys.T + self._apart
         if self.weights.bias is not None:
             own_scores = own_scores + self.weights.bias[members] / self.weights.scale

@@ -7,6 +7,7 @@ import torch
 from wordsens.errors import InputError
 from wordsens.seeds import Seed, generator
 from wordsens.training.tasks.contract import Labelled, Task, TaskSize, random_labels, sphere_words, split_task
+from wordsens.training.tasks.pairs import TextPairs
 
 SIGNED = 8
 """Words of each sign: so few that 16 coordinates can tell all of them apart linearly."""
@@ -50,3 +51,25 @@ def majority_task(size: TaskSize, seed: Seed = 0) -> Task:
     against = (order >= ayes) == (labels > 0).unsqueeze(1)
     words = torch.randint(SIGNED, (count, size.n), generator=stream) + SIGNED * against
     return split_task("the majority task", Labelled(table, words, labels), size.parts)
+
+
+def majority_pairs(part: Labelled, seed: Seed = 0) -> TextPairs:
+    """Each text of a part of the majority task, and a copy with another word of the vocabulary in a random place.
+
+    No single word changes the label, so that every copy means the same, whatever the new word's sign.
+
+    Args:
+        part: of `majority_task`.
+        seed: of the places and the new words.
+
+    >>> part = majority_task(TaskSize(n=9, d=8, training=6, validation=2, test=3)).test
+    >>> pairs = majority_pairs(part)
+    >>> (pairs.first != pairs.second).sum(dim=1).tolist(), bool(pairs.flipped.any())
+    ([1, 1, 1], False)
+    """
+    stream, each = generator(seed, "majority pairs"), torch.arange(len(part))
+    places = torch.randint(part.words.shape[1], (len(part),), generator=stream)
+    shift = torch.randint(1, 2 * SIGNED, (len(part),), generator=stream)
+    kept = part.words.clone()
+    kept[each, places] = (kept[each, places] + shift) % (2 * SIGNED)
+    return TextPairs(part.table, part.words, kept, torch.zeros(len(part), dtype=torch.bool))

@@ -2,8 +2,10 @@
 
 import torch
 
+from wordsens.errors import InputError
 from wordsens.seeds import Seed, generator
 from wordsens.training.tasks.contract import Labelled, Task, TaskSize, random_labels, sphere_words, split_task
+from wordsens.training.tasks.pairs import TextPairs
 
 NEUTRAL = 64
 """Neutral words of the vocabulary: twice the 32 coordinates of the study's words, so that none stands apart."""
@@ -28,3 +30,35 @@ def one_word_task(size: TaskSize, seed: Seed = 0) -> Task:
     places = torch.randint(size.n, (count,), generator=stream)
     words[torch.arange(count), places] = (labels < 0).long()
     return split_task("the one-word task", Labelled(table, words, labels, places), size.parts)
+
+
+def one_word_pairs(part: Labelled, seed: Seed = 0) -> TextPairs:
+    """Each text of a part of the one-word task in two pairs: with a flipped copy, and with one that means the same.
+
+    The flipped copy has the other key word, and so the other label; the other copy has another neutral word in the
+    place of one. First all flipped pairs, in the order of the texts, then the others.
+
+    Args:
+        part: of `one_word_task`.
+        seed: of the places and the neutral words.
+
+    Raises:
+        InputError: texts of another task, where no word decides.
+
+    >>> part = one_word_task(TaskSize(n=5, d=8, training=6, validation=2, test=2)).test
+    >>> pairs = one_word_pairs(part)
+    >>> (pairs.first != pairs.second).sum(dim=1).tolist(), pairs.flipped.tolist()
+    ([1, 1, 1, 1], [True, True, False, False])
+    """
+    if part.deciding is None:
+        raise InputError("`part` has no deciding words; give a part of `one_word_task`")
+    stream, each = generator(seed, "one-word pairs"), torch.arange(len(part))
+    n = part.words.shape[1]
+    flipped = part.words.clone()
+    flipped[each, part.deciding] = 1 - flipped[each, part.deciding]
+    places = (part.deciding + torch.randint(1, n, (len(part),), generator=stream)) % n
+    shift = torch.randint(1, NEUTRAL, (len(part),), generator=stream)
+    kept = part.words.clone()
+    kept[each, places] = 2 + (kept[each, places] - 2 + shift) % NEUTRAL
+    turned = torch.cat([torch.ones(len(part)), torch.zeros(len(part))]).bool()
+    return TextPairs(part.table, part.words.repeat(2, 1), torch.cat([flipped, kept]), turned)
