@@ -122,6 +122,8 @@ class Objective(ABC):
 
     def _chunks(self, perturbations: Tensor, words: Tensor) -> list[tuple[Tensor, Tensor]]:
         size = max(1, self.memory_budget // max(1, self.bytes_per_pair()))
+        if len(words) <= size:
+            return [(perturbations, words)]
         return list(zip(perturbations.split(size), words.split(size), strict=True))
 
 

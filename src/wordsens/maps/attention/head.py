@@ -5,6 +5,7 @@ Changing word i moves one column of the scores and row i. What that does to the 
 """
 
 from collections.abc import Sequence
+from functools import reduce
 
 import torch
 from jaxtyping import Float, Int
@@ -90,23 +91,23 @@ class Head(OtherRows, ScoredHead):
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
         """The squared changes and gradients; of several texts, with the pairs sorted by text, `counts` of each."""
         n = self.scores.shape[1]
-        pair = torch.arange(len(words), device=words.device)
         row_of_word = words if counts is None else words % n
+        at = row_of_word.unsqueeze(1)
         values = self.values if counts is None else self.values.unflatten(0, (-1, n))
         products = times(delta, self.stacked.mT, counts)
         moved, keyed, along = products[:, :n], products[:, -n:], None
         if self.score.normalized:
             along = products[:, n : 2 * n]
-        to_own = moved[pair, row_of_word]
+        to_own = moved.gather(1, at)
         seen = self.seen(delta)
         squared, result = self.others(seen, words, row_of_word, moved, along, gradient)
 
         # Row i, whose query, key and value all move.
         pushed = delta @ self.symmetric
         new_scores = self.scores.index_select(0, words).add_(keyed)
-        new_scores[pair, row_of_word] += to_own + 0.5 * torch.linalg.vecdot(pushed, delta)
+        new_scores.scatter_add_(1, at, to_own + 0.5 * torch.linalg.vecdot(pushed, delta).unsqueeze(1))
         attention = self.score.attention(new_scores)
-        to_itself = attention[pair, row_of_word].unsqueeze(1)
+        to_itself = attention.gather(1, at)
         change = times(attention, values, counts).sub_(self.outputs.index_select(0, words)).addcmul_(to_itself, seen)
         squared += torch.linalg.vecdot(change, change)
         if result is None:
@@ -114,12 +115,12 @@ class Head(OtherRows, ScoredHead):
 
         # What the gradient takes from each stacked row is written where the products were.
         on_weights = times(change, values.mT, counts)
-        on_weights[pair, row_of_word] += torch.linalg.vecdot(change, seen)
+        on_weights.scatter_add_(1, at, torch.linalg.vecdot(change, seen).unsqueeze(1))
         own_slope = self.score.pull_back(new_scores, attention, on_weights)
-        own_self = own_slope[pair, row_of_word]
-        moved[pair, row_of_word] = own_self
+        own_self = own_slope.gather(1, at)
+        moved.scatter_(1, at, own_self)
         keyed.copy_(own_slope)
-        result = self.lifted(result.addcmul_(to_itself, change)).addcmul_(own_self.unsqueeze(1), pushed)
+        result = self.lifted(result.addcmul_(to_itself, change)).addcmul_(own_self, pushed)
         return squared, add_and_double(result, products, self.stacked, counts)
 
 
@@ -131,21 +132,15 @@ def in_cache(
     numbers: int,
 ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b k"] | None]:
     """The sum over the heads; a pair's arrays have up to `numbers` entries."""
-    if perturbations.device.type == "cpu":
-        # Pieces that stay in the processor's cache: past it, memory traffic costs more than the products.
-        size = max(_LEAST_PAIRS, _CACHED_NUMBERS // numbers)
+    pieces = [(perturbations, words)]
+    # Pieces that stay in the processor's cache: past it, memory traffic costs more than the products.
+    size = max(_LEAST_PAIRS, _CACHED_NUMBERS // numbers)
+    if perturbations.device.type == "cpu" and len(words) > size:
         pieces = list(zip(perturbations.split(size), words.split(size), strict=True))
-    else:
-        pieces = [(perturbations, words)]
-    squared = torch.zeros_like(perturbations[:, 0])
-    slope = torch.zeros_like(perturbations) if gradient else None
-    start = 0
+    squared, slopes = [], []
     for delta, word in pieces:
-        piece = slice(start, start + len(word))
-        start = piece.stop
-        for head in heads:
-            value, uphill = head.evaluate(delta, word, gradient)
-            squared[piece] += value
-            if slope is not None and uphill is not None:
-                slope[piece] += uphill
-    return squared, slope
+        values, uphill = zip(*(head.evaluate(delta, word, gradient) for head in heads), strict=True)
+        squared.append(reduce(torch.add, values))
+        if gradient:
+            slopes.append(reduce(torch.add, uphill))
+    return torch.cat(squared), torch.cat(slopes) if gradient else None

@@ -103,7 +103,7 @@ class OtherRows(ABC):
             along: -o_j . V^T Delta, for weights that are divided by their sum; likewise overwritten.
             gradient: whether it is asked for.
         """
-        pair = torch.arange(len(words), device=words.device)
+        at = row_of_word.unsqueeze(1)
         answer = self.response.move(moved, words)
         p, gain = answer.p, answer.gain
         own = self.values.index_select(0, words)
@@ -119,8 +119,8 @@ class OtherRows(ABC):
                 gain[which, row] = self.response.dominant_gain(moved[which, row], words[which], row)
                 answer.gain_slope[which, row] = answer.p_slope[which, row]
                 along[which, row] = torch.linalg.vecdot(rest, seen[which])
-        p[pair, row_of_word] = 0
-        gain[pair, row_of_word] = 0
+        p.scatter_(1, at, 0.0)
+        gain.scatter_(1, at, 0.0)
         on_delta = torch.addcmul(p * torch.linalg.vecdot(seen, seen).unsqueeze(1), gain, on_rest_of_word)
         on_rest = torch.addcmul(p * on_rest_of_word, gain, length)
         squared = torch.linalg.vecdot(p, on_delta) + torch.linalg.vecdot(gain, on_rest)
@@ -128,7 +128,7 @@ class OtherRows(ABC):
             return squared, None
 
         torch.mul(answer.p_slope, on_delta, out=moved).addcmul_(answer.gain_slope, on_rest)
-        moved[pair, row_of_word] = 0
+        moved.scatter_(1, at, 0.0)
         result = torch.linalg.vecdot(p, p).unsqueeze(1) * seen
         if along is None:
             pulled = torch.linalg.vecdot(p, gain).unsqueeze(1)
