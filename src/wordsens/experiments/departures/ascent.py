@@ -17,6 +17,7 @@ _FIRST_STEP = 0.1
 """Of the radius; halved whenever a step does not gain."""
 
 
+@torch.inference_mode()
 def raw_ascent(
     gradient: Gradient,
     start: Float[Tensor, "w d"],

@@ -1,6 +1,7 @@
 """One measurement under one protocol: from spec to the columns of its record."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -27,6 +28,9 @@ from wordsens.text.matrix import TextMatrix
 
 PAD = "[PAD]"
 
+_LEADING = 12
+"""Words that climb on, to S alone: a climb from where a search ended gained 2e-4 at most (see docs/cli.md)."""
+
 
 def measure_departure(
     cell: DepartureCell, keep: Callable[[Mapping[str, Tensor]], None] | None = None
@@ -35,7 +39,7 @@ def measure_departure(
 
     Protocols of one map, size and draw share the weights, and the text where they measure the same ones.
     """
-    protocol, phi = PROTOCOLS[cell.protocol], cell.build()
+    protocol, phi = PROTOCOLS[cell.protocol], _map(cell)
     measured = _sensitivity if cell.measures == SENSITIVITY else _error
     text, word, perturbation, columns = measured(cell, protocol, phi)
     rows = phi.accept(text.rows)
@@ -53,6 +57,18 @@ def measure_departure(
         "length": float(torch.linalg.vector_norm(perturbation.double()) / ball.radius[0]),
         **columns,
     }
+
+
+def _map(cell: DepartureCell) -> FeatureMap:
+    """The map of the cell's draw, which no other cell has asked anything."""
+    phi = _untouched_map(cell.of_draw())
+    return phi.fork() if isinstance(phi, DeepRandomFeatures) else phi
+
+
+@lru_cache(maxsize=1)
+def _untouched_map(cell: DepartureCell) -> FeatureMap:
+    """The map that neighbouring cells, the protocols of one draw, have alike."""
+    return cell.build()
 
 
 _Measured = tuple[TextMatrix, int, Float[Tensor, " d"], dict[str, Any]]
@@ -82,10 +98,12 @@ def _sensitivity(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _M
         delta = raw_ascent(gradient, noise, centre, ball, rate=rate, steps=steps)
     else:
         found = find_witnesses(change, words, ball, cell.search_plan, generator=generator(seed, "starts"))
-        delta = refined(change, words, found.perturbations, centre, ball)
+        words = found.squared.topk(min(_LEADING, len(words))).indices.sort().values
+        ball, centre = _ball(cell, phi, rows, words), centre[words]
+        delta = refined(change, words, found.perturbations[words], centre, ball)
     per_word = attained(phi, rows, words.unsqueeze(1), delta.unsqueeze(1))
     best = int(per_word.argmax())
-    return text, best, delta[best], {"value": float(per_word[best])}
+    return text, int(words[best]), delta[best], {"value": float(per_word[best])}
 
 
 def _error(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _Measured:

@@ -13,5 +13,6 @@ KIND = CellKind(
     record_type=DepartureRecord,
     measure=measure_departure,
     described=describe_departure,
+    sharing=DepartureCell.of_draw,
     summarise=summarise_departures,
 )
