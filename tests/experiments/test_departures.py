@@ -9,7 +9,7 @@ import torch
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.experiments.departures.ascent import raw_ascent, refined
-from wordsens.experiments.departures.cell import measure_departure
+from wordsens.experiments.departures.cell import _untouched_map, measure_departure
 from wordsens.experiments.departures.kind import KIND
 from wordsens.experiments.departures.protocol import ERROR, NOISE, PROTOCOLS, SENSITIVITY, protocols_of
 from wordsens.experiments.departures.record import DepartureRecord
@@ -102,6 +102,47 @@ def test_keys_of_errors_are_no_part_of_a_sensitivitys_identity():
     assert one.content_hash() != other.content_hash()
 
 
+def test_words_race_for_a_sensitivity():
+    keys = {"n": 12, "starts": 4, "steps": 30, "generations": 0, "search": "normal"}
+    whole, race = (KIND.run(DepartureCell.parse({**SMALL, **keys, **more})) for more in ({}, {"contenders": 4}))
+    assert (whole.contenders, race.contenders) == (None, 4)
+    assert race.value == pytest.approx(whole.value, rel=0.005)
+    assert race.searched == 12
+
+
+@pytest.mark.parametrize(
+    ("keys", "rule"),
+    [
+        ({"measures": "error"}, "`contenders` \\(=4\\) is of the sensitivity, not of an error; leave it out"),
+        ({"map": "rf"}, "one fully connected layer is searched without a race: leave it out"),
+    ],
+)
+def test_a_race_is_refused_where_there_is_none(keys, rule):
+    with pytest.raises(InputError, match=rule):
+        DepartureCell.parse({**SMALL, **keys, "contenders": 4})
+
+
+def test_a_race_is_part_of_the_identity_where_words_race():
+    def name(**keys):
+        return DepartureCell.parse({**SMALL, **keys}).content_hash()
+
+    assert name(contenders=4) != name()
+    assert name(contenders=4, protocol="first-word") == name(protocol="first-word")
+
+
+def test_protocols_of_a_draw_share_its_map_and_no_answer_of_another():
+    lazy = {"map": "rf", "gaussian": "lazy", "n": 6, "d": 8}
+    names = ("defined", "noisy-ball", "raw-gradient", "published")
+    alone = {name: measured(**lazy, protocol=name)[0] for name in names}
+    _untouched_map.cache_clear()
+    for name in reversed(names):
+        assert measured(**lazy, protocol=name)[0] == alone[name]
+    assert _untouched_map.cache_info().misses == 1
+    groups = {KIND.shared_by(DepartureCell.parse({**SMALL, "protocol": name})) for name in names}
+    assert len(groups) == 1
+    assert KIND.shared_by(DepartureCell.parse({**SMALL, "draw": 1})) not in groups
+
+
 def test_ascents_stay_in_the_ball_around_their_centre_and_refining_never_loses():
     rows = ws.text.gaussian_text(5, 9, seed=1).rows
     change = ws.RandomAttentionFeatures(9, seed=0).word_change(rows, memory_budget=1 << 28)
@@ -153,4 +194,5 @@ def test_raw_steps_end_where_a_step_moves_nothing():
     found = raw_ascent(gradient, start, torch.zeros_like(start), ball, rate=0.5, steps=1000)
     assert found.tolist() == [[pytest.approx(2.0, rel=1e-14), 0.0]]
     assert len(asked) < 10
+    assert not found.is_inference()
     assert raw_ascent(gradient, start, torch.zeros_like(start), ball, rate=0.5, steps=3).tolist() == [[1.5, 0.0]]

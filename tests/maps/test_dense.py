@@ -58,6 +58,19 @@ def test_forward_and_backward_by_hand_are_those_of_autograd(activation, depth):
         torch.testing.assert_close(change.value(delta, words), plain.value(delta, words))
 
 
+@pytest.mark.parametrize("room", [1 << 20, 1])
+def test_blocks_apart_from_their_matrix_give_its_products(room):
+    phi, X = ws.RandomFeatures(N, D, seed=1, gaussian="dense"), gaussian_text(N, D).rows
+    change = phi.word_change(X, memory_budget=room)
+    words = torch.arange(N)
+    delta = gaussian_text(N, D, seed=5).rows
+    entered = change.enter(delta, words)
+    blocks = phi.weight.unflatten(1, (N, D)).transpose(0, 1)
+    torch.testing.assert_close(entered, torch.einsum("nkd,nd->nk", blocks, delta))
+    back = torch.einsum("nkd,nk->nd", blocks, entered)
+    torch.testing.assert_close(change.enter_transposed(entered, words), back)
+
+
 @pytest.mark.parametrize("gaussian", KINDS)
 def test_groups_of_words_move_together(gaussian):
     phi = ws.DeepRandomFeatures(N, D, 2, width=9, gaussian=gaussian)

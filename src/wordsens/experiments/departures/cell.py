@@ -29,7 +29,8 @@ from wordsens.text.matrix import TextMatrix
 PAD = "[PAD]"
 
 _LEADING = 12
-"""Words that climb on, to S alone: a climb from where a search ended gained 2e-4 at most (see docs/cli.md)."""
+"""Words that climb on from where the search ended, for S alone. In 12 texts of 20 and 80 words a word gained 6e-4 at
+most, and the word of S led before; past the first 12 words are 1 to 14 % below S."""
 
 
 def measure_departure(

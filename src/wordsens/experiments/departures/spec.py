@@ -58,6 +58,9 @@ class DepartureCell(MapCell):
         chosen.source(self.text)
         return self
 
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
+
     def of_draw(self) -> "DepartureCell":
         """The cell as defined: equal for the protocols of one map, size and draw, which share the weights."""
         return self.model_copy(update={"protocol": DEFINED})

@@ -192,10 +192,9 @@ class DenseChange(WordChange):
         for group in words.unique().tolist():
             members = (words == group).nonzero().squeeze(1)
             for place, word in enumerate(self._groups[group].tolist()):
-                block, some = self._block(word), slopes[members]
-                start, stop = word * d, (word + 1) * d
-                product = self._layers[0].multiply_block_transposed(some, start, stop) if block is None else some @ block
-                parts[members, place] = product
+                block, some, at = self._block(word), slopes[members], (word * d, (word + 1) * d)
+                whole = self._layers[0]
+                parts[members, place] = whole.multiply_block_transposed(some, *at) if block is None else some @ block
         return parts.reshape(len(words), *self.shape)
 
     def _block(self, word: int) -> Float[Tensor, "width d"] | None:
