@@ -11,6 +11,7 @@ from wordsens.errors import InputError
 from wordsens.experiments.departures.ascent import raw_ascent, refined
 from wordsens.experiments.departures.cell import _untouched_map, measure_departure
 from wordsens.experiments.departures.kind import KIND
+from wordsens.experiments.departures.preset import paper_departures
 from wordsens.experiments.departures.protocol import ERROR, NOISE, PROTOCOLS, SENSITIVITY, protocols_of
 from wordsens.experiments.departures.record import DepartureRecord
 from wordsens.experiments.departures.spec import DepartureCell
@@ -128,6 +129,14 @@ def test_a_race_is_part_of_the_identity_where_words_race():
 
     assert name(contenders=4) != name()
     assert name(contenders=4, protocol="first-word") == name(protocol="first-word")
+
+
+def test_at_full_scale_words_race_where_a_race_was_found_to_be_as_good():
+    cells = paper_departures("full").sweep.cells()
+    raced = {(cell.map, cell.n, cell.measures) for cell in cells if cell.contenders}
+    assert raced == {("relu-raf", 40, SENSITIVITY), ("relu-raf", 160, SENSITIVITY)}
+    assert {cell.n for cell in cells if cell.map == "relu-raf" and cell.measures == SENSITIVITY} == {20, 40, 80, 160}
+    assert not any(cell.contenders for cell in paper_departures("full", search="thorough").sweep.cells())
 
 
 def test_protocols_of_a_draw_share_its_map_and_no_answer_of_another():
