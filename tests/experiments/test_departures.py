@@ -11,7 +11,6 @@ from wordsens.errors import InputError
 from wordsens.experiments.departures.ascent import raw_ascent, refined
 from wordsens.experiments.departures.cell import _untouched_map, measure_departure
 from wordsens.experiments.departures.kind import KIND
-from wordsens.experiments.departures.preset import paper_departures
 from wordsens.experiments.departures.protocol import ERROR, NOISE, PROTOCOLS, SENSITIVITY, protocols_of
 from wordsens.experiments.departures.record import DepartureRecord
 from wordsens.experiments.departures.spec import DepartureCell
@@ -101,42 +100,6 @@ def test_keys_of_errors_are_no_part_of_a_sensitivitys_identity():
     assert one.content_hash() == other.content_hash()
     one, other = (DepartureCell.parse({**SMALL, "measures": "error", "texts": texts}) for texts in (5, 6))
     assert one.content_hash() != other.content_hash()
-
-
-def test_words_race_for_a_sensitivity():
-    keys = {"n": 12, "starts": 4, "steps": 30, "generations": 0, "search": "normal"}
-    whole, race = (KIND.run(DepartureCell.parse({**SMALL, **keys, **more})) for more in ({}, {"contenders": 4}))
-    assert (whole.contenders, race.contenders) == (None, 4)
-    assert race.value == pytest.approx(whole.value, rel=0.005)
-    assert race.searched == 12
-
-
-@pytest.mark.parametrize(
-    ("keys", "rule"),
-    [
-        ({"measures": "error"}, "`contenders` \\(=4\\) is of the sensitivity, not of an error; leave it out"),
-        ({"map": "rf"}, "one fully connected layer is searched without a race: leave it out"),
-    ],
-)
-def test_a_race_is_refused_where_there_is_none(keys, rule):
-    with pytest.raises(InputError, match=rule):
-        DepartureCell.parse({**SMALL, **keys, "contenders": 4})
-
-
-def test_a_race_is_part_of_the_identity_where_words_race():
-    def name(**keys):
-        return DepartureCell.parse({**SMALL, **keys}).content_hash()
-
-    assert name(contenders=4) != name()
-    assert name(contenders=4, protocol="first-word") == name(protocol="first-word")
-
-
-def test_at_full_scale_words_race_where_a_race_was_found_to_be_as_good():
-    cells = paper_departures("full").sweep.cells()
-    raced = {(cell.map, cell.n, cell.measures) for cell in cells if cell.contenders}
-    assert raced == {("relu-raf", 40, SENSITIVITY), ("relu-raf", 160, SENSITIVITY)}
-    assert {cell.n for cell in cells if cell.map == "relu-raf" and cell.measures == SENSITIVITY} == {20, 40, 80, 160}
-    assert not any(cell.contenders for cell in paper_departures("full", search="thorough").sweep.cells())
 
 
 def test_protocols_of_a_draw_share_its_map_and_no_answer_of_another():

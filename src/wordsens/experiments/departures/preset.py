@@ -37,10 +37,6 @@ _DENSE: dict[str, Any] = {"gaussian": "dense", "dtype": "float32", "starts": 1, 
 # Softmax: quick found what normal did to five digits (n = 160, d = 384), in an eighth of the time. ReLU needs normal.
 _SEARCHES: dict[str, dict[str, Any]] = {"rf": _DENSE, "raf": {"search": "quick"}, "relu-raf": {}}
 
-_RACES: dict[str, dict[int, int]] = {"relu-raf": {40: 16, 160: 16}}
-"""By map and n, the contenders of a race for S, the largest of all words: in 40 cells of other draws S was .9999 of
-what a search of all words to the end finds, at least. At n = 80 it was .974 in one of 20: there all are searched."""
-
 SCALES = {
     "quick": Scale({"rf": 16, "raf": 32}, (8, 16), {"raf": (8, 24)}, 12, 5),
     "laptop": Scale({"rf": 48, "raf": 96}, (20, 40, 80), {"rf": (40, 48), "raf": (40, 64)}, 30, 20),
@@ -90,13 +86,12 @@ def paper_departures(
         {
             **common,
             "map": name,
-            "n": alike,
+            "n": sizes,
             "d": min(d, width),
             "protocol": protocols_of(SENSITIVITY),
-            **with_effort({**_SEARCHES[name], **race}, search),
+            **with_effort(_SEARCHES[name], search),
         }
         for name, d in size.dimensions.items()
-        for alike, race in _by_race(name, sizes)
     ]
     for name, (n, d) in size.error.items():
         known = _labels(source, labels, notices)
@@ -109,14 +104,6 @@ def paper_departures(
         )
     sweep = {"name": f"paper-departures-{scale}", "kind": "departures", "common": {"seed": seed}, "grids": grids}
     return Preset(Sweep.parse(sweep), tuple(dict.fromkeys(notices)))
-
-
-def _by_race(name: str, sizes: list[int]) -> list[tuple[list[int], dict[str, int]]]:
-    """The sizes that a map has alike in their race, and the keys of that race: none where all words are searched."""
-    contenders = _RACES.get(name, {})
-    raced = [([n], {"contenders": contenders[n]}) for n in sizes if n in contenders]
-    whole = [n for n in sizes if n not in contenders]
-    return [(whole, {}), *raced] if whole else raced
 
 
 def _labels(source: Embedded, labels: str | None, notices: list[str]) -> str | None:

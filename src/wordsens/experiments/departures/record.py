@@ -14,7 +14,6 @@ class DepartureRecord(MapRecord):
         measures: "sensitivity" or "error".
         protocol: see PROTOCOLS.
         texts, labels, training: of an error.
-        contenders: of a race for S, as asked for; None where every word is searched to the end.
         searched: how many words were.
         padding: how many rows of the text are [PAD].
         length: ‖Delta‖ / radius of the best word's Delta, which a noisy ball lets exceed 1.
@@ -23,7 +22,6 @@ class DepartureRecord(MapRecord):
 
     SPEC_COLUMNS: ClassVar[tuple[str, ...]] = (
         *MapRecord.SPEC_COLUMNS, "width", "activation", "temperature", "texts", "labels", "training",
-        "contenders",
     )  # fmt: skip
 
     measures: str
@@ -31,7 +29,6 @@ class DepartureRecord(MapRecord):
     texts: int | None = None
     labels: str | None = None
     training: str | None = None
-    contenders: int | None = None
     searched: int | None = None
     padding: int | None = None
     length: float | None = None

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.departures.protocol import DEFINED, PROTOCOLS, SENSITIVITY
 from wordsens.experiments.texts.documents import fingerprint
-from wordsens.experiments.texts.map_cell import MapCell, require_no_race_of_one_layer
+from wordsens.experiments.texts.map_cell import MapCell
 from wordsens.experiments.texts.source import Embedded
 from wordsens.experiments.texts.training import LABEL_KINDS, SENTIMENT, reads_labels
 from wordsens.regression import TRAININGS
@@ -26,12 +26,9 @@ class DepartureCell(MapCell):
         labels: of an error: "sentiment" (the texts' own), "linear" or "random".
         training: of an error: "fine-tuned" or "retrained".
         limit: of an error: on gamma, where Delta is not chosen by the alignment.
-        contenders: of a sensitivity: in texts of more than twice as many words, how many of them, those that lead after
-            a quick search of all, are searched to the end (see `SearchPlan`); None: all.
     """
 
     KIND: ClassVar[str | None] = "departures"
-    COUNTS: ClassVar[tuple[str, ...]] = (*MapCell.COUNTS, "contenders")
 
     measures: Literal["sensitivity", "error"] = SENSITIVITY
     protocol: str = DEFINED
@@ -39,7 +36,6 @@ class DepartureCell(MapCell):
     labels: str = SENTIMENT
     training: str = "fine-tuned"
     limit: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.5
-    contenders: Annotated[int, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
     def _valid(self) -> "DepartureCell":
@@ -52,9 +48,6 @@ class DepartureCell(MapCell):
             raise InputError(
                 f"`map` (={self.map!r}) makes rows itself; take a map of the paper: rf, drf, raf, relu-raf"
             )
-        if self.contenders is not None and self.measures != SENSITIVITY:
-            raise InputError(f"`contenders` (={self.contenders}) is of the sensitivity, not of an error; leave it out")
-        require_no_race_of_one_layer(self.map, self.contenders)
         chosen.source(self.text)
         return self
 
@@ -67,10 +60,7 @@ class DepartureCell(MapCell):
 
     def identity_keys(self) -> dict[str, Any]:
         """The keys that can change the result: as of a MapCell, and nothing that is not looked at."""
-        protocol = PROTOCOLS[self.protocol]
-        left = _OF_ERROR if self.measures == SENSITIVITY else ("limit",) if protocol.alignment else ()
-        if self.contenders is None or protocol.first_word:
-            left = (*left, "contenders")
+        left = _OF_ERROR if self.measures == SENSITIVITY else ("limit",) if PROTOCOLS[self.protocol].alignment else ()
         return {name: value for name, value in super().identity_keys().items() if name not in left}
 
     def content_of(self, source: Embedded) -> str:

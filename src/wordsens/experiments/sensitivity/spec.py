@@ -7,7 +7,7 @@ from pydantic import Field, model_serializer, model_validator
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.grid.strict_model import StrictModel
 from wordsens.experiments.store.identity import SCHEMA_VERSION
-from wordsens.experiments.texts.map_cell import MapCell, require_no_race_of_one_layer
+from wordsens.experiments.texts.map_cell import MapCell
 
 
 class WordChoice(StrictModel):
@@ -68,7 +68,11 @@ class SensitivityCell(MapCell):
                 f"`sampled` (={self.sampled}) is the number of words searched beside `contenders`; give both, or "
                 "neither for a search of all words to the end"
             )
-        require_no_race_of_one_layer(self.map, self.contenders)
+        if self.contenders is not None and self.map == "rf":
+            raise InputError(
+                f"`contenders` (={self.contenders}) is for maps of several layers and attention; one fully connected "
+                "layer is searched without a race: leave it out"
+            )
         return self
 
     def identity_keys(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import torch
 from pydantic import Field, field_validator, model_validator
 
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import require_choice
 from wordsens.experiments.grid.device_key import CPU, Device
 from wordsens.experiments.grid.map_keys import MapKeys
 from wordsens.experiments.texts.documents import fingerprint
@@ -102,12 +102,3 @@ class MapCell(MapKeys):
     def content_of(self, source: Embedded) -> str:
         """The digest of what the cell reads of a real source."""
         return fingerprint(source)
-
-
-def require_no_race_of_one_layer(map_name: str, contenders: int | None) -> None:
-    """Raise InputError where words of one fully connected layer are to race: its search takes no notice."""
-    if contenders is not None and map_name == "rf":
-        raise InputError(
-            f"`contenders` (={contenders}) is for maps of several layers and attention; one fully connected "
-            "layer is searched without a race: leave it out"
-        )
