@@ -61,7 +61,7 @@ def paper_departures(
     """S of every protocol against n, and Err of those that change it, on real texts: [CLS] and [PAD] are of those.
 
     Args:
-        scale: quick (seconds), laptop or full (a quarter of an hour on two cores).
+        scale: quick (seconds), laptop or full (about 20 minutes on two cores).
         source: of the texts; None for the shipped reviews.
         seed: of every draw.
         labels: of the error: None or "sentiment" for the texts' own, "linear" or "random".
