@@ -77,6 +77,11 @@ class Objective(ABC):
         """
         return []
 
+    def second_look(self, radius: Float[Tensor, " w"]) -> "Objective | None":
+        """The same function with other relatives, by which a second run searches all words; None by default: the first
+        run's are enough."""
+        return None
+
     def rounded(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "Sequence[Objective]":
         """Relatives with kinks rounded off over these shares, which the best points climb last; none by default.
 

@@ -46,14 +46,16 @@ def search(
     tick = _Ticker(progress, plan.all_rounds(len(groups), len(words)))
     race = plan.race(len(words))
 
-    def run(group: Int[Tensor, " g"], radius: Float[Tensor, " g"], plan: Stages = plan) -> Found:
-        return GroupSearch(objective, group, radius, blocks, plan, [generator], tick).run()
+    def run(
+        group: Int[Tensor, " g"], radius: Float[Tensor, " g"], plan: Stages = plan, of: Objective = objective
+    ) -> Found:
+        return GroupSearch(of, group, radius, blocks, plan, [generator], tick).run()
 
     stages = plan.heat() if race else plan
     found, squared, evaluations, converged = zip(*(run(group, radius, stages) for group, radius in groups), strict=True)
     first = torch.cat(found), torch.cat(squared), torch.cat(evaluations), torch.cat(converged)
     if race:
-        first = _raced(run, words, ball.radius, first, 1, plan)
+        first = _raced(objective, run, words, ball.radius, first, 1, plan)
     plan = replace(plan, again=min(plan.again, size), leaders=min(plan.leaders, size))
     points, squared, evaluations, converged = _again(objective, run, words, ball.radius, first, 1, plan)
     tick.end()
@@ -88,12 +90,14 @@ def search_together(
     each = len(words) // texts
     tick = _Ticker(progress, plan.all_rounds(1, each))
 
-    def run(group: Int[Tensor, " g"], radius: Float[Tensor, " g"], plan: Stages = plan) -> Found:
-        return GroupSearch(objective, group, radius, 1, plan, generators, tick).run()
+    def run(
+        group: Int[Tensor, " g"], radius: Float[Tensor, " g"], plan: Stages = plan, of: Objective = objective
+    ) -> Found:
+        return GroupSearch(of, group, radius, 1, plan, generators, tick).run()
 
     first = run(words, ball.radius, plan.heat() if plan.race(each) else plan)
     if plan.race(each):
-        first = _raced(run, words, ball.radius, first, texts, plan)
+        first = _raced(objective, run, words, ball.radius, first, texts, plan)
     points, squared, spent, converged = _again(objective, run, words, ball.radius, first, texts, plan)
     tick.end()
     by_text = zip(
@@ -115,7 +119,7 @@ def words_at_once(objective: Objective, plan: Stages) -> int:
 
 def _again(
     objective: Objective,
-    run: Callable[[Tensor, Tensor, Stages], Found],
+    run: Callable[[Tensor, Tensor, Stages, Objective], Found],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
     first: Found,
@@ -125,23 +129,31 @@ def _again(
     """The first findings, bettered by further runs on the words of each text that have the largest values.
 
     A run misses a word's best hill now and then; that two miss it is rare. Where the first had no relative to explore,
-    the second has a smoother one. The few words that lead are searched longest: one of them is the text's.
+    the second has a smoother one; where the objective has a second look, that is searched too. The few words that lead
+    are searched longest: one of them is the text's.
     """
-    if plan.race(len(words) // texts):
+    race = plan.race(len(words) // texts)
+    if race:
         plan = replace(plan, again=min(plan.again, plan.contenders), leaders=min(plan.leaders, plan.contenders))
     if plan.again:
         smoother = plan
         if not objective.softened(radius, [plan.explored_share]):
             smoother = replace(plan, explored_share=_SMOOTHER * plan.explored_share)
-        first = _bettered(run, words, radius, first, _leading(first, texts, plan.again), smoother)
+        first = _bettered(run, words, radius, first, _leading(first, texts, plan.again), smoother, objective)
+    second = objective.second_look(radius) if plan.explored_share else None
+    if second is not None:
+        most = min(plan.contenders if race else len(words), words_at_once(objective, plan) // texts)
+        first = _bettered(run, words, radius, first, _leading(first, texts, most), plan, second)
     if plan.leaders:
         few = -(-len(words) // (texts * _LEADING))
-        first = _bettered(run, words, radius, first, _leading(first, texts, min(plan.leaders, few)), plan.of_leaders())
+        leading = _leading(first, texts, min(plan.leaders, few))
+        first = _bettered(run, words, radius, first, leading, plan.of_leaders(), objective)
     return first
 
 
 def _raced(
-    run: Callable[[Tensor, Tensor, Stages], Found],
+    objective: Objective,
+    run: Callable[[Tensor, Tensor, Stages, Objective], Found],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
     first: Found,
@@ -152,7 +164,8 @@ def _raced(
     # What was not polished was compared in the precision of the exploration.
     first = first[0], first[1].to(first[0].dtype), *first[2:]
     sampled = torch.tensor(evenly_spaced(len(words) // texts, plan.sampled), dtype=torch.long, device=words.device)
-    return _bettered(run, words, radius, first, _leading(first, texts, plan.contenders, besides=sampled), plan)
+    leading = _leading(first, texts, plan.contenders, besides=sampled)
+    return _bettered(run, words, radius, first, leading, plan, objective)
 
 
 def _leading(
@@ -171,15 +184,16 @@ def _leading(
 
 
 def _bettered(
-    run: Callable[[Tensor, Tensor, Stages], Found],
+    run: Callable[[Tensor, Tensor, Stages, Objective], Found],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
     first: Found,
     leading: Int[Tensor, " leading"],
     plan: Stages,
+    objective: Objective,
 ) -> Found:
     """The findings after another run on the words at these places."""
-    points, squared, spent, converged = run(words[leading], radius[leading], plan)
+    points, squared, spent, converged = run(words[leading], radius[leading], plan, objective)
     better = squared > first[1][leading]
     at = leading[better]
     for old, new in zip((first[0], first[1], first[3]), (points, squared, converged), strict=True):

@@ -29,11 +29,12 @@ class Head(OtherRows, ScoredHead):
     """One attention head on one text: everything that does not depend on Delta. O(n² d + n d²) once, n² memory.
 
     `joined` heads serve several texts of n words: word i of text t is word t n + i, rows are counted within a text.
+    Once it has moved, row i's scores are multiplied by `own_share`: below 1 on relatives alone.
     """
 
-    def __init__(self, rows: Float[Tensor, "n d"], weights: HeadWeights, score: ClosedForm):
+    def __init__(self, rows: Float[Tensor, "n d"], weights: HeadWeights, score: ClosedForm, own_share: float = 1.0):
         self.rows = rows
-        self.score = score
+        self.score, self.own_share = score, own_share
         self.queries, self.keys = weights.queries(rows), weights.keys(rows)
         self.symmetric, self.lift = weights.symmetric, weights.value
         self.scores = weights.scores(rows)
@@ -58,6 +59,7 @@ class Head(OtherRows, ScoredHead):
         """One W on several texts of equal length, at once."""
         result = object.__new__(cls)
         result.score, result.symmetric, result.lift = heads[0].score, heads[0].symmetric, heads[0].lift
+        result.own_share = heads[0].own_share
         kept = "lengths" if result.score.normalized else "squared_values"
         for name in ("scores", "values", "outputs", kept):
             setattr(result, name, torch.cat([getattr(head, name) for head in heads]))
@@ -106,6 +108,8 @@ class Head(OtherRows, ScoredHead):
         pushed = delta @ self.symmetric
         new_scores = self.scores.index_select(0, words).add_(keyed)
         new_scores.scatter_add_(1, at, to_own + 0.5 * torch.linalg.vecdot(pushed, delta).unsqueeze(1))
+        if self.own_share != 1.0:
+            new_scores *= self.own_share
         attention = self.score.attention(new_scores)
         to_itself = attention.gather(1, at)
         change = times(attention, values, counts).sub_(self.outputs.index_select(0, words)).addcmul_(to_itself, seen)
@@ -117,6 +121,8 @@ class Head(OtherRows, ScoredHead):
         on_weights = times(change, values.mT, counts)
         on_weights.scatter_add_(1, at, torch.linalg.vecdot(change, seen).unsqueeze(1))
         own_slope = self.score.pull_back(new_scores, attention, on_weights)
+        if self.own_share != 1.0:
+            own_slope = own_slope * self.own_share
         own_self = own_slope.gather(1, at)
         moved.scatter_(1, at, own_self)
         keyed.copy_(own_slope)

@@ -61,6 +61,13 @@ class AttentionTextsChange(MovedRows):
         relatives = [change.softened(reach, shares) for change, reach in zip(self.changes, reaches, strict=True)]
         return [_EachText(list(own)) for own in zip(*relatives, strict=True)]
 
+    def second_look(self, radius: Float[Tensor, " w"]) -> "AttentionTextsChange | None":
+        """Of each text's own; the texts agree in whether there is one."""
+        reaches = radius.chunk(len(self.changes))
+        looks = [change.second_look(reach) for change, reach in zip(self.changes, reaches, strict=True)]
+        found = [look for look in looks if look is not None]
+        return AttentionTextsChange(found) if len(found) == len(looks) else None
+
     def rounded(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "list[_EachText]":
         """Each text's own."""
         reaches = radius.chunk(len(self.changes))
