@@ -11,6 +11,12 @@ from wordsens.text.document import Document
 
 SHIPPED = "shipped"
 
+_SAME = ("synonym", "paraphrase")
+"""Kinds whose two texts mean the same."""
+
+_PARAGRAPH, _PAGE = 60, 200
+"""Words from which a text is a paragraph, and a page."""
+
 
 @dataclass(frozen=True)
 class MinimalPair:
@@ -87,9 +93,24 @@ def meaning_pairs() -> list[MeaningPair]:
     ('Why was my card charged after the trial ended?', ('was', "wasn't"), False)
     """
     return [
-        *(MeaningPair(**{**record, "changed": tuple(record["changed"])}) for record in _records("meaning_pairs.jsonl")),
+        *(_of_pair(record) for record in _records("meaning_pairs.jsonl")),
         *(pair for page in _records("meaning_pages.jsonl") for pair in _of_page(page)),
     ]
+
+
+def _of_pair(record: dict[str, Any]) -> MeaningPair:
+    """The pair of a record, which has no `second` where the first text with its changed words is the second."""
+    first, kind, changed = record["first"], record["kind"], tuple(record.get("changed", ()))
+    second = record.get("second") or _changed(first, *changed, both=kind == "role")
+    own = {"second": second, "same": kind in _SAME, "changed": changed, "length": _length(first, second)}
+    return MeaningPair(**{**record, **own})
+
+
+def _length(first: str, second: str) -> str:
+    words = max(len(text.split()) for text in (first, second))
+    if words >= _PARAGRAPH:
+        return "page" if words >= _PAGE else "paragraph"
+    return "question" if first.endswith("?") else "sentence"
 
 
 def _of_page(page: dict[str, Any]) -> Iterator[MeaningPair]:
@@ -103,7 +124,7 @@ def _of_page(page: dict[str, Any]) -> Iterator[MeaningPair]:
             domain=page["domain"],
             first=text,
             second=second,
-            same=kind in ("synonym", "paraphrase"),
+            same=kind in _SAME,
             changed=tuple(page["changes"].get(kind, ())),
             length="page",
             note="a page that stands in a pair of every kind",
