@@ -3,6 +3,8 @@
 import math
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 from torch.nn.functional import softplus
 
 from wordsens.seeds import Seed, generator
@@ -28,7 +30,12 @@ def judged(network: TextNetwork, part: Labelled) -> tuple[float, float]:
             for at in torch.arange(len(part)).split(_TEXTS_AT_ONCE)
         ]
     ).double()
-    return float(softplus(-margins).mean()), float(((margins > 0).double() + 0.5 * (margins == 0)).mean())
+    return float(softplus(-margins).mean()), share_right(margins)
+
+
+def share_right(margins: Float[Tensor, " m"]) -> float:
+    """The share of margins, label times logit, that are positive; a margin of 0 counts half."""
+    return float(((margins > 0).double() + 0.5 * (margins == 0)).mean())
 
 
 def robust_accuracy(network: TextNetwork, part: Labelled, *, texts: int, words: int, seed: Seed = 0) -> float:

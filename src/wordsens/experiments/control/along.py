@@ -10,9 +10,9 @@ from torch import Tensor
 
 from wordsens.errors import ZeroFeaturesError
 from wordsens.statistics.auc import auc
-from wordsens.training.judge import judged
+from wordsens.training.judge import judged, share_right
 from wordsens.training.networks.contract import TextNetwork
-from wordsens.training.tasks.contract import Labelled, Task
+from wordsens.training.tasks.contract import Task
 from wordsens.training.tasks.pairs import TextPairs
 
 SHARES = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
@@ -98,12 +98,7 @@ def probe_accuracy(network: TextNetwork, probe: Task) -> float:
     """The accuracy on a task of a linear function of the features: least squares on its training texts, min-norm."""
     learned, asked = (_with_one(_features(network, part.rows())) for part in (probe.training, probe.test))
     weights = torch.linalg.lstsq(learned, probe.training.labels.double().unsqueeze(1), driver="gelsd").solution
-    return _right(asked @ weights, probe.test)
-
-
-def _right(logits: Tensor, part: Labelled) -> float:
-    margins = part.labels * logits.squeeze(1)
-    return float(((margins > 0).double() + 0.5 * (margins == 0)).mean())
+    return share_right(probe.test.labels * (asked @ weights).squeeze(1))
 
 
 def _with_one(features: Float[Tensor, "m h"]) -> Float[Tensor, "m more"]:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from wordsens.experiments.control.record import ControlRecord
-from wordsens.experiments.control.series import TASK_TITLES, control_title, network_title, same_draws
+from wordsens.experiments.control.series import TASK_TITLES, control_title, network_title, paired, same_draws
 from wordsens.experiments.summary import Claim
 from wordsens.statistics.mean import Estimate
 
@@ -45,7 +45,7 @@ def _from_first_to_last(subject: str, records: Sequence[ControlRecord]) -> Itera
         if low > 0 or high < 0:
             verb = "rises" if low > 0 else "falls"
             sentence = f"{subject}: along the training {title} {verb} from {found[0]} to {found[1]}, {learned}."
-            yield Claim(f"{change.mean:+.2g}", sentence, _known(change))
+            yield Claim(f"{change.mean:+.2g}", sentence, paired(change))
 
 
 def _against(subject: str, records: Sequence[ControlRecord], plain: Sequence[ControlRecord]) -> Iterator[Claim]:
@@ -60,7 +60,7 @@ def _against(subject: str, records: Sequence[ControlRecord], plain: Sequence[Con
             verb = "raises" if low > 0 else "lowers"
             with_it, without = (Estimate.of(list(part)) for part in zip(*both, strict=True))
             sentence = f"{subject} {verb} {title} at the end of the training: {with_it} in place of {without}."
-            yield Claim(f"{change.mean:+.2g}", sentence, _known(change))
+            yield Claim(f"{change.mean:+.2g}", sentence, paired(change))
 
 
 def _ends(records: Sequence[ControlRecord], column: str) -> tuple[Estimate, Estimate] | None:
@@ -69,7 +69,3 @@ def _ends(records: Sequence[ControlRecord], column: str) -> tuple[Estimate, Esti
     if not values or not all(values):
         return None
     return Estimate.of([one[0] for one in values]), Estimate.of([one[-1] for one in values])
-
-
-def _known(estimate: Estimate) -> str:
-    return f"Paired over {estimate.draws} draws, ± one standard error; its 95 % interval decides."

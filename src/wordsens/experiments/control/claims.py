@@ -15,6 +15,7 @@ from wordsens.experiments.control.series import (
     growth,
     held,
     network_title,
+    paired,
     same_draws,
     stacked,
     uncontrolled,
@@ -66,7 +67,7 @@ def _along_length(records: Sequence[ControlRecord]) -> Iterator[Claim]:
             sentence = f"{subject} stays from {first:.0f} words ({before}) to {last:.0f} ({after}); {beside}."
         else:
             continue
-        yield Claim(f"{after.mean:.2g}", sentence, _known(change))
+        yield Claim(f"{after.mean:.2g}", sentence, paired(change))
     yield from _robust(groups)
 
 
@@ -85,7 +86,7 @@ def _robust(groups: Groups) -> Iterator[Claim]:
             sentence = (
                 f"Majority, {n} words: while one word moves, {first} stays right in {a} of the texts, {second} in {b}."
             )
-            yield Claim(f"{gap.mean:+.2g}", sentence, _known(gap) + " By a short attack: upper bounds.")
+            yield Claim(f"{gap.mean:+.2g}", sentence, paired(gap) + " By a short attack: upper bounds.")
 
 
 def _held(records: Sequence[ControlRecord], plain: Sequence[ControlRecord]) -> Iterator[Claim]:
@@ -136,7 +137,7 @@ def _cost(subject: str, pairs: Sequence[tuple[ControlRecord, ControlRecord]]) ->
             verb = "gains" if low > 0 else "costs"
             size = Estimate(abs(gain.mean), gain.error, gain.draws)
             was = fmean(getattr(b, column) or 0.0 for _, b in pairs)
-            yield Claim(f"{gain.mean:+.2g}", f"{subject} {verb} {size} of {word} ({was:.3g} without).", _known(gain))
+            yield Claim(f"{gain.mean:+.2g}", f"{subject} {verb} {size} of {word} ({was:.3g} without).", paired(gain))
 
 
 def _controls(records: Sequence[ControlRecord]) -> Iterator[Claim]:
@@ -153,7 +154,7 @@ def _controls(records: Sequence[ControlRecord]) -> Iterator[Claim]:
             subject = f"{name}, {TASK_TITLES[task]}, {n} words: {control_title(own[0])}"
             if low > 1 or high < 1:
                 sentence = f"{subject} {'raises' if low > 1 else 'lowers'} S, by the factor {change}."
-                yield Claim(f"×{change.mean:.2g}", sentence, _known(change))
+                yield Claim(f"×{change.mean:.2g}", sentence, paired(change))
             yield from _cost(subject, pairs)
 
 
@@ -173,8 +174,4 @@ def _layers(records: Sequence[ControlRecord]) -> Iterator[Claim]:
                 f"{name}, {'trained' if trained else 'random'}, {n} words: S {'grows' if low > 1 else 'falls'} from "
                 f"layer to layer by the factor {factor}, from {first} to {last}."
             )
-            yield Claim(f"×{factor.mean:.3g}", sentence, _known(factor))
-
-
-def _known(estimate: Estimate) -> str:
-    return f"Paired over {estimate.draws} draws, ± one standard error; its 95 % interval decides."
+            yield Claim(f"×{factor.mean:.3g}", sentence, paired(factor))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from wordsens.experiments.control.record import ControlRecord
 from wordsens.experiments.control.spec import HOLD
+from wordsens.statistics.mean import Estimate
 
 TASK_TITLES = {"one-word": "one word decides", "majority": "majority", "texts": "sentiment"}
 
@@ -79,6 +80,11 @@ def same_draws(
     """Pairs of records of one draw: they share vocabulary, texts and, in one architecture, the first weights."""
     by_draw = {one.draw: one for one in others}
     return [(one, by_draw[one.draw]) for one in records if one.draw in by_draw]
+
+
+def paired(estimate: Estimate) -> str:
+    """How a number that is paired over draws is known, for a sentence about it."""
+    return f"Paired over {estimate.draws} draws, ± one standard error; its 95 % interval decides."
 
 
 ALONG = {
