@@ -83,7 +83,7 @@ def same_draws(
 
 
 def paired(estimate: Estimate) -> str:
-    """How a number that is paired over draws is known, for a sentence about it."""
+    """A claim's remark on a difference or ratio taken draw by draw: its draws, and the interval that decided."""
     return f"Paired over {estimate.draws} draws, ± one standard error; its 95 % interval decides."
 
 
