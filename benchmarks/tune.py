@@ -1,6 +1,6 @@
 """MiniLM tuned on four of the shipped domains and judged on two others, with reviews as a user's own texts.
 
-    python -m benchmarks.tune TEXTS [--steps N] [--threads 2]
+    python -m benchmarks.tune TEXTS [--adapter parity] [--threads 2]
 
 TEXTS is whatever `read_documents` reads, such as a Parquet file of IMDB reviews with a column `text`. Half of them is
 trained on; of the other half come the 1,500 sentences among which each paraphrase of the two domains is looked for,
@@ -18,14 +18,14 @@ import wordsens as ws
 from benchmarks.reporting import header
 
 APART = ("health", "law")
-"""Domains that no try before looked at."""
+"""Domains by which no setting was chosen; docs/tune.md says how often they have judged."""
 
 
 def main() -> None:
     """Tune, judge, compare, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("texts")
-    parser.add_argument("--steps", type=int, default=ws.training.TunePlan().steps)
+    parser.add_argument("--adapter", default=ws.training.TunePlan().adapter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out")
@@ -44,7 +44,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(given.out or f"{folder}/tuned")
         found = ws.training.tune(
-            "minilm", out, texts=documents, plan=ws.training.TunePlan(steps=given.steps),
+            "minilm", out, texts=documents, plan=ws.training.TunePlan(adapter=given.adapter),
             held_out=ws.training.HeldOut(domains=APART), seed=given.seed, told=told,
         )  # fmt: skip
         print(f"{time.monotonic() - begin:.0f} s, {time.process_time() - cpu:.0f} s of processor time")

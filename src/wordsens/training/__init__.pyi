@@ -1,3 +1,4 @@
+from .adapter.parity.plan import ParityPlan as ParityPlan
 from .adapter.plan import TunePlan as TunePlan
 from .adapter.result import Tuned as Tuned
 from .adapter.tune import HeldOut as HeldOut

@@ -29,7 +29,8 @@ def short():
     """A function that gives a plan of a second or two; its keyword arguments take the place of its settings."""
 
     def plan(**changes):
-        usual = {"depth": 1, "steps": 6, "made": 30, "batch": 8, "real": 4, "plain": 6, "kept": 40, "rate": 3e-3}
+        usual = {"adapter": "layers", "depth": 1, "steps": 6, "made": 30, "batch": 8, "real": 4, "plain": 6}
+        usual |= {"kept": 40, "rate": 3e-3}
         return ws.training.TunePlan(**{**usual, **changes})
 
     return plan

@@ -189,7 +189,7 @@ def test_a_folder_that_is_not_empty_is_refused(tiny, tmp_path):
 
 
 def test_the_plan_refuses_what_makes_no_sense():
-    with pytest.raises(ws.InputError, match=r"`adapter` .* must be one of layers, low-rank, linear"):
+    with pytest.raises(ws.InputError, match=r"`adapter` .* must be one of parity, layers, low-rank, linear"):
         ws.training.TunePlan(adapter="lora")
     with pytest.raises(ws.InputError, match=r"`paragraphs` .* must be a share from 0 to 1"):
         ws.training.TunePlan(paragraphs=2.0)

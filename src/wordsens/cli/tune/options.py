@@ -61,7 +61,21 @@ class TuneRequest:
             rich_help_panel=_JUDGED,
         ),
     ] = None
-    adapter: Annotated[str, typer.Option(help="layers, low-rank or linear.", rich_help_panel=_ADAPTER)] = "layers"
+    adapter: Annotated[str, typer.Option(help="parity, layers, low-rank or linear.", rich_help_panel=_ADAPTER)] = (
+        "parity"
+    )
+    waves: Annotated[
+        int | None,
+        typer.Option(help="Coordinates that parity adds; default: 1600.", show_default=False, rich_help_panel=_ADAPTER),
+    ] = None
+    share: Annotated[
+        float | None,
+        typer.Option(
+            help="Of the embedding's squared length for parity; default: .42.",
+            show_default=False,
+            rich_help_panel=_ADAPTER,
+        ),
+    ] = None
     depth: Annotated[
         int | None,
         typer.Option(help="Layers that are trained, from the last.", show_default=False, rich_help_panel=_ADAPTER),
@@ -86,10 +100,18 @@ class TuneRequest:
         for name in ("threads", "limit", "depth", "rank", "steps"):
             if getattr(self, name) is not None:
                 require_count(name, getattr(self, name))
-        require_choice("adapter", self.adapter, ("layers", "low-rank", "linear"))
+        require_choice("adapter", self.adapter, ("parity", "layers", "low-rank", "linear"))
         if self.pool is not None:
             require_choice("pool", self.pool, POOLS)
-        if self.rank is not None and self.adapter != "low-rank":
-            raise InputError("--rank goes with --adapter low-rank; leave it out")
-        if self.depth is not None and self.adapter == "linear":
-            raise InputError("--depth goes with --adapter layers and low-rank; leave it out")
+        for name, adapters in _GOES_WITH.items():
+            if getattr(self, name) is not None and self.adapter not in adapters:
+                raise InputError(f"--{name} goes with --adapter {' and '.join(adapters)}; leave it out")
+
+
+_GOES_WITH = {
+    "waves": ("parity",),
+    "share": ("parity",),
+    "rank": ("low-rank",),
+    "depth": ("layers", "low-rank"),
+    "steps": ("layers", "low-rank", "linear"),
+}

@@ -10,7 +10,8 @@ from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import LITTLE, MUCH, print_json, reporting, stdout, table
 from wordsens.cli.tune.options import TuneRequest
 from wordsens.text.readers import read_documents
-from wordsens.training.adapter.plan import TunePlan
+from wordsens.training.adapter.parity.plan import ParityPlan
+from wordsens.training.adapter.plan import PARITY, TunePlan
 from wordsens.training.adapter.result import Tuned
 from wordsens.training.adapter.tune import HeldOut, tune
 
@@ -22,7 +23,10 @@ def run_tune(request: TuneRequest) -> None:
         texts = read_documents(
             request.texts, text_column=request.text_column, labels=False, limit=request.limit, skip_empty=True
         )
-    asked = {name: getattr(request, name) for name in ("depth", "rank", "steps") if getattr(request, name) is not None}
+    asked, parity = (
+        {name: getattr(request, name) for name in names if getattr(request, name) is not None}
+        for names in (("depth", "rank", "steps"), ("waves", "share"))
+    )
     try:
         with stopped_by_sigterm(), reporting(1, "of the tuning", quiet=request.quiet) as report:
             found = tune(
@@ -30,7 +34,7 @@ def run_tune(request: TuneRequest) -> None:
                 request.out,
                 request.pairs,
                 texts,
-                plan=TunePlan(adapter=request.adapter, **asked),
+                plan=TunePlan(adapter=request.adapter, **asked, parity=ParityPlan(**parity)),
                 held_out=HeldOut(domains=request.held_out, kinds=request.held_out_kinds),
                 seed=request.seed,
                 pool=request.pool,
@@ -39,7 +43,7 @@ def run_tune(request: TuneRequest) -> None:
             )
     except KeyboardInterrupt as stop:
         raise type(stop)(
-            f"interrupted: nothing is in {request.out} yet; the same command goes on from the last checkpoint"
+            f"interrupted: nothing is in {request.out} yet; the same command goes on from the last checkpoint, if any"
         ) from None
     if request.as_json:
         print_json({"command": "tune", "version": __version__, "seed": request.seed, **found.to_dict()})
@@ -53,14 +57,16 @@ def _print(found: Tuned) -> None:
         console.print(Text(sentence))
     where = ", ".join(found.domains) or "every third text"
     _table(f"Kept apart: {where}", found.unseen.rows(found.kinds))
-    _table("Where it was trained", found.seen.rows(found.kinds))
+    counted = found.plan.adapter == PARITY
+    _table("The other domains" if counted else "Where it was trained", found.seen.rows(found.kinds))
     console.print(
         "AUC: the chance that an opposite is farther apart than a paraphrase; 1 perfect, .5 a coin. Brackets: 95 %. "
         "opposite, paraphrase: median cosines, before and after."
     )
     for note in found.notes:
         console.print(Text(f"Note: {note}"))
-    console.print(Text(f"{found.weights:,} weights were trained; the model is in {found.folder}", style="bold"))
+    made = "numbers were set" if counted else "weights were trained"
+    console.print(Text(f"{found.weights:,} {made}; the model is in {found.folder}", style="bold"))
 
 
 def _table(heading: str, rows: Sequence[dict[str, Any]]) -> None:

@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 
 from wordsens.errors import InputError, require_choice, require_count, require_positive
 from wordsens.training.adapter.loss import Weights
+from wordsens.training.adapter.parity.plan import ParityPlan
 
-LAYERS, LOW_RANK, LINEAR = ADAPTERS = ("layers", "low-rank", "linear")
+PARITY, LAYERS, LOW_RANK, LINEAR = ADAPTERS = ("parity", "layers", "low-rank", "linear")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,7 +14,8 @@ class TunePlan:
     """The adapter, and how it is trained. What the defaults reach, and where they fall short, is in docs/tune.md.
 
     Attributes:
-        adapter: "layers", the last layers themselves; "low-rank", W + B A in every matrix of those layers, with A of
+        adapter: "parity", a sign that every turning word changes, carried through the model to its embedding; "layers",
+            the last layers themselves; "low-rank", W + B A in every matrix of those layers, with A of
             `rank` rows; "linear", one matrix behind the pooling.
         depth: how many of the last layers; without meaning for "linear".
         rank: of "low-rank".
@@ -25,9 +27,10 @@ class TunePlan:
         batch, real, plain: made examples, examples from pairs, and plain sentences in a step.
         kept: plain sentences whose cosines are held, drawn from all.
         loss: the weights of its parts.
+        parity: the settings of "parity"; of the others none counts for it.
     """
 
-    adapter: str = LAYERS
+    adapter: str = PARITY
     depth: int = 3
     rank: int = 16
     steps: int = 220
@@ -40,6 +43,7 @@ class TunePlan:
     plain: int = 48
     kept: int = 2500
     loss: Weights = field(default_factory=Weights)
+    parity: ParityPlan = field(default_factory=ParityPlan)
 
     def __post_init__(self) -> None:
         require_choice("adapter", self.adapter, ADAPTERS)

@@ -2,15 +2,18 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from wordsens.errors import InputError, WordsensError
+from wordsens.maps.transformer.behind import Dense, Normalize
 from wordsens.maps.transformer.settings import MODULES_FILE, PROMPTS_FILE, READING_FILE
 from wordsens.maps.transformer.texts import PROBES
 from wordsens.models.choice import as_model
@@ -40,20 +43,54 @@ def write_model(folder: Path, name: str, trainee: Trainee, parts: tuple[str, ...
         WordsensError: what was written does not give the trained model's vectors.
     """
     tokenizer, model, source = load_model(name, access=Access(revision=revision))
-    base = model.base_model
-    known = base.state_dict()
+    known = model.base_model.state_dict()
     with torch.no_grad():
         for key, weight in trainee.weights().items():
             known[key].copy_(weight)
+    modules = write_transformer(folder, tokenizer, model, source, parts)
+    if trainee.matrix is not None:
+        size = len(trainee.matrix)
+        dense = Dense({"in_features": size, "out_features": size, "bias": False}, nn.Identity())
+        dense.linear.weight = nn.Parameter(trainee.matrix.cpu())
+        unit = modules[-1]["type"].endswith("Normalize")
+        modules = add_modules(folder, modules, [dense, *[Normalize()] * unit])
+    require_same(folder, trainee.exactly(PROBES))
+
+
+def write_transformer(
+    folder: Path, tokenizer: Any, model: Any, source: Path | None, parts: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    """Write a transformer and the modules behind it: those of its source's files, or a pooling of these parts."""
     with quiet_transformers():
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-    modules = _copied_modules(source, folder) or _plain_modules(folder, parts, int(model.config.hidden_size))
-    if trainee.matrix is not None:
-        modules = _with_dense(folder, modules, trainee.matrix)
+    return add_modules(
+        folder, _copied_modules(source, folder) or _plain_modules(folder, parts, int(model.config.hidden_size)), []
+    )
+
+
+def add_modules(
+    folder: Path, modules: list[dict[str, Any]], behind: Sequence[Dense | Normalize]
+) -> list[dict[str, Any]]:
+    """Write these modules behind those that a folder has, and list them all; what it lists is returned."""
+    for module in behind:
+        kind = type(module).__name__
+        place = folder / f"{len(modules)}_{kind}"
+        place.mkdir()
+        if isinstance(module, Dense):
+            settings = {"in_features": module.linear.in_features, "out_features": module.linear.out_features}
+            settings |= {"bias": module.linear.bias is not None, "activation_function": _path_of(module.activation)}
+            _write_json(place / "config.json", settings)
+            state = {key: weight.detach().cpu().contiguous() for key, weight in module.state_dict().items()}
+            save_file(state, place / "model.safetensors")
+        modules = [*modules, {"path": place.name, "type": f"{_TYPES}{kind}"}]
     listed = [{**module, "idx": at, "name": str(at)} for at, module in enumerate(modules)]
     (folder / MODULES_FILE).write_text(json.dumps(listed, indent=2), encoding="utf-8")
-    _require_same(folder, trainee)
+    return modules
+
+
+def _path_of(activation: nn.Module) -> str:
+    return f"{type(activation).__module__}.{type(activation).__name__}"
 
 
 def _copied_modules(source: Path | None, folder: Path) -> list[dict[str, Any]]:
@@ -81,34 +118,18 @@ def _plain_modules(folder: Path, parts: tuple[str, ...], dimension: int) -> list
     return [{"path": "", "type": f"{_TYPES}Transformer"}, {"path": "1_Pooling", "type": f"{_TYPES}Pooling"}]
 
 
-def _with_dense(folder: Path, modules: list[dict[str, Any]], matrix: Float[Tensor, "d d"]) -> list[dict[str, Any]]:
-    """The modules with the matrix behind them, and vectors of length one where they had it."""
-    dense = folder / f"{len(modules)}_Dense"
-    size = len(matrix)
-    settings = {"in_features": size, "out_features": size, "bias": False}
-    _write_json(dense / "config.json", {**settings, "activation_function": "torch.nn.modules.linear.Identity"})
-    save_file({"linear.weight": matrix.cpu().contiguous()}, dense / "model.safetensors")
-    behind = [{"path": dense.name, "type": f"{_TYPES}Dense"}]
-    if modules[-1]["type"].endswith("Normalize"):
-        last = folder / f"{len(modules) + 1}_Normalize"
-        last.mkdir()
-        behind.append({"path": last.name, "type": f"{_TYPES}Normalize"})
-    return [*modules, *behind]
-
-
 def _write_json(path: Path, content: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=2), encoding="utf-8")
 
 
 @torch.no_grad()
-def _require_same(folder: Path, trainee: Trainee) -> None:
-    """The probes' vectors of the folder are the trained ones; in float32 on both sides."""
-    expected = trainee.exactly(PROBES)
-    found = torch.nn.functional.normalize(as_model(str(folder), local_files_only=True).encode(PROBES), dim=1)
-    apart = float((found - expected.double().cpu()).abs().max())
+def require_same(folder: Path, expected: Float[Tensor, "m d"]) -> None:
+    """Raise unless the probes' vectors of the folder are the expected ones, both brought to length one."""
+    found = functional.normalize(as_model(str(folder), local_files_only=True).encode(PROBES), dim=1)
+    apart = float((found - functional.normalize(expected, dim=1).double().cpu()).abs().max())
     if apart > _TOLERANCE:
         raise WordsensError(
-            f"the model written to {str(folder)!r} gives vectors that differ by {apart:.2g} from the trained ones; "
+            f"the model written to {str(folder)!r} gives vectors that differ by {apart:.2g} from the tuned ones; "
             "please report it with the model's name"
         )

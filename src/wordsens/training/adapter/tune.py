@@ -1,32 +1,26 @@
 """Tuning an encoder so that flipped meanings show."""
 
-import random
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
 from wordsens.errors import InputError, require_kind
 from wordsens.evaluation.check import Check, CheckOptions, choose_pairs, evaluate
-from wordsens.evaluation.kinds import SYNONYM
 from wordsens.evaluation.similarities import similarities
 from wordsens.files import named_path
 from wordsens.models.choice import as_model
 from wordsens.models.contract import Model
-from wordsens.models.digest import joined_digest
-from wordsens.seeds import Seed, derive_seed
+from wordsens.seeds import Seed
 from wordsens.text.document import Document
-from wordsens.text.pairs import LENGTHS, Pairs
+from wordsens.text.pairs import Pairs
 from wordsens.text.shipped_data import shipped_reviews
-from wordsens.training.adapter.examples import from_frames, from_pairs, from_sentences, in_paragraphs
-from wordsens.training.adapter.plan import TunePlan
+from wordsens.training.adapter.making import CountedParity, Making, TrainedWeights
+from wordsens.training.adapter.plan import PARITY, TunePlan
 from wordsens.training.adapter.result import BeforeAfter, Tuned
 from wordsens.training.adapter.retrieval import Recall, recall_at_one
-from wordsens.training.adapter.save import write_model
-from wordsens.training.adapter.split import Split, sentences_of, split_pairs, split_sentences
-from wordsens.training.adapter.train import Checkpoint, Material, train
-from wordsens.training.adapter.trainee import trainee_of
+from wordsens.training.adapter.split import Split, split_pairs, split_sentences
 
 Told = Callable[[str, float], None]
 """Called with what is being done, and the share of all that is done."""
@@ -64,10 +58,12 @@ def tune(
 ) -> Tuned:
     """Tune an encoder so that a "not", an antonym, an amount, a time or a role moves its embedding, and save it.
 
-    An adapter is trained on triples: a text, the same in other words, and a text after one change of meaning. They come
-    from frames of this package in English, from plain sentences changed by rule, and from the pairs. The loss puts each
-    flip's cosine below every paraphrase's, finds paraphrases among all other texts of a batch, and holds all other
-    cosines where they were (docs/tune.md). What is kept apart from training is judged before and after.
+    The adapter "parity" carries a sign through the model that every "not", every second one of two opposites and some
+    of the numbers change, and joins it to the embedding so that it counts between near duplicates alone. The others are
+    trained on triples: a text, the same in other words, and a text after one change of meaning. They come from frames
+    of this package in English, from plain sentences changed by rule, and from the pairs. Their loss puts each flip's
+    cosine below every paraphrase's, finds paraphrases among all other texts of a batch, and holds all other cosines
+    where they were (docs/tune.md, both). What is kept apart is judged before and after.
 
     Args:
         model: a name, or a folder; see `as_model`.
@@ -85,7 +81,8 @@ def tune(
 
     Raises:
         InputError: no such model, or one whose layers cannot be cut; a folder that is not empty; pairs or texts that
-            leave nothing to train on or to judge by.
+            leave nothing to train on or to judge by; an architecture or pooling that
+            "parity" does not know.
         MissingExtraError: transformers is not installed.
     """
     plan, apart = plan or TunePlan(), held_out or HeldOut()
@@ -96,19 +93,14 @@ def tune(
     split = split_pairs(chosen, apart.domains, apart.kinds, seed=seed)
     plain, distractors = split_sentences(shipped_reviews() if texts is None else texts, seed=seed)
     encoder = as_model(str(model), pool=pool, revision=revision)
-    trainee = trainee_of(encoder.features(), plan, derive_seed(seed, "adapter"))
-    before = _judged(encoder, split, distractors, seed, lambda share: told("before", _SHARES["before"] * share))
-    run = joined_digest(encoder.identity(), asdict(plan), [pair.row() for pair in split.train], plain, int(seed))
-    work.mkdir(parents=True, exist_ok=True)
-    train(
-        trainee, _material(split, plain, plan, seed), plan, Checkpoint(work / "checkpoint.pt", run), seed=seed,
-        progress=lambda done, total: told("training", _SHARES["before"] + _SHARES["training"] * done / total),
-    )  # fmt: skip
     made = work / "model"
+    making = Making(str(model), encoder, made, split, plain, plan, seed, revision)
+    maker = CountedParity(making) if plan.adapter == PARITY else TrainedWeights(making)
+    before = _judged(encoder, split, distractors, seed, lambda share: told("before", _SHARES["before"] * share))
+    work.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir()
-    pooling = encoder.features().pooling
-    write_model(made, str(model), trainee, pooling.parts if pooling else ("mean",), revision=revision)
+    weights = maker.write(lambda share: told("training", _SHARES["before"] + _SHARES["training"] * share))
     after = _judged(
         as_model(str(made), local_files_only=True), split, distractors, seed,
         lambda share: told("after", 1 - _SHARES["after"] * (1 - share)),
@@ -117,7 +109,7 @@ def tune(
         model=encoder.name,
         folder=str(folder),
         plan=plan,
-        weights=sum(weight.numel() for weight in trainee.parameters()),
+        weights=weights,
         domains=split.domains,
         kinds=split.kinds,
         unseen=BeforeAfter(before[0], after[0]),
@@ -141,24 +133,6 @@ def _folders(out: str | PathLike[str]) -> tuple[Path, Path]:
     if not folder.absolute().parent.is_dir():
         raise InputError(f"`out` (={str(out)!r}) must be in a folder that exists")
     return folder, folder.absolute().parent / f".{folder.name}.tuning"
-
-
-def _material(split: Split, plain: Sequence[str], plan: TunePlan, seed: Seed) -> Material:
-    """Examples from everything that may be trained on but pages; paraphrases serve as often as opposites."""
-    chance = random.Random(derive_seed(seed, "examples"))
-    short = [pair for pair in split.train if pair.length != LENGTHS[-1]]
-    opposites = [pair for pair in short if not pair.same]
-    alike = [pair for pair in short if pair.same and pair.kind != SYNONYM] or [pair for pair in short if pair.same]
-    sentences = [*plain, *sentences_of(text for pair in short for text in (pair.first, pair.second))]
-    made = [*from_frames(plan.made, chance), *from_sentences(sentences, plan.made // 2, chance)]
-    return Material(
-        made=in_paragraphs(made, sentences, plan.paragraphs, plan.longest, chance),
-        real=[
-            *from_pairs(opposites, chance),
-            *from_pairs(alike * max(1, len(opposites) // max(1, len(alike))), chance),
-        ],
-        plain=chance.sample(sentences, min(plan.kept, len(sentences))),
-    )
 
 
 def _judged(
