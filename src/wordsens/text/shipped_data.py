@@ -1,5 +1,6 @@
 """The texts that come with the package: movie reviews, one-word pairs, and pairs of equal or different meaning."""
 
+import bz2
 import json
 import re
 from collections.abc import Iterator
@@ -138,5 +139,8 @@ def _changed(text: str, old: str, new: str, *, both: bool) -> str:
 
 
 def _records(name: str) -> Iterator[dict[str, Any]]:
-    content = files("wordsens.text").joinpath("shipped", name).read_text(encoding="utf-8")
-    return (json.loads(line) for line in content.split("\n") if line)
+    """Of a file of this package, which a wheel holds compressed (hatch_build.py)."""
+    folder = files("wordsens.text").joinpath("shipped")
+    plain = folder.joinpath(name)
+    content = plain.read_bytes() if plain.is_file() else bz2.decompress(folder.joinpath(f"{name}.bz2").read_bytes())
+    return (json.loads(line) for line in content.decode().split("\n") if line)
