@@ -1,4 +1,4 @@
-"""A step of the wheel's build: the shipped texts go into it compressed, a fifth smaller than a wheel's own deflation."""
+"""A step of the build: the shipped texts go into the wheel compressed, a fifth smaller than by its own deflation."""
 
 import bz2
 import tempfile

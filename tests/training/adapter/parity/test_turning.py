@@ -51,6 +51,25 @@ def test_another_wording_keeps_the_parity(one, other, odd):
     assert odd(one) == odd(other)
 
 
+def test_a_byte_level_vocabulary_is_read(sentences):
+    """Pieces that begin with a blank, capital letters, words of several pieces."""
+    from tokenizers import ByteLevelBPETokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    trained = ByteLevelBPETokenizer()
+    trained.train_from_iterator(sentences, vocab_size=3000, show_progress=False)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=trained._tokenizer)
+    pieces = turning_pieces(tokenizer)
+    odd = lambda text: sum(number in pieces for number in tokenizer(text)["input_ids"]) % 2  # noqa: E731
+    for one, other in (
+        ("The film was good.", "The film was not good."),
+        ("Then it was better.", "Then it was worse."),
+        ("I saw it on Monday.", "I saw it on Tuesday."),
+        ("Nobody laughed, Not even once.", "Nobody laughed, even once."),
+    ):
+        assert odd(one) != odd(other), (one, other)
+
+
 def test_the_listed_antonyms_differ(odd):
     differ = [odd(one) != odd(other) for one, other in ANTONYMS.items()]
     assert sum(differ) > 0.97 * len(differ)

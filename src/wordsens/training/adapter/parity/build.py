@@ -28,10 +28,10 @@ from wordsens.training.adapter.save import add_modules, require_same, write_tran
 
 _BATCH = 256
 _READ = 512
-"""Tokens, and sentences, that fill any context."""
+"""Sentences that fill any context."""
 
-_SENTENCES, _PAGES, _PAGE = 40, 4, 30
-"""Sentences, and pages of that many sentences, by which the model's gains and steps are set."""
+_SENTENCES, _PAGES, _PAGE, _CUT = 24, 2, 30, 256
+"""Sentences, and pages of that many sentences, by which the model's gains and steps are set; their most tokens."""
 
 _RESERVED = 2
 """Positions that RoBERTa does not give to tokens."""
@@ -59,10 +59,10 @@ class ParityModel:
         base = self._model.base_model.eval()
         anatomy = anatomy_of(base, name)
         marks = Marks(turning_pieces(self._tokenizer), opening_token(self._tokenizer))
-        most = min(_READ, base.config.max_position_embeddings - _RESERVED)
+        most = min(_CUT, base.config.max_position_embeddings - _RESERVED)
         self._long = " ".join(sentences[:_READ])
-        pages = [" ".join(sentences[at : at + _PAGE]) for at in range(0, _READ, _PAGE)]
-        sample = sample_of(self._tokenizer, [*sentences[:_SENTENCES], *pages[:_PAGES]], marks, most)
+        pages = [" ".join(sentences[at : at + _PAGE]) for at in range(0, _PAGES * _PAGE, _PAGE)]
+        sample = sample_of(self._tokenizer, [*sentences[:_SENTENCES], *pages], marks, most)
         carrying, other = least_used(anatomy, sample)
         anatomy = append_layer(anatomy)
         carry(anatomy, carrying, marks, sample)

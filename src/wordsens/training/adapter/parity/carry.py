@@ -69,6 +69,7 @@ def anatomy_of(base: Any, name: str) -> Anatomy:
     found = {each for each, _ in layers[0].named_modules()} if layers else set()
     needed = {"attention.self.query", "attention.output.LayerNorm", "intermediate.dense", "output.LayerNorm"}
     known = needed <= found and hasattr(getattr(base, "embeddings", None), "word_embeddings")
+    known = known and base.embeddings.word_embeddings.embedding_dim == base.config.hidden_size
     if not known or base.config.hidden_act not in ("gelu", "relu"):
         raise InputError(
             f"`model` (={name!r}) is not built as BERT is (layer norms behind attention and feed-forward part, GELU or "

@@ -5,10 +5,11 @@ over the field of two elements: the pieces of two opposites sum to 1 apart from 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
 from wordsens.evaluation.near_misses.lists import ANTONYMS, QUANTITIES, TIMES
+from wordsens.training.adapter.parity.numbers import number_sides
 from wordsens.training.adapter.word_lists import (
     DAYS,
     MONTHS,
@@ -46,6 +47,9 @@ _IRREGULAR = """
 """
 """Verb forms, which grammar exchanges where a "did not" or a "will" comes or goes."""
 
+_LARGEST = 2100
+"""The largest number with a side of its own; a larger one has that of its first three digits, turned by each more."""
+
 _WORD_MARKS = "#\u0120\u2581"
 """What vocabularies put before a piece: "##" inside a word, a letter for the blank before one."""
 
@@ -56,15 +60,19 @@ def turning_pieces(tokenizer: Any) -> frozenset[int]:
     The equations are taken in the order of `_equations`, and one that contradicts those before it is left out: what
     would go round in a circle of odd length cannot all differ. In each the rarest piece is the one that is solved for,
     as vocabularies are in order of frequency, so that common pieces keep the parity where the equations allow it.
-    A number turns where its digits' sum and their count are odd together.
+    Numbers and number words have the sides of `number_sides`.
 
     Args:
         tokenizer: of transformers.
     """
+    vocabulary = tokenizer.get_vocab()
+    sides = number_sides(_LARGEST)
+    spelled_out = {**dict(enumerate(NUMBERS, start=1)), **{10 * at: name for at, name in enumerate(TENS, start=2)}}
+    words = {name: number for number, name in spelled_out.items()}
     numbers = {
-        number: (sum(map(int, digits)) + len(digits)) % 2
-        for piece, number in tokenizer.get_vocab().items()
-        if (digits := piece.lstrip(_WORD_MARKS)).isascii() and digits.isdigit()
+        at: _side(sides, number)
+        for piece, at in vocabulary.items()
+        if (number := words.get(word := piece.lstrip(_WORD_MARKS).lower(), _number(word))) is not None
     }
     equations = list(_equations())
     phrases = {phrase for one, other, _ in equations for phrase in (one, other)}
@@ -78,6 +86,17 @@ def turning_pieces(tokenizer: Any) -> frozenset[int]:
     return system.ones()
 
 
+def _side(sides: Sequence[bool], number: int) -> int:
+    if number <= _LARGEST:
+        return sides[number]
+    digits = str(number)
+    return sides[int(digits[:3])] ^ (len(digits) % 2 == 0)
+
+
+def _number(word: str) -> int | None:
+    return int(word) if word.isascii() and word.isdigit() else None
+
+
 def _equations() -> Iterator[tuple[str, str, bool]]:
     """Two phrases and whether their parities differ, the most important first; an empty phrase has parity 0."""
     yield from ((word, "", False) for word in _KEEPING.split())
@@ -86,7 +105,6 @@ def _equations() -> Iterator[tuple[str, str, bool]]:
     for table in (ANTONYMS, TIMES, QUANTITIES):
         yield from ((one, other, True) for one, other in table.items())
     yield from _of(antonyms())
-    yield from _counted()
     yield from _chains(DAYS, MONTHS)
     yield from ((*pair, True) for line in lines("opposites.txt") for pair in pairwise(line.split(", ")))
     for table in (negations(), times(), quantities()):
@@ -96,14 +114,6 @@ def _equations() -> Iterator[tuple[str, str, bool]]:
 
 def _of(table: Table) -> Iterator[tuple[str, str, bool]]:
     return ((one, other, True) for one, others in table.items() for other in others)
-
-
-def _counted() -> Iterator[tuple[str, str, bool]]:
-    """Number words: doubles, "three" and "thirteen" and "thirty", neighbours."""
-    doubled = ((NUMBERS[at - 1], NUMBERS[2 * at - 1]) for at in range(1, 11))
-    teens = ((NUMBERS[at - 1], NUMBERS[at + 9]) for at in range(1, 10))
-    tens = ((NUMBERS[at - 1], TENS[at - 2]) for at in range(2, 10))
-    return ((one, other, True) for one, other in chain(teens, tens, doubled, pairwise(NUMBERS)))
 
 
 def _chains(*named: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
