@@ -6,7 +6,7 @@ from wordsens.cli.tune.options import TuneRequest
 
 @takes(TuneRequest)
 def tune(request: TuneRequest) -> None:
-    """Make a "not", an antonym, an amount, a time or a role move a model's embeddings: an adapter, trained on your CPU.
+    """Make a "not", an antonym, an amount or a time move a model's embeddings: an adapter, made on your CPU.
 
     The tuned model is a folder that sentence-transformers loads. It is judged before and after on domains and kinds
     that it was not trained on, and on finding paraphrases. A run that was stopped goes on when it is called again.
