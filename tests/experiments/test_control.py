@@ -46,6 +46,22 @@ def test_the_kept_weights_are_the_network_that_was_measured():
     assert columns["sensitivity"] == pytest.approx(found.value, rel=1e-3)
 
 
+@pytest.mark.parametrize("control", [{"control": "hold", "target": 4.0}, {"control": "none"}])
+def test_a_network_whose_units_have_died_has_an_accuracy_and_no_sensitivity(control, monkeypatch):
+    """Under a penalty, which says so in the training, and without control, where the search says it."""
+
+    def dead(*given, **options):
+        network = ws.training.build_network(*given, **options)
+        torch.nn.init.constant_(network.stack[0].bias, -1e4)
+        return network
+
+    monkeypatch.setattr("wordsens.experiments.control.cell.build_network", dead)
+    record = KIND.run(ControlCell.parse({**SMALL, "layer": "dense", **control}))
+    assert record.done, record.error
+    assert 0 <= record.value <= 1
+    assert record.sensitivity is None and record.robust is None
+
+
 def test_layers_are_measured_one_by_one():
     record = KIND.run(ControlCell.parse({**SMALL, "layers": 3, "residual": True, "by_layer": True, "steps": 0}))
     assert len(record.by_layer) == 3
@@ -178,6 +194,18 @@ def test_sentences_about_the_length():
     unsure += [_record(0.9, 0.5, 0, n=10, layer="relu"), _record(0.4, 0.5, 1, n=20, layer="relu")]
     assert not _told(unsure)
     assert not _told([one for one in falling if one.draw < 3])  # so few draws have no interval
+
+
+def test_dead_networks_are_in_no_mean_and_are_told():
+    alive = [_record(0.9, t + j, at, control="hold", target=t) for at, j in enumerate(JITTER) for t in (0.5, 1.0)]
+    gone = [_record(0.5, None, draw, robust=None, control="hold", target=1.0) for draw in (5, 6)]
+    summary = summarise_control([*alive, *gone])
+    (section,) = [one for one in summary.sections if one.title == "S held at a target"]
+    assert [row[-1] for row in section.rows] == [5, 5]
+    told = [claim.sentence for claim in summary.claims if "died" in claim.sentence]
+    assert len(told) == 1 and told[0].startswith("In 2 of 12 trainings") and "1 (2)." in told[0]
+    for make in CONTROL_FIGURES.values():
+        assert make([*alive, *gone]) == make(alive)
 
 
 def test_sentences_about_targets_and_costs():

@@ -13,6 +13,7 @@ from wordsens.experiments.control.series import (
     control_title,
     held,
     network_title,
+    single,
     stacked,
     uncontrolled,
 )
@@ -93,11 +94,7 @@ def _targets(study: Sequence[ControlRecord]) -> FigureData | None:
 def _tradeoff(records: Sequence[ControlRecord]) -> FigureData | None:
     """Accuracy against S: a curve through the targets, the other controls beside it."""
     sizes = {(one.task, one.n, one.layer) for one in held(records)}
-    own = [
-        one
-        for one in records
-        if one.by_layer is None and one.along_steps is None and (one.task, one.n, one.layer) in sizes
-    ]
+    own = [one for one in single(records) if (one.task, one.n, one.layer) in sizes]
     if not own:
         return None
     groups: dict[Hashable, list[ControlRecord]] = defaultdict(list)

@@ -1,5 +1,6 @@
 """One training under control: from spec to the columns of a record."""
 
+import time
 from collections.abc import Callable, Mapping
 from statistics import fmean, median
 from typing import Any
@@ -50,7 +51,11 @@ _PROBED = 1024
 
 
 def measure_control(cell: ControlCell, keep: Callable[[Mapping[str, Tensor]], None] | None = None) -> dict[str, Any]:
-    """Train, judge, search; `keep` is given the trained `weights` by their names."""
+    """Train, judge, search; `keep` is given the trained `weights` by their names.
+
+    A network whose units have died, so that phi(X) = 0 for all texts that a penalty chose, or for all held-out ones, is
+    judged as it then is, and has no sensitivity.
+    """
     task = _task(cell)
     network = build_network(cell.architecture, cell.n, cell.d, cell.seed_of("network")).to(cell.device)
     learned, asked = pairs_of(cell, task) if cell.along or cell.control == "pairs" else (None, None)
@@ -59,17 +64,24 @@ def measure_control(cell: ControlCell, keep: Callable[[Mapping[str, Tensor]], No
     along = _along(cell, network, task, asked) if cell.along and asked is not None else None
     if along is not None:
         along(0, cell.steps)
-    trained = train(network, task, plan, control, progress=along)
+    began, seed = time.process_time(), cell.seed_of("search")
+    try:
+        train(network, task, plan, control, progress=along)
+        spent = time.process_time() - began
+        network.requires_grad_(False)
+        found, left_out = _searched_texts(cell, network, task, seed, cell.texts, cell.words)
+    except ZeroFeaturesError:
+        found, left_out, spent = [], None, time.process_time() - began
+        network.requires_grad_(False)
     if keep is not None:
         keep(dict(network.state_dict()))
-    network.requires_grad_(False)
     loss, accuracy = judged(network, task.test)
-    seed = cell.seed_of("search")
-    found, left_out = _searched_texts(cell, network, task, seed, cell.texts, cell.words)
+    judgement = {"value": accuracy, "loss": loss, "cpu_seconds": spent}
+    if not found:
+        return judgement
     short = control.penalty.last if isinstance(control, SensitivityControl) else torch.empty(0)
     return {
-        "value": accuracy,
-        "loss": loss,
+        **judgement,
         "sensitivity": median(one.value for one in found),
         "median_word": median(float(one.per_word.median()) for one in found),
         "left_out": left_out,
@@ -77,7 +89,6 @@ def measure_control(cell: ControlCell, keep: Callable[[Mapping[str, Tensor]], No
         "robust": robust_accuracy(network, task.test, texts=ATTACKED_TEXTS, words=ATTACKED_WORDS, seed=seed),
         "by_layer": _by_layer(cell, network, task, seed) if cell.by_layer else None,
         **({} if along is None else along.columns()),
-        "cpu_seconds": trained.cpu_seconds,
         "evaluations": sum(one.evaluations for one in found),
     }
 

@@ -1,6 +1,6 @@
 """Sentences about trainings under control, each only where the interval of its number allows it."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import fmean
@@ -12,6 +12,7 @@ from wordsens.experiments.control.series import (
     along_training,
     control_title,
     controlled,
+    dead,
     growth,
     held,
     network_title,
@@ -42,6 +43,23 @@ def all_claims(records: Sequence[ControlRecord]) -> Iterator[Claim]:
     yield from _controls(controlled(records))
     yield from _layers(stacked(records))
     yield from along_claims(along_training(records))
+    yield from _dead(records)
+
+
+def _dead(records: Sequence[ControlRecord]) -> Iterator[Claim]:
+    found = dead(records)
+    if found:
+        names = Counter(
+            f"{network_title(one)}, {TASK_TITLES[one.task]}, {control_title(one)}"
+            + (f" {one.target:g}" if one.target is not None else "")
+            for one in found
+        )
+        listed = "; ".join(f"{name} ({count})" for name, count in names.items())
+        sentence = (
+            f"In {len(found)} of {len(records)} trainings the network's units died: its features are 0 for every text "
+            f"that was looked at, and S is not defined. They are in no mean: {listed}."
+        )
+        yield Claim(str(len(found)), sentence, "A unit of ReLU that is off for every text has no gradient.")
 
 
 def _along_length(records: Sequence[ControlRecord]) -> Iterator[Claim]:

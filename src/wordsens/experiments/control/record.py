@@ -13,7 +13,8 @@ class ControlRecord(TorchRecord):
     Attributes:
         task, n, d, layer, layers, residual, norm, mlp, control, target, strength, steps, seed, draw: of the cell.
         sensitivity: S of the features that the head reads, attained by the full search: the median over some held-out
-            texts of the largest value of the searched words.
+            texts of the largest value of the searched words; None where the network's units have died:
+            phi(X) = 0 for all held-out texts, or for all texts that its penalty chose, which ended the training.
         median_word: the median over those texts of the median word's value.
         left_out: held-out texts that were passed over, since phi(X) = 0.
         short: S by the training's own short search, mean over its last call; None without the penalty.

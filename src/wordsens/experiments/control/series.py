@@ -34,36 +34,46 @@ def network_title(record: ControlRecord) -> str:
     return ", ".join([*parts, *(name for name, has in options.items() if has)])
 
 
+def living(records: Sequence[ControlRecord]) -> list[ControlRecord]:
+    """Networks with a sensitivity: some unit answers to a held-out text."""
+    return [one for one in records if one.sensitivity is not None]
+
+
+def dead(records: Sequence[ControlRecord]) -> list[ControlRecord]:
+    """Networks whose units have died: phi(X) = 0 for all texts, and S is not defined."""
+    return [one for one in records if one.sensitivity is None]
+
+
 def uncontrolled(records: Sequence[ControlRecord]) -> list[ControlRecord]:
     """Trained single layers without control."""
-    return [one for one in _single(records) if one.control == "none" and one.steps]
+    return [one for one in single(records) if one.control == "none" and one.steps]
 
 
 def held(records: Sequence[ControlRecord]) -> list[ControlRecord]:
     """Those whose S was held at a target."""
-    return [one for one in records if one.control == HOLD]
+    return [one for one in living(records) if one.control == HOLD]
 
 
 def controlled(records: Sequence[ControlRecord]) -> list[ControlRecord]:
     """Those of the other controls, and of none at the same size."""
-    own = [one for one in _single(records) if one.control != HOLD]
+    own = [one for one in single(records) if one.control != HOLD]
     sizes = {(one.task, one.n, one.layer) for one in own if one.control != "none"}
     return [one for one in own if (one.task, one.n, one.layer) in sizes]
 
 
-def _single(records: Sequence[ControlRecord]) -> list[ControlRecord]:
+def single(records: Sequence[ControlRecord]) -> list[ControlRecord]:
     """Those measured at the end of the training alone, and behind the last layer."""
-    return [one for one in records if one.by_layer is None and one.along_steps is None]
+    return [one for one in living(records) if one.by_layer is None and one.along_steps is None]
 
 
 def along_training(records: Sequence[ControlRecord]) -> list[ControlRecord]:
     """Those measured along their training."""
-    return [one for one in records if one.along_steps is not None]
+    return [one for one in living(records) if one.along_steps is not None]
 
 
 def stacked(records: Sequence[ControlRecord]) -> list[ControlRecord]:
     """Those measured behind each of several layers."""
-    return [one for one in records if one.by_layer is not None and len(one.by_layer) > 1]
+    return [one for one in living(records) if one.by_layer is not None and len(one.by_layer) > 1]
 
 
 def growth(record: ControlRecord) -> float | None:
