@@ -105,3 +105,11 @@ def test_the_folder_of_a_run_is_not_the_folder_of_its_records(tmp_path):
         message = refusal(lambda read_only=read_only: RecordStore(tmp_path, DryRunRecord, read_only=read_only))
         assert f"give {str(tmp_path / 'dry-run-records')!r}" in message
     assert RecordStore(tmp_path / "dry-run-records", DryRunRecord).read() == []
+
+
+@pytest.mark.parametrize("override", ["draw=D: name: " + "x" * 5000, "y" * 5000])
+def test_a_long_override_is_not_repeated_whole(override):
+    spec = f"{DRY}grids: [{{draw: [0]}}]\n"
+    message = refusal(lambda: parse_sweep(spec, where="s.yaml", overrides=[override]))
+    assert "..." in message
+    assert len(message) < 500

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, require_choice, shortened, shown
 from wordsens.experiments.grid.axes import ZIP, keys_of
 from wordsens.experiments.grid.yaml_text import Path, read_yaml
 from wordsens.experiments.kinds import KIND_NAMES, kind_named
@@ -30,8 +30,8 @@ def parse_override(text: str) -> Override:
     """
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise InputError(f"`override` (={text!r}) must be key=value, for example n=[10, 20]")
-    place = f"override {' '.join(text.split())}"
+        raise InputError(f"`override` (={shown(text)}) must be key=value, for example n=[10, 20]")
+    place = f"override {shortened(' '.join(text.split()))}"
     return Override(key.strip(), read_yaml(value, where=place).data, place)
 
 

@@ -18,9 +18,9 @@ class ParityPlan:
         changes: changes of meaning by rule, half from frames, that say how far those move a text.
     """
 
-    waves: int = 1600
-    share: float = 0.42
-    sharpness: float = 9.0
+    waves: int = 2400
+    share: float = 0.43
+    sharpness: float = 7.5
     sentences: int = 8000
     changes: int = 8000
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from wordsens.evaluation.near_misses.lists import ANTONYMS, QUANTITIES, TIMES
+from wordsens.evaluation.near_misses.lists import ANTONYMS, NEGATED, QUANTITIES, TIMES
 from wordsens.training.adapter.parity.numbers import number_sides
 from wordsens.training.adapter.word_lists import (
     DAYS,
@@ -24,15 +24,15 @@ from wordsens.training.adapter.word_lists import (
     times,
 )
 
-_NEGATING = """
-    not no never none nobody nothing nowhere neither nor without cannot don't doesn't didn't won't can't isn't aren't
-    wasn't weren't couldn't shouldn't wouldn't hasn't haven't hadn't mustn't hardly will
-"""
-"""Words whose insertion turns a statement; "will" puts it into the future."""
+_NEGATING = "not no never none nobody nothing nowhere neither nor without hardly"
+"""Words whose insertion turns a statement."""
+
+_OBLIGING = "must should shall"
+"""Words that make a duty of what may be."""
 
 _KEEPING = """
     the a an is are was were be been do does did has have had of to and i you he she it we they this that my your our
-    really very just please also actually
+    can could will would may might really very just please also actually still already yet ever
 """
 """Words whose insertion or loss keeps a meaning, or whose exchange is grammar alone."""
 
@@ -77,11 +77,13 @@ def turning_pieces(tokenizer: Any) -> frozenset[int]:
     equations = list(_equations())
     phrases = {phrase for one, other, _ in equations for phrase in (one, other)}
     system = _System(numbers)
+    listed = sorted(phrases)
+    spellings = []
     for spelled in (str, str.capitalize):
-        listed = sorted(phrases)
         read = tokenizer([f" {spelled(phrase)}" for phrase in listed], add_special_tokens=False)["input_ids"]
-        pieces = dict(zip(listed, read, strict=True)) | {"": []}
-        for one, other, differs in equations:
+        spellings.append(dict(zip(listed, read, strict=True)) | {"": []})
+    for one, other, differs in equations:
+        for pieces in spellings:
             system.add(pieces[one], pieces[other], differs)
     return system.ones()
 
@@ -101,15 +103,21 @@ def _equations() -> Iterator[tuple[str, str, bool]]:
     """Two phrases and whether their parities differ, the most important first; an empty phrase has parity 0."""
     yield from ((word, "", False) for word in _KEEPING.split())
     yield from ((*pair, False) for forms in _IRREGULAR.split(",") for pair in pairwise(forms.split()))
-    yield from ((word, "", True) for word in _NEGATING.split())
+    yield from ((word, "", True) for word in f"{_NEGATING} {_OBLIGING}".split())
+    yield from ((one, other, True) for one, other in NEGATED.items())
+    yield from _chains(DAYS, MONTHS)
     for table in (ANTONYMS, TIMES, QUANTITIES):
         yield from ((one, other, True) for one, other in table.items())
     yield from _of(antonyms())
-    yield from _chains(DAYS, MONTHS)
-    yield from ((*pair, True) for line in lines("opposites.txt") for pair in pairwise(line.split(", ")))
+    yield from ((one, other, False) for one, others in synonyms().items() for other in others)
+    for name in ("opposites.txt", "negations.txt", "amounts.txt"):
+        yield from _listed(name)
     for table in (negations(), times(), quantities()):
         yield from _of(table)
-    yield from ((one, other, False) for one, others in synonyms().items() for other in others)
+
+
+def _listed(name: str) -> Iterator[tuple[str, str, bool]]:
+    return ((*pair, True) for line in lines(name) for pair in pairwise(line.split(", ")))
 
 
 def _of(table: Table) -> Iterator[tuple[str, str, bool]]:
