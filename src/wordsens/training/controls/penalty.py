@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wordsens.errors import InputError, ZeroFeaturesError, require_choice, require_positive
 from wordsens.seeds import Seed, generator
-from wordsens.training.controls.short_search import ShortSearch, ascend, moved_texts
+from wordsens.training.controls.short_search import ShortSearch, ascend, moved_texts, value_and_slope
 
 OVER = ("mean", "max")
 WAYS = ("lower", "raise", "hold")
@@ -106,26 +106,28 @@ class SensitivityPenalty:
         self._calls += 1
         chosen = torch.randperm(len(texts), generator=stream)[: self._search.texts]
         some = texts[chosen.to(texts.device)]
-        with torch.no_grad():
-            base = self._phi(some).flatten(1)
+        rows, words = some.detach(), self._words(len(some), texts.shape[1], stream).to(texts.device)
+        radius = math.sqrt(texts.shape[2]) if self._radius is None else self._radius
+        start = self._start(words.numel(), texts, stream) * radius
+        base, value, slope = self._begin(rows, words, start)
         defined = (base != 0).any(dim=1)
         self.left_out += int((~defined).sum())
-        if not bool(defined.any()):
-            raise ZeroFeaturesError(
-                f"phi(X) = 0 for all {len(some)} texts that were chosen, and their sensitivity is not defined; lower "
-                "the learning rate or the penalty's weight"
-            )
-        some, base = some[defined], base[defined]
-        words = self._words(len(some), texts.shape[1], stream).to(texts.device)
-        radius = math.sqrt(texts.shape[2]) if self._radius is None else self._radius
-        rows, copies = some.detach(), base.repeat_interleave(words.shape[1], dim=0)
+        if not bool(defined.all()):
+            if not bool(defined.any()):
+                raise ZeroFeaturesError(
+                    f"phi(X) = 0 for all {len(some)} texts that were chosen, and their sensitivity is not defined; "
+                    "lower the learning rate or the penalty's weight"
+                )
+            pairs = defined.repeat_interleave(words.shape[1])
+            some, rows, words, base = some[defined], rows[defined], words[defined], base[defined]
+            start, value, slope = start[pairs], value[pairs], slope[pairs]
+        copies = base.repeat_interleave(words.shape[1], dim=0)
 
         def change(perturbations: Tensor) -> Tensor:
             moved = self._phi(moved_texts(rows, words, perturbations)).flatten(1)
             return torch.linalg.vector_norm(moved - copies, dim=1)
 
-        start = self._start(words.numel(), texts, stream)
-        delta = ascend(change, start * radius, radius, self._search.steps)
+        delta = ascend(change, start, radius, self._search.steps, known=(value, slope))
         self._found = delta / radius
         # One evaluation carries the gradient: of the texts as they are and as they were moved.
         both = self._phi(torch.cat([some, moved_texts(some, words, delta)])).flatten(1)
@@ -133,6 +135,21 @@ class SensitivityPenalty:
         lengths = torch.linalg.vector_norm(before, dim=2)
         relative = torch.linalg.vector_norm(after - before, dim=2) / lengths
         return relative.mean(dim=1) if self.over == "mean" else relative.amax(dim=1)
+
+    def _begin(
+        self, rows: Float[Tensor, "b n d"], words: Int[Tensor, "b w"], start: Float[Tensor, "p d"]
+    ) -> tuple[Float[Tensor, "b h"], Float[Tensor, " p"], Float[Tensor, "p d"]]:
+        """phi(X), and the change at the start with its gradient, all in one evaluation of phi."""
+        found: list[Tensor] = []
+
+        def change(perturbations: Tensor) -> Tensor:
+            both = self._phi(torch.cat([rows, moved_texts(rows, words, perturbations)])).flatten(1)
+            found.append(both[: len(rows)].detach())
+            copies = found[0].repeat_interleave(words.shape[1], dim=0)
+            return torch.linalg.vector_norm(both[len(rows) :] - copies, dim=1)
+
+        value, slope = value_and_slope(change, start)
+        return found[0], value, slope
 
     def state(self) -> dict[str, Tensor]:
         """The warm start and the count of calls."""

@@ -47,24 +47,37 @@ def moved_texts(
     return copies.index_put((each, words.flatten()), perturbations, accumulate=True)
 
 
+Change = Callable[[Float[Tensor, "p d"]], Float[Tensor, " p"]]
+"""From the perturbations of p pairs to what each of them changes."""
+
+
 def ascend(
-    change: Callable[[Float[Tensor, "p d"]], Float[Tensor, " p"]],
+    change: Change,
     start: Float[Tensor, "p d"],
     radius: float,
     steps: int,
+    *,
+    known: tuple[Float[Tensor, " p"], Float[Tensor, "p d"]] | None = None,
 ) -> Float[Tensor, "p d"]:
     """Delta in the ball for each of p pairs, after so many steps up its own change, each along the unit gradient.
 
     A step is taken where it gains. At a point of the sphere whose gradient points straight outward the ascent stays:
     those, and points where the gradient is zero, are the stationary points of the ball.
+
+    Args:
+        change: what rises.
+        start: where the ascent begins; it is projected into the ball.
+        radius: of the ball.
+        steps: at most; each costs an evaluation and, but for the last, a gradient.
+        known: value and gradient of the change at a start in the ball, where the caller has them.
     """
     best = _projected(start, radius)
-    value, slope = _value_and_slope(change, best)
+    value, slope = value_and_slope(change, best) if known is None else known
     length = torch.full_like(value, FIRST * radius)
     for step in range(steps):
         trial = _projected(best + length.unsqueeze(1) * torch.nn.functional.normalize(slope, dim=1), radius)
         if step + 1 < steps:
-            reached, uphill = _value_and_slope(change, trial)
+            reached, uphill = value_and_slope(change, trial)
         else:
             with torch.no_grad():
                 reached, uphill = change(trial), slope
@@ -81,9 +94,8 @@ def _projected(perturbations: Float[Tensor, "p d"], radius: float) -> Float[Tens
     return perturbations * (radius / length.clamp(min=radius))
 
 
-def _value_and_slope(
-    change: Callable[[Float[Tensor, "p d"]], Float[Tensor, " p"]], at: Float[Tensor, "p d"]
-) -> tuple[Float[Tensor, " p"], Float[Tensor, "p d"]]:
+def value_and_slope(change: Change, at: Float[Tensor, "p d"]) -> tuple[Float[Tensor, " p"], Float[Tensor, "p d"]]:
+    """The change at p perturbations, and its gradient there."""
     with torch.enable_grad():
         here = at.detach().requires_grad_(True)
         value = change(here)
