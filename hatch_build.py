@@ -1,27 +1,43 @@
-"""A step of the build: the shipped texts go into the wheel compressed, a fifth smaller than by its own deflation."""
+"""A step of the build: texts and word lists go into the wheel as one compressed archive, in place of the files.
 
-import bz2
+A wheel deflates file by file: so they take a third less, and their names nothing.
+"""
+
+import io
+import tarfile
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+ARCHIVE = "wordsens/texts.tar.bz2"
+PATTERNS = ("*.jsonl", "training/adapter/words/*.txt")
+
 
 class CompressedTexts(BuildHookInterface):
-    """Puts every .jsonl of the package into a wheel as .jsonl.bz2; an editable install reads them as they are."""
+    """Puts the texts of the package into a wheel as an archive; an editable install reads them as they are."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
             return
         self._folder = tempfile.TemporaryDirectory()
-        source = Path(self.root) / "src"
-        for path in sorted(source.rglob("*.jsonl")):
-            inside = f"{path.relative_to(source).as_posix()}.bz2"
-            made = Path(self._folder.name) / inside.replace("/", "_")
-            made.write_bytes(bz2.compress(path.read_bytes()))
-            build_data["force_include"][str(made)] = inside
+        made = Path(self._folder.name) / "texts"
+        made.write_bytes(_archive(Path(self.root) / "src" / "wordsens"))
+        build_data["force_include"][str(made)] = ARCHIVE
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if version != "editable":
             self._folder.cleanup()
+
+
+def _archive(package: Path) -> bytes:
+    """The same bytes for the same texts, whenever and by whomever they are packed."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:bz2", format=tarfile.USTAR_FORMAT) as archive:
+        for path in sorted(path for pattern in PATTERNS for path in package.rglob(pattern)):
+            member = tarfile.TarInfo(path.relative_to(package).as_posix())
+            content = path.read_bytes()
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return out.getvalue()

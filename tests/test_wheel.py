@@ -1,14 +1,22 @@
 """The wheel: every file of the package, the marker of types, nothing else, and no more than it must weigh."""
 
-import bz2
+import io
+import os
+import subprocess
+import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
+import wordsens as ws
+
 ROOT = Path(__file__).parents[1]
 MOST_BYTES = 1_200_000
-"""Deflated file by file, as wheels are; the shipped texts and pairs are compressed before that."""
+"""Deflated file by file, as wheels are; texts and word lists are compressed before that."""
+
+ARCHIVE = "wordsens/texts.tar.bz2"
 
 
 @pytest.fixture(scope="module")
@@ -23,14 +31,38 @@ def test_what_is_in_it(wheel):
     with zipfile.ZipFile(wheel) as opened:
         names = {name for name in opened.namelist() if ".dist-info/" not in name}
         metadata = opened.read(next(name for name in opened.namelist() if name.endswith("/METADATA"))).decode()
-    source = ROOT / "src"
-    files = [path for path in (source / "wordsens").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    texts = {path.relative_to(source).as_posix(): path for path in files if path.suffix == ".jsonl"}
-    plain = {path.relative_to(source).as_posix() for path in files} - set(texts)
-    assert names == plain | {f"{name}.bz2" for name in texts}
-    assert {"wordsens/py.typed", "wordsens/__init__.pyi", "wordsens/text/shipped/reviews.jsonl.bz2"} <= names
-    with zipfile.ZipFile(wheel) as opened:
+    package = ROOT / "src" / "wordsens"
+    files = [path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    texts = {
+        path.relative_to(package).as_posix(): path
+        for path in files
+        if path.suffix == ".jsonl" or path.parent.name == "words"
+    }
+    plain = {f"wordsens/{path.relative_to(package).as_posix()}" for path in files if path not in texts.values()}
+    assert names == plain | {ARCHIVE}
+    assert {"wordsens/py.typed", "wordsens/__init__.pyi"} <= names
+    assert {"text/shipped/reviews.jsonl", "training/adapter/words/opposites.txt"} <= set(texts)
+    with zipfile.ZipFile(wheel) as opened, tarfile.open(fileobj=io.BytesIO(opened.read(ARCHIVE))) as archive:
+        assert sorted(archive.getnames()) == sorted(texts)
         for name, path in texts.items():
-            assert bz2.decompress(opened.read(f"{name}.bz2")) == path.read_bytes()
+            assert archive.extractfile(name).read() == path.read_bytes()
     assert "Classifier: Typing :: Typed" in metadata
     assert wheel.stat().st_size < MOST_BYTES
+
+
+def test_its_texts_are_read(wheel, tmp_path):
+    """From the archive, in a process that sees the wheel's files alone."""
+    with zipfile.ZipFile(wheel) as opened:
+        opened.extractall(tmp_path)
+    code = (
+        "import wordsens; from wordsens.text.shipped_data import shipped_reviews; "
+        "from wordsens.training.adapter.word_lists import antonyms; "
+        "print(wordsens.__file__, len(shipped_reviews()), len(wordsens.read_pairs()), antonyms()['accept'][0])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    run = [sys.executable, "-c", code]
+    said = subprocess.run(run, env=environment, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.split()
+    assert said[0].startswith(str(tmp_path))
+    from wordsens.text.shipped_data import shipped_reviews
+
+    assert (int(said[1]), int(said[2]), said[3]) == (len(shipped_reviews()), len(ws.read_pairs()), "reject")

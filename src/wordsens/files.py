@@ -2,6 +2,8 @@
 
 import os
 import stat
+from functools import cache
+from importlib.resources import as_file, files
 from os import PathLike
 from pathlib import Path
 
@@ -70,3 +72,24 @@ def small_text(path: Path, name: str, *, most: int = MOST_BYTES) -> str:
         raise InputError(
             f"`{name}` (={shown(str(path))}) cannot be read as a text file: {first_line(error)}"
         ) from error
+
+
+def packaged_text(name: str) -> str:
+    """The content of a text that comes with the package, by its path in it; a wheel has them all in one archive.
+
+    >>> packaged_text("training/adapter/words/opposites.txt")[:8]
+    '# Chains'
+    """
+    plain = files("wordsens").joinpath(*name.split("/"))
+    content = plain.read_bytes() if plain.is_file() else _archived()[name]
+    return content.decode("utf-8")
+
+
+@cache
+def _archived() -> dict[str, bytes]:
+    """The texts of a wheel's archive (hatch_build.py makes it)."""
+    import tarfile  # only a wheel needs it
+
+    with as_file(files("wordsens").joinpath("texts.tar.bz2")) as path, tarfile.open(path) as archive:
+        opened = {member.name: archive.extractfile(member) for member in archive.getmembers()}
+        return {name: file.read() for name, file in opened.items() if file is not None}

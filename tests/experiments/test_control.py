@@ -203,7 +203,7 @@ def test_dead_networks_are_in_no_mean_and_are_told():
     (section,) = [one for one in summary.sections if one.title == "S held at a target"]
     assert [row[-1] for row in section.rows] == [5, 5]
     told = [claim.sentence for claim in summary.claims if "died" in claim.sentence]
-    assert len(told) == 1 and told[0].startswith("In 2 of 12 trainings") and "1 (2)." in told[0]
+    assert len(told) == 1 and told[0].startswith("In 2 of 12 trainings") and "S held at 1 (2)." in told[0]
     for make in CONTROL_FIGURES.values():
         assert make([*alive, *gone]) == make(alive)
 

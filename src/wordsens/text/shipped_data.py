@@ -1,13 +1,12 @@
 """The texts that come with the package: movie reviews, one-word pairs, and pairs of equal or different meaning."""
 
-import bz2
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
+from wordsens.files import packaged_text
 from wordsens.text.document import Document
 
 SHIPPED = "shipped"
@@ -139,8 +138,5 @@ def _changed(text: str, old: str, new: str, *, both: bool) -> str:
 
 
 def _records(name: str) -> Iterator[dict[str, Any]]:
-    """Of a file of this package, which a wheel holds compressed (hatch_build.py)."""
-    folder = files("wordsens.text").joinpath("shipped")
-    plain = folder.joinpath(name)
-    content = plain.read_bytes() if plain.is_file() else bz2.decompress(folder.joinpath(f"{name}.bz2").read_bytes())
-    return (json.loads(line) for line in content.decode().split("\n") if line)
+    """Of a file of this package."""
+    return (json.loads(line) for line in packaged_text(f"text/shipped/{name}").split("\n") if line)

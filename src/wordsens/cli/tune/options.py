@@ -66,12 +66,12 @@ class TuneRequest:
     )
     waves: Annotated[
         int | None,
-        typer.Option(help="Coordinates that parity adds; default: 2400.", show_default=False, rich_help_panel=_ADAPTER),
+        typer.Option(help="Coordinates that parity adds; default: 3200.", show_default=False, rich_help_panel=_ADAPTER),
     ] = None
     share: Annotated[
         float | None,
         typer.Option(
-            help="Of the embedding's squared length for parity; default: .43.",
+            help="Of the embedding's squared length for parity; default: .46.",
             show_default=False,
             rich_help_panel=_ADAPTER,
         ),

@@ -49,17 +49,17 @@ def all_claims(records: Sequence[ControlRecord]) -> Iterator[Claim]:
 def _dead(records: Sequence[ControlRecord]) -> Iterator[Claim]:
     found = dead(records)
     if found:
-        names = Counter(
-            f"{network_title(one)}, {TASK_TITLES[one.task]}, {control_title(one)}"
-            + (f" {one.target:g}" if one.target is not None else "")
-            for one in found
-        )
+        names = Counter(f"{network_title(one)}, {TASK_TITLES[one.task]}, {_control_of(one)}" for one in found)
         listed = "; ".join(f"{name} ({count})" for name, count in names.items())
         sentence = (
             f"In {len(found)} of {len(records)} trainings the network's units died: its features are 0 for every text "
             f"that was looked at, and S is not defined. They are in no mean: {listed}."
         )
         yield Claim(str(len(found)), sentence, "A unit of ReLU that is off for every text has no gradient.")
+
+
+def _control_of(record: ControlRecord) -> str:
+    return control_title(record) if record.target is None else f"S held at {record.target:g}"
 
 
 def _along_length(records: Sequence[ControlRecord]) -> Iterator[Claim]:

@@ -81,12 +81,18 @@ def add_modules(
             settings = {"in_features": module.linear.in_features, "out_features": module.linear.out_features}
             settings |= {"bias": module.linear.bias is not None, "activation_function": _path_of(module.activation)}
             _write_json(place / "config.json", settings)
-            state = {key: weight.detach().cpu().contiguous() for key, weight in module.state_dict().items()}
+            state = {key: _smallest(weight.detach().cpu().contiguous()) for key, weight in module.state_dict().items()}
             save_file(state, place / "model.safetensors")
         modules = [*modules, {"path": place.name, "type": f"{_TYPES}{kind}"}]
     listed = [{**module, "idx": at, "name": str(at)} for at, module in enumerate(modules)]
     (folder / MODULES_FILE).write_text(json.dumps(listed, indent=2), encoding="utf-8")
     return modules
+
+
+def _smallest(weight: Tensor) -> Tensor:
+    """The weight in half precision where that is exact; whoever loads it has it in the module's own again."""
+    half = weight.half()
+    return half if torch.equal(half.to(weight.dtype), weight) else weight
 
 
 def _path_of(activation: nn.Module) -> str:

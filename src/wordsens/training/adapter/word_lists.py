@@ -4,9 +4,9 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 
 from wordsens.evaluation.near_misses.lists import ANTONYMS, QUANTITIES, TIMES
+from wordsens.files import packaged_text
 
 Table = Mapping[str, Sequence[str]]
 """From a word or phrase in lower case to what may stand in its place."""
@@ -111,7 +111,7 @@ def exchange(sentence: str, table: Table, chance: random.Random) -> str | None:
 
 def lines(name: str) -> Iterator[str]:
     """The lines of a file of this folder, without its comments."""
-    content = files("wordsens.training.adapter").joinpath("words", name).read_text(encoding="utf-8")
+    content = packaged_text(f"training/adapter/words/{name}")
     return (line for line in content.splitlines() if line.strip() and not line.startswith("#"))
 
 

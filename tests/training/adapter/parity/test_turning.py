@@ -32,6 +32,13 @@ def odd():
         ("Refunds take three days.", "Refunds take thirteen days."),
         ("Pay before the trial.", "Pay after the trial."),
         ("See you on Monday.", "See you on Tuesday."),
+        ("You can pay by card.", "You can't pay by card."),
+        ("You can pay by card.", "You cannot pay by card."),
+        ("It will open.", "It won't open."),
+        ("It opened last year.", "It will open next year."),
+        ("You may leave.", "You must leave."),
+        ("She was able to come.", "She was unable to come."),
+        ("It costs at most 5 euros.", "It costs at least 5 euros."),
     ],
 )
 def test_an_opposite_has_the_other_parity(one, other, odd):
