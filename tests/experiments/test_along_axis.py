@@ -139,7 +139,9 @@ def test_a_new_kind_is_one_folder_and_one_line(new_kind, capsys):
     assert main(["sweep", "plot", "norms", "--x", "n", "--file", "norms.xls"]) == 2
     assert "must end with .pdf, .png, .svg" in capsys.readouterr().err
     assert main(["sweep", "plot", "norms.yaml", "--out", "none", "--x", "n"]) == 2
-    assert "has no finished record" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "has no finished record" in said
+    assert said.count("\n") == 1
 
 
 def test_the_guide_s_own_map_is_measured_swept_fitted_and_drawn(tmp_path, monkeypatch, capsys, short_searches):

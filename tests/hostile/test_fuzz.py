@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.hostile.fuzz import NUMBERS, SIGNS, TEXTS, WORDS, damaged, fuzzed, json_values, survives
 
@@ -307,6 +307,7 @@ def no_work(monkeypatch, tmp_path):
 
 @fuzzed(25)
 @given(words=command_lines())
+@example(words=["sweep", "fit", "dry-run", "--out", "", "--x", ""])
 def test_command_lines(no_work, words):
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):

@@ -75,9 +75,9 @@ def _series(options: AxisOptions) -> tuple[Source, list[AxisSeries]]:
     store = open_store(source.records, source.sweep.cell_kind.record_type, read_only=True)
     cells = source.sweep.cells()
     records = store.read(cell.content_hash() for cell in cells)
-    if len(records) < len(cells):
-        notice(f"{len(cells) - len(records)} of the sweep's {len(cells)} cells have no record yet")
     if not any(record.done for record in records):
         raise InputError(f"`spec` (={options.spec!r}) has no finished record in {source.records}; run the sweep first")
+    if len(records) < len(cells):
+        notice(f"{len(cells) - len(records)} of the sweep's {len(cells)} cells have no record yet")
     by = None if options.by is None else [one.strip() for one in options.by.split(",") if one]
     return source, series_along(records, options.x, options.y, by)
