@@ -66,6 +66,14 @@ def test_layers_are_measured_one_by_one():
     record = KIND.run(ControlCell.parse({**SMALL, "layers": 3, "residual": True, "by_layer": True, "steps": 0}))
     assert len(record.by_layer) == 3
     assert all(value > 0 for value in record.by_layer)
+    assert record.first_upper is None
+
+
+@pytest.mark.parametrize("score", ["softmax", "relu"])
+def test_the_first_layer_has_a_bracket_where_it_is_attention_alone(score):
+    record = KIND.run(ControlCell.parse({**SMALL, "layers": 2, "layer": score, "by_layer": True}))
+    assert record.by_layer[0] < record.first_upper * (1 + 1e-5)
+    assert record.first_upper < 3 * record.by_layer[0]
 
 
 def test_a_training_is_measured_along_its_way():

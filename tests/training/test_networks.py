@@ -64,6 +64,24 @@ def test_the_search_measures_a_network_and_each_of_its_layers():
     assert torch.allclose(first(X.expand(2, 6, 4))[1], first(X), atol=1e-12)
 
 
+@pytest.mark.parametrize("score", ["softmax", "relu", "sigmoid", "linear"])
+@pytest.mark.parametrize("value", [True, False])
+def test_a_first_layer_that_is_attention_alone_is_the_map_that_has_certificates(score, value):
+    """Up to the division by n of scores that do not sum to one: a certificate is of relative changes."""
+    architecture = ws.training.Architecture(layer=score, temperature=2.0, value=value, layers=2)
+    network = ws.training.build_network(architecture, 6, 8, seed=3, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(0)
+    for weights in network.parameters():
+        weights.data += 0.1 * torch.randn(weights.shape, generator=generator, dtype=weights.dtype)
+    X = torch.randn(6, 8, generator=generator, dtype=torch.float64)
+    divided = 1 if score in ("softmax", "relu") else 6
+    assert torch.allclose(network.certified_layer()(X), divided * network.states(X)[0], rtol=1e-10, atol=1e-12)
+    for other in ({"residual": True}, {"norm": True}, {"mlp": True}):
+        architecture = ws.training.Architecture(layer=score, **other)
+        assert ws.training.build_network(architecture, 6, 8).certified_layer() is None
+    assert ws.training.build_network(ws.training.Architecture(layer="dense"), 6, 8).certified_layer() is None
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wordsens.certificates.certify import certify
 from wordsens.errors import ZeroFeaturesError
 from wordsens.experiments.control.along import AlongTraining
 from wordsens.experiments.control.pairs import pairs_of
@@ -71,7 +72,7 @@ def measure_control(cell: ControlCell, keep: Callable[[Mapping[str, Tensor]], No
         network.requires_grad_(False)
         found, left_out = _searched_texts(cell, network, task, seed, cell.texts, cell.words)
     except ZeroFeaturesError:
-        found, left_out, spent = [], None, time.process_time() - began
+        found, left_out, spent = {}, None, time.process_time() - began
         network.requires_grad_(False)
     if keep is not None:
         keep(dict(network.state_dict()))
@@ -82,14 +83,14 @@ def measure_control(cell: ControlCell, keep: Callable[[Mapping[str, Tensor]], No
     short = control.penalty.last if isinstance(control, SensitivityControl) else torch.empty(0)
     return {
         **judgement,
-        "sensitivity": median(one.value for one in found),
-        "median_word": median(float(one.per_word.median()) for one in found),
+        "sensitivity": median(one.value for one in found.values()),
+        "median_word": median(float(one.per_word.median()) for one in found.values()),
         "left_out": left_out,
         "short": float(short.mean()) if len(short) else None,
         "robust": robust_accuracy(network, task.test, texts=ATTACKED_TEXTS, words=ATTACKED_WORDS, seed=seed),
-        "by_layer": _by_layer(cell, network, task, seed) if cell.by_layer else None,
+        **(_by_layer(cell, network, task, seed) if cell.by_layer else {}),
         **({} if along is None else along.columns()),
-        "evaluations": sum(one.evaluations for one in found),
+        "evaluations": sum(one.evaluations for one in found.values()),
     }
 
 
@@ -137,12 +138,12 @@ def _searched_texts(
     texts: int,
     words: int,
     layer: int | None = None,
-) -> tuple[list[Sensitivity], int]:
-    """The sensitivity of the first held-out texts with phi(X) != 0, and how many others were passed over."""
-    found, left_out = [], 0
+) -> tuple[dict[int, Sensitivity], int]:
+    """The sensitivity of the first held-out texts with phi(X) != 0, by their places, and how many were passed over."""
+    found, left_out = {}, 0
     for at in range(len(task.test)):
         try:
-            found.append(_searched(cell, network, task, at, words, seed, layer))
+            found[at] = _searched(cell, network, task, at, words, seed, layer)
         except ZeroFeaturesError:
             left_out += 1
         if len(found) == texts:
@@ -164,17 +165,30 @@ def _searched(
     return word_sensitivity(phi, rows, words=sorted(drawn), seed=seed, search=cell.search, certificate=False)
 
 
-def _by_layer(cell: ControlCell, network: TextNetwork, task: Task, seed: int) -> tuple[float, ...]:
-    return tuple(_of_few(cell, network, task, seed, layer) for layer in range(1, cell.layers + 1))
+def _by_layer(cell: ControlCell, network: TextNetwork, task: Task, seed: int) -> dict[str, Any]:
+    """The mean S behind each layer, and behind the first a certified bound of it, where that layer has certificates."""
+    of_layers = [_of_few(cell, network, task, seed, layer) for layer in range(1, cell.layers + 1)]
+    phi = network.certified_layer()
+    upper = None
+    if phi is not None:
+        rows = task.test.rows(torch.tensor(list(of_layers[0]))).to(phi.dtype)
+        bounds = [certify(phi, X, found.words.tolist()) for X, found in zip(rows, of_layers[0].values(), strict=True)]
+        upper = fmean(float(each.max()) for each in bounds)
+    return {"by_layer": tuple(_mean(found) for found in of_layers), "first_upper": upper}
 
 
-def _of_few(cell: ControlCell, network: TextNetwork, task: Task, seed: int, layer: int | None = None) -> float:
-    """The mean S of a few held-out texts, over a few words of each."""
-    found, _ = _searched_texts(cell, network, task, seed, _FEW_TEXTS, _FEW_WORDS, layer)
-    return fmean(one.value for one in found)
+def _of_few(
+    cell: ControlCell, network: TextNetwork, task: Task, seed: int, layer: int | None = None
+) -> dict[int, Sensitivity]:
+    """The sensitivity of a few held-out texts, over a few words of each."""
+    return _searched_texts(cell, network, task, seed, _FEW_TEXTS, _FEW_WORDS, layer)[0]
+
+
+def _mean(found: dict[int, Sensitivity]) -> float:
+    return fmean(one.value for one in found.values())
 
 
 def _along(cell: ControlCell, network: TextNetwork, task: Task, pairs: TextPairs) -> AlongTraining:
     probe = one_word_task(TaskSize(cell.n, cell.d, training=_PROBED), cell.seed_of("probe"))
     seed = cell.seed_of("search")
-    return AlongTraining(network, task, pairs, probe, lambda still: _of_few(cell, still, task, seed), cell.steps)
+    return AlongTraining(network, task, pairs, probe, lambda still: _mean(_of_few(cell, still, task, seed)), cell.steps)

@@ -21,6 +21,8 @@ class ControlRecord(TorchRecord):
         robust: the share of held-out texts whose label stays right while a word moves by at most sqrt(d).
         loss: on the held-out texts.
         by_layer: S behind each layer, lowest first; all rows of a layer of attention are its features.
+        first_upper: a certified bound of the first number of by_layer, over the same words; None where that layer has
+            no certificate.
         along_steps: the steps after which the network was measured along its training; the next five have a number
             for each.
         along_accuracy: on the held-out texts.
@@ -57,6 +59,7 @@ class ControlRecord(TorchRecord):
     robust: float | None = None
     loss: float | None = None
     by_layer: tuple[float, ...] | None = None
+    first_upper: float | None = None
     along_steps: tuple[int, ...] | None = None
     along_accuracy: tuple[float, ...] | None = None
     along_sensitivity: tuple[float, ...] | None = None

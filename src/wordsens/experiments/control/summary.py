@@ -53,7 +53,12 @@ def summarise_control(records: Sequence[ControlRecord]) -> Summary:
             ("weights", "n", "layers"),
             stacked(done),
             lambda own: ("trained" if own.steps else "random", own.n, own.layers),
-            {"first": lambda own: own.by_layer[0], "last": lambda own: own.by_layer[-1], "a layer": growth},
+            {
+                "first": lambda own: own.by_layer[0],
+                "at most": lambda own: own.first_upper,
+                "last": lambda own: own.by_layer[-1],
+                "a layer": growth,
+            },
         ),
     )
     sections += (_along(along_training(done)),)
@@ -61,6 +66,7 @@ def summarise_control(records: Sequence[ControlRecord]) -> Summary:
         tuple(one for one in sections if one.rows),
         "Means over draws with standard errors. S: attained by the full search on held-out texts, over random words "
         "and the deciding one. Robust: right while a word of a few moves by sqrt(d), by short ascent: an upper bound. "
+        "At most: a certified bound of S behind the first layer, over the same words, where it is attention alone. "
         "A layer: the factor from one layer to the next, geometric mean. Synonyms kept: copies of a text in which a "
         "word is another that means the same, whose label stays. Flips told: the AUC by which copies whose meaning is "
         "flipped move the features farther than those. New words: the accuracy of a linear function of the features on "

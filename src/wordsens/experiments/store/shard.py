@@ -30,6 +30,7 @@ LATER_COLUMNS = frozenset(
     {
         "libraries", "rigor", "predicted", "predicted_of", "predicted_in_range", "median_word", "threads", DIGEST,
         "content", "tokens", "whole_words", "searched", "per_word", "upper_per_word", "swap", "swapped_for", "moved",
+        "first_upper",
     }
 )  # fmt: skip
 """Columns that files of earlier versions lack; they read as None. Those that the spec decides are read from it."""

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from wordsens.maps.attention.given_weights import AttentionBias, AttentionFeatures
 from wordsens.maps.attention.scores import SCORES
 from wordsens.training.networks.contract import TextNetwork
 
@@ -40,6 +41,21 @@ class AttentionBlock(nn.Module):
         state = self._joined(texts, state, self.norm)
         return state if self.mlp is None else self._joined(state, self.mlp(state), self.mlp_norm)
 
+    def alone(self) -> AttentionFeatures | None:
+        """The block in float64, where it is attention and nothing besides."""
+        if self._residual or self.norm is not None or self.mlp is not None:
+            return None
+        parts = [part.detach().double() for part in (*self.query.parameters(), *self.key.parameters())]
+        query, on_query, key, on_key = parts
+        temperature = 1 / (self._scale * math.sqrt(len(query)))
+        return AttentionFeatures(
+            query.mT / temperature,
+            key.mT,
+            None if self.value is None else self.value.weight.detach().double().mT,
+            score=self._score,
+            bias=AttentionBias(query=on_query / temperature, key=on_key),
+        )
+
     def _joined(self, before: Tensor, after: Tensor, norm: nn.LayerNorm | None) -> Tensor:
         state = before + after if self._residual else after
         return state if norm is None else norm(state)
@@ -60,6 +76,11 @@ class AttentionNetwork(TextNetwork):
             state = block(state)
             found.append(state)
         return found
+
+    def certified_layer(self) -> AttentionFeatures | None:
+        block = self.blocks[0]
+        assert isinstance(block, AttentionBlock)
+        return block.alone()
 
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch d"]:
         rows = self.states(texts)[-1]

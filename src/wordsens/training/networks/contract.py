@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from wordsens.maps.attention.given_weights import AttentionFeatures
 from wordsens.maps.function import FunctionFeatures
 
 
@@ -25,6 +26,10 @@ class TextNetwork(nn.Module, ABC):
     @abstractmethod
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch h"]:
         """The vector that the head reads: the phi whose sensitivity is controlled and measured."""
+
+    @abstractmethod
+    def certified_layer(self) -> AttentionFeatures | None:
+        """The first layer as a map that has certificates; None where it is none."""
 
     def forward(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch"]:
         return self.head(self.features(texts)).squeeze(-1)

@@ -34,3 +34,6 @@ class DenseNetwork(TextNetwork):
 
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch h"]:
         return self.states(texts)[-1]
+
+    def certified_layer(self) -> None:
+        return None
