@@ -4,7 +4,7 @@ Then how alike the cosines of two models are, MiniLM-L6 being one: what the powe
 
     python -m benchmarks.check_models
 
-Needs what `make test-models` installs. The table stands in docs/benchmarks.md.
+Needs what `make test-models` installs. The table stands in docs/measurements.md.
 """
 
 import tempfile

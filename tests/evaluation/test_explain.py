@@ -46,7 +46,7 @@ def test_every_number_is_that_of_encoding_the_texts_again(model):
 
 
 def test_a_planted_word_is_what_keeps_the_texts_apart():
-    """Texts that differ in it alone: in 99 of 100 shipped pairs it comes first (docs/benchmarks.md)."""
+    """Texts that differ in it alone: in 99 of 100 shipped pairs it comes first (docs/measurements.md)."""
     one_word = [
         pair
         for pair in ws.meaning_pairs()

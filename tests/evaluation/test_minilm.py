@@ -83,7 +83,7 @@ def test_every_weight_of_the_onnx_export_is_matched(paraphrase_folder):
 
 @pytest.mark.models
 def test_no_trained_model_or_word_vectors_see_the_opposites(paraphrase_folder):
-    """What docs/benchmarks.md says: every kind's AUC is under .15, and the two transformers' cosines go together."""
+    """What docs/measurements.md says: every kind's AUC is under .15, and the two transformers' cosines go together."""
     from benchmarks.pypi_models import glove
 
     encoder, static = ws.check(str(paraphrase_folder)), ws.check(glove())

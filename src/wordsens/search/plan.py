@@ -191,7 +191,7 @@ class SearchPlan:
             polishing, are searched with these stages: for S alone, whose word is nearly always among the first five of
             that search. The others keep what it attains, a few per cent less than these stages would; none of them is
             `converged`. 0, and texts of fewer than twice as many words: all words are. One fully connected layer, and
-            quick plans that do not name it, take no notice. See benchmarks.md.
+            quick plans that do not name it, take no notice. See measurements.md.
         sampled: how many more words, evenly spaced over the text, are searched like the contenders: their median is a
             typical word's.
         whole: whether all coordinates are explored where the map has an exact relative with fewer.

@@ -64,7 +64,7 @@ class Noisy:
 
 @pytest.mark.slow
 def test_two_noisy_copies_hardly_ever_differ():
-    """Eight resampled datasets; 100 of them are in docs/benchmarks.md."""
+    """Eight resampled datasets; 100 of them are in docs/measurements.md."""
     random = np.random.default_rng(0)
     false = 0
     for run in range(8):

@@ -39,7 +39,7 @@ class Scale:
 
 
 _LIGHT: dict[str, object] = {"starts": 6, "generations": 0, "steps": 30}
-# All objectives of a text in one search: a fifth of the time of one search each (benchmarks.md).
+# All objectives of a text in one search: a fifth of the time of one search each (measurements.md).
 _TOGETHER: dict[str, object] = {"together": True}
 
 SCALES: dict[str, Scale] = {
