@@ -15,6 +15,8 @@ from wordsens.cli.app import app
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(page for page in [*DOCS.rglob("*.md"), DOCS.parent / "README.md"] if "_build" not in page.parts)
 REFERENCE = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
+EXAMPLES = "\n".join(re.findall(r"^(?:>>>|\.\.\.) .*", REFERENCE, re.MULTILINE))
+ROOMS = pytest.mark.parametrize("room", [ws, ws.theory, ws.figures, ws.training], ids=lambda room: room.__name__)
 COMMANDS = [
     pytest.param(line.split("#")[0].strip(" $&"), id=f"{page.name}: {line.strip(' $')[:60]}")
     for page in PAGES
@@ -27,8 +29,16 @@ def _missing(names: list[str], reference: str) -> list[str]:
     return [name for name in names if not re.search(rf"\.\. auto\w+:: {name}$", reference, re.MULTILINE)]
 
 
-@pytest.mark.parametrize("room", [ws, ws.theory, ws.figures, ws.training], ids=lambda room: room.__name__)
-def test_every_public_name_is_in_the_reference(room: object) -> None:
+def _without_example(room: ModuleType, examples: str) -> list[str]:
+    """The callables of the room that neither their docstring nor a line of the examples has at work."""
+    place = re.escape(room.__name__.replace("wordsens", "ws"))
+    names = [name for name in dir(room) if name[0] != "_" and callable(getattr(room, name))]
+    silent = [name for name in names if ">>> " not in (getattr(room, name).__doc__ or "")]
+    return [name for name in silent if not re.search(rf"\b{place}\.{name}\b", examples)]
+
+
+@ROOMS
+def test_every_public_name_is_in_the_reference(room: ModuleType) -> None:
     names = [name for name in dir(room) if name[0] != "_" and not isinstance(getattr(room, name), ModuleType)]
     assert len(names) > 6
     assert not _missing(names, REFERENCE)
@@ -36,6 +46,18 @@ def test_every_public_name_is_in_the_reference(room: object) -> None:
 
 def test_a_name_that_was_forgotten_is_noticed() -> None:
     assert _missing(["certify"], REFERENCE.replace(":: certify\n", ":: certification\n")) == ["certify"]
+
+
+@ROOMS
+def test_every_public_name_has_an_example(room: ModuleType) -> None:
+    """In its docstring or on a page of docs/api, as `ws.certify`; both are run by the tests."""
+    lacking = _without_example(room, EXAMPLES)
+    assert not lacking, f"{room.__name__}: no >>> line for {', '.join(lacking)}"
+
+
+def test_an_example_that_was_forgotten_is_noticed() -> None:
+    assert _without_example(ws, EXAMPLES.replace("ws.certify(", "ws.certified(")) == ["certify"]
+    assert _without_example(ws.figures, EXAMPLES.replace("ws.figures.words(", "words(")) == ["words"]
 
 
 def test_every_page_is_in_the_contents() -> None:
