@@ -2,6 +2,8 @@
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.resources import as_file, files
 from os import PathLike
@@ -71,6 +73,18 @@ def small_text(path: Path, name: str, *, most: int = MOST_BYTES) -> str:
     except UnicodeDecodeError as error:
         raise InputError(
             f"`{name}` (={shown(str(path))}) cannot be read as a text file: {first_line(error)}"
+        ) from error
+
+
+@contextmanager
+def writing(name: str, path: Path) -> Iterator[None]:
+    """Turns what the system says while a file is written into an InputError that names the argument."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"`{name}` (={str(path)!r}) cannot be written: {error.strerror or first_line(error)}; name a file in a "
+            "folder that exists and may be written"
         ) from error
 
 

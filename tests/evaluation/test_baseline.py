@@ -87,3 +87,11 @@ def test_a_wrong_file_is_told(tmp_path, content, message):
     (tmp_path / "b.json").write_text(content)
     with pytest.raises(ws.InputError, match=re.escape(message)):
         ws.check(bag_of_words, PAIRS, baseline=tmp_path / "b.json")
+
+
+def test_a_baseline_that_cannot_be_written_is_an_input_error(tmp_path):
+    found = ws.check(
+        lambda texts: [[len(text), 1.0] for text in texts], [("k", "a b", "a c", False), ("k", "d", "e f", True)]
+    )
+    with pytest.raises(ws.InputError, match=r"`path` \(=.*nosuch.*\) cannot be written"):
+        found.save_baseline(tmp_path / "nosuch" / "b.json")

@@ -11,7 +11,7 @@ import numpy as np
 
 from wordsens.errors import InputError
 from wordsens.evaluation.kinds import Measured
-from wordsens.files import named_path, small_text
+from wordsens.files import named_path, small_text, writing
 from wordsens.seeds import Seed
 from wordsens.statistics.paired_drop import Drop, paired_drops
 from wordsens.text.pairs import Pair
@@ -86,7 +86,11 @@ class Baseline:
 
 
 def write_baseline(path: str | PathLike[str], measured: Measured, *, model: str, identity: str) -> None:
-    """Keep a check's similarities in a JSON file, without its texts: a pair is named by a hash."""
+    """Keep a check's similarities in a JSON file, without its texts: a pair is named by a hash.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
     document: dict[str, Any] = {
         "format": _FORMAT,
         "model": model,
@@ -95,7 +99,9 @@ def write_baseline(path: str | PathLike[str], measured: Measured, *, model: str,
             pair_key(pair): float(value) for pair, value in zip(measured.pairs, measured.values, strict=True)
         },
     }
-    Path(path).expanduser().write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    place = Path(path).expanduser()
+    with writing("path", place):
+        place.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 def pair_key(pair: Pair) -> str:

@@ -20,7 +20,7 @@ from wordsens.regression.solver import (
     SingularGramError,
     kernel_solver,
 )
-from wordsens.results import Result
+from wordsens.results import InMemory, Result
 from wordsens.text.matrix import TextMatrix
 
 TRAININGS = ("fine-tuned", "retrained")
@@ -47,7 +47,7 @@ class Update(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MinNormFit(Result):
+class MinNormFit(InMemory):
     """theta* = Phi^T (Phi Phi^T + ridge I)^-1 Y: with ridge 0 the interpolation of least norm, Phi^+ Y.
 
     Made by `fit_min_norm`; serves any number of test texts.

@@ -6,7 +6,7 @@ from wordsens.results.shown import Look as Look
 from wordsens.results.shown import Shown as Shown
 
 
-class Result(Shown, Saved):
+class InMemory(Shown):
     """A frozen dataclass whose instances compare by content and show tensors by their shape.
 
     Derive with `@dataclass(frozen=True, eq=False, repr=False)`. Fields with `compare=False` do not count; NaN equals
@@ -20,3 +20,7 @@ class Result(Shown, Saved):
 
     def __repr__(self) -> str:
         return short_repr(self)
+
+
+class Result(InMemory, Saved):
+    """One that goes to files and back as well: its fields are tensors, numbers, texts, and what is made of them."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wordsens.errors import InputError, MissingExtraError, require_characters
-from wordsens.files import named_path
+from wordsens.files import named_path, writing
 from wordsens.text.plain_files import csv_records, json_lines_records, parquet_records
 from wordsens.text.shipped_data import MeaningPair, meaning_pairs
 
@@ -97,11 +97,24 @@ def read_pairs(pairs: Pairs | None = None) -> list[Pair]:
 
 
 def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
-    """Write the pairs to a CSV, TSV, JSON lines or Parquet file, by its extension, for `read_pairs` to read again."""
-    path = Path(path).expanduser()
+    """Write the pairs to a CSV, TSV, JSON lines or Parquet file, by its extension, for `read_pairs` to read again.
+
+    Raises:
+        InputError: no pairs; another extension; a file that cannot be written.
+        MissingExtraError: for Parquet, pyarrow is not installed.
+    """
+    if not pairs:
+        raise InputError("`pairs` (=[]) must hold at least one pair")
+    place = Path(path).expanduser()
     rows = [pair.row() for pair in pairs]
     names = list(dict.fromkeys(name for row in rows for name in row))
-    match _extension(path):
+    kind = _extension(place)
+    with writing("path", place):
+        _write_rows(place, kind, rows, names)
+
+
+def _write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+    match kind:
         case ".parquet":
             try:
                 import pyarrow
@@ -111,7 +124,7 @@ def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
             parquet.write_table(
                 pyarrow.Table.from_pylist([{name: row.get(name) for name in names} for row in rows]), path
             )
-        case ".csv" | ".tsv" as kind:
+        case ".csv" | ".tsv":
             with path.open("w", encoding="utf-8", newline="") as file:
                 writer = csv.DictWriter(file, names, restval="", delimiter="\t" if kind == ".tsv" else ",")
                 writer.writeheader()

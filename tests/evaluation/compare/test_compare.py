@@ -41,6 +41,17 @@ def test_two_copies_have_no_difference():
     assert {(row.difference, row.low, row.high) for row in found.rows} == {(0.0, 0.0, 0.0)}
 
 
+def test_vectors_are_the_same_where_all_are():
+    """A model that is deaf to a word which few texts have: most vectors agree, and it is not said that they all do."""
+    letters = lambda texts: [[text.count(letter) + 0.1 for letter in "aeilnorst"] for text in texts]  # noqa: E731
+    deaf = lambda texts: letters([text.replace(" zzz not", "") for text in texts])  # noqa: E731
+    texts = [f"the {noun} was {state}" for noun in ("film", "plot", "end") for state in ("good", "long", "bad")]
+    texts = [text + " zzz not" * (at % 4 == 0) for at, text in enumerate(texts)]
+    found = ws.compare(letters, deaf, texts, "none", plan=PLAN)
+    assert found.apart > 0
+    assert not any("are the same" in line for line in found.answer)
+
+
 def test_rounding_is_no_difference():
     def rounded(texts):
         return (bag_of_words(texts) / 7).astype(np.float32)

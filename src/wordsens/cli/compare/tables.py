@@ -44,7 +44,7 @@ def print_comparison(found: Comparison) -> None:
     _changed(found.changed)
     console.print()
     if found.apart is not None:
-        console.print(f"The two vectors of a text, at length one, lie {found.apart:.2g} apart (median).")
+        console.print(f"The two vectors of a text, at length one, lie {found.apart:.2g} apart (mean).")
     for note in found.notes:
         console.print(Text(f"Note: {note}"))
 

@@ -243,9 +243,9 @@ def _checked(
 
 
 def _apart(seen: tuple[Seen, Seen]) -> float | None:
-    """The median distance of a text's two vectors, both at length one; None where they have not one dimension."""
+    """The mean distance of a text's two vectors, both at length one; None where they have not one dimension."""
     first, second = (each.units for each in seen)
-    return float((first - second).norm(dim=1).median()) if first.shape == second.shape else None
+    return float((first - second).norm(dim=1).mean()) if first.shape == second.shape else None
 
 
 class _Counter:

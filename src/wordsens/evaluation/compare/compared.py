@@ -14,7 +14,7 @@ class Compared:
         first, second: the models' names.
         identities: of their weights, or what stands for them.
         texts: how many were compared, each once.
-        apart: the median distance of a text's two vectors, both at length one; None where they have not one dimension.
+        apart: the mean distance of a text's two vectors, both at length one; None where they have not one dimension.
         rows: the differences, of which those that `differs` are findings.
         changed: the texts with another first neighbour, the clearest first.
         tolerance: differences up to this do not count.

@@ -48,7 +48,7 @@ class AnyScoreChange(PlainWordChange):
         self.heads = self._heads_at(1.0)
         n, d = self.rows.shape
         if len(weights) * n * n * d <= _MOST_SMALL:
-            wide = attention_plan(n, d, score)
+            wide = attention_plan(n, d, score, len(weights))
             self.plan = wide if n * d <= _MOST_TINY else replace(wide, children=16, chosen=16)
             found = self._spread(torch.full((1,), d**0.5))
             if not self._is_homogeneous(found.typical):

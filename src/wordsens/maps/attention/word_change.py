@@ -36,6 +36,10 @@ text, in a third of the time.
 _MOST_SMALL = 8192
 """Coordinates of a text up to which it is searched widely: twice to three times the evaluations."""
 
+_SEVERAL_HEADS = 12
+"""Generations on small texts under several heads, in place of 4, at half as many evaluations again: on two problems
+that an attack found 4 and 3 % low 11 of 18 words rose, by up to 5 %."""
+
 
 _EMPTIED = 8
 """Points at which a row is left to the word, of which a search of longer texts climbs the best so many."""
@@ -268,7 +272,7 @@ def attention_plan(words: int, d: int, score: Score, heads: int = 1) -> Stages:
         chosen_steps=20 if score.kinked else 0,
         soft_steps=8,
         population=16,
-        generations=min(4, plan.generations),
+        generations=min(_SEVERAL_HEADS if heads > 1 else 4, plan.generations),
         children=48,
         kick_steps=10,
     )

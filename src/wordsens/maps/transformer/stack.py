@@ -141,7 +141,8 @@ class Stack:
         """The attention weights of `layer` (1 to L): entry (j, i) is how much row j takes from row i."""
         if self.model.config._attn_implementation != "eager":
             raise InputError(
-                f"the model {self.name!r} does not give its attention weights; load it with attention='eager'"
+                f"the model {self.name!r} does not give its attention weights; load it with attention='eager', a model "
+                "of your own with attn_implementation='eager'"
             )
         return self._pass(rows, self.anatomy.base, output_attentions=True).attentions[layer - 1]
 
