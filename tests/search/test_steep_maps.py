@@ -186,3 +186,20 @@ def test_circles_in_few_coordinates_report_true_squares(seed):
     words, ball = torch.arange(n), Ball(torch.full((n,), math.sqrt(d), dtype=torch.float64))
     found = krylov_search(change, words, ball, change.plan, generator=generator(0, "starts"))
     torch.testing.assert_close(found.squared, change.value(found.perturbations, words), rtol=1e-9, atol=0)
+
+
+def test_scores_of_one_s_own_are_searched_along_the_longest_row():
+    """Steep scores are flat but for steps, and beside a huge row only its scores with the word matter: along the
+    directions that move these, ± W^T x and ± W x of the row, a word of a larger text attains what is found."""
+    X = ws.gaussian_text(32, 37, seed=5).rows
+    X[0] *= 1e5
+    phi = ws.RandomAttentionFeatures(37, score=Tanh(), temperature=1e-6, heads=3, seed=7)
+    words, radius = [3, 7, 21, 30], 0.5
+    found = ws.word_sensitivity(phi, X, words, radius=radius, certificate=False)
+    before = phi(X)
+    for word, value in zip(words, found.per_word, strict=True):
+        for matrix in phi.matrices:
+            for direction in (X[0] @ matrix, -X[0] @ matrix, matrix @ X[0], -matrix @ X[0]):
+                moved = X.clone()
+                moved[word] += radius * direction / direction.norm()
+                assert value > 0.99 * (phi(moved) - before).norm() / before.norm()

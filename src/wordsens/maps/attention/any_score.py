@@ -53,6 +53,9 @@ class AnyScoreChange(PlainWordChange):
             found = self._spread(torch.full((1,), d**0.5))
             if not self._is_homogeneous(found.typical):
                 self.plan = again_if_steep(self.plan, n, found.largest / 2)
+        else:
+            more = len(self._of_the_longest_row())
+            self.plan = replace(self.plan, starts=self.plan.starts + more, kept=self.plan.starts)
 
     def _heads_at(self, factor: float) -> list[GroupHead]:
         """The heads at a higher temperature."""
@@ -98,10 +101,17 @@ class AnyScoreChange(PlainWordChange):
         return bool(torch.allclose(halved, size * weights, rtol=1e-5, atol=1e-5 * float(halved.abs().max())))
 
     def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
-        """The leading singular vectors of the Jacobian, and the layer's own directions."""
+        """Those of the longest row, the leading singular vectors of the Jacobian, and the layer's own directions."""
         own = directions(self.heads, [head.top_directions for head in self.heads])
         jacobian = super().starting_directions(words)
-        return torch.cat([jacobian, own.unsqueeze(1).expand(-1, len(words), -1)])
+        everywhere = [part.unsqueeze(1).expand(-1, len(words), -1) for part in (self._of_the_longest_row(), own)]
+        return torch.cat([everywhere[0], jacobian, everywhere[1]])
+
+    def _of_the_longest_row(self) -> Float[Tensor, "m d"]:
+        """± the directions in which its scores with the word move most: beside a huge row nothing else shows."""
+        longest = int(self.rows.norm(dim=1).argmax())
+        found = torch.stack([part[longest] for head in self.heads for part in (head.queries, head.keys)])
+        return torch.nn.functional.normalize(torch.cat([found, -found]), dim=1)
 
     def candidates(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
         found = torch.cat([candidates(self.rows, self.heads, words, radius), unseen(self.heads, words, radius)])
