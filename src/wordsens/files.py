@@ -104,6 +104,6 @@ def _archived() -> dict[str, bytes]:
     """The texts of a wheel's archive (hatch_build.py makes it)."""
     import tarfile  # only a wheel needs it
 
-    with as_file(files("wordsens").joinpath("texts.tar.bz2")) as path, tarfile.open(path) as archive:
+    with as_file(files("wordsens").joinpath("texts.tar.bz2")) as path, tarfile.open(path, "r:bz2") as archive:
         opened = {member.name: archive.extractfile(member) for member in archive.getmembers()}
         return {name: file.read() for name, file in opened.items() if file is not None}
