@@ -1,4 +1,4 @@
-"""A step of the build: texts and word lists go into the wheel as one compressed archive, in place of the files.
+"""A step of the build: texts, word lists and what reports are made of go into the wheel as one compressed archive.
 
 A wheel deflates file by file: so they take a third less, and their names nothing.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ARCHIVE = "wordsens/texts.tar.bz2"
-PATTERNS = ("*.jsonl", "training/adapter/words/*.txt")
+PATTERNS = ("*.jsonl", "training/adapter/words/*.txt", "report/static/*", "report/templates/*")
 
 
 class CompressedTexts(BuildHookInterface):

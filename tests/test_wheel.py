@@ -14,7 +14,7 @@ import wordsens as ws
 
 ROOT = Path(__file__).parents[1]
 MOST_BYTES = 1_200_000
-"""Deflated file by file, as wheels are; texts and word lists are compressed before that."""
+"""Deflated file by file, as wheels are; texts, word lists and a report's styles are compressed before that."""
 
 ARCHIVE = "wordsens/texts.tar.bz2"
 
@@ -36,7 +36,7 @@ def test_what_is_in_it(wheel):
     texts = {
         path.relative_to(package).as_posix(): path
         for path in files
-        if path.suffix == ".jsonl" or path.parent.name == "words"
+        if path.suffix == ".jsonl" or path.parent.name in ("words", "templates") or path.parent.match("report/static")
     }
     plain = {f"wordsens/{path.relative_to(package).as_posix()}" for path in files if path not in texts.values()}
     assert names == plain | {ARCHIVE}
@@ -57,6 +57,7 @@ def test_its_texts_are_read(wheel, tmp_path):
     code = (
         "import wordsens; from wordsens.text.shipped_data import shipped_reviews; "
         "from wordsens.training.adapter.word_lists import antonyms; "
+        "from wordsens.report.assets import static; assert 'var(' in static(('report.css',)); "
         "print(wordsens.__file__, len(shipped_reviews()), len(wordsens.read_pairs()), antonyms()['accept'][0])"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}

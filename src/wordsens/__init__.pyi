@@ -1,6 +1,7 @@
 from . import figures as figures
 from . import theory as theory
 from . import training as training
+from .audit.decay import PairDistance as PairDistance
 from .audit.decay import pair_distances as pair_distances
 from .certificates.certify import certificate as certificate
 from .certificates.certify import certify as certify
@@ -45,6 +46,7 @@ from .maps.function import FunctionFeatures as FunctionFeatures
 from .maps.transformer.features import TransformerFeatures as TransformerFeatures
 from .maps.transformer.prompt_pair import prompt_pair as prompt_pair
 from .models import Endpoint as Endpoint
+from .models import EndpointError as EndpointError
 from .models import as_model as as_model
 from .models import as_pair_model as as_pair_model
 from .regression import MinNormFit as MinNormFit
@@ -67,6 +69,7 @@ from .sensitivity.substitution import SubstitutionPlan as SubstitutionPlan
 from .sensitivity.substitution import SubstitutionSensitivity as SubstitutionSensitivity
 from .sensitivity.substitution import substitution_sensitivity as substitution_sensitivity
 from .sensitivity.swap_search import ShortlistPlan as ShortlistPlan
+from .sensitivity.swaps import SwapRatio as SwapRatio
 from .sensitivity.swaps import Swaps as Swaps
 from .sensitivity.swaps import best_swaps as best_swaps
 from .sensitivity.swaps import swap_ratio as swap_ratio
@@ -76,6 +79,7 @@ from .sensitivity.whole_words import WholeWordSensitivity as WholeWordSensitivit
 from .sensitivity.whole_words import whole_word_sensitivity as whole_word_sensitivity
 from .text import Document as Document
 from .text import MeaningPair as MeaningPair
+from .text import MinimalPair as MinimalPair
 from .text import correlated_text as correlated_text
 from .text import embed as embed
 from .text import gaussian_text as gaussian_text

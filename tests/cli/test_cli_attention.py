@@ -116,7 +116,7 @@ def test_options_of_attention_belong_to_it(wordsens):
 def test_everything_and_the_report(wordsens, tmp_path, monkeypatch):
     from wordsens.cli.paper import run as paper_run
 
-    monkeypatch.setattr(paper_run, "run_experiment", lambda name, options: {"command": f"paper {name}"})
+    monkeypatch.setattr(paper_run, "run_experiment", lambda one, options: {"command": f"paper {one.name}"})
     monkeypatch.setattr(paper_run, "_report", lambda options: tmp_path / "report.html")
     document = json.loads(wordsens("paper", "all", "--out", str(tmp_path), "--json").out)
     names = ("sensitivity", "generalization", "attention", "departures", "correlations", "several-words", "similarity")

@@ -31,8 +31,8 @@ def test_equals_the_map(n, d, moved, heads, score, temperature, seed):
         [torch.randperm(n, generator=torch.Generator().manual_seed(seed + at))[:moved] for at in range(4)]
     )
     delta = gaussian(4, moved, d, seed=seed + 1)
-    plain = FeatureMap.perturbed_features(phi, X, words, delta)
-    shared = phi.perturbed_features(X, words, delta)
+    plain = torch.cat(list(FeatureMap.perturbed_features(phi, X, words, delta, at_once=2)))
+    shared = torch.cat(list(phi.perturbed_features(X, words, delta, at_once=3)))
     # A score of several hundred is rounded by eps times itself, and so are the weights that follow from it.
     steep = float(phi.scores(X).abs().max()) + 100 / temperature
     torch.testing.assert_close(
@@ -43,5 +43,6 @@ def test_equals_the_map(n, d, moved, heads, score, temperature, seed):
 @pytest.mark.parametrize("heads", [1, 3])
 def test_shape(heads):
     phi = ws.RandomAttentionFeatures(4, heads=heads)
-    features = phi.perturbed_features(gaussian(5, 4, seed=0), torch.tensor([[1], [3]]), gaussian(2, 1, 4, seed=1))
-    assert features.shape == (2, heads * 20)
+    words, delta = torch.tensor([[1], [3], [0]]), gaussian(3, 1, 4, seed=1)
+    pieces = phi.perturbed_features(gaussian(5, 4, seed=0), words, delta, at_once=2)
+    assert [piece.shape for piece in pieces] == [(2, heads * 20), (1, heads * 20)]

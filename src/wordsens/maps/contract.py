@@ -6,7 +6,7 @@ the change of many perturbed words faster than by mapping each perturbed text; a
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -69,14 +69,20 @@ class FeatureMap(ABC):
         return torch.full((rows.shape[0],), math.sqrt(rows.shape[1]), dtype=torch.float64, device=self.device)
 
     def perturbed_features(
-        self, rows: Float[Tensor, "n d"], words: Int[Tensor, "b g"], perturbations: Float[Tensor, "b g d"]
-    ) -> Float[Tensor, "b features"]:
-        """phi of b perturbed texts, flattened: row words[p, k] of X moved by perturbations[p, k].
+        self,
+        rows: Float[Tensor, "n d"],
+        words: Int[Tensor, "b g"],
+        perturbations: Float[Tensor, "b g d"],
+        *,
+        at_once: int,
+    ) -> Iterator[Float[Tensor, "c features"]]:
+        """phi of b perturbed texts, flattened, so many at once: row words[p, k] of X moved by perturbations[p, k].
 
         By default each text is built and mapped. A map may spare what the texts share with X, but computes the features
         themselves: this is what reported values are recomputed with.
         """
-        return features_by_text(self, perturbed_texts(rows, words, perturbations))
+        for some, delta in zip(words.split(at_once), perturbations.split(at_once), strict=True):
+            yield features_by_text(self, perturbed_texts(rows, some, delta))
 
     def relative_rounding(self, text: Float[Tensor, "n d"]) -> float:
         """An estimate of ‖computed phi(X) - phi(X)‖ / ‖phi(X)‖, from what the last digit of X does to the features.

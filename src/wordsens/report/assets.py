@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
-_FOLDER = Path(__file__).parent / "static"
+from wordsens.files import packaged_text
 
 
 @cache
 def static(names: Sequence[str]) -> str:
     """These files of `static`, one after the other: what a style or script tag holds."""
-    return "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in names)
+    return "\n".join(packaged_text(f"report/static/{name}") for name in names)

@@ -6,11 +6,11 @@ import json
 import re
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from wordsens import __version__
 from wordsens.errors import MissingExtraError
+from wordsens.files import packaged_text
 from wordsens.report.assets import static
 from wordsens.report.attention import ShownPair
 from wordsens.report.figures import ReportFigure
@@ -20,12 +20,11 @@ from wordsens.report.tables import Table
 from wordsens.report.texts import Shown, Word
 
 try:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup, escape
 except ImportError as error:
     raise MissingExtraError("jinja2", "report", "a report") from error
 
-_HERE = Path(__file__).parent
 _SCRIPTS = ("colours.js", "page.js", "words.js", "texts.js", "scales.js", "plots.js", "figures.js")
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 """Characters that could end a script tag, or a line of JavaScript, inside of JSON."""
@@ -93,7 +92,7 @@ def script_json(value: Any) -> Markup:
 @cache
 def _environment() -> Any:
     made = Environment(
-        loader=FileSystemLoader(_HERE / "templates"),
+        loader=FunctionLoader(lambda name: packaged_text(f"report/templates/{name}")),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

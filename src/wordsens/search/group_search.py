@@ -6,7 +6,6 @@ another word, is a far better start than a random point (benchmarks/attention_se
 then still missed are mostly hills next to the one found, which differ by one drawn row: kicks find those.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -17,7 +16,7 @@ from torch import Tensor
 
 from wordsens.search.climb import PATIENCE, RULES, Climb, Momentum, QuasiNewton
 from wordsens.search.noisy import NOISY_STEPS, climb_noisily
-from wordsens.search.objective import Objective
+from wordsens.search.objective import Objective, ReducedObjective
 from wordsens.search.plan import (
     DIRECT_STEPS,
     FIRST_STEPS,
@@ -37,8 +36,8 @@ _INNER = 0.3
 _CACHED_NUMBERS = 1 << 18
 """Coordinates of the points that climb together on a CPU."""
 
-_MIXED, _MIXTURES = 0.5, 4
-"""The angle, in radians, between a best point and its mixtures with other directions; how many of these climb."""
+_BEFORE_HALVING = 4
+"""Steps after which the lower half of a word's children is given up, where that was measured: in few coordinates."""
 
 _TINY = 1e-3
 """Radii below this share of the typical length are explored in the objective's own precision: in float32 changes
@@ -82,7 +81,7 @@ class GroupSearch:
         if plan.whole and reduced is not None and reduced.exact:
             reduced = None
         exact = reduced if reduced is not None and reduced.exact else None
-        self._ground, self._basis = (self._coarse, None) if exact is None else (exact, exact.basis)
+        self._ground, self._fewer = (self._coarse if exact is None else exact), exact
         self._sketch = None if exact is reduced else reduced
         softened = self._ground.softened(radius, [plan.explored_share]) if plan.explored_share else []
         self._exploring = softened[0] if softened else self._ground
@@ -100,8 +99,8 @@ class GroupSearch:
             best = self._narrowed(best)
             if len(self._candidates):
                 best = best.joined(self._direct())
-        if self._basis is not None:
-            best = self._left(best, self._basis)
+        if self._fewer is not None:
+            best = self._left(best, self._fewer)
         if plan.steps == 0 and plan.finalists == 1:
             # Nothing is polished, and nothing left to choose: the map's own precision would only repeat the value.
             converged = torch.zeros_like(best.words, dtype=torch.bool)
@@ -114,7 +113,7 @@ class GroupSearch:
         else:
             self._polish(best, replace(self._coarse_plan, steps=plan.climb_steps))
             # Points that converged in fewer coordinates are compared well enough.
-            best = self._exact(self._fittest(best, min(2, plan.finalists) if self._basis is None else 1))
+            best = self._exact(self._fittest(best, min(2, plan.finalists) if self._fewer is None else 1))
             converged = self._polish(best, plan)
         if plan.steps:
             best, converged = self._off_kinks(best, converged)
@@ -147,17 +146,15 @@ class GroupSearch:
         self._spend(moved.words)
         return best.joined(moved), torch.cat([converged, converged[chosen]])
 
-    def _left(self, best: Climb, basis: Float[Tensor, "k size"]) -> Climb:
+    def _left(self, best: Climb, fewer: ReducedObjective) -> Climb:
         """The best points in all coordinates, converged in the fewer ones before, and what else is found there.
 
         Real words' rows lie close together, and the span lacks the directions that part them: of 100 words of a review
         16 ended below plain ascent without these starts and children, 2 with them.
         """
         self._polish(best, self._coarse_plan)
-        best = Climb(self._coarse, best.words, best.radius, best.x @ basis, self._blocks)
-        breeder = self._breeder.resized(len(basis.T))
-        starts = self._coarse.starting_directions(self._words)[: self._plan.starts].flatten(start_dim=2)
-        best = best.joined(self._climb(breeder.unit(starts), self._coarse))
+        best = Climb(self._coarse, best.words, best.radius, fewer.raised(best.x, best.words), self._blocks)
+        breeder = self._breeder.resized(self._coarse.coordinates)
         for _ in range(_LAST_GENERATIONS):
             best = self._fittest(best, self._plan.population)
             best = best.joined(self._climb(breeder.children(self._ranked(best), self._plan.children), self._coarse))
@@ -170,13 +167,12 @@ class GroupSearch:
             best = self._relayed(self._crossed(objective, self._breeder, points))
             return self._kicked(best, objective, self._breeder) if self._plan.kicks else best
         breeder = self._breeder.resized(*sketch.shape)
-        best = self._crossed(sketch, breeder, breeder.unit(points @ sketch.basis.T))
+        best = self._crossed(sketch, breeder, breeder.unit(self._lowered(points, sketch)))
         if self._plan.kicks:
             best = self._kicked(best, sketch, breeder)
         best = self._fittest(best, self._plan.finalists)
-        best = Climb(objective, best.words, best.radius, best.x @ sketch.basis, self._blocks)
-        best = self._relayed(best)
-        return best.joined(self._climb(self._mixed(best, sketch.left_out), objective))
+        best = Climb(objective, best.words, best.radius, sketch.raised(best.x, best.words), self._blocks)
+        return self._relayed(best)
 
     def _crossed(
         self, objective: Objective, breeder: Breeder | SeparateBreeders, points: Float[Tensor, "starts w size"]
@@ -187,8 +183,36 @@ class GroupSearch:
             best = best.joined(self._softly_climbed(objective, points))
         for _ in range(self._plan.generations):
             best = self._fittest(best, self._plan.population)
-            best = best.joined(self._climb(breeder.children(self._ranked(best), self._plan.children), objective))
+            best = best.joined(self._halved(breeder.children(self._ranked(best), self._plan.children), objective))
         return best
+
+    def _halved(self, points: Float[Tensor, "ranks w size"], objective: Objective) -> Climb:
+        """Climb from every point for a few steps, and from the better half of each word's for the others."""
+        ranks, w, size = points.shape
+        kept, steps = -(-ranks // 2), self._plan.climb_steps
+        if not isinstance(objective, ReducedObjective) or ranks < 4 or steps < 2 * _BEFORE_HALVING:
+            return self._climb(points, objective)
+        self._spend(self._words, ranks * (1 + _BEFORE_HALVING) + kept * (steps - _BEFORE_HALVING))
+        # The points of a word climb together.
+        each = max(1, _CACHED_NUMBERS // (size * ranks)) if points.device.type == "cpu" else w
+        lots = torch.arange(w, device=points.device).split(each)
+        climbs, order = [], []
+        for at, some in enumerate(lots):
+            words, radius = self._words[some].repeat(ranks), self._radius[some].repeat(ranks)
+            climb = Climb(objective, words, radius, points[:, some].flatten(end_dim=1), self._blocks)
+            rule = self._rule(objective)(climb)
+            for step in range(1, steps + 1):
+                rule.step(climb, self._coarse_plan.tolerance)
+                if step == _BEFORE_HALVING:
+                    best = climb.squared.view(ranks, -1).topk(kept, dim=0).indices
+                    chosen = (best * len(some) + torch.arange(len(some), device=best.device)).flatten()
+                    climb = climb.select(chosen)
+                    rule.select(chosen)
+                if (at * steps + step) % len(lots) == 0:
+                    self._tick()
+            climbs.append(climb)
+            order.append(kept * some[0] + torch.arange(len(climb), device=some.device).view(kept, -1))
+        return Climb.of(climbs).select(torch.cat(order, dim=1).flatten())
 
     def _softly_climbed(self, objective: Objective, points: Float[Tensor, "starts w size"]) -> Climb:
         """Climb from where much smoother relatives lead, the better half of the points from each to the next."""
@@ -242,7 +266,10 @@ class GroupSearch:
     def _grounded(self, points: Float[Tensor, "count w *shape"]) -> Float[Tensor, "count w size"]:
         """Flat points of the objective, in the ground's coordinates."""
         points = points.flatten(start_dim=2)
-        return points if self._basis is None else points @ self._basis.T
+        return points if self._fewer is None else self._lowered(points, self._fewer)
+
+    def _lowered(self, points: Float[Tensor, "count w size"], fewer: ReducedObjective) -> Float[Tensor, "count w k"]:
+        return fewer.lowered(points.flatten(end_dim=1), self._words.repeat(len(points))).unflatten(0, points.shape[:2])
 
     def _chosen(self, points: Float[Tensor, "count w size"], objective: Objective, steps: int) -> Climb:
         """The points that are best after a few steps, after some more."""
@@ -293,13 +320,6 @@ class GroupSearch:
         winners = self._breeder.unit(self._ranked(best)[0])
         candidates = self._breeder.some(winners, self._plan.relays)
         return self._best_of(candidates, self._plan.finalists)
-
-    def _mixed(self, best: Climb, directions: Float[Tensor, "m size"]) -> Float[Tensor, "count w size"]:
-        """For every word, the best mixtures of its best point with ± the directions."""
-        (winner,) = self._ranked(self._fittest(best, 1))
-        along = torch.cat([directions, -directions]).unsqueeze(1)
-        mixtures = math.cos(_MIXED) * self._breeder.unit(winner.unsqueeze(0)) + math.sin(_MIXED) * along
-        return self._best_of(self._breeder.unit(mixtures), _MIXTURES)
 
     def _best_of(self, candidates: Float[Tensor, "c w size"], count: int) -> Float[Tensor, "count w size"]:
         """The candidates of every word that move it most."""

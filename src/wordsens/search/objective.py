@@ -133,16 +133,19 @@ class Objective(ABC):
 
 
 class ReducedObjective(Objective):
-    """An objective that stands for another one at Delta = c @ basis, nearly, and costs less.
+    """An objective that stands for another one at a word's Deltas of a subspace, nearly, and costs less.
 
     Attributes:
-        basis: (k, d), orthonormal rows.
-        left_out: (m, d), unit directions in which the other objective grows and this one does not know it: a search
-            mixes what it found with them when it comes back.
         exact: whether it is the other objective at these Deltas, to rounding.
         shape: (k,).
     """
 
-    basis: Float[Tensor, "k d"]
-    left_out: Float[Tensor, "m d"]
     exact: bool
+
+    @abstractmethod
+    def raised(self, x: Float[Tensor, "b k"], words: Int[Tensor, " b"]) -> Float[Tensor, "b d"]:
+        """The other objective's points at these ones, of the same lengths."""
+
+    @abstractmethod
+    def lowered(self, x: Float[Tensor, "b d"], words: Int[Tensor, " b"]) -> Float[Tensor, "b k"]:
+        """The points of the words' subspaces nearest to the other objective's."""

@@ -201,12 +201,8 @@ def attained(
         numbers = 3 * (rows.numel() + base.numel() + n * n)
         size = max(1, min(memory_budget, _MAPPED_BYTES) // (numbers * rows.element_size()))
         changes = [
-            torch.linalg.vector_norm(
-                phi.perturbed_features(rows, word, delta) - base,
-                dim=1,
-                dtype=torch.float64,
-            )
-            for word, delta in zip(words.split(size), perturbations.split(size), strict=True)
+            torch.linalg.vector_norm(features - base, dim=1, dtype=torch.float64)
+            for features in phi.perturbed_features(rows, words, perturbations, at_once=size)
         ]
     relative = torch.cat(changes) / norm
     finite = torch.isfinite(relative)

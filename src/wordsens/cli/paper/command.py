@@ -14,7 +14,8 @@ def paper(options: PaperOptions) -> None:
     Example: wordsens paper sensitivity --scale quick --out results
     """
     from wordsens.cli.cpu_threads import cpu_threads
+    from wordsens.cli.paper.experiments import EXPERIMENTS
     from wordsens.cli.paper.run import run_paper
 
     with cpu_threads(options.threads):
-        run_paper(options)
+        run_paper(options, EXPERIMENTS)

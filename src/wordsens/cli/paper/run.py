@@ -1,7 +1,6 @@
 """The work of `wordsens paper`, whatever the experiment: measure the missing cells, draw, summarise."""
 
-import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from wordsens.figures.style_file import in_style
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """An experiment of the paper: a module of its name in `wordsens.cli.paper` holds one as `EXPERIMENT`.
+    """An experiment of the paper.
 
     Attributes:
         name: of the experiment, its kind of cell and its table.
@@ -41,11 +40,11 @@ class Experiment:
     show: Callable[[Sequence[Any]], None]
 
 
-def run_paper(options: PaperOptions) -> None:
-    """Every experiment that is asked for, one after another; of all of them, the report too."""
+def run_paper(options: PaperOptions, experiments: Mapping[str, Experiment]) -> None:
+    """Every one of the experiments that is asked for, one after another; of all of them, the report too."""
     with in_style(options.style):
         pass  # a style that is not there is refused before anything is measured
-    documents = [run_experiment(name, options) for name in options.names]
+    documents = [run_experiment(experiments[name], options) for name in options.names]
     report = _report(options) if options.everything else None
     if report is not None and not options.as_json:
         stdout().print(f"report   {report}", soft_wrap=True, markup=False)
@@ -62,7 +61,7 @@ def _report(options: PaperOptions) -> Path:
     return Path(write_report([options.out], Path(options.out) / "report.html"))
 
 
-def run_experiment(name: str, options: PaperOptions) -> dict[str, Any]:
+def run_experiment(experiment: Experiment, options: PaperOptions) -> dict[str, Any]:
     """Measure the missing cells, write records and figures, print the summary; of an interrupted run, what it has.
 
     Returns:
@@ -71,7 +70,7 @@ def run_experiment(name: str, options: PaperOptions) -> dict[str, Any]:
     Raises:
         WordsensError: a cell failed; after everything else is written.
     """
-    experiment: Experiment = importlib.import_module(f"wordsens.cli.paper.{name.replace('-', '_')}").EXPERIMENT
+    name = experiment.name
     kind, folder = kind_named(name), Path(options.out)
     preset = experiment.preset(options)
     store = open_store(folder / kind.folder, kind.record_type)

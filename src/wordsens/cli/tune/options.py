@@ -66,7 +66,7 @@ class TuneRequest:
     )
     waves: Annotated[
         int | None,
-        typer.Option(help="Coordinates that parity adds; default: 3200.", show_default=False, rich_help_panel=_ADAPTER),
+        typer.Option(help="Coordinates that parity adds; default: 4800.", show_default=False, rich_help_panel=_ADAPTER),
     ] = None
     share: Annotated[
         float | None,

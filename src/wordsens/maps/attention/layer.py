@@ -1,7 +1,7 @@
 """Attention layers as feature maps: what random weights and one's own share."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -59,20 +59,36 @@ class AttentionLayer(FeatureMap):
         return self._joined(outputs)
 
     def perturbed_features(
-        self, rows: Float[Tensor, "n d"], words: Int[Tensor, "b g"], perturbations: Float[Tensor, "b g d"]
-    ) -> Float[Tensor, "b features"]:
+        self,
+        rows: Float[Tensor, "n d"],
+        words: Int[Tensor, "b g"],
+        perturbations: Float[Tensor, "b g d"],
+        *,
+        at_once: int,
+    ) -> Iterator[Float[Tensor, "c features"]]:
         """phi of each perturbed text X', whose scores differ from X's in g rows and g columns.
 
         The attention is taken anew from all scores. O(heads b (n² d + g d²)) against O(heads b (2 n² d + n d²)).
         """
-        words = words.to(rows.device)
+        heads = [(head, head.scores_between(rows, rows)) for head in self._weights(rows)]
+        for some, delta in zip(words.to(rows.device).split(at_once), perturbations.split(at_once), strict=True):
+            yield self._perturbed(heads, rows, some, delta)
+
+    def _perturbed(
+        self,
+        heads: Sequence[tuple[HeadWeights, Float[Tensor, "n n"]]],
+        rows: Float[Tensor, "n d"],
+        words: Int[Tensor, "b g"],
+        perturbations: Float[Tensor, "b g d"],
+    ) -> Float[Tensor, "b features"]:
+        """phi of each perturbed text by its heads, each with the scores of the text as it is."""
         moved = rows[words] + perturbations
         pair, place = torch.arange(len(words), device=rows.device).unsqueeze(1), words.unsqueeze(2)
         per_head = []
-        for head in self._weights(rows):
-            scores = head.scores_between(rows, rows).repeat(len(words), 1, 1)
+        for head, before in heads:
+            scores = before.repeat(len(words), 1, 1)
             scores[pair, words] = head.scores_between(moved, rows)
-            scores.mT[pair, words] = head.scores_between(rows, moved).mT
+            scores.mT[pair, words] = head.scores_with(rows, moved)
             scores[pair.unsqueeze(2), place, place.mT] = head.scores_between(moved, moved)
             attention = self.score.attention(head.biased(scores))
             to_moved = attention.mT[pair, words].mT

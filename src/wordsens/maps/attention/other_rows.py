@@ -93,6 +93,8 @@ class OtherRows(ABC):
         moved: Float[Tensor, "b n"],
         along: Float[Tensor, "b n"] | None,
         gradient: bool,
+        *,
+        own: bool = False,
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b m"] | None]:
         """The squared change of all rows but the word's own; half of its gradient in V^T Delta but for two products.
 
@@ -100,27 +102,32 @@ class OtherRows(ABC):
             seen, words: the pairs, each by its V^T Delta.
             row_of_word: which row of its text each word is.
             moved: u_j . Delta; where the gradient is asked for, overwritten by what it takes from each u_j.
-            along: -o_j . V^T Delta, for weights that are divided by their sum; likewise overwritten.
+            along: -o_j . V^T Delta, for weights that are divided by their sum; likewise overwritten. None, though they
+                are: x_i . V^T Delta stands for r_ji . V^T Delta, dominated rows included.
             gradient: whether it is asked for.
+            own: whether the word's own row is counted like the others, by what `moved` has for it.
         """
         at = row_of_word.unsqueeze(1)
         answer = self.response.move(moved, words)
         p, gain = answer.p, answer.gain
-        own = self.values.index_select(0, words)
-        with_own = torch.linalg.vecdot(own, seen).unsqueeze(1)
-        dominated = None
-        if along is None:
-            on_rest_of_word, length = with_own, self.squared_values.index_select(0, words).unsqueeze(1)
+        value = self.values.index_select(0, words)
+        with_own = torch.linalg.vecdot(value, seen).unsqueeze(1)
+        on_rest_of_word = with_own if along is None else along.add_(with_own)
+        if self.score.normalized:
+            length = self.lengths.index_select(0, words)
         else:
-            on_rest_of_word, length = along.add_(with_own), self.lengths.index_select(0, words)
-            if self.dominant is not None:
-                dominated = self.dominant.pairs(words)
-                which, row, rest = dominated
-                gain[which, row] = self.response.dominant_gain(moved[which, row], words[which], row)
-                answer.gain_slope[which, row] = answer.p_slope[which, row]
+            length = self.squared_values.index_select(0, words).unsqueeze(1)
+        dominated = None
+        if self.score.normalized and self.dominant is not None:
+            which, row, rest = self.dominant.pairs(words)
+            gain[which, row] = self.response.dominant_gain(moved[which, row], words[which], row)
+            answer.gain_slope[which, row] = answer.p_slope[which, row]
+            if along is not None:
+                dominated = which, row, rest
                 along[which, row] = torch.linalg.vecdot(rest, seen[which])
-        p.scatter_(1, at, 0.0)
-        gain.scatter_(1, at, 0.0)
+        if not own:
+            p.scatter_(1, at, 0.0)
+            gain.scatter_(1, at, 0.0)
         on_delta = torch.addcmul(p * torch.linalg.vecdot(seen, seen).unsqueeze(1), gain, on_rest_of_word)
         on_rest = torch.addcmul(p * on_rest_of_word, gain, length)
         squared = torch.linalg.vecdot(p, on_delta) + torch.linalg.vecdot(gain, on_rest)
@@ -128,7 +135,8 @@ class OtherRows(ABC):
             return squared, None
 
         torch.mul(answer.p_slope, on_delta, out=moved).addcmul_(answer.gain_slope, on_rest)
-        moved.scatter_(1, at, 0.0)
+        if not own:
+            moved.scatter_(1, at, 0.0)
         result = torch.linalg.vecdot(p, p).unsqueeze(1) * seen
         if along is None:
             pulled = torch.linalg.vecdot(p, gain).unsqueeze(1)
@@ -139,4 +147,4 @@ class OtherRows(ABC):
                 result.index_add_(0, which, along[which, row].unsqueeze(1) * rest)
                 along[which, row] = 0
             pulled = along.sum(dim=1, keepdim=True)
-        return squared, result.addcmul_(pulled, own)
+        return squared, result.addcmul_(pulled, value)

@@ -120,6 +120,17 @@ class HeadWeights:
             scores = scores + (rows @ self.key_offset / self.scale).unsqueeze(-1)
         return scores if self.constant == 0 else scores + self.constant / self.scale
 
+    def scores_with(
+        self, rows: Float[Tensor, "n d"], others: Float[Tensor, "*batch m d"]
+    ) -> Float[Tensor, "*batch m n"]:
+        """s_jl of rows j and few others l, the others first: W meets the others alone."""
+        scores = (others @ self.matrix.mT / self.scale) @ rows.mT
+        if self.query_offset is not None:
+            scores = scores + (others @ self.query_offset / self.scale).unsqueeze(-1)
+        if self.key_offset is not None:
+            scores = scores + rows @ self.key_offset / self.scale
+        return scores if self.constant == 0 else scores + self.constant / self.scale
+
     def values(self, rows: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n m"]:
         """V^T x_l + b."""
         values = rows if self.value is None else rows @ self.value

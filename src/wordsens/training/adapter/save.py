@@ -90,9 +90,12 @@ def add_modules(
 
 
 def _smallest(weight: Tensor) -> Tensor:
-    """The weight in half precision where that is exact; whoever loads it has it in the module's own again."""
-    half = weight.half()
-    return half if torch.equal(half.to(weight.dtype), weight) else weight
+    """The weight in a byte or two a number where that is exact; whoever loads it has it in the module's own again."""
+    for dtype in (torch.int8, torch.half):
+        small = weight.to(dtype)
+        if torch.equal(small.to(weight.dtype), weight):
+            return small
+    return weight
 
 
 def _path_of(activation: nn.Module) -> str:

@@ -7,7 +7,7 @@ Four modules follow, which sentence-transformers has:
 2. Hardtanh: e, and the sign p of y - 2 tri(k) y, where tri is the triangle wave of period 2, from the hinges: 1 for an
    even k, -1 for an odd one (beyond MOST that of MOST);
 3. Hardtanh: e, and pieces of trapezoid waves of the phases w e + b + pi (1 - p) / 2; half a period turns the sign;
-4. no activation: sqrt(1 - share) e, and sqrt(share) times the waves, of length one.
+4. no activation: e and the waves, their lengths as sqrt(1 - share) to sqrt(share).
 
 So the cosine of two texts is (1 - share) c + share p p' k, with c the cosine of e and k the waves' kernel.
 """
@@ -53,12 +53,11 @@ def parity_modules(
     pieces, sums = _waves(waves, kept, seed)
     entering = torch.cat([vectors[:, kept], torch.ones(len(vectors), 1)], dim=1)
     length = float(sums(pieces(entering))[:, len(kept) :].square().sum(dim=1).mean().sqrt())
-    sizes = torch.full((len(sums.linear.bias),), math.sqrt(share) / length)
-    sizes[: len(kept)] = math.sqrt(1 - share)
-    # Rounded to half precision the file of this largest module has half the size; the shares change by a thousandth.
-    sizes = sizes.half().float()
-    sums.linear.weight.mul_(sizes[:, None])
-    sums.linear.bias.mul_(sizes)
+    times = length * math.sqrt((1 - share) / share)
+    # The largest module's weights are whole numbers, which take a byte each in its file.
+    whole = math.ceil(times)
+    pieces.linear.weight[: len(kept)] *= times / whole
+    sums.linear.weight[: len(kept)] *= whole
     return [first, second, pieces, sums]
 
 

@@ -18,9 +18,9 @@ class ParityPlan:
         changes: changes of meaning by rule, half from frames, that say how far those move a text.
     """
 
-    waves: int = 3200
+    waves: int = 4800
     share: float = 0.46
-    sharpness: float = 10.0
+    sharpness: float = 9.0
     sentences: int = 8000
     changes: int = 8000
 

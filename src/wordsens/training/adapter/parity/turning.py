@@ -114,6 +114,7 @@ def _equations() -> Iterator[tuple[str, str, bool]]:
         yield from _listed(name)
     for table in (negations(), times(), quantities()):
         yield from _of(table)
+    yield from _listed("further.txt")
 
 
 def _listed(name: str) -> Iterator[tuple[str, str, bool]]:
