@@ -8,7 +8,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError
-from wordsens.training.controls.short_search import ascend, moved_texts
+from wordsens.training.controls.short_search import MovedTexts, ascend
 
 CONVERGED = ws.training.ShortSearch(texts=2, words=None, steps=300)
 """A search whose ascents have stopped moving in float64 on these small texts."""
@@ -117,7 +117,8 @@ def test_three_lines_in_a_loop_of_ones_own_move_the_full_searchs_value(way):
 def test_ascent_reaches_the_largest_singular_value_and_stays_in_the_ball():
     A = torch.randn(7, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     start = torch.randn(6, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    found = ascend(lambda delta: (delta @ A.T).norm(dim=1), start, 2.0, 200)
+    moved = MovedTexts(torch.zeros(6, 2, 5, dtype=torch.float64), torch.ones(6, 1, dtype=torch.int64))
+    found = ascend(lambda texts: (texts[:, 1] @ A.T).norm(dim=1), moved, start, 2.0, 200)
     assert bool((found.norm(dim=1) <= 2 * (1 + 1e-12)).all())
     assert torch.allclose((found @ A.T).norm(dim=1), 2 * torch.linalg.matrix_norm(A, 2), rtol=1e-6)
 
@@ -125,11 +126,16 @@ def test_ascent_reaches_the_largest_singular_value_and_stays_in_the_ball():
 def test_moved_texts_differ_in_their_word_alone():
     X, words = texts(2), torch.tensor([[0, 3], [2, 1]])
     delta = torch.ones(4, 5, dtype=torch.float64)
-    moved = moved_texts(X, words, delta)
+    moved = MovedTexts(X, words)(delta)
     for at, (text, word) in enumerate([(0, 0), (0, 3), (1, 2), (1, 1)]):
         other = X[text].clone()
         other[word] += 1
         assert torch.equal(moved[at], other)
+    beside = MovedTexts(X, words, beside=True)
+    assert torch.equal(beside(delta), torch.cat([X, moved]))
+    assert torch.equal(
+        beside.words_of(beside(delta)), torch.stack([moved[0, 0], moved[1, 3], moved[2, 2], moved[3, 1]])
+    )
 
 
 def test_the_spectral_penalty_is_the_sum_of_the_squared_operator_norms():

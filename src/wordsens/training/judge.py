@@ -9,7 +9,7 @@ from torch.nn.functional import softplus
 
 from wordsens.seeds import Seed, generator
 from wordsens.training.controls.adversarial import worst_words
-from wordsens.training.controls.short_search import moved_texts
+from wordsens.training.controls.short_search import MovedTexts
 from wordsens.training.networks.contract import TextNetwork
 from wordsens.training.tasks.contract import Labelled
 
@@ -55,5 +55,5 @@ def robust_accuracy(network: TextNetwork, part: Labelled, *, texts: int, words: 
         one = chosen[:, at : at + 1]
         delta = worst_words(network, rows, labels, one, math.sqrt(rows.shape[2]), ATTACK_STEPS, stream)
         with torch.no_grad():
-            right &= labels * network(moved_texts(rows, one, delta)) > 0
+            right &= labels * network(MovedTexts(rows, one)(delta)) > 0
     return float(right.double().mean())

@@ -9,7 +9,7 @@ from torch import Tensor
 from wordsens.errors import require_count, require_positive
 from wordsens.seeds import Seed, generator
 from wordsens.training.controls.contract import Control
-from wordsens.training.controls.short_search import ascend, moved_texts
+from wordsens.training.controls.short_search import MovedTexts, ascend
 from wordsens.training.networks.contract import TextNetwork
 
 
@@ -35,9 +35,8 @@ class AdversarialWords(Control):
     ) -> Float[Tensor, "b n d"]:
         stream = generator(self._seed, "adversarial words", step)
         words = torch.randint(rows.shape[1], (len(rows), 1), generator=stream).to(rows.device)
-        return moved_texts(
-            rows, words, worst_words(network, rows, labels, words, self._radius(rows), self._steps, stream)
-        )
+        found = worst_words(network, rows, labels, words, self._radius(rows), self._steps, stream)
+        return MovedTexts(rows, words)(found)
 
     def _radius(self, rows: Tensor) -> float:
         return self._share * math.sqrt(rows.shape[2])
@@ -53,10 +52,10 @@ def worst_words(
     stream: torch.Generator,
 ) -> Float[Tensor, "p d"]:
     """For each of the words (b, w) the Delta that short ascent finds to raise -label logit most; p = b w."""
-    signs = labels.repeat_interleave(words.shape[1])
+    signs, moved = labels.repeat_interleave(words.shape[1]), MovedTexts(rows, words)
 
-    def against(perturbations: Tensor) -> Tensor:
-        return -signs * network(moved_texts(rows, words, perturbations))
+    def against(texts: Tensor) -> Tensor:
+        return -signs * network(texts)
 
     drawn = torch.randn(words.numel(), rows.shape[2], generator=stream).to(rows)
-    return ascend(against, radius * torch.nn.functional.normalize(drawn, dim=1), radius, steps)
+    return ascend(against, moved, radius * torch.nn.functional.normalize(drawn, dim=1), radius, steps)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wordsens.errors import InputError, ZeroFeaturesError, require_choice, require_positive
 from wordsens.seeds import Seed, generator
-from wordsens.training.controls.short_search import ShortSearch, ascend, moved_texts, value_and_slope
+from wordsens.training.controls.short_search import Ascent, MovedTexts, ShortSearch, projected, value_and_slope
 
 OVER = ("mean", "max")
 WAYS = ("lower", "raise", "hold")
@@ -106,50 +106,62 @@ class SensitivityPenalty:
         self._calls += 1
         chosen = torch.randperm(len(texts), generator=stream)[: self._search.texts]
         some = texts[chosen.to(texts.device)]
-        rows, words = some.detach(), self._words(len(some), texts.shape[1], stream).to(texts.device)
+        words = self._words(len(some), texts.shape[1], stream).to(texts.device)
         radius = math.sqrt(texts.shape[2]) if self._radius is None else self._radius
         start = self._start(words.numel(), texts, stream) * radius
-        base, value, slope = self._begin(rows, words, start)
+        both = MovedTexts(some, words, beside=True)
+        base, value, slope = self._begin(both, len(some), start)
         defined = (base != 0).any(dim=1)
-        self.left_out += int((~defined).sum())
         if not bool(defined.all()):
+            self.left_out += int((~defined).sum())
             if not bool(defined.any()):
                 raise ZeroFeaturesError(
                     f"phi(X) = 0 for all {len(some)} texts that were chosen, and their sensitivity is not defined; "
                     "lower the learning rate or the penalty's weight"
                 )
             pairs = defined.repeat_interleave(words.shape[1])
-            some, rows, words, base = some[defined], rows[defined], words[defined], base[defined]
+            some, words, base = some[defined], words[defined], base[defined]
             start, value, slope = start[pairs], value[pairs], slope[pairs]
-        copies = base.repeat_interleave(words.shape[1], dim=0)
+            both = MovedTexts(some, words, beside=True)
+        ascent, moved = Ascent(projected(start, radius), value, slope, radius), MovedTexts(some.detach(), words)
+        copies = _copies(base, words.shape[1])
 
-        def change(perturbations: Tensor) -> Tensor:
-            moved = self._phi(moved_texts(rows, words, perturbations)).flatten(1)
-            return torch.linalg.vector_norm(moved - copies, dim=1)
+        def change(texts: Tensor) -> Tensor:
+            return torch.linalg.vector_norm(self._phi(texts).flatten(1) - copies, dim=1)
 
-        delta = ascend(change, start, radius, self._search.steps, known=(value, slope))
+        for _ in range(self._search.steps - 1):
+            trial = ascent.trial()
+            ascent.take(trial, *value_and_slope(change, moved, trial))
+        delta = ascent.trial()
+        # One evaluation carries the gradient: of the texts as they are and as they were moved. It judges the last step
+        # as well, and is done again only where that did not gain for every pair.
+        before, changes = self._evaluated(both(delta), len(some))
+        if not bool((changes.detach() > ascent.value).all()):
+            delta = ascent.last(delta, changes.detach())
+            before, changes = self._evaluated(both(delta), len(some))
         self._found = delta / radius
-        # One evaluation carries the gradient: of the texts as they are and as they were moved.
-        both = self._phi(torch.cat([some, moved_texts(some, words, delta)])).flatten(1)
-        before, after = both[: len(some)].unsqueeze(1), both[len(some) :].unflatten(0, words.shape)
-        lengths = torch.linalg.vector_norm(before, dim=2)
-        relative = torch.linalg.vector_norm(after - before, dim=2) / lengths
+        relative = changes.unflatten(0, words.shape) / torch.linalg.vector_norm(before, dim=1).unsqueeze(1)
         return relative.mean(dim=1) if self.over == "mean" else relative.amax(dim=1)
 
     def _begin(
-        self, rows: Float[Tensor, "b n d"], words: Int[Tensor, "b w"], start: Float[Tensor, "p d"]
+        self, both: MovedTexts, texts: int, start: Float[Tensor, "p d"]
     ) -> tuple[Float[Tensor, "b h"], Float[Tensor, " p"], Float[Tensor, "p d"]]:
         """phi(X), and the change at the start with its gradient, all in one evaluation of phi."""
-        found: list[Tensor] = []
+        base = torch.empty(0)
 
-        def change(perturbations: Tensor) -> Tensor:
-            both = self._phi(torch.cat([rows, moved_texts(rows, words, perturbations)])).flatten(1)
-            found.append(both[: len(rows)].detach())
-            copies = found[0].repeat_interleave(words.shape[1], dim=0)
-            return torch.linalg.vector_norm(both[len(rows) :] - copies, dim=1)
+        def change(moved: Tensor) -> Tensor:
+            nonlocal base
+            base, changes = self._evaluated(moved, texts)
+            return changes
 
-        value, slope = value_and_slope(change, start)
-        return found[0], value, slope
+        value, slope = value_and_slope(change, both, start)
+        return base.detach(), value, slope
+
+    def _evaluated(self, both: Float[Tensor, "m n d"], texts: int) -> tuple[Float[Tensor, "b h"], Float[Tensor, " p"]]:
+        """phi(X), and ‖phi(X^i(Delta)) - phi(X)‖ of every pair, differentiable in phi's parameters and in the texts."""
+        features = self._phi(both).flatten(1)
+        before, after = features[:texts], features[texts:]
+        return before, torch.linalg.vector_norm(after - _copies(before, len(after) // texts), dim=1)
 
     def state(self) -> dict[str, Tensor]:
         """The warm start and the count of calls."""
@@ -174,3 +186,7 @@ class SensitivityPenalty:
             warm = self._found.to(texts)[order][: (count + 1) // 2]
             start[: 2 * len(warm) : 2] = warm
         return start
+
+
+def _copies(base: Float[Tensor, "b h"], times: int) -> Float[Tensor, "p h"]:
+    return base if times == 1 else base.repeat_interleave(times, dim=0)
