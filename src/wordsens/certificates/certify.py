@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import SupportsIndex
 
 import numpy as np
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.certificates.contract import Certificate
 from wordsens.certificates.lipschitz import lipschitz_certificate
 from wordsens.certificates.table import certificate_for
-from wordsens.errors import InputError
+from wordsens.errors import InputError, require_positive
 from wordsens.maps.arguments import as_text, radii, word_indices
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.function import as_feature_map
@@ -23,6 +24,9 @@ def certify(
     words: Iterable[int] | SupportsIndex | None = None,
     radius: float | Sequence[float] | np.ndarray | Tensor | None = None,
     *,
+    effort: str = "normal",
+    attained: Float[Tensor, " w"] | None = None,
+    gap: float | None = None,
     text_depends_on_weights: bool = False,
     lipschitz: float | None = None,
 ) -> Float[Tensor, " w"]:
@@ -39,6 +43,10 @@ def certify(
         X: the text, (n, d).
         words: the word indices; None for all.
         radius: of the ball, one number or one a word; None for the map's default, sqrt(d).
+        effort: "normal", or "thorough": under attention bounds are then 2 to 10 % lower, for .2 (n = 20), .8 (n = 100)
+            or 5 s (n = 250) of processor time a word (docs/theory/certificates-attention). Other maps have but one.
+        attained, gap: what a search attained for each of the words (`per_word`), and the ratio of upper to attained at
+            which a thorough effort leaves a word; None for as low as it goes.
         text_depends_on_weights: the text, words or radius were chosen by what the map answers or by its weights (an
             optimised text, say). Then only bounds that hold for certain are given.
         lipschitz: for any map: a number L with ‖phi(X') - phi(X)‖ <= L ‖X' - X‖ wherever one word of X has moved by at
@@ -50,7 +58,8 @@ def certify(
             weights; a bad text, word or radius.
         ZeroFeaturesError: phi(X) = 0.
     """
-    found, name = certificate(phi, X, words, radius, lipschitz=lipschitz), as_feature_map(phi).name
+    found = certificate(phi, X, words, radius, effort=effort, attained=attained, gap=gap, lipschitz=lipschitz)
+    name = as_feature_map(phi).name
     if found is not None and found.failure_probability is not None and text_depends_on_weights:
         raise InputError(
             f"`phi` ({name}) is sampled on demand, and its bounds hold for a text chosen without its "
@@ -70,6 +79,9 @@ def certificate(
     words: Iterable[int] | SupportsIndex | None = None,
     radius: float | Sequence[float] | np.ndarray | Tensor | None = None,
     *,
+    effort: str = "normal",
+    attained: Float[Tensor, " w"] | None = None,
+    gap: float | None = None,
     text_depends_on_weights: bool = False,
     lipschitz: float | None = None,
 ) -> Certificate | None:
@@ -83,4 +95,27 @@ def certificate(
     reach = radii(radius, phi, rows, chosen)
     if lipschitz is not None:
         return lipschitz_certificate(phi, rows, chosen, reach, lipschitz)
-    return certificate_for(phi, rows, chosen, reach, text_depends_on_weights=text_depends_on_weights)
+    return certificate_for(
+        phi,
+        rows,
+        chosen,
+        reach,
+        text_depends_on_weights=text_depends_on_weights,
+        effort=effort,
+        target=_target(attained, gap, chosen),
+    )
+
+
+def _target(attained: Tensor | None, gap: float | None, words: Int[Tensor, " w"]) -> Float[Tensor, " w"] | None:
+    """gap * attained, where there are both."""
+    if (attained is None) != (gap is None):
+        raise InputError(f"`gap` (={gap!r}) is of upper over `attained`, which goes with it; give both or none")
+    if attained is None or gap is None:
+        return None
+    values = require_positive("gap", gap) * torch.as_tensor(attained).to(words.device, torch.float64).flatten()
+    if len(values) != len(words) or not bool(torch.isfinite(values).all()):
+        raise InputError(
+            f"`attained` ({len(values)} values) must have a finite value for each of the {len(words)} words; give the "
+            "`per_word` of a search of the same words"
+        )
+    return values

@@ -8,14 +8,18 @@ from torch import Tensor
 from wordsens.certificates.attention.bounds import attention_certificate
 from wordsens.certificates.contract import Certificate
 from wordsens.certificates.dense.bounds import dense_certificate
+from wordsens.errors import require_choice
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.given_weights import AttentionFeatures
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
 from wordsens.maps.transformer.features import TransformerFeatures
 
+EFFORTS = ("normal", "thorough")
+
 CertificateBuilder = Callable[..., Certificate | None]
-"""(phi, rows (n, d) in the map's dtype, words (w,), radius (w,) float64, leading) -> Certificate, or None."""
+"""(phi, rows (n, d) in the map's dtype, words (w,), radius (w,) float64, leading, effort, target) -> Certificate, or
+None."""
 
 
 def _of_transformer(
@@ -24,10 +28,12 @@ def _of_transformer(
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
     leading: Int[Tensor, " l"] | None,
+    effort: str,
+    target: Float[Tensor, " w"] | None,
 ) -> Certificate | None:
     """Of a layer's attention as a map of its own input."""
     own = phi.own_attention
-    return None if own is None else attention_certificate(own, rows, words, radius, leading)
+    return None if own is None else attention_certificate(own, rows, words, radius, leading, effort, target)
 
 
 def _of_dense(
@@ -36,9 +42,11 @@ def _of_dense(
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
     leading: Int[Tensor, " l"] | None,
+    effort: str,
+    target: Float[Tensor, " w"] | None,
 ) -> Certificate | None:
-    """One bound costs what another does, whichever words lead."""
-    del leading
+    """One bound costs what another does, whichever words lead, and there is but one effort."""
+    del leading, effort, target
     return dense_certificate(phi, rows, words, radius)
 
 
@@ -59,15 +67,18 @@ def certificate_for(
     *,
     text_depends_on_weights: bool = False,
     leading: Int[Tensor, " l"] | None = None,
+    effort: str = "normal",
+    target: Float[Tensor, " w"] | None = None,
 ) -> Certificate | None:
     """The upper bounds of these words under this map, or None where the map has no certificate.
 
     Looked up by the exact class: a subclass may change phi, and the bounds would not know. With
     `text_depends_on_weights`, bounds that hold with a probability over the weights are no bounds, and None is given.
     With `leading`, places in `words` of some that are likely to have the largest bounds, only the largest is sure to be
-    as low as without.
+    as low as without. A `thorough` effort goes on until a bound is at most its word's `target`.
     """
+    require_choice("effort", effort, EFFORTS)
     builder = _BUILDERS.get(type(phi))
-    found = None if builder is None else builder(phi, rows, words, radius, leading)
+    found = None if builder is None else builder(phi, rows, words, radius, leading, effort, target)
     probable = found is not None and found.failure_probability is not None
     return None if probable and text_depends_on_weights else found

@@ -3,7 +3,7 @@
 import math
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from wordsens.errors import InputError
@@ -53,6 +53,23 @@ def gram_norm_bound(gram: Float[Tensor, "m m"], *, inner: int) -> float:
         enlargement *= 10
         if not math.isfinite(enlargement):
             raise InputError("the operator norm of a certificate cannot be verified; rescale the rows or the weights")
+
+
+def at_most_one(vectors: Float[Tensor, "m d"], roots: Float[Tensor, "w m"]) -> Bool[Tensor, " w"]:
+    """True where ‖diag(roots) T‖_op <= 1 is verified, T the matrix of the vectors: as `gram_norm_bound` verifies."""
+    count, d = vectors.shape
+    few = count <= d
+    gram = vectors @ vectors.mT
+    scaled = (
+        gram * roots.unsqueeze(2) * roots.unsqueeze(1) if few else vectors.mT @ (roots.square().unsqueeze(2) * vectors)
+    )
+    trace = scaled.diagonal(dim1=1, dim2=2).sum(dim=1)
+    size = scaled.shape[-1]
+    error = rounding(max(count, d) + 16) * trace * (1 + 1e-6) + 2 * rounding(size + 4) * (size + trace)
+    room = (1 - error - 8 * UNIT_ROUNDOFF)[:, None, None] * torch.eye(size, dtype=scaled.dtype, device=scaled.device)
+    finite = scaled.isfinite().all(dim=2).all(dim=1)
+    factored = torch.linalg.cholesky_ex(torch.where(finite[:, None, None], room - scaled, 0.0)).info
+    return finite & (factored == 0)
 
 
 def estimated_eigenvalues(matrices: Float[Tensor, "w m m"], steps: int = _KRYLOV_STEPS) -> Float[Tensor, " w"]:

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates.table import certificate_for
-from wordsens.errors import InputError, require_positive
+from wordsens.certificates.table import EFFORTS, certificate_for
+from wordsens.errors import InputError, require_choice, require_positive
 from wordsens.maps.arguments import as_text, radii, word_indices
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.function import as_feature_map
@@ -39,11 +39,19 @@ class Asked:
 
     budget: Budget
     seed: Seed
-    certificate: bool
+    certificate: bool | str
     text_depends_on_weights: bool
+    gap: float | None = None
 
     def __post_init__(self) -> None:
         generator(self.seed)
+        if not isinstance(self.certificate, bool):
+            require_choice("certificate", self.certificate, EFFORTS)
+
+    @property
+    def effort(self) -> str:
+        """Of the certificate, where one is asked for."""
+        return self.certificate if isinstance(self.certificate, str) else EFFORTS[0]
 
 
 @leaves_the_map_as_found
@@ -56,7 +64,7 @@ def word_sensitivity(
     *,
     search: Search = "normal",
     gap: float | None = None,
-    certificate: bool = True,
+    certificate: bool | str = True,
     text_depends_on_weights: bool = False,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
@@ -76,8 +84,10 @@ def word_sensitivity(
         radius: of the ball, one number or one a searched word; None for the map's default, sqrt(d).
         seed: of the random starts.
         search: what the search spends: "quick", "normal", "thorough", or a SearchPlan such as SearchPlan(starts=64).
-        gap: of upper / value: where a quick search comes within it, no other follows. None for no such attempt.
-        certificate: whether to compute the upper bounds, where phi has a certificate.
+        gap: of upper / value: where a quick search comes within it, no other follows, and a thorough certificate leaves
+            a word at it. None for no such attempt.
+        certificate: whether to compute the upper bounds, where phi has a certificate; "thorough" for those that take
+            longer and are lower (see `certify`).
         text_depends_on_weights: X, words or radius were chosen by phi's weights or answers; `upper` is then None where
             it would hold with a probability over the weights only (see `certify`; one call's probability).
         memory_budget: bytes for intermediate results.
@@ -98,7 +108,7 @@ def word_sensitivity(
     """
     started = time.perf_counter()
     budget = Budget(search, memory_budget, progress)
-    asked = Asked(budget, seed, certificate, text_depends_on_weights)
+    asked = Asked(budget, seed, certificate, text_depends_on_weights, gap)
     text, phi = as_text(X), as_feature_map(phi)
     rows = phi.accept(text.rows)
     chosen = word_indices(words, len(text)).to(rows.device)
@@ -150,7 +160,9 @@ def sensitivity_at(
             words,
             ball.radius,
             text_depends_on_weights=asked.text_depends_on_weights,
-            leading=_leading(asked.budget.plan, per_word),
+            leading=_leading(asked.budget.plan, per_word) if asked.effort == EFFORTS[0] else None,
+            effort=asked.effort,
+            target=None if asked.gap is None else asked.gap * per_word,
         )
     return Sensitivity(
         value=float(per_word[best]),

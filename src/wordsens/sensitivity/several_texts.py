@@ -36,7 +36,7 @@ def word_sensitivities(
     seed: Seed = 0,
     *,
     search: Search | Budget = "normal",
-    certificate: bool = True,
+    certificate: bool | str = True,
     text_depends_on_weights: bool = False,
 ) -> list[Sensitivity]:
     """The word sensitivity of each of several texts under one feature map (paper, eq. 1): `word_sensitivity`, faster.

@@ -11,6 +11,7 @@ from wordsens.certificates.attention.multipliers import MultiplierSearch
 from wordsens.certificates.attention.own_row import own_row
 from wordsens.certificates.attention.own_weights import may_gain, own_weights_bound
 from wordsens.certificates.attention.quadratic_bound import QuadraticBound
+from wordsens.certificates.attention.refined import FINENESS, Refinement, together
 from wordsens.certificates.attention.rounding import RoundingErrors, rounding_errors, row_errors
 from wordsens.certificates.attention.sweep import swept
 from wordsens.certificates.attention.text import AttentionText, attention_text, directions, pairs_of
@@ -35,12 +36,17 @@ def attention_certificate(
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
     leading: Int[Tensor, " l"] | None = None,
+    effort: str = "normal",
+    target: Float[Tensor, " w"] | None = None,
 ) -> Certificate | None:
     """The certificate of attention, of any temperature and number of heads, for the words of one text.
 
     None where the score offers no bounds (`Certified`), or none where rows do not see all words. With `leading`, the
     places in `words` of some that are likely to have the largest bounds, only the largest bound is as low as without:
     those that are no larger are searched for once, where they would be searched for again.
+
+    `effort` "thorough" optimises the multipliers, with a weight for every row: O(N³) some 150 times a word. A word
+    whose bound is no larger than its `target` is left at that.
 
     Computed in float64, whatever phi's dtype. O(heads (n d² + n² d) + N³ + w N²) with N = heads n; memory O(N²).
     Heads that are taken apart, where N would be large or where they have values of their own, have their bounds
@@ -60,8 +66,12 @@ def attention_certificate(
     together = 1 if phi.summed or weights[0].weights.value is not None else max(1, _MOST_ROWS // len(rows))
     if together < len(weights):
         leading = None  # the largest sum over parts need not have the largest part
+    refining = None
+    if effort == "thorough":
+        whole = target is not None and together >= len(weights)
+        refining = target * unit / radius if target is not None and whole else torch.zeros_like(radius.double())
     parts = [
-        _changes(score, rows, weights[at : at + together], words, radius.double() / unit, leading)
+        _changes(score, rows, weights[at : at + together], words, radius.double() / unit, leading, refining)
         for at in range(0, len(weights), together)
     ]
     norm = _norm_of_sum(parts) if phi.summed else math.hypot(*(part.norm for part in parts)) * (1 - 1e-15)
@@ -167,16 +177,23 @@ def _changes(
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
     leading: Int[Tensor, " l"] | None,
+    refining: Float[Tensor, " w"] | None,
 ) -> _Changes:
+    """`refining`: relative to the features and over the radius, what bounds a word is content with; None for no such
+    refinement."""
     text, unit = attention_text(rows, [head.weights for head in heads], score), heads[0].unit
     errors = rounding_errors(text)
     search, quadratic = MultiplierSearch(text.geometry), QuadraticBound(text, errors)
     numbers = text.scores.shape[0] * NODES
+    most = max(1, _CHUNK_NUMBERS // numbers)
+    if refining is not None:
+        most = min(most, together(len(text.scores)))
     plain, upper = torch.empty_like(radius), torch.zeros_like(radius)
-    for chunk in _chunks(len(words), leading, max(1, _CHUNK_NUMBERS // numbers), words.device):
+    for chunk in _chunks(len(words), leading, most, words.device):
         reach = radius[chunk]
         enough = torch.zeros_like(reach) if leading is None else float((upper * radius).amax()) / reach
-        plain[chunk], upper[chunk] = _bounds(text, search, quadratic, errors, words[chunk], reach, enough)
+        content = None if refining is None else refining[chunk] * max(errors.norm, 0.0)
+        plain[chunk], upper[chunk] = _bounds(text, search, quadratic, errors, words[chunk], reach, enough, content)
     off = float(torch.linalg.vector_norm(errors.output)) * (1 + 1e-9)
     return _Changes(unit * plain, unit * upper, unit * max(errors.norm, 0.0), unit * text.outputs, unit * off)
 
@@ -198,11 +215,16 @@ def _bounds(
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
     enough: Float[Tensor, " w"],
+    content: Float[Tensor, " w"] | None,
 ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-    """The bounds of some words, before and after rounding outward; those of at most `enough` are searched for once."""
+    """The bounds of some words, before and after rounding outward; those of at most `enough` are searched for once.
+
+    With `content`, those above it are refined.
+    """
+    fineness = 1 if content is None else FINENESS
     direction, _ = directions(text, words)
     own = own_row(text, words, radius, direction, errors)
-    pairs = pairs_of(text, words, radius, own.unit * own.fixed.sqrt())
+    pairs = pairs_of(text, words, radius, own.unit * own.fixed.sqrt(), fineness=fineness)
     own = own.in_units(pairs.unit)
     forms = quadratic.bounds(pairs, radius, own.unit * own.fixed.sqrt())
     own = own.at_most(forms.own)
@@ -218,7 +240,12 @@ def _bounds(
     apart = own.fixed + pairs.worst_apart()
     plain, rounded = apart.clone(), apart * (1 + 1e-11)
     if len(loose):
-        squares = swept(text, search, pairs.of(loose), own.of(loose), (enough / pairs.unit)[loose].square())
+        left, mine = pairs.of(loose), own.of(loose)
+        found = swept(text, search, left, mine, (enough / pairs.unit)[loose].square())
+        if content is not None:
+            limit = ((content - off).clamp(min=0) / pairs.unit)[loose].square()
+            found = Refinement(text, search, left, mine, found, limit).run()
+        squares = found.largest
         plain[loose], rounded[loose] = (
             torch.minimum(*two) for two in zip((plain[loose], rounded[loose]), squares, strict=True)
         )
@@ -227,7 +254,7 @@ def _bounds(
         # Where the own row is most of the bound, a sharper one of the others gains little.
         shared = loose[own.fixed[loose].sqrt() * pairs.unit[loose] < _MOSTLY_OWN * plain[loose]]
         if len(shared):
-            sharper = by_share(text, words[shared], radius[shared], own.of(shared))
+            sharper = by_share(text, words[shared], radius[shared], own.of(shared), refined=content is not None)
             plain[shared], rounded[shared] = (
                 torch.minimum(*two) for two in zip((plain[shared], rounded[shared]), sharper, strict=True)
             )

@@ -102,6 +102,7 @@ class MultiplierSearch:
     def __init__(self, geometry: Geometry):
         self._geometry, self._lam_share = geometry, _LAM_SHARE
         a = geometry.score_weight
+        self._weights = a, geometry.output_weight
         values, vectors = torch.linalg.eigh(geometry.query_gram)
         values = values.clamp(min=0, max=0.999 / a)
         self._vectors = vectors
@@ -130,7 +131,8 @@ class MultiplierSearch:
     def _multipliers(self, pairs: Pairs, state: State, z: Tensor, t: Tensor) -> Multipliers:
         alpha = (state.y + self._geometry.score_weight * t) * pairs.counted
         gamma = z - (alpha * pairs.along_queries + state.beta * pairs.along_offsets).sum(dim=1)
-        return Multipliers(state.lam, alpha, state.beta, gamma)
+        weights = (state.lam.new_full((len(state.lam), 1), one) for one in self._weights)
+        return Multipliers(state.lam, alpha, state.beta, gamma, *weights)
 
     def improve(
         self, pairs: Pairs, state: State, z: Float[Tensor, " w"], temperatures: list[float], *, keep_lam: bool = False
@@ -159,7 +161,7 @@ class MultiplierSearch:
         t, held = self._balance(pairs, state, z, push)
         by = self._multipliers(pairs, state, z, t)
         centre = centre_of(self._geometry, pairs, by)
-        force = forces(self._geometry, pairs, by, centre, z)
+        force = forces(pairs, by, centre, z)
         heights = _heights(nodes, force)
         most = heights.amax(dim=-1, keepdim=True)
         suprema = (most.squeeze(-1).double() * pairs.counted).sum(dim=1)
@@ -284,7 +286,7 @@ def _heights(nodes: _Nodes, force: Forces) -> Float[Tensor, "w N K"]:
     linear, quadratic, pull = (
         array.to(nodes.t.dtype).unsqueeze(-1) for array in (force.linear, force.quadratic, force.pull)
     )
-    hold = force.hold.to(nodes.t.dtype)[:, None, None]
+    hold = force.hold.to(nodes.t.dtype).unsqueeze(-1)
     h = torch.addcmul(nodes.base, nodes.q, torch.addcmul(linear, nodes.q, quadratic))
     return h.addcmul_(nodes.t, torch.addcmul(pull, nodes.t, hold, value=-1))
 

@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.certificates.attention.geometry import Geometry
-from wordsens.maps.attention.scores.curves import HIGH_TAIL, LOW_TAIL
+from wordsens.maps.attention.scores.curves import HIGH_TAIL, LOW_TAIL, NODES
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,18 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Multipliers:
-    """lam (w,) > 0; alpha, beta (w, N), zero on the word's own row; gamma (w,). Any values give a valid bound."""
+    """lam (w,) > 0; alpha, beta (w, N), zero on the word's own row; gamma (w,). Any values give a valid bound.
+
+    `a` and `b`, at least 0, are the weights: sum_j a_j (u_j . y)² + b sum_j (v_j . y)² <= ‖y‖² for every y, verified.
+    (w, 1) where all rows have one weight, as those of the geometry are.
+    """
 
     lam: Float[Tensor, " w"]
     alpha: Float[Tensor, "w N"]
     beta: Float[Tensor, "w N"]
     gamma: Float[Tensor, " w"]
+    a: Float[Tensor, "w rows"]
+    b: Float[Tensor, "w 1"]
 
 
 @dataclass(frozen=True)
@@ -128,18 +134,17 @@ class Forces:
     linear: Float[Tensor, "w N"]
     quadratic: Float[Tensor, "w N"]
     pull: Float[Tensor, "w N"]
-    hold: Float[Tensor, " w"]
+    hold: Float[Tensor, "w rows"]
     constant: Float[Tensor, "w N"]
 
 
-def forces(geometry: Geometry, pairs: Pairs, by: Multipliers, centre: Centre, z: Float[Tensor, " w"]) -> Forces:
-    lam = by.lam.unsqueeze(1)
-    a, b = geometry.score_weight, geometry.output_weight
+def forces(pairs: Pairs, by: Multipliers, centre: Centre, z: Float[Tensor, " w"]) -> Forces:
+    lam, a, b = by.lam.unsqueeze(1), by.a, by.b
     return Forces(
         linear=pairs.reach * z.unsqueeze(1) + pairs.coupled * (centre.e - by.beta / b),
         quadratic=pairs.coupled / (4 * lam * b),
         pull=2 * lam * (a * centre.t - by.alpha),
-        hold=by.lam * a,
+        hold=lam * a,
         constant=lam * (by.beta * (by.beta / b - 2 * centre.e) - a * centre.t.square()),
     )
 
@@ -158,31 +163,23 @@ def bound_at(
 ) -> Bound:
     """The bound for perturbations with y . direction = z; `across` is at least sqrt(1 - z²)."""
     centre = centre_of(geometry, pairs, by)
-    force = forces(geometry, pairs, by, centre, z)
+    force = forces(pairs, by, centre, z)
     beyond = outside(pairs, by, centre, force, z)
-    rows = _row_suprema(geometry, pairs, by, centre, force, across.unsqueeze(1), z)
+    rows = _row_suprema(pairs, by, centre, force, across.unsqueeze(1), z)
     value = (rows * pairs.counted).sum(dim=1) + beyond
     return Bound(value, beyond, _size_of_terms(geometry, pairs, by, centre, force))
 
 
 def rise_between(
-    geometry: Geometry,
-    pairs: Pairs,
-    left: tuple[Multipliers, Bound, Float[Tensor, " w"]],
-    right: tuple[Multipliers, Bound, Float[Tensor, " w"]],
+    left: Multipliers, left_z: Float[Tensor, " w"], right: Multipliers, right_z: Float[Tensor, " w"]
 ) -> Float[Tensor, " w"]:
     """The most by which the bound can exceed the larger of its values at two z, for all z between them.
 
-    Let alpha, beta and gamma vary linearly in z from one end to the other, lam being the same at both. Then every
-    supremum is convex in z, and the part outside is a quadratic polynomial, whose value midway tells its curvature.
+    Let lam, lam a, lam b, 2 lam (alpha - a t'), 2 lam (beta - b e') and g = 2 lam gamma vary linearly in z from one end
+    to the other. The bound is then convex in z, but for -g z.
     """
-    middle = Multipliers(
-        left[0].lam, *(0.5 * (getattr(left[0], name) + getattr(right[0], name)) for name in ("alpha", "beta", "gamma"))
-    )
-    z = 0.5 * (left[2] + right[2])
-    centre = centre_of(geometry, pairs, middle)
-    beyond = outside(pairs, middle, centre, forces(geometry, pairs, middle, centre, z), z)
-    return (beyond - 0.5 * (left[1].outside + right[1].outside)).clamp(min=0)
+    push = 2 * (right.lam * right.gamma - left.lam * left.gamma)
+    return 0.25 * (push * (right_z - left_z)).clamp(min=0) * (1 + 1e-12)
 
 
 def outside(pairs: Pairs, by: Multipliers, centre: Centre, force: Forces, z: Tensor) -> Float[Tensor, " w"]:
@@ -191,7 +188,7 @@ def outside(pairs: Pairs, by: Multipliers, centre: Centre, force: Forces, z: Ten
 
 
 def _row_suprema(
-    geometry: Geometry, pairs: Pairs, by: Multipliers, centre: Centre, force: Forces, across: Tensor, z: Tensor
+    pairs: Pairs, by: Multipliers, centre: Centre, force: Forces, across: Tensor, z: Tensor
 ) -> Float[Tensor, "w N"]:
     """sup over |t| <= reach of h, for every pair: on each cell from its end values and a bound of its curvature.
 
@@ -203,13 +200,11 @@ def _row_suprema(
     )
     if bool(pairs.crude.any()):
         psi = psi + pairs.q.abs() * (pairs.crude * across).unsqueeze(-1)
-    hold = force.hold[:, None, None]
+    hold = force.hold.unsqueeze(-1)
     pulled = pairs.t * torch.addcmul(force.pull[..., None], pairs.t, hold, value=-1)
     h = psi + pulled
     lam = by.lam.unsqueeze(1)
-    spread = pairs.coupled * (
-        centre.e.abs() + (pairs.most_q + 2 * lam * by.beta.abs()) / (2 * lam * geometry.output_weight)
-    )
+    spread = pairs.coupled * (centre.e.abs() + (pairs.most_q + 2 * lam * by.beta.abs()) / (2 * lam * by.b))
     curvature = torch.addcmul(pairs.chord, pairs.bend, spread.unsqueeze(-1)).addcmul_(pairs.widths, 2 * hold)
     if pairs.affine is not None:
         squares = 2 * pairs.moved + pairs.steep * (2 * pairs.reach * z.unsqueeze(1) + pairs.steep / 2 * pairs.lengths)
@@ -218,7 +213,8 @@ def _row_suprema(
     above = (0.5 * curvature).sub_(jump).clamp_(min=0).square_()
     excess = above.div_(curvature.mul_(2).clamp_(min=torch.finfo(h.dtype).tiny))
     cells = torch.maximum(h[..., 1:], h[..., :-1]).add_(excess)
-    for tail in (slice(0, LOW_TAIL + 1), slice(cells.shape[-1] - HIGH_TAIL, None)):
+    finer = -(-pairs.t.shape[-1] // NODES)
+    for tail in (slice(0, finer * LOW_TAIL + 1), slice(cells.shape[-1] - finer * HIGH_TAIL, None)):
         cells[..., tail] = torch.minimum(cells[..., tail], _wide_cells(pairs, psi, force, spread, tail))
     return cells.amax(dim=-1)
 
@@ -229,8 +225,9 @@ def _wide_cells(pairs: Pairs, psi: Tensor, force: Forces, spread: Tensor, cells:
     left = slice(left.start, psi.shape[-1] - 1 if left.stop is None else left.stop)
     rise = (pairs.p[..., right] - pairs.p[..., left]).square()
     sag = rise * ((2 * pairs.steep * (spread + pairs.crude) + pairs.sag) / 8).unsqueeze(-1)
-    hold, pull = force.hold[:, None, None], force.pull.unsqueeze(-1)
-    top = torch.maximum(torch.minimum(pull / (2 * hold), pairs.t[..., right]), pairs.t[..., left])
+    hold, pull = force.hold.unsqueeze(-1), force.pull.unsqueeze(-1)
+    free = pull / (2 * hold).clamp(min=torch.finfo(hold.dtype).tiny)
+    top = torch.maximum(torch.minimum(free, pairs.t[..., right]), pairs.t[..., left])
     return torch.maximum(psi[..., left], psi[..., right]) + sag + top * (pull - hold * top)
 
 
@@ -243,13 +240,13 @@ def _size_of_terms(
     rows = (
         pairs.base.amax(dim=-1)
         + pairs.most_q * (force.linear.abs() + pairs.crude + pairs.most_q * force.quadratic)
-        + most_t * (force.pull.abs() + force.hold.unsqueeze(1) * most_t)
-        + lam * (by.beta * (by.beta.abs() / geometry.output_weight + 2 * centre.e.abs())).abs()
-        + lam * geometry.score_weight * centre.t.square()
+        + most_t * (force.pull.abs() + force.hold * most_t)
+        + lam * (by.beta * (by.beta.abs() / by.b + 2 * centre.e.abs())).abs()
+        + lam * by.a * centre.t.square()
     )
     # A relative error in the centre, whose terms may cancel, moves t'_j by ‖u_j‖ times it, e'_j by ‖v_j‖ times it.
     queries, offsets = (gram.diagonal().clamp(min=0).sqrt() for gram in (geometry.query_gram, geometry.offset_gram))
-    moved = 2 * lam * geometry.score_weight * (most_t + centre.t.abs()) * queries
+    moved = 2 * lam * by.a * (most_t + centre.t.abs()) * queries
     moved = moved + (pairs.most_q + 2 * lam * by.beta.abs()) * offsets
     return (
         (rows * pairs.counted).sum(dim=1)

@@ -1,6 +1,5 @@
 """The Lagrangian's bound over all z: multipliers at ten places, and what lies between two of them."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,15 +7,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.certificates.attention.interval_bounds import End, IntervalBounds
 from wordsens.certificates.attention.multipliers import MultiplierSearch, State
 from wordsens.certificates.attention.own_row import OwnRow
-from wordsens.certificates.attention.relaxation import Bound, Multipliers, Pairs, bound_at, rise_between
+from wordsens.certificates.attention.relaxation import Pairs
 from wordsens.certificates.attention.text import AttentionText
-from wordsens.certificates.verified import rounding
 
 # Places of z = Delta . (x_i - centre)/(‖x_i - centre‖ radius) with multipliers of their own; the bound is interpolated
 # between them. The sup lies near .45 as a rule: dense there. A little beyond [-1, 1]: ‖direction‖ is 1 up to rounding.
-_PLACES = (-1 - 1e-9, -0.4, 0.0, 0.18, 0.32, 0.42, 0.52, 0.64, 0.8, 1 + 1e-9)
+PLACES = (-1 - 1e-9, -0.4, 0.0, 0.18, 0.32, 0.42, 0.52, 0.64, 0.8, 1 + 1e-9)
 _FIRST = 5
 _FIRST_TEMPERATURES = [0.5, 0.4, 0.3, 0.2, 0.2, 0.2, 0.15, 0.15]
 _NEXT_TEMPERATURES = [0.2, 0.2, 0.15]
@@ -31,12 +30,12 @@ def swept(
     pairs: Pairs,
     own: OwnRow,
     enough: Float[Tensor, " w"] | float = 0.0,
-) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-    """The Lagrangian's bounds of some words' squared changes, before and after rounding outward.
+) -> "Intervals":
+    """The Lagrangian's bounds of some words' squared changes on intervals that cover all z.
 
     A bound that is at most `enough` is not searched for again.
     """
-    found = _Intervals.unknown(pairs.reach[:, 0])
+    found = Intervals.unknown(pairs.reach[:, 0])
     _Sweep(text, search, pairs, own).lower(found, _FIRST_TEMPERATURES, _NEXT_TEMPERATURES)
     # Where the search for multipliers went astray on some interval, search again, with more and shorter steps.
     astray = found.searched > _DOUBTFUL * found.rounded[_FIRST]
@@ -46,11 +45,11 @@ def swept(
         other = found.of(doubtful)
         again.lower(other, _CAUTIOUS_FIRST_TEMPERATURES, _CAUTIOUS_NEXT_TEMPERATURES)
         found.plain[:, doubtful], found.rounded[:, doubtful] = other.plain, other.rounded
-    return found.plain.amax(dim=0), found.rounded.amax(dim=0)
+    return found
 
 
 @dataclass(frozen=True)
-class _Intervals:
+class Intervals:
     """The least bounds known on each interval between neighbouring places, before and after rounding outward.
 
     `searched` is the largest bound that multipliers of an interval's own gave, on any.
@@ -61,12 +60,17 @@ class _Intervals:
     searched: Float[Tensor, " w"]
 
     @classmethod
-    def unknown(cls, like: Float[Tensor, " w"]) -> "_Intervals":
-        nothing = torch.full((len(_PLACES) - 1, len(like)), torch.inf, dtype=like.dtype, device=like.device)
+    def unknown(cls, like: Float[Tensor, " w"]) -> "Intervals":
+        nothing = torch.full((len(PLACES) - 1, len(like)), torch.inf, dtype=like.dtype, device=like.device)
         return cls(nothing, nothing.clone(), torch.zeros_like(like))
 
-    def of(self, words: Int[Tensor, " c"]) -> "_Intervals":
-        return _Intervals(self.plain[:, words], self.rounded[:, words], self.searched[words])
+    @property
+    def largest(self) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
+        """The bounds over all z, before and after rounding outward."""
+        return self.plain.amax(dim=0), self.rounded.amax(dim=0)
+
+    def of(self, words: Int[Tensor, " c"]) -> "Intervals":
+        return Intervals(self.plain[:, words], self.rounded[:, words], self.searched[words])
 
     def take(self, at: int, words: Int[Tensor, " c"], bounds: tuple[Tensor, Tensor]) -> None:
         """Keep the smaller of these bounds of some words, and of what is known."""
@@ -80,9 +84,9 @@ class _Sweep:
 
     def __init__(self, text: AttentionText, search: MultiplierSearch, pairs: Pairs, own: OwnRow):
         self._text, self._search, self._pairs, self._own = text, search, pairs, own
-        self._roundings = rounding(4 * sum(text.geometry.queries.shape) + 200)
+        self._bounds = IntervalBounds(text, pairs, own)
 
-    def lower(self, found: _Intervals, first: list[float], following: list[float]) -> None:
+    def lower(self, found: Intervals, first: list[float], following: list[float]) -> None:
         """Bounds on every interval; the temperatures are those of the Newton steps.
 
         From the first place outward, to the right and to the left, the multipliers of the last place are improved for
@@ -92,7 +96,7 @@ class _Sweep:
         start = self._search.improve(self._pairs, self._search.start(self._pairs), self._z(_FIRST), first)
         everyone = torch.arange(len(self._own.fixed), device=start.lam.device)
         most = torch.zeros_like(self._own.fixed)
-        for side in (range(_FIRST, len(_PLACES) - 1), range(_FIRST - 1, -1, -1)):
+        for side in (range(_FIRST, len(PLACES) - 1), range(_FIRST - 1, -1, -1)):
             sweep, state, words = self, start, everyone
             for done, at in enumerate(side):
                 left = side[done:]
@@ -111,74 +115,43 @@ class _Sweep:
         return _Sweep(self._text, self._search, self._pairs.of(chosen), self._own.of(chosen))
 
     def _step(
-        self, found: _Intervals, at: int, state: State, words: Tensor, following: list[float], *, leftward: bool
+        self, found: Intervals, at: int, state: State, words: Tensor, following: list[float], *, leftward: bool
     ) -> State:
         """The bound on interval `at`, from the state at one of its ends and that of the other, which is returned."""
         place = at if leftward else at + 1
         # Where z is +-1 nothing else can move: a neighbour's multipliers do, and there are none to improve.
-        inside = abs(_PLACES[place]) < 1
+        inside = abs(PLACES[place]) < 1
         new = self._search.improve(self._pairs, state, self._z(place), following) if inside else state
-        lam, across = (state.lam * new.lam).sqrt(), self._across(at)
+        nearest = self._nearest(at)
         states = (new, state) if leftward else (state, new)
-        ends = [self._end(at + side, states[side].with_lam(lam), across) for side in (0, 1)]
-        bounds = self._joined(*ends)
+        ends = [self._end(at + side, states[side], nearest) for side in (0, 1)]
+        bounds = self._bounds.joined(*ends)
         found.take(at, words, bounds)
         found.searched[words] = torch.maximum(found.searched[words], bounds[1])
         return new
 
     def _without_search(
-        self, found: _Intervals, most: Tensor, intervals: Sequence[int], state: State, words: Tensor
+        self, found: Intervals, most: Tensor, intervals: Sequence[int], state: State, words: Tensor
     ) -> None:
         """Bounds on the intervals with one state's multipliers, nearest first, while they serve half of the words."""
-        ends, across = {}, self._across(intervals[0])
+        ends, nearest = {}, self._nearest(intervals[0])
         for at in intervals:
             for place in (at, at + 1):
                 if place not in ends:
-                    ends[place] = self._end(place, state, across)
-            found.take(at, words, self._joined(ends[at], ends[at + 1]))
+                    ends[place] = self._end(place, state, nearest)
+            found.take(at, words, self._bounds.joined(ends[at], ends[at + 1]))
             if 2 * int((found.rounded[at, words] > most[words]).sum()) > len(words):
                 return
 
-    def _z(self, place: int) -> Float[Tensor, " w"]:
-        return torch.full_like(self._own.fixed, _PLACES[place])
+    @staticmethod
+    def _nearest(at: int) -> float:
+        """How near interval `at`, and all that are farther out, come to 0."""
+        return 0.0 if PLACES[at] * PLACES[at + 1] <= 0 else min(abs(PLACES[at]), abs(PLACES[at + 1]))
 
-    def _across(self, at: int) -> Float[Tensor, " w"]:
-        """At least sqrt(1 - z²) on interval `at`, and on all that are farther from 0."""
-        nearest = 0.0 if _PLACES[at] * _PLACES[at + 1] <= 0 else min(abs(_PLACES[at]), abs(_PLACES[at + 1]))
-        return torch.full_like(self._own.fixed, math.sqrt(max(0.0, 1 - nearest**2)) * (1 + 1e-15))
-
-    def _end(self, place: int, state: State, across: Tensor) -> "_End":
+    def _end(self, place: int, state: State, nearest: float) -> End:
+        by = self._search.multipliers(self._pairs, state, self._z(place))
         z = self._z(place)
-        by = self._search.multipliers(self._pairs, state, z)
-        bound = bound_at(self._text.geometry, self._pairs, by, z, across)
-        return _End(by, bound, z, self._own.at(z, across))
+        return self._bounds.end(by, z, torch.full_like(z, nearest))
 
-    def _joined(self, left: "_End", right: "_End") -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-        """The bound over z from one end to the other, whose multipliers have the same lam."""
-        rise = rise_between(
-            self._text.geometry, self._pairs, (left.by, left.bound, left.z), (right.by, right.bound, right.z)
-        )
-        size = torch.maximum(left.bound.size, right.bound.size)
-        if self._text.lift is not None:
-            # V (V^T x_i - o_j) as computed, in the terms q r_j . y.
-            moved = (self._pairs.most_q * self._pairs.counted).sum(dim=1)
-            terms = 1 + self._text.weights[0].norms.terms / sum(self._text.queries.shape)
-            size = size + 4 * terms * self._text.lift_size * self._text.longest * moved
-        plain = torch.maximum(left.bound.value, right.bound.value) + self._own.fixed
-        if left.own is not None and right.own is not None:
-            plain = torch.minimum(plain, torch.maximum(left.bound.value + left.own, right.bound.value + right.own))
-        plain = (plain + rise).clamp(min=0)
-        # Multipliers that went astray give no bound.
-        plain = torch.where(plain.isfinite() & (left.by.lam > 0), plain, torch.full_like(plain, torch.inf))
-        rounded = plain * (1 + 1e-12) + self._roundings * (2 * size + self._own.fixed)
-        return plain, torch.where(rounded.isfinite(), rounded, torch.full_like(rounded, torch.inf))
-
-
-@dataclass(frozen=True)
-class _End:
-    """One end of an interval: its multipliers, the bound with them at its z, and the own row's."""
-
-    by: Multipliers
-    bound: Bound
-    z: Float[Tensor, " w"]
-    own: Float[Tensor, " w"] | None
+    def _z(self, place: int) -> Float[Tensor, " w"]:
+        return torch.full_like(self._own.fixed, PLACES[place])

@@ -159,14 +159,15 @@ def pairs_of(
     radius: Float[Tensor, " w"],
     own: Float[Tensor, " w"],
     moved: float = 1.0,
+    fineness: int = 1,
 ) -> Pairs:
     """The pairs of some words with all rows; `own`, (w,), the size of the change of the words' own rows / radius.
 
-    `moved` is at least ‖V^T Delta‖² / radius².
+    `moved` is at least ‖V^T Delta‖² / radius²; curves have `fineness` times as many cells.
     """
     speeds = text.geometry.query_gram.diagonal().clamp(min=0).sqrt()
     reach = (radius * text.geometry.speed).unsqueeze(1) * speeds * (1 + 1e-12)
-    curve = text.score.curve(text.scores[:, words].T, text.others[:, words].T, reach)
+    curve = text.score.curve(text.scores[:, words].T, text.others[:, words].T, reach, fineness)
     return _assemble(words, curve, radius, own, _separations(text, words, curve), text.geometry, moved)
 
 

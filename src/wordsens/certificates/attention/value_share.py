@@ -17,6 +17,7 @@ from torch import Tensor
 from wordsens.certificates.attention.geometry import geometry_of
 from wordsens.certificates.attention.multipliers import MultiplierSearch
 from wordsens.certificates.attention.own_row import OwnRow
+from wordsens.certificates.attention.refined import FINENESS, Refinement
 from wordsens.certificates.attention.sweep import swept
 from wordsens.certificates.attention.text import AttentionText, pairs_of
 
@@ -35,9 +36,9 @@ def tilt_size(text: AttentionText) -> float:
 
 
 def by_share(
-    text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], own: OwnRow
+    text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], own: OwnRow, *, refined: bool
 ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-    """Bounds of the words' changes over the radius, before and after rounding outward."""
+    """Bounds of the words' changes over the radius, before and after rounding outward; with optimised multipliers."""
     assert text.lift is not None
     tilted = _tilted(text, _THETA)
     found = []
@@ -48,9 +49,13 @@ def by_share(
             seen, search = tilted, MultiplierSearch(tilted.geometry)
             length = math.sqrt((1 - _THETA * low) / (1 - 8 * _OFF))
         reach = length * radius
-        pairs = pairs_of(seen, words, reach, own.unit * own.fixed.sqrt() / length, high * (1 + 1e-12) / length**2)
+        size, moved = own.unit * own.fixed.sqrt() / length, high * (1 + 1e-12) / length**2
+        pairs = pairs_of(seen, words, reach, size, moved, FINENESS if refined else 1)
         mine = OwnRow(own.unit / length, own.fixed).in_units(pairs.unit)
-        squares = swept(seen, search, pairs, mine)
+        intervals = swept(seen, search, pairs, mine)
+        if refined:
+            intervals = Refinement(seen, search, pairs, mine, intervals, torch.zeros_like(reach)).run()
+        squares = intervals.largest
         found.append([square.sqrt() * pairs.unit * length * (1 + 1e-12) for square in squares])
     plain, rounded = (torch.stack(part).amax(dim=0) for part in zip(*found, strict=True))
     return plain, rounded

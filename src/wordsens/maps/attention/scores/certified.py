@@ -78,8 +78,17 @@ class Certified(Score):
     masks: bool = False
 
     @abstractmethod
-    def curve(self, scores: Float[Tensor, "w N"], others: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
-        """The answer of a score's weight to its moving by up to `reach`; `others` of the row stand."""
+    def curve(
+        self,
+        scores: Float[Tensor, "w N"],
+        others: Float[Tensor, "w N"],
+        reach: Float[Tensor, "w N"],
+        fineness: int = 1,
+    ) -> Curve:
+        """The answer of a score's weight to its moving by up to `reach`; `others` of the row stand.
+
+        On `fineness` times as many cells, if the score can: more cells, a sharper bound.
+        """
 
     @abstractmethod
     def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:

@@ -43,14 +43,18 @@ def between(value: Tensor, reach: Tensor) -> Tensor:
     return torch.maximum(torch.minimum(value, reach), -reach)
 
 
-def nodes(low: Tensor, high: Tensor, reach: Tensor, *, power: int) -> Tensor:
-    """Tails from -reach to low and from high to reach, dense at low and high; for power 2 dense at low between them."""
+def nodes(low: Tensor, high: Tensor, reach: Tensor, *, power: int, fineness: int = 1) -> Tensor:
+    """Tails from -reach to low and from high to reach, dense at low and high; for power 2 dense at low between them.
+
+    `fineness` times `NODES` of them.
+    """
 
     def line(count: int, power: int) -> Tensor:
         return torch.linspace(0, 1, count, dtype=low.dtype, device=low.device) ** power
 
     left, middle, reach = low.unsqueeze(-1), high.unsqueeze(-1), reach.unsqueeze(-1)
-    down, inner, up = line(LOW_TAIL + 1, 2).flip(0)[:-1], line(INNER_NODES, power), line(HIGH_TAIL + 1, 2)[1:]
+    low_tail, count, high_tail = (fineness * part for part in (LOW_TAIL, INNER_NODES, HIGH_TAIL))
+    down, inner, up = line(low_tail + 1, 2).flip(0)[:-1], line(count, power), line(high_tail + 1, 2)[1:]
     nodes = torch.cat(
         [
             left * (1 - down) - reach * down,

@@ -65,8 +65,14 @@ class DividedRelu(ClosedForm, Tabulated):
         """The sum of the positive parts of a row without the word's."""
         return _rests(scores)
 
-    def curve(self, scores: Float[Tensor, "w N"], others: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
-        return _curve(scores, others, reach)
+    def curve(
+        self,
+        scores: Float[Tensor, "w N"],
+        others: Float[Tensor, "w N"],
+        reach: Float[Tensor, "w N"],
+        fineness: int = 1,
+    ) -> Curve:
+        return _curve(scores, others, reach, fineness)
 
     def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
         n = rounding.all_scores.shape[1]
@@ -224,11 +230,13 @@ def _unsure(scores: Float[Tensor, "N n"], error: Float[Tensor, "N 1"]) -> Bool[T
     return scores > -2 * error
 
 
-def _curve(score: Float[Tensor, "w N"], rest: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
+def _curve(
+    score: Float[Tensor, "w N"], rest: Float[Tensor, "w N"], reach: Float[Tensor, "w N"], fineness: int
+) -> Curve:
     """p = v/(v + rest), v = relu(score + t), rest the other weights of the row; 0 where v = 0."""
     # Where rest = 0 the curve jumps, and rounding of the score may put the jump a little earlier.
     margin = torch.where(rest == 0, _JUMP_MARGIN * (score.abs() + reach), torch.zeros_like(score))
-    t = nodes(between(-score - margin, reach), reach, reach, power=2)
+    t = nodes(between(-score - margin, reach), reach, reach, power=2, fineness=fineness)
     own, others = torch.relu(score), rest.unsqueeze(-1)
     weight = torch.relu(score.unsqueeze(-1) + t)
     total = _or_one(weight + others)

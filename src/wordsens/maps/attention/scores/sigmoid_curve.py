@@ -13,7 +13,7 @@ _LARGEST_SHIFT = 0.1
 
 
 def sigmoid_curve(
-    logit: Float[Tensor, "w N"], reach: Float[Tensor, "w N"], factor: Float[Tensor, "w N"] | None
+    logit: Float[Tensor, "w N"], reach: Float[Tensor, "w N"], factor: Float[Tensor, "w N"] | None, fineness: int = 1
 ) -> Curve:
     """p = sigmoid(logit + t): softmax scores, and sigmoid scores.
 
@@ -21,7 +21,7 @@ def sigmoid_curve(
     """
     low = between(_LOW - logit, reach)
     high = between(_HIGH - logit, reach)
-    t = nodes(low, high, reach, power=1)
+    t = nodes(low, high, reach, power=1, fineness=fineness)
     before, rest = torch.sigmoid(logit), torch.sigmoid(-logit)
     if factor is None:
         factor = torch.where(logit <= 0, 1 + logit.clamp(max=0).exp(), torch.ones_like(logit))

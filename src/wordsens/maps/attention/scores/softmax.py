@@ -40,8 +40,14 @@ class Softmax(ClosedForm, Tabulated):
         """The logarithm of the sum of the exponentials of a row without the word's."""
         return _rests(scores)
 
-    def curve(self, scores: Float[Tensor, "w N"], others: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
-        return sigmoid_curve(scores - others, reach, None)
+    def curve(
+        self,
+        scores: Float[Tensor, "w N"],
+        others: Float[Tensor, "w N"],
+        reach: Float[Tensor, "w N"],
+        fineness: int = 1,
+    ) -> Curve:
+        return sigmoid_curve(scores - others, reach, None, fineness)
 
     def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
         return sigmoid_errors(rounding, 2 * rounding.score)

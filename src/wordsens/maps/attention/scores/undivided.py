@@ -74,8 +74,14 @@ class Relu(_Undivided, CertifiedElementwise, Tabulated):
         low = torch.where(positive, 1 - across, torch.zeros_like(across))
         return secant_expansion(scores, low, torch.where(positive, torch.ones_like(across), across), moves)
 
-    def curve(self, scores: Float[Tensor, "w N"], others: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
-        return _relu_curve(scores, reach)
+    def curve(
+        self,
+        scores: Float[Tensor, "w N"],
+        others: Float[Tensor, "w N"],
+        reach: Float[Tensor, "w N"],
+        fineness: int = 1,
+    ) -> Curve:
+        return _relu_curve(scores, reach, fineness)
 
     def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
         shift = rounding.score + rounding.speed * rounding.radius
@@ -132,8 +138,14 @@ class Sigmoid(_Undivided, CertifiedElementwise, Tabulated):
         }
         return replace(secants, **picked)
 
-    def curve(self, scores: Float[Tensor, "w N"], others: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
-        return sigmoid_curve(scores, reach, torch.ones_like(scores))
+    def curve(
+        self,
+        scores: Float[Tensor, "w N"],
+        others: Float[Tensor, "w N"],
+        reach: Float[Tensor, "w N"],
+        fineness: int = 1,
+    ) -> Curve:
+        return sigmoid_curve(scores, reach, torch.ones_like(scores), fineness)
 
     def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
         return sigmoid_errors(rounding, rounding.score)
@@ -202,8 +214,14 @@ class Linear(_Undivided, CertifiedElementwise, Expanded):
         ones = torch.ones_like(scores)
         return secant_expansion(scores, ones, ones, moves)
 
-    def curve(self, scores: Float[Tensor, "w N"], others: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
-        return _linear_curve(scores, reach)
+    def curve(
+        self,
+        scores: Float[Tensor, "w N"],
+        others: Float[Tensor, "w N"],
+        reach: Float[Tensor, "w N"],
+        fineness: int = 1,
+    ) -> Curve:
+        return _linear_curve(scores, reach, fineness)
 
     def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
         shift = rounding.score + rounding.speed * rounding.radius
@@ -222,15 +240,15 @@ class _UndividedResponse(Response):
         return Moved(p, gain, slope, slope)
 
 
-def _linear_curve(score: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
-    t = nodes(-reach, reach, reach, power=1)
+def _linear_curve(score: Float[Tensor, "w N"], reach: Float[Tensor, "w N"], fineness: int) -> Curve:
+    t = nodes(-reach, reach, reach, power=1, fineness=fineness)
     rise = t[..., 1:] - t[..., :-1]
     p = score.unsqueeze(-1) + t
     return Curve(t, p, t, rise, torch.zeros_like(rise), torch.ones_like(score), score, affine=True)
 
 
-def _relu_curve(score: Float[Tensor, "w N"], reach: Float[Tensor, "w N"]) -> Curve:
-    t = nodes(between(-score, reach), reach, reach, power=1)
+def _relu_curve(score: Float[Tensor, "w N"], reach: Float[Tensor, "w N"], fineness: int) -> Curve:
+    t = nodes(between(-score, reach), reach, reach, power=1, fineness=fineness)
     p = torch.relu(score.unsqueeze(-1) + t)
     before = torch.relu(score)
     # Where both are positive p - a is t itself; the difference would cancel.
