@@ -9,7 +9,7 @@ from wordsens.certificates.attention.own_row import own_row
 from wordsens.certificates.attention.relaxation import Multipliers, bound_at, rise_between
 from wordsens.certificates.attention.rounding import rounding_errors
 from wordsens.certificates.attention.text import attention_text, directions, pairs_of
-from wordsens.certificates.verified import gram_norm_bound
+from wordsens.certificates.verified import at_most_one, gram_norm_bound
 from wordsens.maps.attention.scores import SCORES as BY_NAME
 from wordsens.maps.attention.scores import Certified, offered
 from wordsens.seeds import generator
@@ -22,7 +22,8 @@ def prepared(score: str, n: int = 6, d: int = 9, seed: int = 0):
     return phi, rows, text
 
 
-def random_multipliers(pairs, seed: int, size: float) -> Multipliers:
+def random_multipliers(pairs, geometry, seed: int, size: float) -> Multipliers:
+    """Any multipliers, with weights of their own for the rows: parts of what the geometry's joint constraint allows."""
     stream = generator(seed, "multipliers")
 
     def drawn(*shape: int) -> torch.Tensor:
@@ -30,7 +31,10 @@ def random_multipliers(pairs, seed: int, size: float) -> Multipliers:
 
     w, rows = pairs.reach.shape
     lam = 3 * drawn(w).exp()
-    return Multipliers(lam, drawn(w, rows) * pairs.counted, 0.1 * drawn(w, rows) * pairs.coupled, drawn(w))
+    alpha, beta, gamma = drawn(w, rows) * pairs.counted, 0.1 * drawn(w, rows) * pairs.coupled, drawn(w)
+    a = geometry.score_weight * torch.rand(w, rows, generator=stream, dtype=torch.float64)
+    b = geometry.output_weight * torch.rand(w, 1, generator=stream, dtype=torch.float64)
+    return Multipliers(lam, alpha, beta, gamma, a, b)
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -44,13 +48,11 @@ def test_any_multipliers_bound_every_perturbation(score: str, size: float) -> No
     own = own_row(text, words, radius, direction, rounding_errors(text))
     pairs = pairs_of(text, words, radius, own.unit * own.fixed.sqrt())
     own = own.in_units(pairs.unit)
-    left, right = random_multipliers(pairs, 1, size), random_multipliers(pairs, 2, size)
-    right = Multipliers(left.lam, right.alpha, right.beta, right.gamma)
+    left, right = (random_multipliers(pairs, text.geometry, seed, size) for seed in (1, 2))
     low, high = torch.full_like(radius, -1 - 1e-9), torch.full_like(radius, 1 + 1e-9)
     across = torch.ones_like(radius)
-    ends = [(by, bound_at(text.geometry, pairs, by, z, across), z) for by, z in ((left, low), (right, high))]
-    rise = rise_between(text.geometry, pairs, *ends)
-    bound = torch.maximum(ends[0][1].value, ends[1][1].value) + rise + own.fixed
+    ends = [bound_at(text.geometry, pairs, by, z, across).value for by, z in ((left, low), (right, high))]
+    bound = torch.maximum(*ends) + rise_between(left, low, right, high) + own.fixed
 
     stream = generator(3, "points")
     points = torch.randn(400, n, d, generator=stream, dtype=torch.float64)
@@ -110,12 +112,12 @@ def test_suprema_over_cells_cover_every_point_between_nodes(score: str) -> None:
     _, rows, text = prepared(score, seed=2)
     radius = torch.full((len(rows),), 3.0, dtype=torch.float64)
     pairs = pairs_of(text, torch.arange(len(rows)), radius, torch.ones_like(radius))
-    by = random_multipliers(pairs, 4, 0.5)
+    by = random_multipliers(pairs, text.geometry, 4, 0.5)
     z = torch.full_like(radius, 0.4)
     centre = relaxation.centre_of(text.geometry, pairs, by)
-    force = relaxation.forces(text.geometry, pairs, by, centre, z)
+    force = relaxation.forces(pairs, by, centre, z)
     across = torch.ones_like(radius).unsqueeze(1)
-    suprema = relaxation._row_suprema(text.geometry, pairs, by, centre, force, across, z)
+    suprema = relaxation._row_suprema(pairs, by, centre, force, across, z)
     share = torch.linspace(0, 1, 21, dtype=torch.float64)
     t = pairs.t[..., :-1, None] * (1 - share) + pairs.t[..., 1:, None] * share
     moved = 3.0 * text.geometry.speed * t.flatten(start_dim=2)
@@ -134,7 +136,7 @@ def test_suprema_over_cells_cover_every_point_between_nodes(score: str) -> None:
     h = p.square() + pairs.lengths.unsqueeze(-1) * g.square()
     h = h + q * (force.linear.unsqueeze(-1) + force.quadratic.unsqueeze(-1) * q)
     h = h + q.abs() * pairs.crude.unsqueeze(-1)
-    h = h + t * (force.pull.unsqueeze(-1) - force.hold[:, None, None] * t)
+    h = h + t * (force.pull.unsqueeze(-1) - force.hold.unsqueeze(-1) * t)
     most = h.amax(dim=-1)
     counted = pairs.counted > 0
     assert bool((most <= suprema + 1e-9 * suprema.abs())[counted].all())
@@ -151,6 +153,18 @@ def test_verified_norms_are_above_and_close() -> None:
     drawn = gaussian_rows(40, 60, 0)
     exact = torch.linalg.matrix_norm(drawn, 2).item() ** 2
     assert exact * (1 - 1e-14) <= gram_norm_bound(drawn @ drawn.T, inner=60) <= exact * (1 + 1e-8)
+
+
+def test_norms_of_at_most_one_are_told_for_each_set_of_weights() -> None:
+    for shape in ((12, 40), (40, 12)):
+        vectors = gaussian_rows(*shape, 3)
+        roots = torch.rand(3, shape[0], generator=generator(1, "roots"), dtype=torch.float64)
+        norm = torch.linalg.matrix_norm(roots.unsqueeze(2) * vectors, 2)
+        for share, held in ((1 - 1e-9, True), (1 + 1e-9, False), (0.3, True)):
+            assert at_most_one(vectors, share * roots / norm.unsqueeze(1)).tolist() == [held] * 3
+        spoilt = (roots / norm.unsqueeze(1)).clone()
+        spoilt[1, 2] = torch.nan
+        assert at_most_one(vectors, 0.5 * spoilt).tolist() == [True, False, True]
 
 
 def test_the_joint_constraint_holds_for_every_direction() -> None:
