@@ -1,4 +1,5 @@
-"""Attacks random problems: python -m benchmarks.attack --problems 2000 --seed S [--heads 200] [--only N] [--out FILE].
+"""Attacks random problems: python -m benchmarks.attack --problems 2000 --seed S [--heads 200] [--only N]
+    [--certificate thorough] [--out FILE]
 
 Exit code 1 if a bound is crossed, a limit passed, a problem ends in an exception or a value exceeds what its witness
 attains.
@@ -9,10 +10,14 @@ import json
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
+
+import wordsens as ws
+from wordsens.certificates.table import EFFORTS
 
 from .judge import LOW, LOW_TEXT, VERY_LOW, Verdict, judge
 from .problems import FIRST_OF_HEADS, problem
@@ -111,6 +116,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--only", type=int, help="the number of one problem, as printed")
     parser.add_argument("--budget", type=float, default=1.0, help="multiplies the attack's starts and generations")
+    parser.add_argument("--certificate", default="normal", choices=EFFORTS, help="the effort of the bounds")
     parser.add_argument("--out", type=Path, help="a file of one JSON object a problem; what is in it is not done again")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -122,7 +128,8 @@ def main(arguments: list[str] | None = None) -> int:
     done = {row["seed"] for row in rows}
     begun = time.perf_counter()
     for at, seed in enumerate(seed for seed in seeds if seed not in done):
-        verdict = judge(problem(seed), Budget(options.budget))
+        measure = partial(ws.word_sensitivity, certificate=options.certificate)
+        verdict = judge(problem(seed), Budget(options.budget), measure)
         rows.append(record(verdict))
         if options.out:
             with options.out.open("a") as file:

@@ -120,7 +120,7 @@ def test_suprema_over_cells_cover_every_point_between_nodes(score: str) -> None:
     suprema = relaxation._row_suprema(pairs, by, centre, force, across, z)
     share = torch.linspace(0, 1, 21, dtype=torch.float64)
     t = pairs.t[..., :-1, None] * (1 - share) + pairs.t[..., 1:, None] * share
-    moved = 3.0 * text.geometry.speed * t.flatten(start_dim=2)
+    moved = 3.0 * text.geometry.speed.unsqueeze(1) * t.flatten(start_dim=2)
     scores, others = text.scores.T.unsqueeze(-1), text.others.T.unsqueeze(-1)
     before = text.score.attention(text.scores).T.unsqueeze(-1)
     if score in ("softmax", "sigmoid"):

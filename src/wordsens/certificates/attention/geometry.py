@@ -11,6 +11,7 @@ from wordsens.certificates.verified import gram_norm_bound
 # Shares of the two families of directions in the joint constraint; the bound hardly depends on them.
 _SCORE_SHARE, _OUTPUT_SHARE = 0.85, 0.15
 _LARGEST_WEIGHT = 1e24
+_LEAST_UNIT = 1e-30
 
 
 @dataclass(frozen=True)
@@ -20,14 +21,17 @@ class Geometry:
     score_weight sum_j (u_j . y)² + output_weight sum_j (v_j . y)² <= ‖y‖² for every y: verified, rounding included.
 
     Attributes:
-        speed: the largest length of W^T x_j / scale, the unit of u_j: scores move by t_j times radius times this.
-        queries: (N, d), u_j = W^T x_j / (scale speed).
+        speed: (N,), the units of the W^T x_j / scale: scores move by t_j times radius times these. One weight for all
+            rows is then one for each, less where many of the others go the same way.
+        fastest: at least the operator norm of all W^T x_j / scale together.
+        queries: (N, d), u_j = W^T x_j / (scale speed_j).
         offsets: (N, d), v_j, times V where there is one; zeros where rows are not divided by their sum.
         centre: (p,), the mean output; zero for scores that are not divided.
         query_gram, cross_gram, offset_gram: (N, N), u_j . u_l, u_j . v_l, v_j . v_l.
     """
 
-    speed: float
+    speed: Float[Tensor, " N"]
+    fastest: float
     queries: Float[Tensor, "N d"]
     offsets: Float[Tensor, "N d"]
     centre: Float[Tensor, " p"]
@@ -42,8 +46,13 @@ def geometry_of(
     queries: Float[Tensor, "N d"], outputs: Float[Tensor, "N p"], lift: Float[Tensor, "d p"] | None, *, divided: bool
 ) -> Geometry:
     """The geometry of N rows with these u_j and outputs, which count where the weights are `divided` by their sum."""
-    speed = float(torch.linalg.vector_norm(queries, dim=1).amax()) or 1.0
-    queries = queries / speed
+    longest = float(torch.linalg.vector_norm(queries, dim=1).amax()) or 1.0
+    queries = queries / longest
+    # diag(1 / row sums of |U U^T|) <= (U U^T)^-1: Gershgorin. No unit is so small that a square underflows.
+    gram = queries @ queries.mT
+    fastest = longest * gram_norm_bound(gram, inner=max(queries.shape)) ** 0.5 * (1 + 1e-12)
+    units = gram.abs().sum(dim=1).sqrt().clamp(min=_LEAST_UNIT)
+    speed, queries = longest * units, queries / units.unsqueeze(1)
     if not divided:
         centre, offsets = torch.zeros_like(outputs[0]), torch.zeros_like(queries)
     else:
@@ -58,7 +67,9 @@ def geometry_of(
     if joint > 0:
         # The square roots and products of `scaled` are rounded as well.
         score_weight, output_weight = (weight / (joint * (1 + 1e-12)) for weight in (score_weight, output_weight))
-    return Geometry(speed, queries, offsets, centre, query_gram, cross_gram, offset_gram, score_weight, output_weight)
+    return Geometry(
+        speed, fastest, queries, offsets, centre, query_gram, cross_gram, offset_gram, score_weight, output_weight
+    )
 
 
 def _weight(gram: Tensor, share: float) -> float:

@@ -137,7 +137,7 @@ class _Others:
         # |p - p'|: half of the range about its middle, or |p - a| <= (high / factor) |t| about a.
         halves = torch.linalg.vector_norm(0.5 * (most - least) * counted, dim=1)
         steepest = (high / curve.factor * counted).amax(dim=1)
-        tilted = steepest * radius * text.geometry.speed / text.geometry.score_weight**0.5 * (1 + 1e-12)
+        tilted = steepest * radius * text.geometry.fastest * (1 + 1e-12)
         self._constant = torch.minimum(halves, tilted)
         self._p = torch.where((halves <= tilted).unsqueeze(1), 0.5 * (most + least), curve.before) * counted
         self._high, self._dominated = high * counted, (curve.before > 0.5) & (counted > 0)

@@ -166,7 +166,7 @@ def pairs_of(
     `moved` is at least ‖V^T Delta‖² / radius²; curves have `fineness` times as many cells.
     """
     speeds = text.geometry.query_gram.diagonal().clamp(min=0).sqrt()
-    reach = (radius * text.geometry.speed).unsqueeze(1) * speeds * (1 + 1e-12)
+    reach = radius.unsqueeze(1) * text.geometry.speed * speeds * (1 + 1e-12)
     curve = text.score.curve(text.scores[:, words].T, text.others[:, words].T, reach, fineness)
     return _assemble(words, curve, radius, own, _separations(text, words, curve), text.geometry, moved)
 
@@ -216,7 +216,7 @@ def _assemble(
     moved: float,
 ) -> Pairs:
     squares, reach, counted = apart.squares, apart.reach, apart.counted
-    per_t = (radius * geometry.speed)[:, None, None]
+    per_t = (radius.unsqueeze(1) * geometry.speed).unsqueeze(2)
     t = curve.t / per_t
     longest = torch.maximum(squares.sqrt(), reach.abs())
     p, g = curve.p, curve.g / radius[:, None, None]
