@@ -112,3 +112,20 @@ def test_a_climb_never_falls_and_stays_on_the_sphere():
         torch.testing.assert_close(end.entered, enter(end.point))
         torch.testing.assert_close(end.squared, change.value(math.sqrt(d) * end.point, words))
         before = end.squared
+
+
+@pytest.mark.parametrize(("seed", "width"), [(9, 2), (48, 4), (86, 2)])
+def test_slopes_that_underflow_leave_the_search_finite(seed, width):
+    """Under gelu a unit far below zero has a slope of 1e-78 and less, and the square of its gradient underflows."""
+    X = ws.gaussian_text(5, 6, seed=seed).rows.clone()
+    X[1] *= 100
+    phi = ws.RandomFeatures(5, 6, width, "gelu", seed=seed)
+    found = ws.word_sensitivity(phi, X, certificate=False)
+    points = torch.randn(5, 400, 6, generator=generator(seed, "points"), dtype=torch.float64)
+    points = 6**0.5 * torch.nn.functional.normalize(points, dim=2)
+    base = phi(X)
+    for word in range(5):
+        texts = X.expand(400, -1, -1).clone()
+        texts[:, word] += points[word]
+        changes = torch.linalg.vector_norm(phi(texts) - base, dim=1) / torch.linalg.vector_norm(base)
+        assert float(found.per_word[word]) >= float(changes.max())

@@ -12,6 +12,9 @@ from wordsens.search.linear_entry import LinearEntryObjective
 TURNS = 5
 """Angles that a line search tries at most."""
 
+_MOST_KEPT = 1e6
+"""Times the direction before that a step keeps; where it would keep more it starts anew, along the slope."""
+
 PATIENCE = 3
 """A run stops after this many steps in a row that gained less than the tolerance."""
 
@@ -97,7 +100,9 @@ def climb_great_circles(
             kept = before - _dot(before, point) * point
             share = (_dot(slope, slope - kept) / torch.where(size > 0, size, torch.ones_like(size))).clamp(min=0)
             downhill = _dot(slope, slope + share * direction) <= 0
-            share = torch.where(downhill, torch.zeros_like(share), share)
+            # A slope whose square underflows has no direction to go on in: its quotients are infinite or no numbers.
+            anew = downhill | ~(share < _MOST_KEPT)
+            share = torch.where(anew, torch.zeros_like(share), share)
             terms = _length(slope) + share * _length(direction)
             direction, across = slope + share * direction, across.mul_(share).add_(image)
         outward = _dot(direction, point)
