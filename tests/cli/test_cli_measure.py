@@ -61,6 +61,23 @@ def test_the_numbers_are_those_of_the_library(wordsens):
     assert result["radius"] == [5.0] * 4
 
 
+def test_thorough_bounds_are_those_of_the_library_and_lower(wordsens):
+    command = ("measure", "I do not love her much and never will", "--map", "raf", "--json", *FAST)
+    plain, thorough = (
+        json.loads(wordsens(*command, "--bounds", effort).out)["texts"][0]["results"][0]
+        for effort in ("normal", "thorough")
+    )
+    X = ws.embed("I do not love her much and never will")[0]
+    assert thorough["upper"] == pytest.approx(
+        float(ws.certify(ws.RandomAttentionFeatures(384), X, effort="thorough").max()), rel=1e-9
+    )
+    assert thorough["value"] == plain["value"]
+    assert thorough["value"] <= thorough["upper"] < plain["upper"]
+    run = wordsens(*command, "--bounds", "thorough", "--out", "records")
+    assert run.code != 0
+    assert "--out (='records') keeps records whose bounds are of normal effort" in run.err
+
+
 def test_the_effort_of_a_search_is_chosen_by_name(wordsens):
     run = wordsens("measure", "I love her", "--map", "raf", "--search", "quick", "--steps", "3", "--json")
     (result,) = json.loads(run.out)["texts"][0]["results"]

@@ -12,6 +12,16 @@ from scipy.optimize import nnls
 import wordsens as ws
 from wordsens.maps.attention.turned import turned
 from wordsens.maps.attention.word_change import AttentionWordChange
+from wordsens.seeds import generator
+
+
+class OwnTanh(ws.Score):
+    """tanh(s_l), not divided: a score of one's own, without a closed form."""
+
+    name, normalized = "own-tanh", False
+
+    def attention(self, scores):
+        return torch.tanh(scores)
 
 
 def least_distance(planes: np.ndarray, away: np.ndarray) -> float:
@@ -86,3 +96,21 @@ def test_a_far_ball():
     radius = 4716.59 * math.sqrt(27)
     found = ws.word_sensitivity(case.phi, torch.from_numpy(case.X), [0], radius, certificate=False)
     assert float(found.per_word) > 0.998 * 1.44544
+
+
+def test_an_own_row_that_turns_as_a_whole_is_found_behind_its_plateau():
+    """All other words are ±x, so the scores of the word's own row have one size, and a steep tanh is flat about it."""
+    n, d, word = 45, 40, 22
+    drawn = torch.randn(2, d, generator=generator(12, "rows"), dtype=torch.float64)
+    signs = torch.randn(n, 1, generator=generator(12, "signs"), dtype=torch.float64).sign()
+    X = signs * drawn[0]
+    X[word] = drawn[1]
+    phi = ws.RandomAttentionFeatures(d, score=OwnTanh(), temperature=0.03, seed=12)
+    found = ws.word_sensitivity(phi, X, [word], certificate=False)
+    keys = torch.nn.functional.normalize(X @ phi.weight.T, dim=1)[:word]
+    points = math.sqrt(d) * torch.cat([keys, -keys])
+    texts = X.expand(len(points), -1, -1).clone()
+    texts[:, word] += points
+    base = phi(X)
+    turned = torch.linalg.vector_norm((phi(texts) - base).flatten(1), dim=1) / torch.linalg.vector_norm(base)
+    assert found.value >= 0.999 * float(turned.max())

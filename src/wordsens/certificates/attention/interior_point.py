@@ -10,13 +10,14 @@ and nothing needs to be, but for the weights: `bound_at` holds for any other mul
 """
 
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.certificates.attention.geometry import Geometry
+from wordsens.certificates.attention.convex_multipliers import Point, Ray, moved
+from wordsens.certificates.attention.geometry import LARGEST_WEIGHT, Geometry
 from wordsens.certificates.attention.relaxation import Centre, Multipliers, Pairs
 from wordsens.certificates.verified import at_most_one
 
@@ -37,52 +38,6 @@ _SHARES = (1 - 1e-9, 1 - 1e-6, 0.999, 0.99, 0.9)
 
 _HALVINGS = 12
 _RIDGE = 1e-9
-
-
-@dataclass(frozen=True)
-class Point:
-    """Multipliers in which the bound is convex; one row a word."""
-
-    linear: Float[Tensor, "w N"]
-    hold: Float[Tensor, "w N"]
-    outputs: Float[Tensor, "w N"]
-    lam: Float[Tensor, " w"]
-    push: Float[Tensor, " w"]
-
-    def of(self, chosen: Int[Tensor, " c"]) -> "Point":
-        """The multipliers of some of the words."""
-        return Point(*(getattr(self, field.name)[chosen] for field in fields(self)))
-
-
-def joined(points: list[Point]) -> Point:
-    """The multipliers of several sets of words."""
-    return Point(*(torch.cat([getattr(point, field.name) for point in points]) for field in fields(Point)))
-
-
-def halfway(one: Point, other: Point) -> Point:
-    """The mean of two points: inside, as they are."""
-    return Point(*(0.5 * (getattr(one, field.name) + getattr(other, field.name)) for field in fields(Point)))
-
-
-@dataclass(frozen=True)
-class Ray:
-    """Multipliers that are linear in z and have one lam and one set of weights."""
-
-    at: Float[Tensor, " w"]
-    start: Multipliers
-    alpha: Float[Tensor, "w N"]
-    beta: Float[Tensor, "w N"]
-    gamma: Float[Tensor, " w"]
-
-    def place(self, z: Float[Tensor, " w"]) -> Multipliers:
-        """The multipliers whose centre has y' . e = z."""
-        along = z - self.at
-        return replace(
-            self.start,
-            alpha=self.start.alpha + along.unsqueeze(1) * self.alpha,
-            beta=self.start.beta + along.unsqueeze(1) * self.beta,
-            gamma=self.start.gamma + along * self.gamma,
-        )
 
 
 @dataclass(frozen=True)
@@ -129,7 +84,7 @@ class InteriorPoint:
         self._geometry, self._pairs = geometry, pairs
         cross, own = geometry.cross_gram, geometry.offset_gram
         largest = float(torch.linalg.eigvalsh(own)[-1])
-        self._b = _OUTPUT_SHARE / largest if largest > 0 else 1.0
+        self._b = min(_OUTPUT_SHARE / largest, LARGEST_WEIGHT) if largest > 0 else 1.0
         turned = torch.linalg.inv(torch.eye(len(own), dtype=own.dtype, device=own.device) - self._b * own)
         # Inner products under N^-1 = I + b V^T (I - b V V^T)^-1 V.
         self._gram = geometry.query_gram + self._b * cross @ turned @ cross.mT
@@ -270,12 +225,12 @@ class InteriorPoint:
         before, share = self._value(point, problem), torch.ones_like(slope)
         after = before
         for _ in range(_HALVINGS):
-            after = self._value(_moved(point, direction, share), problem)
+            after = self._value(moved(point, direction, share), problem)
             gains = after <= before + 0.1 * share * slope
             if bool(gains.all()):
                 break
             share = torch.where(gains, share, 0.5 * share)
-        return _moved(point, direction, torch.where(after < before, share, 0.0))
+        return moved(point, direction, torch.where(after < before, share, 0.0))
 
     def _rows(self, point: Point, problem: _Problem) -> "_Rows":
         """Means and covariances over the nodes of each row, weighted by exp(heights / heat)."""
@@ -386,17 +341,6 @@ def _smooth_suprema(heights: Float[Tensor, "w N K"], heat: Float[Tensor, " w"]) 
         return heights.amax(dim=-1).sum(dim=1)
     per = heat[:, None, None]
     return (torch.logsumexp(heights / per, dim=-1)).sum(dim=1) * heat
-
-
-def _moved(point: Point, towards: Point, share: Float[Tensor, " w"]) -> Point:
-    """The point, moved by a share of a step."""
-    return Point(
-        *(
-            getattr(point, field.name)
-            + (share if getattr(point, field.name).ndim == 1 else share.unsqueeze(1)) * getattr(towards, field.name)
-            for field in fields(point)
-        )
-    )
 
 
 def _times(matrices: Float[Tensor, "w N N"], vectors: Float[Tensor, "w N"]) -> Float[Tensor, "w N"]:

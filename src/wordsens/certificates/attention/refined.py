@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates.attention.interior_point import InteriorPoint, Point, halfway, joined
+from wordsens.certificates.attention.convex_multipliers import Point, halfway, joined
+from wordsens.certificates.attention.interior_point import InteriorPoint
 from wordsens.certificates.attention.interval_bounds import End, IntervalBounds
 from wordsens.certificates.attention.multipliers import MultiplierSearch
 from wordsens.certificates.attention.own_row import OwnRow

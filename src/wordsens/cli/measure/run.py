@@ -125,6 +125,7 @@ def _measured(
                 radius=options.radius,
                 seed=options.seed,
                 search=options.search_plan,
+                certificate=options.bounds,
                 progress=tell,
             )
             found = result, _swaps(phi, text, result, options)
