@@ -1,15 +1,23 @@
 """A step of the build: texts, word lists and what reports are made of go into the wheel as one compressed archive.
 
-A wheel deflates file by file: so they take a third less, and their names nothing.
+A wheel deflates file by file: so they take a third less, and their names nothing. Where zopfli is installed it deflates
+the others, 2 % smaller and read by every unzip.
 """
 
 import io
 import tarfile
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+try:
+    from zopfli.zlib import compress
+except ImportError:
+    compress = None
 
 ARCHIVE = "wordsens/texts.tar.bz2"
 PATTERNS = ("*.jsonl", "training/adapter/words/*.txt", "report/static/*", "report/templates/*")
@@ -29,6 +37,37 @@ class CompressedTexts(BuildHookInterface):
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if version != "editable":
             self._folder.cleanup()
+            _deflated_again(Path(artifact_path))
+
+
+class _Zopfli:
+    """What `zipfile` asks of a compressor: a raw deflate stream, here made at the end."""
+
+    def __init__(self) -> None:
+        self._content = b""
+
+    def compress(self, content: bytes) -> bytes:
+        self._content += content
+        return b""
+
+    def flush(self) -> bytes:
+        assert compress is not None
+        return compress(self._content, numiterations=3)[2:-4]  # without zlib's header and checksum
+
+
+def _deflated_again(wheel: Path) -> None:
+    """The same wheel, its files deflated by zopfli."""
+    if compress is None:
+        return
+    smaller = io.BytesIO()
+    with (
+        zipfile.ZipFile(wheel) as before,
+        zipfile.ZipFile(smaller, "w", compression=zipfile.ZIP_DEFLATED) as after,
+        patch.object(zipfile, "_get_compressor", lambda *_: _Zopfli()),  # it takes none from outside
+    ):
+        for member in before.infolist():
+            after.writestr(member, before.read(member))
+    wheel.write_bytes(smaller.getvalue())
 
 
 def _archive(package: Path) -> bytes:

@@ -8,14 +8,13 @@ from torch import Tensor
 from wordsens.certificates.attention.bounds import attention_certificate
 from wordsens.certificates.contract import Certificate
 from wordsens.certificates.dense.bounds import dense_certificate
+from wordsens.certificates.efforts import EFFORTS
 from wordsens.errors import require_choice
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.given_weights import AttentionFeatures
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
 from wordsens.maps.transformer.features import TransformerFeatures
-
-EFFORTS = ("normal", "thorough")
 
 CertificateBuilder = Callable[..., Certificate | None]
 """(phi, rows (n, d) in the map's dtype, words (w,), radius (w,) float64, leading, effort, target) -> Certificate, or

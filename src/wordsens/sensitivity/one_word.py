@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates.table import EFFORTS, certificate_for
+from wordsens.certificates.efforts import EFFORTS
+from wordsens.certificates.table import certificate_for
 from wordsens.errors import InputError, require_choice, require_positive
 from wordsens.maps.arguments import as_text, radii, word_indices
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap

@@ -1,0 +1,3 @@
+"""The names of what a certificate may spend."""
+
+EFFORTS = ("normal", "thorough")
