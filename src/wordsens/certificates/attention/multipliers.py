@@ -34,11 +34,6 @@ class State:
         """The state of some of the words."""
         return State(self.lam[chosen], self.y[chosen], self.beta[chosen])
 
-    def with_lam(self, lam: Float[Tensor, " w"]) -> "State":
-        """The same linear multipliers, with another lam."""
-        share = (self.lam / lam).unsqueeze(1)
-        return State(lam, self.y * share, self.beta * share)
-
     def replaced(self, chosen: Bool[Tensor, " w"], other: "State") -> "State":
         """The state of `other` for the chosen words."""
         pick = chosen.unsqueeze(1)
