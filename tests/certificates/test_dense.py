@@ -10,15 +10,9 @@ from hypothesis import strategies as st
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS, activation_named
 from wordsens.certificates.dense.bounds import dense_certificate
-from wordsens.certificates.dense.layer_change import (
-    GaussianLayer,
-    InputChange,
-    _beyond,
-    _first_hinge,
-    _second_hinge,
-    expected_change,
-)
-from wordsens.certificates.dense.layer_width import _chords, expected_width
+from wordsens.certificates.dense.hinges import beyond, chords, first_hinge, second_hinge
+from wordsens.certificates.dense.layer_change import GaussianLayer, InputChange, expected_change
+from wordsens.certificates.dense.layer_width import expected_width
 from wordsens.certificates.dense.slopes import steepest_secant
 from wordsens.errors import InputError
 from wordsens.sensitivity.one_word import attained
@@ -198,22 +192,22 @@ def test_hinges_agree_with_quadrature():
     for b in (-2.0, 0.0, 0.7, 3.0):
         at = torch.tensor([b], dtype=torch.float64)
         hinge = (g - b).clamp(min=0)
-        assert float(_first_hinge(at)) == pytest.approx(float(torch.trapezoid(hinge * law, g)), rel=1e-7)
-        assert float(_second_hinge(at)) == pytest.approx(float(torch.trapezoid(hinge**2 * law, g)), rel=1e-7)
+        assert float(first_hinge(at)) == pytest.approx(float(torch.trapezoid(hinge * law, g)), rel=1e-7)
+        assert float(second_hinge(at)) == pytest.approx(float(torch.trapezoid(hinge**2 * law, g)), rel=1e-7)
     far = torch.where(0.5 * g.abs() >= 0.4, (0.5 * g.abs() + 0.3) ** 2, 0)
-    closed = _beyond(0.5, torch.tensor([0.3], dtype=torch.float64), torch.tensor([0.4], dtype=torch.float64))
+    closed = beyond(0.5, torch.tensor([0.3], dtype=torch.float64), torch.tensor([0.4], dtype=torch.float64))
     assert float(closed) == pytest.approx(float(torch.trapezoid(far * law, g)), rel=1e-4)
 
 
 def test_chords_lie_above_a_convex_function_and_are_exact_for_linear_ones():
-    edges, weights, beyond = _chords()
+    edges, weights, tail = chords()
     y = torch.linspace(0, 12, 200_001, dtype=torch.float64)
     law = torch.exp(-0.5 * y**2) / math.sqrt(2 * math.pi)
-    linear = sum(weight * edge for weight, edge in zip(weights, edges, strict=True)) + beyond[0]
+    linear = sum(weight * edge for weight, edge in zip(weights, edges, strict=True)) + tail[0]
     assert linear == pytest.approx(1 / math.sqrt(2 * math.pi), rel=1e-9)
     square = sum(weight * edge**2 for weight, edge in zip(weights, edges, strict=True))
     exact = float(torch.trapezoid(y**2 * law, y))
-    assert exact <= square + beyond[1] <= 1.1 * exact
+    assert exact <= square + tail[1] <= 1.1 * exact
 
 
 @pytest.mark.parametrize("activation", ["relu", "identity", "tanh"])

@@ -10,13 +10,8 @@ import pytest
 import torch
 
 from wordsens.activations import ACTIVATIONS, activation_named
-from wordsens.certificates.dense.layer_change import (
-    GaussianLayer,
-    InputChange,
-    expected_change,
-    reached,
-    reached_square,
-)
+from wordsens.certificates.dense.hinges import reached, reached_square
+from wordsens.certificates.dense.layer_change import GaussianLayer, InputChange, expected_change
 from wordsens.certificates.dense.layer_width import expected_width, likely_along, likely_width
 
 LAYERS, MARGIN = 200, math.sqrt(2 * math.log(1e9))

@@ -8,8 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.certificates.contract import Certificate
-from wordsens.certificates.dense.layer_change import GaussianLayer, InputChange, expected_change
-from wordsens.certificates.dense.layer_width import likely_along, likely_width
+from wordsens.certificates.dense.chain import chain_bound, events
+from wordsens.certificates.dense.layer_change import GaussianLayer
 from wordsens.certificates.dense.slopes import steepest_secant
 from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound, rounding
 from wordsens.errors import InputError, require_choice
@@ -179,9 +179,7 @@ def _by_law(
         hidden = phi.activation(preactivation)
         bases.append(feature_norm(hidden, phi.name))
         layers.append(GaussianLayer(phi.activation, layer.standard_deviation, preactivation.double(), bases[-1]))
-    # A group's events: one a layer for the norm, and but for the last two for the width and two for both signs of s.
-    events = len(groups) * (5 * phi.depth - 4)
-    margin = math.sqrt(2 * math.log(events / failure_probability))
+    margin = math.sqrt(2 * math.log(len(groups) * events(phi.depth) / failure_probability))
     lengths = torch.linalg.vector_norm(rows[groups].double().flatten(start_dim=1), dim=1)
     coordinates = groups.shape[1] * rows.shape[1]
     # float32 features carry errors of this order, which the bounds must cover as well.
@@ -193,7 +191,9 @@ def _by_law(
         # Rows are scaled to one length up to rounding: rounding that up lets equal words share their bound.
         case = (_rounded_up(length, bits), max(_rounded_up(reach, bits), _LEAST_RADIUS))
         if case not in known:
-            known[case] = _chain(layers, bases, case, coordinates, margin)
+            known[case] = chain_bound(
+                layers, bases, length=case[0], radius=case[1], dimension=coordinates, margin=margin
+            )
         uppers.append(known[case] / bases[-1] * (1 + slack))
     return Certificate(
         words=groups[:, 0],
@@ -202,26 +202,6 @@ def _by_law(
         method="comparison of Gaussian processes, given the pre-activations of the text",
         failure_probability=failure_probability,
     )
-
-
-def _chain(
-    layers: list[GaussianLayer], bases: list[float], case: tuple[float, float], dimension: int, margin: float
-) -> float:
-    """A bound of ‖phi(X^i(Delta)) - phi(X)‖ over the ball."""
-    length, norm = case
-    lipschitz = layers[0].activation.lipschitz
-    width, along = norm * math.sqrt(dimension), norm * length / bases[0] ** 2
-    for index, (layer, base) in enumerate(zip(layers, bases[:-1], strict=True)):
-        change = InputChange(norm=norm, width=width, along=along, base=base)
-        moved = expected_change(layer, change) + layer.deviation * lipschitz * norm * margin
-        if not math.isfinite(moved):
-            return math.inf
-        if index + 1 < len(layers):
-            width = math.hypot(likely_width(layer, change, margin), moved)
-            width = min(width, moved * math.sqrt(len(layer.preactivation)))
-            along = min(likely_along(layer, change, margin), moved / layer.output)
-        norm = moved
-    return norm
 
 
 def _rounded_up(value: float, bits: int) -> float:

@@ -12,15 +12,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.activations import Activation
+from wordsens.certificates.dense.hinges import ABSOLUTE_MEAN, beyond, first_hinge, reached_square, second_hinge
 from wordsens.certificates.dense.slopes import steepest_secant
 
 _GRID = 48
 _TURNS = (1.5, 2.5, 4.0, 6.0)
-ABSOLUTE_MEAN = math.sqrt(2 / math.pi)
-POSITIVE_MEAN = 1 / math.sqrt(2 * math.pi)
-"""E |g| and E g_+ of a standard Gaussian."""
-_NOTHING = 40.0
-"""exp(-40² / 2) is 0 in float64: hinges from here on are."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +89,8 @@ def _relu_sum(layer: GaussianLayer, change: InputChange) -> Callable[[float], fl
 
     def bound(e: float) -> float:
         stop = active * (1 - e) / tau
-        saved = sigma**2 * float(_second_hinge(stop).sum())
-        returned = sigma * float((active * _first_hinge(stop)).sum())
+        saved = sigma**2 * float(second_hinge(stop).sum())
+        returned = sigma * float((active * first_hinge(stop)).sum())
         kept = mean - saved + (along * layer.output) ** 2
         kept += 2 * along * (sigma * ABSOLUTE_MEAN * layer.output + returned)
         return crossing + min(traded, kept)
@@ -115,7 +111,7 @@ def _general_sum(
     weight = slope**2 / (1 - e * slope**2)
     offset = (lipschitz - slope) * turn
     threshold = turn * (1 - e * lipschitz**2) + e * lipschitz * offset
-    tail = lipschitz**2 / (1 - e * lipschitz**2) * _beyond(sigma, shift - offset / lipschitz, threshold - shift)
+    tail = lipschitz**2 / (1 - e * lipschitz**2) * beyond(sigma, shift - offset / lipschitz, threshold - shift)
     square = float((weight * h**2).sum())
     mean = sigma**2 * float(weight.sum())
     spread = sigma**2 * math.sqrt(2 * float((weight**2).sum()))
@@ -123,36 +119,3 @@ def _general_sum(
     stretched = max(0.0, square / base**2 - mean) + spread / 2
     total = mean + min(along * base, 1.0) ** 2 * stretched + 2 * min(along, 1 / (2 * base)) * cross
     return total + float(torch.where(slope < lipschitz, tail, 0 * tail).sum())
-
-
-def reached(b: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
-    """E (g_+ - b)_+ for a standard Gaussian g; b may be negative."""
-    return _first_hinge(b.clamp(min=0)) + (-b).clamp(min=0)
-
-
-def reached_square(b: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
-    """E (g_+ - b)_+²; b may be negative."""
-    past = (-b).clamp(min=0)
-    return _second_hinge(b.clamp(min=0)) + 2 * POSITIVE_MEAN * past + past**2
-
-
-def _first_hinge(b: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
-    """E (g - b)_+ for a standard Gaussian g."""
-    b = b.clamp(max=_NOTHING)
-    density = torch.exp(-0.5 * b**2) / math.sqrt(2 * math.pi)
-    return (density - b * torch.special.ndtr(-b)).clamp(min=0)
-
-
-def _second_hinge(b: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
-    """E (g - b)_+²."""
-    b = b.clamp(max=_NOTHING)
-    density = torch.exp(-0.5 * b**2) / math.sqrt(2 * math.pi)
-    return ((1 + b**2) * torch.special.ndtr(-b) - b * density).clamp(min=0)
-
-
-def _beyond(tau: float, shift: Float[Tensor, " units"], threshold: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
-    """E of (tau |g| + shift)² where tau |g| >= threshold."""
-    b = (threshold / tau).clamp(min=0)
-    density = torch.exp(-0.5 * b**2) / math.sqrt(2 * math.pi)
-    tail = torch.special.ndtr(-b)
-    return 2 * (tau**2 * (b * density + tail) + 2 * tau * shift * density + shift**2 * tail)
