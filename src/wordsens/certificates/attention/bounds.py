@@ -13,6 +13,7 @@ from wordsens.certificates.attention.own_weights import may_gain, own_weights_bo
 from wordsens.certificates.attention.quadratic_bound import QuadraticBound
 from wordsens.certificates.attention.refined import FINENESS, Refinement, together
 from wordsens.certificates.attention.rounding import RoundingErrors, rounding_errors, row_errors
+from wordsens.certificates.attention.self_score import self_score_bound
 from wordsens.certificates.attention.sweep import swept
 from wordsens.certificates.attention.text import AttentionText, attention_text, directions, pairs_of
 from wordsens.certificates.attention.value_share import by_share, tilt_size
@@ -226,7 +227,9 @@ def _bounds(
     own = own_row(text, words, radius, direction, errors)
     pairs = pairs_of(text, words, radius, own.unit * own.fixed.sqrt(), fineness=fineness)
     own = own.in_units(pairs.unit)
-    forms = quadratic.bounds(pairs, radius, own.unit * own.fixed.sqrt())
+    forms = quadratic.bounds(
+        pairs, radius, own.unit * own.fixed.sqrt(), apart=content is not None and not text.score.normalized
+    )
     own = own.at_most(forms.own)
     tilted = errors if text.lift is None else replace(errors, speed=errors.speed * (1 + tilt_size(text)))
     off = row_errors(text, tilted, pairs, radius)
@@ -237,6 +240,13 @@ def _bounds(
         mine = torch.full_like(forms.own, torch.inf)
         mine[gaining] = own_weights_bound(text, errors, quadratic.twist, words[gaining], radius[gaining])
         own = own.at_most(mine)
+    whole = forms.whole
+    if content is not None and not text.score.normalized:
+        mine = torch.full_like(forms.own, torch.inf)
+        open_ = forms.whole + off > content
+        mine[open_] = self_score_bound(text, errors, words[open_], radius[open_])
+        own = own.at_most(mine)
+        whole = torch.minimum(whole, torch.hypot(own.unit * own.fixed.sqrt(), forms.others) * (1 + 1e-12))
     apart = own.fixed + pairs.worst_apart()
     plain, rounded = apart.clone(), apart * (1 + 1e-11)
     if len(loose):
@@ -249,7 +259,7 @@ def _bounds(
         plain[loose], rounded[loose] = (
             torch.minimum(*two) for two in zip((plain[loose], rounded[loose]), squares, strict=True)
         )
-    plain, rounded = (torch.minimum(squares.sqrt() * pairs.unit, forms.whole) for squares in (plain, rounded))
+    plain, rounded = (torch.minimum(squares.sqrt() * pairs.unit, whole) for squares in (plain, rounded))
     if text.lift is not None and len(loose):
         # Where the own row is most of the bound, a sharper one of the others gains little.
         shared = loose[own.fixed[loose].sqrt() * pairs.unit[loose] < _MOSTLY_OWN * plain[loose]]
