@@ -33,7 +33,7 @@ class Functional:
     """The coefficients' root mean squares of sqrt(K ‖delta‖² + e) + alpha s(delta) + beta <g, delta>.
 
     s(delta) = <phi, delta> / ‖phi‖², phi the features that delta changes; g a standard Gaussian. K, e, alpha and beta
-    are random, independent of the weights.
+    are random, independent of the weights; e = 0 where K = 0.
 
     Attributes:
         norm: sqrt(E K).
@@ -78,7 +78,7 @@ class Pullback:
         self.usable = self._active >= _FEWEST and math.isfinite(change.norm + change.width + change.along)
         if not self.usable:
             return
-        near = inactive < _NEAR * tau
+        near = inactive <= _NEAR * tau
         self._linear = self._active + int(near.sum())
         # In units of rho, so that no square over- or underflows.
         size = float(torch.linalg.vector_norm(inactive[near]))
