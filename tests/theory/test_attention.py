@@ -8,7 +8,8 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.theory.comparison import Direction, Others, Problem, Rows
+from wordsens.theory.comparison import Direction, Problem
+from wordsens.theory.rows import Others, Rows
 from wordsens.theory.softmax_rows import attention_concentration, exchangeable_rows, softmax_others
 from wordsens.theory.text_rows import gram_moments, text_rows
 
@@ -105,7 +106,7 @@ def steps(n: int, d: int, spread: float) -> Problem:
     """Rows that count one once t_j is past 1: no word of their own, nothing but who is drawn."""
     zero = torch.zeros(1, dtype=torch.float64)
     others = Others(
-        torch.ones(1, dtype=torch.float64), zero, zero, zero, lambda t: _drawn(t).unsqueeze(0), 0.0, 0.0, 4.0
+        torch.ones(1, dtype=torch.float64), zero, zero, zero, lambda t: _drawn(t).unsqueeze(0), 0.0, 0.0, 4.0, (1, 1, 1)
     )
     return Problem(Rows(n, d, (0.0,), spread, 1.0, 0.0, 0.0), others, None)
 

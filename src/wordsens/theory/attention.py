@@ -11,14 +11,16 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count
 from wordsens.text.matrix import TextMatrix, as_text_matrix
-from wordsens.theory.comparison import Problem, Rows, Solution
+from wordsens.theory.comparison import Problem, Solution
 from wordsens.theory.conditions import rows_are_scaled
 from wordsens.theory.relu_rows import relu_others, relu_own_row, relu_rows
+from wordsens.theory.rows import Rows
 from wordsens.theory.softmax_rows import exchangeable_rows, softmax_others, softmax_own_row
 from wordsens.theory.text_rows import gram_moments, text_rows
 
 _EULER = 0.57721566490153286
-_SHIFT = 1.5
+_SHIFT, _STRETCH = 1.5, 0.05
+"""Steps, in standard deviations of what a word's scores share, and of their scale."""
 
 
 def raf_sensitivity(
@@ -109,8 +111,8 @@ class _Layer:
 
     Attributes:
         rows: (n, d, mean cosine, spread) -> what rows that are alike are taken as.
-        problem: (rows, what the scores of a word share) -> the problem for a word; with its `luck`, where own rows
-            are lowered.
+        problem: (rows, what the scores of a word share, their scale) -> the problem for a word; with its `luck`,
+            where own rows are lowered.
         lowers: whether they are: by what that costs, words may fall into those that can be turned and others.
     """
 
@@ -128,6 +130,11 @@ def _over_words(layer: _Layer, rows: Rows) -> Solution:
     that is best for a typical word.
     """
     typical = layer.problem(rows, 0.0).solve()
+    short, long = (
+        layer.problem(rows, 0.0, 1 + sign * _STRETCH).least(typical.direction, typical.price)[0] for sign in (-1, 1)
+    )
+    # Scores of words with rows of spread 1 are a key's products with them: its squared length scatters by sqrt(2 / d).
+    typical = typical.scattered(((long - short) / (2 * _STRETCH)) ** 2 * rows.spread / (2 * rows.d))
     if not rows.common:
         return typical
     low, high = (layer.problem(rows, sign * _SHIFT).least(typical.direction, typical.price)[0] for sign in (-1, 1))
@@ -142,12 +149,14 @@ def _over_words(layer: _Layer, rows: Rows) -> Solution:
     )
 
 
-def _softmax_problem(rows: Rows, shift: float) -> Problem:
-    return Problem(rows, softmax_others(rows, shift), lambda at: softmax_own_row(rows, at.c))
+def _softmax_problem(rows: Rows, shift: float, scale: float = 1.0) -> Problem:
+    return Problem(rows, softmax_others(rows, shift, scale), lambda at: softmax_own_row(rows, at.c))
 
 
-def _relu_problem(rows: Rows, shift: float, luck: float = 0.0) -> Problem:
-    return Problem(rows, relu_others(rows, shift), lambda at: relu_own_row(rows, at.c, at.lowered, luck), lowers=True)
+def _relu_problem(rows: Rows, shift: float, scale: float = 1.0, luck: float = 0.0) -> Problem:
+    return Problem(
+        rows, relu_others(rows, shift, scale), lambda at: relu_own_row(rows, at.c, at.lowered, luck), lowers=True
+    )
 
 
 _SOFTMAX, _RELU = _Layer(exchangeable_rows, _softmax_problem), _Layer(relu_rows, _relu_problem, lowers=True)
@@ -157,7 +166,7 @@ _LAYERS = {"softmax": _SOFTMAX, "relu": _RELU}
 @lru_cache(maxsize=256)
 def _luckiest(layer: _Layer, rows: Rows, words: int) -> float:
     """The value for the word, of several, whose own row costs least to turn."""
-    return layer.problem(rows, 0.0, _deviations(words)).solve().value
+    return layer.problem(rows, 0.0, luck=_deviations(words)).solve().value
 
 
 def _quantile(law: Solution, words: int) -> float:

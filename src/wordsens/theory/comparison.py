@@ -9,7 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.theory.ascent import ascend
+from wordsens.theory.rows import Others, OwnRow, Rows
 from wordsens.theory.suprema import Largest, gaussian_nodes, largest
+from wordsens.theory.word_scatter import cumulants, overlapping_variance
 
 _FINE, _COARSE = (33, 96), (17, 96)
 """Nodes of g and values of t: where all rows are alike, and where there are several kinds of them."""
@@ -28,87 +30,6 @@ _LOWERED = (0.0, 0.7, 1.5, 3.0)
 
 _CLIMBS = 2
 """Of the starts, how many are climbed from: there are maxima with much and with little of what rows share."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of length sqrt(d), x_j = sqrt(d) (f_j e + sqrt(1 - f_j²) v_j), and what a softmax keeps of them.
-
-    Attributes:
-        n, d: rows and coordinates.
-        loadings: f_j, as few representatives of equal weight.
-        spread: d times the mean square of v_j . v_k, j != k: 0 for orthogonal v, 1 for independent uniform ones, more
-            where rows repeat.
-        kept: E ‖o_j‖² / d.
-        word, cross: of the word i that moves, its loading and x_i . m_j / d.
-    """
-
-    n: int
-    d: int
-    loadings: tuple[float, ...]
-    spread: float
-    kept: float
-    word: float
-    cross: float
-
-    @property
-    def alone(self) -> float:
-        """The mean of 1 - f_j²."""
-        return 1 - sum(loading**2 for loading in self.loadings) / len(self.loadings)
-
-    @property
-    def common(self) -> bool:
-        """True where rows have something in common."""
-        return any(self.loadings)
-
-    @property
-    def own(self) -> float:
-        """sqrt(1 - f_i²), the word's part along v_i."""
-        return math.sqrt(1 - self.word**2)
-
-
-@dataclass(frozen=True)
-class Others:
-    """The rows j != i: an expectation over nodes of what a row was before the move.
-
-    Attributes:
-        weights: (k,), of the nodes.
-        loadings: (k,), f_j.
-        along: (k,), s_j, what moving along the word adds to t_j.
-        before: (k,), the row's attention to the word.
-        drawn: t (r,) -> (k, r), its attention after.
-        apart: ‖x_i - m_j‖² / d.
-        pull: Delta . m_j per unit of t_j.
-        reach: how far beyond z no t is of use: nothing more is drawn there, or all of Delta would not pay for it.
-    """
-
-    weights: Float[Tensor, " k"]
-    loadings: Float[Tensor, " k"]
-    along: Float[Tensor, " k"]
-    before: Float[Tensor, " k"]
-    drawn: Callable[[Float[Tensor, " r"]], Float[Tensor, "k r"]]
-    apart: float
-    pull: float
-    reach: float
-
-
-@dataclass(frozen=True)
-class OwnRow:
-    """The row i: its squared change over d at a score that Delta moved by t, from where it is by itself.
-
-    Attributes:
-        change: t (r,) -> (r,).
-        scatter: the standard deviation of its score with itself.
-        ease: by how much its score follows Delta, squared, where another row's does by one.
-        paid: what lowering its other scores takes of ‖Delta‖², in the mean over words.
-        paid_variance: its variance over words.
-    """
-
-    change: Callable[[Float[Tensor, " r"]], Float[Tensor, " r"]]
-    scatter: float
-    ease: float
-    paid: float = 0.0
-    paid_variance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -156,6 +77,13 @@ class Solution:
     third: float
     direction: Direction
     price: float
+
+    def scattered(self, variance: float) -> "Solution":
+        """With more variance over words, as skew as before."""
+        if not self.variance > 0:
+            return replace(self, variance=self.variance + variance)
+        wider = (self.variance + variance) / self.variance
+        return replace(self, variance=wider * self.variance, third=wider**1.5 * self.third)
 
 
 @dataclass(frozen=True)
@@ -350,15 +278,20 @@ class Problem:
     def _scattered(self, direction: Direction, value: float, y: float) -> Solution:
         """Cumulants over words at the price found: of the sum over other rows, of the own row, of the word's shift."""
         own, own_weights = self.own_suprema(direction, y)
-        second, third = _cumulants(own.value, own_weights)
-        others = _cumulants(self.suprema(direction, y).means, self.others.weights)
-        second, third = second + self.rows.n * others[0], third + self.rows.n * others[1]
+        second, third = cumulants(own.value, own_weights)
+        drawn, others = self.suprema(direction, y), self.others
+        kinds, nodes, states = others.layout
+        chances = others.weights.reshape(others.layout)
+        # A row's kind and its state are the same for all words: only its score with the word scatters.
+        for means, weights in zip(
+            drawn.means.reshape(others.layout).mT.reshape(-1, nodes), chances.mT.reshape(-1, nodes), strict=True
+        ):
+            share = float(weights.sum())
+            of_rows = cumulants(means, weights / share)
+            second, third = second + self.rows.n * share * of_rows[0], third + self.rows.n * share * of_rows[1]
         if self.own is not None:
             second += y**2 * self.own(direction).paid_variance
-        return Solution(value, second, third, direction, y)
-
-
-def _cumulants(values: Float[Tensor, " k"], weights: Float[Tensor, " k"]) -> tuple[float, float]:
-    """The second and third."""
-    away = values - weights @ values
-    return float(weights @ away**2), float(weights @ away**3)
+        values = drawn.best.value.reshape(kinds, nodes, states, -1)
+        force = float((drawn.weights * drawn.best.force**2 * drawn.alone).sum()) * direction.spent(self.rows)[2] ** 2
+        apart, together = overlapping_variance(values, chances.sum(dim=1), force)
+        return Solution(value, second, third, direction, y).scattered(self.rows.n * max(0.0, together - apart))

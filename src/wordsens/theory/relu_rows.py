@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.theory.comparison import Others, OwnRow, Rows
+from wordsens.theory.rows import Others, OwnRow, Rows
 from wordsens.theory.suprema import gaussian_nodes
 
 _WORD_NODES, _SHIFT_NODES, _SUM_NODES = 11, 7, 5
@@ -48,13 +48,14 @@ def weight_concentration(n: int, shift: float, variance: float) -> float:
     return n * float(torch.trapezoid(u.squeeze(1) ** 2 * ((r**2 * damped) @ law) * (damped @ law) ** (n - 1), logs))
 
 
-def relu_others(rows: Rows, shift: float = 0.0) -> Others:
+def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
     """The rows j != i: p_j = r / (R_j + r), r = max(score + t_j, 0), R_j the sum of the row's other positive scores.
 
     R_j is taken as log-normal, with the mean and the variance of n - 1 independent scores.
 
     Args:
         shift: a standard Gaussian that differs from word to word: s_j is f_j times it, and the rest is j's own.
+        scale: of the rest: the length of the word's key beside its mean.
     """
     nodes, weights = gaussian_nodes(_WORD_NODES)
     of_row, law = _shifts(1 - rows.alone)
@@ -63,7 +64,7 @@ def relu_others(rows: Rows, shift: float = 0.0) -> Others:
     marks, shares = _few_nodes(_SUM_NODES)
     sums = (rows.n - 1) * mean.unsqueeze(1) * torch.exp(spread.sqrt().unsqueeze(1) * marks - spread.unsqueeze(1) / 2)
     word, row, part = torch.cartesian_prod(*map(torch.arange, (len(nodes), len(of_row), len(marks)))).T
-    along = math.sqrt(rows.alone) * nodes[word] + shift * rows.loadings[0]
+    along = math.sqrt(rows.alone) * scale * nodes[word] + shift * rows.loadings[0]
     chance = weights[word] * law[row] * shares[part]
     score = (of_row[row] + rows.own * along).unsqueeze(1)
     rest = sums[row, part].unsqueeze(1)
@@ -81,6 +82,7 @@ def relu_others(rows: Rows, shift: float = 0.0) -> Others:
         1 - 2 * rows.cross + rows.kept,
         float(law @ _lean(of_row, rows.alone)),
         math.sqrt(rows.d),
+        (1, len(nodes), len(of_row) * len(marks)),
     )
 
 

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.theory.comparison import Others, OwnRow, Rows
+from wordsens.theory.rows import Others, OwnRow, Rows
 from wordsens.theory.suprema import gaussian_nodes
 
 STATE_NODES, COARSE_NODES = 25, 11
@@ -42,15 +42,16 @@ def exchangeable_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
     return Rows(n, d, (loading,), spread, cosine + alone * kept, loading, cosine)
 
 
-def softmax_others(rows: Rows, shift: float = 0.0) -> Others:
+def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
     """The rows j != i. Their logits: sqrt(1 - f_i²) s_j - log(n - 1) - (1 - q) / 2, s_j = sqrt(d) u_j . v_i.
 
     Args:
         shift: a standard Gaussian that differs from word to word: s_j is f_j times it, and the rest is j's own.
+        scale: of the rest: the length of the word's key beside its mean.
     """
     nodes, weights = gaussian_nodes(STATE_NODES if len(rows.loadings) == 1 else COARSE_NODES)
     loadings = torch.tensor(rows.loadings, dtype=torch.float64)
-    along = torch.sqrt(1 - loadings**2).unsqueeze(1) * nodes + shift * loadings.unsqueeze(1)
+    along = torch.sqrt(1 - loadings**2).unsqueeze(1) * (scale * nodes) + shift * loadings.unsqueeze(1)
     logits = (rows.own * along - math.log(rows.n - 1) - rows.alone / 2).reshape(-1, 1)
     concentration = attention_concentration(rows.n, rows.alone)
     return Others(
@@ -62,6 +63,7 @@ def softmax_others(rows: Rows, shift: float = 0.0) -> Others:
         1 - 2 * rows.cross + rows.kept,
         rows.alone * (1 - concentration),
         math.log(rows.n) + 12,
+        (len(loadings), len(nodes), 1),
     )
 
 

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.seeds import generator
-from wordsens.theory.comparison import Rows
+from wordsens.theory.rows import Rows
 
 _LOADINGS, _WORDS = 4, 5
 """Kinds of rows by their loading, and kinds of words by how near they are to what a softmax keeps."""
