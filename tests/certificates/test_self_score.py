@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -10,8 +11,8 @@ from tests.certificates.attention_cases import gaussian_rows
 from tests.certificates.test_own_weights import climbed, own_changes, prepared
 
 import wordsens as ws
-from wordsens.certificates.attention import self_score
-from wordsens.certificates.attention.self_score import _Head, _Interval, _Multipliers, _Problem, _Row, self_score_bound
+from wordsens.certificates.attention.self_score import _Head, _Row, self_score_bound
+from wordsens.certificates.attention.self_score_dual import Interval, Multipliers, Problem
 
 UNDIVIDED = ("relu-unnormalized", "sigmoid", "linear")
 
@@ -51,7 +52,7 @@ def test_ten_thousand_perturbations_of_two_heads_stay_below():
         own_changes(rows.numpy(), (weight / 2).numpy(), "relu-unnormalized", 1, delta.numpy()) ** 2
         for weight in phi.matrices.double()
     ]
-    assert sum(squares).max() ** 0.5 <= bound
+    assert float(np.sum(squares, axis=0).max()) ** 0.5 <= bound
 
 
 @settings(max_examples=40, deadline=None)
@@ -68,17 +69,27 @@ def test_any_multipliers_bound_the_lagrangian(seed, share, middle, logs, turn):
     stream = torch.Generator().manual_seed(seed)
     a, b = torch.randn(2, 200, 3, generator=stream, dtype=torch.float64)
     a, b = (v / torch.linalg.vector_norm(v, dim=1, keepdim=True).clamp(min=1) for v in (a, b))
-    r = row._radius
-    scores = row._start + r * (a @ row._tilt) + ((r * a) @ torch.diag(row._head.curvatures) * (r * a)).sum(dim=1)
+    r = row.numbers.radius
+    scores = (
+        row.numbers.start
+        + r * (a @ row.numbers.tilt)
+        + ((r * a) @ torch.diag(row.numbers.curvatures) * (r * a)).sum(dim=1)
+    )
     low, high = sorted((float(scores.min()), float(scores.quantile(share))))
     inside = (scores >= low) & (scores <= high)
-    interval = _Interval(low, high, middle, 0.0)
-    push = (row._word + r * a) * middle - row._before * row._word
-    spread = row._spread * torch.linalg.vector_norm(a @ row._keys.T, dim=1)
-    value = (push * b).sum(dim=1) + spread * torch.linalg.vector_norm(b @ row._rows.T, dim=1)
-    problem, size = _Problem(row, interval), abs(middle) * r + row._spread * row._key_size * row._row_size + 1e-3
-    by = _Multipliers(
-        size * math.exp(logs[0]), size * math.exp(logs[1]), turn * size / r**2, math.exp(logs[2] - 1) / row._key_size
+    interval = Interval(low, high, middle, 0.0)
+    push = (row.numbers.word + r * a) * middle - row.numbers.before * row.numbers.word
+    spread = row.numbers.spread * torch.linalg.vector_norm(a @ row.numbers.keys.T, dim=1)
+    value = (push * b).sum(dim=1) + spread * torch.linalg.vector_norm(b @ row.numbers.rows.T, dim=1)
+    problem, size = (
+        Problem(row.numbers, interval),
+        abs(middle) * r + row.numbers.spread * row.numbers.key_size * row.numbers.row_size + 1e-3,
+    )
+    by = Multipliers(
+        size * math.exp(logs[0]),
+        size * math.exp(logs[1]),
+        turn * size / r**2,
+        math.exp(logs[2] - 1) / row.numbers.key_size,
     )
     bound = problem.verified(by)
     if bool(inside.any()):
@@ -92,9 +103,9 @@ def test_any_multipliers_bound_the_lagrangian(seed, share, middle, logs, turn):
 
 def test_slopes_agree_with_differences():
     row, *_ = own_row(6, 5, 4, radius=2.0)
-    interval = row._interval(0.5, 2.0)
-    problem, size = _Problem(row, interval), 6 * row._spread * row._key_size * row._row_size
-    by = _Multipliers(size, 0.8 * size, 0.05 * size, 1.3 / row._key_size)
+    interval = row.interval(0.5, 2.0)
+    problem, size = Problem(row.numbers, interval), 6 * row.numbers.spread * row.numbers.key_size * row.numbers.row_size
+    by = Multipliers(size, 0.8 * size, 0.05 * size, 1.3 / row.numbers.key_size)
     point = problem.at(by)
     assert point is not None
     for place, name in enumerate(("lam", "mu", "nu", "eta")):
@@ -102,7 +113,7 @@ def test_slopes_agree_with_differences():
         ends = []
         for sign in (1, -1):
             moved = {**by.__dict__, name: getattr(by, name) + sign * step}
-            there = problem.at(_Multipliers(**moved))
+            there = problem.at(Multipliers(**moved))
             assert there is not None
             ends.append(there.value)
         assert (ends[0] - ends[1]) / (2 * step) == pytest.approx(point.slopes[place], rel=1e-4, abs=1e-7)
@@ -113,19 +124,19 @@ def test_the_range_of_the_score_is_that_of_a_quadratic_form_over_a_ball():
     stream = torch.Generator().manual_seed(9)
     a = torch.randn(400_000, 4, generator=stream, dtype=torch.float64)
     a /= torch.linalg.vector_norm(a, dim=1, keepdim=True)
-    r = row._radius
-    moved = r * (a @ row._tilt) + r * r * (a.square() @ row._head.curvatures)
+    r = row.numbers.radius
+    moved = r * (a @ row.numbers.tilt) + r * r * (a.square() @ row.numbers.curvatures)
     for sign in (1, -1):
         sampled = float((sign * moved).max())
-        assert sampled <= row._rise(sign) <= 1.02 * sampled
+        assert sampled <= row.rise(sign) <= 1.02 * sampled
 
 
 def test_multipliers_outside_the_cone_bound_nothing():
     row, *_ = own_row(4, 3, 1)
-    problem = _Problem(row, row._interval(0.0, 1.0))
-    assert problem.at(_Multipliers(1e-9, 1e-9, 0.0, 1.0)) is None
-    assert problem.verified(_Multipliers(1e-9, 1e-9, 0.0, 1.0)) == math.inf
-    assert problem.verified(_Multipliers(-1.0, 1.0, 0.0, 1.0)) == math.inf
+    problem = Problem(row.numbers, row.interval(0.0, 1.0))
+    assert problem.at(Multipliers(1e-9, 1e-9, 0.0, 1.0)) is None
+    assert problem.verified(Multipliers(1e-9, 1e-9, 0.0, 1.0)) == math.inf
+    assert problem.verified(Multipliers(-1.0, 1.0, 0.0, 1.0)) == math.inf
 
 
 def test_divided_scores_and_the_smallest_radii_have_no_such_bound():
@@ -150,6 +161,6 @@ def test_thorough_brackets_of_undivided_scores(score, most):
 
 
 def test_a_failing_verification_leaves_the_other_bounds(monkeypatch):
-    monkeypatch.setattr(self_score._Problem, "verified", lambda self, by: math.inf)
+    monkeypatch.setattr(Problem, "verified", lambda self, by: math.inf)
     phi, X = ws.RandomAttentionFeatures(6, "linear", seed=4), ws.gaussian_text(5, 6, seed=4)
     assert torch.equal(ws.certify(phi, X, [1], effort="thorough"), ws.certify(phi, X, [1]))
