@@ -1,10 +1,12 @@
 """A step of the build: texts, word lists and what reports are made of go into the wheel as one compressed archive.
 
-A wheel deflates file by file: so they take a third less, and their names nothing. Where zopfli is installed it deflates
-the others, 2 % smaller and read by every unzip.
+A wheel deflates file by file: so they take a third less, and their names nothing. JSON lines are packed by column, a
+few per cent less again (`wordsens.files.packaged_text` makes lines of them). Where zopfli is installed it deflates the
+others, 2 % smaller and read by every unzip.
 """
 
 import io
+import json
 import tarfile
 import tempfile
 import zipfile
@@ -20,7 +22,10 @@ except ImportError:
     compress = None
 
 ARCHIVE = "wordsens/texts.tar.bz2"
-PATTERNS = ("*.jsonl", "training/adapter/words/*.txt", "report/static/*", "report/templates/*")
+PATTERNS = (
+    "*.jsonl", "training/adapter/words/*.txt", "report/static/*", "report/templates/*", "app/static/*.css",
+    "experiments/grid/examples/*.yaml",
+)  # fmt: skip
 
 
 class CompressedTexts(BuildHookInterface):
@@ -75,8 +80,29 @@ def _archive(package: Path) -> bytes:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:bz2", format=tarfile.USTAR_FORMAT) as archive:
         for path in sorted(path for pattern in PATTERNS for path in package.rglob(pattern)):
-            member = tarfile.TarInfo(path.relative_to(package).as_posix())
-            content = path.read_bytes()
+            name, content = _packed(path.relative_to(package).as_posix(), path.read_bytes())
+            member = tarfile.TarInfo(name)
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
     return out.getvalue()
+
+
+def _packed(name: str, content: bytes) -> tuple[str, bytes]:
+    """JSON lines by column, where the lines can be made of it again to the last byte; anything else as it is."""
+    if not name.endswith(".jsonl"):
+        return name, content
+    rows = [json.loads(line) for line in content.decode().splitlines()]
+    keys: list[str] = []
+    for row in rows:
+        for key in reversed(row):  # a new one before that which follows it in its line
+            if key not in keys:
+                after = [keys.index(other) for other in list(row)[list(row).index(key) + 1 :] if other in keys]
+                keys.insert(min(after, default=len(keys)), key)
+    columns = {key: [row.get(key) for row in rows] for key in keys}
+    again = [
+        {key: value for key, value in zip(columns, row, strict=True) if value is not None}
+        for row in zip(*columns.values(), strict=True)
+    ]
+    if "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in again).encode() != content:
+        return name, content
+    return name.removesuffix("l") + ".columns", json.dumps(columns, ensure_ascii=False, separators=(",", ":")).encode()

@@ -36,16 +36,25 @@ def test_what_is_in_it(wheel):
     texts = {
         path.relative_to(package).as_posix(): path
         for path in files
-        if path.suffix == ".jsonl" or path.parent.name in ("words", "templates") or path.parent.match("report/static")
+        if path.suffix in (".jsonl", ".yaml")
+        or path.name == "app.css"
+        or path.parent.name in ("words", "templates")
+        or path.parent.match("report/static")
     }
     plain = {f"wordsens/{path.relative_to(package).as_posix()}" for path in files if path not in texts.values()}
     assert names == plain | {ARCHIVE}
     assert {"wordsens/py.typed", "wordsens/__init__.pyi"} <= names
     assert {"text/shipped/reviews.jsonl", "training/adapter/words/opposites.txt"} <= set(texts)
     with zipfile.ZipFile(wheel) as opened, tarfile.open(fileobj=io.BytesIO(opened.read(ARCHIVE))) as archive:
-        assert sorted(archive.getnames()) == sorted(texts)
+        # JSON lines are packed by column, of which the next test makes lines again.
+        as_lines = {
+            name.removesuffix(".json.columns") + ".jsonl": name for name in archive.getnames() if ".json." in name
+        }
+        assert sorted([*as_lines, *(name for name in archive.getnames() if ".json." not in name)]) == sorted(texts)
         for name, path in texts.items():
-            assert archive.extractfile(name).read() == path.read_bytes()
+            if name not in as_lines:
+                packed = archive.extractfile(name)
+                assert packed is not None and packed.read() == path.read_bytes()
     assert "Classifier: Typing :: Typed" in metadata
     assert wheel.stat().st_size < MOST_BYTES
 
@@ -58,11 +67,21 @@ def test_its_texts_are_read(wheel, tmp_path):
         "import wordsens; from wordsens.text.shipped_data import shipped_reviews; "
         "from wordsens.training.adapter.word_lists import antonyms; "
         "from wordsens.report.assets import static; assert 'var(' in static(('report.css',)); "
+        "from wordsens.files import packaged_text; from pathlib import Path; "
+        f"[print(n, packaged_text(n).encode() == (Path({str(ROOT / 'src' / 'wordsens')!r}) / n).read_bytes()) "
+        "for n in ('text/shipped/meaning_pairs.jsonl', 'text/shipped/meaning_pages.jsonl', "
+        "'text/shipped/minimal_pairs.jsonl', 'text/shipped/reviews.jsonl')]; "
+        "from wordsens.experiments.grid.catalogue import examples, included; from wordsens.app.view import shell; "
+        "from wordsens.experiments.grid.sweep_file import load_sweep; "
+        "print(len(examples()), load_sweep(examples()['dry-run']).name); "
         "print(wordsens.__file__, len(shipped_reviews()), len(wordsens.read_pairs()), antonyms()['accept'][0])"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     run = [sys.executable, "-c", code]
     said = subprocess.run(run, env=environment, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.split()
+    assert said[1:8:2] == ["True"] * 4 and len(list((ROOT / "src/wordsens/text/shipped").glob("*.jsonl"))) == 4
+    assert said[8:10] == ["6", "dry-run"]
+    said = said[10:]
     assert said[0].startswith(str(tmp_path))
     from wordsens.text.shipped_data import shipped_reviews
 

@@ -1,18 +1,26 @@
 """Paths and files that users name: looked at before they are read, so that a wrong one is an InputError at once."""
 
+import atexit
+import json
 import os
+import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import as_file, files
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from wordsens.errors import InputError, first_line, shown
 
 MOST_BYTES = 500_000
 """Of a spec, or another file that is held whole: PyYAML reads about 100 kB a second, and the presets stay below 20."""
+
+_COLUMNS = ".json.columns"
+"""The ending, in a wheel's archive, of JSON lines that are packed by column."""
 
 
 def named_path(name: str, value: str | PathLike[str], *, home: bool = True) -> Path:
@@ -100,10 +108,36 @@ def packaged_text(name: str) -> str:
 
 
 @cache
+def packaged_files(folder: str) -> dict[str, Path]:
+    """The files of a folder of texts of the package, by name; a wheel's are unpacked until the process ends.
+
+    >>> sorted(packaged_files("experiments/grid/examples"))[0]
+    'attention-temperature.yaml'
+    """
+    plain = Path(str(files("wordsens").joinpath(*folder.split("/"))))
+    if not plain.is_dir():
+        plain = Path(tempfile.mkdtemp(prefix="wordsens-"))
+        atexit.register(shutil.rmtree, plain, ignore_errors=True)
+        for name, content in _archived().items():
+            if name.startswith(f"{folder}/"):
+                (plain / name.removeprefix(f"{folder}/")).write_bytes(content)
+    return {path.name: path for path in sorted(plain.iterdir())}
+
+
+@cache
 def _archived() -> dict[str, bytes]:
-    """The texts of a wheel's archive (hatch_build.py makes it)."""
+    """The texts of a wheel's archive (hatch_build.py makes it, JSON lines by column)."""
     import tarfile  # only a wheel needs it
 
     with as_file(files("wordsens").joinpath("texts.tar.bz2")) as path, tarfile.open(path, "r:bz2") as archive:
         opened = {member.name: archive.extractfile(member) for member in archive.getmembers()}
-        return {name: file.read() for name, file in opened.items() if file is not None}
+        read = {name: file.read() for name, file in opened.items() if file is not None}
+    by_column = {name: _lines(json.loads(content)) for name, content in read.items() if name.endswith(_COLUMNS)}
+    return read | {name.removesuffix(_COLUMNS) + ".jsonl": lines for name, lines in by_column.items()}
+
+
+def _lines(columns: dict[str, list[Any]]) -> bytes:
+    """JSON lines of columns; a row has no key where its value is null."""
+    rows = (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+    kept = ({key: value for key, value in row.items() if value is not None} for row in rows)
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept).encode()

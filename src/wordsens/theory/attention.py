@@ -55,7 +55,7 @@ def raf_sensitivity(
     >>> round(raf_sensitivity(20, 192, words=1), 2)
     3.15
     >>> round(raf_sensitivity(20, 192, score="relu", words=1), 2)
-    1.54
+    1.55
     """
     layer = _LAYERS[require_choice("score", score, _LAYERS)]
     n, d = require_count("n", n, least=2), require_count("d", d)

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from nicegui import ui
 
 from wordsens.app.settings import AppSettings
 from wordsens.app.view.parts import Box, Text, Theme
 from wordsens.app.work.pool import Pool
+from wordsens.files import packaged_text
 from wordsens.report.assets import static
 
 SCREENS = {"/": "Your text", "/paper": "The paper", "/attention": "Attention", "/check": "Check", "/explain": "Explain"}
@@ -30,7 +30,7 @@ class Site:
 @cache
 def head() -> str:
     """The styles and scripts of every screen; nothing is fetched from elsewhere."""
-    own = (Path(__file__).parent.parent / "static" / "app.css").read_text(encoding="utf-8")
+    own = packaged_text("app/static/app.css")
     return f"<style>{static(('report.css',))}\n{own}</style><script>{static(_SCRIPTS)}</script>"
 
 

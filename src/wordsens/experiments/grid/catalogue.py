@@ -3,14 +3,13 @@
 import importlib
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from wordsens.errors import InputError, require_choice, shown
 from wordsens.experiments.grid.sweep import Sweep
 from wordsens.experiments.texts.source import DatasetText, ReviewsText
-from wordsens.files import named_path
+from wordsens.files import named_path, packaged_files
 
 SCALE_NAMES = ("quick", "laptop", "full")
 PRESETS = (
@@ -23,8 +22,7 @@ INCLUDE_KEYS = ("preset", "scale", "data", "encoder", "seed")
 @cache
 def examples() -> dict[str, Path]:
     """The files of the example sweeps, by name."""
-    folder = Path(str(resources.files("wordsens.experiments.grid") / "examples"))
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    return {path.stem: path for path in packaged_files("experiments/grid/examples").values()}
 
 
 def preset_names() -> list[str]:
