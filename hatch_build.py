@@ -57,7 +57,7 @@ class _Zopfli:
 
     def flush(self) -> bytes:
         assert compress is not None
-        return compress(self._content, numiterations=3)[2:-4]  # without zlib's header and checksum
+        return compress(self._content, numiterations=15)[2:-4]  # without zlib's header and checksum
 
 
 def _deflated_again(wheel: Path) -> None:

@@ -4,8 +4,8 @@
 
 `--against`: the src folder of another checkout, whose own search of the same cell is run beside, each run in a process
 of its own, in turns. Matrices on demand depend on the calls, so values of two searches are of two matrices of one law.
-`--longer` therefore goes on in the same matrices with 40 steps of polishing and 16 Lanczos steps, as searches did
-before: the values of one matrix, before over after.
+`--longer` therefore goes on in the same matrices as searches did when a cell took three times as long, with 16 Lanczos
+steps on the Jacobian and 40 of polishing: the search's values over those of that search, in one matrix.
 """
 
 import argparse
@@ -41,9 +41,15 @@ def measure(n: int, d: int, depth: int, seed: int, longer: bool) -> dict:
     result = {"cpu": time.process_time() - began, "peak": peak_gigabytes(), "values": found.per_word.tolist()}
     if longer:
         word_change._FRUGAL_LANCZOS_STEPS = 16
+        word_change.DenseChange._mean_slopes = slopes_at_the_text
         after = ws.word_sensitivity(phi, X, words, search=BEFORE, certificate=False)
         result["ratios"] = (found.per_word / after.per_word).tolist()
     return result
+
+
+def slopes_at_the_text(change: word_change.DenseChange, *_: torch.Tensor) -> list[torch.Tensor]:
+    """act'(z) of every unit."""
+    return [change._activation.derivative(step) for step in change._steps]
 
 
 def main() -> None:

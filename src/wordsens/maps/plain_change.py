@@ -55,7 +55,9 @@ class PlainGroupChange(WordChange):
         numbers = self.rows.numel() + self._base.numel() + n * n
         return self._KEPT_COPIES * numbers * self.rows.element_size()
 
-    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w *shape"]:
+    def starting_directions(
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    ) -> Float[Tensor, "starts w *shape"]:
         """Both signs of the two leading singular vectors of each Jacobian at X, nearly: Lanczos by autograd.
 
         None for a map that autograd cannot differentiate twice.
@@ -78,7 +80,7 @@ class PlainGroupChange(WordChange):
             try:
                 basis, rotation, _ = lanczos(normal_product(features, self._phi.name), start, self._LANCZOS_STEPS)
             except RuntimeError:
-                return super().starting_directions(words)
+                return super().starting_directions(words, radius)
             leading = rotation[:, :2] @ basis
             found.append(torch.stack([leading, -leading], dim=2).flatten(1, 2).transpose(0, 1))
         return torch.cat(found, dim=1).unflatten(2, self.shape)

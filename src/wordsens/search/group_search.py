@@ -244,7 +244,7 @@ class GroupSearch:
         self._evaluations.index_add_(0, words, torch.full_like(words, times))
 
     def _starting_points(self) -> Float[Tensor, "starts w size"]:
-        informed = self._grounded(self._coarse.starting_directions(self._words)[: self._plan.starts])
+        informed = self._grounded(self._coarse.starting_directions(self._words, self._radius)[: self._plan.starts])
         random = self._breeder.random(self._plan.starts - len(informed))
         points = torch.cat([self._breeder.unit(informed), random])
         inner = min(self._plan.inner, len(points) - 1)

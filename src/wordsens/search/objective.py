@@ -89,8 +89,13 @@ class Objective(ABC):
         """
         return []
 
-    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w *shape"]:
-        """Directions in which the objective is known to rise, for the search to start from. None by default."""
+    def starting_directions(
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    ) -> Float[Tensor, "starts w *shape"]:
+        """Directions in which the objective is known to rise, for a search in balls of these radii to start from.
+
+        None by default.
+        """
         return self._no_points(len(words))
 
     def candidates(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:

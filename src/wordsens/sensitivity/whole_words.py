@@ -192,14 +192,15 @@ class InRadii(Objective):
             else InRadii(coarse, self._radius.squeeze(-1), self._directions, self._starts)
         )
 
-    def starting_directions(self, words: Int[Tensor, " w"]) -> Tensor:
+    def starting_directions(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Tensor:
+        whole = radius * torch.linalg.vector_norm(self._radius[words], dim=(1, 2)).to(radius)
         if self._directions is None:
-            return self._change.starting_directions(words)
+            return self._change.starting_directions(words, whole)
         given = self._directions.to(self._radius.device, self.dtype)
         given = given.view(len(given), 1, 1, -1).expand(-1, len(words), self._radius.shape[1], -1)
         if len(given) >= self._starts:
             return given
-        return torch.cat([given, self._change.starting_directions(words)])
+        return torch.cat([given, self._change.starting_directions(words, whole)])
 
     def _evaluate(self, perturbations: Tensor, words: Tensor, *, gradient: bool) -> tuple[Tensor, Tensor | None]:
         scale = self._radius[words].to(perturbations.dtype)

@@ -106,10 +106,10 @@ class AnyScoreChange(PlainWordChange):
         size = torch.linalg.vector_norm(halved) / torch.linalg.vector_norm(weights)
         return bool(torch.allclose(halved, size * weights, rtol=1e-5, atol=1e-5 * float(halved.abs().max())))
 
-    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
+    def starting_directions(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
         """Those of the longest row, the leading singular vectors of the Jacobian, and the layer's own directions."""
         own = directions(self.heads, [head.top_directions for head in self.heads])
-        jacobian = super().starting_directions(words)
+        jacobian = super().starting_directions(words, radius)
         everywhere = [part.unsqueeze(1).expand(-1, len(words), -1) for part in (self._of_the_longest_row(), own)]
         return torch.cat([everywhere[0], jacobian, everywhere[1]])
 

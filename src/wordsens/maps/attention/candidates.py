@@ -58,7 +58,7 @@ def candidates(
         at_word = unit(head.queries + head.keys)[words]
         parts += [torch.stack([at_word, -at_word]), *_corners(head, words, reach)]
     if len(heads) > 1:
-        parts += [_of_all_heads(heads).unsqueeze(1).expand(-1, len(words), -1), _turned(heads, words)]
+        parts += [_of_all_heads(heads).unsqueeze(1).expand(-1, len(words), -1), _turned(heads, words, reach)]
     if cleared:
         parts.append(cleared_points(heads, words, reach))
     return into_ball(torch.cat(parts))
@@ -78,20 +78,24 @@ def _of_all_heads(heads: Sequence[ScoredHead]) -> Float[Tensor, "c d"]:
     return torch.cat([ends, -ends])
 
 
-def _turned(heads: Sequence[ScoredHead], words: Int[Tensor, " w"]) -> Float[Tensor, "c w d"]:
-    """Directions in which the own row's score with one word changes its sign under two heads at once, or under all.
+def _turned(
+    heads: Sequence[ScoredHead], words: Int[Tensor, " w"], reach: Float[Tensor, "w 1"]
+) -> Float[Tensor, "c w d"]:
+    """Points at which the own row's score with one word has changed its sign under two heads at once, or under all.
 
-    Each key is taken by the way to its plane. Beside a huge row a word's value is how many heads turn to it: words
-    under a sigmoid were at .71, with one head where two were in reach.
+    Beside a huge row a word's value is how many heads turn to it: words under a sigmoid were at .71, with one head
+    where two were in reach, some of them where the two steps to the planes lead away from each other.
     """
-    length = torch.stack([torch.linalg.vector_norm(head.keys, dim=1) for head in heads])
-    length = length.clamp(min=torch.finfo(length.dtype).tiny).unsqueeze(1)
-    ways = torch.stack([head.finite_scores[words] for head in heads]) / length
-    steps = [
-        -(way / own).T.unsqueeze(2) * head.keys.unsqueeze(1) for way, own, head in zip(ways, length, heads, strict=True)
-    ]
-    together = list(combinations(steps, 2)) + ([tuple(steps)] if len(steps) > 2 else [])
-    return unit(torch.cat([torch.stack(some).sum(dim=0) for some in together]))
+    together = list(combinations(heads, 2)) + ([tuple(heads)] if len(heads) > 2 else [])
+    found = []
+    for some in together:
+        keys, scores = (
+            torch.stack([head.keys for head in some], dim=1),
+            torch.stack([head.finite_scores[words] for head in some], dim=2),
+        )
+        for word in range(len(keys)):
+            found.append(_least(keys[word], -scores[:, word].sign().unsqueeze(0), scores[:, word], reach))
+    return torch.cat(found)
 
 
 def unseen(
@@ -173,12 +177,12 @@ def _signs(count: int, n: int, stream: torch.Generator) -> Float[Tensor, "count 
 
 def _least(
     matrix: Float[Tensor, "m d"],
-    signs: Float[Tensor, "c m"],
+    signs: Float[Tensor, "c m"] | Float[Tensor, "c w m"],
     scores: Float[Tensor, "w m"],
     reach: Float[Tensor, "w 1"],
 ) -> Float[Tensor, "c w d"]:
     """The least Delta with scores + matrix Delta = height signs lengths, in radii, for the height that brings it to the
-    sphere; lengths are those of the matrix's rows.
+    sphere; lengths are those of the matrix's rows. Signs are each word's own, or the same for all.
 
     Where no height does, the direction for a large one.
     """
@@ -186,7 +190,8 @@ def _least(
     length = torch.linalg.vector_norm(matrix, dim=1).clamp(min=torch.finfo(matrix.dtype).tiny)
     matrix, scores = matrix / length.unsqueeze(1), scores / length
     inverse = torch.linalg.pinv(matrix.double(), rtol=_SMALLEST_SINGULAR).to(matrix.dtype).T
-    towards, home = unit(signs @ inverse).unsqueeze(1), (scores @ inverse) / reach
+    signs = signs.unsqueeze(1) if signs.ndim == 2 else signs
+    towards, home = unit(signs @ inverse), (scores @ inverse) / reach
     along = (towards * home).sum(dim=2, keepdim=True)
     room = along.square() - home.square().sum(dim=1, keepdim=True) + 1
     height = along + room.clamp(min=0).sqrt()

@@ -138,7 +138,8 @@ class AttentionFunctionals(WordFunctionals):
 
     def starting_directions(self) -> Float[Tensor, "starts d"]:
         """Those of the word sensitivity, along which words draw other rows' attention."""
-        return self._change.starting_directions(torch.zeros(1, dtype=torch.long, device=self.rows.device))[:, 0]
+        word = torch.zeros(1, dtype=torch.long, device=self.rows.device)
+        return self._change.starting_directions(word, torch.linalg.vector_norm(self.rows[:1], dim=1))[:, 0]
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], pull: Pull | None

@@ -105,7 +105,9 @@ class AttentionGroupChange(WordChange):
         n, d = self.rows.shape
         return (12 * n * n + 6 * n * d) * self.rows.element_size()
 
-    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w g d"]:
+    def starting_directions(
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    ) -> Float[Tensor, "starts w g d"]:
         """± sum_j u_j, the same for every word of the group: all rows are drawn to all of them."""
         directions = []
         for head in self._heads:

@@ -50,7 +50,7 @@ class AttentionTextsChange(MovedRows):
     def bytes_per_pair(self) -> int:
         return self.changes[0].bytes_per_pair()
 
-    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
+    def starting_directions(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
         """Each text's own."""
         top = [head.top_directions for head in self._heads]
         return torch.stack([change.directions(top) for change in self.changes], dim=1)[:, words // self._words]

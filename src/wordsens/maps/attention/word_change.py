@@ -186,7 +186,7 @@ class AttentionWordChange(WordChange):
         n, d = self.rows.shape
         return (20 * n + 8 * d) * self.rows.element_size()
 
-    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
+    def starting_directions(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
         """sum_j u_j, along which Theorem 3's witness lies, mixed with ± the top eigenvectors of W + W^T; both alone.
 
         The eigenvectors raise the changed word's score with itself fastest, which is what moves row i.

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -17,9 +18,13 @@ from wordsens.search.linear_entry import LinearEntryObjective
 from wordsens.search.plan import Stages
 from wordsens.seeds import gaussian_on, generator
 
-_LANCZOS_STEPS, _FRUGAL_LANCZOS_STEPS = 16, 8
-"""Of the starting directions; the fewer where matrices are sampled on demand. Four layers, 80 words in 96 coordinates,
-both signs of the leading direction, climbed on: .998 of the best known from 8 steps, .994 from 4 or random points."""
+_LANCZOS_STEPS, _FRUGAL_LANCZOS_STEPS = 16, 18
+"""Of the starting directions; the second where matrices are sampled on demand and steps are few. Eight layers, 80 words
+in 768 coordinates, 46 steps in all, means of 12 texts: .14864 with 8 Lanczos steps, .14893 with 10, .14915 with 14,
+.14934 with 18, .14936 with 22, .14893 with 26."""
+
+_QUANTILES = 16
+"""Of a Gaussian change, over which the slope of a unit is averaged."""
 
 _FAR_ANGLES = (0.1, 0.25, 0.5, 0.9, 1.5, -0.1, -0.25, -0.5)
 _MOST_SMALL = 1 << 18
@@ -64,7 +69,7 @@ class DenseChange(WordChange):
     """
 
     plan = Stages(starts=8, climb_steps=8, finalists=2, steps=60, tolerance=1e-7)
-    _FRUGAL_PLAN = Stages(starts=2, climb_steps=4, finalists=1, steps=19, tolerance=1e-5)
+    _FRUGAL_PLAN = Stages(starts=2, climb_steps=3, finalists=1, steps=14, tolerance=1e-5)
     _SATURATING_PLAN = Stages(starts=24, climb_steps=20, finalists=5, steps=60, tolerance=1e-7)
     _SMALL_PLAN = Stages(
         starts=48,
@@ -122,15 +127,24 @@ class DenseChange(WordChange):
     def bytes_per_pair(self) -> int:
         return (3 * len(self._layers) + 3) * len(self._base) * self.rows.element_size()
 
-    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w *shape"]:
-        """Both signs of the two leading singular vectors of the Jacobian at X, by Lanczos steps."""
+    def starting_directions(
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    ) -> Float[Tensor, "starts w *shape"]:
+        """Both signs of the two leading singular vectors of a linear map near the change, by Lanczos steps.
+
+        It is the Jacobian at X with act'(z) of every unit replaced by E[act'(z + s g)], g ~ N(0, 1), where s is how far
+        a random Delta of the ball's radius moves the units of that layer: by Stein's lemma the best slope for a
+        Gaussian change of variance s². At 8 ReLU layers, n = 80, d = 768, r = sqrt(d), the leading vector attained
+        .1425 for the Jacobian's .1393, and 34 steps in all as much as 64.
+        """
         streams = [generator(0, "lanczos", int(word)) for word in words]
         kind = {"dtype": self.dtype, "device": self.device}
         start = torch.cat([gaussian_on(1, self.coordinates, generator=stream, **kind) for stream in streams])
         found = []
         size = max(1, self.memory_budget // self.bytes_per_pair())
-        for some, first in zip(words.split(size), start.split(size), strict=True):
-            basis, rotation, _ = lanczos(lambda point, at=some: self._gram(point, at), first, self._lanczos_steps)
+        for some, reach, first in zip(words.split(size), radius.split(size), start.split(size), strict=True):
+            slopes = self._mean_slopes(torch.nn.functional.normalize(first, dim=1) * reach.to(first).unsqueeze(1), some)
+            basis, rotation, _ = lanczos(partial(self._gram, words=some, slopes=slopes), first, self._lanczos_steps)
             leading = rotation[:, :2] @ basis
             found.append(torch.stack([leading, -leading], dim=2).flatten(1, 2))
         return torch.cat(found).transpose(0, 1).unflatten(2, self.shape)
@@ -226,12 +240,35 @@ class DenseChange(WordChange):
             slope = layer.multiply_transposed(slope * self._activation.derivative(step))
         return slope * self._first.derivative(steps[0])
 
-    def _gram(self, point: Float[Tensor, "b m"], words: Int[Tensor, " b"]) -> Float[Tensor, "b m"]:
-        """J^T J times a point, J the Jacobian of the features in Delta at Delta = 0."""
-        slope = self.enter(point.unflatten(1, self.shape), words) * self._activation.derivative(self._steps[0])
-        for layer, step in zip(self._layers[1:], self._steps[1:], strict=True):
-            slope = layer.multiply(slope) * self._activation.derivative(step)
-        return self.enter_transposed(self._backward(slope, self._steps), words).flatten(start_dim=1)
+    def _mean_slopes(self, point: Float[Tensor, "b m"], words: Int[Tensor, " b"]) -> list[Float[Tensor, " width"]]:
+        """E[act'(z + s g)] of the units of every layer, s the root of the mean square that the points change of z.
+
+        The mean is over _QUANTILES quantiles of g, and act'(z) itself where it is not a number.
+        """
+        entered = self.enter(point.unflatten(1, self.shape), words) + self._steps[0]
+        kind = {"dtype": self.dtype, "device": self.device}
+        nodes = torch.special.ndtri((torch.arange(_QUANTILES, **kind) + 0.5) / _QUANTILES)
+        slopes, act = [], self._first
+        for step, moved in zip(self._steps, self._forward(entered)[:-1], strict=True):
+            spread = (moved - step).square().mean().sqrt()
+            mean = torch.zeros_like(step)
+            for node in nodes:
+                mean += act.derivative(step + spread * node)
+            mean /= _QUANTILES
+            slopes.append(torch.where(mean.isfinite(), mean, act.derivative(step)))
+            act = self._activation
+        return slopes
+
+    def _gram(
+        self, point: Float[Tensor, "b m"], words: Int[Tensor, " b"], slopes: list[Float[Tensor, " width"]]
+    ) -> Float[Tensor, "b m"]:
+        """J^T J times a point, J the change linearised in Delta with these slopes of the units of every layer."""
+        change = self.enter(point.unflatten(1, self.shape), words) * slopes[0]
+        for layer, slope in zip(self._layers[1:], slopes[1:], strict=True):
+            change = layer.multiply(change) * slope
+        for layer, slope in zip(reversed(self._layers[1:]), reversed(slopes[1:]), strict=True):
+            change = layer.multiply_transposed(change * slope)
+        return self.enter_transposed(change * slopes[0], words).flatten(start_dim=1)
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool

@@ -97,7 +97,9 @@ class TransformerChange(WordChange):
             return self
         return TransformerChange(twin, self.rows, self._given, memory_budget=self.memory_budget)
 
-    def starting_directions(self, words: Int[Tensor, " w"]) -> Float[Tensor, "starts w *shape"]:
+    def starting_directions(
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    ) -> Float[Tensor, "starts w *shape"]:
         """J_i^T u for random u, all words from one backward pass: long singular directions weigh most in it."""
         stream = torch.Generator().manual_seed(0)
         directions = []
