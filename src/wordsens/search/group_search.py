@@ -34,7 +34,7 @@ _INNER = 0.3
 """The lengths of the starts inside the ball, in radii."""
 
 _CACHED_NUMBERS = 1 << 18
-"""Coordinates of the points that climb together on a CPU."""
+"""Coordinates of the points that climb together on a CPU, but for those of one word."""
 
 _BEFORE_HALVING = 4
 """Steps after which the lower half of a word's children is given up, where that was measured: in few coordinates."""
@@ -183,36 +183,9 @@ class GroupSearch:
             best = best.joined(self._softly_climbed(objective, points))
         for _ in range(self._plan.generations):
             best = self._fittest(best, self._plan.population)
-            best = best.joined(self._halved(breeder.children(self._ranked(best), self._plan.children), objective))
+            children = breeder.children(self._ranked(best), self._plan.children)
+            best = best.joined(self._climb(children, objective, halved=True))
         return best
-
-    def _halved(self, points: Float[Tensor, "ranks w size"], objective: Objective) -> Climb:
-        """Climb from every point for a few steps, and from the better half of each word's for the others."""
-        ranks, w, size = points.shape
-        kept, steps = -(-ranks // 2), self._plan.climb_steps
-        if not isinstance(objective, ReducedObjective) or ranks < 4 or steps < 2 * _BEFORE_HALVING:
-            return self._climb(points, objective)
-        self._spend(self._words, ranks * (1 + _BEFORE_HALVING) + kept * (steps - _BEFORE_HALVING))
-        # The points of a word climb together.
-        each = max(1, _CACHED_NUMBERS // (size * ranks)) if points.device.type == "cpu" else w
-        lots = torch.arange(w, device=points.device).split(each)
-        climbs, order = [], []
-        for at, some in enumerate(lots):
-            words, radius = self._words[some].repeat(ranks), self._radius[some].repeat(ranks)
-            climb = Climb(objective, words, radius, points[:, some].flatten(end_dim=1), self._blocks)
-            rule = self._rule(objective)(climb)
-            for step in range(1, steps + 1):
-                rule.step(climb, self._coarse_plan.tolerance)
-                if step == _BEFORE_HALVING:
-                    best = climb.squared.view(ranks, -1).topk(kept, dim=0).indices
-                    chosen = (best * len(some) + torch.arange(len(some), device=best.device)).flatten()
-                    climb = climb.select(chosen)
-                    rule.select(chosen)
-                if (at * steps + step) % len(lots) == 0:
-                    self._tick()
-            climbs.append(climb)
-            order.append(kept * some[0] + torch.arange(len(climb), device=some.device).view(kept, -1))
-        return Climb.of(climbs).select(torch.cat(order, dim=1).flatten())
 
     def _softly_climbed(self, objective: Objective, points: Float[Tensor, "starts w size"]) -> Climb:
         """Climb from where much smoother relatives lead, the better half of the points from each to the next."""
@@ -222,11 +195,12 @@ class GroupSearch:
         return self._climb(points, objective)
 
     def _relayed(self, best: Climb) -> Climb:
-        """Climb also from other words' witnesses."""
+        """Climb also from those of other words' witnesses that move a word most."""
         if not self._plan.relays:
             return best
         best = self._fittest(best, self._plan.finalists)
-        return best.joined(self._climb(self._relays(best), self._exploring))
+        winners = self._breeder.some(self._breeder.unit(self._ranked(best)[0]), self._plan.relays)
+        return best.joined(self._climb(self._best_of(winners, self._plan.finalists), self._exploring))
 
     def _kicked(self, best: Climb, objective: Objective, breeder: Breeder | SeparateBreeders) -> Climb:
         """Look for better hills next to the ones found; every point is nearly converged before it is compared."""
@@ -290,36 +264,48 @@ class GroupSearch:
     def _ranked(self, climb: Climb) -> Float[Tensor, "ranks w size"]:
         return climb.x.view(-1, len(self._words), climb.x.shape[1])
 
-    def _climb(self, points: Float[Tensor, "ranks w size"], objective: Objective, steps: int | None = None) -> Climb:
-        """Climb from every point for `steps`, the plan's climb_steps by default."""
-        ranks = len(points)
-        words, radius = self._words.repeat(ranks), self._radius.repeat(ranks)
+    def _climb(
+        self,
+        points: Float[Tensor, "ranks w size"],
+        objective: Objective,
+        steps: int | None = None,
+        *,
+        halved: bool = False,
+    ) -> Climb:
+        """Climb from every point for `steps`, the plan's climb_steps by default.
+
+        `halved`: in few coordinates the worse half of each word's points is given up after _BEFORE_HALVING steps.
+        """
+        ranks, w, size = points.shape
         steps = self._plan.climb_steps if steps is None else steps
-        self._spend(words, 1 + steps)
-        # On a CPU a few at a time: what a step keeps of them then stays in the cache.
-        size = max(1, _CACHED_NUMBERS // points.shape[-1]) if points.device.type == "cpu" else len(words)
-        lots = list(zip(words.split(size), radius.split(size), points.flatten(end_dim=1).split(size), strict=True))
-        climbs = []
-        for at, (some, reach, x) in enumerate(lots):
-            climb = Climb(objective, some, reach, x, self._blocks)
+        halved = halved and isinstance(objective, ReducedObjective) and ranks >= 4 and steps >= 2 * _BEFORE_HALVING
+        kept, before = (-(-ranks // 2), _BEFORE_HALVING) if halved else (ranks, steps)
+        self._spend(self._words, ranks * (1 + before) + kept * (steps - before))
+        # On a CPU a few words at a time: what a step keeps of their points then stays in the cache.
+        each = max(1, _CACHED_NUMBERS // max(1, size * ranks)) if points.device.type == "cpu" else w
+        lots = torch.arange(w, device=points.device).split(each)
+        climbs, order = [], []
+        for at, some in enumerate(lots):
+            words, radius = self._words[some].repeat(ranks), self._radius[some].repeat(ranks)
+            climb = Climb(objective, words, radius, points[:, some].flatten(end_dim=1), self._blocks)
             rule = self._rule(objective)(climb)
             for step in range(1, steps + 1):
                 rule.step(climb, self._coarse_plan.tolerance)
+                if halved and step == before:
+                    best = climb.squared.view(ranks, -1).topk(kept, dim=0).indices
+                    chosen = (best * len(some) + torch.arange(len(some), device=best.device)).flatten()
+                    climb = climb.select(chosen)
+                    rule.select(chosen)
                 if (at * steps + step) % len(lots) == 0:
                     self._tick()
             climbs.append(climb)
-        return Climb.of(climbs)
+            order.append(kept * some[0] + torch.arange(len(climb), device=some.device).view(kept, -1))
+        return Climb.of(climbs).select(torch.cat(order, dim=1).flatten())
 
     def _rule(self, objective: Objective) -> type[Momentum] | type[QuasiNewton]:
         """The plan's rule; smoother relatives are smooth."""
         own = objective in (self._objective, self._coarse, self._ground)
         return RULES[self._plan.rule] if own else QuasiNewton
-
-    def _relays(self, best: Climb) -> Float[Tensor, "finalists w size"]:
-        """For every word, those witnesses of its text's other words that move it most."""
-        winners = self._breeder.unit(self._ranked(best)[0])
-        candidates = self._breeder.some(winners, self._plan.relays)
-        return self._best_of(candidates, self._plan.finalists)
 
     def _best_of(self, candidates: Float[Tensor, "c w size"], count: int) -> Float[Tensor, "count w size"]:
         """The candidates of every word that move it most."""
