@@ -29,6 +29,12 @@ def test_series_by_map_text_and_dimension(make_record):
     assert summarise([]) == []
 
 
+def test_maps_of_one_name_come_by_depth(make_record):
+    names = ["raf", "drf8", "drf16", "rf", "drf2"]
+    found = summarise([make_record(map=name) for name in names])
+    assert [one.map for one in found] == ["raf", "drf2", "drf8", "drf16", "rf"]
+
+
 def test_bounds_and_predictions_are_averaged_and_the_weakest_rigor_is_told(make_record):
     sure, likely = "certified", "with probability 1 - 1e-09"
     records = [

@@ -11,6 +11,7 @@ from wordsens.certificates.contract import CERTIFIED
 from wordsens.errors import InputError
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.store.spec_columns import columns_of, key_text, rank, varying_columns
+from wordsens.maps.registry import base_name
 from wordsens.statistics.power_law import PowerLaw, exponent_interval, fit_power_law
 from wordsens.theory.prediction import TYPICAL
 
@@ -99,13 +100,16 @@ class Series:
 
 def summarise(records: Iterable[SensitivityRecord]) -> list[Series]:
     """The series of the finished records: one for each map, kind of text and d, and each value of every other key of
-    their specs that varies among the records of a map, seeds and draws aside. Maps in the order they first appear.
+    their specs that varies among the records of a map, seeds and draws aside. Maps in the order they first appear,
+    those of one name by their depth.
     """
     by_map: dict[str, list[SensitivityRecord]] = defaultdict(list)
     for record in records:
         if record.done:
             by_map[record.map].append(record)
-    return [one for own in by_map.values() for one in _series_of_map(own)]
+    names = list(dict.fromkeys(map(base_name, by_map)))
+    order = sorted(by_map, key=lambda name: (names.index(base_name(name)), len(name), name))
+    return [one for name in order for one in _series_of_map(by_map[name])]
 
 
 def _series_of_map(records: Sequence[SensitivityRecord]) -> list[Series]:
