@@ -90,7 +90,7 @@ def test_the_mean_slope_is_the_best_for_a_gaussian_change(activation):
     change = phi.word_change(gaussian_text(N, D).rows)
     word = torch.tensor([1])
     point = gaussian_text(1, D, seed=3).rows
-    slopes = change._mean_slopes(point, word)
+    slopes = [each[0] for each in change._mean_slopes(point, word)]
     moved = change._forward(change.enter(point, word) + change._steps[0])
     act = ACTIVATIONS[activation]
     g = torch.randn(40_000, 1, generator=generator(0, "change"), dtype=torch.float64)
@@ -99,8 +99,11 @@ def test_the_mean_slope_is_the_best_for_a_gaussian_change(activation):
         wanted = ((act(step + s * g) - act(step)) * g / s).mean(dim=0)
         # 16 quantiles miss at most 1/16 of a jump of 1, and the draws' own error is below 0.01.
         torch.testing.assert_close(slope, wanted, rtol=0, atol=1 / 16 + 0.01)
-    for slope, step in zip(change._mean_slopes(1e-9 * point, word), change._steps, strict=True):
-        torch.testing.assert_close(slope, act.derivative(step), rtol=0, atol=1e-6)
+    # Each point has slopes of its own: a small ball beside a large one.
+    for both, slope, step in zip(
+        change._mean_slopes(torch.cat([1e-9 * point, point]), word.repeat(2)), slopes, change._steps, strict=True
+    ):
+        torch.testing.assert_close(both, torch.stack([act.derivative(step), slope]), rtol=0, atol=1e-6)
 
 
 def test_deep_relu_searches_start_higher_than_the_jacobian_leads():

@@ -99,8 +99,8 @@ def _turned(
             torch.stack([head.keys for head in some], dim=1),
             torch.stack([head.finite_scores[words] for head in some], dim=2),
         )
-        for word in range(len(keys)):
-            found.append(_least(keys[word], -scores[:, word].sign().unsqueeze(0), scores[:, word], reach))
+        for row in range(len(keys)):
+            found.append(_least(keys[row], -scores[:, row].sign().unsqueeze(0), scores[:, row], reach))
     return torch.cat(found)
 
 

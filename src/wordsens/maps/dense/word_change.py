@@ -240,8 +240,8 @@ class DenseChange(WordChange):
             slope = layer.multiply_transposed(slope * self._activation.derivative(step))
         return slope * self._first.derivative(steps[0])
 
-    def _mean_slopes(self, point: Float[Tensor, "b m"], words: Int[Tensor, " b"]) -> list[Float[Tensor, " width"]]:
-        """E[act'(z + s g)] of the units of every layer, s the root of the mean square that the points change of z.
+    def _mean_slopes(self, point: Float[Tensor, "b m"], words: Int[Tensor, " b"]) -> list[Float[Tensor, "b width"]]:
+        """E[act'(z + s g)] of the units of every layer, s² the mean square of what each point changes of them.
 
         The mean is over _QUANTILES quantiles of g, and act'(z) itself where it is not a number.
         """
@@ -250,8 +250,8 @@ class DenseChange(WordChange):
         nodes = torch.special.ndtri((torch.arange(_QUANTILES, **kind) + 0.5) / _QUANTILES)
         slopes, act = [], self._first
         for step, moved in zip(self._steps, self._forward(entered)[:-1], strict=True):
-            spread = (moved - step).square().mean().sqrt()
-            mean = torch.zeros_like(step)
+            spread = (moved - step).square().mean(dim=1, keepdim=True).sqrt()
+            mean = torch.zeros_like(moved)
             for node in nodes:
                 mean += act.derivative(step + spread * node)
             mean /= _QUANTILES
@@ -260,7 +260,7 @@ class DenseChange(WordChange):
         return slopes
 
     def _gram(
-        self, point: Float[Tensor, "b m"], words: Int[Tensor, " b"], slopes: list[Float[Tensor, " width"]]
+        self, point: Float[Tensor, "b m"], words: Int[Tensor, " b"], slopes: list[Float[Tensor, "b width"]]
     ) -> Float[Tensor, "b m"]:
         """J^T J times a point, J the change linearised in Delta with these slopes of the units of every layer."""
         change = self.enter(point.unflatten(1, self.shape), words) * slopes[0]
