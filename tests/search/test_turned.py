@@ -16,7 +16,7 @@ from wordsens.seeds import generator
 
 
 class OwnTanh(ws.Score):
-    """tanh(s_l), not divided: a score of one's own, without a closed form."""
+    """tanh(s_l), not divided: a score of one's own."""
 
     name, normalized = "own-tanh", False
 

@@ -43,6 +43,9 @@ _TINY = 1e-3
 """Radii below this share of the typical length are explored in the objective's own precision: in float32 changes
 cancel."""
 
+_FALSE = 1e-3
+"""The relative excess of a coarse value over that in the map's own precision from which on it counts as false."""
+
 _LAST_GENERATIONS = 2
 """Of children in all coordinates, where fewer were explored."""
 
@@ -96,7 +99,7 @@ class GroupSearch:
         plan = self._plan
         best = self._fittest(self._explored(), plan.finalists)
         if self._exploring is not self._ground:
-            best = self._narrowed(best)
+            best = self._corrected(self._narrowed(best))
             if len(self._candidates):
                 best = best.joined(self._direct())
         if self._fewer is not None:
@@ -107,11 +110,10 @@ class GroupSearch:
         elif self._coarse is self._objective:
             converged = self._polish(best, plan)
         elif plan.tolerance >= self._noise:
-            self._polish(best, plan)
-            best = self._fittest(best, min(2, plan.finalists))
+            best = self._fittest(self._polished(best, plan), min(2, plan.finalists))
             converged, best = best.idle >= PATIENCE, self._exact(best)
         else:
-            self._polish(best, replace(self._coarse_plan, steps=plan.climb_steps))
+            best = self._polished(best, replace(self._coarse_plan, steps=plan.climb_steps))
             # Points that converged in fewer coordinates are compared well enough.
             best = self._exact(self._fittest(best, min(2, plan.finalists) if self._fewer is None else 1))
             converged = self._polish(best, plan)
@@ -121,6 +123,23 @@ class GroupSearch:
         chosen = winner * len(self._words) + torch.arange(len(winner), device=winner.device)
         points = best.x[chosen].to(self._objective.dtype) * best.radius[chosen].to(self._objective.dtype).unsqueeze(1)
         return points, best.squared[chosen], self._evaluations[self._words], converged[chosen]
+
+    def _polished(self, best: Climb, plan: Stages) -> Climb:
+        """The points after polishing in the coarse precision, and those that were higher before in the map's own."""
+        before = best.select(torch.arange(len(best), device=best.words.device))
+        self._polish(best, plan)
+        self._corrected(best)
+        return best.joined(before) if bool((best.squared < before.squared).any()) else best
+
+    def _corrected(self, climb: Climb) -> Climb:
+        """The climb, with the map's own precision's word for points that are much lower in it.
+
+        Where weights jump, float32 may see a row as empty that is not: such points took the places of true ones.
+        """
+        if climb.objective is not self._objective and climb.objective is self._coarse:
+            exact = self._exact(climb).squared.to(climb.squared)
+            climb.squared = torch.where(exact < (1 - _FALSE) * climb.squared, exact, climb.squared)
+        return climb
 
     def _narrowed(self, best: Climb) -> Climb:
         """The points on the ground, after climbs of relatives less and less smooth: at kinks ascents jam."""
@@ -259,7 +278,7 @@ class GroupSearch:
             ranks = len(self._ranked(chosen))
             climb_noisily(chosen, lambda: self._breeder.random(ranks).flatten(end_dim=1))
             self._spend(chosen.words, NOISY_STEPS)
-        return self._fittest(chosen, self._plan.finalists)
+        return self._fittest(self._corrected(chosen), self._plan.finalists)
 
     def _ranked(self, climb: Climb) -> Float[Tensor, "ranks w size"]:
         return climb.x.view(-1, len(self._words), climb.x.shape[1])

@@ -10,7 +10,7 @@ from torch import Tensor
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.attention.any_score import AnyScoreChange
 from wordsens.maps.attention.group_change import AttentionGroupChange
-from wordsens.maps.attention.scores import SCORES, ClosedForm, Score, offered
+from wordsens.maps.attention.scores import SCORES, ClosedForm, Score, elementwise, offered
 from wordsens.maps.attention.texts_change import AttentionTextsChange, texts_at_once
 from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.attention.word_change import AttentionWordChange
@@ -98,6 +98,9 @@ class AttentionLayer(FeatureMap):
 
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
         score = self._closed_score()
+        if score is None and not self.summed:
+            accepted = self.accept(rows)
+            score = elementwise(self.score, [head.scores(accepted) for head in self._weights(accepted)])
         if score is None:
             weights = self._weights(self.accept(rows))
             return AnyScoreChange(self, rows, weights, self.score, memory_budget, summed=self.summed)

@@ -22,10 +22,10 @@ _MOST_PLANES = 16
 _SWEEPS, _LAST_SWEEPS = 8, 60
 """Of the programme's multipliers when a plane is added, and at the end."""
 
-_PAST = 20.0
+PAST = 20.0
 """How far past its plane a score is led, in scores: sigmoid and softmax are then 2e-9 from their ends."""
 
-_LEAST_PAST, _MOST_PAST = 1e-9, 0.02
+LEAST_PAST, MOST_PAST = 1e-9, 0.02
 """The same in radii: more than scores are rounded by in float64, and little of the ball."""
 
 _CLOSE = 1e-4
@@ -85,7 +85,7 @@ def _planes(
         reached = ~none & ways.isfinite() & (ways.abs() < length)
         length = length.where(reached, torch.ones_like(length))
         ways = (ways / length).where(reached, torch.full_like(ways, torch.inf))
-        found.append((unit(vectors), ways, (_PAST / length).clamp(_LEAST_PAST, _MOST_PAST)))
+        found.append((unit(vectors), ways, (PAST / length).clamp(LEAST_PAST, MOST_PAST)))
     return found
 
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.attention.candidates import candidates
+from wordsens.maps.attention.candidates import candidates, unseen
 from wordsens.maps.attention.head import Head, in_cache
 from wordsens.maps.attention.own_row_alone import emptied
 from wordsens.maps.attention.reduced import ReducedAttentionChange
@@ -17,6 +17,7 @@ from wordsens.maps.attention.scores import ClosedForm, Score
 from wordsens.maps.attention.spread import OWN_DIRECTIONS, directions, spread
 from wordsens.maps.attention.turned import turned
 from wordsens.maps.attention.vanishing import vanishing
+from wordsens.maps.attention.vertices import vertices
 from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.word_change import WordChange
 from wordsens.search.plan import Stages
@@ -197,8 +198,11 @@ class AttentionWordChange(WordChange):
         if self.rows.numel() > _MOST_SMALL:
             return emptied(self.heads, words, radius)
         found = candidates(self.rows, self.heads, words, radius, cleared=self._score.kinked)
+        if not self._score.monotone:
+            found = torch.cat([found, unseen(self.heads, words, radius)])
         if self._score.kinked and self._score.homogeneous and self._score.normalized:
             found = torch.cat([found, vanishing(self, self.rows, self.heads, words, radius)])
+        found = torch.cat([found, vertices(self, self.heads, words, radius)])
         if self.plan.again:
             found = torch.cat([found, turned(self.heads, words, radius, largest=self._score.sums_to_one)])
         return found

@@ -63,9 +63,11 @@ class ClosedForm(Score):
     Attributes:
         homogeneous: whether the weights of c s are those of s times a power of c, for every c > 0: the temperature is
             then a unit of measurement.
+        monotone: whether no weight falls when its own score rises.
     """
 
     homogeneous: bool = False
+    monotone: bool = True
 
     @abstractmethod
     def pull_back(

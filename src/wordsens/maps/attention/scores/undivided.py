@@ -19,7 +19,7 @@ from wordsens.maps.attention.scores.tabulated import RowMoves, Tabulated, Weight
 _FARTHEST = 24.0  # move of a score, in units of the scores' size, past which a table gains a few percent at most
 
 
-class _Undivided(ClosedForm):
+class Undivided(ClosedForm):
     """Each weight is a function of its own score."""
 
     normalized = False
@@ -35,7 +35,7 @@ class _Undivided(ClosedForm):
         return self.pull_back(scores, attention, torch.ones_like(scores))
 
 
-class Relu(_Undivided, CertifiedElementwise, Tabulated):
+class Relu(Undivided, CertifiedElementwise, Tabulated):
     """relu(s_l), not divided."""
 
     name, kinked, lipschitz, homogeneous = "relu-unnormalized", True, 1.0, True
@@ -94,7 +94,7 @@ class Relu(_Undivided, CertifiedElementwise, Tabulated):
         return moves.amax(dim=1) < _FARTHEST * scores.square().mean(dim=1).sqrt()
 
 
-class Sigmoid(_Undivided, CertifiedElementwise, Tabulated):
+class Sigmoid(Undivided, CertifiedElementwise, Tabulated):
     """1 / (1 + exp(-s_l)), not divided."""
 
     name, lipschitz = "sigmoid", 0.25
@@ -186,7 +186,7 @@ class Sigmoid(_Undivided, CertifiedElementwise, Tabulated):
         return moves.amax(dim=1) < _FARTHEST
 
 
-class Linear(_Undivided, CertifiedElementwise, Expanded):
+class Linear(Undivided, CertifiedElementwise, Expanded):
     """s_l itself, not divided: linear attention without a feature map; 0 where a mask hides word l."""
 
     name, lipschitz, homogeneous = "linear", 1.0, True
@@ -231,7 +231,7 @@ class Linear(_Undivided, CertifiedElementwise, Expanded):
 class _UndividedResponse(Response):
     """p = g(s + t): no other score matters."""
 
-    def __init__(self, scores: Float[Tensor, "n n"], score: _Undivided):
+    def __init__(self, scores: Float[Tensor, "n n"], score: Undivided):
         self._scores = scores.T.contiguous()
         self._score = score
 
