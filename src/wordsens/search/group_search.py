@@ -99,7 +99,7 @@ class GroupSearch:
         plan = self._plan
         best = self._fittest(self._explored(), plan.finalists)
         if self._exploring is not self._ground:
-            best = self._corrected(self._narrowed(best))
+            best = self._narrowed(best)
             if len(self._candidates):
                 best = best.joined(self._direct())
         if self._fewer is not None:
@@ -110,12 +110,12 @@ class GroupSearch:
         elif self._coarse is self._objective:
             converged = self._polish(best, plan)
         elif plan.tolerance >= self._noise:
-            best = self._fittest(self._polished(best, plan), min(2, plan.finalists))
+            best = self._polished(best, plan, min(2, plan.finalists))
             converged, best = best.idle >= PATIENCE, self._exact(best)
         else:
-            best = self._polished(best, replace(self._coarse_plan, steps=plan.climb_steps))
             # Points that converged in fewer coordinates are compared well enough.
-            best = self._exact(self._fittest(best, min(2, plan.finalists) if self._fewer is None else 1))
+            count = min(2, plan.finalists) if self._fewer is None else 1
+            best = self._exact(self._polished(best, replace(self._coarse_plan, steps=plan.climb_steps), count))
             converged = self._polish(best, plan)
         if plan.steps:
             best, converged = self._off_kinks(best, converged)
@@ -124,22 +124,28 @@ class GroupSearch:
         points = best.x[chosen].to(self._objective.dtype) * best.radius[chosen].to(self._objective.dtype).unsqueeze(1)
         return points, best.squared[chosen], self._evaluations[self._words], converged[chosen]
 
-    def _polished(self, best: Climb, plan: Stages) -> Climb:
-        """The points after polishing in the coarse precision, and those that were higher before in the map's own."""
+    def _polished(self, best: Climb, plan: Stages, count: int) -> Climb:
+        """The fittest points after polishing in the coarse precision, and those that were higher before in truth."""
         before = best.select(torch.arange(len(best), device=best.words.device))
         self._polish(best, plan)
-        self._corrected(best)
-        return best.joined(before) if bool((best.squared < before.squared).any()) else best
+        return self._either_way(best.joined(before), count)
 
-    def _corrected(self, climb: Climb) -> Climb:
-        """The climb, with the map's own precision's word for points that are much lower in it.
+    def _either_way(self, climb: Climb, count: int) -> Climb:
+        """The fittest points; where the map's own precision denies some coarse values, the fittest by it as well.
 
-        Where weights jump, float32 may see a row as empty that is not: such points took the places of true ones.
+        Where weights jump, float32 may see a row as empty that is not, and such points took the places of true ones.
+        A climb in the map's own precision may lead from either.
         """
-        if climb.objective is not self._objective and climb.objective is self._coarse:
-            exact = self._exact(climb).squared.to(climb.squared)
-            climb.squared = torch.where(exact < (1 - _FALSE) * climb.squared, exact, climb.squared)
-        return climb
+        best = self._fittest(climb, count)
+        if climb.objective is self._objective or climb.objective is not self._coarse:
+            return best
+        exact = self._exact(climb).squared.to(climb.squared)
+        false = exact < (1 - _FALSE) * climb.squared
+        if not bool(false.any()):
+            return best
+        checked = climb.select(torch.arange(len(climb), device=climb.words.device))
+        checked.squared = torch.where(false, exact, climb.squared)
+        return best.joined(self._fittest(checked, count))
 
     def _narrowed(self, best: Climb) -> Climb:
         """The points on the ground, after climbs of relatives less and less smooth: at kinks ascents jam."""
@@ -278,7 +284,7 @@ class GroupSearch:
             ranks = len(self._ranked(chosen))
             climb_noisily(chosen, lambda: self._breeder.random(ranks).flatten(end_dim=1))
             self._spend(chosen.words, NOISY_STEPS)
-        return self._fittest(self._corrected(chosen), self._plan.finalists)
+        return self._either_way(chosen, self._plan.finalists)
 
     def _ranked(self, climb: Climb) -> Float[Tensor, "ranks w size"]:
         return climb.x.view(-1, len(self._words), climb.x.shape[1])

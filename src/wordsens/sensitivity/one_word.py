@@ -24,6 +24,7 @@ from wordsens.search.result import Progress, SearchResult
 from wordsens.search.witnesses import find_witnesses
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.budget import Budget
+from wordsens.sensitivity.jumps import moved_back
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 
@@ -145,8 +146,12 @@ def sensitivity_at(
     """The result of a search that took `seconds`: every witness mapped through phi, and the bounds."""
     started = time.perf_counter()
     rows = phi.accept(text.rows)
-    moved = words.unsqueeze(1), found.perturbations.unsqueeze(1)
-    per_word = attained(phi, rows, *moved, memory_budget=asked.budget.memory_budget)
+
+    def attains(words: Int[Tensor, " b"], moved: Float[Tensor, "b d"]) -> Float[Tensor, " b"]:
+        return attained(phi, rows, words.unsqueeze(1), moved.unsqueeze(1), memory_budget=asked.budget.memory_budget)
+
+    seen = found.squared.double().clamp(min=0).sqrt() / feature_norm(phi(rows), phi.name)
+    found, per_word = moved_back(attains, words, ball, found, attains(words, found.perturbations), seen, asked.seed)
     best = int(per_word.argmax())
     witness = perturbed_texts(rows, words[best].view(1, 1), found.perturbations[best].view(1, 1, -1))[0]
     error = max(phi.relative_rounding(rows), phi.relative_rounding(witness) if float(per_word[best]) > 0 else 0.0)
