@@ -11,7 +11,7 @@ from tests.certificates.test_small_radii import by_hand
 import wordsens as ws
 from wordsens.certificates.attention.bounds import _scaled
 from wordsens.certificates.attention.own_lagrangian import OwnLagrangian, OwnMultipliers
-from wordsens.certificates.attention.own_weights import _OwnRows, own_weights_bound
+from wordsens.certificates.attention.own_weights import OwnRows, own_weights_bound
 from wordsens.certificates.attention.quadratic_bound import QuadraticBound
 from wordsens.certificates.attention.rounding import rounding_errors
 from wordsens.certificates.attention.text import attention_text
@@ -86,7 +86,7 @@ def test_any_multipliers_give_a_bound(score: str) -> None:
     text, errors, twist, unit = prepared(rows, phi)
     tabulated = offered(phi.score, Tabulated)
     assert tabulated is not None
-    problem = _OwnRows(text, tabulated, errors, float(twist[0]), 0).problem(
+    problem = OwnRows(text, tabulated, errors, float(twist[0]), 0).problem(
         torch.tensor([word]), torch.tensor([radius / unit], dtype=torch.float64)
     )
     assert problem is not None

@@ -4,14 +4,16 @@ import math
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from wordsens.certificates.attention.joint_bound import joint_bound, may_be_joint
 from wordsens.certificates.attention.multipliers import MultiplierSearch
-from wordsens.certificates.attention.own_row import own_row
-from wordsens.certificates.attention.own_weights import may_gain, own_weights_bound
+from wordsens.certificates.attention.own_row import OwnRow, own_row
+from wordsens.certificates.attention.own_weights import OwnRows, may_gain, own_weights_bound
 from wordsens.certificates.attention.quadratic_bound import QuadraticBound
 from wordsens.certificates.attention.refined import FINENESS, Refinement, together
+from wordsens.certificates.attention.relaxation import Pairs
 from wordsens.certificates.attention.rounding import RoundingErrors, rounding_errors, row_errors
 from wordsens.certificates.attention.self_score import self_score_bound
 from wordsens.certificates.attention.sweep import swept
@@ -21,7 +23,7 @@ from wordsens.certificates.contract import Certificate
 from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound, rounding
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.maps.attention.layer import AttentionLayer
-from wordsens.maps.attention.scores import Certified, offered
+from wordsens.maps.attention.scores import Certified, Tabulated, offered
 from wordsens.maps.attention.scores.curves import NODES
 from wordsens.maps.attention.weights import HeadWeights, Sizes
 
@@ -260,6 +262,9 @@ def _bounds(
             torch.minimum(*two) for two in zip((plain[loose], rounded[loose]), squares, strict=True)
         )
     plain, rounded = (torch.minimum(squares.sqrt() * pairs.unit, whole) for squares in (plain, rounded))
+    if content is not None and may_be_joint(text):
+        joint = _joint(text, search, quadratic, errors, pairs, own, radius, (rounded + off > content) & ~forms.tight)
+        plain, rounded = torch.minimum(plain, joint), torch.minimum(rounded, joint)
     if text.lift is not None and len(loose):
         # Where the own row is most of the bound, a sharper one of the others gains little.
         shared = loose[own.fixed[loose].sqrt() * pairs.unit[loose] < _MOSTLY_OWN * plain[loose]]
@@ -271,6 +276,34 @@ def _bounds(
     hull = _hull(text, errors, words, radius)
     rounded = rounded + off
     return torch.minimum(plain, hull), torch.minimum(rounded, hull) * (1 + 1e-12)
+
+
+def _joint(
+    text: AttentionText,
+    search: MultiplierSearch,
+    quadratic: QuadraticBound,
+    errors: RoundingErrors,
+    pairs: Pairs,
+    own: OwnRow,
+    radius: Float[Tensor, " w"],
+    wanted: Bool[Tensor, " w"],
+) -> Float[Tensor, " w"]:
+    """The joint bound of the words that are wanted and where it may be less, in units of the radius; else infinite."""
+    bounds = torch.full_like(radius, torch.inf)
+    score = offered(text.score, Tabulated)
+    wanted = wanted & may_gain(text, pairs.words, radius)
+    if score is None or not bool(wanted.any()):
+        return bounds
+    rows = OwnRows(text, score, errors, float(quadratic.twist[0]), 0)
+    nothing = OwnRow(pairs.unit, torch.zeros_like(pairs.unit))
+    others = swept(text, search, pairs, nothing).rounded.amax(dim=0).sqrt() * pairs.unit
+    mine = own.fixed.sqrt() * own.unit
+    for at in wanted.nonzero().squeeze(1).tolist():
+        problem = rows.problem(pairs.words[[at]], radius[[at]])
+        if problem is not None and len(problem.bounded):
+            parts = float(mine[at]), float(others[at])
+            bounds[at] = joint_bound(text, problem, int(pairs.words[at]), float(radius[at]), *parts)
+    return bounds.nan_to_num(torch.inf)
 
 
 def _hull(

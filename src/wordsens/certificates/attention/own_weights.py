@@ -59,25 +59,28 @@ def own_weights_bound(
     intervals = _INTERVALS if score.normalized else 1
     size = max(1, _CHUNK_NUMBERS // (intervals * len(text.rows) * (CELLS // STRIDE + 1)))
     bounds = [
-        torch.stack(
-            [_OwnRows(text, score, errors, float(twist[head]), head).bound(*some) for head in range(text.heads)]
-        )
+        torch.stack([OwnRows(text, score, errors, float(twist[head]), head).bound(*some) for head in range(text.heads)])
         for some in zip(words.split(size), radius.split(size), strict=True)
     ]
     return torch.linalg.vector_norm(torch.cat(bounds, dim=1), dim=0) * (1 + 1e-12)
 
 
 @dataclass(frozen=True)
-class _Problem:
-    """The Lagrangian of the own rows that numbers let it bound; `error` is what it may be too small by."""
+class OwnProblem:
+    """The Lagrangian of the own rows that numbers let it bound; `error` is what it may be too small by.
+
+    `kappa` are the vectors radius kappa_l, `apart` the x~_l.
+    """
 
     bounded: Int[Tensor, " w"]
     rows: OwnLagrangian
     error: Float[Tensor, " w"]
+    kappa: Float[Tensor, "w n d"]
+    apart: Float[Tensor, "w n p"]
 
 
 @dataclass(frozen=True)
-class _OwnRows:
+class OwnRows:
     """The own rows under one head."""
 
     text: AttentionText
@@ -99,7 +102,7 @@ class _OwnRows:
             bounds[problem.bounded] = torch.where(found.isfinite(), found, torch.inf)
         return bounds
 
-    def problem(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> _Problem | None:
+    def problem(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> OwnProblem | None:
         """Of the words whose numbers are not extreme; None without one."""
         text, score, head = self.text, self.score, self.head
         n = len(text.rows)
@@ -140,7 +143,7 @@ class _OwnRows:
             uncancelled = uncancelled + slack * n * self.errors.longest
             off = off + self.errors.output[own] + slack * self.errors.longest
             off = off + uncancelled * (rows.most / rows.least).amax(dim=1) * (1 + 1e-9)
-        return _Problem(bounded, rows, off)
+        return OwnProblem(bounded, rows, off, kappa, apart)
 
     def _bounded(self, table: WeightTable, caps: Tensor, gram: Tensor) -> Bool[Tensor, " w"]:
         """True where nothing is extreme."""
