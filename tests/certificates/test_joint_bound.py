@@ -145,6 +145,16 @@ def test_brackets_at_a_medium_radius(
     assert float(ws.certify(phi, X.rows, words=[3], radius=radius, effort="thorough")) / found.value > before
 
 
+def test_an_own_row_that_cannot_change_leaves_the_others() -> None:
+    # A sigmoid at scores of -300: an own row's bound of 0 was taken for a Z that no perturbation has.
+    phi = ws.RandomAttentionFeatures.of_weight(torch.tensor([[-3162.3]], dtype=torch.float64), "sigmoid")
+    X = torch.tensor([[-0.3638], [0.5812]], dtype=torch.float64)
+    moved = X.clone()
+    moved[0] += 1e-6
+    change = torch.linalg.vector_norm(phi(moved) - phi(X)) / torch.linalg.vector_norm(phi(X))
+    assert float(change) <= float(ws.certify(phi, X, words=[0], radius=1e-6, effort="thorough"))
+
+
 def test_longer_texts_several_heads_and_values_are_bounded_apart() -> None:
     assert not joint.may_be_joint(prepared(gaussian_rows(25, 6, 0), ws.RandomAttentionFeatures(6))[0])
     two = ws.RandomAttentionFeatures(6, heads=2)

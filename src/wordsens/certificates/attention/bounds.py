@@ -30,6 +30,7 @@ from wordsens.maps.attention.weights import HeadWeights, Sizes
 _CHUNK_NUMBERS = 1 << 19  # words that are bounded together: a half of it took 1.14 of the time at n = 250, d = 384
 _MOST_ROWS = 1200  # of several heads, taken together; more are taken apart, a head or a few at a time
 _MOSTLY_OWN = 0.8
+_LOPSIDED = 10.0  # where the own row or the others have so much more of the bound, it gains little from both together
 _LARGEST_SCORES = 1e130  # fourth powers of scores would leave float64 past 1e±77, squares past 1e±154
 
 
@@ -298,6 +299,7 @@ def _joint(
     nothing = OwnRow(pairs.unit, torch.zeros_like(pairs.unit))
     others = swept(text, search, pairs, nothing).rounded.amax(dim=0).sqrt() * pairs.unit
     mine = own.fixed.sqrt() * own.unit
+    wanted = wanted & (mine < _LOPSIDED * others) & (others < _LOPSIDED * mine)
     for at in wanted.nonzero().squeeze(1).tolist():
         problem = rows.problem(pairs.words[[at]], radius[[at]])
         if problem is not None and len(problem.bounded):

@@ -64,7 +64,7 @@ class _Interval:
     """An interval of Z, what is known there, and the multipliers of the own row alone and of both.
 
     Attributes:
-        cap: of the own row's change, in radii: not positive where no y has such a Z.
+        cap: of the own row's change, in radii: negative where no y has such a Z.
         bound: of the change of all rows, in radii.
     """
 
@@ -76,11 +76,11 @@ class _Interval:
 
     @classmethod
     def unsolved(cls, ends: tuple[float, float], cap: float, others: float) -> "_Interval":
-        return cls(ends, cap, math.hypot(cap, others) if cap > 0 else 0.0)
+        return cls(ends, cap, _apart(cap, others))
 
     @property
     def solved(self) -> bool:
-        return self.both is not None or self.cap <= 0
+        return self.both is not None or not self.cap > 0
 
     @property
     def divisible(self) -> bool:
@@ -111,12 +111,17 @@ class _Rows:
             alone = _Sum(self.others.none(), self.own.within(*interval.ends, 1.0))
             cap, by_alone = alone.least(by_alone, cap, cap)
         if not cap > 0:
-            return replace(interval, cap=cap, bound=0.0)
+            return replace(interval, cap=cap, bound=min(interval.bound, _apart(cap, self.rest)))
         both = _Sum(self.others, self.own.within(*interval.ends, cap))
         before = min(interval.bound**2, cap**2 + self.rest**2)
         squared, by = both.least(None if start is None else start.both, before, cap**2 + self.rest**2)
         bound = min(interval.bound, math.sqrt(max(squared, 0.0)) * (1 + 1e-12))
         return replace(interval, cap=cap, bound=bound, alone=by_alone, both=by)
+
+
+def _apart(cap: float, others: float) -> float:
+    """The bound of both where each is bounded apart; 0 where no y is left."""
+    return math.hypot(cap, others) if cap >= 0 else 0.0
 
 
 class _Sum:

@@ -102,8 +102,8 @@ class OwnRow:
     radius: float
 
     def intervals(self) -> list[tuple[tuple[float, float], float]]:
-        """That cover Z, from 1 to 1 where nothing is divided; and bounds of the own row there, in radii, not
-        positive where no y has such a Z."""
+        """That cover Z, from 1 to 1 where nothing is divided; and bounds of the own row there, in radii,
+        negative where no y has such a Z."""
         if not self.rows.divided:
             return [((1.0, 1.0), math.inf)]
         least, most = float(self.rows.least[0, 0]), float(self.rows.most[0, -1])
