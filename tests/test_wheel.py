@@ -13,7 +13,7 @@ import pytest
 import wordsens as ws
 
 ROOT = Path(__file__).parents[1]
-MOST_BYTES = 1_200_000
+MOST_BYTES = 1_225_000
 """Deflated file by file, as wheels are; texts, word lists and a report's styles are compressed before that."""
 
 ARCHIVE = "wordsens/texts.tar.bz2"
