@@ -74,6 +74,12 @@ def test_whether_the_temperature_is_a_unit(name, homogeneous):
         assert found.homogeneous is homogeneous
 
 
+def test_scores_that_are_all_alike_do_not_make_a_score_homogeneous():
+    found = elementwise(own(torch.tanh), [torch.full((5, 5), 3e-7, dtype=torch.float64)])
+    assert found is not None
+    assert not found.homogeneous
+
+
 @given(seed=st.integers(0, 1000), heads=st.integers(1, 3), name=st.sampled_from(["tanh", "cube", "gelu"]))
 def test_its_change_and_gradient_are_those_by_definition(seed, heads, name):
     phi = ws.RandomAttentionFeatures(5, own(ELEMENTWISE[name]), seed=seed, heads=heads)

@@ -77,9 +77,13 @@ def _by_themselves(score: Score, scores: Float[Tensor, "n n"]) -> bool:
 
 
 def _is_homogeneous(score: Score, scores: Float[Tensor, "n n"]) -> bool:
-    """True if scores of about 1, and of twice that, have the same weights but for a common factor: far from 1 a score
-    that saturates would seem to."""
+    """True if scores of about 1, and of twice that, have the same weights but for a common factor.
+
+    Far from 1 a score that saturates would seem to, and so would any score of a text whose scores are all alike: they
+    are stretched by factors from 1/4 to 4.
+    """
     unit = scores / scores.abs().median().clamp(min=torch.finfo(scores.dtype).tiny)
+    unit = unit * torch.logspace(-2, 2, unit.numel(), base=2, dtype=unit.dtype, device=unit.device).view_as(unit)
     weights, doubled = score.attention(unit), score.attention(2 * unit)
     size = torch.linalg.vector_norm(doubled) / torch.linalg.vector_norm(weights)
     return _alike(doubled, size * weights)
