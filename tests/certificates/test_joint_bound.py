@@ -11,8 +11,9 @@ from tests.certificates.test_small_radii import by_hand
 
 import wordsens as ws
 from wordsens.certificates.attention import joint_bound as joint
-from wordsens.certificates.attention.joint_dual import JointDual, JointMultipliers, at_options, form
-from wordsens.certificates.attention.joint_terms import OtherRows, OwnRow, pairs_of
+from wordsens.certificates.attention.joint_dual import JointDual
+from wordsens.certificates.attention.joint_lagrangian import JointMultipliers, at_options, form
+from wordsens.certificates.attention.joint_terms import MovedOwnRow, OtherRows, joint_pairs
 from wordsens.certificates.attention.own_weights import OwnRows
 from wordsens.maps.attention.scores import Tabulated, offered
 from wordsens.seeds import generator
@@ -31,7 +32,7 @@ def case(score: str, n: int = 6, d: int = 8, seed: int = 3, share: float = 0.25,
     reach = torch.tensor([radius / unit], dtype=torch.float64)
     problem = OwnRows(text, tabulated, errors, float(twist[0]), 0).problem(torch.tensor([word]), reach)
     assert problem is not None
-    own = OwnRow(problem.rows, problem.kappa[0], problem.apart[0] / float(reach), float(reach))
+    own = MovedOwnRow(problem.rows, problem.kappa[0], problem.apart[0] / float(reach), float(reach))
     return rows.numpy(), (phi.weight / math.sqrt(d)).numpy(), radius, OtherRows.of(text, word, float(reach)), own
 
 
@@ -75,7 +76,7 @@ def test_any_multipliers_give_a_bound(score: str) -> None:
     for factor in (0.5, 2.0):
         terms = own.within(*ends, factor)
         for seed in range(5):
-            by = some_multipliers(JointDual(pairs_of(others, terms)), seed)
+            by = some_multipliers(JointDual(joint_pairs(others, terms)), seed)
             bound = joint._Sum(others, terms).bound(by)
             assert math.isfinite(bound)
             assert bound >= (rest + factor * np.sqrt(mine)).max() * (1 - 1e-12)
@@ -107,7 +108,7 @@ def test_the_best_multipliers_of_both_are_at_most_what_each_has_apart() -> None:
 def test_gradient_and_hessian_are_those_of_the_smoothed_lagrangian(score: str) -> None:
     _, _, _, others, own = case(score, n=4, d=5)
     ends = own.intervals()[0][0]
-    dual = JointDual(pairs_of(others, own.within(*ends, 1.5)))
+    dual = JointDual(joint_pairs(others, own.within(*ends, 1.5)))
     by = some_multipliers(dual, 1)
     temperature, barrier = 0.3, 0.2
     gradient, hessian = dual._derivatives(by, temperature, barrier)

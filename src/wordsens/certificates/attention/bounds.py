@@ -263,8 +263,10 @@ def _bounds(
             torch.minimum(*two) for two in zip((plain[loose], rounded[loose]), squares, strict=True)
         )
     plain, rounded = (torch.minimum(squares.sqrt() * pairs.unit, whole) for squares in (plain, rounded))
-    if content is not None and may_be_joint(text):
-        joint = _joint(text, search, quadratic, errors, pairs, own, radius, (rounded + off > content) & ~forms.tight)
+    tabulated = offered(text.score, Tabulated)
+    if content is not None and tabulated is not None and may_be_joint(text):
+        rows = OwnRows(text, tabulated, errors, float(quadratic.twist[0]), 0)
+        joint = _joint(search, rows, pairs, own, radius, (rounded + off > content) & ~forms.tight)
         plain, rounded = torch.minimum(plain, joint), torch.minimum(rounded, joint)
     if text.lift is not None and len(loose):
         # Where the own row is most of the bound, a sharper one of the others gains little.
@@ -280,10 +282,8 @@ def _bounds(
 
 
 def _joint(
-    text: AttentionText,
     search: MultiplierSearch,
-    quadratic: QuadraticBound,
-    errors: RoundingErrors,
+    rows: OwnRows,
     pairs: Pairs,
     own: OwnRow,
     radius: Float[Tensor, " w"],
@@ -291,11 +291,10 @@ def _joint(
 ) -> Float[Tensor, " w"]:
     """The joint bound of the words that are wanted and where it may be less, in units of the radius; else infinite."""
     bounds = torch.full_like(radius, torch.inf)
-    score = offered(text.score, Tabulated)
+    text = rows.text
     wanted = wanted & may_gain(text, pairs.words, radius)
-    if score is None or not bool(wanted.any()):
+    if not bool(wanted.any()):
         return bounds
-    rows = OwnRows(text, score, errors, float(quadratic.twist[0]), 0)
     nothing = OwnRow(pairs.unit, torch.zeros_like(pairs.unit))
     others = swept(text, search, pairs, nothing).rounded.amax(dim=0).sqrt() * pairs.unit
     mine = own.fixed.sqrt() * own.unit

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from wordsens.certificates.attention.joint_dual import Found, JointDual, JointMultipliers, Pairs, form
-from wordsens.certificates.attention.joint_terms import OtherRows, OwnRow, OwnTerms, pairs_of
+from wordsens.certificates.attention.joint_dual import Found, JointDual
+from wordsens.certificates.attention.joint_lagrangian import JointMultipliers, JointPairs, form
+from wordsens.certificates.attention.joint_terms import MovedOwnRow, OtherRows, OwnTerms, joint_pairs
 from wordsens.certificates.attention.own_weights import OwnProblem
 from wordsens.certificates.attention.text import AttentionText
 from wordsens.certificates.verified import rounding
@@ -44,7 +45,7 @@ def joint_bound(text: AttentionText, problem: OwnProblem, word: int, radius: flo
         problem: of the word's own row alone.
         own, others: bounds of the own row's change and of the others', in units of the radius.
     """
-    row = OwnRow(problem.rows, problem.kappa[0], problem.apart[0] / radius, radius)
+    row = MovedOwnRow(problem.rows, problem.kappa[0], problem.apart[0] / radius, radius)
     rows = _Rows(row, OtherRows.of(text, word, radius), others)
     intervals = [_Interval.unsolved(ends, min(own, cap), others) for ends, cap in row.intervals()]
     last = None
@@ -95,7 +96,7 @@ class _Interval:
 class _Rows:
     """The rows of a word; `rest` bounds the change of the others."""
 
-    own: OwnRow
+    own: MovedOwnRow
     others: OtherRows
     rest: float
 
@@ -135,7 +136,7 @@ class _Sum:
         row = self._own.row
         together = torch.cat([self._others.queries, self._others.apart, row.kappa, row.apart])
         few = len(together) < together.shape[1]
-        dual = JointDual(pairs_of(self._others, self._own, torch.linalg.qr(together.T).Q if few else None))
+        dual = JointDual(joint_pairs(self._others, self._own, torch.linalg.qr(together.T).Q if few else None))
         return dual.improved(near, max(scale, 1e-200))
 
     def least(self, near: Found | None, known: float, scale: float) -> tuple[float, Found]:
@@ -153,7 +154,7 @@ class _Sum:
         by = _inward(by, 1 - _CLEAR)
         if not by.positive or not bool(by.flat.isfinite().all()):
             return math.inf
-        pairs, k = pairs_of(self._others, self._own), len(self._others)
+        pairs, k = joint_pairs(self._others, self._own), len(self._others)
         total = float(by.lam + by.mu) + _spent(pairs, by)
         for terms, some in ((self._others, slice(0, k)), (self._own, slice(k, None))):
             total += float(terms.suprema(pairs.some(some), by.some(some)).sum())
@@ -162,7 +163,7 @@ class _Sum:
         total += rounding(16 * pairs.first.shape[1] + 400) * self._size(pairs, by)
         return total if math.isfinite(total) else math.inf
 
-    def _size(self, pairs: Pairs, by: JointMultipliers) -> float:
+    def _size(self, pairs: JointPairs, by: JointMultipliers) -> float:
         """Bounds the sum of the absolute values of all terms but those of `_spent`."""
         t, caps, weight, linear, constant = (
             part.abs() if part.ndim == 1 else part.abs().amax(dim=1)
@@ -175,7 +176,7 @@ class _Sum:
         return 4 * float(size.sum()) + 2 * float(by.lam + by.mu) + abs(float(by.total)) * pairs.most
 
 
-def _spent(pairs: Pairs, by: JointMultipliers) -> float:
+def _spent(pairs: JointPairs, by: JointMultipliers) -> float:
     """At least sup over z of 2 w . z - z . Q z, with Q >= tau I verified; infinite where it is not.
 
     For any z it is at most w . z + (w - Q z) . z + ‖w - Q z‖²/tau.

@@ -1,15 +1,21 @@
-"""One Lagrangian of the word's own row and all other rows, with the best multipliers: for medium radii.
+"""The best multipliers of the joint Lagrangian, by Newton's method down a path of smoothed ones."""
 
-What a perturbation y does is told by pairs of numbers, one pair a row or word: a score's move and how far y, or the
-direction b of the own row's change, goes along a vector. Pairs are told apart from how they hang together, which is one
-quadratic form (docs/theory/certificates-attention.md, "Own row and others together").
-"""
-
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
+
+from wordsens.certificates.attention.joint_lagrangian import (
+    GLOBALS,
+    LAM,
+    MU,
+    SHARED,
+    SUM,
+    JointMultipliers,
+    JointPairs,
+    at_options,
+    form,
+)
 
 _TEMPERATURES, _MIDDLE = [10 * 0.3**at for at in range(7)], 2
 """Of the path, and which of them is the last at which the path is that of a similar problem."""
@@ -36,143 +42,6 @@ class _Care:
 _SUMMED, _FREE = _Care(15, 12, 1e-9), _Care(60, 30, 1e-5)
 """With a sum of weights, whose multiplier grows without limit in an interval that no y reaches; and without."""
 
-_LAM, _MU, _SHARED, _SUM = range(4)
-_GLOBALS = 4  # multipliers before those of the pairs
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """k pairs of numbers (t, s) = (first . z, second . z), z = (y, b): what is to be bounded is a sum over them of
-
-        constant + linear s + (where `mine`) reach weight (y . b),
-
-    each a function of t tabulated at nodes (options), for |t| in the nodes' range and |s| <= caps.
-
-    Attributes:
-        first, second: (k, 2 d).
-        t, linear, constant: (k, options).
-        weight: (k, options), of a sum that is known to lie in [least, most], and of y . b; else 0.
-        summed: whether that sum counts.
-        caps: (k,).
-        mine: (k,), 1 at the pair with the term in y . b.
-        reach: its factor.
-        between: (k,), what -t² may rise above its chord between nodes.
-        least, most: of the sum of the weights.
-    """
-
-    first: Float[Tensor, "k size"]
-    second: Float[Tensor, "k size"]
-    t: Float[Tensor, "k options"]
-    linear: Float[Tensor, "k options"]
-    constant: Float[Tensor, "k options"]
-    weight: Float[Tensor, "k options"]
-    summed: bool
-    caps: Float[Tensor, " k"]
-    mine: Float[Tensor, " k"]
-    reach: float
-    between: Float[Tensor, " k"]
-    least: float
-    most: float
-
-    @property
-    def count(self) -> int:
-        return len(self.caps)
-
-    def some(self, chosen: slice) -> "Pairs":
-        """Some of the pairs."""
-        names = ("first", "second", "t", "linear", "constant", "weight", "caps", "mine", "between")
-        return replace(self, **{name: getattr(self, name)[chosen] for name in names})
-
-    @property
-    def counted(self) -> Float[Tensor, "k options"]:
-        """The weights, where their sum counts; else zeros."""
-        return self.weight if self.summed else torch.zeros_like(self.weight)
-
-
-@dataclass(frozen=True)
-class JointMultipliers:
-    """lam, mu > 0 of ‖y‖ <= 1 and ‖b‖ <= 1; shared, of y . b; total, of the sum of the weights; and of each pair.
-
-    alpha and gamma are linear in t and s; hold, pin > 0 and cross multiply t², s² and 2 t s.
-    """
-
-    flat: Float[Tensor, " m"]
-
-    def _part(self, at: int) -> Float[Tensor, " k"]:
-        k = (len(self.flat) - _GLOBALS) // 5
-        return self.flat[_GLOBALS + at * k : _GLOBALS + (at + 1) * k]
-
-    @property
-    def lam(self) -> Tensor:
-        return self.flat[_LAM]
-
-    @property
-    def mu(self) -> Tensor:
-        return self.flat[_MU]
-
-    @property
-    def shared(self) -> Tensor:
-        return self.flat[_SHARED]
-
-    @property
-    def total(self) -> Tensor:
-        return self.flat[_SUM]
-
-    @property
-    def alpha(self) -> Float[Tensor, " k"]:
-        return self._part(0)
-
-    @property
-    def gamma(self) -> Float[Tensor, " k"]:
-        return self._part(1)
-
-    @property
-    def hold(self) -> Float[Tensor, " k"]:
-        return self._part(2)
-
-    @property
-    def pin(self) -> Float[Tensor, " k"]:
-        return self._part(3)
-
-    @property
-    def cross(self) -> Float[Tensor, " k"]:
-        return self._part(4)
-
-    def some(self, chosen: slice) -> "JointMultipliers":
-        """Of some pairs."""
-        parts = (self.alpha, self.gamma, self.hold, self.pin, self.cross)
-        return JointMultipliers(torch.cat([self.flat[:_GLOBALS], *(part[chosen] for part in parts)]))
-
-    @property
-    def positive(self) -> bool:
-        return bool(self.lam > 0) and bool(self.mu > 0) and bool((torch.cat([self.hold, self.pin]) > 0).all())
-
-
-def form(pairs: Pairs, by: JointMultipliers) -> Float[Tensor, "size size"]:
-    """Q(z) = lam ‖y‖² + mu ‖b‖² - 2 shared y . b - sum (hold t² + pin s² + 2 cross t s), as a matrix."""
-    first, second = pairs.first, pairs.second
-    half = first.shape[1] // 2
-    turned = by.hold.unsqueeze(1) * first + by.cross.unsqueeze(1) * second
-    bent = by.cross.unsqueeze(1) * first + by.pin.unsqueeze(1) * second
-    result = -(first.T @ turned + second.T @ bent)
-    diagonal = torch.cat([by.lam.expand(half), by.mu.expand(half)])
-    result = result + torch.diag(diagonal)
-    corner = torch.diag(by.shared.expand(half))
-    result[:half, half:] -= corner
-    result[half:, :half] -= corner
-    return 0.5 * (result + result.T)
-
-
-def at_options(pairs: Pairs, by: JointMultipliers) -> tuple[Tensor, Tensor, Tensor]:
-    """Each pair's term at its options, the best s taken; that s; and the sign of the term in y . b."""
-    slope = pairs.linear - 2 * (by.gamma.unsqueeze(1) + by.cross.unsqueeze(1) * pairs.t)
-    pin, caps = by.pin.unsqueeze(1), pairs.caps.unsqueeze(1)
-    s = torch.maximum(torch.minimum(slope / (2 * pin), caps), -caps)
-    along = pairs.mine.unsqueeze(1) * (pairs.reach * pairs.weight - 2 * by.shared)
-    value = slope * s - pin * s.square() + pairs.constant + along.abs() + by.total * pairs.counted
-    value = value - (2 * by.alpha.unsqueeze(1) + by.hold.unsqueeze(1) * pairs.t) * pairs.t
-    return value, s, along.sign()
-
 
 @dataclass(frozen=True)
 class Found:
@@ -195,7 +64,7 @@ class _Smoothed:
 class JointDual:
     """Newton's method in all multipliers of one problem. O(k³ + d³ + k options) a step."""
 
-    def __init__(self, pairs: Pairs):
+    def __init__(self, pairs: JointPairs):
         self.pairs, self._care = pairs, _SUMMED if pairs.summed else _FREE
         self._both = torch.cat([pairs.first, pairs.second])
         half, size = pairs.first.shape[1] // 2, pairs.first.shape[1]
@@ -211,10 +80,10 @@ class JointDual:
         unit = torch.cat([pairs.first, pairs.second]) / torch.cat(sizes).sqrt().unsqueeze(1)
         most = max(float(torch.linalg.matrix_norm(part, ord=2)) ** 2 for part in (unit[:, :half], unit[:, half:]))
         hold, pin = (0.3 * scale / (most * size) for size in sizes)
-        flat = pairs.t.new_zeros(_GLOBALS + 5 * pairs.count)
-        flat[_LAM] = flat[_MU] = scale
+        flat = pairs.t.new_zeros(GLOBALS + 5 * pairs.count)
+        flat[LAM] = flat[MU] = scale
         k = pairs.count
-        flat[_GLOBALS + 2 * k : _GLOBALS + 3 * k], flat[_GLOBALS + 3 * k : _GLOBALS + 4 * k] = hold, pin
+        flat[GLOBALS + 2 * k : GLOBALS + 3 * k], flat[GLOBALS + 3 * k : GLOBALS + 4 * k] = hold, pin
         return JointMultipliers(flat)
 
     def improved(self, start: Found | None, scale: float) -> Found:
@@ -290,31 +159,31 @@ class JointDual:
         mean, covariance = self._of_suprema(by, temperature)
         k = self.pairs.count
         pair = torch.arange(k, device=gradient.device)
-        local = [torch.full_like(pair, _SHARED), torch.full_like(pair, _SUM)]
-        index = torch.stack(local + [_GLOBALS + at * k + pair for at in range(5)], dim=1)
+        local = [torch.full_like(pair, SHARED), torch.full_like(pair, SUM)]
+        index = torch.stack(local + [GLOBALS + at * k + pair for at in range(5)], dim=1)
         gradient.index_add_(0, index.flatten(), mean.flatten())
         flat = index.unsqueeze(2) * len(gradient) + index.unsqueeze(1)
         hessian.view(-1).index_add_(0, flat.flatten(), covariance.flatten())
         _, slope, curved = self._sum_term(by, temperature)
-        gradient[_SUM] += slope
-        hessian[_SUM, _SUM] += curved
+        gradient[SUM] += slope
+        hessian[SUM, SUM] += curved
         return gradient, hessian
 
     def _of_form(self, by: JointMultipliers, barrier: float) -> tuple[Tensor, Tensor]:
         """Of lam + mu + w . Q^-1 w + hold . between - barrier (log det Q + sum log hold + sum log pin)."""
         pairs, k = self.pairs, self.pairs.count
-        hold, pin, cross = (slice(_GLOBALS + at * k, _GLOBALS + (at + 1) * k) for at in (2, 3, 4))
+        hold, pin, cross = (slice(GLOBALS + at * k, GLOBALS + (at + 1) * k) for at in (2, 3, 4))
         inverse = torch.linalg.inv(form(pairs, by))
         z = inverse @ (torch.cat([by.alpha, by.gamma]) @ self._both)
         t, s = (self._both @ z).split(k)
-        size = _GLOBALS + 5 * k
-        globals_ = {_LAM: self._of_y, _MU: self._of_b, _SHARED: -self._turn}
+        size = GLOBALS + 5 * k
+        globals_ = {LAM: self._of_y, MU: self._of_b, SHARED: -self._turn}
 
         # w's derivative less Q's times z, in each multiplier.
         left = z.new_zeros(size, len(z))
         for at, matrix in globals_.items():
             left[at] = -(matrix @ z)
-        left[_GLOBALS : _GLOBALS + 2 * k] = self._both
+        left[GLOBALS : GLOBALS + 2 * k] = self._both
         left[hold], left[pin] = t.unsqueeze(1) * pairs.first, s.unsqueeze(1) * pairs.second
         left[cross] = s.unsqueeze(1) * pairs.first + t.unsqueeze(1) * pairs.second
         hessian = 2 * left @ inverse @ left.T
@@ -330,13 +199,13 @@ class JointDual:
         gradient, of_logs = z.new_zeros(size), z.new_zeros(size)
         half = len(z) // 2
         through = {
-            _LAM: torch.cat([inverse[:, :half], torch.zeros_like(inverse[:, half:])], dim=1),
-            _MU: torch.cat([torch.zeros_like(inverse[:, :half]), inverse[:, half:]], dim=1),
-            _SHARED: -inverse.roll(half, 1),
+            LAM: torch.cat([inverse[:, :half], torch.zeros_like(inverse[:, half:])], dim=1),
+            MU: torch.cat([torch.zeros_like(inverse[:, :half]), inverse[:, half:]], dim=1),
+            SHARED: -inverse.roll(half, 1),
         }
         of_y, of_b = seen[:half], seen[half:]
         mixed = of_y.T @ of_b
-        spreads = {_LAM: of_y.T @ of_y, _MU: of_b.T @ of_b, _SHARED: -(mixed + mixed.T)}
+        spreads = {LAM: of_y.T @ of_y, MU: of_b.T @ of_b, SHARED: -(mixed + mixed.T)}
         for at, matrix in globals_.items():
             spread = spreads[at]
             both = spread.diagonal()
@@ -348,9 +217,9 @@ class JointDual:
             for other in globals_:
                 logs[at, other] = (through[at] * through[other].T).sum()
         of_logs[hold], of_logs[pin], of_logs[cross] = -ff.diagonal(), -ss.diagonal(), -2 * fs.diagonal()
-        gradient[_LAM] += 1
-        gradient[_MU] += 1
-        gradient[_GLOBALS : _GLOBALS + 2 * k] = 2 * torch.cat([t, s])
+        gradient[LAM] += 1
+        gradient[MU] += 1
+        gradient[GLOBALS : GLOBALS + 2 * k] = 2 * torch.cat([t, s])
         gradient[hold], gradient[pin], gradient[cross] = t.square() + pairs.between, s.square(), 2 * t * s
         gradient = gradient - barrier * of_logs
         hessian = hessian + barrier * logs

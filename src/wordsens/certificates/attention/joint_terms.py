@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.certificates.attention.joint_dual import JointMultipliers, Pairs, at_options
+from wordsens.certificates.attention.joint_lagrangian import JointMultipliers, JointPairs, at_options
 from wordsens.certificates.attention.own_lagrangian import OwnLagrangian, searched
 from wordsens.certificates.attention.text import AttentionText, apart_from
 from wordsens.maps.attention.scores.curves import Curve
@@ -69,7 +69,7 @@ class OtherRows:
     def constant(self) -> Float[Tensor, "k nodes"]:
         return self.curve.p.square() + (self.curve.g * self.lengths.unsqueeze(1)).square()
 
-    def suprema(self, pairs: Pairs, by: JointMultipliers) -> Float[Tensor, " k"]:
+    def suprema(self, pairs: JointPairs, by: JointMultipliers) -> Float[Tensor, " k"]:
         """Of the rows' terms, `pairs` and multipliers being theirs. Convex in p for each s; p is near its chord, and
         between its ends."""
         curve, lengths = self.curve, self.lengths.unsqueeze(1)
@@ -93,7 +93,7 @@ class OtherRows:
 
 
 @dataclass(frozen=True)
-class OwnRow:
+class MovedOwnRow:
     """The word's own row: its Lagrangian, the vectors radius kappa_l that move it, and the x~_l in radii."""
 
     rows: OwnLagrangian
@@ -132,7 +132,7 @@ class OwnTerms:
         before: (n,), share c a_l.
     """
 
-    row: OwnRow
+    row: MovedOwnRow
     least: float
     most: float
     share: float
@@ -158,7 +158,7 @@ class OwnTerms:
         tau = self.row.rows.table.tau[0]
         return (tau[:, 1:] - tau[:, :-1]).amax(dim=1).square() / 4
 
-    def suprema(self, pairs: Pairs, by: JointMultipliers) -> Float[Tensor, " n"]:
+    def suprema(self, pairs: JointPairs, by: JointMultipliers) -> Float[Tensor, " n"]:
         """Of the terms, `pairs` and multipliers being theirs. Convex in E for each s; E is near its chord."""
         table, share = self.row.rows.table, self.share
         tau, below, above = table.tau[0], table.below[0], table.above[0]
@@ -189,7 +189,7 @@ class OwnTerms:
         return torch.maximum(*found).amax(dim=1)
 
 
-def pairs_of(others: OtherRows, own: OwnTerms, basis: Float[Tensor, "d size"] | None = None) -> Pairs:
+def joint_pairs(others: OtherRows, own: OwnTerms, basis: Float[Tensor, "d size"] | None = None) -> JointPairs:
     """Those of both, in coordinates of an orthonormal basis where one is given."""
     vectors = (others.queries, others.apart, own.row.kappa, own.row.apart)
     queries, apart, kappa, beside = vectors if basis is None else tuple(part @ basis for part in vectors)
@@ -203,7 +203,7 @@ def pairs_of(others: OtherRows, own: OwnTerms, basis: Float[Tensor, "d size"] | 
         _padded(part, width) for part in (tau, weight, others.curve.t, others.linear, others.constant)
     )
     nothing = others.lengths.new_zeros(len(others))
-    return Pairs(
+    return JointPairs(
         first=torch.cat([of_y(queries), of_y(kappa)]),
         second=torch.cat([of_y(apart), of_y(beside).roll(beside.shape[1], 1)]),
         t=torch.cat([t, tau]),
