@@ -266,7 +266,8 @@ def _bounds(
     tabulated = offered(text.score, Tabulated)
     if content is not None and tabulated is not None and may_be_joint(text):
         rows = OwnRows(text, tabulated, errors, float(quadratic.twist[0]), 0)
-        joint = _joint(search, rows, pairs, own, radius, (rounded + off > content) & ~forms.tight)
+        enough = (content - off).clamp(min=0)
+        joint = _joint(search, rows, pairs, own, radius, (rounded > enough) & ~forms.tight, enough)
         plain, rounded = torch.minimum(plain, joint), torch.minimum(rounded, joint)
     if text.lift is not None and len(loose):
         # Where the own row is most of the bound, a sharper one of the others gains little.
@@ -288,8 +289,12 @@ def _joint(
     own: OwnRow,
     radius: Float[Tensor, " w"],
     wanted: Bool[Tensor, " w"],
+    enough: Float[Tensor, " w"],
 ) -> Float[Tensor, " w"]:
-    """The joint bound of the words that are wanted and where it may be less, in units of the radius; else infinite."""
+    """The joint bound of the words that are wanted and where it may be less, in units of the radius; else infinite.
+
+    What is no larger than `enough` is not sharpened.
+    """
     bounds = torch.full_like(radius, torch.inf)
     text = rows.text
     wanted = wanted & may_gain(text, pairs.words, radius)
@@ -302,7 +307,7 @@ def _joint(
     for at in wanted.nonzero().squeeze(1).tolist():
         problem = rows.problem(pairs.words[[at]], radius[[at]])
         if problem is not None and len(problem.bounded):
-            parts = float(mine[at]), float(others[at])
+            parts = float(mine[at]), float(others[at]), float(enough[at])
             bounds[at] = joint_bound(text, problem, int(pairs.words[at]), float(radius[at]), *parts)
     return bounds.nan_to_num(torch.inf)
 

@@ -8,20 +8,36 @@ import math
 from dataclasses import dataclass, replace
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
-from wordsens.certificates.attention.joint_dual import Found, JointDual
+from wordsens.certificates.attention.joint_dual import Centre, JointDual
 from wordsens.certificates.attention.joint_lagrangian import JointMultipliers, JointPairs, form
 from wordsens.certificates.attention.joint_terms import MovedOwnRow, OtherRows, OwnTerms, joint_pairs
 from wordsens.certificates.attention.own_weights import OwnProblem
 from wordsens.certificates.attention.text import AttentionText
 from wordsens.certificates.verified import rounding
 
-MOST_WORDS = 24
-"""Of a text: a step costs O(n³ + d³), and a word takes some thousand steps, 5 to 25 s at n = 20, d = 64."""
+MOST_WORDS = 100
+"""Of a text: a step costs O(n³ + d³), and a word takes a few hundred to a thousand."""
 
-_SOLVED, _NARROW, _FINE = 40, 1.03, 1.1
-"""Intervals of Z that are solved, at most; the quotient of an interval's ends up to which it is not split, and up to
-which the own row is also bounded alone."""
+_PATH = [0.4 * 0.2**at for at in range(4)]
+"""Temperatures, in the first bound's square over the pairs."""
+
+_COARSE, _FINE = 2, 3
+"""Places in the path: where a cell is solved at first, and what it ends with. Of the bound, 3 and .2 % are left."""
+
+_MOST_CENTRED = 80
+"""Centres, at most."""
+
+_LOSSES = 0.05, 0.02
+"""Of the bound's square: a cell is not split whose width costs less, as coarsely and as finely as it is solved."""
+
+_LOW = 0.6
+"""Of a cell's bound: a cell that is found to have less is not solved further."""
+
+_FIRST_SPLIT = 0.8
+"""Of the bound of both apart: where the own row changes so little that this much is left, it has a cell of its own."""
 
 _CLEAR = 1e-5
 """The share of the quadratic multipliers that is given up to be clear of the domain's edge."""
@@ -35,145 +51,170 @@ def may_be_joint(text: AttentionText) -> bool:
     return text.heads == 1 and text.lift is None and text.value_error == 0 and len(text.rows) <= MOST_WORDS
 
 
-def joint_bound(text: AttentionText, problem: OwnProblem, word: int, radius: float, own: float, others: float) -> float:
+def joint_bound(
+    text: AttentionText, problem: OwnProblem, word: int, radius: float, own: float, others: float, enough: float = 0.0
+) -> float:
     """Of the change of all rows when the word moves, in units of the radius; rounding of rows but its own left out.
 
-    Z's range is split where the bound is largest, until its intervals are narrow. O(n³ + d³) some hundred times an
-    interval, of which there are 1 to 40.
+    Branch and bound over Z and over the change of the own row: the cell with the largest bound is solved, then split,
+    until its width costs little or it is no larger than `enough`. O(n³ + d³) some thirty times a cell, of which there
+    are 1 to 40.
 
     Args:
         problem: of the word's own row alone.
         own, others: bounds of the own row's change and of the others', in units of the radius.
     """
+    error = float(problem.error[0]) / radius
+    own, others = own * (1 + 1e-9) + error, others * (1 + 1e-9)
     row = MovedOwnRow(problem.rows, problem.kappa[0], problem.apart[0] / radius, radius)
-    rows = _Rows(row, OtherRows.of(text, word, radius), others)
-    intervals = [_Interval.unsolved(ends, min(own, cap), others) for ends, cap in row.intervals()]
-    last = None
-    for _ in range(_SOLVED):
-        top = max(intervals, key=lambda one: one.bound)
-        if top.solved and not top.divisible:
+    whole = [(ends, min(own, cap)) for ends, cap in row.intervals() if cap >= 0]
+    most = math.hypot(max((cap for _, cap in whole), default=0.0), others)
+    little = math.sqrt(max((_FIRST_SPLIT * most) ** 2 - others**2, 0.0))
+    cells = [
+        _Cell(ends, low, high, math.hypot(high, others))
+        for ends, cap in whole
+        for low, high in ([(0.0, little), (little, cap)] if 0 < little < cap else [(0.0, cap)])
+    ]
+    if not cells:
+        return others + error
+    rows = _Rows.of(row, OtherRows.of(text, word, radius), most)
+    solved: list[_Cell] = []
+    for _ in range(_MOST_CENTRED):
+        top = max(cells, key=lambda one: one.bound)
+        while top.stage >= _COARSE and top.divisible:
+            cells.remove(top)
+            cells.extend(top.halves(others))
+            top = max(cells, key=lambda one: one.bound)
+        if top.bound <= enough or top.stage == _FINE:
             break
-        intervals.remove(top)
-        for one in top.halves() if top.solved else [top]:
-            last = rows.solved(one, last)
-            intervals.append(last)
-    return (max(one.bound for one in intervals) + float(problem.error[0]) / radius) * (1 + 1e-12)
+        cells.remove(top)
+        near = min(solved, key=top.away, default=None)
+        solved.append(rows.solved(top, near))
+        cells.append(solved[-1])
+    return (max(one.bound for one in cells) + error) * (1 + 1e-12)
 
 
 @dataclass(frozen=True)
-class _Interval:
-    """An interval of Z, what is known there, and the multipliers of the own row alone and of both.
+class _Cell:
+    """An interval of Z and one of the own row's change, and what is known there.
 
     Attributes:
-        cap: of the own row's change, in radii: negative where no y has such a Z.
-        bound: of the change of all rows, in radii.
+        ends: of Z.
+        low, high: of the own row's change, in radii.
+        bound: of the change of all rows, in radii; 0 where no y is left.
+        stage: place in the path of the last temperature it was solved at; less the path's length where only the cell
+            it is a part of was solved there; -1 before.
+        centre: there; in a half of a cell, its whole's.
     """
 
     ends: tuple[float, float]
-    cap: float
+    low: float
+    high: float
     bound: float
-    alone: Found | None = None
-    both: Found | None = None
-
-    @classmethod
-    def unsolved(cls, ends: tuple[float, float], cap: float, others: float) -> "_Interval":
-        return cls(ends, cap, _apart(cap, others))
+    stage: int = -1
+    centre: Centre | None = None
 
     @property
-    def solved(self) -> bool:
-        return self.both is not None or not self.cap > 0
+    def following(self) -> int:
+        """The place in the path of its next temperature."""
+        if self.stage >= 0:
+            return self.stage + 1
+        return _COARSE if self.centre is None else self.stage + len(_PATH)
+
+    @property
+    def _losses(self) -> tuple[float, float]:
+        """About what the bound's square loses by the widths of both intervals."""
+        width = self.high - self.low
+        return width**2 / 4, (self.low + self.high) * width * (self.ends[1] / self.ends[0] - 1) / 2
 
     @property
     def divisible(self) -> bool:
-        return self.bound > 0 and self.ends[1] > _NARROW * self.ends[0]
+        return max(self._losses) > _LOSSES[self.stage - _COARSE] * self.bound**2
 
-    def halves(self) -> "list[_Interval]":
-        middle = math.sqrt(self.ends[0] * self.ends[1])
-        return [replace(self, ends=ends) for ends in ((self.ends[0], middle), (middle, self.ends[1]))]
+    def halves(self, others: float) -> "list[_Cell]":
+        """Split where more is lost. Of two parts by the own row's change the lower is also bounded apart."""
+        by_change, by_sum = self._losses
+        whole = replace(self, stage=self.stage - len(_PATH))
+        if by_sum > by_change:
+            middle = math.sqrt(self.ends[0] * self.ends[1])
+            return [replace(whole, ends=ends) for ends in ((self.ends[0], middle), (middle, self.ends[1]))]
+        middle = 0.5 * (self.low + self.high)
+        below = replace(whole, high=middle, bound=min(self.bound, math.hypot(middle, others)))
+        return [below, replace(whole, low=middle)]
+
+    def away(self, other: "_Cell") -> float:
+        """How far another cell's Z is."""
+        return abs(math.log(self.ends[0] * self.ends[1]) - math.log(other.ends[0] * other.ends[1]))
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a word; `rest` bounds the change of the others."""
+    """The rows of a word, what temperatures are measured in, and a basis of the vectors' span where it is smaller."""
 
     own: MovedOwnRow
     others: OtherRows
-    rest: float
+    unit: float
+    basis: Float[Tensor, "d size"] | None
 
-    def solved(self, interval: _Interval, near: _Interval | None) -> _Interval:
-        """The interval with good multipliers, its own or a near one's to start from.
-
-        own is the largest b . v / Z over ‖b‖ <= 1, and own² <= cap own, where own is at most `cap`: linear in b, as
-        each term is that is summed here.
-        """
-        start = interval if interval.both is not None else near
-        cap, by_alone = interval.cap, None if start is None else start.alone
-        if interval.ends[1] <= _FINE * interval.ends[0]:
-            alone = _Sum(self.others.none(), self.own.within(*interval.ends, 1.0))
-            cap, by_alone = alone.least(by_alone, cap, cap)
-        if not cap > 0:
-            return replace(interval, cap=cap, bound=min(interval.bound, _apart(cap, self.rest)))
-        both = _Sum(self.others, self.own.within(*interval.ends, cap))
-        before = min(interval.bound**2, cap**2 + self.rest**2)
-        squared, by = both.least(None if start is None else start.both, before, cap**2 + self.rest**2)
-        bound = min(interval.bound, math.sqrt(max(squared, 0.0)) * (1 + 1e-12))
-        return replace(interval, cap=cap, bound=bound, alone=by_alone, both=by)
-
-
-def _apart(cap: float, others: float) -> float:
-    """The bound of both where each is bounded apart; 0 where no y is left."""
-    return math.hypot(cap, others) if cap >= 0 else 0.0
-
-
-class _Sum:
-    """The sum of some rows' squared changes and of a factor times the own row's change."""
-
-    def __init__(self, others: OtherRows, own: OwnTerms):
-        self._others, self._own = others, own
-
-    def searched(self, near: Found | None, scale: float) -> Found:
-        """Good multipliers, in coordinates of the vectors' span; any that are positive may be tried."""
-        row = self._own.row
-        together = torch.cat([self._others.queries, self._others.apart, row.kappa, row.apart])
+    @classmethod
+    def of(cls, own: MovedOwnRow, others: OtherRows, bound: float) -> "_Rows":
+        together = torch.cat([others.queries, others.apart, own.kappa, own.apart])
         few = len(together) < together.shape[1]
-        dual = JointDual(joint_pairs(self._others, self._own, torch.linalg.qr(together.T).Q if few else None))
-        return dual.improved(near, max(scale, 1e-200))
+        unit = max(bound**2, 1e-200) / (len(others) + len(own.kappa))
+        return cls(own, others, unit, torch.linalg.qr(together.T).Q if few else None)
 
-    def least(self, near: Found | None, known: float, scale: float) -> tuple[float, Found]:
-        """The least bound known, and the multipliers that gave it or were found; searched again from afar where those
-        found from near ones are no better than what was known."""
-        found = self.searched(near, scale)
-        bound = self.bound(found.best)
-        if near is not None and not bound < known:
-            found = self.searched(None, scale)
-            bound = self.bound(found.best)
-        return min(bound, known), found
+    def solved(self, cell: _Cell, near: _Cell | None) -> _Cell:
+        """The cell at its next temperature, from its own whole's centre or a near cell's, or from afar where that
+        gains nothing."""
+        terms = self.own.within(*cell.ends, cell.low, cell.high)
+        dual = JointDual(joint_pairs(self.others, terms, self.basis))
+        enough = (_LOW * cell.bound) ** 2 + cell.low * cell.high
+        stage, centre = cell.following, cell.centre
+        if centre is None and near is not None:
+            centre = near.centre
+        if centre is not None:
+            centre = dual.centred(centre.by, self.unit * _PATH[stage], enough)
+            squared = joint_lagrangian_bound(self.others, terms, centre.best)
+        if centre is None or not squared < cell.bound**2:
+            centre = self._from_afar(dual, stage, enough)
+            squared = joint_lagrangian_bound(self.others, terms, centre.best)
+        # The whole changes by no less than the own row: below `low` no y is left.
+        bound = min(cell.bound, math.sqrt(squared) * (1 + 1e-12)) if squared > cell.low**2 else 0.0
+        return replace(cell, bound=bound, stage=stage, centre=centre)
 
-    def bound(self, by: JointMultipliers) -> float:
-        """The Lagrangian, rounded outward; infinite where the multipliers are not in its domain."""
-        by = _inward(by, 1 - _CLEAR)
-        if not by.positive or not bool(by.flat.isfinite().all()):
-            return math.inf
-        pairs, k = joint_pairs(self._others, self._own), len(self._others)
-        total = float(by.lam + by.mu) + _spent(pairs, by)
-        for terms, some in ((self._others, slice(0, k)), (self._own, slice(k, None))):
-            total += float(terms.suprema(pairs.some(some), by.some(some)).sum())
-        if pairs.summed:
-            total += max(-float(by.total) * pairs.least, -float(by.total) * pairs.most)
-        total += rounding(16 * pairs.first.shape[1] + 400) * self._size(pairs, by)
-        return total if math.isfinite(total) else math.inf
+    def _from_afar(self, dual: JointDual, stage: int, enough: float) -> Centre:
+        by = dual.start(self.unit * dual.pairs.count)
+        for temperature in _PATH[:stage]:
+            by = dual.centred(by, self.unit * temperature).by
+        return dual.centred(by, self.unit * _PATH[stage], enough)
 
-    def _size(self, pairs: JointPairs, by: JointMultipliers) -> float:
-        """Bounds the sum of the absolute values of all terms but those of `_spent`."""
-        t, caps, weight, linear, constant = (
-            part.abs() if part.ndim == 1 else part.abs().amax(dim=1)
-            for part in (pairs.t, pairs.caps, pairs.weight, pairs.linear, pairs.constant)
-        )
-        linear[len(self._others) :] += self._own.share * weight[len(self._others) :] + self._own.before.abs()
-        size = (linear + 2 * by.gamma.abs() + 2 * by.cross.abs() * t) * caps + by.pin * caps.square()
-        size = size + constant + (2 * by.alpha.abs() + by.hold * t) * t
-        size = size + by.total.abs() * weight + pairs.mine * (pairs.reach * weight + 2 * by.shared.abs())
-        return 4 * float(size.sum()) + 2 * float(by.lam + by.mu) + abs(float(by.total)) * pairs.most
+
+def joint_lagrangian_bound(others: OtherRows, own: OwnTerms, by: JointMultipliers) -> float:
+    """The Lagrangian, rounded outward; infinite where the multipliers are not in its domain."""
+    by = _inward(by, 1 - _CLEAR)
+    if not by.positive or not bool(by.flat.isfinite().all()):
+        return math.inf
+    pairs, k = joint_pairs(others, own), len(others)
+    total = float(by.lam + by.mu) + _spent(pairs, by)
+    for terms, some in ((others, slice(0, k)), (own, slice(k, None))):
+        total += float(terms.suprema(pairs.some(some), by.some(some)).sum())
+    total += float(pairs.of_sum(by.total).amax()) - own.low * own.high
+    total += rounding(16 * pairs.first.shape[1] + 400) * _size(others, own, pairs, by)
+    return total if math.isfinite(total) else math.inf
+
+
+def _size(others: OtherRows, own: OwnTerms, pairs: JointPairs, by: JointMultipliers) -> float:
+    """Bounds the sum of the absolute values of all terms but those of `_spent`."""
+    t, caps, weight, linear, constant = (
+        part.abs() if part.ndim == 1 else part.abs().amax(dim=1)
+        for part in (pairs.t, pairs.caps, pairs.weight, pairs.linear, pairs.constant)
+    )
+    linear[len(others) :] += own.share * weight[len(others) :] + own.before.abs()
+    size = (linear + 2 * by.gamma.abs() + 2 * by.cross.abs() * t) * caps + by.pin * caps.square()
+    size = size + constant + (2 * by.alpha.abs() + by.hold * t) * t
+    size = size + by.total.abs() * weight + pairs.mine * (pairs.reach * weight + 2 * by.shared.abs())
+    fixed = abs(float(by.total)) * pairs.most + pairs.relief + own.low * own.high
+    return 4 * float(size.sum()) + 2 * float(by.lam + by.mu) + fixed
 
 
 def _spent(pairs: JointPairs, by: JointMultipliers) -> float:

@@ -8,7 +8,7 @@ quadratic form (docs/theory/certificates-attention.md, "Own row and others toget
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 LAM, MU, SHARED, SUM = range(4)
@@ -27,12 +27,14 @@ class JointPairs:
         first, second: (k, 2 d).
         t, linear, constant: (k, options).
         weight: (k, options), of a sum that is known to lie in [least, most], and of y . b; else 0.
+        possible: (k, options), False where a weight would be more than their sum.
         summed: whether that sum counts.
         caps: (k,).
         mine: (k,), 1 at the pair with the term in y . b.
         reach: its factor.
         between: (k,), what -t² may rise above its chord between nodes.
         least, most: of the sum of the weights.
+        relief: what the whole is less by where that sum is `most`, linear in between.
     """
 
     first: Float[Tensor, "k size"]
@@ -41,6 +43,7 @@ class JointPairs:
     linear: Float[Tensor, "k options"]
     constant: Float[Tensor, "k options"]
     weight: Float[Tensor, "k options"]
+    possible: Bool[Tensor, "k options"]
     summed: bool
     caps: Float[Tensor, " k"]
     mine: Float[Tensor, " k"]
@@ -48,6 +51,7 @@ class JointPairs:
     between: Float[Tensor, " k"]
     least: float
     most: float
+    relief: float
 
     @property
     def count(self) -> int:
@@ -55,8 +59,14 @@ class JointPairs:
 
     def some(self, chosen: slice) -> "JointPairs":
         """Some of the pairs."""
-        names = ("first", "second", "t", "linear", "constant", "weight", "caps", "mine", "between")
+        names = ("first", "second", "t", "linear", "constant", "weight", "possible", "caps", "mine", "between")
         return replace(self, **{name: getattr(self, name)[chosen] for name in names})
+
+    def of_sum(self, total: Tensor) -> Float[Tensor, " 2"]:
+        """The term of the sum's multiplier at the ends of its interval; 0 where it does not count."""
+        if not self.summed:
+            return torch.zeros_like(total).expand(2)
+        return torch.stack([-total * self.least, -total * self.most - self.relief])
 
     @property
     def counted(self) -> Float[Tensor, "k options"]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from wordsens.certificates.attention.joint_lagrangian import JointMultipliers, JointPairs, at_options
@@ -15,6 +15,9 @@ from wordsens.maps.attention.scores.curves import Curve
 
 _INTERVALS = 16
 """Of log Z, to begin with."""
+
+_FINENESS = 2
+"""Of the other rows' curves; with 1 the bound is up to 1 % larger."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class OtherRows:
         queries = radius * text.queries[rows]
         reach = torch.linalg.vector_norm(queries, dim=1) * (1 + 1e-12)
         scores, others = (part[rows, word].unsqueeze(0) for part in (text.scores, text.others))
-        curve = text.score.curve(scores, others, reach.unsqueeze(0))
+        curve = text.score.curve(scores, others, reach.unsqueeze(0), _FINENESS)
         parts = {name: getattr(curve, name)[0] for name in ("t", "p", "g", "rise", "turn", "factor", "before")}
         curve = replace(curve, **{**parts, "g": parts["g"] / radius, "factor": parts["factor"] / radius})
         if not text.score.normalized:
@@ -47,11 +50,6 @@ class OtherRows:
         if len(most):
             apart = apart.index_copy(0, most, apart_from(text, text.values, torch.full_like(most, word), rows[most]))
         return cls(curve, queries, apart)
-
-    def none(self) -> "OtherRows":
-        """None of the rows."""
-        parts = {name: getattr(self.curve, name)[:0] for name in ("t", "p", "g", "rise", "turn", "factor", "before")}
-        return OtherRows(replace(self.curve, **parts), self.queries[:0], self.apart[:0])
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -68,6 +66,10 @@ class OtherRows:
     @property
     def constant(self) -> Float[Tensor, "k nodes"]:
         return self.curve.p.square() + (self.curve.g * self.lengths.unsqueeze(1)).square()
+
+    @property
+    def between(self) -> Float[Tensor, " k"]:
+        return _rise(self.curve.t)
 
     def suprema(self, pairs: JointPairs, by: JointMultipliers) -> Float[Tensor, " k"]:
         """Of the rows' terms, `pairs` and multipliers being theirs. Convex in p for each s; p is near its chord, and
@@ -113,30 +115,47 @@ class MovedOwnRow:
         caps = finer.bound(searched(finer))[0].nan_to_num(math.inf, math.inf) / self.radius * (1 + 1e-12)
         return list(zip(pairwise(ends), caps.tolist(), strict=True))
 
-    def within(self, least: float, most: float, factor: float) -> "OwnTerms":
-        """The terms of factor b . v / Z, v = sum (E_l - c a_l) x~_l + E_i r y, where Z is between these numbers."""
+    def within(self, least: float, most: float, low: float, high: float) -> "OwnTerms":
+        """The terms where Z and the own row's change, in radii, are between these numbers."""
         if not self.rows.divided:
-            return OwnTerms(self, 1.0, 1.0, factor, factor * self.rows.table.before[0])
-        least, most = least * (1 - 1e-12), most * (1 + 1e-12)
-        share = factor / least
-        return OwnTerms(self, least, most, share, share * math.sqrt(least * most) * self.rows.table.before[0])
+            least = most = 1.0
+        else:
+            least, most = least * (1 - 1e-12), most * (1 + 1e-12)
+        return OwnTerms(self, least, most, low, high)
 
 
 @dataclass(frozen=True)
 class OwnTerms:
     """The own row's terms, one a word: share (E_l - c a_l) (x~_l . b), and at the word itself share E_i r (y . b).
 
+    Of the row's change q, q² <= (low + high) q - low high, and q = b . v / Z at some b, v the sum of E_l x~_l / r and
+    E_i y, so that q <= b . v / least - low (Z / least - 1).
+
     Attributes:
         least, most: of Z.
-        share: what multiplies E.
-        before: (n,), share c a_l.
+        low, high: of q, in radii.
     """
 
     row: MovedOwnRow
     least: float
     most: float
-    share: float
-    before: Float[Tensor, " n"]
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """What multiplies E."""
+        return (self.low + self.high) / self.least
+
+    @property
+    def before(self) -> Float[Tensor, " n"]:
+        """share c a_l, c a Z in the middle; the sum of a_l x~_l is 0."""
+        return self.share * math.sqrt(self.least * self.most) * self.row.rows.table.before[0]
+
+    @property
+    def relief(self) -> float:
+        """What the bound is less by at Z = most than at Z = least."""
+        return self.share * self.low * (self.most - self.least)
 
     @property
     def caps(self) -> Float[Tensor, " n"]:
@@ -146,17 +165,40 @@ class OwnTerms:
     def mine(self) -> Float[Tensor, " n"]:
         return (self.row.rows.mine[0, 0] > 0).to(self.before.dtype)
 
-    def options(self) -> tuple[Float[Tensor, "n options"], Float[Tensor, "n options"]]:
-        """tau and E at a table's nodes: lowest and highest by the score with itself, and as far off its chord."""
+    def _cut(self) -> tuple[Bool[Tensor, "n cells"], Float[Tensor, "n cells"]]:
+        """Whether E may be as little as `most` on a table's cells, and on what share of a cell, from its left end.
+
+        No weight is more than their sum, where none is negative; E is at least its chord less `below`.
+        """
         table = self.row.rows.table
+        left, right = table.low[0][:, :-1], table.low[0][:, 1:]
+        if not self.row.rows.divided or bool((left < 0).any()):
+            return torch.ones_like(left).bool(), torch.ones_like(left)
+        room, rise = self.most + table.below[0] - left, right - left
+        share = torch.where(room < rise, room / rise, torch.ones_like(rise))
+        return room >= 0, share.clamp(0, 1)
+
+    def _ends(self, values: Float[Tensor, "n nodes"], share: Float[Tensor, "n cells"]) -> Float[Tensor, "n cells"]:
+        """At the cells' right ends, cut."""
+        left, right = values[:, :-1], values[:, 1:]
+        return torch.where(share < 1, left + share * (right - left), right)
+
+    def options(self) -> tuple[Tensor, Tensor, Tensor]:
+        """(n, options): tau and E at a table's nodes, lowest and highest by the score with itself and as far off its
+        chord; and whether that may be."""
+        table = self.row.rows.table
+        possible, share = self._cut()
         below, above = (torch.nn.functional.pad(part[0], (0, 1)) for part in (table.below, table.above))
-        weight = torch.cat([table.low[0] - below, table.high[0] + above], dim=1)
-        return torch.cat([table.tau[0], table.tau[0]], dim=1), weight
+        tau, low, high = (
+            torch.cat([part[0][:, :1], self._ends(part[0], share)], dim=1)
+            for part in (table.tau, table.low, table.high)
+        )
+        possible = torch.nn.functional.pad(possible, (1, 0), value=True)
+        return torch.cat([tau, tau], dim=1), torch.cat([low - below, high + above], dim=1), possible.repeat(1, 2)
 
     @property
     def between(self) -> Float[Tensor, " n"]:
-        tau = self.row.rows.table.tau[0]
-        return (tau[:, 1:] - tau[:, :-1]).amax(dim=1).square() / 4
+        return _rise(self.row.rows.table.tau[0])
 
     def suprema(self, pairs: JointPairs, by: JointMultipliers) -> Float[Tensor, " n"]:
         """Of the terms, `pairs` and multipliers being theirs. Convex in E for each s; E is near its chord."""
@@ -164,29 +206,37 @@ class OwnTerms:
         tau, below, above = table.tau[0], table.below[0], table.above[0]
         squared = by.hold.unsqueeze(1) * (tau[:, 1:] - tau[:, :-1]).square()
         pin, caps, mine = (part.unsqueeze(1) for part in (by.pin, pairs.caps, pairs.mine))
-        tilted = 2 * by.cross.unsqueeze(1) * tau
         base = (self.before + 2 * by.gamma).unsqueeze(1)
         counted = by.total if pairs.summed else torch.zeros_like(by.total)
+        possible, kept = self._cut()
+        ends = tau[:, :-1], self._ends(tau, kept)
         found = []
         for weight in (table.low[0], table.high[0]):
-            here = replace(
-                pairs,
-                t=tau,
-                linear=share * weight - self.before.unsqueeze(1),
-                constant=torch.zeros_like(tau),
-                weight=weight,
-            )
-            value = at_options(here, by)[0]
+            sides = weight[:, :-1], self._ends(weight, kept)
+            values = [self._at(pairs, by, *side) for side in zip(ends, sides, strict=True)]
             # The slope in E, over all E and tau of a cell.
-            least = share * (weight[:, :-1] - below) - base - torch.maximum(tilted[:, 1:], tilted[:, :-1])
-            most = share * (weight[:, 1:] + above) - base - torch.minimum(tilted[:, 1:], tilted[:, :-1])
+            tilted = [2 * by.cross.unsqueeze(1) * end for end in ends]
+            least = share * (sides[0] - below) - base - torch.maximum(*tilted)
+            most = share * (sides[1] + above) - base - torch.minimum(*tilted)
             flattest, steepest = (
                 share * torch.maximum(torch.minimum(end / (2 * pin), caps), -caps) + counted + sign * share * mine
                 for end, sign in ((least, -1), (most, 1))
             )
-            cells = _risen(value[:, :-1], value[:, 1:], squared)
+            cells = _risen(*values, squared)
             found.append(cells + (-flattest).clamp(min=0) * below + steepest.clamp(min=0) * above)
-        return torch.maximum(*found).amax(dim=1)
+        return torch.maximum(*found).masked_fill(~possible, -torch.inf).amax(dim=1)
+
+    def _at(
+        self, pairs: JointPairs, by: JointMultipliers, tau: Float[Tensor, "n k"], weight: Float[Tensor, "n k"]
+    ) -> Float[Tensor, "n k"]:
+        here = replace(
+            pairs,
+            t=tau,
+            linear=self.share * weight - self.before.unsqueeze(1),
+            constant=torch.zeros_like(tau),
+            weight=weight,
+        )
+        return at_options(here, by)[0]
 
 
 def joint_pairs(others: OtherRows, own: OwnTerms, basis: Float[Tensor, "d size"] | None = None) -> JointPairs:
@@ -197,7 +247,7 @@ def joint_pairs(others: OtherRows, own: OwnTerms, basis: Float[Tensor, "d size"]
     def of_y(part: Tensor) -> Tensor:
         return torch.cat([part, torch.zeros_like(part)], dim=1)
 
-    tau, weight = own.options()
+    tau, weight, possible = own.options()
     width = max(tau.shape[1], others.curve.t.shape[1])
     tau, weight, t, linear, constant = (
         _padded(part, width) for part in (tau, weight, others.curve.t, others.linear, others.constant)
@@ -210,14 +260,21 @@ def joint_pairs(others: OtherRows, own: OwnTerms, basis: Float[Tensor, "d size"]
         linear=torch.cat([linear, own.share * weight - own.before.unsqueeze(1)]),
         constant=torch.cat([constant, torch.zeros_like(tau)]),
         weight=torch.cat([torch.zeros_like(constant), weight]),
+        possible=torch.cat([torch.ones_like(t).bool(), _padded(possible, width)]),
         summed=own.row.rows.divided,
         caps=torch.cat([others.lengths, own.caps]),
         mine=torch.cat([nothing, own.mine]),
         reach=own.share,
-        between=torch.cat([nothing, own.between]),
+        between=torch.cat([others.between, own.between]),
         least=own.least,
         most=own.most,
+        relief=own.relief,
     )
+
+
+def _rise(t: Float[Tensor, "k nodes"]) -> Float[Tensor, " k"]:
+    """What -t² may rise above its chord between nodes."""
+    return (t[:, 1:] - t[:, :-1]).amax(dim=1).square() / 4
 
 
 def _risen(left: Tensor, right: Tensor, squared: Tensor) -> Tensor:
