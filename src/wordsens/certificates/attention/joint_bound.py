@@ -169,13 +169,12 @@ class _Rows:
         terms = self.own.within(*cell.ends, cell.low, cell.high)
         dual = JointDual(joint_pairs(self.others, terms, self.basis))
         enough = (_LOW * cell.bound) ** 2 + cell.low * cell.high
-        stage, centre = cell.following, cell.centre
-        if centre is None and near is not None:
-            centre = near.centre
+        stage, squared = cell.following, math.inf
+        centre = near.centre if cell.centre is None and near is not None else cell.centre
         if centre is not None:
             centre = dual.centred(centre.by, self.unit * _PATH[stage], enough)
             squared = joint_lagrangian_bound(self.others, terms, centre.best)
-        if centre is None or not squared < cell.bound**2:
+        if not squared < cell.bound**2:
             centre = self._from_afar(dual, stage, enough)
             squared = joint_lagrangian_bound(self.others, terms, centre.best)
         # The whole changes by no less than the own row: below `low` no y is left.

@@ -213,7 +213,7 @@ class OwnTerms:
         found = []
         for weight in (table.low[0], table.high[0]):
             sides = weight[:, :-1], self._ends(weight, kept)
-            values = [self._at(pairs, by, *side) for side in zip(ends, sides, strict=True)]
+            left, right = (self._at(pairs, by, *side) for side in ((ends[0], sides[0]), (ends[1], sides[1])))
             # The slope in E, over all E and tau of a cell.
             tilted = [2 * by.cross.unsqueeze(1) * end for end in ends]
             least = share * (sides[0] - below) - base - torch.maximum(*tilted)
@@ -222,7 +222,7 @@ class OwnTerms:
                 share * torch.maximum(torch.minimum(end / (2 * pin), caps), -caps) + counted + sign * share * mine
                 for end, sign in ((least, -1), (most, 1))
             )
-            cells = _risen(*values, squared)
+            cells = _risen(left, right, squared)
             found.append(cells + (-flattest).clamp(min=0) * below + steepest.clamp(min=0) * above)
         return torch.maximum(*found).masked_fill(~possible, -torch.inf).amax(dim=1)
 
