@@ -203,8 +203,17 @@ def test_an_own_row_that_cannot_change_leaves_the_others() -> None:
     assert float(change) <= float(ws.certify(phi, X, words=[0], radius=1e-6, effort="thorough"))
 
 
-def test_longer_texts_several_heads_and_values_are_bounded_apart() -> None:
-    assert not joint.may_be_joint(prepared(gaussian_rows(101, 6, 0), ws.RandomAttentionFeatures(6))[0])
-    two = ws.RandomAttentionFeatures(6, heads=2)
-    assert not joint.may_be_joint(prepared(gaussian_rows(5, 6, 0), two)[0])
-    assert joint.may_be_joint(prepared(gaussian_rows(100, 6, 0), ws.RandomAttentionFeatures(6))[0])
+def test_what_is_bounded_apart() -> None:
+    def joint_at(n: int, d: int, share: float = 0.2, heads: int = 1) -> bool:
+        rows = gaussian_rows(n, d, 0)
+        text, *_, unit = prepared(rows, ws.RandomAttentionFeatures(d, heads=heads))
+        radius = share * math.sqrt(float(rows.square().sum(dim=1).mean()))
+        return bool(joint.may_be_joint(text, torch.tensor([radius / unit], dtype=torch.float64)))
+
+    assert joint_at(100, 6)
+    assert joint_at(20, 300)
+    assert not joint_at(101, 6)
+    assert not joint_at(50, 129)
+    assert not joint_at(5, 6, heads=2)
+    assert joint_at(5, 6, share=0.59)
+    assert not joint_at(5, 6, share=0.61)

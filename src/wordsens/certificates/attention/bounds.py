@@ -264,7 +264,7 @@ def _bounds(
         )
     plain, rounded = (torch.minimum(squares.sqrt() * pairs.unit, whole) for squares in (plain, rounded))
     tabulated = offered(text.score, Tabulated)
-    if content is not None and tabulated is not None and may_be_joint(text):
+    if content is not None and tabulated is not None:
         rows = OwnRows(text, tabulated, errors, float(quadratic.twist[0]), 0)
         enough = (content - off).clamp(min=0)
         joint = _joint(search, rows, pairs, own, radius, (rounded > enough) & ~forms.tight, enough)
@@ -297,7 +297,7 @@ def _joint(
     """
     bounds = torch.full_like(radius, torch.inf)
     text = rows.text
-    wanted = wanted & may_gain(text, pairs.words, radius)
+    wanted = wanted & may_be_joint(text, radius)
     if not bool(wanted.any()):
         return bounds
     nothing = OwnRow(pairs.unit, torch.zeros_like(pairs.unit))

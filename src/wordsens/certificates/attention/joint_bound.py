@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from wordsens.certificates.attention.joint_dual import Centre, JointDual
@@ -19,7 +19,13 @@ from wordsens.certificates.attention.text import AttentionText
 from wordsens.certificates.verified import rounding
 
 MOST_WORDS = 100
-"""Of a text: a step costs O(n³ + d³), and a word takes a few hundred to a thousand."""
+"""Of a text: a step costs O(n³ + d³), and a word takes a few hundred to two thousand."""
+
+MOST_DIRECTIONS = 128
+"""Of all queries, keys and values."""
+
+_FARTHEST = 0.6
+"""In lengths of a row (root mean square): how far a word moves at most. Farther, the two bounds apart are near."""
 
 _PATH = [0.4 * 0.2**at for at in range(4)]
 """Temperatures, in the first bound's square over the pairs."""
@@ -46,9 +52,13 @@ _STRICT = 1e-7
 """tau of Q >= tau I, relative to lam and mu."""
 
 
-def may_be_joint(text: AttentionText) -> bool:
-    """True for one head without values of its own, on a text that is short enough."""
-    return text.heads == 1 and text.lift is None and text.value_error == 0 and len(text.rows) <= MOST_WORDS
+def may_be_joint(text: AttentionText, radius: Float[Tensor, " w"]) -> Bool[Tensor, " w"]:
+    """True where the word does not move far, for one head without values of its own and a text that is small enough."""
+    n, d = text.rows.shape
+    small = n <= MOST_WORDS and min(4 * n, d) <= MOST_DIRECTIONS
+    if not small or text.heads > 1 or text.lift is not None or text.value_error != 0:
+        return torch.zeros_like(radius).bool()
+    return radius <= _FARTHEST * torch.linalg.vector_norm(text.rows) / math.sqrt(n)
 
 
 def joint_bound(
