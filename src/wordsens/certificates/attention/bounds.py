@@ -49,8 +49,9 @@ def attention_certificate(
     places in `words` of some that are likely to have the largest bounds, only the largest bound is as low as without:
     those that are no larger are searched for once, where they would be searched for again.
 
-    `effort` "thorough" optimises the multipliers, with a weight for every row: O(N³) some 150 times a word. A word
-    whose bound is no larger than its `target` is left at that.
+    `effort` "thorough" optimises the multipliers, with a weight for every row: O(N³) some 150 times a word; where own
+    row and others are bounded together (`joint_bound`), some thousand times. A word whose bound is no larger than its
+    `target` is left at that.
 
     Computed in float64, whatever phi's dtype. O(heads (n d² + n² d) + N³ + w N²) with N = heads n; memory O(N²).
     Heads that are taken apart, where N would be large or where they have values of their own, have their bounds
