@@ -204,11 +204,11 @@ def test_an_own_row_that_cannot_change_leaves_the_others() -> None:
 
 
 def test_what_is_bounded_apart() -> None:
-    def joint_at(n: int, d: int, share: float = 0.2, heads: int = 1) -> bool:
+    def joint_at(n: int, d: int, share: float = 0.2, heads: int = 1, score: str = "softmax") -> bool:
         rows = gaussian_rows(n, d, 0)
-        text, *_, unit = prepared(rows, ws.RandomAttentionFeatures(d, heads=heads))
+        text, *_, unit = prepared(rows, ws.RandomAttentionFeatures(d, heads=heads, score=score))
         radius = share * math.sqrt(float(rows.square().sum(dim=1).mean()))
-        return bool(joint.may_be_joint(text, torch.tensor([radius / unit], dtype=torch.float64)))
+        return bool(joint.may_be_joint(text, torch.tensor([0]), torch.tensor([radius / unit], dtype=torch.float64)))
 
     assert joint_at(100, 6)
     assert joint_at(20, 300)
@@ -217,3 +217,4 @@ def test_what_is_bounded_apart() -> None:
     assert not joint_at(5, 6, heads=2)
     assert joint_at(5, 6, share=0.59)
     assert not joint_at(5, 6, share=0.61)
+    assert joint_at(5, 6, share=2.0, score="sigmoid")

@@ -298,7 +298,7 @@ def _joint(
     """
     bounds = torch.full_like(radius, torch.inf)
     text = rows.text
-    wanted = wanted & may_be_joint(text, radius)
+    wanted = wanted & may_be_joint(text, pairs.words, radius)
     if not bool(wanted.any()):
         return bounds
     nothing = OwnRow(pairs.unit, torch.zeros_like(pairs.unit))

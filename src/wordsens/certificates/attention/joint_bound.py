@@ -8,13 +8,13 @@ import math
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.certificates.attention.joint_dual import Centre, JointDual
 from wordsens.certificates.attention.joint_lagrangian import JointMultipliers, JointPairs, form
 from wordsens.certificates.attention.joint_terms import MovedOwnRow, OtherRows, OwnTerms, joint_pairs
-from wordsens.certificates.attention.own_weights import OwnProblem
+from wordsens.certificates.attention.own_weights import OwnProblem, may_gain
 from wordsens.certificates.attention.text import AttentionText
 from wordsens.certificates.verified import rounding
 
@@ -25,7 +25,8 @@ MOST_DIRECTIONS = 128
 """Of all queries, keys and values."""
 
 _FARTHEST = 0.6
-"""In lengths of a row (root mean square): how far a word moves at most. Farther, the two bounds apart are near."""
+"""In lengths of a row (root mean square): how far a word moves at most under divided scores. Farther, Z has a wide
+range, many cells have to be solved, and the two bounds apart are near."""
 
 _PATH = [0.4 * 0.2**at for at in range(4)]
 """Temperatures, in the first bound's square over the pairs."""
@@ -52,12 +53,15 @@ _STRICT = 1e-7
 """tau of Q >= tau I, relative to lam and mu."""
 
 
-def may_be_joint(text: AttentionText, radius: Float[Tensor, " w"]) -> Bool[Tensor, " w"]:
-    """True where the word does not move far, for one head without values of its own and a text that is small enough."""
+def may_be_joint(text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Bool[Tensor, " w"]:
+    """True for one head without values of its own on a text that is small enough, where the word does not move far or
+    scores are not divided and tables gain."""
     n, d = text.rows.shape
     small = n <= MOST_WORDS and min(4 * n, d) <= MOST_DIRECTIONS
     if not small or text.heads > 1 or text.lift is not None or text.value_error != 0:
         return torch.zeros_like(radius).bool()
+    if not text.score.normalized:
+        return may_gain(text, words, radius)
     return radius <= _FARTHEST * torch.linalg.vector_norm(text.rows) / math.sqrt(n)
 
 
