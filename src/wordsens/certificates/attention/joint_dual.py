@@ -21,7 +21,7 @@ _RIDGES = 1e-13, 1e-10, 1e-7, 1e-4  # of the Hessian scaled to ones on its diago
 
 @dataclass(frozen=True)
 class Centre:
-    """Where the steps at a temperature ended, and the best multipliers on the way, by the Lagrangian itself."""
+    """The end of the steps at a temperature, and the best multipliers on the way, by the Lagrangian itself."""
 
     by: JointMultipliers
     best: JointMultipliers

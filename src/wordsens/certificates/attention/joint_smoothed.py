@@ -114,7 +114,7 @@ class SmoothedLagrangian:
         return value - (2 * by.alpha.unsqueeze(1) + by.hold.unsqueeze(1) * self._t) * self._t, s
 
     def _ends(self, by: JointMultipliers) -> Float[Tensor, "1 2"]:
-        """What the sum of the weights costs at the ends of its interval."""
+        """The term of the weights' sum at the ends of its interval."""
         return self.pairs.of_sum(by.total).unsqueeze(0)
 
     def _of_sum(self, by: JointMultipliers, temperature: float) -> tuple[Tensor, Tensor]:

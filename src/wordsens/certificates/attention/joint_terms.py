@@ -144,7 +144,7 @@ class OwnTerms:
 
     @property
     def share(self) -> float:
-        """What multiplies E."""
+        """The factor of E."""
         return (self.low + self.high) / self.least
 
     @property
@@ -154,7 +154,7 @@ class OwnTerms:
 
     @property
     def relief(self) -> float:
-        """What the bound is less by at Z = most than at Z = least."""
+        """The bound at Z = least, less that at Z = most."""
         return self.share * self.low * (self.most - self.least)
 
     @property
@@ -166,7 +166,7 @@ class OwnTerms:
         return (self.row.rows.mine[0, 0] > 0).to(self.before.dtype)
 
     def _cut(self) -> tuple[Bool[Tensor, "n cells"], Float[Tensor, "n cells"]]:
-        """Whether E may be as little as `most` on a table's cells, and on what share of a cell, from its left end.
+        """True on the cells of a table where E may be as little as `most`; and the share kept of each, from its left end.
 
         No weight is more than their sum, where none is negative; E is at least its chord less `below`.
         """
@@ -273,7 +273,7 @@ def joint_pairs(others: OtherRows, own: OwnTerms, basis: Float[Tensor, "d size"]
 
 
 def _rise(t: Float[Tensor, "k nodes"]) -> Float[Tensor, " k"]:
-    """What -t² may rise above its chord between nodes."""
+    """The most that -t² rises above its chord between nodes."""
     return (t[:, 1:] - t[:, :-1]).amax(dim=1).square() / 4
 
 
