@@ -154,7 +154,7 @@ class OwnTerms:
 
     @property
     def relief(self) -> float:
-        """The bound at Z = least, less that at Z = most."""
+        """The fall of the bound from Z = least to Z = most."""
         return self.share * self.low * (self.most - self.least)
 
     @property
@@ -166,7 +166,7 @@ class OwnTerms:
         return (self.row.rows.mine[0, 0] > 0).to(self.before.dtype)
 
     def _cut(self) -> tuple[Bool[Tensor, "n cells"], Float[Tensor, "n cells"]]:
-        """True on the cells of a table where E may be as little as `most`; and the share kept of each, from its left end.
+        """True on cells of a table where E may be as little as `most`; and the share kept of each, from its left end.
 
         No weight is more than their sum, where none is negative; E is at least its chord less `below`.
         """
