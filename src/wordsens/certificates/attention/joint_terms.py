@@ -115,13 +115,32 @@ class MovedOwnRow:
         caps = finer.bound(searched(finer))[0].nan_to_num(math.inf, math.inf) / self.radius * (1 + 1e-12)
         return list(zip(pairwise(ends), caps.tolist(), strict=True))
 
-    def within(self, least: float, most: float, low: float, high: float) -> "OwnTerms":
-        """The terms where Z and the own row's change, in radii, are between these numbers."""
+    def within(
+        self, least: float, most: float, low: float, high: float, weights: Float[Tensor, "2 n"] | None = None
+    ) -> "OwnTerms":
+        """The terms where Z and the own row's change, in radii, are between these numbers, and weights between the
+        rows of `weights`."""
         if not self.rows.divided:
             least = most = 1.0
         else:
             least, most = least * (1 - 1e-12), most * (1 + 1e-12)
-        return OwnTerms(self, least, most, low, high)
+        if weights is None:
+            weights = self.any_weights
+        if self.positive:
+            weights = torch.stack([weights[0], weights[1].clamp(max=most)])
+        return OwnTerms(self, least, most, low, high, weights)
+
+    @property
+    def positive(self) -> bool:
+        """True where no weight is more than their sum: scores are divided and none is negative."""
+        return self.rows.divided and not bool((self.rows.table.low[0] < 0).any())
+
+    @property
+    def any_weights(self) -> Float[Tensor, "2 n"]:
+        """What bounds no weight."""
+        table = self.rows.table
+        edges = table.low[0].amin(dim=1) - table.below[0].amax(dim=1), table.high[0].amax(dim=1) + table.above[0].amax(dim=1)
+        return torch.stack(edges)
 
 
 @dataclass(frozen=True)
@@ -134,6 +153,7 @@ class OwnTerms:
     Attributes:
         least, most: of Z.
         low, high: of q, in radii.
+        weights: the least and the most that each E may be.
     """
 
     row: MovedOwnRow
@@ -141,6 +161,7 @@ class OwnTerms:
     most: float
     low: float
     high: float
+    weights: Float[Tensor, "2 n"]
 
     @property
     def share(self) -> float:
@@ -165,36 +186,30 @@ class OwnTerms:
     def mine(self) -> Float[Tensor, " n"]:
         return (self.row.rows.mine[0, 0] > 0).to(self.before.dtype)
 
-    def _cut(self) -> tuple[Bool[Tensor, "n cells"], Float[Tensor, "n cells"]]:
-        """True on cells of a table where E may be as little as `most`; and the share kept of each, from its left end.
+    def _possible(self) -> Bool[Tensor, "n cells"]:
+        """True on cells of a table where E may be between its bounds."""
+        table, (least, most) = self.row.rows.table, self.weights.unsqueeze(2)
+        low, high = table.low[0], table.high[0]
+        return (low[:, :-1] - table.below[0] <= most) & (high[:, 1:] + table.above[0] >= least)
 
-        No weight is more than their sum, where none is negative; E is at least its chord less `below`.
-        """
-        table = self.row.rows.table
-        left, right = table.low[0][:, :-1], table.low[0][:, 1:]
-        if not self.row.rows.divided or bool((left < 0).any()):
-            return torch.ones_like(left).bool(), torch.ones_like(left)
-        room, rise = self.most + table.below[0] - left, right - left
-        share = torch.where(room < rise, room / rise, torch.ones_like(rise))
-        return room >= 0, share.clamp(0, 1)
-
-    def _ends(self, values: Float[Tensor, "n nodes"], share: Float[Tensor, "n cells"]) -> Float[Tensor, "n cells"]:
-        """At the cells' right ends, cut."""
-        left, right = values[:, :-1], values[:, 1:]
-        return torch.where(share < 1, left + share * (right - left), right)
+    def _edges(self) -> "tuple[_Edge, _Edge]":
+        """The least E, the score with itself lowest, and the most, it highest, between their bounds."""
+        table, (least, most) = self.row.rows.table, self.weights.unsqueeze(2)
+        lowest = _capped(-table.low[0].flip(1), table.below[0].flip(1), -least)
+        lowest = _Edge(torch.minimum(-lowest.nodes.flip(1), most), lowest.off.flip(1))
+        highest = _capped(table.high[0], table.above[0], most)
+        return lowest, _Edge(torch.maximum(highest.nodes, least), highest.off)
 
     def options(self) -> tuple[Tensor, Tensor, Tensor]:
         """(n, options): tau and E at a table's nodes, lowest and highest by the score with itself and as far off its
         chord; and whether that may be."""
-        table = self.row.rows.table
-        possible, share = self._cut()
-        below, above = (torch.nn.functional.pad(part[0], (0, 1)) for part in (table.below, table.above))
-        tau, low, high = (
-            torch.cat([part[0][:, :1], self._ends(part[0], share)], dim=1)
-            for part in (table.tau, table.low, table.high)
-        )
-        possible = torch.nn.functional.pad(possible, (1, 0), value=True)
-        return torch.cat([tau, tau], dim=1), torch.cat([low - below, high + above], dim=1), possible.repeat(1, 2)
+        tau = self.row.rows.table.tau[0]
+        lowest, highest = self._edges()
+        possible = self._possible()
+        before, after = torch.nn.functional.pad(possible, (1, 0)), torch.nn.functional.pad(possible, (0, 1))
+        below, above = (torch.nn.functional.pad(edge.off, (0, 1)) for edge in (lowest, highest))
+        weights = torch.cat([lowest.nodes - below, highest.nodes + above], dim=1)
+        return torch.cat([tau, tau], dim=1), weights, (before | after).repeat(1, 2)
 
     @property
     def between(self) -> Float[Tensor, " n"]:
@@ -202,17 +217,17 @@ class OwnTerms:
 
     def suprema(self, pairs: JointPairs, by: JointMultipliers) -> Float[Tensor, " n"]:
         """Of the terms, `pairs` and multipliers being theirs. Convex in E for each s; E is near its chord."""
-        table, share = self.row.rows.table, self.share
-        tau, below, above = table.tau[0], table.below[0], table.above[0]
+        tau, share = self.row.rows.table.tau[0], self.share
         squared = by.hold.unsqueeze(1) * (tau[:, 1:] - tau[:, :-1]).square()
         pin, caps, mine = (part.unsqueeze(1) for part in (by.pin, pairs.caps, pairs.mine))
         base = (self.before + 2 * by.gamma).unsqueeze(1)
         counted = by.total if pairs.summed else torch.zeros_like(by.total)
-        possible, kept = self._cut()
-        ends = tau[:, :-1], self._ends(tau, kept)
+        ends = tau[:, :-1], tau[:, 1:]
+        edges = self._edges()
+        below, above = (edge.off for edge in edges)
         found = []
-        for weight in (table.low[0], table.high[0]):
-            sides = weight[:, :-1], self._ends(weight, kept)
+        for edge in edges:
+            sides = edge.nodes[:, :-1], edge.nodes[:, 1:]
             left, right = (self._at(pairs, by, *side) for side in ((ends[0], sides[0]), (ends[1], sides[1])))
             # The slope in E, over all E and tau of a cell.
             tilted = [2 * by.cross.unsqueeze(1) * end for end in ends]
@@ -224,7 +239,7 @@ class OwnTerms:
             )
             cells = _risen(left, right, squared)
             found.append(cells + (-flattest).clamp(min=0) * below + steepest.clamp(min=0) * above)
-        return torch.maximum(*found).masked_fill(~possible, -torch.inf).amax(dim=1)
+        return torch.maximum(*found).masked_fill(~self._possible(), -torch.inf).amax(dim=1)
 
     def _at(
         self, pairs: JointPairs, by: JointMultipliers, tau: Float[Tensor, "n k"], weight: Float[Tensor, "n k"]
@@ -237,6 +252,23 @@ class OwnTerms:
             weight=weight,
         )
         return at_options(here, by)[0]
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """A bound of E at a table's nodes, and how far off its chord E may be between two."""
+
+    nodes: Float[Tensor, "n nodes"]
+    off: Float[Tensor, "n cells"]
+
+
+def _capped(nodes: Float[Tensor, "n nodes"], above: Float[Tensor, "n cells"], most: Float[Tensor, "n 1"]) -> _Edge:
+    """Of what is at most its chord and `above`, and at most `most`; the nodes rise."""
+    left, right = nodes[:, :-1], nodes[:, 1:]
+    room, rise = (most - left).clamp(min=0), right - left
+    # Where the chord crosses `most` it is above the one to its capped end, by at most this.
+    crossed = room * (1 - room / torch.where(rise > 0, rise, torch.ones_like(rise)))
+    return _Edge(torch.minimum(nodes, most), above + torch.where(right > most, crossed, 0.0))
 
 
 def joint_pairs(others: OtherRows, own: OwnTerms, basis: Float[Tensor, "d size"] | None = None) -> JointPairs:
