@@ -40,6 +40,9 @@ _MOST_CENTRED = 80
 _LOSSES = 0.05, 0.02
 """Of the bound's square: a cell is not split whose width costs less, as coarsely and as finely as it is solved."""
 
+_OF_SPREAD = 0.25
+"""Of what the spread of a weight over its options may add: about what is gained by splitting its range."""
+
 _LOW = 0.6
 """Of a cell's bound: a cell that is found to have less is not solved further."""
 
@@ -85,7 +88,7 @@ def joint_bound(
     most = math.hypot(max((cap for _, cap in whole), default=0.0), others)
     little = math.sqrt(max((_FIRST_SPLIT * most) ** 2 - others**2, 0.0))
     cells = [
-        _Cell(ends, low, high, math.hypot(high, others))
+        _Cell(ends, low, high, math.hypot(high, others), row.any_weights)
         for ends, cap in whole
         for low, high in ([(0.0, little), (little, cap)] if 0 < little < cap else [(0.0, cap)])
     ]
@@ -97,7 +100,7 @@ def joint_bound(
         top = max(cells, key=lambda one: one.bound)
         while top.stage >= _COARSE and top.divisible:
             cells.remove(top)
-            cells.extend(top.halves(others))
+            cells.extend(rows.parts(top, others))
             top = max(cells, key=lambda one: one.bound)
         if top.bound <= enough or top.stage == _FINE:
             break
@@ -119,12 +122,14 @@ class _Cell:
         stage: place in the path of the last temperature it was solved at; less the path's length where only the cell
             it is a part of was solved there; -1 before.
         centre: there; in a half of a cell, its whole's.
+        weights: the least and the most that each weight of the own row may be.
     """
 
     ends: tuple[float, float]
     low: float
     high: float
     bound: float
+    weights: Float[Tensor, "2 n"]
     stage: int = -1
     centre: Centre | None = None
 
@@ -136,18 +141,24 @@ class _Cell:
         return _COARSE if self.centre is None else self.stage + len(_PATH)
 
     @property
-    def _losses(self) -> tuple[float, float]:
-        """About what the bound's square loses by the widths of both intervals."""
-        width = self.high - self.low
-        return width**2 / 4, (self.low + self.high) * width * (self.ends[1] / self.ends[0] - 1) / 2
+    def _losses(self) -> tuple[float, float, float]:
+        """About what the bound's square loses by the widths of the two intervals, and by the weights'."""
+        width, both = self.high - self.low, self.low + self.high
+        spread = 0.0 if self.centre is None else both / self.ends[0] * self.centre.spread
+        return width**2 / 4, both * width * (self.ends[1] / self.ends[0] - 1) / 2, _OF_SPREAD * spread
 
     @property
     def divisible(self) -> bool:
         return max(self._losses) > _LOSSES[self.stage - _COARSE] * self.bound**2
 
+    @property
+    def by_weight(self) -> bool:
+        """Whether most is lost by the weights."""
+        return self._losses[2] == max(self._losses)
+
     def halves(self, others: float) -> "list[_Cell]":
         """Split where more is lost. Of two parts by the own row's change the lower is also bounded apart."""
-        by_change, by_sum = self._losses
+        by_change, by_sum, _ = self._losses
         whole = replace(self, stage=self.stage - len(_PATH))
         if by_sum > by_change:
             middle = math.sqrt(self.ends[0] * self.ends[1])
@@ -180,7 +191,9 @@ class _Rows:
     def solved(self, cell: _Cell, near: _Cell | None) -> _Cell:
         """The cell at its next temperature, from its own whole's centre or a near cell's, or from afar where that
         gains nothing."""
-        terms = self.own.within(*cell.ends, cell.low, cell.high)
+        terms = self.own.within(*cell.ends, cell.low, cell.high, cell.weights)
+        if terms.empty:
+            return replace(cell, bound=0.0, stage=cell.following)
         dual = JointDual(joint_pairs(self.others, terms, self.basis))
         enough = (_LOW * cell.bound) ** 2 + cell.low * cell.high
         stage, squared = cell.following, math.inf
@@ -194,6 +207,23 @@ class _Rows:
         # The whole changes by no less than the own row: below `low` no y is left.
         bound = min(cell.bound, math.sqrt(squared) * (1 + 1e-12)) if squared > cell.low**2 else 0.0
         return replace(cell, bound=bound, stage=stage, centre=centre)
+
+    def parts(self, cell: _Cell, others: float) -> list[_Cell]:
+        """Two parts of a cell that was solved."""
+        return self._by_weight(cell) if cell.by_weight else cell.halves(others)
+
+    def _by_weight(self, cell: _Cell) -> list[_Cell]:
+        """Where the weight that is most spread is small, and where it is large."""
+        assert cell.centre is not None
+        word = cell.centre.widest - len(self.others)
+        least, most = self.own.within(*cell.ends, cell.low, cell.high, cell.weights).weights[:, word].tolist()
+        middle = min(max(cell.centre.mean, 0.75 * least + 0.25 * most), 0.25 * least + 0.75 * most)
+        parts = []
+        for side in (1, 0):
+            weights = cell.weights.clone()
+            weights[side, word] = middle
+            parts.append(replace(cell, stage=cell.stage - len(_PATH), weights=weights))
+        return parts
 
     def _from_afar(self, dual: JointDual, stage: int, enough: float) -> Centre:
         by = dual.start(self.unit * dual.pairs.count)

@@ -21,10 +21,19 @@ _RIDGES = 1e-13, 1e-10, 1e-7, 1e-4  # of the Hessian scaled to ones on its diago
 
 @dataclass(frozen=True)
 class Centre:
-    """The end of the steps at a temperature, and the best multipliers on the way, by the Lagrangian itself."""
+    """The end of the steps at a temperature, and the best multipliers on the way, by the Lagrangian itself.
+
+    Attributes:
+        widest: the pair whose weight is most spread there.
+        spread: by how much, times how far it can draw b.
+        mean: that weight's mean.
+    """
 
     by: JointMultipliers
     best: JointMultipliers
+    widest: int
+    spread: float
+    mean: float
 
 
 class JointDual:
@@ -59,7 +68,7 @@ class JointDual:
             by, here, length = moved
             if here.plain < least:
                 best, least = by, here.plain
-        return Centre(by, best)
+        return Centre(by, best, *self.smoothed.most_spread(by, temperature))
 
     def _step(
         self, by: JointMultipliers, here: Smoothed, temperature: float, last: float

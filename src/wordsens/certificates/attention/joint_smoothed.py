@@ -66,6 +66,7 @@ class SmoothedLagrangian:
             parts = [torch.cat([part, part], dim=1) for part in parts]
         self._t, self._linear, _, weight = parts
         self._constant, self._sign, self._along = constant, sign, sign * pairs.reach * weight
+        self._weight = weight
         self._counted = weight if pairs.summed else torch.zeros_like(weight)
 
     def at(self, by: JointMultipliers, temperature: float) -> Smoothed:
@@ -102,6 +103,15 @@ class SmoothedLagrangian:
         gradient[SUM] += slope
         hessian[SUM, SUM] += curved
         return gradient, hessian
+
+    def most_spread(self, by: JointMultipliers, temperature: float) -> tuple[int, float, float]:
+        """The pair whose weight is most spread over its options, by how far it draws b; that, and the weight's mean."""
+        value, width = self._values(by)[0], OPTIONS_SHARE * temperature
+        share = width / (_level(value, width).unsqueeze(1) - value)
+        mean = (share * self._weight).sum(dim=1)
+        spread = (share * (self._weight - mean.unsqueeze(1)).abs()).sum(dim=1) * self.pairs.caps
+        pair = int(spread.argmax())
+        return pair, float(spread[pair]), float(mean[pair])
 
     def _values(self, by: JointMultipliers) -> tuple[Tensor, Tensor]:
         """Each pair's term at its options, the best s taken; and that s."""

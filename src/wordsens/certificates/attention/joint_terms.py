@@ -127,7 +127,10 @@ class MovedOwnRow:
         if weights is None:
             weights = self.any_weights
         if self.positive:
-            weights = torch.stack([weights[0], weights[1].clamp(max=most)])
+            # What the other weights have at least is not left for it.
+            taken = weights[0].clamp(min=0)
+            left = (most - (taken.sum() - taken)) * (1 + 1e-12)
+            weights = torch.stack([weights[0], torch.minimum(weights[1], left)])
         return OwnTerms(self, least, most, low, high, weights)
 
     @property
@@ -191,6 +194,11 @@ class OwnTerms:
         table, (least, most) = self.row.rows.table, self.weights.unsqueeze(2)
         low, high = table.low[0], table.high[0]
         return (low[:, :-1] - table.below[0] <= most) & (high[:, 1:] + table.above[0] >= least)
+
+    @property
+    def empty(self) -> bool:
+        """True where a weight can have no value."""
+        return not bool(self._possible().any(dim=1).all())
 
     def _edges(self) -> "tuple[_Edge, _Edge]":
         """The least E, the score with itself lowest, and the most, it highest, between their bounds."""
