@@ -12,6 +12,7 @@ from wordsens.certificates.attention.joint_lagrangian import JointMultipliers, J
 from wordsens.certificates.attention.own_lagrangian import OwnLagrangian, searched
 from wordsens.certificates.attention.text import AttentionText, apart_from
 from wordsens.maps.attention.scores.curves import Curve
+from wordsens.maps.attention.scores.tabulated import WeightTable
 
 _INTERVALS = 16
 """Of log Z, to begin with."""
@@ -131,7 +132,7 @@ class MovedOwnRow:
             taken = weights[0].clamp(min=0)
             left = (most - (taken.sum() - taken)) * (1 + 1e-12)
             weights = torch.stack([weights[0], torch.minimum(weights[1], left)])
-        return OwnTerms(self, least, most, low, high, weights)
+        return OwnTerms(self, least, most, low, high, weights, _WeightCells.of(self.rows.table, weights))
 
     @property
     def positive(self) -> bool:
@@ -157,6 +158,7 @@ class OwnTerms:
         least, most: of Z.
         low, high: of q, in radii.
         weights: the least and the most that each E may be.
+        cells: what E may be there.
     """
 
     row: MovedOwnRow
@@ -165,6 +167,7 @@ class OwnTerms:
     low: float
     high: float
     weights: Float[Tensor, "2 n"]
+    cells: "_WeightCells"
 
     @property
     def share(self) -> float:
@@ -189,35 +192,19 @@ class OwnTerms:
     def mine(self) -> Float[Tensor, " n"]:
         return (self.row.rows.mine[0, 0] > 0).to(self.before.dtype)
 
-    def _possible(self) -> Bool[Tensor, "n cells"]:
-        """True on cells of a table where E may be between its bounds."""
-        table, (least, most) = self.row.rows.table, self.weights.unsqueeze(2)
-        low, high = table.low[0], table.high[0]
-        return (low[:, :-1] - table.below[0] <= most) & (high[:, 1:] + table.above[0] >= least)
-
     @property
     def empty(self) -> bool:
         """True where a weight can have no value."""
-        return not bool(self._possible().any(dim=1).all())
-
-    def _edges(self) -> "tuple[_Edge, _Edge]":
-        """The least E, the score with itself lowest, and the most, it highest, between their bounds."""
-        table, (least, most) = self.row.rows.table, self.weights.unsqueeze(2)
-        lowest = _capped(-table.low[0].flip(1), table.below[0].flip(1), -least)
-        lowest = _Edge(torch.minimum(-lowest.nodes.flip(1), most), lowest.off.flip(1))
-        highest = _capped(table.high[0], table.above[0], most)
-        return lowest, _Edge(torch.maximum(highest.nodes, least), highest.off)
+        return not bool(self.cells.possible.any(dim=1).all())
 
     def options(self) -> tuple[Tensor, Tensor, Tensor]:
-        """(n, options): tau and E at a table's nodes, lowest and highest by the score with itself and as far off its
-        chord; and whether that may be."""
-        tau = self.row.rows.table.tau[0]
-        lowest, highest = self._edges()
-        possible = self._possible()
-        before, after = torch.nn.functional.pad(possible, (1, 0)), torch.nn.functional.pad(possible, (0, 1))
-        below, above = (torch.nn.functional.pad(edge.off, (0, 1)) for edge in (lowest, highest))
-        weights = torch.cat([lowest.nodes - below, highest.nodes + above], dim=1)
-        return torch.cat([tau, tau], dim=1), weights, (before | after).repeat(1, 2)
+        """(n, options): tau and E at the nodes, lowest and highest by the score with itself and as far off its chord;
+        and whether that may be."""
+        cells = self.cells
+        before, after = (torch.nn.functional.pad(cells.possible, side) for side in ((1, 0), (0, 1)))
+        below, above = (torch.nn.functional.pad(part, (0, 1)) for part in (cells.below, cells.above))
+        weights = torch.cat([cells.lowest - below, cells.highest + above], dim=1)
+        return torch.cat([cells.tau, cells.tau], dim=1), weights, (before | after).repeat(1, 2)
 
     @property
     def between(self) -> Float[Tensor, " n"]:
@@ -225,17 +212,16 @@ class OwnTerms:
 
     def suprema(self, pairs: JointPairs, by: JointMultipliers) -> Float[Tensor, " n"]:
         """Of the terms, `pairs` and multipliers being theirs. Convex in E for each s; E is near its chord."""
-        tau, share = self.row.rows.table.tau[0], self.share
+        cells, share = self.cells, self.share
+        tau, below, above = cells.tau, cells.below, cells.above
         squared = by.hold.unsqueeze(1) * (tau[:, 1:] - tau[:, :-1]).square()
         pin, caps, mine = (part.unsqueeze(1) for part in (by.pin, pairs.caps, pairs.mine))
         base = (self.before + 2 * by.gamma).unsqueeze(1)
         counted = by.total if pairs.summed else torch.zeros_like(by.total)
         ends = tau[:, :-1], tau[:, 1:]
-        edges = self._edges()
-        below, above = (edge.off for edge in edges)
         found = []
-        for edge in edges:
-            sides = edge.nodes[:, :-1], edge.nodes[:, 1:]
+        for edge in (cells.lowest, cells.highest):
+            sides = edge[:, :-1], edge[:, 1:]
             left, right = (self._at(pairs, by, *side) for side in ((ends[0], sides[0]), (ends[1], sides[1])))
             # The slope in E, over all E and tau of a cell.
             tilted = [2 * by.cross.unsqueeze(1) * end for end in ends]
@@ -245,9 +231,8 @@ class OwnTerms:
                 share * torch.maximum(torch.minimum(end / (2 * pin), caps), -caps) + counted + sign * share * mine
                 for end, sign in ((least, -1), (most, 1))
             )
-            cells = _risen(left, right, squared)
-            found.append(cells + (-flattest).clamp(min=0) * below + steepest.clamp(min=0) * above)
-        return torch.maximum(*found).masked_fill(~self._possible(), -torch.inf).amax(dim=1)
+            found.append(_risen(left, right, squared) + (-flattest).clamp(min=0) * below + steepest.clamp(min=0) * above)
+        return torch.maximum(*found).masked_fill(~cells.possible, -torch.inf).amax(dim=1)
 
     def _at(
         self, pairs: JointPairs, by: JointMultipliers, tau: Float[Tensor, "n k"], weight: Float[Tensor, "n k"]
@@ -263,20 +248,53 @@ class OwnTerms:
 
 
 @dataclass(frozen=True)
-class _Edge:
-    """A bound of E at a table's nodes, and how far off its chord E may be between two."""
+class _WeightCells:
+    """A table of weights E with nodes where its bounds of E begin to count.
 
-    nodes: Float[Tensor, "n nodes"]
-    off: Float[Tensor, "n cells"]
+    Attributes:
+        tau: the nodes.
+        lowest, highest: E there, the score with itself lowest and highest, no less and no more than its bounds.
+        below, above: how far E may be off their chords between two nodes.
+        possible: False on cells where E would be less or more than its bounds.
+    """
+
+    tau: Float[Tensor, "n nodes"]
+    lowest: Float[Tensor, "n nodes"]
+    highest: Float[Tensor, "n nodes"]
+    below: Float[Tensor, "n cells"]
+    above: Float[Tensor, "n cells"]
+    possible: Bool[Tensor, "n cells"]
+
+    @classmethod
+    def of(cls, table: WeightTable, weights: Float[Tensor, "2 n"]) -> "_WeightCells":
+        tau, low, high, below, above = (
+            part[0] for part in (table.tau, table.low, table.high, table.below, table.above)
+        )
+        least, most = weights.unsqueeze(2)
+        edges = [(low, least), (high, most), (low, most + below), (high, least - above)]
+        nodes = torch.cat([tau, *(_crossing(tau, values, level) for values, level in edges)], dim=1).sort(dim=1).values
+        cell = (torch.searchsorted(tau, nodes, right=True) - 1).clamp(0, tau.shape[1] - 2)
+        left, right = tau.gather(1, cell), tau.gather(1, cell + 1)
+        place = ((nodes - left) / torch.where(right > left, right - left, torch.ones_like(left))).clamp(0, 1)
+
+        def between(values: Tensor) -> Tensor:
+            return torch.lerp(values.gather(1, cell), values.gather(1, cell + 1), place)
+
+        low, high, cell = between(low), between(high), cell[:, :-1]
+        below, above = below.gather(1, cell), above.gather(1, cell)
+        possible = (low[:, :-1] - below <= most) & (high[:, 1:] + above >= least)
+        # Past `most` the least is that itself, where only the most could be; and so below `least`.
+        lowest, highest = (torch.minimum(torch.maximum(part, least), most) for part in (low, high))
+        return cls(nodes, lowest, highest, below, above, possible)
 
 
-def _capped(nodes: Float[Tensor, "n nodes"], above: Float[Tensor, "n cells"], most: Float[Tensor, "n 1"]) -> _Edge:
-    """Of what is at most its chord and `above`, and at most `most`; the nodes rise."""
-    left, right = nodes[:, :-1], nodes[:, 1:]
-    room, rise = (most - left).clamp(min=0), right - left
-    # Where the chord crosses `most` it is above the one to its capped end, by at most this.
-    crossed = room * (1 - room / torch.where(rise > 0, rise, torch.ones_like(rise)))
-    return _Edge(torch.minimum(nodes, most), above + torch.where(right > most, crossed, 0.0))
+def _crossing(tau: Tensor, values: Float[Tensor, "n nodes"], level: Float[Tensor, "n ..."]) -> Float[Tensor, "n 1"]:
+    """Where the chord of what rises crosses a level; the first node where it does not."""
+    left, right = values[:, :-1], values[:, 1:]
+    crosses = (left < level) & (level < right)
+    place = (level - left) / torch.where(crosses, right - left, torch.ones_like(left))
+    found = torch.where(crosses, torch.lerp(tau[:, :-1], tau[:, 1:], place), tau[:, :1])
+    return found.amax(dim=1, keepdim=True)
 
 
 def joint_pairs(others: OtherRows, own: OwnTerms, basis: Float[Tensor, "d size"] | None = None) -> JointPairs:

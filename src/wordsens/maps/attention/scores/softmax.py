@@ -115,7 +115,7 @@ class Softmax(ClosedForm, Tabulated):
         """E_l = a_l e^(tau_l + q_l); as sum_l a_l tau_l = 0, Z is at least e^(-sum_l a_l |q_l|) by Jensen."""
         attention, tau = self.attention(row.scores), even_nodes(row.moves)
         low, high = (attention.unsqueeze(-1) * torch.exp(tau + sign * row.turns.unsqueeze(-1)) for sign in (-1, 1))
-        below = high[..., 1:] * (tau[..., 1:] - tau[..., :-1]).square() / 8
+        below = low[..., 1:] * (tau[..., 1:] - tau[..., :-1]).square() / 8
         error = row.error.squeeze(1) + row.slack
         least = torch.exp(-(attention * row.turns).sum(dim=1) - 10 * error - 1e-6)
         most = high[..., -1].sum(dim=1) * (1 + 2e-6)

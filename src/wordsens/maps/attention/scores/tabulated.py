@@ -36,7 +36,8 @@ class RowMoves:
 class WeightTable:
     """Weights E_l before they are divided by Z = sum_l E_l (or that are not), where score l has moved by tau_l + q_l.
 
-    At fixed q_l, on a cell between two nodes of tau_l, E_l is at most `below` below its chord and `above` above it.
+    On a cell between two nodes of tau_l the lowest E_l is at most `below` below its chord, and the highest at most
+    `above` above its own.
 
     Attributes:
         before: where nothing has moved, the sum being 1 where scores are divided.
@@ -83,8 +84,7 @@ def relu_table(row: RowMoves, unit: Float[Tensor, "w 1"]) -> WeightTable:
     low, high = (torch.relu(here + sign * turns) / unit.unsqueeze(-1) for sign in (-1, 1))
     # A chord over the kink is above it by before (width - before)/width, `before` being the part of the cell before it.
     width = tau[..., 1:] - tau[..., :-1]
-    nearest = torch.maximum(torch.minimum(0.5 * width, -here[..., :-1] + turns), -here[..., :-1] - turns)
-    before = torch.minimum(nearest.clamp(min=0), width)
+    before = torch.minimum((turns - here[..., :-1]).clamp(min=0), width)
     below = before * (width - before) / torch.where(width > 0, width, torch.ones_like(width)) / unit.unsqueeze(-1)
     ones = torch.ones_like(unit.squeeze(1))
     off = 2 * row.scores.shape[1] * (row.error / unit).squeeze(1)

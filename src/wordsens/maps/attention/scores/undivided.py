@@ -161,14 +161,9 @@ class Sigmoid(Undivided, CertifiedElementwise, Tabulated):
         tau = even_nodes(row.moves)
         here, turns = row.scores.unsqueeze(-1) + tau, row.turns.unsqueeze(-1)
         low, high = (torch.sigmoid(here + sign * turns) for sign in (-1, 1))
-        start, end = here[..., :-1] - turns, here[..., 1:] + turns
-        edge = torch.maximum(start.clamp(min=0), -end.clamp(max=0))
-        turn = (torch.sigmoid(edge) * torch.sigmoid(-edge)).clamp(max=STEEPEST_TURN) * (1 + 1e-12)
-        sag = turn * (tau[..., 1:] - tau[..., :-1]).square() / 8
-        sag = torch.minimum(sag, high[..., 1:] - low[..., :-1])
+        below, above = (_sag(here + sign * turns, tau, sign) for sign in (-1, 1))
         one = torch.ones_like(row.error.squeeze(1))
         off = 2 * row.scores.shape[1] * self.lipschitz * row.error.squeeze(1)
-        below, above = torch.where(start < 0, sag, 0.0), torch.where(end > 0, sag, 0.0)
         return WeightTable(
             before=self.attention(row.scores),
             tau=tau,
@@ -255,3 +250,13 @@ def _relu_curve(score: Float[Tensor, "w N"], reach: Float[Tensor, "w N"], finene
     g = torch.where((p > 0) & (score > 0).unsqueeze(-1), t, p - before.unsqueeze(-1))
     rise = torch.where(p[..., 1:] > 0, t[..., 1:] - t[..., :-1], 0.0)
     return Curve(t, p, g, rise, torch.zeros_like(rise), torch.ones_like(score), before, affine=True)
+
+
+def _sag(scores: Float[Tensor, "w n nodes"], tau: Float[Tensor, "w n nodes"], side: int) -> Float[Tensor, "w n cells"]:
+    """How far the sigmoid may be above its chords, or below them where `side` is -1, by its second derivative."""
+    start, end = scores[..., :-1], scores[..., 1:]
+    edge = torch.maximum(start.clamp(min=0), -end.clamp(max=0))
+    turn = (torch.sigmoid(edge) * torch.sigmoid(-edge)).clamp(max=STEEPEST_TURN) * (1 + 1e-12)
+    sag = turn * (tau[..., 1:] - tau[..., :-1]).square() / 8
+    sag = torch.minimum(sag, torch.sigmoid(end) - torch.sigmoid(start))
+    return torch.where(end > 0 if side > 0 else start < 0, sag, 0.0)
