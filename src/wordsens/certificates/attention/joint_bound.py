@@ -19,10 +19,7 @@ from wordsens.certificates.attention.text import AttentionText
 from wordsens.certificates.verified import rounding
 
 MOST_WORDS = 100
-"""Of a text: a step costs O(n³ + d³), and a word takes a few hundred to two thousand."""
-
-MOST_DIRECTIONS = 128
-"""Of all queries, keys and values."""
+"""Of a text: a step costs O(n³), and a word takes a few hundred to two thousand."""
 
 _FARTHEST = 0.6
 """In lengths of a row (root mean square): how far a word moves at most under divided scores. Farther, Z has a wide
@@ -34,8 +31,8 @@ _PATH = [0.4 * 0.2**at for at in range(4)]
 _COARSE, _FINE = 2, 3
 """Places in the path: where a cell is solved at first, and what it ends with. Of the bound, 3 and .2 % are left."""
 
-_MOST_CENTRED = 80
-"""Centres, at most."""
+_MOST_CENTRED, _CENTRED_WORDS = 80, 6000
+"""Centres, at most; and so many over the number of words."""
 
 _LOSSES = 0.05, 0.02
 """Of the bound's square: a cell is not split whose width costs less, as coarsely and as finely as it is solved."""
@@ -59,9 +56,8 @@ _STRICT = 1e-7
 def may_be_joint(text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Bool[Tensor, " w"]:
     """True for one head without values of its own on a text that is small enough, where the word does not move far or
     scores are not divided and tables gain."""
-    n, d = text.rows.shape
-    small = n <= MOST_WORDS and min(4 * n, d) <= MOST_DIRECTIONS
-    if not small or text.heads > 1 or text.lift is not None or text.value_error != 0:
+    n = len(text.rows)
+    if n > MOST_WORDS or text.heads > 1 or text.lift is not None or text.value_error != 0:
         return torch.zeros_like(radius).bool()
     if not text.score.normalized:
         return may_gain(text, words, radius)
@@ -96,7 +92,7 @@ def joint_bound(
         return others + error
     rows = _Rows.of(row, OtherRows.of(text, word, radius), most)
     solved: list[_Cell] = []
-    for _ in range(_MOST_CENTRED):
+    for _ in range(min(_MOST_CENTRED, _CENTRED_WORDS // len(row.kappa))):
         top = max(cells, key=lambda one: one.bound)
         while top.stage >= _COARSE and top.divisible:
             cells.remove(top)

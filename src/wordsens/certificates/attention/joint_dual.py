@@ -16,6 +16,7 @@ _FRACTION = 0.3  # of the way to the domain's edge: how far a step goes at most
 _LONGEST = 30.0  # step in Newton steps
 _SHORTEST = 1e-12
 _LONGER = 2.0  # from one length that is tried to the next
+_SHORTER = 0.7  # where that is too near to the edge
 _RIDGES = 1e-13, 1e-10, 1e-7, 1e-4  # of the Hessian scaled to ones on its diagonal: the first that is enough
 
 
@@ -37,7 +38,7 @@ class Centre:
 
 
 class JointDual:
-    """Newton's method in all multipliers of one problem. O(k³ + d³ + k options) a step."""
+    """Newton's method in all multipliers of one problem. O(k³ + k options) a step."""
 
     def __init__(self, pairs: JointPairs):
         self.pairs = pairs
@@ -62,20 +63,19 @@ class JointDual:
         here, best, length = self.smoothed.at(by, temperature), by, 1.0
         least = here.plain
         for _ in range(_STEPS):
-            moved = self._step(by, here, temperature, length) if least > enough else None
+            moved = self._step(here, temperature, length) if least > enough else None
             if moved is None:
                 break
-            by, here, length = moved
+            here, length = moved
             if here.plain < least:
-                best, least = by, here.plain
-        return Centre(by, best, *self.smoothed.most_spread(by, temperature))
+                best, least = here.by, here.plain
+        return Centre(here.by, best, *self.smoothed.most_spread(here.by, temperature))
 
-    def _step(
-        self, by: JointMultipliers, here: Smoothed, temperature: float, last: float
-    ) -> tuple[JointMultipliers, Smoothed, float] | None:
-        """The multipliers after one step that gains, the Lagrangian there, and the step's length; None where little is
-        to be gained."""
-        gradient, hessian = self.smoothed.derivatives(by, temperature)
+    def _step(self, here: Smoothed, temperature: float, last: float) -> tuple[Smoothed, float] | None:
+        """After one step that gains, and the step's length; None where little is to be gained."""
+        if here.inverse is None:
+            return None
+        gradient, hessian = self.smoothed.derivatives(here, temperature)
         step = _newton(gradient, hessian)
         if step is None:
             return None
@@ -84,10 +84,16 @@ class JointDual:
             return None
 
         def tried(length: float) -> Smoothed:
-            return self.smoothed.at(JointMultipliers(by.flat + length * step), temperature)
+            return self.smoothed.at(JointMultipliers(here.by.flat + length * step), temperature)
 
-        most = min(_FRACTION * self.smoothed.room(by, JointMultipliers(step)), _LONGEST)
-        length = min(1.0, most, _LONGER * last)
+        def clear(length: float) -> bool:
+            return self.smoothed.holds(JointMultipliers(here.by.flat + length / _FRACTION * step))
+
+        length = min(1.0, _LONGER * last)
+        while not clear(length):
+            length *= _SHORTER
+            if length < _SHORTEST:
+                return None
         found = tried(length)
         enough = found.value <= here.value + _ARMIJO * length * falls
         factor = _LONGER if enough else 1 / _LONGER
@@ -97,18 +103,18 @@ class JointDual:
                 return None
             found = tried(length)
             enough = found.value <= here.value + _ARMIJO * length * falls
-        while factor * length <= most:
+        while factor * length <= _LONGEST and factor > 1 and clear(factor * length):
             further = tried(factor * length)
             if not further.value < found.value:
                 break
             length, found = factor * length, further
-        return JointMultipliers(by.flat + length * step), found, length
+        return found, length
 
 
 def _newton(gradient: Tensor, hessian: Tensor) -> Tensor | None:
     """The Newton step; None where the Hessian is not positive definite by far."""
     scale = hessian.diagonal().clamp(min=1e-300).rsqrt()
-    scaled = hessian * scale * scale.unsqueeze(1)
+    scaled = (hessian * scale).mul_(scale.unsqueeze(1))
     for ridge in _RIDGES:
         scaled.diagonal().add_(ridge)
         factor, failed = torch.linalg.cholesky_ex(scaled)

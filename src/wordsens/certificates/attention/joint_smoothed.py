@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from wordsens.certificates.attention.joint_inverse import OF_FORM, DerivativesInM, InverseForm, VectorProducts
 from wordsens.certificates.attention.joint_lagrangian import (
     GLOBALS,
     LAM,
@@ -26,10 +27,13 @@ _LEVEL_STEPS = 20
 
 @dataclass(frozen=True)
 class Smoothed:
-    """The smoothed Lagrangian, and the Lagrangian itself on the options; infinite outside its domain."""
+    """The smoothed Lagrangian, and the Lagrangian itself on the options; infinite outside its domain, where Q has no
+    inverse that counts."""
 
     value: float
     plain: float
+    by: JointMultipliers
+    inverse: InverseForm | None
 
 
 class SmoothedLagrangian:
@@ -42,8 +46,7 @@ class SmoothedLagrangian:
 
     def __init__(self, pairs: JointPairs):
         self.pairs = pairs
-        self._both = torch.cat([pairs.first, pairs.second])
-        self._half = pairs.first.shape[1] // 2
+        self._products = VectorProducts(pairs)
         k = pairs.count
         pair = torch.arange(k, device=pairs.t.device)
         local = [torch.full_like(pair, SHARED), torch.full_like(pair, SUM)]
@@ -70,30 +73,28 @@ class SmoothedLagrangian:
         self._counted = weight if pairs.summed else torch.zeros_like(weight)
 
     def at(self, by: JointMultipliers, temperature: float) -> Smoothed:
-        factor, failed = torch.linalg.cholesky_ex(form(self.pairs, by))
-        if not by.positive or int(failed):
-            return Smoothed(float("inf"), float("inf"))
-        pushed = torch.cat([by.alpha, by.gamma]) @ self._both
-        spent = pushed @ torch.cholesky_solve(pushed.unsqueeze(1), factor).squeeze(1)
+        inverse = InverseForm.of(self._products, by)
+        if inverse is None:
+            return Smoothed(float("inf"), float("inf"), by, None)
+        spent = inverse.spent()[0]
         common = by.lam + by.mu + spent + (by.hold * self.pairs.between).sum()
         value, ends = self._values(by)[0], self._ends(by)
-        logs = 2 * factor.diagonal().log().sum() + by.hold.log().sum() + by.pin.log().sum()
+        logs = inverse.log_determinant + by.hold.log().sum() + by.pin.log().sum()
         soft = _softened(value, OPTIONS_SHARE * temperature) + _softened(ends, temperature) - temperature * logs
         plain = common + value.amax(dim=1).sum() + ends.amax()
-        return Smoothed(float((common + soft).nan_to_num(torch.inf)), float(plain.nan_to_num(torch.inf)))
+        return Smoothed(float((common + soft).nan_to_num(torch.inf)), float(plain.nan_to_num(torch.inf)), by, inverse)
 
-    def room(self, by: JointMultipliers, step: JointMultipliers) -> float:
-        """The length of the step at which it leaves the domain."""
-        away = torch.cat([-step.hold / by.hold, -step.pin / by.pin]).amax()
-        factor = torch.linalg.cholesky(form(self.pairs, by))
-        half = torch.linalg.solve_triangular(factor, form(self.pairs, step), upper=False)
-        turned = torch.linalg.solve_triangular(factor, half.T, upper=False)
-        away = torch.maximum(away, -torch.linalg.eigvalsh(0.5 * (turned + turned.T))[0])
-        return 1 / max(float(away), 1e-300)
+    def holds(self, by: JointMultipliers) -> bool:
+        """Whether the domain has them."""
+        if self.pairs.first.shape[1] > 2 * self.pairs.count:
+            return InverseForm.of(self._products, by) is not None
+        return by.positive and not int(torch.linalg.cholesky_ex(form(self.pairs, by)).info)
 
-    def derivatives(self, by: JointMultipliers, temperature: float) -> tuple[Tensor, Tensor]:
-        """Gradient and Hessian."""
-        gradient, hessian = self._of_form(by, temperature)
+    def derivatives(self, here: Smoothed, temperature: float) -> tuple[Tensor, Tensor]:
+        """Gradient and Hessian inside the domain."""
+        by, inverse = here.by, here.inverse
+        assert inverse is not None
+        gradient, hessian = self._of_form(inverse, temperature)
         mean, covariance = self._of_suprema(by, OPTIONS_SHARE * temperature)
         index = self._index
         gradient.index_add_(0, index.flatten(), mean.flatten())
@@ -159,21 +160,15 @@ class SmoothedLagrangian:
         covariance[:, [[a] for a in at], at] += bent
         return mean, covariance
 
-    def _of_form(self, by: JointMultipliers, barrier: float) -> tuple[Tensor, Tensor]:
-        """Of lam + mu + w . Q^-1 w + hold . between - barrier (log det Q + sum log hold + sum log pin).
-
-        All is products of the vectors' inner products in Q^-1.
-        """
-        pairs, k = self.pairs, self.pairs.count
-        inverse = torch.linalg.inv(form(pairs, by))
-        z = inverse @ (torch.cat([by.alpha, by.gamma]) @ self._both)
-        t, s = (self._both @ z).split(k)
-        seen = inverse @ self._both.T
-        gram = self._both @ seen
+    def _of_form(self, here: InverseForm, barrier: float) -> tuple[Tensor, Tensor]:
+        """Of lam + mu + w . Q^-1 w + hold . between - barrier (log det Q + sum log hold + sum log pin)."""
+        pairs, by, k = self.pairs, here.by, self.pairs.count
+        t, s = here.spent()[1].split(k)
+        gram = here.whole()
         ff, fs, ss = gram[:k, :k], gram[:k, k:], gram[k:, k:]
         size = GLOBALS + 5 * k
         alpha, gamma, hold, pin, cross = (slice(GLOBALS + at * k, GLOBALS + (at + 1) * k) for at in range(5))
-        gradient, hessian = z.new_zeros(size), z.new_zeros(size, size)
+        gradient, hessian = t.new_zeros(size), t.new_zeros(size, size)
 
         def put(one: slice, other: slice, block: Tensor) -> None:
             hessian[one, other] = block
@@ -199,9 +194,6 @@ class SmoothedLagrangian:
         put(pin, pin, 2 * down_s * (ss * s) + barrier * ss.square())
         put(pin, cross, 2 * down_s * of_s + (2 * barrier) * (fs.T * ss))
         put(cross, cross, 2 * (down_s * of_f + down_t * of_s) + (2 * barrier) * (ff * ss + fs * fs.T))
-        self._of_globals(by, barrier, inverse, z, seen, gradient, hessian)
-        gradient[LAM] += 1
-        gradient[MU] += 1
         gradient[alpha], gradient[gamma] = 2 * t, 2 * s
         for part, change, of_log, log in (
             (hold, t.square() + pairs.between, ff.diagonal(), by.hold),
@@ -210,47 +202,22 @@ class SmoothedLagrangian:
             gradient[part] = change + barrier * (of_log - 1 / log)
             hessian[part, part].diagonal().add_(barrier / log.square())
         gradient[cross] = 2 * t * s + (2 * barrier) * fs.diagonal()
+        self._of_m(here.of_m(gram), barrier, (t, s), gradient, hessian)
         return gradient, hessian
 
-    def _of_globals(
-        self,
-        by: JointMultipliers,
-        barrier: float,
-        inverse: Tensor,
-        z: Tensor,
-        seen: Tensor,
-        gradient: Tensor,
-        hessian: Tensor,
-    ) -> None:
+    def _of_m(self, of_m: DerivativesInM, barrier: float, seen: tuple[Tensor, Tensor], gradient: Tensor, hessian: Tensor) -> None:
         """The rows of lam, mu and shared, put into the two."""
-        k, half = self.pairs.count, self._half
-        nothing = torch.zeros_like(z[:half])
-        # Q's derivative times z, and times Q^-1.
-        turned = {
-            LAM: torch.cat([z[:half], nothing]),
-            MU: torch.cat([nothing, z[half:]]),
-            SHARED: -z.roll(half),
-        }
-        through = {
-            LAM: torch.cat([inverse[:, :half], torch.zeros_like(inverse[:, half:])], dim=1),
-            MU: torch.cat([torch.zeros_like(inverse[:, :half]), inverse[:, half:]], dim=1),
-            SHARED: -inverse.roll(half, 1),
-        }
-        of_y, of_b = seen[:half], seen[half:]
-        mixed = of_y.T @ of_b
-        spreads = {LAM: of_y.T @ of_y, MU: of_b.T @ of_b, SHARED: -(mixed + mixed.T)}
-        t, s = (self._both @ z).split(k)
-        for at, spread in spreads.items():
-            first, second = -(self._both @ (inverse @ turned[at])).view(2, k)
-            both = spread.diagonal()
-            row = [2 * first, 2 * second]
-            row += [2 * t * first - barrier * both[:k], 2 * s * second - barrier * both[k:]]
-            row += [2 * (s * first + t * second) - (2 * barrier) * spread[:k, k:].diagonal()]
-            hessian[at, GLOBALS:] = hessian[GLOBALS:, at] = torch.cat(row)
-            gradient[at] = -(z @ turned[at]) - barrier * through[at].trace()
-            for other in spreads:
-                logs = (through[at] * through[other].T).sum()
-                hessian[at, other] = 2 * turned[at] @ inverse @ turned[other] + barrier * logs
+        t, s = seen
+        places = list(OF_FORM)
+        for at, place in enumerate(places):
+            first, second = -of_m.turned[at].view(2, -1)
+            logs = barrier * of_m.spread[at]
+            row = [2 * first, 2 * second, 2 * t * first - logs[0], 2 * s * second - logs[1]]
+            row += [2 * (s * first + t * second) - 2 * logs[2]]
+            hessian[place, GLOBALS:] = hessian[GLOBALS:, place] = torch.cat(row)
+        hessian[[[place] for place in places], places] = 2 * of_m.turned_twice + barrier * of_m.traces_of_two
+        gradient[places] = -of_m.spent - barrier * of_m.traces
+        gradient[[LAM, MU]] += 1
 
 
 def _level(values: Float[Tensor, "k options"], width: float) -> Float[Tensor, " k"]:
