@@ -147,7 +147,11 @@ def test_any_multipliers_give_a_bound_where_a_weight_is_between_two_numbers(scor
 
 @pytest.mark.parametrize(
     ("score", "share"),
-    [("relu", 0.1), ("relu", 0.3), *((score, share) for score in SCORES if score != "relu" for share in (0.1, 0.6, 1.5))],
+    [
+        ("relu", 0.1),
+        ("relu", 0.3),
+        *((score, share) for score in SCORES if score != "relu" for share in (0.1, 0.6, 1.5)),
+    ],
 )
 def test_cells_hold_the_weights(score: str, share: float) -> None:
     rows, matrix, radius, _, own = case(score, share=share)
@@ -168,8 +172,8 @@ def test_cells_hold_the_weights(score: str, share: float) -> None:
         cell = np.clip(np.searchsorted(nodes, tau, side="right") - 1, 0, len(nodes) - 2)
         assert cells.possible[word].numpy()[cell].all()
         lowest, highest = (np.interp(tau, nodes, part[word].numpy()) for part in (cells.lowest, cells.highest))
-        assert (E >= lowest - cells.below[word].numpy()[cell] - 1e-9).all()
-        assert (E <= highest + cells.above[word].numpy()[cell] + 1e-9).all()
+        assert (lowest - cells.below[word].numpy()[cell] - 1e-9 <= E).all()
+        assert (highest + cells.above[word].numpy()[cell] + 1e-9 >= E).all()
     assert seen > len(delta)
 
 

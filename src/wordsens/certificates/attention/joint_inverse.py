@@ -40,20 +40,18 @@ class VectorProducts:
 def _down(by: JointMultipliers, matrix: Float[Tensor, "a ..."]) -> Float[Tensor, "a ..."]:
     """D times a matrix, or a vector, whose rows are those of t and then those of s."""
     t, s = matrix.tensor_split(2)
-    hold, pin, cross = (
-        part.view(-1, *[1] * (matrix.ndim - 1)) for part in (by.hold, by.pin, by.cross)
-    )
+    hold, pin, cross = (part.view(-1, *[1] * (matrix.ndim - 1)) for part in (by.hold, by.pin, by.cross))
     return torch.cat([hold * t + cross * s, cross * t + pin * s])
 
 
 @dataclass(frozen=True)
 class InverseForm:
-    """Of one set of multipliers inside the domain.
+    """Q^-1 at one set of multipliers inside the domain.
 
     Attributes:
         products: of the vectors.
         small: m.
-        seen: K = V Q^-1 V^T.
+        root, factor: L, and the Cholesky factor of S.
         log_determinant: of Q.
     """
 
@@ -67,80 +65,74 @@ class InverseForm:
     @classmethod
     def of(cls, products: VectorProducts, by: JointMultipliers) -> "InverseForm | None":
         """None where Q is not positive definite."""
-        small_determinant = by.lam * by.mu - by.shared.square()
-        if not by.positive or not bool(small_determinant > 0):
+        determinant = by.lam * by.mu - by.shared.square()
+        if not by.positive or not bool(determinant > 0):
             return None
-        small = torch.stack([by.mu, by.shared, by.shared, by.lam]).view(2, 2) / small_determinant
+        small = torch.stack([by.mu, by.shared, by.shared, by.lam]).view(2, 2) / determinant
         gram = products.between(small)
         gram.diagonal().mul_(1 + _JITTER).add_(1e-300)
-        root, failed = torch.linalg.cholesky_ex(gram)
+        root, singular = torch.linalg.cholesky_ex(gram)
         system = -(root.T @ _down(by, root))
         system.diagonal().add_(1)
-        factor, failed_too = torch.linalg.cholesky_ex(system)
-        if int(failed) or int(failed_too):
+        factor, outside = torch.linalg.cholesky_ex(system)
+        if int(singular) or int(outside):
             return None
-        log_determinant = products.half * small_determinant.log() + 2 * factor.diagonal().log().sum()
-        return cls(products, by, small, root, factor, log_determinant)
+        logs = products.half * determinant.log() + 2 * factor.diagonal().log().sum()
+        return cls(products, by, small, root, factor, logs)
 
-    def seen(self, push: Float[Tensor, " a"]) -> Float[Tensor, " a"]:
-        """V Q^-1 V^T push."""
-        inner = torch.cholesky_solve((self.root.T @ push).unsqueeze(1), self.factor)
+    @property
+    def push(self) -> Float[Tensor, " a"]:
+        """w = V^T push."""
+        return torch.cat([self.by.alpha, self.by.gamma])
+
+    def drawn(self) -> Float[Tensor, " a"]:
+        """V Q^-1 w: t and s at the worst y and b."""
+        inner = torch.cholesky_solve((self.root.T @ self.push).unsqueeze(1), self.factor)
         return (self.root @ inner).squeeze(1)
 
-    def spent(self) -> tuple[Tensor, Float[Tensor, " a"]]:
-        """w . Q^-1 w, and V Q^-1 w: t and s at the worst y and b."""
-        push = torch.cat([self.by.alpha, self.by.gamma])
-        seen = self.seen(push)
-        return push @ seen, seen
-
-    def whole(self) -> Float[Tensor, "a a"]:
-        """K = V Q^-1 V^T."""
+    def seen(self) -> Float[Tensor, "a a"]:
+        """K."""
         half = torch.linalg.solve_triangular(self.factor, self.root.T, upper=False)
         return half.T @ half
 
-    def of_m(self, gram: Float[Tensor, "a a"]) -> "DerivativesInM":
-        """Q^-1 = m + m V^T R V m and Q^-1 V^T = m V^T C with C = I + D K, R = C D."""
-        by, products, half = self.by, self.products, self.products.half
-        k = len(gram) // 2
-        whole = _down(by, gram)
-        whole.diagonal().add_(1)
-        inner = whole @ torch.cat([by.alpha, by.gamma])
-        E = whole.new_tensor([[[yy, yb], [yb, bb]] for yy, yb, bb in OF_FORM.values()])
-        one = self.small @ E
-        two = torch.einsum("aij,bjk->abik", one, one)
-        doubled = two @ self.small
-        # R times each of the basic products, for its trace.
-        held = _down(by, whole.T).T
-        basic = (products.parts * held).sum(dim=(1, 2))
-        both = products.between(one @ self.small)
-        through = both @ whole
-        pushed = both @ inner
-        turned = pushed @ whole
-        down = torch.stack([_down(by, part) for part in through])
-        answered = torch.stack([held @ part for part in pushed])
-        entries = torch.stack([doubled[..., 0, 0], 0.5 * (doubled[..., 0, 1] + doubled[..., 1, 0]), doubled[..., 1, 1]], -1)
+    def in_m(self, seen: Float[Tensor, "a a"]) -> "DerivativesInM":
+        """Of K: Q^-1 V^T = m V^T C, C = I + D K, and Q^-1 = m + m V^T C D V m."""
+        by, products = self.by, self.products
+        through = _down(by, seen)
+        through.diagonal().add_(1)
+        inner = through @ self.push
+        E = seen.new_tensor([[[yy, yb], [yb, bb]] for yy, yb, bb in OF_FORM.values()])
+        once = self.small @ E
+        twice = torch.einsum("aij,bjk->abik", once, once)
+        # V m E m V^T, and V m E m E' m V^T as a sum of the parts.
+        around = products.between(once @ self.small)
+        apart = twice @ self.small
+        entries = torch.stack([apart[..., 0, 0], 0.5 * (apart[..., 0, 1] + apart[..., 1, 0]), apart[..., 1, 1]], -1)
+        passed, pulled = around @ through, around @ inner
+        k = len(seen) // 2
+        diagonal, mixed = (through * passed).sum(dim=1), (through[:, :k] * passed[:, :, k:]).sum(dim=1)
         quadratic = torch.stack([inner @ part @ inner for part in products.parts])
-        diagonal = (whole * through).sum(dim=1)
-        mixed = (whole[:, :k] * through[:, :, k:]).sum(dim=1)
-        traces = half * one.diagonal(dim1=1, dim2=2).sum(dim=1) + down.diagonal(dim1=1, dim2=2).sum(dim=1)
-        traces_of_two = half * two.diagonal(dim1=2, dim2=3).sum(dim=2) + 2 * entries @ basic
-        traces_of_two = traces_of_two + torch.einsum("aij,bji->ab", down, down)
+        answered = torch.stack([through @ _down(by, part) for part in pulled])
+        # Of C D V m E m V^T, cyclically.
+        down = torch.stack([_down(by, part) for part in passed])
+        parts = (products.parts * _down(by, through.T)).sum(dim=(1, 2))
+        traces_of_two = products.half * twice.diagonal(dim1=2, dim2=3).sum(dim=2) + 2 * entries @ parts
         return DerivativesInM(
-            turned=turned,
+            turned=pulled @ through,
             spread=torch.stack([diagonal[:, :k], diagonal[:, k:], mixed], dim=1),
-            spent=pushed @ inner,
-            turned_twice=entries @ quadratic + pushed @ answered.T,
-            traces=traces,
-            traces_of_two=traces_of_two,
+            spent=pulled @ inner,
+            turned_twice=entries @ quadratic + pulled @ answered.T,
+            traces=products.half * once.diagonal(dim1=1, dim2=2).sum(dim=1) + down.diagonal(dim1=1, dim2=2).sum(dim=1),
+            traces_of_two=traces_of_two + torch.einsum("aij,bji->ab", down, down),
         )
 
 
 @dataclass(frozen=True)
 class DerivativesInM:
-    """What the derivatives in lam, mu and shared are made of; E, E' those of M.
+    """What the derivatives in lam, mu and shared are made of, with E, E' those of M and z = Q^-1 w.
 
     Attributes:
-        turned: V Q^-1 E z, z = Q^-1 w.
+        turned: V Q^-1 E z.
         spread: of V Q^-1 E Q^-1 V^T, the diagonals of t with t, s with s and t with s.
         spent: z . E z.
         turned_twice: z . E Q^-1 E' z.

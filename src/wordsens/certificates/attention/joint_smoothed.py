@@ -41,7 +41,7 @@ class SmoothedLagrangian:
 
         min over h of h - W sum log(h - v),    W = `OPTIONS_SHARE` T,
 
-    less T (log det Q + sum log hold + sum log pin), at a temperature T. O(k³ + d³ + k options).
+    less T (log det Q + sum log hold + sum log pin), at a temperature T. O(k³ + k options).
     """
 
     def __init__(self, pairs: JointPairs):
@@ -76,7 +76,7 @@ class SmoothedLagrangian:
         inverse = InverseForm.of(self._products, by)
         if inverse is None:
             return Smoothed(float("inf"), float("inf"), by, None)
-        spent = inverse.spent()[0]
+        spent = inverse.push @ inverse.drawn()
         common = by.lam + by.mu + spent + (by.hold * self.pairs.between).sum()
         value, ends = self._values(by)[0], self._ends(by)
         logs = inverse.log_determinant + by.hold.log().sum() + by.pin.log().sum()
@@ -163,9 +163,9 @@ class SmoothedLagrangian:
     def _of_form(self, here: InverseForm, barrier: float) -> tuple[Tensor, Tensor]:
         """Of lam + mu + w . Q^-1 w + hold . between - barrier (log det Q + sum log hold + sum log pin)."""
         pairs, by, k = self.pairs, here.by, self.pairs.count
-        t, s = here.spent()[1].split(k)
-        gram = here.whole()
-        ff, fs, ss = gram[:k, :k], gram[:k, k:], gram[k:, k:]
+        t, s = here.drawn().split(k)
+        seen = here.seen()
+        ff, fs, ss = seen[:k, :k], seen[:k, k:], seen[k:, k:]
         size = GLOBALS + 5 * k
         alpha, gamma, hold, pin, cross = (slice(GLOBALS + at * k, GLOBALS + (at + 1) * k) for at in range(5))
         gradient, hessian = t.new_zeros(size), t.new_zeros(size, size)
@@ -202,12 +202,14 @@ class SmoothedLagrangian:
             gradient[part] = change + barrier * (of_log - 1 / log)
             hessian[part, part].diagonal().add_(barrier / log.square())
         gradient[cross] = 2 * t * s + (2 * barrier) * fs.diagonal()
-        self._of_m(here.of_m(gram), barrier, (t, s), gradient, hessian)
+        self._of_m(here.in_m(seen), barrier, (t, s), gradient, hessian)
         return gradient, hessian
 
-    def _of_m(self, of_m: DerivativesInM, barrier: float, seen: tuple[Tensor, Tensor], gradient: Tensor, hessian: Tensor) -> None:
+    def _of_m(
+        self, of_m: DerivativesInM, barrier: float, drawn: tuple[Tensor, Tensor], gradient: Tensor, hessian: Tensor
+    ) -> None:
         """The rows of lam, mu and shared, put into the two."""
-        t, s = seen
+        t, s = drawn
         places = list(OF_FORM)
         for at, place in enumerate(places):
             first, second = -of_m.turned[at].view(2, -1)

@@ -143,7 +143,10 @@ class MovedOwnRow:
     def any_weights(self) -> Float[Tensor, "2 n"]:
         """What bounds no weight."""
         table = self.rows.table
-        edges = table.low[0].amin(dim=1) - table.below[0].amax(dim=1), table.high[0].amax(dim=1) + table.above[0].amax(dim=1)
+        edges = (
+            table.low[0].amin(dim=1) - table.below[0].amax(dim=1),
+            table.high[0].amax(dim=1) + table.above[0].amax(dim=1),
+        )
         return torch.stack(edges)
 
 
@@ -231,7 +234,9 @@ class OwnTerms:
                 share * torch.maximum(torch.minimum(end / (2 * pin), caps), -caps) + counted + sign * share * mine
                 for end, sign in ((least, -1), (most, 1))
             )
-            found.append(_risen(left, right, squared) + (-flattest).clamp(min=0) * below + steepest.clamp(min=0) * above)
+            found.append(
+                _risen(left, right, squared) + (-flattest).clamp(min=0) * below + steepest.clamp(min=0) * above
+            )
         return torch.maximum(*found).masked_fill(~cells.possible, -torch.inf).amax(dim=1)
 
     def _at(
