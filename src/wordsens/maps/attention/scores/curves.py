@@ -8,7 +8,7 @@ which is all that the widest cells rely on.
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 LOW_TAIL, INNER_NODES, HIGH_TAIL = 8, 25, 2
@@ -26,6 +26,9 @@ class Curve:
         rise, turn: upper bounds of p' s and |p''| s² on each cell, s its width; p' is exact where `affine`.
         factor: (w, N), g = factor (p - a).
         before: (w, N), a.
+        dominant: (w, N), where g goes with x_i less the row's output without word i, a being more than 1/2; where it is
+            False, and scores are divided, with x_i less the row's output. One comparison decides both: rounded, a may
+            be 1/2 on either side.
         affine: whether p is affine on every cell.
     """
 
@@ -36,6 +39,7 @@ class Curve:
     turn: Float[Tensor, "w N cells"]
     factor: Float[Tensor, "w N"]
     before: Float[Tensor, "w N"]
+    dominant: Bool[Tensor, "w N"]
     affine: bool = False
 
 

@@ -23,14 +23,16 @@ def sigmoid_curve(
     high = between(_HIGH - logit, reach)
     t = nodes(low, high, reach, power=1, fineness=fineness)
     before, rest = torch.sigmoid(logit), torch.sigmoid(-logit)
+    dominant = torch.zeros_like(logit).bool() if factor is not None else logit > 0
     if factor is None:
-        factor = torch.where(logit <= 0, 1 + logit.clamp(max=0).exp(), torch.ones_like(logit))
+        factor = torch.where(dominant, torch.ones_like(logit), 1 + logit.clamp(max=0).exp())
     p = torch.sigmoid(logit.unsqueeze(-1) + t)
     # p - a = (p (1 - a) + a (1 - p)) tanh(t/2): no cancellation where t is small.
     g = (p * (factor * rest).unsqueeze(-1) + (1 - p) * (factor * before).unsqueeze(-1)) * torch.tanh(t / 2)
     edge = torch.minimum(p[..., 1:], torch.sigmoid(-logit.unsqueeze(-1) - t[..., :-1]))
     width = t[..., 1:] - t[..., :-1]
-    return Curve(t, p, g, edge.clamp(max=0.25) * width, edge.clamp(max=STEEPEST_TURN) * width**2, factor, before)
+    rise, turn = edge.clamp(max=0.25) * width, edge.clamp(max=STEEPEST_TURN) * width**2
+    return Curve(t, p, g, rise, turn, factor, before, dominant)
 
 
 def sigmoid_errors(
