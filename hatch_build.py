@@ -23,7 +23,7 @@ except ImportError:
 
 ARCHIVE = "wordsens/texts.tar.bz2"
 PATTERNS = (
-    "*.jsonl", "training/adapter/words/*.txt", "report/static/*", "report/templates/*", "app/static/*.css",
+    "*.jsonl", "training/adapter/words/*.txt", "report/static/*", "report/templates/*", "app/static/*",
     "experiments/grid/examples/*.yaml",
 )  # fmt: skip
 

@@ -37,9 +37,9 @@ def test_what_is_in_it(wheel):
         path.relative_to(package).as_posix(): path
         for path in files
         if path.suffix in (".jsonl", ".yaml")
-        or path.name == "app.css"
         or path.parent.name in ("words", "templates")
         or path.parent.match("report/static")
+        or path.parent.match("app/static")
     }
     plain = {f"wordsens/{path.relative_to(package).as_posix()}" for path in files if path not in texts.values()}
     assert names == plain | {ARCHIVE}
@@ -66,6 +66,7 @@ def test_its_texts_are_read(wheel, tmp_path):
     code = (
         "import wordsens; from wordsens.text.shipped_data import shipped_reviews; "
         "from wordsens.training.adapter.word_lists import antonyms; "
+        "from wordsens.app.view import parts; assert parts.Control.component.path.read_bytes(); "
         "from wordsens.report.assets import static; assert 'var(' in static(('report.css',)); "
         "from wordsens.files import packaged_text; from pathlib import Path; "
         f"[print(n, packaged_text(n).encode() == (Path({str(ROOT / 'src' / 'wordsens')!r}) / n).read_bytes()) "

@@ -68,14 +68,16 @@ def test_weights_stay_within_the_table(name: str, seed: int, size: float, turned
 
     share = torch.linspace(0, 1, 9, dtype=torch.float64)
     left, right = table.tau[0, :, :-1, None], table.tau[0, :, 1:, None]
+    lowest, highest = (
+        part[0, :, :-1, None] + share * (part[0, :, 1:] - part[0, :, :-1]).unsqueeze(2)
+        for part in (table.low, table.high)
+    )
     for fraction in (-1.0, -0.3, 0.5, 1.0):
         pushed = fraction * turns.view(-1, 1, 1)
-        ends = [weight(name, scores, end + pushed) for end in (left, right)]
         inside = weight(name, scores, left + share * (right - left) + pushed)
-        chord = ends[0] + share * (ends[1] - ends[0])
         close = 1e-12 * table.size[0].view(-1, 1, 1)
-        assert bool((inside >= chord - table.below[0].unsqueeze(2) * (1 + 1e-9) - close).all())
-        assert bool((inside <= chord + table.above[0].unsqueeze(2) * (1 + 1e-9) + close).all())
+        assert bool((inside >= lowest - table.below[0].unsqueeze(2) * (1 + 1e-9) - close).all())
+        assert bool((inside <= highest + table.above[0].unsqueeze(2) * (1 + 1e-9) + close).all())
         assert bool((inside >= table.low[0, :, :-1, None] - close).all())
         assert bool((inside <= table.high[0, :, 1:, None] + close).all())
 

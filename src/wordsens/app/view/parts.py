@@ -1,10 +1,10 @@
 """The parts that screens are made of: plain HTML in the report's classes, and the components of `static`."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from wordsens.errors import MissingExtraError
+from wordsens.files import packaged_files
 
 try:
     from nicegui import ui
@@ -12,7 +12,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("nicegui", "app", "the page") from error
 
-_STATIC = Path(__file__).parent.parent / "static"
+_STATIC = packaged_files("app/static")
 
 
 class Text(TextElement):
@@ -45,7 +45,7 @@ class Button(Text):
         self.props(remove="disabled") if on else self.props("disabled")
 
 
-class Control(ui.element, component=_STATIC / "control.js"):
+class Control(ui.element, component=_STATIC["control.js"]):
     """A labelled control; `value` is what it says now.
 
     Args:
@@ -93,7 +93,7 @@ class _Shown(ui.element):
         self.update()
 
 
-class Words(_Shown, component=_STATIC / "text_words.js"):
+class Words(_Shown, component=_STATIC["text_words.js"]):
     """The words of a text, coloured; `picked` is called with the row of a word that was chosen."""
 
     shown = "text"
@@ -109,7 +109,7 @@ class Words(_Shown, component=_STATIC / "text_words.js"):
         self.update()
 
 
-class Figure(_Shown, component=_STATIC / "figure.js"):
+class Figure(_Shown, component=_STATIC["figure.js"]):
     """A figure as `tasks.drawing` gives it."""
 
     shown = "figure"
@@ -119,7 +119,7 @@ class Figure(_Shown, component=_STATIC / "figure.js"):
         self.props["figure"] = figure
 
 
-class Matrices(_Shown, component=_STATIC / "matrices.js"):
+class Matrices(_Shown, component=_STATIC["matrices.js"]):
     """Matrices as `report.attention` has them."""
 
     shown = "matrices"
@@ -129,7 +129,7 @@ class Matrices(_Shown, component=_STATIC / "matrices.js"):
         self.props["matrices"] = list(matrices)
 
 
-class Table(_Shown, component=_STATIC / "table.js"):
+class Table(_Shown, component=_STATIC["table.js"]):
     """A table."""
 
     shown = "rows"
@@ -139,5 +139,5 @@ class Table(_Shown, component=_STATIC / "table.js"):
         self.props.update({"label": label, "headings": list(headings), "rows": [list(row) for row in rows]})
 
 
-class Theme(ui.element, component=_STATIC / "theme.js"):
+class Theme(ui.element, component=_STATIC["theme.js"]):
     """The button that changes the colours."""

@@ -42,14 +42,13 @@ class OtherRows:
         reach = torch.linalg.vector_norm(queries, dim=1) * (1 + 1e-12)
         scores, others = (part[rows, word].unsqueeze(0) for part in (text.scores, text.others))
         curve = text.score.curve(scores, others, reach.unsqueeze(0), _FINENESS)
-        parts = {
-            name: getattr(curve, name)[0] for name in ("t", "p", "g", "rise", "turn", "factor", "before", "dominant")
-        }
-        curve = replace(curve, **{**parts, "g": parts["g"] / radius, "factor": parts["factor"] / radius})
+        parts = {name: getattr(curve, name)[0] for name in ("t", "p", "g", "rise", "turn", "factor", "before")}
+        scaled = {"g": parts["g"] / radius, "factor": parts["factor"] / radius, "dominant": curve.mostly[0]}
+        curve = replace(curve, **{**parts, **scaled})
         if not text.score.normalized:
             return cls(curve, queries, text.values[word].expand(len(rows), -1))
         apart = text.values[word] - text.outputs[rows]
-        most = curve.dominant.nonzero().squeeze(1)
+        most = curve.mostly.nonzero().squeeze(1)
         if len(most):
             apart = apart.index_copy(0, most, apart_from(text, text.values, torch.full_like(most, word), rows[most]))
         return cls(curve, queries, apart)

@@ -151,7 +151,7 @@ class _Others:
         tilted = steepest * radius * text.geometry.fastest * (1 + 1e-12)
         self._constant = torch.minimum(halves, tilted)
         self._p = torch.where((halves <= tilted).unsqueeze(1), 0.5 * (most + least), curve.before) * counted
-        self._high, self._dominated = high * counted, curve.dominant & (counted > 0)
+        self._high, self._dominated = high * counted, curve.mostly & (counted > 0)
         self._share = torch.where(high > 0, 2 * high / (high + low), 1.0)
         self._excess = (torch.where(counted > 0, self._share, 1.0) - 1).amax(dim=1)
         self._lengths = pairs.lengths.sqrt() * (1 + 1e-12)

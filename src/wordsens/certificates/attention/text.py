@@ -178,7 +178,7 @@ def _separations(text: AttentionText, words: Int[Tensor, " w"], curve: Curve) ->
     crude = torch.zeros_like(squares)
     coupled = torch.ones_like(squares) if text.score.normalized else torch.zeros_like(squares)
     if text.score.normalized:
-        pair, row = curve.dominant.nonzero(as_tuple=True)
+        pair, row = curve.mostly.nonzero(as_tuple=True)
         if len(pair):
             apart = apart_from(text, text.values, words[pair], row)
             squares[pair, row] = apart.square().sum(dim=1)

@@ -26,10 +26,10 @@ class Curve:
         rise, turn: upper bounds of p' s and |p''| s² on each cell, s its width; p' is exact where `affine`.
         factor: (w, N), g = factor (p - a).
         before: (w, N), a.
-        dominant: (w, N), where g goes with x_i less the row's output without word i, a being more than 1/2; where it is
-            False, and scores are divided, with x_i less the row's output. One comparison decides both: rounded, a may
-            be 1/2 on either side.
         affine: whether p is affine on every cell.
+        dominant: (w, N), where `factor` is that of a > 1/2: g goes with x_i less the row's output without word i, and
+            elsewhere, if scores are divided, with x_i less the row's output. None: where `before` is more than 1/2.
+            To be given where `factor` goes by another comparison: rounded, a may be 1/2 on either side of it.
     """
 
     t: Float[Tensor, "w N K"]
@@ -39,8 +39,13 @@ class Curve:
     turn: Float[Tensor, "w N cells"]
     factor: Float[Tensor, "w N"]
     before: Float[Tensor, "w N"]
-    dominant: Bool[Tensor, "w N"]
     affine: bool = False
+    dominant: Bool[Tensor, "w N"] | None = None
+
+    @property
+    def mostly(self) -> Bool[Tensor, "w N"]:
+        """`dominant`, or what None stands for."""
+        return self.before > 0.5 if self.dominant is None else self.dominant
 
 
 def between(value: Tensor, reach: Tensor) -> Tensor:

@@ -257,4 +257,4 @@ def _curve(
     jump = moves & (least == 0)
     rise = torch.where(jump, _JUMP, torch.where(moves, share * longest, 0.0))
     turn = torch.where(jump, _JUMP, torch.where(moves, 2 * share * longest.square(), 0.0))
-    return Curve(t, p, g, rise, turn, factor, before, dominant)
+    return Curve(t, p, g, rise, turn, factor, before, dominant=dominant)

@@ -32,7 +32,7 @@ def sigmoid_curve(
     edge = torch.minimum(p[..., 1:], torch.sigmoid(-logit.unsqueeze(-1) - t[..., :-1]))
     width = t[..., 1:] - t[..., :-1]
     rise, turn = edge.clamp(max=0.25) * width, edge.clamp(max=STEEPEST_TURN) * width**2
-    return Curve(t, p, g, rise, turn, factor, before, dominant)
+    return Curve(t, p, g, rise, turn, factor, before, dominant=dominant)
 
 
 def sigmoid_errors(

@@ -239,17 +239,7 @@ def _linear_curve(score: Float[Tensor, "w N"], reach: Float[Tensor, "w N"], fine
     t = nodes(-reach, reach, reach, power=1, fineness=fineness)
     rise = t[..., 1:] - t[..., :-1]
     p = score.unsqueeze(-1) + t
-    return Curve(
-        t,
-        p,
-        t,
-        rise,
-        torch.zeros_like(rise),
-        torch.ones_like(score),
-        score,
-        torch.zeros_like(score).bool(),
-        affine=True,
-    )
+    return Curve(t, p, t, rise, torch.zeros_like(rise), torch.ones_like(score), score, affine=True)
 
 
 def _relu_curve(score: Float[Tensor, "w N"], reach: Float[Tensor, "w N"], fineness: int) -> Curve:
@@ -259,17 +249,7 @@ def _relu_curve(score: Float[Tensor, "w N"], reach: Float[Tensor, "w N"], finene
     # Where both are positive p - a is t itself; the difference would cancel.
     g = torch.where((p > 0) & (score > 0).unsqueeze(-1), t, p - before.unsqueeze(-1))
     rise = torch.where(p[..., 1:] > 0, t[..., 1:] - t[..., :-1], 0.0)
-    return Curve(
-        t,
-        p,
-        g,
-        rise,
-        torch.zeros_like(rise),
-        torch.ones_like(score),
-        before,
-        torch.zeros_like(score).bool(),
-        affine=True,
-    )
+    return Curve(t, p, g, rise, torch.zeros_like(rise), torch.ones_like(score), before, affine=True)
 
 
 def _sag(scores: Float[Tensor, "w n nodes"], tau: Float[Tensor, "w n nodes"], side: int) -> Float[Tensor, "w n cells"]:
