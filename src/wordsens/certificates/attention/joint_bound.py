@@ -70,8 +70,8 @@ def joint_bound(
     """Of the change of all rows when the word moves, in units of the radius; rounding of rows but its own left out.
 
     Branch and bound over Z and over the change of the own row: the cell with the largest bound is solved, then split,
-    until its width costs little or it is no larger than `enough`. O(n³ + d³) some thirty times a cell, of which there
-    are 1 to 40.
+    until its width costs little or it is no larger than `enough`. O(n³) some thirty times a cell, of which there
+    are 1 to 80.
 
     Args:
         problem: of the word's own row alone.

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.certificates.attention.joint_lagrangian import JointMultipliers, JointPairs, at_options
 from wordsens.certificates.attention.own_lagrangian import OwnLagrangian, searched
 from wordsens.certificates.attention.text import AttentionText, apart_from
+from wordsens.certificates.attention.weight_cells import WeightCells
 from wordsens.maps.attention.scores.curves import Curve
-from wordsens.maps.attention.scores.tabulated import WeightTable
 
 _INTERVALS = 16
 """Of log Z, to begin with."""
@@ -133,7 +133,7 @@ class MovedOwnRow:
             taken = weights[0].clamp(min=0)
             left = (most - (taken.sum() - taken)) * (1 + 1e-12)
             weights = torch.stack([weights[0], torch.minimum(weights[1], left)])
-        return OwnTerms(self, least, most, low, high, weights, _WeightCells.of(self.rows.table, weights))
+        return OwnTerms(self, least, most, low, high, weights, WeightCells.of(self.rows.table, weights))
 
     @property
     def positive(self) -> bool:
@@ -171,7 +171,7 @@ class OwnTerms:
     low: float
     high: float
     weights: Float[Tensor, "2 n"]
-    cells: "_WeightCells"
+    cells: WeightCells
 
     @property
     def share(self) -> float:
@@ -251,56 +251,6 @@ class OwnTerms:
             weight=weight,
         )
         return at_options(here, by)[0]
-
-
-@dataclass(frozen=True)
-class _WeightCells:
-    """A table of weights E with nodes where its bounds of E begin to count.
-
-    Attributes:
-        tau: the nodes.
-        lowest, highest: E there, the score with itself lowest and highest, no less and no more than its bounds.
-        below, above: how far E may be off their chords between two nodes.
-        possible: False on cells where E would be less or more than its bounds.
-    """
-
-    tau: Float[Tensor, "n nodes"]
-    lowest: Float[Tensor, "n nodes"]
-    highest: Float[Tensor, "n nodes"]
-    below: Float[Tensor, "n cells"]
-    above: Float[Tensor, "n cells"]
-    possible: Bool[Tensor, "n cells"]
-
-    @classmethod
-    def of(cls, table: WeightTable, weights: Float[Tensor, "2 n"]) -> "_WeightCells":
-        tau, low, high, below, above = (
-            part[0] for part in (table.tau, table.low, table.high, table.below, table.above)
-        )
-        least, most = weights.unsqueeze(2)
-        edges = [(low, least), (high, most), (low, most + below), (high, least - above)]
-        nodes = torch.cat([tau, *(_crossing(tau, values, level) for values, level in edges)], dim=1).sort(dim=1).values
-        cell = (torch.searchsorted(tau, nodes, right=True) - 1).clamp(0, tau.shape[1] - 2)
-        left, right = tau.gather(1, cell), tau.gather(1, cell + 1)
-        place = ((nodes - left) / torch.where(right > left, right - left, torch.ones_like(left))).clamp(0, 1)
-
-        def between(values: Tensor) -> Tensor:
-            return torch.lerp(values.gather(1, cell), values.gather(1, cell + 1), place)
-
-        low, high, cell = between(low), between(high), cell[:, :-1]
-        below, above = below.gather(1, cell), above.gather(1, cell)
-        possible = (low[:, :-1] - below <= most) & (high[:, 1:] + above >= least)
-        # Past `most` the least is that itself, where only the most could be; and so below `least`.
-        lowest, highest = (torch.minimum(torch.maximum(part, least), most) for part in (low, high))
-        return cls(nodes, lowest, highest, below, above, possible)
-
-
-def _crossing(tau: Tensor, values: Float[Tensor, "n nodes"], level: Float[Tensor, "n ..."]) -> Float[Tensor, "n 1"]:
-    """Where the chord of what rises crosses a level; the first node where it does not."""
-    left, right = values[:, :-1], values[:, 1:]
-    crosses = (left < level) & (level < right)
-    place = (level - left) / torch.where(crosses, right - left, torch.ones_like(left))
-    found = torch.where(crosses, torch.lerp(tau[:, :-1], tau[:, 1:], place), tau[:, :1])
-    return found.amax(dim=1, keepdim=True)
 
 
 def joint_pairs(others: OtherRows, own: OwnTerms, basis: Float[Tensor, "d size"] | None = None) -> JointPairs:
