@@ -279,6 +279,6 @@ def test_what_is_bounded_apart() -> None:
     assert joint_at(100, 400)
     assert not joint_at(101, 6)
     assert not joint_at(5, 6, heads=2)
-    assert joint_at(5, 6, share=0.59)
-    assert not joint_at(5, 6, share=0.61)
+    assert joint_at(5, 6, share=0.89)
+    assert not joint_at(5, 6, share=0.91)
     assert joint_at(5, 6, share=2.0, score="sigmoid")

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.certificates.attention.joint_bound import joint_bound, may_be_joint
+from wordsens.certificates.attention.joint_bound import LEAST_SUM, joint_bound, may_be_joint
 from wordsens.certificates.attention.multipliers import MultiplierSearch
 from wordsens.certificates.attention.own_row import OwnRow, own_row
 from wordsens.certificates.attention.own_weights import OwnRows, may_gain, own_weights_bound
@@ -306,7 +306,7 @@ def _joint(
     mine = own.fixed.sqrt() * own.unit
     wanted = wanted & (mine < _LOPSIDED * others) & (others < _LOPSIDED * mine)
     for at in wanted.nonzero().squeeze(1).tolist():
-        problem = rows.problem(pairs.words[[at]], radius[[at]])
+        problem = rows.problem(pairs.words[[at]], radius[[at]], floor=LEAST_SUM)
         if problem is not None and len(problem.bounded):
             parts = float(mine[at]), float(others[at]), float(enough[at])
             bounds[at] = joint_bound(text, problem, int(pairs.words[at]), float(radius[at]), *parts)

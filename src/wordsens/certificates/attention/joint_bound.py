@@ -21,9 +21,13 @@ from wordsens.certificates.verified import rounding
 MOST_WORDS = 100
 """Of a text: a step costs O(n³), and a word takes a few hundred to two thousand."""
 
-_FARTHEST = 0.6
+_FARTHEST = 0.9
 """In lengths of a row (root mean square): how far a word moves at most under divided scores. Farther, Z has a wide
 range, many cells have to be solved, and the two bounds apart are near."""
+
+LEAST_SUM = 0.05
+"""Of the sum of the weights that are divided by it, in units of what it was: where it is less, nothing is said of them
+but that each is no more than this."""
 
 _PATH = [0.4 * 0.2**at for at in range(4)]
 """Temperatures, in the first bound's square over the pairs."""
@@ -31,7 +35,7 @@ _PATH = [0.4 * 0.2**at for at in range(4)]
 _COARSE, _FINE = 2, 3
 """Places in the path: where a cell is solved at first, and what it ends with. Of the bound, 3 and .2 % are left."""
 
-_MOST_CENTRED, _CENTRED_WORDS = 80, 6000
+_MOST_CENTRED, _CENTRED_WORDS = 120, 6000
 """Centres, at most; and so many over the number of words."""
 
 _LOSSES = 0.05, 0.02
@@ -71,10 +75,10 @@ def joint_bound(
 
     Branch and bound over Z and over the change of the own row: the cell with the largest bound is solved, then split,
     until its width costs little or it is no larger than `enough`. O(n³) some thirty times a cell, of which there
-    are 1 to 80.
+    are 1 to 120.
 
     Args:
-        problem: of the word's own row alone.
+        problem: of the word's own row alone, Z at least `LEAST_SUM`.
         own, others: bounds of the own row's change and of the others', in units of the radius.
     """
     error = float(problem.error[0]) / radius
@@ -88,6 +92,12 @@ def joint_bound(
         for ends, cap in whole
         for low, high in ([(0.0, little), (little, cap)] if 0 < little < cap else [(0.0, cap)])
     ]
+    if bool(problem.floored[0]):
+        far = row.farthest(float(torch.linalg.vector_norm(text.outputs[word])))
+        cells += [
+            _Cell((0.0, LEAST_SUM), 0.0, high, math.hypot(high, others), row.any_weights, itself=itself)
+            for high, itself in ((min(own, far), False), (own, True))
+        ]
     if not cells:
         return others + error
     rows = _Rows.of(row, OtherRows.of(text, word, radius), most)
@@ -119,6 +129,7 @@ class _Cell:
             it is a part of was solved there; -1 before.
         centre: there; in a half of a cell, its whole's.
         weights: the least and the most that each weight of the own row may be.
+        itself: where Z begins at 0, whether the own row changes by no more than the moved word's distance.
     """
 
     ends: tuple[float, float]
@@ -128,6 +139,7 @@ class _Cell:
     weights: Float[Tensor, "2 n"]
     stage: int = -1
     centre: Centre | None = None
+    itself: bool = False
 
     @property
     def following(self) -> int:
@@ -139,9 +151,14 @@ class _Cell:
     @property
     def _losses(self) -> tuple[float, float, float]:
         """About what the bound's square loses by the widths of the two intervals, and by the weights'."""
-        width, both = self.high - self.low, self.low + self.high
-        spread = 0.0 if self.centre is None else both / self.ends[0] * self.centre.spread
-        return width**2 / 4, both * width * (self.ends[1] / self.ends[0] - 1) / 2, _OF_SPREAD * spread
+        if self.centre is None or self.ends[0] == 0:
+            return 0.0, 0.0, 0.0
+        worst, first = self.centre.worst, self.ends[0]
+        total = min(max(worst.total, first), self.ends[1])
+        change = worst.drawn * first / ((self.low + self.high) * total)
+        change = min(max(change, self.low), self.high)
+        above = change - self.low
+        return above * (self.high - change), (self.low + self.high) * above * (total / first - 1), worst.mixed
 
     @property
     def divisible(self) -> bool:
@@ -165,7 +182,7 @@ class _Cell:
 
     def away(self, other: "_Cell") -> float:
         """How far another cell's Z is."""
-        return abs(math.log(self.ends[0] * self.ends[1]) - math.log(other.ends[0] * other.ends[1]))
+        return abs(math.log(sum(self.ends) / sum(other.ends)))
 
 
 @dataclass(frozen=True)
@@ -187,11 +204,11 @@ class _Rows:
     def solved(self, cell: _Cell, near: _Cell | None) -> _Cell:
         """The cell at its next temperature, from its own whole's centre or a near cell's, or from afar where that
         gains nothing."""
-        terms = self.own.within(*cell.ends, cell.low, cell.high, cell.weights)
+        terms = self.own.within(*cell.ends, cell.low, cell.high, cell.weights, cell.itself)
         if terms.empty:
             return replace(cell, bound=0.0, stage=cell.following)
         dual = JointDual(joint_pairs(self.others, terms, self.basis))
-        enough = (_LOW * cell.bound) ** 2 + cell.low * cell.high
+        enough = (_LOW * cell.bound) ** 2 - terms.fixed
         stage, squared = cell.following, math.inf
         centre = near.centre if cell.centre is None and near is not None else cell.centre
         if centre is not None:
@@ -211,9 +228,9 @@ class _Rows:
     def _by_weight(self, cell: _Cell) -> list[_Cell]:
         """Where the weight that is most spread is small, and where it is large."""
         assert cell.centre is not None
-        word = cell.centre.widest - len(self.others)
+        word = cell.centre.worst.widest - len(self.others)
         least, most = self.own.within(*cell.ends, cell.low, cell.high, cell.weights).weights[:, word].tolist()
-        middle = min(max(cell.centre.mean, 0.75 * least + 0.25 * most), 0.25 * least + 0.75 * most)
+        middle = min(max(cell.centre.worst.mean, 0.75 * least + 0.25 * most), 0.25 * least + 0.75 * most)
         parts = []
         for side in (1, 0):
             weights = cell.weights.clone()
@@ -237,7 +254,7 @@ def joint_lagrangian_bound(others: OtherRows, own: OwnTerms, by: JointMultiplier
     total = float(by.lam + by.mu) + _spent(pairs, by)
     for terms, some in ((others, slice(0, k)), (own, slice(k, None))):
         total += float(terms.suprema(pairs.some(some), by.some(some)).sum())
-    total += float(pairs.of_sum(by.total).amax()) - own.low * own.high
+    total += float(pairs.of_sum(by.total).amax()) + own.fixed
     total += rounding(16 * pairs.first.shape[1] + 400) * _size(others, own, pairs, by)
     return total if math.isfinite(total) else math.inf
 
@@ -252,7 +269,7 @@ def _size(others: OtherRows, own: OwnTerms, pairs: JointPairs, by: JointMultipli
     size = (linear + 2 * by.gamma.abs() + 2 * by.cross.abs() * t) * caps + by.pin * caps.square()
     size = size + constant + (2 * by.alpha.abs() + by.hold * t) * t
     size = size + by.total.abs() * weight + pairs.mine * (pairs.reach * weight + 2 * by.shared.abs())
-    fixed = abs(float(by.total)) * pairs.most + pairs.relief + own.low * own.high
+    fixed = abs(float(by.total)) * pairs.most + pairs.relief + abs(own.fixed)
     return 4 * float(size.sum()) + 2 * float(by.lam + by.mu) + fixed
 
 

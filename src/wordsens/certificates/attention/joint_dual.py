@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from wordsens.certificates.attention.joint_lagrangian import GLOBALS, LAM, MU, JointMultipliers, JointPairs
-from wordsens.certificates.attention.joint_smoothed import Smoothed, SmoothedLagrangian
+from wordsens.certificates.attention.joint_smoothed import Smoothed, SmoothedLagrangian, WorstCase
 
 _STEPS = 30  # at a temperature
 _LITTLE = 1.0  # of a temperature: a Newton step that promises less ends the steps at it
@@ -25,16 +25,12 @@ class Centre:
     """The end of the steps at a temperature, and the best multipliers on the way, by the Lagrangian itself.
 
     Attributes:
-        widest: the pair whose weight is most spread there.
-        spread: by how much, times how far it can draw b.
-        mean: that weight's mean.
+        worst: about what the worst y does there.
     """
 
     by: JointMultipliers
     best: JointMultipliers
-    widest: int
-    spread: float
-    mean: float
+    worst: WorstCase
 
 
 class JointDual:
@@ -69,7 +65,7 @@ class JointDual:
             here, length = moved
             if here.plain < least:
                 best, least = here.by, here.plain
-        return Centre(here.by, best, *self.smoothed.most_spread(here.by, temperature))
+        return Centre(here.by, best, self.smoothed.worst(here, temperature))
 
     def _step(self, here: Smoothed, temperature: float, last: float) -> tuple[Smoothed, float] | None:
         """After one step that gains, and the step's length; None where little is to be gained."""

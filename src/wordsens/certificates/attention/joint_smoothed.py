@@ -36,6 +36,25 @@ class Smoothed:
     inverse: InverseForm | None
 
 
+@dataclass(frozen=True)
+class WorstCase:
+    """About what the worst y does, by the dual: it may mix several.
+
+    Attributes:
+        widest: the pair whose weight it mixes most.
+        mixed: how much that adds, which no single weight could.
+        mean: that weight's mean.
+        drawn: how far the weights draw b, times `reach`.
+        total: the weights' sum.
+    """
+
+    widest: int
+    mixed: float
+    mean: float
+    drawn: float
+    total: float
+
+
 class SmoothedLagrangian:
     """lam + mu + w . Q^-1 w + hold . between + the suprema, each over options v smoothed as
 
@@ -105,14 +124,22 @@ class SmoothedLagrangian:
         hessian[SUM, SUM] += curved
         return gradient, hessian
 
-    def most_spread(self, by: JointMultipliers, temperature: float) -> tuple[int, float, float]:
-        """The pair whose weight is most spread over its options, by how far it draws b; that, and the weight's mean."""
-        value, width = self._values(by)[0], OPTIONS_SHARE * temperature
+    def worst(self, here: Smoothed, temperature: float) -> WorstCase:
+        """What the dual's probabilities of the options and its z = (y, b) say."""
+        pairs, by, width = self.pairs, here.by, OPTIONS_SHARE * temperature
+        value, s = self._values(by)
         share = width / (_level(value, width).unsqueeze(1) - value)
-        mean = (share * self._weight).sum(dim=1)
-        spread = (share * (self._weight - mean.unsqueeze(1)).abs()).sum(dim=1) * self.pairs.caps
-        pair = int(spread.argmax())
-        return pair, float(spread[pair]), float(mean[pair])
+
+        def mean(part: Tensor) -> Tensor:
+            return (share * part).sum(dim=1)
+
+        weight, linear = mean(self._weight), mean(self._linear)
+        gained = mean(self._linear * s) - linear * mean(s)
+        own = (pairs.weight != 0).any(dim=1)
+        lost = gained.masked_fill(~own, -torch.inf)
+        widest = int(lost.argmax())
+        drawn = float(mean(self._linear * s)[own].sum() + mean(self._along).sum())
+        return WorstCase(widest, float(lost[widest]), float(weight[widest]), drawn, float(weight.sum()))
 
     def _values(self, by: JointMultipliers) -> tuple[Tensor, Tensor]:
         """Each pair's term at its options, the best s taken; and that s."""

@@ -118,10 +118,16 @@ class MovedOwnRow:
         return list(zip(pairwise(ends), caps.tolist(), strict=True))
 
     def within(
-        self, least: float, most: float, low: float, high: float, weights: Float[Tensor, "2 n"] | None = None
+        self,
+        least: float,
+        most: float,
+        low: float,
+        high: float,
+        weights: Float[Tensor, "2 n"] | None = None,
+        itself: bool = False,
     ) -> "OwnTerms":
         """The terms where Z and the own row's change, in radii, are between these numbers, and weights between the
-        rows of `weights`."""
+        rows of `weights`; where `itself` is true the change is at most the moved word's distance in place of `high`."""
         if not self.rows.divided:
             least = most = 1.0
         else:
@@ -133,7 +139,13 @@ class MovedOwnRow:
             taken = weights[0].clamp(min=0)
             left = (most - (taken.sum() - taken)) * (1 + 1e-12)
             weights = torch.stack([weights[0], torch.minimum(weights[1], left)])
-        return OwnTerms(self, least, most, low, high, weights, WeightCells.of(self.rows.table, weights))
+        return OwnTerms(self, least, most, low, high, weights, WeightCells.of(self.rows.table, weights), itself)
+
+    def farthest(self, length: float) -> float:
+        """The most that the row changes, in radii, where the moved word has no weight and the old output is so long:
+        to another word, or to zero."""
+        others = self.rows.caps[0, 0].masked_fill(self.rows.mine[0, 0] > 0, 0.0)
+        return max(float(others.amax()), length) / self.radius * (1 + 1e-12)
 
     @property
     def positive(self) -> bool:
@@ -156,13 +168,15 @@ class OwnTerms:
     """The own row's terms, one a word: share (E_l - c a_l) (x~_l . b), and at the word itself share E_i r (y . b).
 
     Of the row's change q, q² <= (low + high) q - low high, and q = b . v / Z at some b, v the sum of E_l x~_l / r and
-    E_i y, so that q <= b . v / least - low (Z / least - 1).
+    E_i y, so that q <= b . v / least - low (Z / least - 1). Where `least` is 0, q² <= high² alone is known of q, or
+    q² <= ‖x~_i / r + y‖² <= ‖x~_i / r‖² + 1 + 2 (x~_i / r) . y: then s_i is that product.
 
     Attributes:
         least, most: of Z.
         low, high: of q, in radii.
         weights: the least and the most that each E may be.
         cells: what E may be there.
+        itself: whether the latter is what is known; only where `least` is 0.
     """
 
     row: MovedOwnRow
@@ -172,11 +186,28 @@ class OwnTerms:
     high: float
     weights: Float[Tensor, "2 n"]
     cells: WeightCells
+    itself: bool = False
 
     @property
     def share(self) -> float:
         """The factor of E."""
-        return (self.low + self.high) / self.least
+        return (self.low + self.high) / self.least if self.least > 0 else 0.0
+
+    @property
+    def fixed(self) -> float:
+        """What of the bound of q² depends on no weight."""
+        if self.least > 0:
+            return -self.low * self.high
+        return float((self.caps * self.mine).amax()) ** 2 + 1 if self.itself else self.high**2
+
+    @property
+    def pull(self) -> Float[Tensor, " n"]:
+        """What multiplies s but for the weights."""
+        return 2 * self.mine * self.itself
+
+    def linear(self, weight: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+        """What multiplies s."""
+        return self.share * weight + (self.pull - self.before).unsqueeze(1)
 
     @property
     def before(self) -> Float[Tensor, " n"]:
@@ -220,7 +251,7 @@ class OwnTerms:
         tau, below, above = cells.tau, cells.below, cells.above
         squared = by.hold.unsqueeze(1) * (tau[:, 1:] - tau[:, :-1]).square()
         pin, caps, mine = (part.unsqueeze(1) for part in (by.pin, pairs.caps, pairs.mine))
-        base = (self.before + 2 * by.gamma).unsqueeze(1)
+        base = (self.before - self.pull + 2 * by.gamma).unsqueeze(1)
         counted = by.total if pairs.summed else torch.zeros_like(by.total)
         ends = tau[:, :-1], tau[:, 1:]
         found = []
@@ -246,7 +277,7 @@ class OwnTerms:
         here = replace(
             pairs,
             t=tau,
-            linear=self.share * weight - self.before.unsqueeze(1),
+            linear=self.linear(weight),
             constant=torch.zeros_like(tau),
             weight=weight,
         )
@@ -267,11 +298,12 @@ def joint_pairs(others: OtherRows, own: OwnTerms, basis: Float[Tensor, "d size"]
         _padded(part, width) for part in (tau, weight, others.curve.t, others.linear, others.constant)
     )
     nothing = others.lengths.new_zeros(len(others))
+    drawn = of_y(beside) if own.itself else of_y(beside).roll(beside.shape[1], 1)
     return JointPairs(
         first=torch.cat([of_y(queries), of_y(kappa)]),
-        second=torch.cat([of_y(apart), of_y(beside).roll(beside.shape[1], 1)]),
+        second=torch.cat([of_y(apart), drawn]),
         t=torch.cat([t, tau]),
-        linear=torch.cat([linear, own.share * weight - own.before.unsqueeze(1)]),
+        linear=torch.cat([linear, own.linear(weight)]),
         constant=torch.cat([constant, torch.zeros_like(tau)]),
         weight=torch.cat([torch.zeros_like(constant), weight]),
         possible=torch.cat([torch.ones_like(t).bool(), _padded(possible, width)]),

@@ -4,7 +4,7 @@ New weights are E_l/Z, or E_l where scores are not divided, E_l a monotone funct
 (docs/theory/certificates-attention.md, "Tabulated weights").
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -67,13 +67,17 @@ def own_weights_bound(
 
 @dataclass(frozen=True)
 class OwnProblem:
-    """The Lagrangian of the own rows that numbers let it bound; `error` is what it may be too small by.
+    """The Lagrangian of the own rows that numbers let it bound, where Z is not below a floor.
 
-    `kappa` are the vectors radius kappa_l, `apart` the x~_l.
+    Attributes:
+        floored: whether Z may be below it.
+        error: what the bound may be too small by.
+        kappa, apart: the vectors radius kappa_l, and the x~_l.
     """
 
     bounded: Int[Tensor, " w"]
     rows: OwnLagrangian
+    floored: Bool[Tensor, " w"]
     error: Float[Tensor, " w"]
     kappa: Float[Tensor, "w n d"]
     apart: Float[Tensor, "w n p"]
@@ -102,8 +106,8 @@ class OwnRows:
             bounds[problem.bounded] = torch.where(found.isfinite(), found, torch.inf)
         return bounds
 
-    def problem(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> OwnProblem | None:
-        """Of the words whose numbers are not extreme; None without one."""
+    def problem(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], floor: float = 0.0) -> OwnProblem | None:
+        """Of the words whose numbers are not extreme, where Z is at least `floor`; None without one."""
         text, score, head = self.text, self.score, self.head
         n = len(text.rows)
         own, slack = words + n * head, self.slack
@@ -130,26 +134,28 @@ class OwnRows:
         kappa = radius.view(-1, 1, 1) * kappa
         gram = kappa @ kappa.mT
         table = score.table(RowMoves(scores, moves, turns, gram, error.unsqueeze(1), slack))
+        floored = table.least < floor
+        table = replace(table, least=table.least.clamp(min=floor))
         bounded = self._bounded(table, caps, gram).nonzero().squeeze(1)
         if not len(bounded):
             return None
-        table = replace(table, **{field.name: getattr(table, field.name)[bounded] for field in fields(table)})
+        table = table.of(bounded)
         radius, own, caps, apart, kappa, here = (x[bounded] for x in (radius, own, caps, apart, kappa, here))
         rows = self._lagrangian(table, kappa, apart, caps, here * radius.unsqueeze(1))
         # Other weights; another old output, whose weights do not quite cancel the x~_l.
-        off = table.off * (caps.amax(dim=1) + radius)
+        off = table.error * (caps.amax(dim=1) + radius)
         if score.normalized:
             uncancelled = torch.linalg.vector_norm((table.before.unsqueeze(1) @ apart).squeeze(1), dim=1)
             uncancelled = uncancelled + slack * n * self.errors.longest
             off = off + self.errors.output[own] + slack * self.errors.longest
             off = off + uncancelled * (rows.most / rows.least).amax(dim=1) * (1 + 1e-9)
-        return OwnProblem(bounded, rows, off, kappa, apart)
+        return OwnProblem(bounded, rows, floored[bounded], off, kappa, apart)
 
     def _bounded(self, table: WeightTable, caps: Tensor, gram: Tensor) -> Bool[Tensor, " w"]:
         """True where nothing is extreme."""
         squares = gram.diagonal(dim1=1, dim2=2)
         moving = (squares.amin(dim=1) > _LEAST_SQUARE) & (squares.amax(dim=1) < 1 / _LEAST_SQUARE)
-        finite = table.off.isfinite() & table.most.isfinite() & table.high[..., -1].isfinite().all(dim=1)
+        finite = table.error.isfinite() & table.most.isfinite() & table.high[..., -1].isfinite().all(dim=1)
         return moving & finite & (table.least > 0) & (caps.amin(dim=1) > 0)
 
     def _lagrangian(

@@ -143,7 +143,7 @@ class DividedRelu(ClosedForm, Tabulated):
         least = (_least_sum(row) - 2 * row.scores.shape[1] * row.error.squeeze(1)) / total.squeeze(1) * (1 - 1e-12)
         most = table.high[..., -1].sum(dim=1) * (1 + 1e-9) + table.off
         # |E'/Z' - E/Z| sums to at most 2 sum |E' - E| / Z'.
-        return replace(table, least=least, most=most, off=torch.where(least > 0, 2 * table.off / least, torch.inf))
+        return replace(table, least=least, most=most, off=torch.zeros_like(least), off_by_sum=2 * table.off)
 
     def table_gains(self, scores: Float[Tensor, "w n"], moves: Float[Tensor, "w n"]) -> Bool[Tensor, " w"]:
         """Unless the sum can come near 0, as it would along the mean of keys at right angles."""

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.scores.expanded import Expanded
@@ -45,7 +45,8 @@ class WeightTable:
         low, high: E at the nodes, q smallest and largest.
         least, most: bounds of Z; 1 where nothing is divided.
         size: entries are off by at most a few roundings of it.
-        off: how far rounding may have put the new weights, summed over the row; infinite where that is not known.
+        off, off_by_sum: rounding may have put the new weights, summed over the row, off by the first and by the
+            second (None for 0) over the least Z; infinite where that is not known.
     """
 
     before: Float[Tensor, "w n"]
@@ -58,6 +59,18 @@ class WeightTable:
     least: Float[Tensor, " w"]
     most: Float[Tensor, " w"]
     off: Float[Tensor, " w"]
+    off_by_sum: Float[Tensor, " w"] | None = None
+
+    @property
+    def error(self) -> Float[Tensor, " w"]:
+        """How far rounding may have put the new weights, summed over the row."""
+        if self.off_by_sum is None:
+            return self.off
+        return self.off + torch.where(self.least > 0, self.off_by_sum / self.least, torch.inf)
+
+    def of(self, chosen: Int[Tensor, " c"]) -> "WeightTable":
+        """Of some of the rows."""
+        return WeightTable(*(None if part is None else part[chosen] for part in vars(self).values()))
 
 
 class Tabulated(Expanded):
