@@ -82,7 +82,11 @@ def minimal_pairs() -> list[MinimalPair]:
     >>> sorted({pair.kind for pair in minimal_pairs()})
     ['intensity', 'negation', 'quantity', 'role', 'sentiment', 'synonym']
     """
-    return [MinimalPair(**record) for record in _records("minimal_pairs.jsonl")]
+    records = _records("minimal_pairs.jsonl")
+    return [
+        MinimalPair(one["id"], one["kind"], one["first"], _changed(one["first"], *one["changed"], both=False))
+        for one in records
+    ]
 
 
 def meaning_pairs() -> list[MeaningPair]:
