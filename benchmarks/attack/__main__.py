@@ -1,5 +1,5 @@
 """Attacks random problems: python -m benchmarks.attack --problems 2000 --seed S [--heads 200] [--only N]
-    [--certificate thorough] [--out FILE]
+    [--integers 200] [--certificate thorough] [--out FILE]
 
 Exit code 1 if a bound is crossed, a limit passed, a problem ends in an exception or a value exceeds what its witness
 attains.
@@ -20,7 +20,7 @@ import wordsens as ws
 from wordsens.certificates.efforts import EFFORTS
 
 from .judge import LOW, LOW_TEXT, VERY_LOW, Verdict, judge
-from .problems import FIRST_OF_HEADS, problem
+from .problems import FIRST_OF_HEADS, FIRST_OF_INTEGERS, problem
 from .search import Budget
 
 WORDS_ALLOWED_LOW = 1 / 200
@@ -114,13 +114,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--heads", type=int, default=0, help="problems besides of heads with matrices of their own, MiniLM's among them"
     )
+    parser.add_argument("--integers", type=int, default=0, help="problems besides of a few rows of small integers")
     parser.add_argument("--only", type=int, help="the number of one problem, as printed")
     parser.add_argument("--budget", type=float, default=1.0, help="multiplies the attack's starts and generations")
     parser.add_argument("--certificate", default="normal", choices=EFFORTS, help="the effort of the bounds")
     parser.add_argument("--out", type=Path, help="a file of one JSON object a problem; what is in it is not done again")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    numbers = [*range(options.problems), *range(FIRST_OF_HEADS, FIRST_OF_HEADS + options.heads)]
+    numbers = list(range(options.problems))
+    for first, count in ((FIRST_OF_INTEGERS, options.integers), (FIRST_OF_HEADS, options.heads)):
+        numbers += range(first, first + count)
     seeds = [options.only] if options.only is not None else [options.seed * 10**6 + i for i in numbers]
     rows = []
     if options.out and options.out.exists():

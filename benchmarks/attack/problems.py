@@ -24,8 +24,10 @@ MAPS = (
     *("softmax", "relu", "rf", "drf") * 2,
     *("relu-unnormalized", "sigmoid", "linear", "own-squares", "own-tanh"),
 )
+SCORE_NAMES = ("softmax", "relu", "softmax", "relu", "relu-unnormalized", "sigmoid", "linear")  # of integer texts
 HEADS = ("given", "minilm")  # heads with matrices of their own: random ones, and trained ones on their own input
-FIRST_OF_HEADS = 900_000  # of a seed's problems, those from this number on are of heads
+FIRST_OF_INTEGERS = 800_000  # of a seed's problems, those from this number on are of a few rows of small integers
+FIRST_OF_HEADS = 900_000  # and those from this number on are of heads
 LARGEST_DENSE = 240  # widest layer where the width is not given: keeps a problem under seconds
 
 
@@ -35,7 +37,7 @@ class Problem:
 
     `phi` is the library's (None where it takes no such score), `map` its twin in NumPy, `exact` the definition to 60
     digits. `radius` is `relative_radius` times sqrt(d), of trained heads times the mean length of a row; `text` is one
-    of `TEXTS`, of trained heads "tokens"; `map_name` is one of `MAPS` or `HEADS`.
+    of `TEXTS`, "integers", or "tokens" of trained heads; `map_name` is one of `MAPS` or `HEADS`.
     """
 
     seed: int
@@ -55,6 +57,8 @@ def problem(seed: int, most_words: int = 50, most_coordinates: int = 96, map_nam
     rng = np.random.default_rng(seed)
     name = str(rng.choice(HEADS if seed % 10**6 >= FIRST_OF_HEADS else MAPS))
     name = name if map_name is None else map_name
+    if FIRST_OF_INTEGERS <= seed % 10**6 < FIRST_OF_HEADS:
+        return _integers(seed, rng, str(rng.choice(SCORE_NAMES)))
     if name == "minilm":
         return _minilm(seed, rng, _size(rng, 3, most_words))
     n, d = _size(rng, 2, most_words), _size(rng, 2, most_coordinates)
@@ -104,6 +108,24 @@ def _attention(seed, rng, name, text, n, d, radius, relative_radius) -> Problem:
     return Problem(
         seed, name, text, X, radius, relative_radius, phi, numpy_map, ExactChange(exact, X), f"{described} {text}"
     )
+
+
+def _integers(seed, rng, name) -> Problem:
+    """Words that have exactly half of a row, scores that are 0, sums that vanish: what other texts miss by a little."""
+    n, d = int(rng.integers(2, 5)), int(rng.integers(1, 5))
+    X = rng.integers(-2, 3, (n, d)).astype(float)
+    if rng.uniform() < 0.3:
+        X = np.eye(d)[rng.integers(0, d, n)]
+    X[~X.any(axis=1), 0] = 1.0
+    W = rng.integers(-2, 3, (1, d, d)).astype(float)
+    relative_radius = float(math.exp(rng.uniform(math.log(0.05), math.log(4.0))))
+    temperature = float(2.0 ** rng.integers(-2, 3))
+    phi = ws.RandomAttentionFeatures.of_weight(torch.from_numpy(W[0]), name, temperature=temperature)
+    exact = ExactAttention(W, temperature, name)
+    numpy_map = AttentionMap(X, W, temperature * math.sqrt(d), SCORES[name], exact.rounded_scores(X))
+    described = f"raf {name} n={n} d={d} temperature={temperature:.3g} radius={relative_radius:.3g} sqrt(d) integers"
+    radius = relative_radius * math.sqrt(d)
+    return Problem(seed, name, "integers", X, radius, relative_radius, phi, numpy_map, ExactChange(exact, X), described)
 
 
 def _given(seed, rng, text, n, d, radius, relative_radius) -> Problem:

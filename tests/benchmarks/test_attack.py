@@ -8,7 +8,7 @@ import torch
 from benchmarks.attack.__main__ import main, record, summary
 from benchmarks.attack.exact import inside
 from benchmarks.attack.judge import judge
-from benchmarks.attack.problems import FIRST_OF_HEADS, HEADS, MAPS, TEXTS, problem
+from benchmarks.attack.problems import FIRST_OF_HEADS, FIRST_OF_INTEGERS, HEADS, MAPS, TEXTS, problem
 from benchmarks.attack.search import Attack, Budget
 
 import wordsens as ws
@@ -100,6 +100,15 @@ def test_masks_are_among_the_heads_and_both_kinds_are_drawn():
     assert any(one.map.given.output is not None for one in some)
     drawn = {problem(9_000_000 + FIRST_OF_HEADS + at, 5, 8).map_name for at in range(8)}
     assert drawn == set(HEADS)
+
+
+def test_integer_texts_stand_the_attack():
+    """Words with exactly half of a row, scores of 0, sums of 0 are among them."""
+    cases = [problem(9_000_000 + FIRST_OF_INTEGERS + at) for at in range(5)]
+    assert all((case.X == case.X.round()).all() and case.X.any(axis=1).all() for case in cases)
+    verdicts = [judge(case, Budget(0.3)) for case in cases]
+    lines, good = summary([record(verdict) for verdict in verdicts])
+    assert good and any(verdict.bounded for verdict in verdicts), "\n".join(lines)
 
 
 @pytest.mark.slow
