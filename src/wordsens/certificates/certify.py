@@ -45,7 +45,7 @@ def certify(
         radius: of the ball, one number or one a word; None for the map's default, sqrt(d).
         effort: "normal", or "thorough": under divided scores bounds are then 1 to 8 % lower, for .05 (n = 20), .5
             (n = 100) or 6 s (n = 250) of processor time a word; of texts of up to 100 words, where a word moves by .1
-            to .6 of its length, up to half as large, for 10 to 130 s (n = 20, 50) or 2 to 5 minutes (n = 100) a word,
+            to .9 of its length, up to half as large, for 10 to 130 s (n = 20, 50) or 2 to 5 minutes (n = 100) a word,
             less where `gap` is met before (docs/theory/certificates-attention). Under other scores less so, and other
             maps have but one effort.
         attained, gap: what a search attained for each of the words (`per_word`), and the ratio of upper to attained at

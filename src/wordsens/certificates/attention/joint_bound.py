@@ -35,14 +35,14 @@ _PATH = [0.4 * 0.2**at for at in range(4)]
 _COARSE, _FINE = 2, 3
 """Places in the path: where a cell is solved at first, and what it ends with. Of the bound, 3 and .2 % are left."""
 
-_MOST_CENTRED, _CENTRED_WORDS = 120, 6000
+_MOST_CENTRED, _CENTRED_WORDS = 120, 8000
 """Centres, at most; and so many over the number of words."""
 
-_LOSSES = 0.05, 0.02
-"""Of the bound's square: a cell is not split whose width costs less, as coarsely and as finely as it is solved."""
+_GAINS = 0.04, 0.015
+"""Of the bound's square: a cell is not split that gains less, as coarsely and as finely as it is solved."""
 
-_OF_SPREAD = 0.25
-"""Of what the spread of a weight over its options may add: about what is gained by splitting its range."""
+_OF_MIXED = 0.7
+"""Of what the dual gains by mixing a weight: about what is gained by splitting its range."""
 
 _LOW = 0.6
 """Of a cell's bound: a cell that is found to have less is not solved further."""
@@ -149,34 +149,47 @@ class _Cell:
         return _COARSE if self.centre is None else self.stage + len(_PATH)
 
     @property
-    def _losses(self) -> tuple[float, float, float]:
-        """About what the bound's square loses by the widths of the two intervals, and by the weights'."""
+    def _gains(self) -> tuple[float, float, float]:
+        """About what the bound's square falls by where the own row's change, Z or a weight is split."""
         if self.centre is None or self.ends[0] == 0:
             return 0.0, 0.0, 0.0
-        worst, first = self.centre.worst, self.ends[0]
+        worst, first, (by_change, by_sum) = self.centre.worst, self.ends[0], self._middles
         total = min(max(worst.total, first), self.ends[1])
         change = worst.drawn * first / ((self.low + self.high) * total)
         change = min(max(change, self.low), self.high)
-        above = change - self.low
-        return above * (self.high - change), (self.low + self.high) * above * (total / first - 1), worst.mixed
+
+        def lost(low: float, high: float, first: float) -> float:
+            """What is charged for the widths of the two intervals at that change and Z."""
+            return (change - low) * (high - change + (low + high) * (total / first - 1))
+
+        now = lost(self.low, self.high, first)
+        half = (by_change, self.high) if change > by_change else (self.low, by_change)
+        return (
+            now - lost(*half, first),
+            now - lost(self.low, self.high, by_sum if total > by_sum else first),
+            _OF_MIXED * worst.mixed,
+        )
+
+    @property
+    def _middles(self) -> tuple[float, float]:
+        """Of the own row's change, and of Z."""
+        return 0.5 * (self.low + self.high), math.sqrt(self.ends[0] * self.ends[1])
 
     @property
     def divisible(self) -> bool:
-        return max(self._losses) > _LOSSES[self.stage - _COARSE] * self.bound**2
+        return max(self._gains) > _GAINS[self.stage - _COARSE] * self.bound**2
 
     @property
     def by_weight(self) -> bool:
-        """Whether most is lost by the weights."""
-        return self._losses[2] == max(self._losses)
+        """Whether most is gained by a weight."""
+        return self._gains[2] == max(self._gains)
 
     def halves(self, others: float) -> "list[_Cell]":
-        """Split where more is lost. Of two parts by the own row's change the lower is also bounded apart."""
-        by_change, by_sum, _ = self._losses
-        whole = replace(self, stage=self.stage - len(_PATH))
+        """Split where more is gained. Of two parts by the own row's change the lower is also bounded apart."""
+        by_change, by_sum, _ = self._gains
+        whole, (middle, sum_) = replace(self, stage=self.stage - len(_PATH)), self._middles
         if by_sum > by_change:
-            middle = math.sqrt(self.ends[0] * self.ends[1])
-            return [replace(whole, ends=ends) for ends in ((self.ends[0], middle), (middle, self.ends[1]))]
-        middle = 0.5 * (self.low + self.high)
+            return [replace(whole, ends=ends) for ends in ((self.ends[0], sum_), (sum_, self.ends[1]))]
         below = replace(whole, high=middle, bound=min(self.bound, math.hypot(middle, others)))
         return [below, replace(whole, low=middle)]
 
