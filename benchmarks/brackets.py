@@ -18,7 +18,7 @@ import torch
 import wordsens as ws
 from benchmarks.reporting import header, least_times, seconds, table, timed
 from benchmarks.texts import gaussian, kinds
-from wordsens.certificates.efforts import EFFORTS
+from wordsens.certificates import EFFORTS
 from wordsens.text.matrix import TextMatrix
 
 COLUMNS = ("n", "d", "words", "attained", "upper", "median upper/attained", "largest", "rigor")

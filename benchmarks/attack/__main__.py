@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 import wordsens as ws
-from wordsens.certificates.efforts import EFFORTS
+from wordsens.certificates import EFFORTS
 
 from .judge import LOW, LOW_TEXT, VERY_LOW, Verdict, judge
 from .problems import FIRST_OF_HEADS, FIRST_OF_INTEGERS, problem

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.certificates import EFFORTS
 from wordsens.certificates.attention.bounds import attention_certificate
 from wordsens.certificates.contract import Certificate
 from wordsens.certificates.dense.bounds import dense_certificate
-from wordsens.certificates.efforts import EFFORTS
 from wordsens.errors import require_choice
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.given_weights import AttentionFeatures

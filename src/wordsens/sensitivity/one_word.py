@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates.efforts import EFFORTS
+from wordsens.certificates import EFFORTS
 from wordsens.certificates.table import certificate_for
 from wordsens.errors import InputError, require_choice, require_positive
 from wordsens.maps.arguments import as_text, radii, word_indices

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from wordsens.certificates.efforts import EFFORTS as BOUND_EFFORTS
+from wordsens.certificates import EFFORTS as BOUND_EFFORTS
 from wordsens.cli.options import AsJson, Device, EncoderName, Quiet, Seed, Threads, map_option
 from wordsens.errors import InputError, require_choice, require_count, require_positive
 from wordsens.maps.registry import DEFAULTS, MAP_NAMES, MODEL, MapOptions, map_names

@@ -1,7 +1,7 @@
 """Weights before they are divided, tabulated over all that their scores may do: for bounds at medium radii."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -70,7 +70,7 @@ class WeightTable:
 
     def of(self, chosen: Int[Tensor, " c"]) -> "WeightTable":
         """Of some of the rows."""
-        return WeightTable(*(None if part is None else part[chosen] for part in vars(self).values()))
+        return replace(self, **{name: part[chosen] for name, part in vars(self).items() if part is not None})
 
 
 class Tabulated(Expanded):

@@ -1,3 +1,0 @@
-"""The names of what a certificate may spend."""
-
-EFFORTS = ("normal", "thorough")
