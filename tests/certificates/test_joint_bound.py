@@ -1,6 +1,7 @@
 """The own row and all others bounded together: valid for any multipliers, derivatives, and how much it is worth."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -266,6 +267,14 @@ def test_an_own_row_that_cannot_change_leaves_the_others() -> None:
     moved[0] += 1e-6
     change = torch.linalg.vector_norm(phi(moved) - phi(X)) / torch.linalg.vector_norm(phi(X))
     assert float(change) <= float(ws.certify(phi, X, words=[0], radius=1e-6, effort="thorough"))
+
+
+def test_a_cell_in_which_the_own_row_cannot_change_is_not_split() -> None:
+    *_, others, own = case("softmax")
+    cell = joint._Cell(own.intervals()[3][0], 0.0, 1.0, 2.0, own.any_weights)
+    solved = joint._Rows.of(own, others, 2.0).solved(cell, None)
+    assert solved.divisible
+    assert not replace(solved, high=0.0).divisible
 
 
 def test_what_is_bounded_apart() -> None:

@@ -157,7 +157,7 @@ class _Cell:
     @property
     def _gains(self) -> tuple[float, float, float]:
         """About what the bound's square falls by where the own row's change, Z or a weight is split."""
-        if self.centre is None or self.ends[0] == 0:
+        if self.centre is None or self.ends[0] == 0 or self.high == 0:
             return 0.0, 0.0, 0.0
         worst, first, (by_change, by_sum) = self.centre.worst, self.ends[0], self._middles
         total = min(max(worst.total, first), self.ends[1])
