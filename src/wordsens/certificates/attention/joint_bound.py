@@ -36,7 +36,7 @@ _COARSE, _FINE = 2, 3
 """Places in the path: where a cell is solved at first, and what it ends with. Of the bound, 3 and .2 % are left."""
 
 _MOST_CENTRED, _CENTRED_WORDS = 160, 8000
-"""Centres, at most; and so many over the number of words."""
+"""Centres, at most; and so many over the number of words. Half where nothing is divided."""
 
 _IDLE, _LITTLE = 40, 0.005
 """Centres that together lower the bound by less than this share are the last."""
@@ -106,7 +106,8 @@ def joint_bound(
     rows = _Rows.of(row, OtherRows.of(text, word, radius), most)
     solved: list[_Cell] = []
     bounds: list[float] = []
-    for _ in range(min(_MOST_CENTRED, _CENTRED_WORDS // len(row.kappa))):
+    count = min(_MOST_CENTRED, _CENTRED_WORDS // len(row.kappa))
+    for _ in range(count if row.rows.divided else count // 2):
         top = max(cells, key=lambda one: one.bound)
         while top.stage >= _COARSE and top.divisible:
             cells.remove(top)
