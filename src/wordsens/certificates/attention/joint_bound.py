@@ -166,7 +166,7 @@ class _Cell:
         change = min(max(change, self.low), self.high)
 
         def lost(low: float, high: float, first: float) -> float:
-            """What is charged for the widths of the two intervals at that change and Z."""
+            """(change - low) (high - change + (low + high) (Z / first - 1)): the price of the two widths."""
             return (change - low) * (high - change + (low + high) * (total / first - 1))
 
         now = lost(self.low, self.high, first)
@@ -188,20 +188,20 @@ class _Cell:
 
     @property
     def by_weight(self) -> bool:
-        """Whether most is gained by a weight."""
+        """True where splitting a weight gains most."""
         return self._gains[2] == max(self._gains)
 
     def halves(self, others: float) -> "list[_Cell]":
         """Split where more is gained. Of two parts by the own row's change the lower is also bounded apart."""
         by_change, by_sum, _ = self._gains
-        whole, (middle, sum_) = replace(self, stage=self.stage - len(_PATH)), self._middles
+        whole, (middle, middle_sum) = replace(self, stage=self.stage - len(_PATH)), self._middles
         if by_sum > by_change:
-            return [replace(whole, ends=ends) for ends in ((self.ends[0], sum_), (sum_, self.ends[1]))]
+            return [replace(whole, ends=ends) for ends in ((self.ends[0], middle_sum), (middle_sum, self.ends[1]))]
         below = replace(whole, high=middle, bound=min(self.bound, math.hypot(middle, others)))
         return [below, replace(whole, low=middle)]
 
     def away(self, other: "_Cell") -> float:
-        """How far another cell's Z is."""
+        """The distance of another cell's Z, in logarithms."""
         return abs(math.log(sum(self.ends) / sum(other.ends)))
 
 
@@ -246,9 +246,9 @@ class _Rows:
         return self._by_weight(cell) if cell.by_weight else cell.halves(others)
 
     def _by_weight(self, cell: _Cell) -> list[_Cell]:
-        """Where the weight that is most spread is small, and where it is large."""
+        """Two cells: the weight that is mixed most is small in one and large in the other."""
         assert cell.centre is not None
-        word = cell.centre.worst.widest - len(self.others)
+        word = cell.centre.worst.pair - len(self.others)
         least, most = self.own.within(*cell.ends, cell.low, cell.high, cell.weights).weights[:, word].tolist()
         middle = min(max(cell.centre.worst.mean, 0.75 * least + 0.25 * most), 0.25 * least + 0.75 * most)
         parts = []

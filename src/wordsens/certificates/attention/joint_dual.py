@@ -25,7 +25,7 @@ class Centre:
     """The end of the steps at a temperature, and the best multipliers on the way, by the Lagrangian itself.
 
     Attributes:
-        worst: about what the worst y does there.
+        worst: the worst y there.
     """
 
     by: JointMultipliers

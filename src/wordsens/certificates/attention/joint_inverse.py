@@ -129,7 +129,7 @@ class InverseForm:
 
 @dataclass(frozen=True)
 class DerivativesInM:
-    """What the derivatives in lam, mu and shared are made of, with E, E' those of M and z = Q^-1 w.
+    """The parts of the derivatives in lam, mu and shared, with E, E' those of M and z = Q^-1 w.
 
     Attributes:
         turned: V Q^-1 E z.

@@ -38,17 +38,18 @@ class Smoothed:
 
 @dataclass(frozen=True)
 class WorstCase:
-    """About what the worst y does, by the dual: it may mix several.
+    """The dual's worst y, by the probabilities `OPTIONS_SHARE` T/(h - v) of its options: it may mix several. Only a
+    guide to where a cell is split (docs/theory/certificates-attention.md, "Branch and bound").
 
     Attributes:
-        widest: the pair whose weight it mixes most.
-        mixed: how much that adds, which no single weight could.
+        pair: the one whose weight it mixes most.
+        mixed: the covariance of `linear` and s there: what no single weight adds.
         mean: that weight's mean.
-        drawn: how far the weights draw b, times `reach`.
-        total: the weights' sum.
+        drawn: the mean of the sum of linear s and reach weight (y . b) over the pairs with a weight.
+        total: the mean of the weights' sum.
     """
 
-    widest: int
+    pair: int
     mixed: float
     mean: float
     drawn: float
@@ -104,7 +105,7 @@ class SmoothedLagrangian:
         return Smoothed(float((common + soft).nan_to_num(torch.inf)), float(plain.nan_to_num(torch.inf)), by, inverse)
 
     def holds(self, by: JointMultipliers) -> bool:
-        """Whether the domain has them."""
+        """True where the domain has them."""
         if self.pairs.first.shape[1] > 2 * self.pairs.count:
             return InverseForm.of(self._products, by) is not None
         return by.positive and not int(torch.linalg.cholesky_ex(form(self.pairs, by)).info)
@@ -125,7 +126,7 @@ class SmoothedLagrangian:
         return gradient, hessian
 
     def worst(self, here: Smoothed, temperature: float) -> WorstCase:
-        """What the dual's probabilities of the options and its z = (y, b) say."""
+        """The worst y at these multipliers. O(k options)."""
         pairs, by, width = self.pairs, here.by, OPTIONS_SHARE * temperature
         value, s = self._values(by)
         share = width / (_level(value, width).unsqueeze(1) - value)
@@ -134,12 +135,11 @@ class SmoothedLagrangian:
             return (share * part).sum(dim=1)
 
         weight, linear = mean(self._weight), mean(self._linear)
-        gained = mean(self._linear * s) - linear * mean(s)
-        own = (pairs.weight != 0).any(dim=1)
-        lost = gained.masked_fill(~own, -torch.inf)
-        widest = int(lost.argmax())
-        drawn = float(mean(self._linear * s)[own].sum() + mean(self._along).sum())
-        return WorstCase(widest, float(lost[widest]), float(weight[widest]), drawn, float(weight.sum()))
+        weighted, drawn = (pairs.weight != 0).any(dim=1), mean(self._linear * s)
+        mixed = (drawn - linear * mean(s)).masked_fill(~weighted, -torch.inf)
+        pair = int(mixed.argmax())
+        total = float(drawn[weighted].sum() + mean(self._along).sum())
+        return WorstCase(pair, float(mixed[pair]), float(weight[pair]), total, float(weight.sum()))
 
     def _values(self, by: JointMultipliers) -> tuple[Tensor, Tensor]:
         """Each pair's term at its options, the best s taken; and that s."""

@@ -154,7 +154,7 @@ class MovedOwnRow:
 
     @property
     def any_weights(self) -> Float[Tensor, "2 n"]:
-        """What bounds no weight."""
+        """Bounds that every weight obeys."""
         table = self.rows.table
         edges = (
             table.low[0].amin(dim=1) - table.below[0].amax(dim=1),
@@ -195,18 +195,18 @@ class OwnTerms:
 
     @property
     def fixed(self) -> float:
-        """What of the bound of q² depends on no weight."""
+        """The part of the bound of q² that depends on no weight."""
         if self.least > 0:
             return -self.low * self.high
         return float((self.caps * self.mine).amax()) ** 2 + 1 if self.itself else self.high**2
 
     @property
     def pull(self) -> Float[Tensor, " n"]:
-        """What multiplies s but for the weights."""
+        """The part of `linear` that depends on no weight and no old one: 2 at the moved word where `itself` is true."""
         return 2 * self.mine * self.itself
 
     def linear(self, weight: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        """What multiplies s."""
+        """The factor of s: share (E - c a), and `pull`."""
         return self.share * weight + (self.pull - self.before).unsqueeze(1)
 
     @property

@@ -1,4 +1,4 @@
-"""What the weights of a row may be, by a table of them, where each is known to be between two numbers."""
+"""A table of the weights of a row, cut to where each is between two known numbers."""
 
 from dataclasses import dataclass
 
@@ -56,7 +56,7 @@ class WeightCells:
 
 
 def _crossing(tau: Tensor, values: Float[Tensor, "n nodes"], level: Float[Tensor, "n ..."]) -> Float[Tensor, "n 1"]:
-    """Where the chord of what rises crosses a level; the first node where it does not."""
+    """The place where the chord of rising values crosses a level; the first node where it does not."""
     left, right = values[:, :-1], values[:, 1:]
     crosses = (left < level) & (level < right)
     place = (level - left) / torch.where(crosses, right - left, torch.ones_like(left))

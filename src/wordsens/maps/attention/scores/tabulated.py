@@ -63,7 +63,7 @@ class WeightTable:
 
     @property
     def error(self) -> Float[Tensor, " w"]:
-        """How far rounding may have put the new weights, summed over the row."""
+        """off + off_by_sum / least: the most that rounding changes the new weights by, summed over the row."""
         if self.off_by_sum is None:
             return self.off
         return self.off + torch.where(self.least > 0, self.off_by_sum / self.least, torch.inf)
