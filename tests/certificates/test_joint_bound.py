@@ -272,7 +272,7 @@ def test_an_own_row_that_cannot_change_leaves_the_others() -> None:
 def test_a_cell_in_which_the_own_row_cannot_change_is_not_split() -> None:
     *_, others, own = case("softmax")
     cell = joint._Cell(own.intervals()[3][0], 0.0, 1.0, 2.0, own.any_weights)
-    solved = joint._Rows.of(own, others, 2.0).solved(cell, None)
+    solved = joint._Rows.of(own, others).solved(cell, None)
     assert solved.divisible
     assert not replace(solved, high=0.0).divisible
 

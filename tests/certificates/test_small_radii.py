@@ -10,7 +10,7 @@ from tests.certificates.attention_cases import SCORES, gaussian_rows
 
 import wordsens as ws
 from wordsens.certificates.attention.own_expansion import OwnExpansion
-from wordsens.certificates.attention.secants import secants
+from wordsens.certificates.attention.quadratic_bound import secants
 from wordsens.certificates.verified import largest_eigenvalues
 from wordsens.maps.attention.scores import SCORES as ALL_SCORES
 from wordsens.maps.attention.scores import Expanded

@@ -40,10 +40,6 @@ class Button(Text):
         super().__init__("button", text, "go" if main else "plain", type="button", **attributes)
         self.on("click", pressed, args=[])
 
-    def enable(self, on: bool) -> None:
-        """True where it can be pressed."""
-        self.props(remove="disabled") if on else self.props("disabled")
-
 
 class Control(ui.element, component=_STATIC["control.js"]):
     """A labelled control; `value` is what it says now.

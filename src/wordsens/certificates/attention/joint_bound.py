@@ -30,7 +30,7 @@ LEAST_SUM = 0.05
 but that each is no more than this."""
 
 _PATH = [0.4 * 0.2**at for at in range(4)]
-"""Temperatures, in the first bound's square over the pairs."""
+"""Temperatures, in the square of a cell's bound over the pairs."""
 
 _COARSE, _FINE = 2, 3
 """Places in the path: where a cell is solved at first, and what it ends with. Of the bound, 3 and .2 % are left."""
@@ -44,7 +44,7 @@ _IDLE, _LITTLE = 40, 0.005
 _GAINS = 0.04, 0.015
 """Of the bound's square: a cell is not split that gains less, as coarsely and as finely as it is solved."""
 
-_OF_MIXED = 0.7
+_OF_MIXED = 0.5
 """Of what the dual gains by mixing a weight: about what is gained by splitting its range."""
 
 _LOW = 0.6
@@ -103,7 +103,7 @@ def joint_bound(
         ]
     if not cells:
         return others + error
-    rows = _Rows.of(row, OtherRows.of(text, word, radius), most)
+    rows = _Rows.of(row, OtherRows.of(text, word, radius))
     solved: list[_Cell] = []
     bounds: list[float] = []
     count = min(_MOST_CENTRED, _CENTRED_WORDS // len(row.kappa))
@@ -207,19 +207,17 @@ class _Cell:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a word, what temperatures are measured in, and a basis of the vectors' span where it is smaller."""
+    """The rows of a word, and a basis of the vectors' span where it is smaller."""
 
     own: MovedOwnRow
     others: OtherRows
-    unit: float
     basis: Float[Tensor, "d size"] | None
 
     @classmethod
-    def of(cls, own: MovedOwnRow, others: OtherRows, bound: float) -> "_Rows":
+    def of(cls, own: MovedOwnRow, others: OtherRows) -> "_Rows":
         together = torch.cat([others.queries, others.apart, own.kappa, own.apart])
         few = len(together) < together.shape[1]
-        unit = max(bound**2, 1e-200) / (len(others) + len(own.kappa))
-        return cls(own, others, unit, torch.linalg.qr(together.T).Q if few else None)
+        return cls(own, others, torch.linalg.qr(together.T).Q if few else None)
 
     def solved(self, cell: _Cell, near: _Cell | None) -> _Cell:
         """The cell at its next temperature, from its own whole's centre or a near cell's, or from afar where that
@@ -228,15 +226,15 @@ class _Rows:
         if terms.empty:
             return replace(cell, bound=0.0, stage=cell.following)
         dual = JointDual(joint_pairs(self.others, terms, self.basis))
-        enough = (_LOW * cell.bound) ** 2 - terms.fixed
-        stage, squared = cell.following, math.inf
+        enough = max(_LOW * cell.bound, cell.low) ** 2 * (1 - 1e-6) - terms.fixed
+        unit, stage, squared = max(cell.bound**2, 1e-200), cell.following, math.inf
+        path = [unit / dual.pairs.count * share for share in _PATH[: stage + 1]]
         centre = near.centre if cell.centre is None and near is not None else cell.centre
-        if centre is not None:
-            centre = dual.centred(centre.by, self.unit * _PATH[stage], enough)
+        for by in [*([] if centre is None else [centre.by]), dual.start(unit)]:
+            centre = dual.down(path, by, enough)
             squared = joint_lagrangian_bound(self.others, terms, centre.best)
-        if not squared < cell.bound**2:
-            centre = self._from_afar(dual, stage, enough)
-            squared = joint_lagrangian_bound(self.others, terms, centre.best)
+            if squared < cell.bound**2:
+                break
         # The whole changes by no less than the own row: below `low` no y is left.
         bound = min(cell.bound, math.sqrt(squared) * (1 + 1e-12)) if squared > cell.low**2 else 0.0
         return replace(cell, bound=bound, stage=stage, centre=centre)
@@ -257,12 +255,6 @@ class _Rows:
             weights[side, word] = middle
             parts.append(replace(cell, stage=cell.stage - len(_PATH), weights=weights))
         return parts
-
-    def _from_afar(self, dual: JointDual, stage: int, enough: float) -> Centre:
-        by = dual.start(self.unit * dual.pairs.count)
-        for temperature in _PATH[:stage]:
-            by = dual.centred(by, self.unit * temperature).by
-        return dual.centred(by, self.unit * _PATH[stage], enough)
 
 
 def joint_lagrangian_bound(others: OtherRows, own: OwnTerms, by: JointMultipliers) -> float:

@@ -11,8 +11,9 @@ from wordsens.certificates.attention.joint_smoothed import Smoothed, SmoothedLag
 
 _STEPS = 30  # at a temperature
 _LITTLE = 1.0  # of a temperature: a Newton step that promises less ends the steps at it
+_NEAR = 30.0  # temperatures a barrier: twice what a step promises after the temperature falls by a factor of 5
 _ARMIJO = 0.1
-_FRACTION = 0.3  # of the way to the domain's edge: how far a step goes at most
+_FRACTION = 0.6  # of the way to the domain's edge: how far a step goes at most
 _LONGEST = 30.0  # step in Newton steps
 _SHORTEST = 1e-12
 _LONGER = 2.0  # from one length that is tried to the next
@@ -53,6 +54,19 @@ class JointDual:
         flat[GLOBALS + 2 * k : GLOBALS + 3 * k], flat[GLOBALS + 3 * k : GLOBALS + 4 * k] = hold, pin
         return JointMultipliers(flat)
 
+    def down(self, path: list[float], by: JointMultipliers, enough: float) -> Centre:
+        """The end of a path of falling temperatures, begun at the lowest at which the multipliers are near enough."""
+        first = next((at for at in range(len(path) - 1, 0, -1) if self._near(by, path[at])), 0)
+        for temperature in path[first:-1]:
+            by = self.centred(by, temperature).by
+        return self.centred(by, path[-1], enough)
+
+    def _near(self, by: JointMultipliers, temperature: float) -> bool:
+        """True where Newton's steps are long: where one promises little."""
+        found = self._newton(self.smoothed.at(by, temperature), temperature)
+        barriers = self.pairs.first.shape[1] + 3 * self.pairs.count
+        return found is not None and -found[1] <= _NEAR * barriers * temperature
+
     def centred(self, by: JointMultipliers, temperature: float, enough: float = -math.inf) -> Centre:
         """From any multipliers in the domain towards the smoothed Lagrangian's least point, or until the Lagrangian
         itself is at most `enough`: where no y is left it has no least value."""
@@ -67,17 +81,20 @@ class JointDual:
                 best, least = here.by, here.plain
         return Centre(here.by, best, self.smoothed.worst(here, temperature))
 
-    def _step(self, here: Smoothed, temperature: float, last: float) -> tuple[Smoothed, float] | None:
-        """After one step that gains, and the step's length; None where little is to be gained."""
+    def _newton(self, here: Smoothed, temperature: float) -> tuple[Tensor, float] | None:
+        """The step and its slope; None outside the domain."""
         if here.inverse is None:
             return None
         gradient, hessian = self.smoothed.derivatives(here, temperature)
         step = _newton(gradient, hessian)
-        if step is None:
+        return None if step is None else (step, float(gradient @ step))
+
+    def _step(self, here: Smoothed, temperature: float, last: float) -> tuple[Smoothed, float] | None:
+        """After one step that gains, and the step's length; None where little is to be gained."""
+        newton = self._newton(here, temperature)
+        if newton is None or not -newton[1] > _LITTLE * temperature:
             return None
-        falls = float(gradient @ step)
-        if not -falls > _LITTLE * temperature:
-            return None
+        step, falls = newton
 
         def tried(length: float) -> Smoothed:
             return self.smoothed.at(JointMultipliers(here.by.flat + length * step), temperature)

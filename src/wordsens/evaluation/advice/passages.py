@@ -43,7 +43,6 @@ class Surroundings:
         split = [text.split() for text in texts]
         self._words = [word for words in split for word in words]
         self.starts = [0, *accumulate(map(len, split))][:-1]
-        self._special = count("")
         self._known: dict[str, int] = {}
 
     def own_changes(self, texts: Sequence[str]) -> list[Change]:

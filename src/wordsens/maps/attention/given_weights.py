@@ -93,11 +93,6 @@ class AttentionFeatures(AttentionLayer):
         d, m = self._query.shape[-2:]
         return f"AttentionFeatures(d={d}, m={m}, score={self.score.name!r}, heads={self.heads})"
 
-    @property
-    def masked(self) -> bool:
-        """True where some rows do not see some words."""
-        return self.causal or (self._mask is not None and bool((self._mask == -torch.inf).any()))
-
     def head_weights(self, n: int, dtype: torch.dtype, *, isometric: bool = False) -> list[HeadWeights]:
         return [self._head(at, n, dtype, isometric=isometric and not self.summed) for at in range(self.heads)]
 
