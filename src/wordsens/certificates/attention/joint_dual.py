@@ -55,14 +55,14 @@ class JointDual:
         return JointMultipliers(flat)
 
     def down(self, path: list[float], by: JointMultipliers, enough: float) -> Centre:
-        """The end of a path of falling temperatures, begun at the lowest at which the multipliers are near enough."""
+        """`centred` at each of falling temperatures, from the lowest at which `by` is near enough."""
         first = next((at for at in range(len(path) - 1, 0, -1) if self._near(by, path[at])), 0)
         for temperature in path[first:-1]:
             by = self.centred(by, temperature).by
         return self.centred(by, path[-1], enough)
 
     def _near(self, by: JointMultipliers, temperature: float) -> bool:
-        """True where Newton's steps are long: where one promises little."""
+        """True where a Newton step promises at most `_NEAR` T for each barrier: its length is then not tiny."""
         found = self._newton(self.smoothed.at(by, temperature), temperature)
         barriers = self.pairs.first.shape[1] + 3 * self.pairs.count
         return found is not None and -found[1] <= _NEAR * barriers * temperature
@@ -82,11 +82,12 @@ class JointDual:
         return Centre(here.by, best, self.smoothed.worst(here, temperature))
 
     def _newton(self, here: Smoothed, temperature: float) -> tuple[Tensor, float] | None:
-        """The step and its slope; None outside the domain."""
+        """Newton's step and the Lagrangian's slope along it; None outside the domain, or where the Hessian is not
+        positive definite by far."""
         if here.inverse is None:
             return None
         gradient, hessian = self.smoothed.derivatives(here, temperature)
-        step = _newton(gradient, hessian)
+        step = _newton_step(gradient, hessian)
         return None if step is None else (step, float(gradient @ step))
 
     def _step(self, here: Smoothed, temperature: float, last: float) -> tuple[Smoothed, float] | None:
@@ -124,7 +125,7 @@ class JointDual:
         return found, length
 
 
-def _newton(gradient: Tensor, hessian: Tensor) -> Tensor | None:
+def _newton_step(gradient: Tensor, hessian: Tensor) -> Tensor | None:
     """The Newton step; None where the Hessian is not positive definite by far."""
     scale = hessian.diagonal().clamp(min=1e-300).rsqrt()
     scaled = (hessian * scale).mul_(scale.unsqueeze(1))
