@@ -12,7 +12,7 @@ from wordsens.cli import main
 ROOT = Path(wordsens.__file__).parent
 COMMAND = ("measure", "I love her much", "--map", "raf", "--quiet")
 STAGES = {
-    "cli/measure/command.py:measure": "options checked",
+    "cli/commands.py:measure": "options checked",
     "text/embedding.py:embed": "text embedded",
     "maps/registry.py:build_map": "map built",
     "search/witnesses.py:find_witnesses": "perturbations searched",

@@ -11,20 +11,12 @@ from typing import Annotated, Any
 import typer
 
 from wordsens import __version__
-from wordsens.cli.audit.command import audit
-from wordsens.cli.check.command import check
-from wordsens.cli.compare.command import compare
-from wordsens.cli.explain.command import explain
-from wordsens.cli.flips.command import flips
-from wordsens.cli.measure.command import measure
+from wordsens.cli.commands import audit, check, compare, explain, flips, measure, paper, report, tune
 from wordsens.cli.option_names import in_options, options_of
 from wordsens.cli.page import page
-from wordsens.cli.paper.command import paper
-from wordsens.cli.report.command import report
 from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep.command import sweep
 from wordsens.cli.terminal import printable
-from wordsens.cli.tune.command import tune
 from wordsens.cli.typed import typed
 from wordsens.errors import InputError, MissingExtraError, RequirementError, WordsensError, shown
 

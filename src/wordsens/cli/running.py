@@ -9,7 +9,7 @@ from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import Reporter, notice, reporting
 from wordsens.cli.typed import typed
 from wordsens.errors import WordsensError
-from wordsens.experiments.grid.device_key import CPU
+from wordsens.experiments.grid.cell_keys import CPU
 from wordsens.experiments.run.commands import keep_command
 from wordsens.experiments.run.runner import run_cells, unfinished
 from wordsens.experiments.run.state import RunState

@@ -1,0 +1,158 @@
+"""The commands, each by its help text. Its options and its work are in the folder of its name; the work loads torch."""
+
+from wordsens.cli.audit.options import AuditOptions
+from wordsens.cli.check.options import CheckRequest
+from wordsens.cli.compare.options import CompareRequest
+from wordsens.cli.explain.options import ExplainRequest
+from wordsens.cli.flips.options import FlipsRequest
+from wordsens.cli.measure.options import MeasureOptions
+from wordsens.cli.options import takes
+from wordsens.cli.paper.options import PaperOptions
+from wordsens.cli.report.options import ReportOptions
+from wordsens.cli.tune.options import TuneRequest
+
+
+@takes(MeasureOptions)
+def measure(options: MeasureOptions) -> None:
+    """Measure how far one word can move what a map sees: S per word, with the most sensitive one marked.
+
+    S = sup over the word i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
+
+    Each number is attained by a perturbation that was found: a lower bound of the sup.
+
+    Example: wordsens measure "I love her much" --map rf,raf,relu-raf
+    """
+    from wordsens.cli.cpu_threads import cpu_threads
+    from wordsens.cli.measure.run import run_measure
+
+    with cpu_threads(options.threads):
+        run_measure(options)
+
+
+@takes(AuditOptions)
+def audit(options: AuditOptions) -> None:
+    """Find the words that move a model of embeddings or classes, those it ignores, and how that decays with length.
+
+    Each finished text is one Parquet file in OUT/records; the same command goes on where an earlier run stopped.
+    Texts that are empty or have one word are left out and counted; exit code 1 if any other text failed.
+
+    Example: wordsens audit minilm --dataset reviews.parquet --limit 200 --out audit
+    """
+    from wordsens.cli.audit.run import run_audit
+    from wordsens.cli.cpu_threads import cpu_threads
+
+    with cpu_threads(options.threads):
+        run_audit(options)
+
+
+@takes(CheckRequest)
+def check(request: CheckRequest) -> None:
+    """Does a meaning that flips with one word show in a model's embeddings? A gate for CI: exit code 3 when it fails.
+
+    Opposites (not, enable/disable, who did what to whom, amounts, order, names, may/must) are compared with
+    paraphrases of few common words. AUC is the chance that an opposite is farther apart than a paraphrase: 1 is
+    perfect, 0 hopeless.
+
+    Example: wordsens check minilm --require 'negation.auc >= .5' --threshold .92
+    """
+    from wordsens.cli.check.run import run_check
+    from wordsens.cli.cpu_threads import cpu_threads
+
+    with cpu_threads(request.threads):
+        run_check(request)
+
+
+@takes(CompareRequest)
+def compare(request: CompareRequest) -> None:
+    """Find what differs between two models, or one before and after a change, on your own texts. A gate for CI.
+
+    Each model is a name or folder, module:function, or the URL of an embeddings endpoint. Compared are how well flipped
+    meanings show (as in check), how far a text moves without each word, and which texts have other neighbours; each
+    difference has a 95 % interval, and counts only where a test of all together says so. Exit code 3 when a
+    requirement fails.
+
+    Example: wordsens compare minilm ./quantised --dataset texts.csv --require 'neighbours.nearest.second <= .05'
+    """
+    from wordsens.cli.compare.run import run_compare
+    from wordsens.cli.cpu_threads import cpu_threads
+
+    with cpu_threads(request.threads):
+        run_compare(request)
+
+
+@takes(ExplainRequest)
+def explain(request: ExplainRequest) -> None:
+    """Find the words that carry the score of two texts, a class, or an embedding.
+
+    For each word: the text without it, with another word in its place, and with its vector moved; and for two texts
+    the words that keep them apart, and pairs of words that count for more, or less, together than alone.
+
+    Example: wordsens explain minilm "How do I enable it?" "How do I disable it?" --html explained.html
+    """
+    from wordsens.cli.cpu_threads import cpu_threads
+    from wordsens.cli.explain.run import run_explain
+
+    with cpu_threads(request.threads):
+        run_explain(request)
+
+
+@takes(FlipsRequest)
+def flips(request: FlipsRequest) -> None:
+    """Find the words that flip a classifier's label, by class: for moderation, and any other classifier.
+
+    For each word: the class without it, with another word in its place, and, for transformers, the smallest radius
+    found at which its vectors flip the label.
+
+    Example: wordsens flips ./toxicity-model --dataset comments.csv
+    """
+    from wordsens.cli.cpu_threads import cpu_threads
+    from wordsens.cli.flips.run import run_flips
+
+    with cpu_threads(request.threads):
+        run_flips(request)
+
+
+@takes(TuneRequest)
+def tune(request: TuneRequest) -> None:
+    """Make a "not", an antonym, an amount or a time move a model's embeddings: an adapter, made on your CPU.
+
+    The tuned model is a folder that sentence-transformers loads. It is judged before and after on domains and kinds
+    that it was not trained on, and on finding paraphrases. A run that was stopped goes on when it is called again.
+
+    Example: wordsens tune minilm --out ./minilm-tuned --texts my-texts.csv
+    """
+    from wordsens.cli.cpu_threads import cpu_threads
+    from wordsens.cli.tune.run import run_tune
+
+    with cpu_threads(request.threads):
+        run_tune(request)
+
+
+@takes(PaperOptions)
+def paper(options: PaperOptions) -> None:
+    """The paper's experiments on real and Gaussian texts: records, figures and tables.
+
+    Each finished cell is one Parquet file in OUT/records (OUT/generalization-records, OUT/attention-records). The same
+    command resumes an interrupted run.
+
+    Example: wordsens paper sensitivity --scale quick --out results
+    """
+    from wordsens.cli.cpu_threads import cpu_threads
+    from wordsens.cli.paper.experiments import EXPERIMENTS
+    from wordsens.cli.paper.run import run_paper
+
+    with cpu_threads(options.threads):
+        run_paper(options, EXPERIMENTS)
+
+
+@takes(ReportOptions)
+def report(options: ReportOptions) -> None:
+    """One page of what was found: sentences, figures, words, tables, and how the numbers were made.
+
+    It reads the records of earlier runs and measures nothing. The page needs no network, and no server.
+
+    Example: wordsens report results --open
+    """
+    from wordsens.cli.report.run import run_report
+
+    run_report(options)
