@@ -14,7 +14,7 @@ from tests import shape_checks  # noqa: F401 - before the package is imported
 from wordsens.certificates.attention import own_lagrangian
 from wordsens.certificates.attention import sweep as attention
 from wordsens.experiments.sensitivity.record import SensitivityRecord
-from wordsens.experiments.store.identity import hash_identity
+from wordsens.experiments.store.record import hash_identity
 from wordsens.maps.attention import word_change as attention_change
 
 pytest.register_assert_rewrite("tests.laws.feature_map_laws", "tests.laws.mixins")

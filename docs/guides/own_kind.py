@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from wordsens.experiments.grid.cell import Cell
-from wordsens.experiments.grid.device_key import CPU, Device
+from wordsens.experiments.grid.cell_keys import CPU, Device
 from wordsens.experiments.kinds import CellKind
 from wordsens.experiments.store.record import Record
 from wordsens.text.synthetic import gaussian_text

@@ -6,7 +6,7 @@ import pytest
 
 from wordsens.errors import InputError
 from wordsens.experiments.sensitivity.spec import SensitivityCell
-from wordsens.experiments.store.identity import hash_identity
+from wordsens.experiments.store.record import hash_identity
 
 RF = {"map": "rf", "n": 4, "d": 8, "text": "gaussian"}
 RAF = {"map": "raf", "n": 4, "d": 8, "text": "gaussian"}

@@ -7,7 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from wordsens.errors import InputError
 from wordsens.experiments.generalization.record import GeneralizationRecord
-from wordsens.experiments.store.identity import hash_identity
+from wordsens.experiments.store.record import hash_identity
 from wordsens.figures import frontier, generalization
 
 COLUMNS = [("rf", 40), ("raf", 40), ("raf", 120)]

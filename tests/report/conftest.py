@@ -12,7 +12,7 @@ from wordsens.experiments.attention.record import AttentionRecord
 from wordsens.experiments.audit.record import AuditRecord
 from wordsens.experiments.generalization.record import GeneralizationRecord
 from wordsens.experiments.sensitivity.record import SensitivityRecord
-from wordsens.experiments.store.identity import hash_identity
+from wordsens.experiments.store.record import hash_identity
 from wordsens.experiments.store.store import RecordStore
 
 MADE = {

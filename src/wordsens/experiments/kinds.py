@@ -7,8 +7,7 @@ from typing import Any
 
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.run.provenance import Watch, error_line, provenance
-from wordsens.experiments.store.identity import hash_identity
-from wordsens.experiments.store.record import Record
+from wordsens.experiments.store.record import Record, hash_identity
 from wordsens.experiments.store.spec_columns import columns_of
 from wordsens.experiments.summary import Summary
 

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.functionals.contract import WordFunctionals
 from wordsens.maps.word_change import MovedRows
+from wordsens.maps.word_functionals import WordFunctionals
 from wordsens.search.plan import Stages
 
 Loss = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]

@@ -6,7 +6,8 @@ the change of many perturbed words faster than by mapping each perturbed text; a
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float, Int
@@ -18,6 +19,8 @@ from wordsens.maps.plain_change import PlainGroupChange, PlainWordChange
 from wordsens.maps.repeatable import require_equal_answers
 from wordsens.maps.word_change import MovedRows, WordChange
 from wordsens.text.matrix import TextMatrix
+
+Row = TypeVar("Row")
 
 DEFAULT_MEMORY_BUDGET = 1 << 30
 """Bytes that one evaluation may use for intermediate results, unless told otherwise: 1 GiB."""
@@ -31,6 +34,7 @@ class FeatureMap(ABC):
         dtype, device: where phi computes; texts are converted to them.
         text_shape: the (n, d) that phi accepts; None where any size will do.
         notes: what a reader of a result has to know of the map; results carry them.
+        continuous: whether phi is known to have no jumps; at the edge of one a last digit of Delta may decide a value.
     """
 
     name: str
@@ -38,6 +42,7 @@ class FeatureMap(ABC):
     device: torch.device = torch.device("cpu")
     text_shape: tuple[int | None, int | None] = (None, None)
     notes: tuple[str, ...] = ()
+    continuous: bool = False
 
     @abstractmethod
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
@@ -126,3 +131,13 @@ class FeatureMap(ABC):
     ) -> WordChange:
         """The same when g words move together: the pairs are (group, Delta), Delta of shape (g, d)."""
         return PlainGroupChange(self, rows, groups, memory_budget=memory_budget)
+
+
+def map_row(table: Mapping[type[FeatureMap], Row], phi: FeatureMap) -> Row | None:
+    """The row of the map's class, or of the nearest class that it derives from; None where there is none.
+
+    >>> from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
+    >>> map_row({DeepRandomFeatures: "dense"}, RandomFeatures(2, 2))
+    'dense'
+    """
+    return next((table[kind] for kind in type(phi).__mro__ if kind in table), None)

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from wordsens.search.ball import unit
 from wordsens.search.objective import Objective
 
 PATIENCE = 8
@@ -177,8 +178,8 @@ class Momentum(Rule):
         self._memory = torch.zeros_like(climb.x)
 
     def step(self, climb: Climb, tolerance: float) -> None:
-        memory = _unit(climb.slope).add_(self._memory, alpha=self.KEEP)
-        direction = _unit(climb.feasible(memory, climb.x))
+        memory = unit(climb.slope).add_(self._memory, alpha=self.KEEP)
+        direction = unit(climb.feasible(memory, climb.x))
         better = climb.move(climb.x + self._eta.unsqueeze(1) * direction, tolerance)
         self._memory = torch.where(better.unsqueeze(1), memory, torch.zeros_like(memory))
         self._eta = torch.where(better, self._eta * self.GROW, self._eta * self.SHRINK).clamp(max=self.LONGEST)
@@ -212,7 +213,7 @@ class QuasiNewton(Rule):
             direction = torch.where(downhill.unsqueeze(1), uphill * self._factor.unsqueeze(1), direction)
         length = torch.linalg.vector_norm(direction, dim=1)
         step = (self._scale * length).clamp(max=self.LONGEST)
-        better = climb.move(before + step.unsqueeze(1) * _unit(direction), tolerance)
+        better = climb.move(before + step.unsqueeze(1) * unit(direction), tolerance)
 
         # Zero where the trial lost and the ascent stays.
         moved, bent = climb.x - before, uphill - climb.uphill()
@@ -245,8 +246,3 @@ class QuasiNewton(Rule):
 
 
 RULES: dict[str, type[Momentum] | type[QuasiNewton]] = {"momentum": Momentum, "quasi-newton": QuasiNewton}
-
-
-def _unit(vectors: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
-    """Vectors of length 1; zero vectors stay zero."""
-    return torch.nn.functional.normalize(vectors, dim=1, eps=torch.finfo(vectors.dtype).tiny)

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.gaussian.lanczos import lanczos
-from wordsens.search.ball import Ball
+from wordsens.search.ball import Ball, unit
 from wordsens.search.great_circle import CircleLimits, LinearEntry, climb_great_circles
 from wordsens.search.linear_entry import LinearEntryObjective
 from wordsens.search.plan import Stages
@@ -153,7 +153,7 @@ class _SphereSearch:
         gradient = gradient - torch.linalg.vecdot(gradient, point).unsqueeze(1) * point
         length = torch.linalg.vector_norm(gradient, dim=1)
         # A length of zero is stationary; the direction is then zero, and the trials gain nothing.
-        direction = torch.nn.functional.normalize(gradient, dim=1, eps=torch.finfo(gradient.dtype).tiny)
+        direction = unit(gradient)
         across = self._objective.enter(self._scale * direction, self._words)
         squared = self._objective.along(entered, across, torch.zeros_like(length))[0]
         still = torch.ones_like(flat)
@@ -188,7 +188,7 @@ class _SphereSearch:
         decay = torch.exp(-4 * torch.arange(t, device=rotation.device) / t).to(rotation.dtype)
         mixed = (draw(w, left - left // 2, t) * decay) @ rotation
         patterned = draw(w, left // 2, entered.shape[2]).sign() @ entered.mT
-        return torch.cat([signed, torch.nn.functional.normalize(torch.cat([mixed, patterned], dim=1), dim=2)], dim=1)
+        return torch.cat([signed, unit(torch.cat([mixed, patterned], dim=1))], dim=1)
 
 
 def _across(chosen: Int[Tensor, "w c"], rows: Float[Tensor, "b m"]) -> Int[Tensor, "w c m"]:

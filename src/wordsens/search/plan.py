@@ -26,6 +26,9 @@ FIRST_STEPS = 6
 DIRECT_STEPS = 20
 """Steps on the change itself of the candidates that are best there."""
 
+NOISY_GENERATIONS = {"momentum": 6, "quasi-newton": 2}
+"""Rounds of crossing whose children climb noisily; at kinks other climbs find less."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Stages:
@@ -39,6 +42,7 @@ class Stages:
     climb_steps: int = 10
     soft_steps: int = 0
     explored_share: float = 0.0
+    noisy: int = 0
     population: int = 4
     generations: int = 0
     children: int = 4
@@ -69,6 +73,7 @@ class Stages:
         soft += (self.soft_steps > 0) * (len(SOFT_SHARES) * self.soft_steps + self.climb_steps)
         soft += (self.explored_share > 0) * len(NARROWING) * NARROWING_STEPS
         soft += (self.explored_share > 0 < self.chosen) * (FIRST_STEPS + DIRECT_STEPS)
+        soft += (self.noisy > 0) * (2 + NOISY_GENERATIONS[self.rule]) * self.climb_steps
         return soft + crossing + self.kick_steps * (self.kicks + (self.kicks > 0)) + self.steps
 
     def all_rounds(self, groups: int, words: int) -> int:
@@ -83,7 +88,7 @@ class Stages:
 
     def heat(self) -> "Stages":
         """The stages of a race's first search, of every word: quick ones without polishing."""
-        return replace(self.quick(), steps=0)
+        return replace(self.quick(), noisy=0, steps=0)
 
     def of_leaders(self) -> "Stages":
         """The stages of the words that lead: many times the children, and crossing alone, in which few words differ."""
@@ -105,6 +110,7 @@ class Stages:
             chosen=self.chosen // 4,
             soft_steps=0,
             explored_share=0.0,
+            noisy=self.noisy // 4,
             population=max(1, self.population // 2),
             generations=min(1, self.generations),
             children=max(1, self.children // 4),
@@ -126,6 +132,7 @@ class Stages:
             starts=3 * self.starts,
             inner=3 * self.inner,
             chosen=2 * self.chosen,
+            noisy=2 * self.noisy,
             population=2 * self.population,
             generations=2 * self.generations,
             children=2 * self.children,
@@ -173,10 +180,11 @@ class SearchPlan:
         soft_steps: steps that every start is also given on each of a few much smoother relatives of the map, the
             smoothest first, before it climbs like the others; 0: none.
         explored_share: how smooth the relative is on which all is done but the last polishing; 0: the map itself.
+        noisy: how many points, half of them the highest of many, climb after long random steps, on the map itself.
         population: how many of the best points live on to the next generation.
         generations: rounds of crossing: a child is a mixture of two witnesses, the second of this or another word;
             after them as many rounds of kicks less one: a child is the best point, moved a little. A plan that names 0
-            also has no `chosen`, `soft_steps`, `explored_share` and `leaders`, unless it names them.
+            also has no `chosen`, `soft_steps`, `explored_share`, `noisy` and `leaders`, unless it names them.
         children: children a round.
         kick_steps: steps that a kicked point is given; 0: no rounds of kicks.
         relays: how many other words' witnesses every word tries at the end.
@@ -216,6 +224,7 @@ class SearchPlan:
     climb_steps: int | None = None
     soft_steps: int | None = None
     explored_share: float | None = None
+    noisy: int | None = None
     population: int | None = None
     generations: int | None = None
     children: int | None = None
@@ -258,7 +267,7 @@ class SearchPlan:
         if self.starts is not None:
             named.setdefault("chosen", min(self.starts, scaled.chosen))
         if self.generations == 0:
-            named = {"chosen": 0, "soft_steps": 0, "explored_share": 0.0, "leaders": 0, **self.named}
+            named = {"chosen": 0, "soft_steps": 0, "explored_share": 0.0, "noisy": 0, "leaders": 0, **self.named}
         return replace(scaled, **named) if named else scaled
 
     def searched_to_the_end(self, words: int) -> int:

@@ -4,10 +4,13 @@ Points are kept rank by rank, (ranks, w, size): entry [r, j] belongs to word j. 
 with a unit ball of its own.
 """
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.search.ball import unit
 from wordsens.seeds import gaussian_on
 
 ALIKE = 0.98
@@ -93,8 +96,7 @@ class Breeder:
     def unit(self, points: Float[Tensor, "*ranks w size"]) -> Float[Tensor, "*ranks w size"]:
         """The points with every block scaled to the unit sphere; a zero block stays zero."""
         blocks = points.unflatten(-1, (self._blocks, -1))
-        smallest = torch.finfo(points.dtype).tiny
-        return torch.nn.functional.normalize(blocks, dim=-1, eps=smallest).flatten(start_dim=-2)
+        return unit(blocks).flatten(start_dim=-2)
 
     def _integers(self, below: int, shape: tuple[int, ...]) -> Int[Tensor, "..."]:
         drawn = torch.randint(below, shape, generator=self._generator, device=self._generator.device)
@@ -103,6 +105,41 @@ class Breeder:
     def _uniform(self, shape: tuple[int, ...]) -> Float[Tensor, "..."]:
         drawn = torch.rand(shape, generator=self._generator, dtype=torch.float64, device=self._generator.device)
         return drawn.to(self._device)
+
+
+class SeparateBreeders:
+    """One Breeder a text, each from a generator of its own, so that a text's points depend on no other text.
+
+    Does what a Breeder does, on points (ranks, w, size) whose words are those of the first text, then of the second...
+    """
+
+    def __init__(self, breeders: Sequence[Breeder]):
+        self._breeders = breeders
+
+    def resized(self, size: int) -> "SeparateBreeders":
+        return SeparateBreeders([breeder.resized(size) for breeder in self._breeders])
+
+    def random(self, ranks: int) -> Float[Tensor, "ranks w size"]:
+        return torch.cat([breeder.random(ranks) for breeder in self._breeders], dim=1)
+
+    def children(self, parents: Float[Tensor, "ranks w size"], count: int) -> Float[Tensor, "count w size"]:
+        own = parents.chunk(len(self._breeders), dim=1)
+        return torch.cat([b.children(points, count) for b, points in zip(self._breeders, own, strict=True)], dim=1)
+
+    def kicked(
+        self, parents: Float[Tensor, "ranks w size"], directions: Float[Tensor, "m size"], count: int
+    ) -> Float[Tensor, "count w size"]:
+        """As Breeder's; the directions are those of the first text, then as many of the second..."""
+        texts = len(self._breeders)
+        own = zip(self._breeders, parents.chunk(texts, dim=1), directions.tensor_split(texts), strict=True)
+        return torch.cat([breeder.kicked(points, along, count) for breeder, points, along in own], dim=1)
+
+    def some(self, points: Float[Tensor, "w size"], count: int) -> Float[Tensor, "count w size"]:
+        own = points.chunk(len(self._breeders))
+        return torch.cat([b.some(mine, count) for b, mine in zip(self._breeders, own, strict=True)], dim=1)
+
+    def unit(self, points: Float[Tensor, "*ranks w size"]) -> Float[Tensor, "*ranks w size"]:
+        return self._breeders[0].unit(points)
 
 
 def fittest(
@@ -115,7 +152,7 @@ def fittest(
     """
     order = squared.argsort(dim=0, descending=True)
     sorted_points = points.gather(0, order.unsqueeze(-1).expand_as(points)).transpose(0, 1)
-    directions = torch.nn.functional.normalize(sorted_points, dim=-1, eps=torch.finfo(points.dtype).tiny)
+    directions = unit(sorted_points)
     close = torch.tril(directions @ directions.mT, diagonal=-1) > alike
     copies = close.any(dim=2).T
     # Stable: among originals, and among copies, the order by value stays.

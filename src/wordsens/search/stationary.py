@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.search.ball import Ball
+from wordsens.search.ball import Ball, unit
 from wordsens.search.climb import Climb
 from wordsens.search.objective import Objective
 from wordsens.search.result import SearchResult
@@ -101,4 +101,4 @@ def _coordinates(perturbations: Tensor, ball: Ball, blocks: int) -> Float[Tensor
 
 def _unit(points: Float[Tensor, "*ranks size"], blocks: int) -> Float[Tensor, "*ranks size"]:
     split = points.unflatten(-1, (blocks, -1))
-    return torch.nn.functional.normalize(split, dim=-1, eps=torch.finfo(points.dtype).tiny).flatten(start_dim=-2)
+    return unit(split).flatten(start_dim=-2)

@@ -1,5 +1,6 @@
 """Word sensitivity: the definition, attained by a witness that is recomputed through the map."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -24,12 +25,14 @@ from wordsens.search.result import Progress, SearchResult
 from wordsens.search.witnesses import find_witnesses
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.budget import Budget
-from wordsens.sensitivity.jumps import moved_back
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 
 _SURE = 0.01
 """A search has converged where its value is at least 100 times the rounding error: so is its gradient's, about."""
+
+_NEIGHBOURS = 3
+"""Of a witness, a last digit away, that are mapped with it where phi may jump."""
 
 _MAPPED_BYTES = 64 << 20
 """Perturbed texts are mapped in batches of this size: larger ones fall out of the cache and are slower."""
@@ -147,16 +150,20 @@ def sensitivity_at(
     started = time.perf_counter()
     rows = phi.accept(text.rows)
 
-    def attains(words: Int[Tensor, " b"], moved: Float[Tensor, "b d"]) -> Float[Tensor, " b"]:
+    def one_alone(words: Int[Tensor, " b"], moved: Float[Tensor, "b d"]) -> Float[Tensor, " b"]:
         return attained(phi, rows, words.unsqueeze(1), moved.unsqueeze(1), memory_budget=asked.budget.memory_budget)
 
-    seen = found.squared.double().clamp(min=0).sqrt() / feature_norm(phi(rows), phi.name)
-    found, per_word = moved_back(attains, words, ball, found, attains(words, found.perturbations), seen, asked.seed)
-    best = int(per_word.argmax())
-    witness = perturbed_texts(rows, words[best].view(1, 1), found.perturbations[best].view(1, 1, -1))[0]
-    error = max(phi.relative_rounding(rows), phi.relative_rounding(witness) if float(per_word[best]) > 0 else 0.0)
+    neighbours = 0 if phi.continuous else _NEIGHBOURS
+    per_word, rounding = with_neighbours(one_alone, rows, words, found.perturbations, neighbours)
     # phi(X^i(Delta)) and phi(X) are each wrong by that share of their norms, at most 1 + per_word and 1.
-    rounding = error * (2 + per_word)
+    rounding = torch.maximum(rounding, phi.relative_rounding(rows) * (2 + per_word))
+    best, checked = int((per_word - rounding).argmax()), set[int]()
+    while best not in checked and float(per_word[best]) > 0:
+        witness = perturbed_texts(rows, words[best].view(1, 1), found.perturbations[best].view(1, 1, -1))[0]
+        error, of = phi.relative_rounding(witness) * (2 + per_word), slice(None) if phi.continuous else best
+        rounding[of] = torch.maximum(rounding[of], error[of])
+        checked.add(best)
+        best = int((per_word - rounding).argmax())
     per_word = (per_word - rounding).clamp(min=0)
     bounds = None
     if asked.certificate:
@@ -180,8 +187,8 @@ def sensitivity_at(
         radius=ball.radius,
         tokens=tuple(text.word(int(word)) for word in words),
         search=str(asked.budget.plan),
-        evaluations=found.evaluations + len(words),
-        evaluations_per_word=found.spent + 1,
+        evaluations=found.evaluations + (1 + neighbours) * len(words),
+        evaluations_per_word=found.spent + 1 + neighbours,
         seconds=seconds + time.perf_counter() - started,
         converged=found.converged & (rounding <= _SURE * per_word),
         seed=int(asked.seed),
@@ -198,6 +205,25 @@ def _leading(plan: SearchPlan, per_word: Float[Tensor, " w"]) -> Int[Tensor, " l
     if plan.contenders is None or plan.searched_to_the_end(len(per_word)) == len(per_word):
         return None
     return per_word.topk(plan.contenders).indices
+
+
+def with_neighbours(
+    attained: Callable[[Int[Tensor, " b"], Float[Tensor, "b d"]], Float[Tensor, " b"]],
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " b"],
+    moved: Float[Tensor, "b d"],
+    count: int = _NEIGHBOURS,
+) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"]]:
+    """What the perturbations attain, and an estimate of its rounding error where phi jumps or nearly does.
+
+    (2 + sqrt(n d) / 8) max over `count` sign patterns s, at most three, of |attained(Delta + eps s (x_i + Delta)) -
+    attained(Delta)|, as `FeatureMap.relative_rounding` has it for a whole text; 0 without neighbours.
+    """
+    signs = torch.ones(1 + _NEIGHBOURS, 1, rows.shape[1]).to(rows)
+    signs[0], signs[2, :, ::2], signs[3, :, ::3] = 0, -1, -1
+    beside = moved + torch.finfo(rows.dtype).eps * signs[: 1 + count] * (rows[words] + moved)
+    values = attained(words.repeat(1 + count), beside.flatten(end_dim=1)).view(1 + count, -1)
+    return values[0], (2 + math.sqrt(rows.numel()) / 8) * (values - values[0]).abs().amax(dim=0)
 
 
 def attained(

@@ -11,8 +11,7 @@ from torch import Tensor
 from wordsens.errors import require_choice
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores import Softmax
-from wordsens.maps.class_table import map_row
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.contract import FeatureMap, map_row
 from wordsens.maps.dense.features import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 

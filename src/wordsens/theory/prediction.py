@@ -10,8 +10,7 @@ from wordsens.errors import require_count
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores.divided_relu import DividedRelu
 from wordsens.maps.attention.scores.softmax import Softmax
-from wordsens.maps.class_table import map_row
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.contract import FeatureMap, map_row
 from wordsens.maps.dense.features import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.attention import raf_sensitivity, sensitivity_of_gram

@@ -6,8 +6,7 @@ from pydantic import Field, model_validator
 
 from wordsens.errors import InputError
 from wordsens.experiments.grid.cell import Cell
-from wordsens.experiments.grid.device_key import CPU, Device
-from wordsens.experiments.grid.model_key import ModelName
+from wordsens.experiments.grid.cell_keys import CPU, Device, ModelName
 from wordsens.text.model_files import model_digest
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from wordsens.audit.decay import PairDistance
 from wordsens.audit.layers import LayerSensitivity
 from wordsens.errors import InputError
-from wordsens.experiments.store.identity import hash_identity
+from wordsens.experiments.store.record import hash_identity
 from wordsens.results import Saved
 
 FOLDER = "kept"

@@ -6,7 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.grid.cell import Cell
-from wordsens.experiments.grid.device_key import CPU, Device
+from wordsens.experiments.grid.cell_keys import CPU, Device
 from wordsens.experiments.texts.documents import fingerprint
 from wordsens.experiments.texts.source import Embedded, TextSource, spelled_out, text_identity
 from wordsens.search.plan import EFFORTS

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.search.ball import Ball
+from wordsens.search.ball import Ball, unit
 from wordsens.search.objective import Objective
 
 Gradient = Callable[[Tensor], Tensor]
@@ -53,7 +53,7 @@ def refined(
     value, slope = objective.value_and_gradient(delta, words)
     step = _FIRST_STEP * ball.radius.to(delta.dtype).unsqueeze(1)
     for _ in range(_REFINING_STEPS):
-        ahead = delta + step * torch.nn.functional.normalize(slope, dim=1, eps=torch.finfo(slope.dtype).tiny)
+        ahead = delta + step * unit(slope)
         tried = centre + ball.project(ahead - centre)
         found, turned = objective.value_and_gradient(tried, words)
         gains = (found > value).unsqueeze(1)

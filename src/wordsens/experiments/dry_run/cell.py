@@ -12,7 +12,7 @@ from pydantic import Field
 
 from wordsens.errors import WordsensError
 from wordsens.experiments.grid.cell import Cell
-from wordsens.experiments.grid.device_key import CPU, Device
+from wordsens.experiments.grid.cell_keys import CPU, Device
 from wordsens.experiments.store.record import Record
 
 

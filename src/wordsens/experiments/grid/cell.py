@@ -3,9 +3,9 @@
 import json
 from typing import Any, ClassVar
 
-from wordsens.experiments.grid.device_key import with_kind_of_device
+from wordsens.experiments.grid.cell_keys import with_kind_of_device
 from wordsens.experiments.grid.strict_model import StrictModel
-from wordsens.experiments.store.identity import hash_identity
+from wordsens.experiments.store.record import hash_identity
 
 
 class Cell(StrictModel):

@@ -6,7 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from wordsens.errors import InputError
 from wordsens.experiments.grid.cell import Cell
-from wordsens.experiments.grid.model_key import ModelName
+from wordsens.experiments.grid.cell_keys import ModelName
 from wordsens.maps.registry import DEFAULTS, OPTION_NAMES, MapOptions, map_content, map_entry, recorded_name
 
 MOST_NUMBERS = 2**27

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from wordsens.experiments.grid.device_key import CPU
+from wordsens.experiments.grid.cell_keys import CPU
 from wordsens.experiments.run.cores import useful_processes
 from wordsens.experiments.run.executor import Executor, Tell
 from wordsens.experiments.run.remaining_time import RemainingTime

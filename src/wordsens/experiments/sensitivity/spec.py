@@ -6,7 +6,7 @@ from pydantic import Field, model_serializer, model_validator
 
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.grid.strict_model import StrictModel
-from wordsens.experiments.store.identity import SCHEMA_VERSION
+from wordsens.experiments.store.record import SCHEMA_VERSION
 from wordsens.experiments.texts.map_cell import MapCell
 
 

@@ -10,7 +10,9 @@ from functools import cache
 from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin
 
 from wordsens.errors import InputError
-from wordsens.experiments.store.identity import hash_identity
+
+SCHEMA_VERSION = 1
+"""Raised when the meaning of a spec's key, or the way a cell is computed, changes: old records are then not reused."""
 
 DIGEST = "digest"
 _ARROW_TYPES = {str: "string", int: "int64", float: "float64", bool: "bool_"}
@@ -190,3 +192,12 @@ def arrow_schema(kind: type[Record]) -> Any:
         column = pa.list_(column) if entry is not plain else column
         columns.append(pa.field(field.name, column, nullable=nullable))
     return pa.schema([*columns, pa.field(DIGEST, pa.string())])
+
+
+def hash_identity(identity: str) -> str:
+    """The name in the store of the cell with that identity: SHA-256, the first 32 hexadecimal digits.
+
+    >>> len(hash_identity("{}"))
+    32
+    """
+    return hashlib.sha256(identity.encode()).hexdigest()[:32]

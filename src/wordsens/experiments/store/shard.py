@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from wordsens.errors import InputError, MissingExtraError, WordsensError
-from wordsens.experiments.store.identity import SCHEMA_VERSION
 from wordsens.experiments.store.record import (
     DIGEST,
+    SCHEMA_VERSION,
     Record,
     SomeRecord,
     arrow_schema,

@@ -6,7 +6,7 @@ import torch
 from pydantic import Field, field_validator, model_validator
 
 from wordsens.errors import require_choice
-from wordsens.experiments.grid.device_key import CPU, Device
+from wordsens.experiments.grid.cell_keys import CPU, Device
 from wordsens.experiments.grid.map_keys import MapKeys
 from wordsens.experiments.texts.documents import fingerprint
 from wordsens.experiments.texts.source import (

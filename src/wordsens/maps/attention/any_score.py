@@ -17,6 +17,7 @@ from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.attention.word_change import LARGEST_COARSE, again_if_steep, attention_plan
 from wordsens.maps.mapping import TextMap
 from wordsens.maps.plain_change import PlainWordChange
+from wordsens.search.ball import unit
 
 _MOST_TINY = 512
 """Coordinates of a text up to which it is searched as widely as with a closed form."""
@@ -54,7 +55,7 @@ class AnyScoreChange(PlainWordChange):
         n, d = self.rows.shape
         if len(weights) * n * n * d <= _MOST_SMALL:
             wide = attention_plan(n, d, score, len(weights))
-            self.plan = wide if n * d <= _MOST_TINY else replace(wide, children=16, chosen=16)
+            self.plan = wide if n * d <= _MOST_TINY else replace(wide, children=16, chosen=16, noisy=16)
             found = self._spread(torch.full((1,), d**0.5))
             if not self._is_homogeneous(found.typical):
                 self.plan = again_if_steep(self.plan, n, found.largest / 2)
@@ -69,9 +70,11 @@ class AnyScoreChange(PlainWordChange):
         return [GroupHead(self.rows, self._groups, head, self._score) for head in weights]
 
     def coarse(self) -> "AnyScoreChange":
-        """In float32, if the score computes in it and it resolves the scores, those beside a huge row among them."""
+        """In float32, if the score computes in it and it resolves the scores, those beside a huge row among them, and
+        what a score may make of small ones: squares, say."""
         sizes = torch.stack([head.finite_scores.abs() for head in self.heads])
-        if self.rows.dtype == torch.float32 or sizes.max() > LARGEST_COARSE * sizes.median().clamp(max=1):
+        uneven = sizes.max() > LARGEST_COARSE * sizes.median().clamp(max=1)
+        if self.rows.dtype == torch.float32 or uneven or sizes.median() < 1 / LARGEST_COARSE:
             return self
         relative = copy(self)
         relative.dtype = torch.float32
@@ -117,7 +120,7 @@ class AnyScoreChange(PlainWordChange):
         """± the directions in which its scores with the word move most: beside a huge row nothing else shows."""
         longest = int(self.rows.norm(dim=1).argmax())
         found = torch.stack([part[longest] for head in self.heads for part in (head.queries, head.keys)])
-        return torch.nn.functional.normalize(torch.cat([found, -found]), dim=1)
+        return unit(torch.cat([found, -found]))
 
     def candidates(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
         found = torch.cat([candidates(self.rows, self.heads, words, radius), unseen(self.heads, words, radius)])

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from wordsens.maps.attention.own_row_alone import cleared as cleared_points
 from wordsens.maps.attention.spread import ScoredHead
-from wordsens.maps.attention.units import into_ball, unit
+from wordsens.search.ball import into_ball, unit
 
 _CORNERS = 32
 """Random corners of a head: of the other rows alone, of the own row alone, and of both."""

@@ -17,7 +17,7 @@ from torch import Tensor
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.head import Head
 from wordsens.maps.attention.scores import ClosedForm, Moved
-from wordsens.maps.functionals.contract import Pull, WordFunctionals
+from wordsens.maps.word_functionals import Pull, WordFunctionals
 
 
 @dataclass

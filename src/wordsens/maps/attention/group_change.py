@@ -17,6 +17,7 @@ from wordsens.maps.attention.scores import Score
 from wordsens.maps.attention.spread import ScoredHead
 from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.word_change import WordChange
+from wordsens.search.ball import unit
 from wordsens.search.plan import Stages
 
 GROUP_PLAN = Stages(starts=6, climb_steps=8, population=4, generations=3, children=4, finalists=2, steps=80)
@@ -111,7 +112,7 @@ class AttentionGroupChange(WordChange):
         """± sum_j u_j, the same for every word of the group: all rows are drawn to all of them."""
         directions = []
         for head in self._heads:
-            drawn = torch.nn.functional.normalize(head.queries.sum(dim=0), dim=0)
+            drawn = unit(head.queries.sum(dim=0))
             directions += [drawn, -drawn]
         return torch.stack(directions)[:, None, None].expand(-1, len(words), self.shape[0], -1)
 

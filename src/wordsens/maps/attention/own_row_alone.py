@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.spread import ScoredHead
-from wordsens.maps.attention.units import into_ball, unit
+from wordsens.search.ball import into_ball, unit
 
 _LOWERING_STEPS, _MARGIN = 40, 0.02
 """Steps that lower the scores of a row, and how far below zero they are led: the distance of Delta, in radii."""

@@ -9,6 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from wordsens.search.ball import unit
+
 _NORMAL_QUARTILE = 0.6745
 """The median of |z| for z ~ N(0, 1)."""
 
@@ -80,8 +82,8 @@ def directions(heads: Sequence[ScoredHead], top: Sequence[Float[Tensor, "m d"]])
     """sum_j u_j mixed with ± the top eigenvectors of W + W^T, of every head; both alone, and -sum_l k_l."""
     per_head = []
     for head, own in zip(heads, top, strict=True):
-        drawn = torch.nn.functional.normalize(head.queries.sum(dim=0), dim=0)
-        away = torch.nn.functional.normalize(-head.keys.sum(dim=0), dim=0)
+        drawn = unit(head.queries.sum(dim=0))
+        away = unit(-head.keys.sum(dim=0))
         mixed = torch.stack([drawn + own, drawn - own], dim=1).flatten(end_dim=1)
         per_head.append(torch.cat([mixed, torch.stack([drawn, -drawn, own[0] + away, away - own[0]])]))
     # Every head's first direction, then every head's second: few starts serve all heads.

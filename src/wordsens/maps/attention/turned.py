@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.spread import ScoredHead
-from wordsens.maps.attention.units import into_ball, unit
+from wordsens.search.ball import into_ball, unit
 
 _MOST_PLANES = 16
 """Planes of a word, those nearest to Delta = 0; each begins two sets."""

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.spread import ScoredHead
+from wordsens.search.ball import unit
 from wordsens.search.group_search import GroupSearch
 from wordsens.search.objective import Objective
 from wordsens.search.plan import Stages
@@ -102,7 +103,7 @@ def vanishing(
     viewed = _Viewed(objective, words, rows[words], radius, views)
     stream = torch.Generator().manual_seed(len(rows))
     looks = torch.randn(_LOOKS, rows.shape[1], generator=stream, dtype=torch.float64).to(rows)
-    looks = torch.nn.functional.normalize(looks, dim=1)
+    looks = unit(looks)
     everyone = torch.arange(len(views) * len(words), device=words.device)
     seen = viewed.value(looks.repeat(len(everyone), 1), everyone.repeat_interleave(_LOOKS)).nan_to_num(-1.0)
     best = seen.view(len(views), len(words), _LOOKS).amax(dim=2)

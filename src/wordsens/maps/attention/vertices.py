@@ -14,7 +14,7 @@ from torch import Tensor
 
 from wordsens.maps.attention.spread import ScoredHead
 from wordsens.maps.attention.turned import LEAST_PAST, MOST_PAST, PAST
-from wordsens.maps.attention.units import unit
+from wordsens.search.ball import unit
 from wordsens.search.objective import Objective
 
 MOST_COORDINATES = 4

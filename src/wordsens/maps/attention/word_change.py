@@ -57,7 +57,12 @@ _FARTHEST = 100.0
 LARGEST_COARSE = 1e5
 """Scores past which a search explores in the map's own precision, their unit being what moves weights: in float32 they
 are rounded by .006 there. What is best in nearly a step lies at its edge, and past 1e8 points were found on its high
-side in float32 and stood on its low side: words at .60 of an attack's value."""
+side in float32 and stood on its low side: words at .60 of an attack's value. Below its inverse too: a change may be in
+proportion to the scores, and steps divide by fourth powers of it (a tanh of scores of 1e-16: a word at .936)."""
+
+_MOST_UNEVEN = 1e4
+"""Times the median score past which the largest one has a search explore in the map's own precision: beside a huge row
+others' weights are differences of numbers near 1. A word was at .976 at the wrong one of two hills."""
 
 
 class AttentionWordChange(WordChange):
@@ -84,23 +89,27 @@ class AttentionWordChange(WordChange):
             self.plan = again_if_steep(self.plan, len(rows), self._steepest() * rows.shape[1] ** 0.5)
 
     def coarse(self) -> "AttentionWordChange":
-        return self.coarse_at(self.largest_score)
+        return self.coarse_at(*self.largest_score)
 
     @property
-    def largest_score(self) -> float:
-        """The largest |s_jl| of all heads."""
-        return max(float(head.finite_scores.abs().max()) for head in self.heads)
+    def largest_score(self) -> tuple[float, float]:
+        """The largest |s_jl| of all heads, and how many times a head's median it is at most."""
+        sizes = [head.finite_scores.abs() for head in self.heads]
+        largest = max(float(size.max()) for size in sizes)
+        return largest, max(largest / max(float(size.median()), torch.finfo(size.dtype).tiny) for size in sizes)
 
-    def coarse_at(self, largest: float) -> "AttentionWordChange":
+    def coarse_at(self, largest: float, uneven: float) -> "AttentionWordChange":
         """`coarse` in units of that score, where the units do not matter: the same for texts that share one W."""
         # A float32 copy keeps three n x n arrays; a long text cannot spare them, and its precision is not the limit.
         if self.rows.dtype == torch.float32 or 3 * 4 * len(self.rows) ** 2 > self.memory_budget // 2:
+            return self
+        if uneven > _MOST_UNEVEN:
             return self
         factor = 1.0
         if self._score.homogeneous:
             # In units of the scores: at temperatures of 1e20 or 1e-20 their squares would leave float32's range.
             factor = _power_of_two(largest)
-        elif largest > LARGEST_COARSE:
+        elif not 1 / LARGEST_COARSE <= largest <= LARGEST_COARSE:
             return self
         weights = [head.at_scale(factor).to(torch.float32) for head in self._weights]
         coarse = AttentionWordChange(self.rows.float(), weights, self._score, self.base_norm, self.memory_budget)
@@ -268,13 +277,14 @@ def attention_plan(words: int, d: int, score: Score, heads: int = 1) -> Stages:
     return replace(
         plan,
         inner=8,
-        chosen=32,
+        chosen=64 if score.kinked else 32,
         chosen_steps=20 if score.kinked else 0,
         soft_steps=8,
         population=16,
         generations=min(_SEVERAL_HEADS if heads > 1 else 4, plan.generations),
         children=48,
         kick_steps=10,
+        noisy=48 if score.kinked else 32,
     )
 
 

@@ -49,6 +49,8 @@ class DeepRandomFeatures(FeatureMap):
     torch.Size([5, 32])
     """
 
+    continuous = True
+
     def __init__(
         self,
         n: int,

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from wordsens.gaussian import DenseGaussian
 from wordsens.maps.dense.features import DeepRandomFeatures
-from wordsens.maps.functionals.contract import Pull, WordFunctionals
+from wordsens.maps.word_functionals import Pull, WordFunctionals
 
 
 class DenseFunctionals(WordFunctionals):

@@ -65,6 +65,8 @@ class TransformerFeatures(FeatureMap):
         InputError: an unknown architecture, layer, head, pool or output.
     """
 
+    continuous = True
+
     def __init__(
         self,
         model: Any,

@@ -1,4 +1,4 @@
-"""The device as a key of a cell: its kind belongs to the cell's identity, its number does not."""
+"""Keys of cells of many kinds: the device, of which the kind belongs to their identity, and the model."""
 
 import re
 from typing import Annotated, Any
@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from wordsens.errors import InputError
+from wordsens.files import named_path
 
 CPU = "cpu"
 
@@ -32,3 +33,12 @@ def with_kind_of_device(fields: dict[str, Any]) -> dict[str, Any]:
     rest = {name: value for name, value in fields.items() if name != "device"}
     kind = fields["device"].partition(":")[0]
     return rest if kind == CPU else {**rest, "device": kind}
+
+
+def _absolute(model: str) -> str:
+    folder = named_path("model", model)
+    return str(folder.absolute()) if folder.is_dir() else model
+
+
+ModelName = Annotated[str, AfterValidator(_absolute)]
+"""minilm, a name on the hub, or a folder, which is kept as an absolute path: a worker may run in another folder."""

@@ -8,11 +8,10 @@ from torch import Tensor
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.functionals import AttentionFunctionals
 from wordsens.maps.attention.scores import ClosedForm, offered
-from wordsens.maps.class_table import map_row
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap, map_row
 from wordsens.maps.dense.features import DeepRandomFeatures
 from wordsens.maps.dense.functionals import DenseFunctionals
-from wordsens.maps.functionals.contract import PlainFunctionals, WordFunctionals
+from wordsens.maps.word_functionals import PlainFunctionals, WordFunctionals
 
 
 def word_functionals(

@@ -1,1 +1,0 @@
-"""Linear functionals of features, evaluated when one word moves."""
