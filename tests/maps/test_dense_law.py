@@ -14,6 +14,7 @@ from scipy import stats
 import wordsens as ws
 from wordsens.gaussian.conditioned import ConditionedGaussian
 from wordsens.maps.dense import word_change as dense_change
+from wordsens.maps.dense.one_layer import OneLayerChange
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.search import krylov
 from wordsens.search.plan import Stages
@@ -40,7 +41,7 @@ def short_searches(monkeypatch):
     monkeypatch.setattr(dense_change, "_MOST_SMALL", 0)
     for name in ("plan", "_FRUGAL_PLAN"):
         one_layer = Stages(starts=2, climb_steps=1, finalists=1, steps=1)
-        monkeypatch.setattr(dense_change.OneLayerChange, name, one_layer)
+        monkeypatch.setattr(OneLayerChange, name, one_layer)
         monkeypatch.setattr(dense_change.DenseChange, name, Stages(starts=1, climb_steps=0, finalists=1, steps=1))
 
 
