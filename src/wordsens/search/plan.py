@@ -88,7 +88,7 @@ class Stages:
 
     def heat(self) -> "Stages":
         """The stages of a race's first search, of every word: quick ones without polishing."""
-        return replace(self.quick(), noisy=0, steps=0)
+        return replace(self.quick(), steps=0)
 
     def of_leaders(self) -> "Stages":
         """The stages of the words that lead: many times the children, and crossing alone, in which few words differ."""
@@ -102,7 +102,7 @@ class Stages:
         )
 
     def quick(self) -> "Stages":
-        """A fraction of these stages: fewer starts, one generation without kicks, one finalist."""
+        """A fraction of these stages: fewer starts, one generation without kicks, no noise, one finalist."""
         return replace(
             self,
             starts=max(1, self.starts // 4),
@@ -110,7 +110,7 @@ class Stages:
             chosen=self.chosen // 4,
             soft_steps=0,
             explored_share=0.0,
-            noisy=self.noisy // 4,
+            noisy=0,
             population=max(1, self.population // 2),
             generations=min(1, self.generations),
             children=max(1, self.children // 4),
@@ -156,9 +156,12 @@ class SearchPlan:
     A search takes these stages for every word, all words at once. (1) `starts` points climb `climb_steps`; (2) in each
     of `generations` rounds `children` mixtures of the best `population` points climb too; (3) where `kick_steps` is not
     0, in as many rounds less one, the best point is moved a little, `children` times, and climbs `kick_steps`; (4)
-    `relays` other words' witnesses are tried; (5) the best `finalists` are polished, for `steps` at most. About
+    `relays` other words' witnesses are tried; (5) `noisy` points climb after random steps; (6) the best `finalists` are
+    polished, for `steps` at most, and the others' witnesses tried once more. About
 
-        starts * climb_steps + generations * children * (climb_steps + kick_steps) + relays + finalists * steps
+        starts * climb_steps + generations * children * (climb_steps + kick_steps) + 2 relays + finalists * steps
+
+    and, where `noisy` is not 0, 110 noisy + 3,000 ("quasi-newton") or 7,000 ("momentum")
 
     evaluations a word, of the map and its gradient. One fully connected layer is searched otherwise: 24 products of the
     matrix and its transpose to find a space, `starts` free climbs of `climb_steps` in it, and `finalists` climbs of

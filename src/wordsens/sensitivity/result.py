@@ -19,8 +19,9 @@ class Sensitivity(Result):
         words: (w,), the words that were searched.
         per_word: (w,), ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ at each word's witness, recomputed through phi, less
             `rounding` (0 where nothing is left).
-        rounding: (w,), an estimate of the recomputation's rounding error: how phi magnifies the last digits of X
-            and of the best witness. Near it, at tiny radii, the change is lost in the digits of phi(X).
+        rounding: (w,), an estimate of the recomputation's rounding error: how phi magnifies the last digits of X and
+            of the best witness, and of every witness where phi may jump. Near it, at tiny radii, the change is lost in
+            the digits of phi(X).
         perturbations: (w, d), the witness Delta of each word.
         radius: (w,), the radius of each word's ball.
         upper: an upper bound of S_phi(X) over the searched words, or None where the map has no certificate.
