@@ -169,10 +169,10 @@ class SearchPlan:
 
     Attributes:
         effort: "quick" (a fraction of the map's own stages), "normal" (these), or "thorough" (several times as much).
-            Evaluations, of normal's: quick .14 to .30 with values within 2e-4 (as many where one layer is sampled on
-            demand, whose own stages are as short; .01 where one saturating layer also has a wide search, which quick
-            leaves out), thorough 2.1 to 3.7; measured on Gaussian texts of 5 to 100 words, one to three dense layers
-            and softmax attention.
+            Evaluations, of normal's: quick .15 to .35 with S within .3 % (.02 to .1 on the smallest texts, which normal
+            searches widely; .01 where one narrow or saturating layer also has a wide search, which quick leaves out),
+            thorough 1.7 to 3.6; measured on Gaussian texts of 5 to 100 words, one to three dense layers and softmax
+            attention.
         starts: starting points: the map's own directions first, random points of the sphere after them.
         kept: how many of a word's starts climb, those that are highest as they stand; 0: all.
         inner: how many of the starts, the last ones, lie at 0.3 radius, for maps whose maximum may be inside the ball.
