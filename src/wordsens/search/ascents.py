@@ -176,11 +176,13 @@ class Ascents:
         return candidates.gather(0, ranks.unsqueeze(-1).expand(-1, -1, candidates.shape[-1]))
 
     def fittest(self, climb: Climb, count: int, alike: float = ALIKE) -> Climb:
+        """The best points of every word, those like a better one after all others (`points.fittest`)."""
         w = len(self.words)
         ranks = fittest(climb.squared.view(-1, w), self.ranked(climb), count, alike)
         return climb.select((ranks * w + torch.arange(w, device=ranks.device)).flatten())
 
     def ranked(self, climb: Climb) -> Float[Tensor, "ranks w size"]:
+        """The points, rank by rank."""
         return climb.x.view(-1, len(self.words), climb.x.shape[1])
 
     def winners(self, climb: Climb) -> Int[Tensor, " w"]:
@@ -189,4 +191,5 @@ class Ascents:
         return winner * len(self.words) + torch.arange(len(winner), device=winner.device)
 
     def spend(self, words: Int[Tensor, " b"], times: int = 1) -> None:
+        """Count evaluations, so many of each word that is named."""
         self.evaluations.index_add_(0, words, torch.full_like(words, times))
