@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 
 from wordsens.search.ascents import Ascents
@@ -17,6 +18,8 @@ EDGE = 0.5
 class Beside(Objective):
     """(1 minus the distance to the plane Delta_0 = EDGE)² on its upper side, nothing on the other."""
 
+    farthest = 0.0
+
     def __init__(self):
         super().__init__((2,), dtype=torch.float64, device=torch.device("cpu"), memory_budget=1 << 20)
 
@@ -24,6 +27,7 @@ class Beside(Objective):
         return 1
 
     def _evaluate(self, perturbations, words, *, gradient):
+        Beside.farthest = max(Beside.farthest, float(torch.linalg.vector_norm(perturbations, dim=1).max()))
         distance = perturbations[:, 0] - EDGE
         upper = distance > 0
         value = torch.where(upper, 1 - distance, 0.0)
@@ -62,6 +66,7 @@ def test_a_point_that_a_last_digit_turns_is_moved_and_the_others_stay():
         assert not converged[at]
         assert evaluations[at] > 300
     assert bool((torch.linalg.vector_norm(x, dim=1) <= 1).all())
+    assert Beside.farthest <= 1
     for way in (1, -1):
         assert bool((attained(x + way * 4e-16) > 1 - 1e-6).all())
 
@@ -80,7 +85,24 @@ def test_where_nothing_near_is_steady_a_candidate_is_taken():
     climb = Climb(ascents.objective, words, radius, torch.tensor([[EDGE, 0.0]], dtype=torch.float64))
     assert climb.squared.tolist() == [1.0]
     candidates = torch.tensor([[[0.0, 0.95]], [[0.0, 0.5]]], dtype=torch.float64)
-    best, _ = steadied(ascents, climb, torch.ones(1, dtype=torch.bool), candidates)
+    best, converged = steadied(ascents, climb, torch.ones(1, dtype=torch.bool), candidates)
     winner = ascents.winners(best)
+    assert not converged[winner]
     assert best.squared[winner].tolist() == [0.36]
     assert best.x[winner].tolist() == [[0.0, 0.95]]
+
+
+def test_in_a_ball_of_few_roundings_a_slope_is_no_jump():
+    words, radius = torch.zeros(1, dtype=torch.long), torch.full((1,), 1e-12, dtype=torch.float64)
+
+    class Slope(Beside):
+        def _evaluate(self, perturbations, words, *, gradient):
+            slope = torch.zeros_like(perturbations)
+            slope[:, 0] = 1e12
+            return 1 + 1e12 * perturbations[:, 0], slope if gradient else None
+
+    ascents = Ascents(Slope(), words, radius, 1, Stages(), [generator(0, "steady")], lambda: None)
+    climb = Climb(ascents.objective, words, radius, torch.tensor([[1.0, 0.0]], dtype=torch.float64))
+    best, converged = steadied(ascents, climb, torch.ones(1, dtype=torch.bool), torch.empty(0, 1, 2))
+    assert len(best) == 1 and bool(converged.all())
+    assert best.squared.tolist() == pytest.approx([2.0])

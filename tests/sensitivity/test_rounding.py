@@ -9,6 +9,7 @@ from benchmarks.attack.problems import problem
 
 import wordsens as ws
 from wordsens.maps.attention.scores import SCORES
+from wordsens.search.ball import Ball
 from wordsens.sensitivity.one_word import with_neighbours
 
 LONG = np.longdouble
@@ -94,7 +95,7 @@ def test_the_error_of_a_witness_at_the_edge_of_a_jump_is_the_jump():
 
     rows, words = torch.ones(2, 2, dtype=torch.float64), torch.tensor([1, 1])
     moved = torch.tensor([[math.nextafter(0.5, 1.0), 0.0], [0.5 + 1e-9, 0.0]], dtype=torch.float64)
-    values, errors = with_neighbours(attains, rows, words, moved)
+    values, errors = with_neighbours(attains, rows, words, moved, Ball(torch.ones(2, dtype=torch.float64)))
     assert values.tolist() == [1.0, 1.0]
     assert errors[0] > 1.0 and errors[1] == 0.0
 
@@ -110,3 +111,17 @@ def test_a_jump_at_one_word_leaves_the_others_their_digits():
             assert float(r.per_word[word]) <= exact <= float(r.per_word[word] + 2 * r.rounding[word])
         # Words 0, 2 and 3 are one row: their sups are equal.
         assert r.per_word[[0, 2, 3]].tolist() == pytest.approx([0.09337] * 3, rel=1e-3)
+
+
+@pytest.mark.parametrize("outside", [torch.nan, torch.inf])
+def test_a_map_that_is_a_number_in_the_balls_alone_is_measured(outside):
+    """Neighbours of a witness on the sphere are taken in the ball."""
+    X = ws.gaussian_text(4, 3, seed=0).rows
+
+    def phi(texts):
+        squared = (texts - X).square().sum(dim=-1)
+        return 1 + torch.where(squared <= 1, squared, outside)
+
+    r = ws.word_sensitivity(phi, X, radius=1.0)
+    assert r.per_word.tolist() == pytest.approx([0.5] * 4, rel=1e-6)
+    assert bool(r.converged.all())

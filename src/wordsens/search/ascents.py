@@ -22,7 +22,7 @@ _TINY = 1e-3
 """Radii below this share of the typical length are explored in the objective's own precision: in float32 changes
 cancel."""
 
-FALSE = 1e-3
+FALSE_EXCESS = 1e-3
 """The relative excess of a coarse value over that in the map's own precision from which on it counts as false."""
 
 
@@ -155,7 +155,7 @@ class Ascents:
         if climb.objective is self.objective or climb.objective is not self.coarse:
             return best
         exact = self.exact(climb).squared.to(climb.squared)
-        false = exact < (1 - FALSE) * climb.squared
+        false = exact < (1 - FALSE_EXCESS) * climb.squared
         if not bool(false.any()):
             return best
         checked = climb.select(torch.arange(len(climb), device=climb.words.device))

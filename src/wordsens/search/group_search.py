@@ -57,7 +57,7 @@ class GroupSearch(Ascents):
             best = noisily_crossed(self, best, self._candidates)
         if self.fewer is not None:
             best = self._left(best, self.fewer)
-        if plan.steps == 0 and plan.finalists == 1:
+        if plan.steps == 0 and len(best) == len(self.words):
             # Nothing is polished, and nothing left to choose: the map's own precision would only repeat the value.
             converged = torch.zeros_like(best.words, dtype=torch.bool)
         elif self.coarse is self.objective:
@@ -85,6 +85,7 @@ class GroupSearch(Ascents):
         top = best.select(self.winners(best))
         others = self.best_of(self.breeder.some(top.x, self.plan.relays), 1, self.objective)
         climb = Climb(self.objective, top.words, top.radius, others.flatten(end_dim=1), self.blocks)
+        self.spend(top.words)
         better = (climb.squared > top.squared).nonzero().squeeze(1)
         part, ended = climb.select(better), torch.zeros_like(converged[: len(climb)])
         if len(better):

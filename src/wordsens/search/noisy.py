@@ -32,13 +32,12 @@ _BESIDE, _KEEP = 0.3, 0.6
 
 
 def noisily_crossed(ascents: Ascents, best: Climb, candidates: Float[Tensor, "c w size"]) -> Climb:
-    """The points, on the ground, and what noisy ascents find: from the highest of the candidates and of random points,
-    from other random ones, from mixtures of what was found, and next to it."""
+    """The points, on the ground, and what noisy ascents find there: from the highest of the candidates and of random
+    points, from other random ones, from mixtures of what was found, and next to it."""
     plan, breeder = ascents.plan, ascents.breeder
     many = torch.cat([candidates, breeder.random(_LOOKS * plan.noisy)])
-    random = breeder.random(-(-plan.noisy // 2))
-    starts = torch.cat([ascents.best_of(many, plan.noisy // 2, ascents.ground), random])
-    best = ascents.at(ascents.ground, best).joined(_climbed(ascents, starts, _LENGTH, _STEPS))
+    starts = torch.cat([ascents.best_of(many, -(-plan.noisy // 2), ascents.ground), breeder.random(plan.noisy // 2)])
+    best = best.joined(_climbed(ascents, starts, _LENGTH, _STEPS))
     for _ in range(NOISY_GENERATIONS[plan.rule]):
         best = ascents.fittest(best, plan.population)
         children = breeder.children(ascents.ranked(best), _CHILDREN)
@@ -76,5 +75,5 @@ def _climb_noisily(climb: Climb, draw: Callable[[], Tensor], first: float, steps
         beside = climb.into_ball(x + _BESIDE * size * draw())
         squared, slope = climb.evaluate(beside)
         climb.keep_better(beside, squared, slope)
-        memory = _KEEP * memory + unit(slope)
+        memory = _KEEP * memory + unit(slope).nan_to_num()
         x = climb.into_ball(x + size * memory)

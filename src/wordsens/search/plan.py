@@ -156,7 +156,7 @@ class SearchPlan:
     A search takes these stages for every word, all words at once. (1) `starts` points climb `climb_steps`; (2) in each
     of `generations` rounds `children` mixtures of the best `population` points climb too; (3) where `kick_steps` is not
     0, in as many rounds less one, the best point is moved a little, `children` times, and climbs `kick_steps`; (4)
-    `relays` other words' witnesses are tried; (5) `noisy` points climb after random steps; (6) the best `finalists` are
+    `relays` other words' witnesses are tried; (5) `noisy` points climb with noise; (6) the best `finalists` are
     polished, for `steps` at most, and the others' witnesses tried once more. About
 
         starts * climb_steps + generations * children * (climb_steps + kick_steps) + 2 relays + finalists * steps
@@ -183,7 +183,7 @@ class SearchPlan:
         soft_steps: steps that every start is also given on each of a few much smoother relatives of the map, the
             smoothest first, before it climbs like the others; 0: none.
         explored_share: how smooth the relative is on which all is done but the last polishing; 0: the map itself.
-        noisy: how many points, half of them the highest of many, climb after long random steps, on the map itself.
+        noisy: how many points, half of them the highest of many, climb with noise first, on the map itself.
         population: how many of the best points live on to the next generation.
         generations: rounds of crossing: a child is a mixture of two witnesses, the second of this or another word;
             after them as many rounds of kicks less one: a child is the best point, moved a little. A plan that names 0

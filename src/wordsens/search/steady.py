@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from wordsens.search.ascents import FALSE, Ascents
+from wordsens.search.ascents import FALSE_EXCESS, Ascents
 from wordsens.search.ball import unit
 from wordsens.search.climb import Climb
 from wordsens.seeds import generator
@@ -21,8 +21,9 @@ _DISTANCES, _EACH = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4), 16
 """How far points are moved, in radii, and in how many directions each: a half lead back from one edge, a quarter from
 two."""
 
-_NEIGHBOURS, _APART = 3, 8.0
-"""Neighbours that a point is compared with, and their distance in each coordinate, in roundings of a row's length."""
+_NEIGHBOURS, _APART, _NEAR = 3, 8.0, 1e-6
+"""Neighbours that a point is compared with; their distance in each coordinate, in roundings of a row's length; and what
+it is at most in all, in radii: farther off a steep slope looks like a jump."""
 
 
 def steadied(
@@ -39,8 +40,8 @@ def steadied(
     before = best.squared[ascents.winners(best)]
     best.squared = _least(ascents, best)
     winners = ascents.winners(best)
-    top, ended = best.select(winners), converged[winners]
-    lost = (top.squared < (1 - FALSE) * before).nonzero().squeeze(1)
+    top = best.select(winners)
+    lost = (top.squared < (1 - FALSE_EXCESS) * before).nonzero().squeeze(1)
     if not len(lost):
         return best, converged
     some = candidates[:, lost].flatten(end_dim=1)
@@ -59,8 +60,9 @@ def steadied(
     found = _highest(chosen.joined(climbed), len(lost), 1)
     better = (found.squared > top.squared[lost]).nonzero().squeeze(1)
     top.store(lost[better], found.select(better))
-    ended[lost] = False
-    return best.joined(top), torch.cat([converged, ended])
+    converged = converged.clone()
+    converged[winners[lost]] = False
+    return best.joined(top), torch.cat([converged, converged[winners]])
 
 
 def _around(x: Float[Tensor, "w size"]) -> Float[Tensor, "ranks_w size"]:
@@ -77,14 +79,18 @@ def _highest(climb: Climb, w: int, count: int) -> Climb:
 
 
 def _least(ascents: Ascents, climb: Climb) -> Float[Tensor, " b"]:
-    """What the points attain; where a neighbour attains much less, that."""
+    """What the points attain; where a neighbour in the ball attains much less, that.
+
+    Of a ball so small that a neighbour's distance is no trifle in it nothing is asked.
+    """
     scale = climb.radius.to(climb.x).unsqueeze(1)
-    apart = _APART * torch.finfo(climb.x.dtype).eps * (scale + climb.objective.typical_length)
+    apart = _APART * torch.finfo(climb.x.dtype).eps * (1 + climb.objective.typical_length / scale)
     signs = torch.ones(_NEIGHBOURS, climb.x.shape[1]).to(climb.x)
     signs[1, ::2], signs[2, ::3] = -1, -1
     least = climb.squared
     for way in signs:
-        beside = (climb.x * scale + apart * way).unflatten(1, climb.objective.shape)
-        least = torch.minimum(least, climb.objective.value(beside, climb.words).nan_to_num(0.0))
+        beside = (climb.into_ball(climb.x + apart * way) * scale).unflatten(1, climb.objective.shape)
+        least = torch.minimum(least, climb.objective.value(beside, climb.words).nan_to_num(torch.inf))
     ascents.spend(climb.words, _NEIGHBOURS)
-    return torch.where(least < (1 - FALSE) * climb.squared, least, climb.squared)
+    near = apart.squeeze(1) * climb.x.shape[1] ** 0.5 < _NEAR
+    return torch.where(near & (least < (1 - FALSE_EXCESS) * climb.squared), least, climb.squared)

@@ -154,13 +154,15 @@ def sensitivity_at(
         return attained(phi, rows, words.unsqueeze(1), moved.unsqueeze(1), memory_budget=asked.budget.memory_budget)
 
     neighbours = 0 if phi.continuous else _NEIGHBOURS
-    per_word, rounding = with_neighbours(one_alone, rows, words, found.perturbations, neighbours)
+    per_word, rounding = with_neighbours(one_alone, rows, words, found.perturbations, ball, neighbours)
     # phi(X^i(Delta)) and phi(X) are each wrong by that share of their norms, at most 1 + per_word and 1.
     rounding = torch.maximum(rounding, phi.relative_rounding(rows) * (2 + per_word))
     best, checked = int((per_word - rounding).argmax()), set[int]()
     while best not in checked and float(per_word[best]) > 0:
         witness = perturbed_texts(rows, words[best].view(1, 1), found.perturbations[best].view(1, 1, -1))[0]
-        error, of = phi.relative_rounding(witness) * (2 + per_word), slice(None) if phi.continuous else best
+        # Not a number where a map is one inside the balls alone: max drops it.
+        error = max(0.0, phi.relative_rounding(witness)) * (2 + per_word)
+        of = slice(None) if phi.continuous else best
         rounding[of] = torch.maximum(rounding[of], error[of])
         checked.add(best)
         best = int((per_word - rounding).argmax())
@@ -212,16 +214,18 @@ def with_neighbours(
     rows: Float[Tensor, "n d"],
     words: Int[Tensor, " b"],
     moved: Float[Tensor, "b d"],
+    ball: Ball,
     count: int = _NEIGHBOURS,
 ) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"]]:
     """What the perturbations attain, and an estimate of its rounding error where phi jumps or nearly does.
 
     (2 + sqrt(n d) / 8) max over `count` sign patterns s, at most three, of |attained(Delta + eps s (x_i + Delta)) -
-    attained(Delta)|, as `FeatureMap.relative_rounding` has it for a whole text; 0 without neighbours.
+    attained(Delta)|, the former in the ball, as `FeatureMap.relative_rounding` has it for a whole text; 0 for none.
     """
     signs = torch.ones(1 + _NEIGHBOURS, 1, rows.shape[1]).to(rows)
     signs[0], signs[2, :, ::2], signs[3, :, ::3] = 0, -1, -1
     beside = moved + torch.finfo(rows.dtype).eps * signs[: 1 + count] * (rows[words] + moved)
+    beside = torch.cat([moved.unsqueeze(0), ball.project(beside[1:])])
     values = attained(words.repeat(1 + count), beside.flatten(end_dim=1)).view(1 + count, -1)
     return values[0], (2 + math.sqrt(rows.numel()) / 8) * (values - values[0]).abs().amax(dim=0)
 

@@ -72,7 +72,7 @@ class AnyScoreChange(PlainWordChange):
     def coarse(self) -> "AnyScoreChange":
         """In float32, if the score computes in it and it resolves the scores, those beside a huge row among them, and
         what a score may make of small ones: squares, say."""
-        sizes = torch.stack([head.finite_scores.abs() for head in self.heads])
+        sizes = torch.cat([head.score_sizes for head in self.heads])
         uneven = sizes.max() > LARGEST_COARSE * sizes.median().clamp(max=1)
         if self.rows.dtype == torch.float32 or uneven or sizes.median() < 1 / LARGEST_COARSE:
             return self

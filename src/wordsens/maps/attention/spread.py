@@ -40,6 +40,11 @@ class ScoredHead:
         """The scores, with 0 in place of those that a mask hides."""
         return self.scores.masked_fill(self.scores == -torch.inf, 0.0)
 
+    @property
+    def score_sizes(self) -> Float[Tensor, " m"]:
+        """|s_jl| of all scores but those that a mask hides."""
+        return self.scores[self.scores != -torch.inf].abs()
+
     @cached_property
     def top_directions(self) -> Float[Tensor, "m d"]:
         """The top eigenvectors of W + W^T: along them the changed word's score with itself rises fastest."""

@@ -89,26 +89,27 @@ class AttentionWordChange(WordChange):
             self.plan = again_if_steep(self.plan, len(rows), self._steepest() * rows.shape[1] ** 0.5)
 
     def coarse(self) -> "AttentionWordChange":
-        return self.coarse_at(*self.largest_score)
+        return self.coarse_at(self.largest_score[0])
 
     @property
     def largest_score(self) -> tuple[float, float]:
         """The largest |s_jl| of all heads, and how many times a head's median it is at most."""
-        sizes = [head.finite_scores.abs() for head in self.heads]
-        largest = max(float(size.max()) for size in sizes)
-        return largest, max(largest / max(float(size.median()), torch.finfo(size.dtype).tiny) for size in sizes)
+        sizes = [(float(size.max()), float(size.median())) for size in (head.score_sizes for head in self.heads)]
+        largest = max(most for most, _ in sizes)
+        return largest, largest / max(min(median for _, median in sizes), torch.finfo(self.rows.dtype).tiny)
 
-    def coarse_at(self, largest: float, uneven: float) -> "AttentionWordChange":
+    def coarse_at(self, unit: float) -> "AttentionWordChange":
         """`coarse` in units of that score, where the units do not matter: the same for texts that share one W."""
         # A float32 copy keeps three n x n arrays; a long text cannot spare them, and its precision is not the limit.
         if self.rows.dtype == torch.float32 or 3 * 4 * len(self.rows) ** 2 > self.memory_budget // 2:
             return self
+        largest, uneven = self.largest_score
         if uneven > _MOST_UNEVEN:
             return self
         factor = 1.0
         if self._score.homogeneous:
             # In units of the scores: at temperatures of 1e20 or 1e-20 their squares would leave float32's range.
-            factor = _power_of_two(largest)
+            factor = _power_of_two(unit)
         elif not 1 / LARGEST_COARSE <= largest <= LARGEST_COARSE:
             return self
         weights = [head.at_scale(factor).to(torch.float32) for head in self._weights]

@@ -169,7 +169,7 @@ class DenseChange(WordChange):
 
         Every pattern of signs where units are few, else as many random ones. A hill is a pattern of active units, and
         random points meet few of those that a word's block has. Where units are fewer than coordinates, also random
-        points of the span of what they see: of others most of Delta moves nothing.
+        points of the span of what they see: of others most of Delta moves nothing. Where units saturate, `_pushed`.
         """
         width = self._layers[0].rows
         few = min(width, _ALL_SIGNS)
@@ -177,12 +177,11 @@ class DenseChange(WordChange):
         if width > few:
             on = torch.randint(2, (len(on), width), generator=generator(0, "corners"))
         signs = (2 * on - 1).to(dtype=self.dtype, device=self.device)
-        each = torch.eye(self.coordinates, dtype=self.dtype, device=self.device).unflatten(1, self.shape)
         stream = generator(0, "spanned", width)
         drawn = torch.randn(_DRAWN, width, generator=stream, dtype=torch.float64).to(signs)
         found = []
         for at, word in enumerate(words.tolist()):
-            block = self.enter(each, torch.full((len(each),), word, device=words.device))
+            block = self._entering(word)
             if self._activation.saturates:
                 found.append(self._pushed(block, radius[at]))
                 continue
@@ -208,9 +207,7 @@ class DenseChange(WordChange):
         """
         if not self._activation.saturates:
             return []
-        each = torch.eye(self.coordinates, dtype=self.dtype, device=self.device).unflatten(1, self.shape)
-        entered = self.enter(each, torch.zeros(len(each), dtype=torch.long, device=self.device))
-        reach = float(torch.linalg.vector_norm(entered, dim=0).median() * radius.max())
+        reach = float(torch.linalg.vector_norm(self._entering(0), dim=0).median() * radius.max())
         result = []
         for share in shares:
             if share * reach > 1:
@@ -218,6 +215,15 @@ class DenseChange(WordChange):
                 relative._first = _stretched(self._activation, share * reach)
                 result.append(relative)
         return result
+
+    def _entering(self, group: int) -> Float[Tensor, "m width"]:
+        """V_1^(i)^T of the group's words i, one below the other: how each coordinate enters the first layer."""
+        blocks = [self._block(word) for word in self._groups[group].tolist()]
+        kept = [block.T for block in blocks if block is not None]
+        if len(kept) == len(blocks) and len(kept[0]) * len(kept) == self.coordinates:
+            return torch.cat(kept)
+        each = torch.eye(self.coordinates, dtype=self.dtype, device=self.device).unflatten(1, self.shape)
+        return self.enter(each, torch.full((len(each),), group, device=self.device))
 
     def enter(self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]) -> Float[Tensor, "b width"]:
         """The change of V_1 flat(X): the sum over the group's words i of V_1^(i) Delta_i."""
