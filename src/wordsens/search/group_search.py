@@ -206,7 +206,7 @@ class GroupSearch(Ascents):
 
     @cached_property
     def _exploring(self) -> Objective:
-        """What all but the last stages climb: a smoother relative of the ground, where the plan wants one."""
+        """The objective of all but the last stages: a smoother relative of the ground, where the plan wants one."""
         share = self.plan.explored_share
         return next(iter(self.ground.softened(self.radius, [share]) if share else ()), self.ground)
 

@@ -18,7 +18,7 @@ from wordsens.search.climb import Climb
 from wordsens.seeds import generator
 
 _DISTANCES, _EACH = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4), 16
-"""How far points are moved, in radii, and in how many directions each: a half lead back from one edge, a quarter from
+"""Distances at which points are tried, in radii, and directions at each: a half lead back from one edge, a quarter from
 two."""
 
 _NEIGHBOURS, _APART, _NEAR = 3, 8.0, 1e-6
@@ -79,7 +79,7 @@ def _highest(climb: Climb, w: int, count: int) -> Climb:
 
 
 def _least(ascents: Ascents, climb: Climb) -> Float[Tensor, " b"]:
-    """What the points attain; where a neighbour in the ball attains much less, that.
+    """The points' values; where a neighbour in the ball has much less, that.
 
     Of a ball so small that a neighbour's distance is no trifle in it nothing is asked.
     """

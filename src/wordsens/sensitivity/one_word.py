@@ -217,7 +217,7 @@ def with_neighbours(
     ball: Ball,
     count: int = _NEIGHBOURS,
 ) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"]]:
-    """What the perturbations attain, and an estimate of its rounding error where phi jumps or nearly does.
+    """The perturbations' values, and an estimate of their rounding error where phi jumps or nearly does.
 
     (2 + sqrt(n d) / 8) max over `count` sign patterns s, at most three, of |attained(Delta + eps s (x_i + Delta)) -
     attained(Delta)|, the former in the ball, as `FeatureMap.relative_rounding` has it for a whole text; 0 for none.

@@ -84,8 +84,7 @@ class TransformerFeatures(FeatureMap):
         self._model_name, self._own = loaded.name, loaded.own
         self._plain_reader = None if loaded.tokenizer is None else Reader(loaded.tokenizer, self.stack, loaded.name)
         self._twin: TransformerFeatures | None = None
-        self.device = self.stack.device
-        self.text_shape = (None, self.stack.dimension)
+        self.device, self.text_shape = self.stack.device, (None, self.stack.dimension)
         self._choose(Readout(layer, head, pool, output, input))
 
     @classmethod
@@ -124,8 +123,7 @@ class TransformerFeatures(FeatureMap):
 
         Raises:
             MissingExtraError: transformers is not installed.
-            InputError: there is no such model, or an object of another kind; its weights are incomplete, or its
-                architecture is not known.
+            InputError: no such model, an object of another kind, incomplete weights, an unknown architecture.
 
         >>> phi = TransformerFeatures.from_pretrained("minilm", pool="mean")
         >>> phi(phi.embed(["I love her much"])[0]).shape
