@@ -42,7 +42,7 @@ class AttentionTextsChange(MovedRows):
         self._heads = [Head.joined(heads) for heads in zip(*(change.heads for change in changes), strict=True)]
 
     def coarse(self) -> "AttentionTextsChange":
-        largest = max(change.largest_score[0] for change in self.changes)
+        largest = max(change.largest_score for change in self.changes)
         coarse = [change.coarse_at(largest) for change in self.changes]
         same = any(one is change for one, change in zip(coarse, self.changes, strict=True))
         return self if same else AttentionTextsChange(coarse)

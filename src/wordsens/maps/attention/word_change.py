@@ -89,22 +89,25 @@ class AttentionWordChange(WordChange):
             self.plan = again_if_steep(self.plan, len(rows), self._steepest() * rows.shape[1] ** 0.5)
 
     def coarse(self) -> "AttentionWordChange":
-        return self.coarse_at(self.largest_score[0])
+        return self.coarse_at(self.largest_score)
 
     @property
-    def largest_score(self) -> tuple[float, float]:
-        """The largest |s_jl| of all heads, and how many times a head's median it is at most."""
-        sizes = [(float(size.max()), float(size.median())) for size in (head.score_sizes for head in self.heads)]
-        largest = max(most for most, _ in sizes)
-        return largest, largest / max(min(median for _, median in sizes), torch.finfo(self.rows.dtype).tiny)
+    def largest_score(self) -> float:
+        """The largest |s_jl| of all heads."""
+        return max(float(head.score_sizes.max()) for head in self.heads)
+
+    @property
+    def _least_median(self) -> float:
+        """The least median |s_jl| of a head."""
+        return min(float(head.score_sizes.median()) for head in self.heads)
 
     def coarse_at(self, unit: float) -> "AttentionWordChange":
         """`coarse` in units of that score, where the units do not matter: the same for texts that share one W."""
         # A float32 copy keeps three n x n arrays; a long text cannot spare them, and its precision is not the limit.
         if self.rows.dtype == torch.float32 or 3 * 4 * len(self.rows) ** 2 > self.memory_budget // 2:
             return self
-        largest, uneven = self.largest_score
-        if uneven > _MOST_UNEVEN:
+        largest = self.largest_score
+        if largest > _MOST_UNEVEN * self._least_median:
             return self
         factor = 1.0
         if self._score.homogeneous:
