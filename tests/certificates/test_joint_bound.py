@@ -12,6 +12,7 @@ from tests.certificates.test_small_radii import by_hand
 
 import wordsens as ws
 from wordsens.certificates.attention import joint_bound as joint
+from wordsens.certificates.attention.joint_cells import COARSE, Cell
 from wordsens.certificates.attention.joint_dual import JointDual
 from wordsens.certificates.attention.joint_lagrangian import JointMultipliers, at_options, form
 from wordsens.certificates.attention.joint_smoothed import OPTIONS_SHARE
@@ -23,8 +24,10 @@ from wordsens.seeds import generator
 SCORES = ("softmax", "relu", "relu-unnormalized", "sigmoid")
 
 
-def case(score: str, n: int = 6, d: int = 8, seed: int = 3, share: float = 0.25, word: int = 2):
-    """The rows, W over the scale, the radius, and the terms of the word's problem, in the text's unit."""
+def case(score: str, n: int = 6, d: int = 8, share: float = 0.25, floor: float = 0.0):
+    """The rows, W over the scale, the radius, and the terms of the word's problem, in the text's unit, where the sum
+    of its weights is at least `floor`."""
+    seed, word = 3, 2
     phi = ws.RandomAttentionFeatures(d, score=score, seed=seed)
     rows = gaussian_rows(n, d, seed)
     radius = share * math.sqrt(d)
@@ -32,7 +35,7 @@ def case(score: str, n: int = 6, d: int = 8, seed: int = 3, share: float = 0.25,
     tabulated = offered(text.score, Tabulated)
     assert tabulated is not None
     reach = torch.tensor([radius / unit], dtype=torch.float64)
-    problem = OwnRows(text, tabulated, errors, float(twist[0]), 0).problem(torch.tensor([word]), reach)
+    problem = OwnRows(text, tabulated, errors, float(twist[0]), 0).problem(torch.tensor([word]), reach, floor)
     assert problem is not None
     own = MovedOwnRow(problem.rows, problem.kappa[0], problem.apart[0] / float(reach), float(reach))
     return rows.numpy(), (phi.weight / math.sqrt(d)).numpy(), radius, OtherRows.of(text, word, float(reach)), own
@@ -271,10 +274,13 @@ def test_an_own_row_that_cannot_change_leaves_the_others() -> None:
 
 def test_a_cell_in_which_the_own_row_cannot_change_is_not_split() -> None:
     *_, others, own = case("softmax")
-    cell = joint._Cell(own.intervals()[3][0], 0.0, 1.0, 2.0, own.any_weights)
-    solved = joint._Rows.of(own, others).solved(cell, None)
-    assert solved.divisible
-    assert not replace(solved, high=0.0).divisible
+    cell = Cell(own.intervals()[3][0], 0.0, 1.0, 2.0, own.any_weights)
+    rows = joint._Rows.of(own, others, 2.0)
+    for _ in range(2):
+        cell = rows.solved(cell, None)
+    assert cell.solved == COARSE
+    assert cell.divisible
+    assert not replace(cell, high=0.0).divisible
 
 
 def test_what_is_bounded_apart() -> None:

@@ -5,16 +5,18 @@ few other rows (docs/theory/certificates-attention.md, "Own row and others toget
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from wordsens.certificates.attention.joint_cells import ALONE, COARSE, FINE, Cell
 from wordsens.certificates.attention.joint_dual import Centre, JointDual
 from wordsens.certificates.attention.joint_lagrangian import JointMultipliers, JointPairs, form
 from wordsens.certificates.attention.joint_terms import MovedOwnRow, OtherRows, OwnTerms, joint_pairs
 from wordsens.certificates.attention.own_weights import OwnProblem, may_gain
+from wordsens.certificates.attention.reached_moves import ReachedMoves
 from wordsens.certificates.attention.text import AttentionText
 from wordsens.certificates.verified import rounding
 
@@ -32,26 +34,30 @@ but that each is no more than this."""
 _PATH = [0.4 * 0.2**at for at in range(4)]
 """Temperatures, in the square of a cell's bound over the pairs."""
 
-_COARSE, _FINE = 2, 3
-"""Places in the path: where a cell is solved at first, and what it ends with. Of the bound, 3 and .2 % are left."""
+_STEPS_DOWN = {ALONE: 4, COARSE: 3, FINE: 4}
+"""How far down the path: of the bound, 3 and .2 % are left."""
 
 _MOST_CENTRED, _CENTRED_WORDS = 160, 8000
-"""Centres, at most; and so many over the number of words. Half where nothing is divided."""
+"""Centres for all rows, at most; and so many over the number of words. Half where nothing is divided."""
+
+_MANY_WORDS = 65
+"""From so many on cells are solved for the own row alone and scores' reached moves are found: on shorter texts a centre
+for all rows costs hardly more, and 20 words had looser bounds with it."""
+
+_OF_ALONE = 0.15
+"""Of a centre for all rows: what one for the own row alone costs."""
+
+_ABOUT = 0.75
+"""Of the largest change of the own row: about what its change is bounded alone."""
+
+_HARDLY = 0.9
+"""Of what own row and others have apart: where together they have more, the own row alone says where to split."""
 
 _IDLE, _LITTLE = 40, 0.005
 """Centres that together lower the bound by less than this share are the last."""
 
-_GAINS = 0.04, 0.015
-"""Of the bound's square: a cell is not split that gains less, as coarsely and as finely as it is solved."""
-
-_OF_MIXED = 0.5
-"""Of what the dual gains by mixing a weight: about what is gained by splitting its range."""
-
 _LOW = 0.6
 """Of a cell's bound: a cell that is found to have less is not solved further."""
-
-_FIRST_SPLIT = 0.8
-"""Of the bound of both apart: where the own row changes so little that this much is left, it has a cell of its own."""
 
 _CLEAR = 1e-5
 """The share of the quadratic multipliers that is given up to be clear of the domain's edge."""
@@ -76,9 +82,9 @@ def joint_bound(
 ) -> float:
     """Of the change of all rows when the word moves, in units of the radius; rounding of rows but its own left out.
 
-    Branch and bound over Z and over the change of the own row: the cell with the largest bound is solved, then split,
-    until its width costs little or it is no larger than `enough`. O(n³) some thirty times a cell, of which there
-    are 1 to 160.
+    Branch and bound over Z, the change of the own row and its weights: the cell with the largest bound is solved, then
+    split, until its width costs little or it is no larger than `enough`. O(n³) some thirty times a cell, of which
+    there are 1 to 160, and from `_MANY_WORDS` on several times as many for the own row alone, each an eighth of that.
 
     Args:
         problem: of the word's own row alone, Z at least `LEAST_SUM`.
@@ -88,121 +94,22 @@ def joint_bound(
     own, others = own * (1 + 1e-9) + error, others * (1 + 1e-9)
     row = MovedOwnRow(problem.rows, problem.kappa[0], problem.apart[0] / radius, radius)
     whole = [(ends, min(own, cap)) for ends, cap in row.intervals() if cap >= 0]
-    most = math.hypot(max((cap for _, cap in whole), default=0.0), others)
-    little = math.sqrt(max((_FIRST_SPLIT * most) ** 2 - others**2, 0.0))
-    cells = [
-        _Cell(ends, low, high, math.hypot(high, others), row.any_weights)
-        for ends, cap in whole
-        for low, high in ([(0.0, little), (little, cap)] if 0 < little < cap else [(0.0, cap)])
-    ]
+    level = ALONE if len(row.kappa) >= _MANY_WORDS else COARSE
+    cells = [Cell(ends, 0.0, cap, math.hypot(cap, others), row.any_weights, level=level) for ends, cap in whole]
     if bool(problem.floored[0]):
         far = row.farthest(float(torch.linalg.vector_norm(text.outputs[word])))
         cells += [
-            _Cell((0.0, LEAST_SUM), 0.0, high, math.hypot(high, others), row.any_weights, itself=itself)
+            Cell((0.0, LEAST_SUM), 0.0, high, math.hypot(high, others), row.any_weights, itself=itself)
             for high, itself in ((min(own, far), False), (own, True))
         ]
     if not cells:
         return others + error
-    rows = _Rows.of(row, OtherRows.of(text, word, radius))
-    solved: list[_Cell] = []
-    bounds: list[float] = []
+    rows = _Rows.of(row, OtherRows.of(text, word, radius), others)
     count = min(_MOST_CENTRED, _CENTRED_WORDS // len(row.kappa))
-    for _ in range(count if row.rows.divided else count // 2):
-        top = max(cells, key=lambda one: one.bound)
-        while top.stage >= _COARSE and top.divisible:
-            cells.remove(top)
-            cells.extend(rows.parts(top, others))
-            top = max(cells, key=lambda one: one.bound)
-        bounds.append(top.bound)
-        idle = len(bounds) > _IDLE and top.bound > (1 - _LITTLE) * bounds[-1 - _IDLE]
-        if top.bound <= enough or top.stage == _FINE or idle:
-            break
-        cells.remove(top)
-        near = min(solved, key=top.away, default=None)
-        solved.append(rows.solved(top, near))
-        cells.append(solved[-1])
+    search = _Search(rows, cells)
+    search.run(count if row.rows.divided else count // 2, enough)
+    cells = search.cells
     return (max(one.bound for one in cells) + error) * (1 + 1e-12)
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """An interval of Z and one of the own row's change, and what is known there.
-
-    Attributes:
-        ends: of Z.
-        low, high: of the own row's change, in radii.
-        bound: of the change of all rows, in radii; 0 where no y is left.
-        stage: place in the path of the last temperature it was solved at; less the path's length where only the cell
-            it is a part of was solved there; -1 before.
-        centre: there; in a half of a cell, its whole's.
-        weights: the least and the most that each weight of the own row may be.
-        itself: where Z begins at 0, whether the own row changes by no more than the moved word's distance.
-    """
-
-    ends: tuple[float, float]
-    low: float
-    high: float
-    bound: float
-    weights: Float[Tensor, "2 n"]
-    stage: int = -1
-    centre: Centre | None = None
-    itself: bool = False
-
-    @property
-    def following(self) -> int:
-        """The place in the path of its next temperature."""
-        if self.stage >= 0:
-            return self.stage + 1
-        return _COARSE if self.centre is None else self.stage + len(_PATH)
-
-    @property
-    def _gains(self) -> tuple[float, float, float]:
-        """About what the bound's square falls by where the own row's change, Z or a weight is split."""
-        if self.centre is None or self.ends[0] == 0 or self.high == 0:
-            return 0.0, 0.0, 0.0
-        worst, first, (by_change, by_sum) = self.centre.worst, self.ends[0], self._middles
-        total = min(max(worst.total, first), self.ends[1])
-        change = worst.drawn * first / ((self.low + self.high) * total)
-        change = min(max(change, self.low), self.high)
-
-        def lost(low: float, high: float, first: float) -> float:
-            """(change - low) (high - change + (low + high) (Z / first - 1)): the price of the two widths."""
-            return (change - low) * (high - change + (low + high) * (total / first - 1))
-
-        now = lost(self.low, self.high, first)
-        half = (by_change, self.high) if change > by_change else (self.low, by_change)
-        return (
-            now - lost(*half, first),
-            now - lost(self.low, self.high, by_sum if total > by_sum else first),
-            _OF_MIXED * worst.mixed,
-        )
-
-    @property
-    def _middles(self) -> tuple[float, float]:
-        """Of the own row's change, and of Z."""
-        return 0.5 * (self.low + self.high), math.sqrt(self.ends[0] * self.ends[1])
-
-    @property
-    def divisible(self) -> bool:
-        return max(self._gains) > _GAINS[self.stage - _COARSE] * self.bound**2
-
-    @property
-    def by_weight(self) -> bool:
-        """True where splitting a weight gains most."""
-        return self._gains[2] == max(self._gains)
-
-    def halves(self, others: float) -> "list[_Cell]":
-        """Split where more is gained. Of two parts by the own row's change the lower is also bounded apart."""
-        by_change, by_sum, _ = self._gains
-        whole, (middle, middle_sum) = replace(self, stage=self.stage - len(_PATH)), self._middles
-        if by_sum > by_change:
-            return [replace(whole, ends=ends) for ends in ((self.ends[0], middle_sum), (middle_sum, self.ends[1]))]
-        below = replace(whole, high=middle, bound=min(self.bound, math.hypot(middle, others)))
-        return [below, replace(whole, low=middle)]
-
-    def away(self, other: "_Cell") -> float:
-        """The distance of another cell's Z, in logarithms."""
-        return abs(math.log(sum(self.ends) / sum(other.ends)))
 
 
 @dataclass(frozen=True)
@@ -212,49 +119,143 @@ class _Rows:
     own: MovedOwnRow
     others: OtherRows
     basis: Float[Tensor, "d size"] | None
+    apart: float
 
     @classmethod
-    def of(cls, own: MovedOwnRow, others: OtherRows) -> "_Rows":
+    def of(cls, own: MovedOwnRow, others: OtherRows, apart: float) -> "_Rows":
         together = torch.cat([others.queries, others.apart, own.kappa, own.apart])
         few = len(together) < together.shape[1]
-        return cls(own, others, torch.linalg.qr(together.T).Q if few else None)
+        return cls(own, others, torch.linalg.qr(together.T).Q if few else None, apart)
 
-    def solved(self, cell: _Cell, near: _Cell | None) -> _Cell:
-        """The cell at its next temperature, from its own whole's centre or a near cell's, or from afar where that
+    @property
+    def many(self) -> bool:
+        """Whether solving for the own row alone costs much less than for all."""
+        return len(self.own.kappa) >= _MANY_WORDS
+
+    def solved(self, cell: Cell, near: Cell | None) -> Cell:
+        """The cell after its next solution, from its own whole's centre or a near cell's, or from afar where that
         gains nothing."""
-        terms = self.own.within(*cell.ends, cell.low, cell.high, cell.weights, cell.itself)
+        if cell.solved < 0 and self.many and self.own.rows.divided:
+            cell = self._reached(cell)
+        if cell.following == ALONE:
+            return self._alone(cell, near)
+        terms = self._terms(cell, cell.low, cell.high)
+        solved = replace(cell, solved=cell.following)
         if terms.empty:
-            return replace(cell, bound=0.0, stage=cell.following)
-        dual = JointDual(joint_pairs(self.others, terms, self.basis))
-        enough = max(_LOW * cell.bound, cell.low) ** 2 * (1 - 1e-6) - terms.fixed
-        unit, stage, squared = max(cell.bound**2, 1e-200), cell.following, math.inf
-        path = [unit / dual.pairs.count * share for share in _PATH[: stage + 1]]
-        centre = near.centre if cell.centre is None and near is not None else cell.centre
-        for by in [*([] if centre is None else [centre.by]), dual.start(unit)]:
-            centre = dual.down(path, by, enough)
-            squared = joint_lagrangian_bound(self.others, terms, centre.best)
-            if squared < cell.bound**2:
-                break
+            return replace(solved, bound=0.0)
+        start = near.centre if cell.centre is None and near is not None else cell.centre
+        least = max(_LOW * cell.bound, cell.low) ** 2
+        centre, squared = self._squared(self.others, terms, cell.following, start, cell.bound**2, least)
         # The whole changes by no less than the own row: below `low` no y is left.
         bound = min(cell.bound, math.sqrt(squared) * (1 + 1e-12)) if squared > cell.low**2 else 0.0
-        return replace(cell, bound=bound, stage=stage, centre=centre)
+        apart = self.many and bound > _HARDLY * math.hypot(cell.high, self.apart)
+        return replace(solved, bound=bound, centre=centre, apart=apart)
 
-    def parts(self, cell: _Cell, others: float) -> list[_Cell]:
+    def _terms(self, cell: Cell, low: float, high: float) -> OwnTerms:
+        moves = None if cell.moves is None else cell.moves.ends
+        return self.own.within(*cell.ends, low, high, cell.weights, cell.itself, moves)
+
+    def _reached(self, cell: Cell) -> Cell:
+        """With what scores may move where Z is no more than there."""
+        terms = self._terms(cell, cell.low, cell.high)
+        if terms.empty:
+            return cell
+        return replace(cell, moves=ReachedMoves.of(self.own.kappa, terms.cells, terms.most, cell.moves))
+
+    def _alone(self, cell: Cell, near: Cell | None) -> Cell:
+        """With what its own row may change by: the Lagrangian bounds h = (q Z - about (Z - least)) / least."""
+        high = min(cell.high, cell.bound)
+        about = max(cell.low, _ABOUT * high)
+        terms = self._terms(cell, about, about)
+        if terms.empty:
+            return replace(cell, solved=ALONE, bound=0.0)
+        start = near.alone if cell.alone is None and near is not None else cell.alone
+        wide = terms.most / terms.least
+        # Less than this no y has: h is least where q = 0 and Z = most.
+        least = -(about**2) * (2 * (wide - 1) + 1)
+        centre, squared = self._squared(self.others.none, terms, ALONE, start, high**2, least)
+        h = (squared + about**2) / (2 * about)
+        change = max(h, (h + about * (wide - 1)) / wide)
+        if change < cell.low:
+            return replace(cell, solved=ALONE, bound=0.0)
+        high = min(high, change * (1 + 1e-12))
+        bound = min(cell.bound, math.hypot(high, self.apart))
+        return replace(cell, solved=ALONE, about=about, high=high, bound=bound, alone=centre)
+
+    def _squared(
+        self, others: OtherRows, terms: OwnTerms, stage: int, near: Centre | None, unit: float, least: float
+    ) -> tuple[Centre, float]:
+        """The dual's end, and its bound; not searched further where that is at most `least`."""
+        dual = JointDual(joint_pairs(others, terms, self.basis))
+        path = [max(unit, 1e-200) / dual.pairs.count * share for share in _PATH[: _STEPS_DOWN[stage]]]
+
+        def down(by: JointMultipliers) -> tuple[Centre, float]:
+            centre = dual.down(path, by, least * (1 - 1e-6) - terms.fixed)
+            return centre, joint_lagrangian_bound(others, terms, centre.best)
+
+        found = None if near is None else down(near.by)
+        return found if found is not None and found[1] < unit else down(dual.start(unit))
+
+    def parts(self, cell: Cell) -> list[Cell]:
         """Two parts of a cell that was solved."""
-        return self._by_weight(cell) if cell.by_weight else cell.halves(others)
+        return self._by_weight(cell) if cell.by_weight else cell.halves(self.apart)
 
-    def _by_weight(self, cell: _Cell) -> list[_Cell]:
+    def _by_weight(self, cell: Cell) -> list[Cell]:
         """Two cells: the weight that is mixed most is small in one and large in the other."""
-        assert cell.centre is not None
-        word = cell.centre.worst.pair - len(self.others)
-        least, most = self.own.within(*cell.ends, cell.low, cell.high, cell.weights).weights[:, word].tolist()
-        middle = min(max(cell.centre.worst.mean, 0.75 * least + 0.25 * most), 0.25 * least + 0.75 * most)
+        assert cell.last is not None
+        worst = cell.last.worst
+        word = worst.pair if cell.solved == ALONE else worst.pair - len(self.others)
+        least, most = self._terms(cell, cell.low, cell.high).weights[:, word].tolist()
+        middle = min(max(worst.mean, 0.75 * least + 0.25 * most), 0.25 * least + 0.75 * most)
         parts = []
         for side in (1, 0):
             weights = cell.weights.clone()
             weights[side, word] = middle
-            parts.append(replace(cell, stage=cell.stage - len(_PATH), weights=weights))
+            parts.append(cell.part(weights=weights))
         return parts
+
+
+@dataclass
+class _Search:
+    """Branch and bound: the cell with the largest bound is split or solved.
+
+    Attributes:
+        solved: the cells that were.
+        bounds: the largest one, a centre at a time.
+    """
+
+    rows: _Rows
+    cells: list[Cell]
+    solved: list[Cell] = field(default_factory=list)
+    bounds: list[float] = field(default_factory=list)
+
+    def run(self, count: int, enough: float) -> None:
+        """Until `count` centres are spent, or the bound is `enough`, or little is gained."""
+        spent = 0.0
+        while spent < count:
+            top = max(self.cells, key=lambda one: one.bound)
+            parts = self._parts(top)
+            if len(parts) > 1:
+                self._replace(top, parts)
+                continue
+            if top.bound <= enough or top.solved == FINE or self._idle(top.bound, spent):
+                break
+            spent += _OF_ALONE if top.following == ALONE else 1
+            near = min(self.solved, key=top.away, default=None)
+            self.solved.append(self.rows.solved(top, near))
+            self._replace(top, self.solved[-1:])
+
+    def _parts(self, cell: Cell) -> list[Cell]:
+        if cell.divisible:
+            return self.rows.parts(cell)
+        return cell.by_first_change(self.rows.apart) if cell.following == COARSE else [cell]
+
+    def _replace(self, cell: Cell, parts: list[Cell]) -> None:
+        self.cells = [one for one in self.cells if one is not cell] + parts
+
+    def _idle(self, bound: float, spent: float) -> bool:
+        self.bounds += [bound] * (int(spent) + 1 - len(self.bounds))
+        return len(self.bounds) > _IDLE and bound > (1 - _LITTLE) * self.bounds[-1 - _IDLE]
 
 
 def joint_lagrangian_bound(others: OtherRows, own: OwnTerms, by: JointMultipliers) -> float:

@@ -1,0 +1,139 @@
+"""Cells of branch and bound over what a perturbation does to the word's own row: its sum of weights, its change, and
+its weights (docs/theory/certificates-attention.md, "Branch and bound")."""
+
+import math
+from dataclasses import dataclass, replace
+
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.certificates.attention.joint_dual import Centre
+from wordsens.certificates.attention.reached_moves import ReachedMoves
+
+ALONE, COARSE, FINE = range(3)
+"""How a cell is solved, one after the other: for its own row alone, then for all rows, then again for all."""
+
+_GAINS = 0.04, 0.04, 0.015
+"""Of the bound's square: a cell is not split that gains less."""
+
+_OF_MIXED = 0.5
+"""Of what the dual gains by mixing a weight: about what is gained by splitting its range."""
+
+_FIRST_SPLIT = 0.8
+"""Of a cell's bound: where the own row changes so little that this much is left, it has a cell of its own."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An interval of Z, one of the own row's change and one of each of its weights, and what is known there.
+
+    Attributes:
+        ends: of Z.
+        low, high: of the own row's change, in radii.
+        bound: of the change of all rows, in radii; 0 where no y is left.
+        weights: the least and the most that each weight of the own row may be.
+        moves: of each score of the own row; None where nothing is known.
+        itself: where Z begins at 0, whether the own row changes by no more than the moved word's distance.
+        solved: the last of `ALONE`, `COARSE`, `FINE` that was done here; -1 before.
+        level: what a cell it is a part of had reached.
+        about: the own row's change about which it was bounded alone.
+        alone, centre: the dual's end for the own row alone and for all rows; of its whole where it is a part.
+        apart: whether all rows together had hardly less there, or in what it is a part of, than its own row alone and
+            the others apart: then the own row alone says where to split.
+        unsplit: True before it was split by the own row's change.
+    """
+
+    ends: tuple[float, float]
+    low: float
+    high: float
+    bound: float
+    weights: Float[Tensor, "2 n"]
+    moves: ReachedMoves | None = None
+    itself: bool = False
+    solved: int = -1
+    level: int = ALONE
+    about: float = 0.0
+    alone: Centre | None = None
+    centre: Centre | None = None
+    apart: bool = False
+    unsplit: bool = True
+
+    @property
+    def following(self) -> int:
+        """What is done next."""
+        if self.solved < 0 and self.ends[0] > 0 and self.high > 0 and (self.apart or self.level == ALONE):
+            return ALONE
+        return max(self.solved + 1, self.level, COARSE)
+
+    @property
+    def last(self) -> Centre | None:
+        """Of what was solved last."""
+        return self.alone if self.solved == ALONE else self.centre
+
+    @property
+    def _gains(self) -> tuple[float, float, float]:
+        """About what the bound's square falls by where the own row's change, Z or a weight is split."""
+        if self.last is None or self.solved < 0 or self.ends[0] == 0 or self.high == 0:
+            return 0.0, 0.0, 0.0
+        worst, first, (by_change, by_sum) = self.last.worst, self.ends[0], self._middles
+        low, high = (self.about, self.about) if self.solved == ALONE else (self.low, self.high)
+        total = min(max(worst.total, first), self.ends[1])
+        change = worst.drawn * first / ((low + high) * total)
+        change = max(change, low) if self.solved == ALONE else min(max(change, low), high)
+
+        def lost(low: float, high: float, first: float) -> float:
+            """(change - low) (high - change + (low + high) (Z / first - 1)): the price of the two widths."""
+            return (change - low) * (high - change + (low + high) * (total / first - 1))
+
+        now = lost(low, high, first)
+        half = (by_change, high) if change > by_change else (low, by_change)
+        return (
+            0.0 if self.solved == ALONE else now - lost(*half, first),
+            now - lost(low, high, by_sum if total > by_sum else first),
+            _OF_MIXED * worst.mixed,
+        )
+
+    @property
+    def _middles(self) -> tuple[float, float]:
+        """Of the own row's change, and of Z."""
+        return 0.5 * (self.low + self.high), math.sqrt(self.ends[0] * self.ends[1])
+
+    @property
+    def divisible(self) -> bool:
+        if self.solved < 0 or (self.solved == ALONE and not self.apart):
+            return False
+        return max(self._gains) > _GAINS[self.solved] * self.bound**2
+
+    @property
+    def by_weight(self) -> bool:
+        """True where splitting a weight gains most."""
+        return self._gains[2] == max(self._gains)
+
+    def halves(self, others: float) -> "list[Cell]":
+        """Split where more is gained. Of two parts by the own row's change the lower is also bounded apart."""
+        by_change, by_sum, _ = self._gains
+        if by_sum > by_change:
+            middle = self._middles[1]
+            return [self.part(ends=ends) for ends in ((self.ends[0], middle), (middle, self.ends[1]))]
+        return self._by_change(self._middles[0], others)
+
+    def part(self, **known: object) -> "Cell":
+        """With less Z or smaller weights."""
+        return replace(self, solved=-1, level=max(self.solved, self.level), **known)
+
+    def by_first_change(self, others: float) -> "list[Cell]":
+        """The cell itself, or split where the own row's change leaves little."""
+        little = math.sqrt(max((_FIRST_SPLIT * self.bound) ** 2 - others**2, 0.0))
+        if self.unsplit and self.low < little < self.high and self.ends[0] > 0:
+            return self._by_change(little, others)
+        return [self]
+
+    def _by_change(self, middle: float, others: float) -> "list[Cell]":
+        solved = min(self.solved, ALONE)
+        whole = replace(self, solved=solved, level=max(self.solved, self.level), unsplit=False)
+        below = replace(whole, high=middle, bound=min(self.bound, math.hypot(middle, others)))
+        return [below, replace(whole, low=middle)]
+
+    def away(self, other: "Cell") -> float:
+        """The distance of another cell's Z, in logarithms."""
+        return abs(math.log(sum(self.ends) / sum(other.ends)))
