@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.reporting import header, table
+from wordsens.experiments.dry_run.cell import KIND as DRY_RUN
 from wordsens.experiments.dry_run.cell import DryRunCell, DryRunRecord
-from wordsens.experiments.dry_run.kind import KIND as DRY_RUN
 from wordsens.experiments.run.runner import run_cells
 from wordsens.experiments.store.merge import result_columns
 from wordsens.experiments.store.shard import as_table, read_shard

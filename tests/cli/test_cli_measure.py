@@ -10,7 +10,7 @@ import torch
 
 import wordsens as ws
 from wordsens.cli.measure import run as measure_run
-from wordsens.experiments.sensitivity.kind import KIND as SENSITIVITY
+from wordsens.experiments.sensitivity.cell import KIND as SENSITIVITY
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.store.store import RecordStore

@@ -2,8 +2,8 @@
 
 import pytest
 
+from wordsens.experiments.dry_run.cell import KIND as DRY_RUN
 from wordsens.experiments.dry_run.cell import DryRunCell
-from wordsens.experiments.dry_run.kind import KIND as DRY_RUN
 from wordsens.experiments.run import all_cores, cores
 from wordsens.experiments.run.all_cores import AllCores
 from wordsens.experiments.run.executor import InProcess

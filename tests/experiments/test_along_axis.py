@@ -112,7 +112,7 @@ def new_kind(tmp_path, monkeypatch):
     folder = tmp_path / "rooms" / "row_norm"
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text("")
-    shutil.copy(GUIDES / "own_kind.py", folder / "kind.py")
+    shutil.copy(GUIDES / "own_kind.py", folder / "cell.py")
     monkeypatch.setattr(experiments, "__path__", [*experiments.__path__, str(folder.parent)])
     for module in ("grid.override", "grid.sweep", "kinds"):
         home = __import__(f"wordsens.experiments.{module}", fromlist=["KIND_NAMES"])

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from wordsens import RandomAttentionFeatures, SearchPlan, word_sensitivity
-from wordsens.experiments.sensitivity.kind import KIND as SENSITIVITY
+from wordsens.experiments.sensitivity.cell import KIND as SENSITIVITY
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.texts.documents import load_text
 

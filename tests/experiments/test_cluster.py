@@ -11,8 +11,8 @@ from distributed import KilledWorker
 from safetensors import safe_open
 
 from wordsens.errors import InputError, WordsensError
+from wordsens.experiments.dry_run.cell import KIND as DRY_RUN
 from wordsens.experiments.dry_run.cell import DryRunCell, DryRunRecord
-from wordsens.experiments.dry_run.kind import KIND as DRY_RUN
 from wordsens.experiments.kinds import MOST_TOGETHER, kind_named
 from wordsens.experiments.run.cluster import LOSSES, DaskExecutor, LostSchedulerError, local_workers, remote_workers
 from wordsens.experiments.run.executor import InProcess

@@ -9,8 +9,7 @@ import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.experiments.control import preset
 from wordsens.experiments.control.along import probe_accuracy, told_apart
-from wordsens.experiments.control.cell import measure_control
-from wordsens.experiments.control.kind import KIND
+from wordsens.experiments.control.cell import KIND, measure_control
 from wordsens.experiments.control.pairs import pairs_of
 from wordsens.experiments.control.spec import CONTROLS, ControlCell
 from wordsens.experiments.control.summary import summarise_control

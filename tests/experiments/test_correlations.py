@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from wordsens.errors import InputError
-from wordsens.experiments.correlations.kind import KIND
-from wordsens.experiments.correlations.spec import CorrelationCell
+from wordsens.experiments.correlations.cell import KIND, CorrelationCell
 from wordsens.experiments.correlations.summary import summarise_correlations
 from wordsens.experiments.sensitivity.cell import mean_cosine
 from wordsens.text import repeated_text

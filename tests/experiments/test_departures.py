@@ -9,11 +9,9 @@ import torch
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.experiments.departures.ascent import raw_ascent, refined
-from wordsens.experiments.departures.cell import _untouched_map, measure_departure
-from wordsens.experiments.departures.kind import KIND
+from wordsens.experiments.departures.cell import KIND, DepartureCell, _untouched_map, measure_departure
 from wordsens.experiments.departures.protocol import ERROR, NOISE, PROTOCOLS, SENSITIVITY, protocols_of
 from wordsens.experiments.departures.record import DepartureRecord
-from wordsens.experiments.departures.spec import DepartureCell
 from wordsens.experiments.departures.summary import summarise_departures
 from wordsens.experiments.texts.documents import load_text
 from wordsens.experiments.texts.training import Draw, labelled_texts

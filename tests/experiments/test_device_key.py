@@ -9,10 +9,10 @@ from tests.experiments.small_cells import CELLS
 from wordsens.cli.executor_options import ExecutorRequest
 from wordsens.cli.running import RunRequest, require_devices
 from wordsens.errors import InputError
-from wordsens.experiments.generalization.kind import KIND as GENERALIZATION
+from wordsens.experiments.generalization.cell import KIND as GENERALIZATION
 from wordsens.experiments.grid.sweep_file import on_device, parse_sweep
 from wordsens.experiments.kinds import kind_named
-from wordsens.experiments.sensitivity.kind import KIND as SENSITIVITY
+from wordsens.experiments.sensitivity.cell import KIND as SENSITIVITY
 
 SWEEP = "name: a\ncommon: {map: raf, n: 3, d: 4, text: gaussian, steps: 2}\ngrids: [{draw: [0, 1]}]\n"
 

@@ -7,7 +7,7 @@ import torch
 
 from wordsens.errors import InputError
 from wordsens.experiments.generalization import cell as generalization_cell
-from wordsens.experiments.generalization.kind import KIND as GENERALIZATION
+from wordsens.experiments.generalization.cell import KIND as GENERALIZATION
 from wordsens.experiments.generalization.preset import MAPS_AND_WORDS, SCALES, paper_generalization
 from wordsens.experiments.generalization.record import GeneralizationRecord
 from wordsens.experiments.generalization.spec import GeneralizationCell

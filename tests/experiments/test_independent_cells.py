@@ -3,7 +3,7 @@
 import pytest
 
 from wordsens.experiments.generalization import cell as generalization_cell
-from wordsens.experiments.generalization.kind import KIND as GENERALIZATION
+from wordsens.experiments.generalization.cell import KIND as GENERALIZATION
 from wordsens.experiments.generalization.spec import GeneralizationCell
 
 USUAL = {

@@ -8,9 +8,7 @@ import torch
 import wordsens as ws
 from wordsens.certificates.dense.bounds import dense_certificate, dense_group_certificate
 from wordsens.errors import InputError
-from wordsens.experiments.several_words.cell import bound_of_every_set, measure_several_words
-from wordsens.experiments.several_words.kind import KIND
-from wordsens.experiments.several_words.spec import SeveralWordsCell
+from wordsens.experiments.several_words.cell import KIND, SeveralWordsCell, bound_of_every_set, measure_several_words
 from wordsens.experiments.several_words.summary import summarise_several_words
 
 SMALL = {"map": "rf", "n": 6, "d": 8, "text": "gaussian", "search": "quick"}

@@ -11,7 +11,7 @@ import pytest
 
 from wordsens.errors import InputError
 from wordsens.experiments.run.runner import unfinished
-from wordsens.experiments.sensitivity.kind import KIND as SENSITIVITY
+from wordsens.experiments.sensitivity.cell import KIND as SENSITIVITY
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.store.record import digest_of

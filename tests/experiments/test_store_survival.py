@@ -10,8 +10,8 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
+from wordsens.experiments.dry_run.cell import KIND as DRY_RUN
 from wordsens.experiments.dry_run.cell import DryRunCell, DryRunRecord
-from wordsens.experiments.dry_run.kind import KIND as DRY_RUN
 from wordsens.experiments.run.runner import run_cells, unfinished
 from wordsens.experiments.run.state import RunState, current_run
 from wordsens.experiments.run.task import Job

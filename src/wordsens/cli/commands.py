@@ -1,5 +1,8 @@
 """The commands, each by its help text. Its options and its work are in the folder of its name; the work loads torch."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from wordsens.cli.audit.options import AuditOptions
 from wordsens.cli.check.options import CheckRequest
 from wordsens.cli.compare.options import CompareRequest
@@ -12,6 +15,23 @@ from wordsens.cli.report.options import ReportOptions
 from wordsens.cli.tune.options import TuneRequest
 
 
+@contextmanager
+def _cpu_threads(count: int) -> Iterator[None]:
+    """Let torch use `count` threads inside the block, and as many as before after it.
+
+    One is the default of the command line: most products here are small, and a second thread that has to share its
+    core with another program makes each of them wait.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 @takes(MeasureOptions)
 def measure(options: MeasureOptions) -> None:
     """Measure how far one word can move what a map sees: S per word, with the most sensitive one marked.
@@ -22,10 +42,9 @@ def measure(options: MeasureOptions) -> None:
 
     Example: wordsens measure "I love her much" --map rf,raf,relu-raf
     """
-    from wordsens.cli.cpu_threads import cpu_threads
     from wordsens.cli.measure.run import run_measure
 
-    with cpu_threads(options.threads):
+    with _cpu_threads(options.threads):
         run_measure(options)
 
 
@@ -39,9 +58,8 @@ def audit(options: AuditOptions) -> None:
     Example: wordsens audit minilm --dataset reviews.parquet --limit 200 --out audit
     """
     from wordsens.cli.audit.run import run_audit
-    from wordsens.cli.cpu_threads import cpu_threads
 
-    with cpu_threads(options.threads):
+    with _cpu_threads(options.threads):
         run_audit(options)
 
 
@@ -56,9 +74,8 @@ def check(request: CheckRequest) -> None:
     Example: wordsens check minilm --require 'negation.auc >= .5' --threshold .92
     """
     from wordsens.cli.check.run import run_check
-    from wordsens.cli.cpu_threads import cpu_threads
 
-    with cpu_threads(request.threads):
+    with _cpu_threads(request.threads):
         run_check(request)
 
 
@@ -74,9 +91,8 @@ def compare(request: CompareRequest) -> None:
     Example: wordsens compare minilm ./quantised --dataset texts.csv --require 'neighbours.nearest.second <= .05'
     """
     from wordsens.cli.compare.run import run_compare
-    from wordsens.cli.cpu_threads import cpu_threads
 
-    with cpu_threads(request.threads):
+    with _cpu_threads(request.threads):
         run_compare(request)
 
 
@@ -89,10 +105,9 @@ def explain(request: ExplainRequest) -> None:
 
     Example: wordsens explain minilm "How do I enable it?" "How do I disable it?" --html explained.html
     """
-    from wordsens.cli.cpu_threads import cpu_threads
     from wordsens.cli.explain.run import run_explain
 
-    with cpu_threads(request.threads):
+    with _cpu_threads(request.threads):
         run_explain(request)
 
 
@@ -105,10 +120,9 @@ def flips(request: FlipsRequest) -> None:
 
     Example: wordsens flips ./toxicity-model --dataset comments.csv
     """
-    from wordsens.cli.cpu_threads import cpu_threads
     from wordsens.cli.flips.run import run_flips
 
-    with cpu_threads(request.threads):
+    with _cpu_threads(request.threads):
         run_flips(request)
 
 
@@ -121,10 +135,9 @@ def tune(request: TuneRequest) -> None:
 
     Example: wordsens tune minilm --out ./minilm-tuned --texts my-texts.csv
     """
-    from wordsens.cli.cpu_threads import cpu_threads
     from wordsens.cli.tune.run import run_tune
 
-    with cpu_threads(request.threads):
+    with _cpu_threads(request.threads):
         run_tune(request)
 
 
@@ -137,11 +150,10 @@ def paper(options: PaperOptions) -> None:
 
     Example: wordsens paper sensitivity --scale quick --out results
     """
-    from wordsens.cli.cpu_threads import cpu_threads
     from wordsens.cli.paper.experiments import EXPERIMENTS
     from wordsens.cli.paper.run import run_paper
 
-    with cpu_threads(options.threads):
+    with _cpu_threads(options.threads):
         run_paper(options, EXPERIMENTS)
 
 

@@ -1,4 +1,4 @@
-"""The kinds of cell that a sweep can have: one folder each, whose module `kind` holds a `KIND`."""
+"""The kinds of cell that a sweep can have: one folder each, whose module `cell` holds a `KIND`."""
 
 import importlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -100,7 +100,7 @@ def kind_named(name: str) -> CellKind:
     'DryRunCell'
     """
     package = require_choice("kind", name, KIND_NAMES).replace("-", "_")
-    return importlib.import_module(f"wordsens.experiments.{package}.kind").KIND
+    return importlib.import_module(f"wordsens.experiments.{package}.cell").KIND
 
 
 def kind_of_records(record: type[Record]) -> CellKind:

@@ -8,7 +8,7 @@ from typing import Any
 
 from wordsens.app.work.worker import Desk
 from wordsens.experiments.run.commands import keep_command
-from wordsens.experiments.sensitivity.kind import KIND
+from wordsens.experiments.sensitivity.cell import KIND
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.store.store import RecordStore, write_aside
 from wordsens.figures.words import words as words_figure

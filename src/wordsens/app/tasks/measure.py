@@ -12,8 +12,7 @@ import torch
 from wordsens.app.request import MeasureRequest
 from wordsens.app.work.worker import Desk
 from wordsens.experiments.run.provenance import Watch
-from wordsens.experiments.sensitivity.cell import columns_of_result, json_text
-from wordsens.experiments.sensitivity.kind import KIND
+from wordsens.experiments.sensitivity.cell import KIND, columns_of_result, json_text
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.registry import MODEL, build_map, map_entry

@@ -12,8 +12,8 @@ from wordsens.cli.running import open_store
 from wordsens.cli.typed import typed
 from wordsens.experiments.run.commands import keep_command
 from wordsens.experiments.run.provenance import Watch
+from wordsens.experiments.sensitivity.cell import KIND
 from wordsens.experiments.sensitivity.kept import keep_measurement, kept_measurement
-from wordsens.experiments.sensitivity.kind import KIND
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.store.store import RecordStore, write_aside

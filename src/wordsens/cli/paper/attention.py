@@ -9,9 +9,8 @@ from wordsens.cli.paper.options import PaperOptions
 from wordsens.cli.paper.run import Experiment, save_figure
 from wordsens.cli.terminal import stdout, table
 from wordsens.errors import InputError
-from wordsens.experiments.attention.cell import is_causal, pairs_of
+from wordsens.experiments.attention.cell import AttentionCell, is_causal, pairs_of
 from wordsens.experiments.attention.record import AttentionRecord
-from wordsens.experiments.attention.spec import AttentionCell
 from wordsens.experiments.attention.summary import AttentionSummary, attention_findings, summarise_attention
 from wordsens.experiments.grid.preset import Preset
 from wordsens.experiments.grid.sweep import Sweep

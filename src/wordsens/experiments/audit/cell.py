@@ -15,8 +15,9 @@ from wordsens.audit.text import AUDIT_SEARCH, AuditPlan, audit_text
 from wordsens.errors import InputError
 from wordsens.evaluation.near_misses.replacements import Replacements
 from wordsens.experiments.audit.kept import KeptDirections, kept
-from wordsens.experiments.audit.record import columns_of
+from wordsens.experiments.audit.record import AuditRecord, columns_of
 from wordsens.experiments.audit.spec import AuditCell, BlackBox
+from wordsens.experiments.kinds import CellKind
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.loading import content_of
 from wordsens.models.choice import as_model
@@ -139,3 +140,14 @@ def _directions_of(phi: TransformerFeatures, folder: Path | None, key: str) -> T
 @cache
 def _shipped_texts() -> tuple[str, ...]:
     return tuple(review.text for review in shipped_reviews())
+
+
+KIND = CellKind(
+    name="audit",
+    folder="audit-records",
+    cell_type=AuditCell,
+    record_type=AuditRecord,
+    measure=measure_audit,
+    described=describe_audit,
+    witnesses=False,
+)

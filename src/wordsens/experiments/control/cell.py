@@ -12,7 +12,10 @@ from wordsens.certificates.certify import certify
 from wordsens.errors import ZeroFeaturesError
 from wordsens.experiments.control.along import AlongTraining
 from wordsens.experiments.control.pairs import pairs_of
+from wordsens.experiments.control.record import ControlRecord
 from wordsens.experiments.control.spec import HOLD, ControlCell
+from wordsens.experiments.control.summary import summarise_control
+from wordsens.experiments.kinds import CellKind
 from wordsens.experiments.texts.documents import available
 from wordsens.experiments.texts.source import Embedded
 from wordsens.experiments.texts.training import SENTIMENT, Draw, labelled_texts
@@ -192,3 +195,14 @@ def _along(cell: ControlCell, network: TextNetwork, task: Task, pairs: TextPairs
     probe = one_word_task(TaskSize(cell.n, cell.d, training=_PROBED), cell.seed_of("probe"))
     seed = cell.seed_of("search")
     return AlongTraining(network, task, pairs, probe, lambda still: _mean(_of_few(cell, still, task, seed)), cell.steps)
+
+
+KIND = CellKind(
+    name="control",
+    folder="control-records",
+    cell_type=ControlCell,
+    record_type=ControlRecord,
+    measure=measure_control,
+    described=describe_control,
+    summarise=summarise_control,
+)

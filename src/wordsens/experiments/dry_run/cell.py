@@ -13,6 +13,7 @@ from pydantic import Field
 from wordsens.errors import WordsensError
 from wordsens.experiments.grid.cell import Cell
 from wordsens.experiments.grid.cell_keys import CPU, Device
+from wordsens.experiments.kinds import CellKind
 from wordsens.experiments.store.record import Record
 
 
@@ -78,3 +79,14 @@ def _value(cell: DryRunCell) -> float:
     for _ in range(1000 * cell.work + 1):
         digest = hashlib.sha256(digest).digest()
     return int.from_bytes(digest[:6]) / 2**48
+
+
+KIND = CellKind(
+    name="dry-run",
+    folder="dry-run-records",
+    cell_type=DryRunCell,
+    record_type=DryRunRecord,
+    measure=measure_dry_run,
+    described=describe_dry_run,
+    witnesses=False,
+)

@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wordsens.experiments.generalization.record import GeneralizationRecord
 from wordsens.experiments.generalization.spec import FRONTIER, GeneralizationCell
+from wordsens.experiments.kinds import CellKind
 from wordsens.experiments.texts.training import Draw, LabelledTexts, labelled_texts
 from wordsens.generalization import (
     NewText,
@@ -200,3 +202,15 @@ def describe_generalization(cell: GeneralizationCell) -> dict[str, Any]:
 
 
 _COPIED = ("texts", "held_out", "labels", "sample", "training", "objective")
+
+
+KIND = CellKind(
+    name="generalization",
+    folder="generalization-records",
+    cell_type=GeneralizationCell,
+    record_type=GeneralizationRecord,
+    measure=measure_generalization,
+    described=describe_generalization,
+    sharing=GeneralizationCell.of_fit,
+    most_together=100,  # a fit of 1,300 texts takes as long as a hundred cells
+)

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from wordsens.experiments.kinds import CellKind
+from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.texts.documents import load_text
 from wordsens.experiments.texts.source import GivenText
@@ -133,3 +135,13 @@ def describe_sensitivity(cell: SensitivityCell) -> dict[str, Any]:
 def json_text(value: Any) -> str:
     """A list as a column of text holds it."""
     return json.dumps(value, ensure_ascii=False)
+
+
+KIND = CellKind(
+    name="sensitivity",
+    folder="records",
+    cell_type=SensitivityCell,
+    record_type=SensitivityRecord,
+    measure=measure_sensitivity,
+    described=describe_sensitivity,
+)

@@ -3,8 +3,7 @@
 from typing import Any
 
 from wordsens.experiments.run.provenance import Watch
-from wordsens.experiments.sensitivity.cell import columns_of_result, json_text
-from wordsens.experiments.sensitivity.kind import KIND
+from wordsens.experiments.sensitivity.cell import KIND, columns_of_result, json_text
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.store.store import RecordStore

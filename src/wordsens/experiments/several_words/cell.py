@@ -3,19 +3,43 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import torch
 from jaxtyping import Float
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from wordsens.certificates.contract import Certificate
 from wordsens.certificates.dense.bounds import FAILURE_PROBABILITY, dense_group_certificate
-from wordsens.experiments.several_words.spec import SeveralWordsCell
+from wordsens.errors import InputError
+from wordsens.experiments.kinds import CellKind
+from wordsens.experiments.several_words.record import SeveralWordsRecord
+from wordsens.experiments.several_words.summary import summarise_several_words
 from wordsens.experiments.texts.documents import load_text
+from wordsens.experiments.texts.map_cell import MapCell
 from wordsens.maps.dense.features import DeepRandomFeatures
 from wordsens.seeds import generator
 from wordsens.sensitivity.groups import group_sensitivity, word_sets
+
+
+class SeveralWordsCell(MapCell):
+    """One text, one map, sets of `count` words whose balls have the radius each.
+
+    Attributes:
+        map, n, d, text, draw, ...: see MapCell.
+        count: k, how many words move at once.
+    """
+
+    KIND: ClassVar[str | None] = "several-words"
+
+    count: Annotated[int, Field(ge=1)]
+
+    @model_validator(mode="after")
+    def _words_enough(self) -> "SeveralWordsCell":
+        if self.count > self.n:
+            raise InputError(f"`count` (={self.count}) must be at most `n` (={self.n}), the words of the text")
+        return self
 
 
 def measure_several_words(
@@ -73,3 +97,14 @@ def bound_of_every_set(phi: Any, rows: Float[Tensor, "n d"], count: int, radius:
 def describe_several_words(cell: SeveralWordsCell) -> dict[str, Any]:
     """The columns that the cell alone decides."""
     return {**cell.described(), "count": cell.count}
+
+
+KIND = CellKind(
+    name="several-words",
+    folder="several-words-records",
+    cell_type=SeveralWordsCell,
+    record_type=SeveralWordsRecord,
+    measure=measure_several_words,
+    described=describe_several_words,
+    summarise=summarise_several_words,
+)

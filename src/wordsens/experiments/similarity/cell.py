@@ -12,8 +12,11 @@ from torch import Tensor
 
 from wordsens.errors import InputError
 from wordsens.evaluation.kinds import SYNONYM, Measured
+from wordsens.experiments.kinds import CellKind
 from wordsens.experiments.similarity.check_pairs import some_pairs
+from wordsens.experiments.similarity.record import SimilarityRecord
 from wordsens.experiments.similarity.spec import CHECK, SimilarityCell
+from wordsens.experiments.similarity.summary import summarise_similarity
 from wordsens.experiments.texts.source import Embedded
 from wordsens.experiments.texts.swapped_passages import swapped_passages
 from wordsens.maps.mapping import feature_norm
@@ -185,3 +188,15 @@ def _searched(cell: SimilarityCell, phi: Any, text: TextMatrix, own: tuple[int, 
         "word": found.word,
         "token": text.word(found.word),
     }
+
+
+KIND = CellKind(
+    name="similarity",
+    folder="similarity-records",
+    cell_type=SimilarityCell,
+    record_type=SimilarityRecord,
+    measure=measure_similarity,
+    described=describe_similarity,
+    sharing=SimilarityCell.layers_of,
+    summarise=summarise_similarity,
+)
