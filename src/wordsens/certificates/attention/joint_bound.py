@@ -94,7 +94,8 @@ def joint_bound(
     own, others = own * (1 + 1e-9) + error, others * (1 + 1e-9)
     row = MovedOwnRow(problem.rows, problem.kappa[0], problem.apart[0] / radius, radius)
     whole = [(ends, min(own, cap)) for ends, cap in row.intervals() if cap >= 0]
-    level = ALONE if len(row.kappa) >= _MANY_WORDS else COARSE
+    rows = _Rows.of(row, OtherRows.of(text, word, radius), others)
+    level = ALONE if rows.many else COARSE
     cells = [Cell(ends, 0.0, cap, math.hypot(cap, others), row.any_weights, level=level) for ends, cap in whole]
     if bool(problem.floored[0]):
         far = row.farthest(float(torch.linalg.vector_norm(text.outputs[word])))
@@ -104,32 +105,35 @@ def joint_bound(
         ]
     if not cells:
         return others + error
-    rows = _Rows.of(row, OtherRows.of(text, word, radius), others)
     count = min(_MOST_CENTRED, _CENTRED_WORDS // len(row.kappa))
     search = _Search(rows, cells)
     search.run(count if row.rows.divided else count // 2, enough)
-    cells = search.cells
-    return (max(one.bound for one in cells) + error) * (1 + 1e-12)
+    return (max(one.bound for one in search.cells) + error) * (1 + 1e-12)
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a word, and a basis of the vectors' span where it is smaller."""
+    """The rows of a word.
+
+    Attributes:
+        basis: of the vectors' span where it is smaller than the space.
+        most_of_others: a bound of the change of the other rows apart, in radii.
+    """
 
     own: MovedOwnRow
     others: OtherRows
     basis: Float[Tensor, "d size"] | None
-    apart: float
+    most_of_others: float
 
     @classmethod
-    def of(cls, own: MovedOwnRow, others: OtherRows, apart: float) -> "_Rows":
+    def of(cls, own: MovedOwnRow, others: OtherRows, most_of_others: float) -> "_Rows":
         together = torch.cat([others.queries, others.apart, own.kappa, own.apart])
         few = len(together) < together.shape[1]
-        return cls(own, others, torch.linalg.qr(together.T).Q if few else None, apart)
+        return cls(own, others, torch.linalg.qr(together.T).Q if few else None, most_of_others)
 
     @property
     def many(self) -> bool:
-        """Whether solving for the own row alone costs much less than for all."""
+        """True where solving for the own row alone costs much less than for all."""
         return len(self.own.kappa) >= _MANY_WORDS
 
     def solved(self, cell: Cell, near: Cell | None) -> Cell:
@@ -148,8 +152,8 @@ class _Rows:
         centre, squared = self._squared(self.others, terms, cell.following, start, cell.bound**2, least)
         # The whole changes by no less than the own row: below `low` no y is left.
         bound = min(cell.bound, math.sqrt(squared) * (1 + 1e-12)) if squared > cell.low**2 else 0.0
-        apart = self.many and bound > _HARDLY * math.hypot(cell.high, self.apart)
-        return replace(solved, bound=bound, centre=centre, apart=apart)
+        by_own = self.many and bound > _HARDLY * math.hypot(cell.high, self.most_of_others)
+        return replace(solved, bound=bound, centre=centre, by_own=by_own)
 
     def _terms(self, cell: Cell, low: float, high: float) -> OwnTerms:
         moves = None if cell.moves is None else cell.moves.ends
@@ -163,7 +167,8 @@ class _Rows:
         return replace(cell, moves=ReachedMoves.of(self.own.kappa, terms.cells, terms.most, cell.moves))
 
     def _alone(self, cell: Cell, near: Cell | None) -> Cell:
-        """With what its own row may change by: the Lagrangian bounds h = (q Z - about (Z - least)) / least."""
+        """With what its own row may change by: the Lagrangian bounds h = (q Z - c (Z - least)) / least, c = `about`,
+        and so q where Z is `least` or `most` (docs, "Longer texts")."""
         high = min(cell.high, cell.bound)
         about = max(cell.low, _ABOUT * high)
         terms = self._terms(cell, about, about)
@@ -175,11 +180,11 @@ class _Rows:
         least = -(about**2) * (2 * (wide - 1) + 1)
         centre, squared = self._squared(self.others.none, terms, ALONE, start, high**2, least)
         h = (squared + about**2) / (2 * about)
-        change = max(h, (h + about * (wide - 1)) / wide)
+        change = max(h, (h + about * (wide - 1)) / wide) + 1e-12 * (about + abs(h))
         if change < cell.low:
             return replace(cell, solved=ALONE, bound=0.0)
         high = min(high, change * (1 + 1e-12))
-        bound = min(cell.bound, math.hypot(high, self.apart))
+        bound = min(cell.bound, math.hypot(high, self.most_of_others))
         return replace(cell, solved=ALONE, about=about, high=high, bound=bound, alone=centre)
 
     def _squared(
@@ -198,7 +203,7 @@ class _Rows:
 
     def parts(self, cell: Cell) -> list[Cell]:
         """Two parts of a cell that was solved."""
-        return self._by_weight(cell) if cell.by_weight else cell.halves(self.apart)
+        return self._by_weight(cell) if cell.by_weight else cell.halves(self.most_of_others)
 
     def _by_weight(self, cell: Cell) -> list[Cell]:
         """Two cells: the weight that is mixed most is small in one and large in the other."""
@@ -248,7 +253,7 @@ class _Search:
     def _parts(self, cell: Cell) -> list[Cell]:
         if cell.divisible:
             return self.rows.parts(cell)
-        return cell.by_first_change(self.rows.apart) if cell.following == COARSE else [cell]
+        return cell.by_first_change(self.rows.most_of_others) if cell.following == COARSE else [cell]
 
     def _replace(self, cell: Cell, parts: list[Cell]) -> None:
         self.cells = [one for one in self.cells if one is not cell] + parts

@@ -38,7 +38,7 @@ class Cell:
         level: what a cell it is a part of had reached.
         about: the own row's change about which it was bounded alone.
         alone, centre: the dual's end for the own row alone and for all rows; of its whole where it is a part.
-        apart: whether all rows together had hardly less there, or in what it is a part of, than its own row alone and
+        by_own: whether all rows together had hardly less there, or in what it is a part of, than its own row alone and
             the others apart: then the own row alone says where to split.
         unsplit: True before it was split by the own row's change.
     """
@@ -55,13 +55,13 @@ class Cell:
     about: float = 0.0
     alone: Centre | None = None
     centre: Centre | None = None
-    apart: bool = False
+    by_own: bool = False
     unsplit: bool = True
 
     @property
     def following(self) -> int:
         """What is done next."""
-        if self.solved < 0 and self.ends[0] > 0 and self.high > 0 and (self.apart or self.level == ALONE):
+        if self.solved < 0 and self.ends[0] > 0 and self.high > 0 and (self.by_own or self.level == ALONE):
             return ALONE
         return max(self.solved + 1, self.level, COARSE)
 
@@ -100,7 +100,7 @@ class Cell:
 
     @property
     def divisible(self) -> bool:
-        if self.solved < 0 or (self.solved == ALONE and not self.apart):
+        if self.solved < 0 or (self.solved == ALONE and not self.by_own):
             return False
         return max(self._gains) > _GAINS[self.solved] * self.bound**2
 

@@ -1,7 +1,7 @@
 """How far each score of a row can move where the sum of the row's weights is small: less than the radius allows.
 
 One y moves all scores, and to keep their weights small it has to stay where few of them rise
-(docs/theory/certificates-attention.md, "Own row and others together").
+(docs/theory/certificates-attention.md, "How far a score moves where Z is small").
 """
 
 from dataclasses import dataclass
@@ -24,17 +24,17 @@ class ReachedMoves:
 
     Attributes:
         ends: the least and the most, rounded outward.
-        raw: (2 n, 1 + n), log sigma and the log-odds of the slopes.
+        multipliers: (2 n, 1 + n), log sigma and the log-odds of the slopes.
     """
 
     ends: Float[Tensor, "2 n"]
-    raw: Float[Tensor, "m k"]
+    multipliers: Float[Tensor, "m k"]
 
     @classmethod
     def of(
         cls, kappa: Float[Tensor, "n d"], cells: WeightCells, most: float, start: "ReachedMoves | None" = None
     ) -> "ReachedMoves":
-        """Where ‖y‖ <= 1, the weights are those of `cells` and their sum is at most `most`.
+        """Certified, where ‖y‖ <= 1, the weights are those of `cells` and their sum is at most `most`.
 
         For a = kappa_l or -kappa_l, any sigma >= 0 and phi_m = sigma rho_m,
 
@@ -43,14 +43,14 @@ class ReachedMoves:
         E_m the least that weight m may be (ours, docs). sigma and rho are found by Adam. O(n² (steps (n + d) + nodes)).
         """
         search = _Search.of(kappa, cells, most)
-        raw = search.found(search.start if start is None else start.raw)
-        found = search.rounded(raw)
+        multipliers = search.found(search.start if start is None else start.multipliers)
+        found = search.rounded(multipliers)
         least, most_moved = -found[len(kappa) :], found[: len(kappa)]
         first, last = search.edges
         tau = cells.tau
         least = torch.maximum(least, tau.gather(1, first.unsqueeze(1)).squeeze(1))
         most_moved = torch.minimum(most_moved, tau.gather(1, last.unsqueeze(1)).squeeze(1))
-        return cls(torch.stack([least, most_moved]), raw)
+        return cls(torch.stack([least, most_moved]), multipliers)
 
 
 @dataclass(frozen=True)
@@ -90,24 +90,24 @@ class _Search:
         size = 0.1 * torch.linalg.vector_norm(self.targets, dim=1, keepdim=True) / self.most
         return torch.cat([size.clamp(min=_LEAST).log(), torch.zeros_like(self.alike)], dim=1)
 
-    def found(self, raw: Float[Tensor, "m k"]) -> Float[Tensor, "m k"]:
+    def found(self, multipliers: Float[Tensor, "m k"]) -> Float[Tensor, "m k"]:
         """The best of Adam's steps."""
-        best, least = raw, torch.full_like(raw[:, 0], torch.inf)
-        first, second = torch.zeros_like(raw), torch.zeros_like(raw)
+        best, least = multipliers, torch.full_like(multipliers[:, 0], torch.inf)
+        first, second = torch.zeros_like(multipliers), torch.zeros_like(multipliers)
         for step in range(1, _STEPS + 1):
-            value, slope = self._value(raw)
+            value, slope = self._value(multipliers)
             better = value < least
-            least, best = torch.where(better, value, least), torch.where(better.unsqueeze(1), raw, best)
+            least, best = torch.where(better, value, least), torch.where(better.unsqueeze(1), multipliers, best)
             first.lerp_(slope, 0.1)
             second.lerp_(slope.square(), 0.01)
             length = _LONGEST * (1 - step / _STEPS) + _SHORTEST
             along = first / (1 - 0.9**step) / ((second / (1 - 0.99**step)).sqrt() + 1e-12)
-            raw = raw - length * along
+            multipliers = multipliers - length * along
         return best
 
-    def _value(self, raw: Float[Tensor, "m k"]) -> tuple[Float[Tensor, " m"], Float[Tensor, "m k"]]:
+    def _value(self, multipliers: Float[Tensor, "m k"]) -> tuple[Float[Tensor, " m"], Float[Tensor, "m k"]]:
         """The bounds and their slopes; where weights are not convex the place of a supremum is a guess."""
-        sigma, odds = raw[:, :1].exp(), torch.sigmoid(raw[:, 1:])
+        sigma, odds = multipliers[:, :1].exp(), torch.sigmoid(multipliers[:, 1:])
         rho = odds * self.slopes[:, -1]
         node = torch.searchsorted(self.slopes, rho.T.contiguous(), right=True)
         node = torch.maximum(torch.minimum(node, self.edges[1].unsqueeze(1)), self.edges[0].unsqueeze(1))
@@ -121,10 +121,10 @@ class _Search:
         by_sigma = sigma * over.unsqueeze(1) - (phi * drawn).sum(dim=1, keepdim=True)
         return sigma.squeeze(1) * over + length, torch.cat([by_sigma, phi * (1 - odds) * (tau - drawn)], dim=1)
 
-    def rounded(self, raw: Float[Tensor, "m k"]) -> Float[Tensor, " m"]:
+    def rounded(self, multipliers: Float[Tensor, "m k"]) -> Float[Tensor, " m"]:
         """The bounds, rounded outward; infinite where numbers are extreme."""
-        sigma = raw[:, :1].exp()
-        phi = sigma * torch.sigmoid(raw[:, 1:]) * self.slopes[:, -1]
+        sigma = multipliers[:, :1].exp()
+        phi = sigma * torch.sigmoid(multipliers[:, 1:]) * self.slopes[:, -1]
         cells, possible = self.cells, self.cells.possible
         value = phi.unsqueeze(2) * cells.tau - sigma.unsqueeze(2) * cells.lowest
         # Between two nodes a weight is at most `below` below its chord.
