@@ -14,6 +14,7 @@ import wordsens as ws
 from wordsens.certificates.attention import joint_bound as joint
 from wordsens.certificates.attention.joint_cells import COARSE, Cell
 from wordsens.certificates.attention.joint_dual import JointDual
+from wordsens.certificates.attention.joint_inverse import DirectForm, InverseForm
 from wordsens.certificates.attention.joint_lagrangian import JointMultipliers, at_options, form
 from wordsens.certificates.attention.joint_smoothed import OPTIONS_SHARE
 from wordsens.certificates.attention.joint_terms import MovedOwnRow, OtherRows, joint_pairs
@@ -181,13 +182,15 @@ def test_cells_hold_the_weights(score: str, share: float) -> None:
     assert seen > len(delta)
 
 
+@pytest.mark.parametrize(("d", "inverse"), [(5, DirectForm), (9, InverseForm)])  # 14 vectors in 2 d coordinates
 @pytest.mark.parametrize("score", SCORES)
-def test_gradient_and_hessian_are_those_of_the_smoothed_lagrangian(score: str) -> None:
-    _, _, _, others, own = case(score, n=4, d=5)
+def test_gradient_and_hessian_are_those_of_the_smoothed_lagrangian(score: str, d: int, inverse: type) -> None:
+    _, _, _, others, own = case(score, n=4, d=d, floor=0.05)
     ends = own.intervals()[0][0]
     dual = JointDual(joint_pairs(others, own.within(*ends, 0.5, 1.0)))
     by, temperature = some_multipliers(dual, 1), 0.3
     smoothed = dual.smoothed
+    assert isinstance(smoothed.at(by, temperature).inverse, inverse)
     gradient, hessian = smoothed.derivatives(smoothed.at(by, temperature), temperature)
 
     def softened(values: torch.Tensor, width: float) -> torch.Tensor:

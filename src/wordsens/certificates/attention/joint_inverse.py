@@ -1,4 +1,4 @@
-"""The joint Lagrangian's quadratic form Q by the inner products of its vectors alone: its size is no matter.
+"""The joint Lagrangian's quadratic form Q: as a matrix where it is small, else by its vectors' inner products alone.
 
 Q = M - V^T D V with M = [[lam, -shared], [-shared, mu]] in y and b, V the pairs' vectors and D their 2 x 2 multipliers.
 With m = M^-1, G = V m V^T = L L^T, Q > 0 where M > 0 and S = I - L^T D L > 0, and
@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.certificates.attention.joint_lagrangian import LAM, MU, SHARED, JointMultipliers, JointPairs
+from wordsens.certificates.attention.joint_lagrangian import LAM, MU, SHARED, JointMultipliers, JointPairs, form
 
 _JITTER = 1e-13
 """Of G's diagonal: vectors may depend on each other."""
@@ -145,3 +145,64 @@ class DerivativesInM:
     turned_twice: Float[Tensor, "3 3"]
     traces: Float[Tensor, " 3"]
     traces_of_two: Float[Tensor, "3 3"]
+
+
+@dataclass(frozen=True)
+class DirectForm:
+    """Q^-1 at one set of multipliers inside the domain; V Q^-1 and the rest as in `InverseForm`.
+
+    Attributes:
+        factor: R, Q = R R^T.
+        half: R^-1 V^T.
+    """
+
+    by: JointMultipliers
+    factor: Float[Tensor, "size size"]
+    half: Float[Tensor, "size a"]
+
+    @classmethod
+    def of(cls, pairs: JointPairs, by: JointMultipliers) -> "DirectForm | None":
+        """None where Q is not positive definite."""
+        if not by.positive:
+            return None
+        factor, outside = torch.linalg.cholesky_ex(form(pairs, by))
+        if int(outside):
+            return None
+        vectors = torch.cat([pairs.first, pairs.second])
+        return cls(by, factor, torch.linalg.solve_triangular(factor, vectors.T, upper=False))
+
+    @property
+    def log_determinant(self) -> Tensor:
+        return 2 * self.factor.diagonal().log().sum()
+
+    push = InverseForm.push
+
+    def drawn(self) -> Float[Tensor, " a"]:
+        return self.half.T @ (self.half @ self.push)
+
+    def seen(self) -> Float[Tensor, "a a"]:
+        return self.half.T @ self.half
+
+    def in_m(self, seen: Float[Tensor, "a a"]) -> DerivativesInM:
+        answers = torch.linalg.solve_triangular(self.factor.T, self.half, upper=True)
+        z = answers @ self.push
+        t, s = answers.tensor_split(2, dim=1)
+        turned = torch.stack(_of_m(z))
+        inverse = torch.cholesky_inverse(self.factor)
+        moved = torch.stack(_of_m(inverse))
+        two = [[(one * other).sum(dim=0) for other in _of_m(last)] for one, last in ((t, t), (s, s), (t, s))]
+        return DerivativesInM(
+            turned=turned @ answers,
+            spread=torch.stack([torch.stack(part) for part in two], dim=1),
+            spent=turned @ z,
+            turned_twice=turned @ inverse @ turned.T,
+            traces=moved.diagonal(dim1=1, dim2=2).sum(dim=1),
+            traces_of_two=torch.einsum("aij,bji->ab", moved, moved),
+        )
+
+
+def _of_m(part: Float[Tensor, "size ..."]) -> list[Float[Tensor, "size ..."]]:
+    """E times it, E M's derivative in each of lam, mu and shared."""
+    y, b = part.tensor_split(2)
+    none = torch.zeros_like(y)
+    return [torch.cat([y, none]), torch.cat([none, b]), -torch.cat([b, y])]

@@ -6,7 +6,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.certificates.attention.joint_inverse import OF_FORM, DerivativesInM, InverseForm, VectorProducts
+from wordsens.certificates.attention.joint_inverse import (
+    OF_FORM,
+    DerivativesInM,
+    DirectForm,
+    InverseForm,
+    VectorProducts,
+)
 from wordsens.certificates.attention.joint_lagrangian import (
     GLOBALS,
     LAM,
@@ -15,7 +21,6 @@ from wordsens.certificates.attention.joint_lagrangian import (
     SUM,
     JointMultipliers,
     JointPairs,
-    form,
 )
 
 OPTIONS_SHARE = 0.03
@@ -33,7 +38,7 @@ class Smoothed:
     value: float
     plain: float
     by: JointMultipliers
-    inverse: InverseForm | None
+    inverse: InverseForm | DirectForm | None
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class SmoothedLagrangian:
 
     def __init__(self, pairs: JointPairs):
         self.pairs = pairs
-        self._products = VectorProducts(pairs)
+        self._products = VectorProducts(pairs) if pairs.first.shape[1] > 2 * pairs.count else None
         k = pairs.count
         pair = torch.arange(k, device=pairs.t.device)
         local = [torch.full_like(pair, SHARED), torch.full_like(pair, SUM)]
@@ -93,7 +98,7 @@ class SmoothedLagrangian:
         self._counted = weight if pairs.summed else torch.zeros_like(weight)
 
     def at(self, by: JointMultipliers, temperature: float) -> Smoothed:
-        inverse = InverseForm.of(self._products, by)
+        inverse = self._inverse(by)
         if inverse is None:
             return Smoothed(float("inf"), float("inf"), by, None)
         spent = inverse.push @ inverse.drawn()
@@ -106,9 +111,11 @@ class SmoothedLagrangian:
 
     def holds(self, by: JointMultipliers) -> bool:
         """True where the domain has them."""
-        if self.pairs.first.shape[1] > 2 * self.pairs.count:
-            return InverseForm.of(self._products, by) is not None
-        return by.positive and not int(torch.linalg.cholesky_ex(form(self.pairs, by)).info)
+        return self._inverse(by) is not None
+
+    def _inverse(self, by: JointMultipliers) -> InverseForm | DirectForm | None:
+        """By what is smaller, Q or the vectors' inner products."""
+        return InverseForm.of(self._products, by) if self._products else DirectForm.of(self.pairs, by)
 
     def derivatives(self, here: Smoothed, temperature: float) -> tuple[Tensor, Tensor]:
         """Gradient and Hessian inside the domain."""
@@ -187,7 +194,7 @@ class SmoothedLagrangian:
         covariance[:, [[a] for a in at], at] += bent
         return mean, covariance
 
-    def _of_form(self, here: InverseForm, barrier: float) -> tuple[Tensor, Tensor]:
+    def _of_form(self, here: InverseForm | DirectForm, barrier: float) -> tuple[Tensor, Tensor]:
         """Of lam + mu + w . Q^-1 w + hold . between - barrier (log det Q + sum log hold + sum log pin)."""
         pairs, by, k = self.pairs, here.by, self.pairs.count
         t, s = here.drawn().split(k)

@@ -14,11 +14,10 @@ from torch import Tensor
 
 from wordsens.certificates.attention.convex_multipliers import Point, halfway, joined
 from wordsens.certificates.attention.interior_point import InteriorPoint
-from wordsens.certificates.attention.interval_bounds import End, IntervalBounds
 from wordsens.certificates.attention.multipliers import MultiplierSearch
 from wordsens.certificates.attention.own_row import OwnRow
 from wordsens.certificates.attention.relaxation import Pairs, centre_of
-from wordsens.certificates.attention.sweep import PLACES, Intervals
+from wordsens.certificates.attention.sweep import PLACES, End, IntervalBounds, Intervals
 from wordsens.certificates.attention.text import AttentionText
 
 FINENESS = 2
