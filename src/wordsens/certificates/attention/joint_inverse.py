@@ -162,7 +162,7 @@ class DirectForm:
 
     @classmethod
     def of(cls, pairs: JointPairs, by: JointMultipliers) -> "DirectForm | None":
-        """None where Q is not positive definite."""
+        """None where Q is not positive definite. O(size² a)."""
         if not by.positive:
             return None
         factor, outside = torch.linalg.cholesky_ex(form(pairs, by))
@@ -184,6 +184,7 @@ class DirectForm:
         return self.half.T @ self.half
 
     def in_m(self, seen: Float[Tensor, "a a"]) -> DerivativesInM:
+        """From Q^-1 and V Q^-1; K is not used."""
         answers = torch.linalg.solve_triangular(self.factor.T, self.half, upper=True)
         z = answers @ self.push
         t, s = answers.tensor_split(2, dim=1)
