@@ -279,8 +279,7 @@ def test_a_cell_in_which_the_own_row_cannot_change_is_not_split() -> None:
     *_, others, own = case("softmax")
     cell = Cell(own.intervals()[3][0], 0.0, 1.0, 2.0, own.any_weights)
     rows = joint._Rows.of(own, others, 2.0)
-    for _ in range(2):
-        cell = rows.solved(cell, None)
+    cell = rows.solved(cell, None)
     assert cell.solved == COARSE
     assert cell.divisible
     assert not replace(cell, high=0.0).divisible

@@ -11,12 +11,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.certificates.attention.joint_cells import ALONE, COARSE, FINE, Cell
+from wordsens.certificates.attention.joint_cells import COARSE, FINE, Cell
 from wordsens.certificates.attention.joint_dual import Centre, JointDual
 from wordsens.certificates.attention.joint_lagrangian import JointMultipliers, JointPairs, form
 from wordsens.certificates.attention.joint_terms import MovedOwnRow, OtherRows, OwnTerms, joint_pairs
+from wordsens.certificates.attention.own_products import own_products_bound
 from wordsens.certificates.attention.own_weights import OwnProblem, may_gain
-from wordsens.certificates.attention.reached_moves import ReachedMoves
 from wordsens.certificates.attention.text import AttentionText
 from wordsens.certificates.verified import rounding
 
@@ -37,24 +37,14 @@ _PATH = [2 * 0.2**at for at in range(5)]
 _STEPS, _MANY_STEPS = 30, 80
 """Of Newton at a temperature, at most: after 30 a cell of 100 words was 4 % wider, bounds of 20 words .1 to .3 %."""
 
-_STEPS_DOWN = {ALONE: 4, COARSE: 3, FINE: 4}
+_STEPS_DOWN = {COARSE: 3, FINE: 4}
 """How far down the path: of the bound, 3 and .2 % are left."""
 
 _MOST_CENTRED, _CENTRED_WORDS = 160, 8000
 """Centres for all rows, at most; and so many over the number of words. Half where nothing is divided."""
 
 _MANY_WORDS = 65
-"""From so many on cells are solved for the own row alone and scores' reached moves are found: on shorter texts a centre
-for all rows costs hardly more, and 20 words had looser bounds with it."""
-
-_OF_ALONE = 0.15
-"""Of a centre for all rows: what one for the own row alone costs."""
-
-_ABOUT = 0.75
-"""Of the largest change of the own row: about what its change is bounded alone."""
-
-_HARDLY = 0.9
-"""Of what own row and others have apart: where together they have more, the own row alone says where to split."""
+"""Of a longer text, at least."""
 
 _IDLE, _LITTLE = 40, 0.005
 """Centres that together lower the bound by less than this share are the last."""
@@ -87,7 +77,7 @@ def joint_bound(
 
     Branch and bound over Z, the change of the own row and its weights: the cell with the largest bound is solved, then
     split, until its width costs little or it is no larger than `enough`. O(n³) some thirty times a cell, of which
-    there are 1 to 160, and from `_MANY_WORDS` on several times as many for the own row alone, each an eighth of that.
+    there are 1 to 160.
 
     Args:
         problem: of the word's own row alone, Z at least `LEAST_SUM`.
@@ -95,11 +85,11 @@ def joint_bound(
     """
     error = float(problem.error[0]) / radius
     own, others = own * (1 + 1e-9) + error, others * (1 + 1e-9)
+    products = own_products_bound(text, problem, word, radius)
     row = MovedOwnRow(problem.rows, problem.kappa[0], problem.apart[0] / radius, radius)
-    whole = [(ends, min(own, cap)) for ends, cap in row.intervals() if cap >= 0]
+    whole = [(ends, min(own, cap, products)) for ends, cap in row.intervals() if cap >= 0]
     rows = _Rows.of(row, OtherRows.of(text, word, radius), others)
-    level = ALONE if rows.many else COARSE
-    cells = [Cell(ends, 0.0, cap, math.hypot(cap, others), row.any_weights, level=level) for ends, cap in whole]
+    cells = [Cell(ends, 0.0, cap, math.hypot(cap, others), row.any_weights) for ends, cap in whole]
     if bool(problem.floored[0]):
         far = row.farthest(float(torch.linalg.vector_norm(text.outputs[word])))
         cells += [
@@ -136,71 +126,37 @@ class _Rows:
 
     @property
     def many(self) -> bool:
-        """True where solving for the own row alone costs much less than for all."""
+        """True for longer texts."""
         return len(self.own.kappa) >= _MANY_WORDS
 
     def solved(self, cell: Cell, near: Cell | None) -> Cell:
         """The cell after its next solution, from its own whole's centre or a near cell's, or from afar where that
         gains nothing."""
-        if cell.solved < 0 and self.many and self.own.rows.divided:
-            cell = self._reached(cell)
-        if cell.following == ALONE:
-            return self._alone(cell, near)
         terms = self._terms(cell, cell.low, cell.high)
         solved = replace(cell, solved=cell.following)
         if terms.empty:
             return replace(solved, bound=0.0)
         start = near.centre if cell.centre is None and near is not None else cell.centre
         least = max(_LOW * cell.bound, cell.low) ** 2
-        centre, squared = self._squared(self.others, terms, cell.following, start, cell.bound**2, least)
+        centre, squared = self._squared(terms, cell.following, start, cell.bound**2, least)
         # The whole changes by no less than the own row: below `low` no y is left.
         bound = min(cell.bound, math.sqrt(squared) * (1 + 1e-12)) if squared > cell.low**2 else 0.0
-        by_own = self.many and bound > _HARDLY * math.hypot(cell.high, self.most_of_others)
-        return replace(solved, bound=bound, centre=centre, by_own=by_own)
+        return replace(solved, bound=bound, centre=centre)
 
     def _terms(self, cell: Cell, low: float, high: float) -> OwnTerms:
-        moves = None if cell.moves is None else cell.moves.ends
-        return self.own.within(*cell.ends, low, high, cell.weights, cell.itself, moves)
-
-    def _reached(self, cell: Cell) -> Cell:
-        """With what scores may move where Z is no more than there."""
-        terms = self._terms(cell, cell.low, cell.high)
-        if terms.empty:
-            return cell
-        return replace(cell, moves=ReachedMoves.of(self.own.kappa, terms.cells, terms.most, cell.moves))
-
-    def _alone(self, cell: Cell, near: Cell | None) -> Cell:
-        """With what its own row may change by: the Lagrangian bounds h = (q Z - c (Z - least)) / least, c = `about`,
-        and so q where Z is `least` or `most` (docs, "Longer texts")."""
-        high = min(cell.high, cell.bound)
-        about = max(cell.low, _ABOUT * high)
-        terms = self._terms(cell, about, about)
-        if terms.empty:
-            return replace(cell, solved=ALONE, bound=0.0)
-        start = near.alone if cell.alone is None and near is not None else cell.alone
-        wide = terms.most / terms.least
-        # Less than this no y has: h is least where q = 0 and Z = most.
-        least = -(about**2) * (2 * (wide - 1) + 1)
-        centre, squared = self._squared(self.others.none, terms, ALONE, start, high**2, least)
-        h = (squared + about**2) / (2 * about)
-        change = max(h, (h + about * (wide - 1)) / wide) + 1e-12 * (about + abs(h))
-        if change < cell.low:
-            return replace(cell, solved=ALONE, bound=0.0)
-        high = min(high, change * (1 + 1e-12))
-        bound = min(cell.bound, math.hypot(high, self.most_of_others))
-        return replace(cell, solved=ALONE, about=about, high=high, bound=bound, alone=centre)
+        return self.own.within(*cell.ends, low, high, cell.weights, cell.itself)
 
     def _squared(
-        self, others: OtherRows, terms: OwnTerms, stage: int, near: Centre | None, unit: float, least: float
+        self, terms: OwnTerms, stage: int, near: Centre | None, unit: float, least: float
     ) -> tuple[Centre, float]:
         """The dual's end, and its bound; not searched further where that is at most `least`."""
-        dual = JointDual(joint_pairs(others, terms, self.basis), _MANY_STEPS if self.many else _STEPS)
+        dual = JointDual(joint_pairs(self.others, terms, self.basis), _MANY_STEPS if self.many else _STEPS)
         shares = _PATH[0 if self.many else 1 : 1 + _STEPS_DOWN[stage]]
         path = [max(unit, 1e-200) / dual.pairs.count * share for share in shares]
 
         def down(by: JointMultipliers) -> tuple[Centre, float]:
             centre = dual.down(path, by, least * (1 - 1e-6) - terms.fixed)
-            return centre, joint_lagrangian_bound(others, terms, centre.best)
+            return centre, joint_lagrangian_bound(self.others, terms, centre.best)
 
         found = None if near is None else down(near.by)
         return found if found is not None and found[1] < unit else down(dual.start(unit))
@@ -211,9 +167,9 @@ class _Rows:
 
     def _by_weight(self, cell: Cell) -> list[Cell]:
         """Two cells: the weight that is mixed most is small in one and large in the other."""
-        assert cell.last is not None
-        worst = cell.last.worst
-        word = worst.pair if cell.solved == ALONE else worst.pair - len(self.others)
+        assert cell.centre is not None
+        worst = cell.centre.worst
+        word = worst.pair - len(self.others)
         least, most = self._terms(cell, cell.low, cell.high).weights[:, word].tolist()
         middle = min(max(worst.mean, 0.75 * least + 0.25 * most), 0.25 * least + 0.75 * most)
         parts = []
@@ -240,7 +196,7 @@ class _Search:
 
     def run(self, count: int, enough: float) -> None:
         """Until `count` centres are spent, or the bound is `enough`, or little is gained."""
-        spent = 0.0
+        spent = 0
         while spent < count:
             top = max(self.cells, key=lambda one: one.bound)
             parts = self._parts(top)
@@ -249,7 +205,7 @@ class _Search:
                 continue
             if top.bound <= enough or top.solved == FINE or self._idle(top.bound, spent):
                 break
-            spent += _OF_ALONE if top.following == ALONE else 1
+            spent += 1
             near = min(self.solved, key=top.away, default=None)
             self.solved.append(self.rows.solved(top, near))
             self._replace(top, self.solved[-1:])
@@ -262,8 +218,8 @@ class _Search:
     def _replace(self, cell: Cell, parts: list[Cell]) -> None:
         self.cells = [one for one in self.cells if one is not cell] + parts
 
-    def _idle(self, bound: float, spent: float) -> bool:
-        self.bounds += [bound] * (int(spent) + 1 - len(self.bounds))
+    def _idle(self, bound: float, spent: int) -> bool:
+        self.bounds += [bound] * (spent + 1 - len(self.bounds))
         return len(self.bounds) > _IDLE and bound > (1 - _LITTLE) * self.bounds[-1 - _IDLE]
 
 

@@ -8,12 +8,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.certificates.attention.joint_dual import Centre
-from wordsens.certificates.attention.reached_moves import ReachedMoves
 
-ALONE, COARSE, FINE = range(3)
-"""How a cell is solved, one after the other: for its own row alone, then for all rows, then again for all."""
+COARSE, FINE = range(2)
+"""How a cell is solved, one after the other."""
 
-_GAINS = 0.04, 0.04, 0.015
+_GAINS = 0.04, 0.015
 """Of the bound's square: a cell is not split that gains less."""
 
 _OF_MIXED = 0.5
@@ -32,14 +31,10 @@ class Cell:
         low, high: of the own row's change, in radii.
         bound: of the change of all rows, in radii; 0 where no y is left.
         weights: the least and the most that each weight of the own row may be.
-        moves: of each score of the own row; None where nothing is known.
         itself: where Z begins at 0, whether the own row changes by no more than the moved word's distance.
-        solved: the last of `ALONE`, `COARSE`, `FINE` that was done here; -1 before.
+        solved: the last of `COARSE`, `FINE` that was done here; -1 before.
         level: what a cell it is a part of had reached.
-        about: the own row's change about which it was bounded alone.
-        alone, centre: the dual's end for the own row alone and for all rows; of its whole where it is a part.
-        by_own: whether all rows together had hardly less there, or in what it is a part of, than its own row alone and
-            the others apart: then the own row alone says where to split.
+        centre: the dual's end; of its whole where it is a part.
         unsplit: True before it was split by the own row's change.
     """
 
@@ -48,38 +43,26 @@ class Cell:
     high: float
     bound: float
     weights: Float[Tensor, "2 n"]
-    moves: ReachedMoves | None = None
     itself: bool = False
     solved: int = -1
-    level: int = ALONE
-    about: float = 0.0
-    alone: Centre | None = None
+    level: int = COARSE
     centre: Centre | None = None
-    by_own: bool = False
     unsplit: bool = True
 
     @property
     def following(self) -> int:
         """What is done next."""
-        if self.solved < 0 and self.ends[0] > 0 and self.high > 0 and (self.by_own or self.level == ALONE):
-            return ALONE
-        return max(self.solved + 1, self.level, COARSE)
-
-    @property
-    def last(self) -> Centre | None:
-        """Of what was solved last."""
-        return self.alone if self.solved == ALONE else self.centre
+        return max(self.solved + 1, self.level)
 
     @property
     def _gains(self) -> tuple[float, float, float]:
         """About what the bound's square falls by where the own row's change, Z or a weight is split."""
-        if self.last is None or self.solved < 0 or self.ends[0] == 0 or self.high == 0:
+        if self.centre is None or self.solved < 0 or self.ends[0] == 0 or self.high == 0:
             return 0.0, 0.0, 0.0
-        worst, first, (by_change, by_sum) = self.last.worst, self.ends[0], self._middles
-        low, high = (self.about, self.about) if self.solved == ALONE else (self.low, self.high)
+        worst, first, (by_change, by_sum) = self.centre.worst, self.ends[0], self._middles
+        low, high = self.low, self.high
         total = min(max(worst.total, first), self.ends[1])
-        change = worst.drawn * first / ((low + high) * total)
-        change = max(change, low) if self.solved == ALONE else min(max(change, low), high)
+        change = min(max(worst.drawn * first / ((low + high) * total), low), high)
 
         def lost(low: float, high: float, first: float) -> float:
             """(change - low) (high - change + (low + high) (Z / first - 1)): the price of the two widths."""
@@ -88,7 +71,7 @@ class Cell:
         now = lost(low, high, first)
         half = (by_change, high) if change > by_change else (low, by_change)
         return (
-            0.0 if self.solved == ALONE else now - lost(*half, first),
+            now - lost(*half, first),
             now - lost(low, high, by_sum if total > by_sum else first),
             _OF_MIXED * worst.mixed,
         )
@@ -100,9 +83,7 @@ class Cell:
 
     @property
     def divisible(self) -> bool:
-        if self.solved < 0 or (self.solved == ALONE and not self.by_own):
-            return False
-        return max(self._gains) > _GAINS[self.solved] * self.bound**2
+        return self.solved >= 0 and max(self._gains) > _GAINS[self.solved] * self.bound**2
 
     @property
     def by_weight(self) -> bool:
@@ -129,8 +110,7 @@ class Cell:
         return [self]
 
     def _by_change(self, middle: float, others: float) -> "list[Cell]":
-        solved = min(self.solved, ALONE)
-        whole = replace(self, solved=solved, level=max(self.solved, self.level), unsplit=False)
+        whole = replace(self, solved=-1, level=max(self.solved, self.level), unsplit=False)
         below = replace(whole, high=middle, bound=min(self.bound, math.hypot(middle, others)))
         return [below, replace(whole, low=middle)]
 

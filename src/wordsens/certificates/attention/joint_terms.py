@@ -57,12 +57,6 @@ class OtherRows:
         return len(self.queries)
 
     @property
-    def none(self) -> "OtherRows":
-        """Without its rows."""
-        parts = {name: part[:0] for name, part in vars(self.curve).items() if isinstance(part, Tensor)}
-        return OtherRows(replace(self.curve, **parts), self.queries[:0], self.apart[:0])
-
-    @property
     def lengths(self) -> Float[Tensor, " k"]:
         return torch.linalg.vector_norm(self.apart, dim=1) * (1 + 1e-12)
 
@@ -131,11 +125,9 @@ class MovedOwnRow:
         high: float,
         weights: Float[Tensor, "2 n"] | None = None,
         itself: bool = False,
-        moves: Float[Tensor, "2 n"] | None = None,
     ) -> "OwnTerms":
-        """The terms where Z and the own row's change, in radii, are between these numbers, weights between the rows of
-        `weights` and moves between those of `moves`; where `itself` is true the change is at most the moved word's
-        distance in place of `high`."""
+        """The terms where Z and the own row's change, in radii, are between these numbers, and weights between the
+        rows of `weights`; where `itself` is true the change is at most the moved word's distance in place of `high`."""
         if not self.rows.divided:
             least = most = 1.0
         else:
@@ -147,7 +139,7 @@ class MovedOwnRow:
             taken = weights[0].clamp(min=0)
             left = (most - (taken.sum() - taken)) * (1 + 1e-12)
             weights = torch.stack([weights[0], torch.minimum(weights[1], left)])
-        return OwnTerms(self, least, most, low, high, weights, WeightCells.of(self.rows.table, weights, moves), itself)
+        return OwnTerms(self, least, most, low, high, weights, WeightCells.of(self.rows.table, weights), itself)
 
     def farthest(self, length: float) -> float:
         """The most that the row changes, in radii, where the moved word has no weight and the old output is so long:

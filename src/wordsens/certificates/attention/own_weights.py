@@ -73,6 +73,7 @@ class OwnProblem:
         floored: whether Z may be below it.
         error: what the bound may be too small by.
         kappa, apart: the vectors radius kappa_l, and the x~_l.
+        turn: at least what the word's score with itself moves by beside kappa_i . y.
     """
 
     bounded: Int[Tensor, " w"]
@@ -81,6 +82,7 @@ class OwnProblem:
     error: Float[Tensor, " w"]
     kappa: Float[Tensor, "w n d"]
     apart: Float[Tensor, "w n p"]
+    turn: Float[Tensor, " w"]
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,8 @@ class OwnRows:
         if not len(bounded):
             return None
         table = table.of(bounded)
-        radius, own, caps, apart, kappa, here = (x[bounded] for x in (radius, own, caps, apart, kappa, here))
+        of_words = radius, own, caps, apart, kappa, here, turn
+        radius, own, caps, apart, kappa, here, turn = (x[bounded] for x in of_words)
         rows = self._lagrangian(table, kappa, apart, caps, here * radius.unsqueeze(1))
         # Other weights; another old output, whose weights do not quite cancel the x~_l.
         off = table.error * (caps.amax(dim=1) + radius)
@@ -149,7 +152,7 @@ class OwnRows:
             uncancelled = uncancelled + slack * n * self.errors.longest
             off = off + self.errors.output[own] + slack * self.errors.longest
             off = off + uncancelled * (rows.most / rows.least).amax(dim=1) * (1 + 1e-9)
-        return OwnProblem(bounded, rows, floored[bounded], off, kappa, apart)
+        return OwnProblem(bounded, rows, floored[bounded], off, kappa, apart, turn)
 
     def _bounded(self, table: WeightTable, caps: Tensor, gram: Tensor) -> Bool[Tensor, " w"]:
         """True where nothing is extreme."""

@@ -28,11 +28,8 @@ class WeightCells:
     possible: Bool[Tensor, "n cells"]
 
     @classmethod
-    def of(
-        cls, table: WeightTable, weights: Float[Tensor, "2 n"], moves: Float[Tensor, "2 n"] | None = None
-    ) -> "WeightCells":
-        """Of one row's table, of the least and the most that each of its weights may be, and of the least and the most
-        that scores move (None: anything). O(n nodes).
+    def of(cls, table: WeightTable, weights: Float[Tensor, "2 n"]) -> "WeightCells":
+        """Of one row's table, and of the least and the most that each of its weights may be. O(n nodes).
 
         Weights never fall in tau: the lowest crosses `least`, and the highest `most`, at one place each, and a node
         stands there. Between nodes either is then a chord; without that node a chord would cut the corner.
@@ -42,12 +39,7 @@ class WeightCells:
         )
         least, most = weights.unsqueeze(2)
         edges = [(low, least), (high, most), (low, most + below), (high, least - above)]
-        reached = torch.stack([tau[:, 0], tau[:, -1]])
-        if moves is not None:
-            reached = torch.stack([torch.maximum(reached[0], moves[0]), torch.minimum(reached[1], moves[1])])
-        added = [_crossing(tau, values, level) for values, level in edges]
-        held = reached.T.clamp(tau[:, :1], tau[:, -1:])
-        nodes = torch.cat([tau, held, *added], dim=1).sort(dim=1).values
+        nodes = torch.cat([tau, *(_crossing(tau, values, level) for values, level in edges)], dim=1).sort(dim=1).values
         cell = (torch.searchsorted(tau, nodes, right=True) - 1).clamp(0, tau.shape[1] - 2)
         left, right = tau.gather(1, cell), tau.gather(1, cell + 1)
         place = ((nodes - left) / torch.where(right > left, right - left, torch.ones_like(left))).clamp(0, 1)
@@ -58,9 +50,6 @@ class WeightCells:
         low, high, cell = between(low), between(high), cell[:, :-1]
         below, above = below.gather(1, cell), above.gather(1, cell)
         possible = (low[:, :-1] - below <= most) & (high[:, 1:] + above >= least)
-        # A cell that only touches what is reached counts if it is a point itself.
-        over, under = nodes[:, 1:] - reached[0].unsqueeze(1), reached[1].unsqueeze(1) - nodes[:, :-1]
-        possible &= (over >= 0) & (under >= 0) & ((over > 0) & (under > 0) | (nodes[:, 1:] == nodes[:, :-1]))
         # Past `most` the least is that itself, where only the most could be; and so below `least`.
         lowest, highest = (torch.minimum(torch.maximum(part, least), most) for part in (low, high))
         return cls(nodes, lowest, highest, below, above, possible)

@@ -21,7 +21,7 @@ _JUMP = 1e60  # stands for no bound: where p jumps from 0 to 1, monotony gives t
 class DividedRelu(ClosedForm, Tabulated):
     """relu(s_l) / sum_m relu(s_m); a row whose sum is 0 stays 0."""
 
-    name, normalized, kinked, homogeneous = "relu", True, True, True
+    name, normalized, kinked, homogeneous, rectified = "relu", True, True, True, True
 
     def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
         weights = torch.relu(scores)

@@ -74,7 +74,13 @@ class WeightTable:
 
 
 class Tabulated(Expanded):
-    """A score whose weights are w(s_l), or w(s_l) over their sum, w never falling; it says w over a range."""
+    """A score whose weights are w(s_l), or w(s_l) over their sum, w never falling; it says w over a range.
+
+    Attributes:
+        rectified: whether weights are positive parts of the scores over their sum.
+    """
+
+    rectified = False
 
     @abstractmethod
     def table(self, row: RowMoves) -> WeightTable:
