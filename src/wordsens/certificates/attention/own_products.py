@@ -190,13 +190,12 @@ def _constraints(row: ReluRow) -> Constraints:
     above(eta.expand(n - 1, 1), rest, row.scores)
     above(eta, own, row.scores, of_y)
     terms.add((eta, w.unsqueeze(1), 1.0))
-    # u is w_i y.
     terms.add((eta, u.unsqueeze(1), 1.0), (mine, y.unsqueeze(1), -1.0), equal=True)
     i, j = torch.triu_indices(d, d, 1)
     terms.add((u[i].unsqueeze(1), y[j].unsqueeze(1), 1.0), (u[j].unsqueeze(1), y[i].unsqueeze(1), -1.0), equal=True)
     terms.add((mine, eta, 1.0), (u.unsqueeze(0), y.unsqueeze(0), -1.0))
     terms.add((mine, mine, 1.0), (u.unsqueeze(0), u.unsqueeze(0), -1.0))
-    # eta is at most 1/least, times a weight and times itself.
+    # eta is at most 1/least.
     some = torch.cat([w, at[:1]]).unsqueeze(1)
     terms.add((some, w.unsqueeze(0), 1.0), (some, eta, -row.least))
     terms.add((w.repeat_interleave(n).unsqueeze(0), w.repeat(n).unsqueeze(0), -1.0), equal=True)
