@@ -124,15 +124,10 @@ class _Rows:
         few = len(together) < together.shape[1]
         return cls(own, others, torch.linalg.qr(together.T).Q if few else None, most_of_others)
 
-    @property
-    def many(self) -> bool:
-        """True for longer texts."""
-        return len(self.own.kappa) >= _MANY_WORDS
-
     def solved(self, cell: Cell, near: Cell | None) -> Cell:
         """The cell after its next solution, from its own whole's centre or a near cell's, or from afar where that
         gains nothing."""
-        terms = self._terms(cell, cell.low, cell.high)
+        terms = self._terms(cell)
         solved = replace(cell, solved=cell.following)
         if terms.empty:
             return replace(solved, bound=0.0)
@@ -143,15 +138,16 @@ class _Rows:
         bound = min(cell.bound, math.sqrt(squared) * (1 + 1e-12)) if squared > cell.low**2 else 0.0
         return replace(solved, bound=bound, centre=centre)
 
-    def _terms(self, cell: Cell, low: float, high: float) -> OwnTerms:
-        return self.own.within(*cell.ends, low, high, cell.weights, cell.itself)
+    def _terms(self, cell: Cell) -> OwnTerms:
+        return self.own.within(*cell.ends, cell.low, cell.high, cell.weights, cell.itself)
 
     def _squared(
         self, terms: OwnTerms, stage: int, near: Centre | None, unit: float, least: float
     ) -> tuple[Centre, float]:
         """The dual's end, and its bound; not searched further where that is at most `least`."""
-        dual = JointDual(joint_pairs(self.others, terms, self.basis), _MANY_STEPS if self.many else _STEPS)
-        shares = _PATH[0 if self.many else 1 : 1 + _STEPS_DOWN[stage]]
+        many = len(self.own.kappa) >= _MANY_WORDS
+        dual = JointDual(joint_pairs(self.others, terms, self.basis), _MANY_STEPS if many else _STEPS)
+        shares = _PATH[0 if many else 1 : 1 + _STEPS_DOWN[stage]]
         path = [max(unit, 1e-200) / dual.pairs.count * share for share in shares]
 
         def down(by: JointMultipliers) -> tuple[Centre, float]:
@@ -170,7 +166,7 @@ class _Rows:
         assert cell.centre is not None
         worst = cell.centre.worst
         word = worst.pair - len(self.others)
-        least, most = self._terms(cell, cell.low, cell.high).weights[:, word].tolist()
+        least, most = self._terms(cell).weights[:, word].tolist()
         middle = min(max(worst.mean, 0.75 * least + 0.25 * most), 0.25 * least + 0.75 * most)
         parts = []
         for side in (1, 0):

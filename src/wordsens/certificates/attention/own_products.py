@@ -19,8 +19,8 @@ from wordsens.certificates.attention.text import AttentionText
 from wordsens.certificates.verified import rounding
 from wordsens.maps.attention.scores import Tabulated, offered
 
-MOST_SIZE = 420
-"""Of z."""
+MOST_SIZE, _FARTHEST = 420, 1e6
+"""Of z: O(size³) a step; and of a word in radii: no square may overflow."""
 
 _TOLERANCE, _STEPS = 5e-4, 4000
 """Of the solver."""
@@ -43,11 +43,11 @@ def own_products_bound(text: AttentionText, problem: OwnProblem, word: int, radi
         apart=problem.apart[0].cpu() / radius,
         least=float(problem.rows.least.amin()) * (1 - 1e-9),
     )
-    if row.size > MOST_SIZE:
+    farthest = float(torch.linalg.vector_norm(row.apart, dim=1).amax()) + 1
+    if row.size > MOST_SIZE or not farthest < _FARTHEST:
         return math.inf
     off = radius**2 * rounding(norms.terms + 16) * norms.matrix / head.scale / unit
     off = off + rounding(16) * (float(row.scores.abs().amax()) + float(torch.linalg.vector_norm(row.keys)) + row.twist)
-    farthest = float(torch.linalg.vector_norm(row.apart, dim=1).amax()) + 1
     return row.bound() + 4 * len(before) * off / row.least * farthest
 
 
@@ -101,7 +101,7 @@ class ReluRow:
         c = max(-float(torch.linalg.eigvalsh(P)[0]), 0.0) + room
         while int(torch.linalg.cholesky_ex(P + c * identity).info):
             c = 2 * c + 1e-12 * most
-        return math.sqrt(max(float(by[-1]) + 4 * (c + room), 0.0) * (1 + 1e-12))
+        return math.sqrt(max(float(by[-1]) + 4 * ((1 + 1e-9) * c + room), 0.0) * (1 + 1e-12))
 
     def _objective(self, absolute: bool = False) -> Float[Tensor, "size size"]:
         """Of ‖change‖²."""
@@ -195,7 +195,6 @@ def _constraints(row: ReluRow) -> Constraints:
     terms.add((u[i].unsqueeze(1), y[j].unsqueeze(1), 1.0), (u[j].unsqueeze(1), y[i].unsqueeze(1), -1.0), equal=True)
     terms.add((mine, eta, 1.0), (u.unsqueeze(0), y.unsqueeze(0), -1.0))
     terms.add((mine, mine, 1.0), (u.unsqueeze(0), u.unsqueeze(0), -1.0))
-    # eta is at most 1/least.
     some = torch.cat([w, at[:1]]).unsqueeze(1)
     terms.add((some, w.unsqueeze(0), 1.0), (some, eta, -row.least))
     terms.add((w.repeat_interleave(n).unsqueeze(0), w.repeat(n).unsqueeze(0), -1.0), equal=True)
@@ -210,7 +209,7 @@ def _searched(constraints: Constraints, objective: Float[Tensor, "size size"]) -
     count, size = len(constraints.equal), constraints.size
     first, second, which = (part.numpy() for part in (constraints.first, constraints.second, constraints.which))
     equal, weights = constraints.equal.numpy(), objective.numpy()
-    # The solver wants equations first, and of matrices the lower triangle by columns, the rest times 2^(1/2).
+    # Equations first; of matrices the lower triangle by columns, the rest times 2^(1/2).
     order = np.argsort(~equal, kind="stable")
     place = np.empty(count, dtype=np.int64)
     place[order] = np.arange(count)
