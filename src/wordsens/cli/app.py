@@ -16,8 +16,7 @@ from wordsens.cli.option_names import in_options, options_of
 from wordsens.cli.page import page
 from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep.command import sweep
-from wordsens.cli.terminal import printable
-from wordsens.cli.typed import typed
+from wordsens.cli.terminal import printable, typed
 from wordsens.errors import InputError, MissingExtraError, RequirementError, WordsensError, shown
 
 DONE, FAILURE, WRONG_INPUT, REQUIREMENT_FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143

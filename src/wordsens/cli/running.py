@@ -6,8 +6,7 @@ from typing import Any
 
 from wordsens.cli.executor_options import ExecutorRequest, opened
 from wordsens.cli.stopping import stopped_by_sigterm
-from wordsens.cli.terminal import Reporter, notice, reporting
-from wordsens.cli.typed import typed
+from wordsens.cli.terminal import Reporter, notice, reporting, typed
 from wordsens.errors import WordsensError
 from wordsens.experiments.grid.cell_keys import CPU
 from wordsens.experiments.run.commands import keep_command

@@ -1,10 +1,11 @@
-"""The streams of the command line: results go to stdout, everything else to stderr."""
+"""The terminal: what was typed there, and its streams. Results go to stdout, everything else to stderr."""
 
 import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,9 @@ from rich.console import Console, ConsoleOptions
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.segment import Segment
 from rich.table import Table
+
+typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
+"""The words after `wordsens`; none where no command line runs."""
 
 _CONTROLS = [*range(9), *range(11, 32), *range(127, 160)]
 """Unicode's control characters but tab and line feed: a terminal obeys them, in a text or a name as well."""

@@ -15,7 +15,7 @@ from wordsens.certificates.attention.joint_cells import COARSE, FINE, Cell
 from wordsens.certificates.attention.joint_dual import Centre, JointDual
 from wordsens.certificates.attention.joint_lagrangian import JointMultipliers, JointPairs, form
 from wordsens.certificates.attention.joint_terms import MovedOwnRow, OtherRows, OwnTerms, joint_pairs
-from wordsens.certificates.attention.own_products import own_products_bound
+from wordsens.certificates.attention.own_products import own_products_bounds
 from wordsens.certificates.attention.own_weights import OwnProblem, may_gain
 from wordsens.certificates.attention.text import AttentionText
 from wordsens.certificates.verified import rounding
@@ -31,20 +31,14 @@ LEAST_SUM = 0.05
 """Of the sum of the weights that are divided by it, in units of what it was: where it is less, nothing is said of them
 but that each is no more than this."""
 
-_PATH = [2 * 0.2**at for at in range(5)]
-"""Temperatures, in the square of a cell's bound over the pairs; the first for longer texts only."""
-
-_STEPS, _MANY_STEPS = 30, 80
-"""Of Newton at a temperature, at most: after 30 a cell of 100 words was 4 % wider, bounds of 20 words .1 to .3 %."""
+_PATH = [0.4 * 0.2**at for at in range(4)]
+"""Temperatures, in the square of a cell's bound over the pairs."""
 
 _STEPS_DOWN = {COARSE: 3, FINE: 4}
 """How far down the path: of the bound, 3 and .2 % are left."""
 
 _MOST_CENTRED, _CENTRED_WORDS = 160, 8000
 """Centres for all rows, at most; and so many over the number of words. Half where nothing is divided."""
-
-_MANY_WORDS = 65
-"""Of a longer text, at least."""
 
 _IDLE, _LITTLE = 40, 0.005
 """Centres that together lower the bound by less than this share are the last."""
@@ -85,9 +79,10 @@ def joint_bound(
     """
     error = float(problem.error[0]) / radius
     own, others = own * (1 + 1e-9) + error, others * (1 + 1e-9)
-    products = own_products_bound(text, problem, word, radius)
     row = MovedOwnRow(problem.rows, problem.kappa[0], problem.apart[0] / radius, radius)
-    whole = [(ends, min(own, cap, products)) for ends, cap in row.intervals() if cap >= 0]
+    found = [(ends, min(own, cap)) for ends, cap in row.intervals() if cap >= 0]
+    products = own_products_bounds(text, problem, word, radius, [ends for ends, _ in found])
+    whole = [(ends, min(cap, another)) for (ends, cap), another in zip(found, products, strict=True)]
     rows = _Rows.of(row, OtherRows.of(text, word, radius), others)
     cells = [Cell(ends, 0.0, cap, math.hypot(cap, others), row.any_weights) for ends, cap in whole]
     if bool(problem.floored[0]):
@@ -145,10 +140,8 @@ class _Rows:
         self, terms: OwnTerms, stage: int, near: Centre | None, unit: float, least: float
     ) -> tuple[Centre, float]:
         """The dual's end, and its bound; not searched further where that is at most `least`."""
-        many = len(self.own.kappa) >= _MANY_WORDS
-        dual = JointDual(joint_pairs(self.others, terms, self.basis), _MANY_STEPS if many else _STEPS)
-        shares = _PATH[0 if many else 1 : 1 + _STEPS_DOWN[stage]]
-        path = [max(unit, 1e-200) / dual.pairs.count * share for share in shares]
+        dual = JointDual(joint_pairs(self.others, terms, self.basis))
+        path = [max(unit, 1e-200) / dual.pairs.count * share for share in _PATH[: _STEPS_DOWN[stage]]]
 
         def down(by: JointMultipliers) -> tuple[Centre, float]:
             centre = dual.down(path, by, least * (1 - 1e-6) - terms.fixed)
@@ -195,9 +188,8 @@ class _Search:
         spent = 0
         while spent < count:
             top = max(self.cells, key=lambda one: one.bound)
-            parts = self._parts(top)
-            if len(parts) > 1:
-                self._replace(top, parts)
+            if top.divisible:
+                self._replace(top, self.rows.parts(top))
                 continue
             if top.bound <= enough or top.solved == FINE or self._idle(top.bound, spent):
                 break
@@ -205,11 +197,6 @@ class _Search:
             near = min(self.solved, key=top.away, default=None)
             self.solved.append(self.rows.solved(top, near))
             self._replace(top, self.solved[-1:])
-
-    def _parts(self, cell: Cell) -> list[Cell]:
-        if cell.divisible:
-            return self.rows.parts(cell)
-        return cell.by_first_change(self.rows.most_of_others) if cell.following == COARSE else [cell]
 
     def _replace(self, cell: Cell, parts: list[Cell]) -> None:
         self.cells = [one for one in self.cells if one is not cell] + parts

@@ -18,9 +18,6 @@ _GAINS = 0.04, 0.015
 _OF_MIXED = 0.5
 """Of what the dual gains by mixing a weight: about what is gained by splitting its range."""
 
-_FIRST_SPLIT = 0.8
-"""Of a cell's bound: where the own row changes so little that this much is left, it has a cell of its own."""
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -35,7 +32,6 @@ class Cell:
         solved: the last of `COARSE`, `FINE` that was done here; -1 before.
         level: what a cell it is a part of had reached.
         centre: the dual's end; of its whole where it is a part.
-        unsplit: True before it was split by the own row's change.
     """
 
     ends: tuple[float, float]
@@ -47,7 +43,6 @@ class Cell:
     solved: int = -1
     level: int = COARSE
     centre: Centre | None = None
-    unsplit: bool = True
 
     @property
     def following(self) -> int:
@@ -93,26 +88,15 @@ class Cell:
     def halves(self, others: float) -> "list[Cell]":
         """Split where more is gained. Of two parts by the own row's change the lower is also bounded apart."""
         by_change, by_sum, _ = self._gains
+        middle, middle_sum = self._middles
         if by_sum > by_change:
-            middle = self._middles[1]
-            return [self.part(ends=ends) for ends in ((self.ends[0], middle), (middle, self.ends[1]))]
-        return self._by_change(self._middles[0], others)
+            return [self.part(ends=ends) for ends in ((self.ends[0], middle_sum), (middle_sum, self.ends[1]))]
+        below = self.part(high=middle, bound=min(self.bound, math.hypot(middle, others)))
+        return [below, self.part(low=middle)]
 
     def part(self, **known: object) -> "Cell":
-        """With less Z or smaller weights."""
+        """With less of Z, of the own row's change or of a weight."""
         return replace(self, solved=-1, level=max(self.solved, self.level), **known)
-
-    def by_first_change(self, others: float) -> "list[Cell]":
-        """The cell itself, or split where the own row's change leaves little."""
-        little = math.sqrt(max((_FIRST_SPLIT * self.bound) ** 2 - others**2, 0.0))
-        if self.unsplit and self.low < little < self.high and self.ends[0] > 0:
-            return self._by_change(little, others)
-        return [self]
-
-    def _by_change(self, middle: float, others: float) -> "list[Cell]":
-        whole = replace(self, solved=-1, level=max(self.solved, self.level), unsplit=False)
-        below = replace(whole, high=middle, bound=min(self.bound, math.hypot(middle, others)))
-        return [below, replace(whole, low=middle)]
 
     def away(self, other: "Cell") -> float:
         """The distance of another cell's Z, in logarithms."""

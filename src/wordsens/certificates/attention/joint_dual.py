@@ -9,6 +9,7 @@ from torch import Tensor
 from wordsens.certificates.attention.joint_lagrangian import GLOBALS, LAM, MU, JointMultipliers, JointPairs
 from wordsens.certificates.attention.joint_smoothed import Smoothed, SmoothedLagrangian, WorstCase
 
+_STEPS = 30  # at a temperature, at most
 _LITTLE = 1.0  # of a temperature: a Newton step that promises less ends the steps at it
 _NEAR = 30.0  # temperatures a barrier: twice what a step promises after the temperature falls by a factor of 5
 _ARMIJO = 0.1
@@ -34,11 +35,10 @@ class Centre:
 
 
 class JointDual:
-    """Newton's method in all multipliers of one problem, so many steps at a temperature. O(k³ + k options) a step."""
+    """Newton's method in all multipliers of one problem. O(k³ + k options) a step."""
 
-    def __init__(self, pairs: JointPairs, steps: int = 30):
-        self.pairs, self.steps = pairs, steps
-        self.smoothed = SmoothedLagrangian(pairs)
+    def __init__(self, pairs: JointPairs):
+        self.pairs, self.smoothed = pairs, SmoothedLagrangian(pairs)
 
     def start(self, scale: float) -> JointMultipliers:
         """Multipliers inside the domain, lam and mu of that size."""
@@ -71,7 +71,7 @@ class JointDual:
         itself is at most `enough`: where no y is left it has no least value."""
         here, best, length = self.smoothed.at(by, temperature), by, 1.0
         least = here.plain
-        for _ in range(self.steps):
+        for _ in range(_STEPS):
             moved = self._step(here, temperature, length) if least > enough else None
             if moved is None:
                 break

@@ -6,7 +6,8 @@ w, u), eta = 1/Z, y' = eta y and u = w_i y. Any multipliers of them give a bound
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -22,17 +23,50 @@ from wordsens.maps.attention.scores import Tabulated, offered
 MOST_SIZE, _FARTHEST = 420, 1e6
 """Of z: O(size³) a step; and of a word in radii: no square may overflow."""
 
-_TOLERANCE, _STEPS = 5e-4, 4000
+_TOLERANCE, _STEPS, _PENALTY = 1e-3, 4000, 10.0
 """Of the solver."""
 
+_MULTIPLES = 1.0, 10.0, 100.0, 1000.0
+"""Of multipliers: a large one may show that no z obeys the constraints."""
 
-def own_products_bound(text: AttentionText, problem: OwnProblem, word: int, radius: float) -> float:
-    """Of the word's own row, in units of the radius, where Z is at least the problem's floor; rounding but that of the
-    symmetric part of W left out. Infinite for scores other than divided ReLU and where there are many numbers."""
+_WIDEST, _INTERVALS = 2.0, 4
+"""Of an interval of Z, the most over the least; and how many are below the last."""
+
+
+def own_products_bounds(
+    text: AttentionText, problem: OwnProblem, word: int, radius: float, intervals: Sequence[tuple[float, float]]
+) -> list[float]:
+    """Of the word's own row, in units of the radius, where Z is in intervals, one above the other; rounding but that of
+    the symmetric part of W left out. Infinite for other scores and where there are many numbers."""
+    row, off = _row(text, problem, word, radius)
+    bounds: list[float] = []
+    off *= len(text.rows)
+    for least, most, count in _joined(intervals):
+        bound = math.inf
+        if row is not None and least > off:
+            here = replace(row, least=least - off, most=most + off)
+            bound = here.bound() + 4 * off / here.least * here.farthest
+        bounds += [bound] * count
+    return bounds
+
+
+def _joined(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float, int]]:
+    """Narrow ones together: the ends, and how many they are."""
+    joined: list[tuple[float, float, int]] = []
+    for least, most in intervals:
+        if joined and (len(joined) > _INTERVALS or most <= _WIDEST * joined[-1][0]):
+            joined[-1] = joined[-1][0], most, joined[-1][2] + 1
+        else:
+            joined.append((least, most, 1))
+    return joined
+
+
+def _row(text: AttentionText, problem: OwnProblem, word: int, radius: float) -> tuple["ReluRow | None", float]:
+    """The row, in units of what Z was; and what its scores are off by."""
     score, before = offered(text.score, Tabulated), text.scores[word]
     unit = float(torch.relu(before).sum())
-    if score is None or not score.rectified or not unit > 0 or text.heads > 1 or text.lift is not None:
-        return math.inf
+    if score is None or not score.rectified or not unit > 0:
+        return None, 0.0
     head, norms = text.weights[0], text.weights[0].norms
     row = ReluRow(
         word=word,
@@ -41,24 +75,23 @@ def own_products_bound(text: AttentionText, problem: OwnProblem, word: int, radi
         form=(0.5 * radius**2 / unit) * head.symmetric.cpu(),
         twist=float(problem.turn[0]) / unit * (1 + 1e-9),
         apart=problem.apart[0].cpu() / radius,
-        least=float(problem.rows.least.amin()) * (1 - 1e-9),
     )
-    farthest = float(torch.linalg.vector_norm(row.apart, dim=1).amax()) + 1
-    if row.size > MOST_SIZE or not farthest < _FARTHEST:
-        return math.inf
+    if row.size > MOST_SIZE or not row.farthest < _FARTHEST:
+        return None, 0.0
     off = radius**2 * rounding(norms.terms + 16) * norms.matrix / head.scale / unit
-    off = off + rounding(16) * (float(row.scores.abs().amax()) + float(torch.linalg.vector_norm(row.keys)) + row.twist)
-    return row.bound() + 4 * len(before) * off / row.least * farthest
+    size = float(row.scores.abs().amax()) + float(torch.linalg.vector_norm(row.keys)) + row.twist
+    return row, off + rounding(16) * size
 
 
 @dataclass(frozen=True)
 class ReluRow:
     """A row of new scores scores_l + keys_l . y + [l = word] y . form y, ‖y‖ <= 1.
 
-    The sum of their positive parts is at least `least`, and the row changes by sum_l w_l apart_l + w_word y.
+    Weights w are their positive parts over the sum of these; the row changes by sum_l w_l apart_l + w_word y.
 
     Attributes:
         twist: at least |y . form y|.
+        least, most: of the sum.
     """
 
     word: int
@@ -67,7 +100,13 @@ class ReluRow:
     form: Float[Tensor, "d d"]
     twist: float
     apart: Float[Tensor, "n d"]
-    least: float
+    least: float = 0.0
+    most: float = math.inf
+
+    @property
+    def farthest(self) -> float:
+        """The most that the row changes."""
+        return float(torch.linalg.vector_norm(self.apart, dim=1).amax()) + 1
 
     @property
     def size(self) -> int:
@@ -76,10 +115,10 @@ class ReluRow:
         return 1 + n + 2 * d
 
     def bound(self) -> float:
-        """Of the change's length, rounded outward. O(size³) some thousand times."""
+        """Of the change's length, rounded outward; 0 where the sum cannot be so. O(size³) some hundred times."""
         constraints = _constraints(self)
-        by = _searched(constraints, self._objective())
-        return math.inf if by is None else self.verified(constraints, by)
+        by = _searched(self, constraints)
+        return math.inf if by is None else min(self.verified(constraints, share * by) for share in _MULTIPLES)
 
     def verified(self, constraints: "Constraints", by: Float[Tensor, " c"]) -> float:
         """From any multipliers, those of inequalities made no less than 0.
@@ -89,10 +128,9 @@ class ReluRow:
         """
         by = torch.where(constraints.equal, by, by.clamp(min=0))
         n, d = self.keys.shape
-        scale = torch.cat([self.scores.new_full((1 + d,), 1 / self.least), self.scores.new_ones(n + d)])
-        objective, size = self._objective(), len(scale)
+        scale, objective, size = self.scale, self.objective(), self.size
         P = -(constraints.form(by) + objective) * scale * scale.unsqueeze(1)
-        absolute = constraints.form(by, absolute=True) + self._objective(absolute=True)
+        absolute = constraints.form(by, absolute=True) + self.objective(absolute=True)
         most = float(torch.linalg.matrix_norm(absolute * scale * scale.unsqueeze(1)))
         room = rounding(4 * (n + d) * (n + d) + 64) * most + 2 * rounding(size + 4) * (size + 1) * most
         if not math.isfinite(room):
@@ -103,7 +141,13 @@ class ReluRow:
             c = 2 * c + 1e-12 * most
         return math.sqrt(max(float(by[-1]) + 4 * ((1 + 1e-9) * c + room), 0.0) * (1 + 1e-12))
 
-    def _objective(self, absolute: bool = False) -> Float[Tensor, "size size"]:
+    @property
+    def scale(self) -> Float[Tensor, " size"]:
+        """The most that eta and weights may be; of y' and u their lengths."""
+        n, d = self.keys.shape
+        return torch.cat([self.scores.new_full((1 + d,), 1 / self.least), self.scores.new_ones(n + d)])
+
+    def objective(self, absolute: bool = False) -> Float[Tensor, "size size"]:
         """Of ‖change‖²."""
         d = self.keys.shape[1]
         zero = self.apart.new_zeros(1 + d, d)
@@ -197,30 +241,36 @@ def _constraints(row: ReluRow) -> Constraints:
     terms.add((mine, mine, 1.0), (u.unsqueeze(0), u.unsqueeze(0), -1.0))
     some = torch.cat([w, at[:1]]).unsqueeze(1)
     terms.add((some, w.unsqueeze(0), 1.0), (some, eta, -row.least))
-    terms.add((w.repeat_interleave(n).unsqueeze(0), w.repeat(n).unsqueeze(0), -1.0), equal=True)
+    squared = w.repeat_interleave(n).unsqueeze(0), w.repeat(n).unsqueeze(0)
+    few, ratio = 1 / row.most, row.least / row.most
+    terms.add((some, eta, 1.0), (some, w.unsqueeze(0), -few))
+    terms.add((eta, w.unsqueeze(0), 1 + ratio), (eta, eta, -row.least), (*squared, -few))
+    terms.add((*squared, -1.0), equal=True)
     return terms.constraints(row.size)
 
 
-def _searched(constraints: Constraints, objective: Float[Tensor, "size size"]) -> Float[Tensor, " c"] | None:
-    """Good multipliers, the duals of the largest mean of the objective over second moments of z; any are valid."""
+def _searched(of: ReluRow, constraints: Constraints) -> Float[Tensor, " c"] | None:
+    """Good multipliers, the duals of the largest mean of the objective over second moments of z, in units of its scale;
+    any are valid."""
     import scs
     from scipy import sparse
 
     count, size = len(constraints.equal), constraints.size
     first, second, which = (part.numpy() for part in (constraints.first, constraints.second, constraints.which))
-    equal, weights = constraints.equal.numpy(), objective.numpy()
+    equal, unit = constraints.equal.numpy(), of.scale.numpy()
+    weights = of.objective().numpy() * unit * unit[:, None]
     # Equations first; of matrices the lower triangle by columns, the rest times 2^(1/2).
-    order = np.argsort(~equal, kind="stable")
-    place = np.empty(count, dtype=np.int64)
-    place[order] = np.arange(count)
+    place = np.argsort(np.argsort(~equal, kind="stable"))
     row, column = np.maximum(first, second), np.minimum(first, second)
     entry = column * size - column * (column - 1) // 2 + row - column
-    value = -constraints.coefficient.numpy() * np.where(row == column, 1.0, math.sqrt(0.5))
+    value = -constraints.coefficient.numpy() * unit[first] * unit[second] * np.where(row == column, 1.0, math.sqrt(0.5))
+    largest = np.full(count, 1e-200)  # of a constraint
+    np.maximum.at(largest, which, np.abs(value))
     moments = size * (size + 1) // 2
-    forms = sparse.csc_matrix((value, (place[which], entry)), (count, moments))
+    forms = sparse.csc_matrix((value / largest[which], (place[which], entry)), (count, moments))
     column, row = np.triu_indices(size)
     limits = np.zeros(count + moments)
-    limits[place[-1]] = 1.0
+    limits[place[-1]] = 1 / largest[-1]
     solver = scs.SCS(
         {
             "A": sparse.vstack([forms, -sparse.identity(moments)], format="csc"),
@@ -232,6 +282,7 @@ def _searched(constraints: Constraints, objective: Float[Tensor, "size size"]) -
         max_iters=_STEPS,
         eps_abs=_TOLERANCE,
         eps_rel=_TOLERANCE,
+        scale=_PENALTY,
     )
-    found = solver.solve()["y"][place]
+    found = solver.solve()["y"][place] / largest
     return torch.from_numpy(found) if np.isfinite(found).all() else None

@@ -9,7 +9,7 @@ from pathlib import Path
 from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.measure.outcome import RealSwaps
 from wordsens.cli.running import open_store
-from wordsens.cli.typed import typed
+from wordsens.cli.terminal import typed
 from wordsens.experiments.run.commands import keep_command
 from wordsens.experiments.run.provenance import Watch
 from wordsens.experiments.sensitivity.cell import KIND
