@@ -249,33 +249,35 @@ def _constraints(row: ReluRow) -> Constraints:
     return terms.constraints(row.size)
 
 
-def _searched(of: ReluRow, constraints: Constraints) -> Float[Tensor, " c"] | None:
-    """Good multipliers, the duals of the largest mean of the objective over second moments of z, in units of its scale;
-    any are valid."""
+def _searched(row: ReluRow, constraints: Constraints) -> Float[Tensor, " c"] | None:
+    """Good multipliers, the duals of the largest mean of the objective over second moments of z, in units of
+    the row's scale; any are valid."""
     import scs
     from scipy import sparse
 
     count, size = len(constraints.equal), constraints.size
     first, second, which = (part.numpy() for part in (constraints.first, constraints.second, constraints.which))
-    equal, unit = constraints.equal.numpy(), of.scale.numpy()
-    weights = of.objective().numpy() * unit * unit[:, None]
+    equal, unit = constraints.equal.numpy(), row.scale.numpy()
+    weights = row.objective().numpy() * unit * unit[:, None]
     # Equations first; of matrices the lower triangle by columns, the rest times 2^(1/2).
     place = np.argsort(np.argsort(~equal, kind="stable"))
-    row, column = np.maximum(first, second), np.minimum(first, second)
-    entry = column * size - column * (column - 1) // 2 + row - column
-    value = -constraints.coefficient.numpy() * unit[first] * unit[second] * np.where(row == column, 1.0, math.sqrt(0.5))
+    lower, upper = np.maximum(first, second), np.minimum(first, second)
+    entry = upper * size - upper * (upper - 1) // 2 + lower - upper
+    value = (
+        -constraints.coefficient.numpy() * unit[first] * unit[second] * np.where(lower == upper, 1.0, math.sqrt(0.5))
+    )
     largest = np.full(count, 1e-200)  # of a constraint
     np.maximum.at(largest, which, np.abs(value))
     moments = size * (size + 1) // 2
     forms = sparse.csc_matrix((value / largest[which], (place[which], entry)), (count, moments))
-    column, row = np.triu_indices(size)
+    upper, lower = np.triu_indices(size)
     limits = np.zeros(count + moments)
     limits[place[-1]] = 1 / largest[-1]
     solver = scs.SCS(
         {
             "A": sparse.vstack([forms, -sparse.identity(moments)], format="csc"),
             "b": limits,
-            "c": -weights[row, column] * np.where(row == column, 1.0, math.sqrt(2)),
+            "c": -weights[lower, upper] * np.where(lower == upper, 1.0, math.sqrt(2)),
         },
         {"z": int(equal.sum()), "l": int((~equal).sum()), "s": [size]},
         verbose=False,
