@@ -17,8 +17,7 @@ from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
 from wordsens.maps.transformer.features import TransformerFeatures
 
 CertificateBuilder = Callable[..., Certificate | None]
-"""(phi, rows (n, d) in the map's dtype, words (w,), radius (w,) float64, leading, effort, target) -> Certificate, or
-None."""
+"""(phi, rows (n, d) in the map's dtype, words (w,), radius (w,) float64, effort, target) -> Certificate, or None."""
 
 
 def _of_transformer(
@@ -26,13 +25,12 @@ def _of_transformer(
     rows: Float[Tensor, "n d"],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
-    leading: Int[Tensor, " l"] | None,
     effort: str,
     target: Float[Tensor, " w"] | None,
 ) -> Certificate | None:
     """Of a layer's attention as a map of its own input."""
     own = phi.own_attention
-    return None if own is None else attention_certificate(own, rows, words, radius, leading, effort, target)
+    return None if own is None else attention_certificate(own, rows, words, radius, effort, target)
 
 
 def _of_dense(
@@ -40,12 +38,11 @@ def _of_dense(
     rows: Float[Tensor, "n d"],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
-    leading: Int[Tensor, " l"] | None,
     effort: str,
     target: Float[Tensor, " w"] | None,
 ) -> Certificate | None:
     """One bound costs what another does, whichever words lead, and there is but one effort."""
-    del leading, effort, target
+    del effort, target
     return dense_certificate(phi, rows, words, radius)
 
 
@@ -65,7 +62,6 @@ def certificate_for(
     radius: Float[Tensor, " w"],
     *,
     text_depends_on_weights: bool = False,
-    leading: Int[Tensor, " l"] | None = None,
     effort: str = "normal",
     target: Float[Tensor, " w"] | None = None,
 ) -> Certificate | None:
@@ -73,11 +69,10 @@ def certificate_for(
 
     Looked up by the exact class: a subclass may change phi, and the bounds would not know. With
     `text_depends_on_weights`, bounds that hold with a probability over the weights are no bounds, and None is given.
-    With `leading`, places in `words` of some that are likely to have the largest bounds, only the largest is sure to be
-    as low as without. A `thorough` effort goes on until a bound is at most its word's `target`.
+    A `thorough` effort goes on until a bound is at most its word's `target`.
     """
     require_choice("effort", effort, EFFORTS)
     builder = _BUILDERS.get(type(phi))
-    found = None if builder is None else builder(phi, rows, words, radius, leading, effort, target)
+    found = None if builder is None else builder(phi, rows, words, radius, effort, target)
     probable = found is not None and found.failure_probability is not None
     return None if probable and text_depends_on_weights else found

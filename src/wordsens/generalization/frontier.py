@@ -21,9 +21,9 @@ from wordsens.regression import MinNormFit
 from wordsens.regression.features import Texts
 from wordsens.results import Look, Result
 from wordsens.search.ball import Ball
-from wordsens.search.climb import RULES, Climb
+from wordsens.search.climb import Climb, Momentum, QuasiNewton
 from wordsens.search.plan import Search, SearchPlan, Stages
-from wordsens.search.population import search
+from wordsens.search.maximize import maximize
 from wordsens.seeds import Seed, generator
 from wordsens.text.matrix import TextMatrix
 
@@ -150,7 +150,7 @@ def one_word_frontier(
     words = words_of(word, len(new.text)).to(new.rows.device)
     best = BestUnderLimits(new, loss, limits.to(new.rows.device))
     corners = _Corners(reachable, new.rows)
-    looks = _Looks(new, loss, best, corners, generator(seed, "frontier", training))
+    looks = _Looks(new, loss, best, corners, plan, generator(seed, "frontier", training))
     one_at_a_time = new.functionals(loss.kind).one_word_at_a_time
 
     def look(chosen: Int[Tensor, " w"], stages: Stages, rounds: int) -> None:
@@ -160,7 +160,7 @@ def one_word_frontier(
             if reachable:
                 looks.corners(group, ball, stages)
 
-    first_look, close_look = map(plan.stages, stages_for(new.functionals(loss.kind)))
+    first_look, close_look = stages_for(new.functionals(loss.kind))
     if len(words) > FEW_WORDS:
         look(words, first_look, 1)
         words = torch.cat([best.word, corners.word]).unique()
@@ -230,9 +230,15 @@ class _Looks:
     """Searches on some words: for the least error under each limit, and for the corners of the reachable set."""
 
     def __init__(
-        self, new: NewText, loss: OneWordLoss, best: BestUnderLimits, corners: _Corners, stream: torch.Generator
+        self,
+        new: NewText,
+        loss: OneWordLoss,
+        best: BestUnderLimits,
+        corners: _Corners,
+        plan: SearchPlan,
+        stream: torch.Generator,
     ):
-        self._loss, self._best, self._corners, self._stream = loss, best, corners, stream
+        self._loss, self._best, self._corners, self._plan, self._stream = loss, best, corners, plan, stream
         self._functionals, self._dtype = new.functionals(loss.kind), new.rows.dtype
 
     def limits(self, words: Int[Tensor, " w"], ball: Ball, stages: Stages, rounds: int) -> None:
@@ -244,15 +250,15 @@ class _Looks:
         objective = self._objective(words.repeat_interleave(count), loss, self._loss.wanted(), stages)
         items = torch.arange(len(limits), device=limits.device)
         radius = ball.radius.repeat_interleave(count)
-        found = search(objective, items, Ball(radius), objective.plan, generator=self._stream)
+        found = maximize(objective, items, Ball(radius), self._plan, generator=self._stream)
         points = found.perturbations / radius.to(found.perturbations.dtype).unsqueeze(1)
         for _ in range(rounds):
             excess = objective.functionals(points * radius.to(points.dtype).unsqueeze(1), items)[:, 0].abs() - limits
             multipliers.add_(STIFFNESS * excess).clamp_(min=0)
             climb = Climb(objective, items, radius, points)
-            rule = RULES[objective.plan.rule](climb, first=0.05)
+            rule = (Momentum if objective.kinked else QuasiNewton)(climb, first=0.05)
             for _ in range(ROUND_STEPS):
-                rule.step(climb, objective.plan.tolerance)
+                rule.step(climb, objective.stages.tolerance)
             points = climb.x
 
     def corners(self, words: Int[Tensor, " w"], ball: Ball, stages: Stages) -> None:
@@ -266,12 +272,12 @@ class _Looks:
         objective = self._objective(words.repeat_interleave(count), loss, (1.0, -1.0), stages)
         items = torch.arange(len(angles), device=angles.device)
         radius = ball.radius.repeat_interleave(count)
-        search(objective, items, Ball(radius), objective.plan, generator=self._stream)
+        maximize(objective, items, Ball(radius), self._plan, generator=self._stream)
 
     def _objective(
         self, words: Int[Tensor, " m"], loss: Loss, wanted: tuple[float, float], stages: Stages
     ) -> LossObjective:
-        return LossObjective(self._functionals, words, loss, wanted=wanted, observe=self._observe, plan=stages)
+        return LossObjective(self._functionals, words, loss, wanted=wanted, observe=self._observe, stages=stages)
 
     def _observe(self, values: Tensor, words: Tensor, perturbations: Tensor) -> None:
         self._best.see(values, words, perturbations)

@@ -1,7 +1,6 @@
 """The objective of the one-word experiment: a loss of (delta, F), turned round so that a search can climb it."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
@@ -9,6 +8,7 @@ from torch import Tensor
 
 from wordsens.maps.word_change import MovedRows
 from wordsens.maps.word_functionals import WordFunctionals
+from wordsens.search.ball import unit
 from wordsens.search.plan import Stages
 
 Loss = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -20,39 +20,26 @@ Observer = Callable[[Tensor, Tensor, Tensor], None]
 FEW_WORDS = 4
 """Up to this many words are looked at closely; of more, those that come out best of a first look."""
 
-CLOSE_LOOK = Stages(
-    starts=16, climb_steps=60, population=6, generations=3, children=8, finalists=4, steps=80, tolerance=1e-8
-)
-FIRST_LOOK = Stages(
-    starts=12, climb_steps=10, population=4, generations=2, children=4, finalists=2, steps=30, tolerance=1e-7
-)
+CLOSE_LOOK = Stages(starts=16, steps=60, generations=3, population=6, children=8, finish=80, tolerance=1e-8)
+FIRST_LOOK = Stages(starts=12, steps=15, generations=2, population=4, children=4, child_steps=12, finish=30, tolerance=1e-7)
 # Fully connected features are nearly linear in one word: the first gradient points to the optimum.
-CLOSE_LOOK_LINEAR = Stages(
-    starts=4, climb_steps=8, population=2, generations=0, children=2, finalists=2, steps=30, tolerance=1e-7
-)
-FIRST_LOOK_LINEAR = Stages(
-    starts=3, climb_steps=3, population=1, generations=0, children=1, finalists=1, steps=0, tolerance=1e-7
-)
+CLOSE_LOOK_LINEAR = Stages(starts=4, steps=8, finish=30, tolerance=1e-7)
+FIRST_LOOK_LINEAR = Stages(starts=3, steps=3, finalists=1, finish=0, tolerance=1e-7)
 
 # Many losses of one text, whose points count for each other.
-TOGETHER = Stages(
-    starts=12, climb_steps=30, population=3, generations=3, children=4, finalists=1, steps=30, tolerance=1e-7
-)
-TOGETHER_LINEAR = Stages(starts=4, climb_steps=8, generations=0, finalists=1, steps=10, tolerance=1e-7)
+TOGETHER = Stages(starts=12, steps=30, generations=3, population=3, children=4, finalists=1, finish=30, tolerance=1e-7)
+TOGETHER_LINEAR = Stages(starts=4, steps=8, finalists=1, finish=10, tolerance=1e-7)
 
 
 def stages_for(functionals: WordFunctionals) -> tuple[Stages, Stages]:
     """The stages of a first look at many words, and of a close look at a few."""
-    rule = "momentum" if functionals.kinked else "quasi-newton"
     linear = functionals.one_word_at_a_time
-    first, close = (FIRST_LOOK_LINEAR, CLOSE_LOOK_LINEAR) if linear else (FIRST_LOOK, CLOSE_LOOK)
-    return replace(first, rule=rule), replace(close, rule=rule)
+    return (FIRST_LOOK_LINEAR, CLOSE_LOOK_LINEAR) if linear else (FIRST_LOOK, CLOSE_LOOK)
 
 
 def stages_together(functionals: WordFunctionals) -> Stages:
     """The stages of a search of many losses at once."""
-    stages = TOGETHER_LINEAR if functionals.one_word_at_a_time else TOGETHER
-    return replace(stages, rule="momentum" if functionals.kinked else "quasi-newton")
+    return TOGETHER_LINEAR if functionals.one_word_at_a_time else TOGETHER
 
 
 class LossObjective(MovedRows):
@@ -65,10 +52,10 @@ class LossObjective(MovedRows):
         wanted: the signs in which delta and F should move, for the starting points; a pair, or one for each item.
         alignments: (items,), which of the functionals is the item's F; None for the first after delta.
         observe: told of every evaluation.
-        plan: the stages of the search.
+        stages: of the search.
     """
 
-    smooth = False
+    inward = True
 
     def __init__(
         self,
@@ -79,7 +66,7 @@ class LossObjective(MovedRows):
         wanted: tuple[float, float] | Float[Tensor, "items 2"] = (0.0, 0.0),
         alignments: Int[Tensor, " items"] | None = None,
         observe: Observer | None = None,
-        plan: Stages,
+        stages: Stages,
     ):
         super().__init__(functionals.rows, functionals.memory_budget)
         self._functionals, self._item_words, self._loss = functionals, words, loss
@@ -87,7 +74,7 @@ class LossObjective(MovedRows):
         self._toward = torch.where(signs == 0, 1.0, signs)
         self._alignments = torch.ones_like(words) if alignments is None else alignments
         self._observe = observe
-        self.plan = plan
+        self.stages, self.kinked = stages, functionals.kinked
 
     def bytes_per_pair(self) -> int:
         return self._functionals.bytes_per_pair()
@@ -96,7 +83,7 @@ class LossObjective(MovedRows):
         """delta and every F - F(X) of each pair of an item and a Delta."""
         return self._functionals.values(perturbations, self._item_words[items])
 
-    def starting_directions(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "starts w d"]:
+    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
         """Down the loss at Delta = 0; towards the wanted F with delta unchanged; each functional; the map's own."""
         different, index = self._item_words[words].unique(return_inverse=True)
         zero = self.rows.new_zeros(len(different), self.rows.shape[1])
@@ -111,7 +98,7 @@ class LossObjective(MovedRows):
         squared = shift.square().sum(dim=1, keepdim=True)
         apart = alignment - torch.where(squared > 0, along / torch.where(squared > 0, squared, 1.0), 0.0) * shift
         of_map = self._functionals.starting_directions().unsqueeze(1).expand(-1, len(words), -1)
-        return torch.cat([torch.stack([down, toward * apart, toward * alignment, toward_shift * shift]), of_map])
+        return unit(torch.cat([torch.stack([down, toward * apart, toward * alignment, toward_shift * shift]), of_map]))
 
     def _gradient(self, zero: Tensor, words: Tensor, which: int) -> Float[Tensor, "w d"]:
         def pull(values: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from wordsens.regression import MinNormFit
 from wordsens.regression.features import Texts
 from wordsens.search.ball import Ball
 from wordsens.search.plan import Search, SearchPlan, Stages
-from wordsens.search.population import search
+from wordsens.search.maximize import maximize
 from wordsens.search.result import Progress, SearchResult
 from wordsens.seeds import Seed, generator
 from wordsens.text.matrix import TextMatrix
@@ -120,10 +120,10 @@ def _search_words(
 
     def look(at: Int[Tensor, " c"], stages: Stages) -> SearchResult:
         group = words[at]
-        objective = LossObjective(functionals, group, loss, wanted=chosen.wanted(), plan=plan.stages(stages))
+        objective = LossObjective(functionals, group, loss, wanted=chosen.wanted(), stages=stages)
         items = torch.arange(len(group), device=group.device)
         own = Ball(ball.radius[at])
-        return search(objective, items, own, objective.plan, generator=stream, progress=progress)
+        return maximize(objective, items, own, plan, generator=stream, progress=progress)
 
     def look_at_all(at: Int[Tensor, " c"], stages: Stages) -> SearchResult:
         size = 1 if functionals.one_word_at_a_time else len(at)

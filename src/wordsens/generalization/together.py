@@ -29,9 +29,9 @@ from wordsens.generalization.one_word import ball_of, words_of
 from wordsens.generalization.result import Effort, OneWordGeneralization, Witness, result_at
 from wordsens.regression import TRAININGS
 from wordsens.results import Look, Result
-from wordsens.search import population
 from wordsens.search.ball import Ball
-from wordsens.search.climb import PATIENCE, RULES, Climb
+from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton
+from wordsens.search.maximize import maximize
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import Seed, generator
 
@@ -132,14 +132,14 @@ def one_word_outcomes(
             wanted=of.wanted,
             alignments=1 + of.training,
             observe=best.see,
-            plan=plan.stages(stages_together(functionals)),
+            stages=stages_together(functionals),
         )
 
     climbed = objective(losses)
     items = torch.arange(len(losses.own), device=words.device)
     reach = ball.radius.expand(len(items))
-    found = population.search(
-        climbed, items, Ball(reach), climbed.plan, generator=generator(seed, "together")
+    found = maximize(
+        climbed, items, Ball(reach), plan, generator=generator(seed, "together")
     ).perturbations
     # Points inside a limit and, beside them, those that the stiffness of the limits leaves a little outside.
     both = losses.repeated(2)
@@ -152,9 +152,9 @@ def one_word_outcomes(
     for _ in range(rounds):
         both.raise_multipliers(climbed.functionals(points * scale, items)[:, 0])
         climb = Climb(climbed, items, reach, points)
-        rule = RULES[climbed.plan.rule](climb, first=0.05)
+        rule = (Momentum if climbed.kinked else QuasiNewton)(climb, first=0.05)
         for _ in range(steps):
-            rule.step(climb, climbed.plan.tolerance)
+            rule.step(climb, climbed.stages.tolerance)
         points, idle = climb.x, climb.idle >= PATIENCE
     converged = idle.view(2, -1).any(dim=0)
     effort = Effort(str(plan), best.evaluations, time.perf_counter() - started, int(seed))

@@ -113,19 +113,6 @@ class FeatureMap(ABC):
         """The objective ‖phi(X^i(Delta)) - phi(X)‖², for many (i, Delta) at once."""
         return PlainWordChange(self, rows, memory_budget=memory_budget)
 
-    def texts_at_once(self, n: int, *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> int:
-        """The number of texts of n words that `texts_change` serves best at once; 1 if each is searched by itself."""
-        return 1
-
-    def texts_change(
-        self, texts: Sequence[Float[Tensor, "n d"]], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> MovedRows:
-        """`word_change` of several texts of equal length at once: word i of text t is word t n + i.
-
-        Only for maps whose `texts_at_once` is more than 1.
-        """
-        raise AssertionError(f"{self.name} does not evaluate several texts at once")
-
     def group_change(
         self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
     ) -> WordChange:

@@ -1,6 +1,5 @@
 """The change of any map by definition: build the perturbed text, map it, differentiate with autograd."""
 
-import math
 from typing import ClassVar
 
 import torch
@@ -8,20 +7,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.gaussian.lanczos import lanczos
 from wordsens.maps.mapping import TextMap, feature_norm, features_by_text, perturbed_texts
-from wordsens.maps.normal_product import normal_product
 from wordsens.maps.repeatable import require_repeatable
 from wordsens.maps.word_change import WordChange
 from wordsens.search.plan import Stages
-from wordsens.seeds import gaussian_on, generator
 
 _MOST_SMALL = 1024
 """Coordinates of a text up to which a map of which nothing is known is searched widely."""
 
-_SMALL_PLAN = Stages(
-    starts=24, inner=4, population=8, generations=4, children=16, kick_steps=8, relays=32, finalists=4, steps=150
-)
+_STAGES = Stages(starts=12, halvings=(7, 15), generations=2, population=6, children=4, child_steps=12, finish=60)
+_SMALL_STAGES = Stages(starts=24, generations=4, population=8, children=12, child_steps=16)
 
 
 class PlainGroupChange(WordChange):
@@ -34,10 +29,6 @@ class PlainGroupChange(WordChange):
         memory_budget: bytes for intermediate results.
     """
 
-    plan = Stages(starts=12, inner=4, generations=3, relays=16, steps=150)
-
-    _LANCZOS_STEPS: ClassVar[int] = 8
-
     # Autograd keeps the activations of every operation: a rough multiple of the text and the features.
     _KEPT_COPIES: ClassVar[int] = 8
 
@@ -47,43 +38,18 @@ class PlainGroupChange(WordChange):
         self._base = require_repeatable(phi, rows)
         shape = (groups.shape[1], rows.shape[1])
         super().__init__(rows, feature_norm(self._base, phi.name), memory_budget, shape)
-        if rows.numel() <= _MOST_SMALL:
-            self.plan = _SMALL_PLAN
+        self.stages = _SMALL_STAGES if rows.numel() <= _MOST_SMALL else _STAGES
 
     def bytes_per_pair(self) -> int:
         n = self.rows.shape[0]
         numbers = self.rows.numel() + self._base.numel() + n * n
         return self._KEPT_COPIES * numbers * self.rows.element_size()
 
-    def starting_directions(
-        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
-    ) -> Float[Tensor, "starts w *shape"]:
-        """Both signs of the two leading singular vectors of each Jacobian at X, nearly: Lanczos by autograd.
-
-        None for a map that autograd cannot differentiate twice.
-        """
-        found = []
-        size = max(1, self.memory_budget // max(1, 3 * self.bytes_per_pair()))
-        for some in words.split(size):
-            start = gaussian_on(
-                len(some),
-                math.prod(self.shape),
-                generator=generator(0, "lanczos", int(some[0])),
-                dtype=self.rows.dtype,
-                device=self.rows.device,
-            )
-
-            def features(delta: Tensor, at: Tensor = self._groups[some]) -> Tensor:
-                texts = perturbed_texts(self.rows, at, delta.view(*at.shape, -1))
-                return features_by_text(self._phi, texts)
-
-            try:
-                basis, rotation, _ = lanczos(normal_product(features, self._phi.name), start, self._LANCZOS_STEPS)
-            except RuntimeError:
-                return super().starting_directions(words, radius)
-            leading = rotation[:, :2] @ basis
-            found.append(torch.stack([leading, -leading], dim=2).flatten(1, 2).transpose(0, 1))
-        return torch.cat(found, dim=1).unflatten(2, self.shape)
+    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
+        """-x_i and the mean of the rows less x_i, for every word of a group."""
+        own = self.rows[self._groups[words]]
+        points = torch.stack([-own, self.rows.mean(dim=0) - own]) / radius.to(self.rows).view(-1, 1, 1)
+        return points.view(2, len(words), *self.shape)
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool

@@ -1,7 +1,6 @@
 """Many independent ascents at once, and the two rules that tell each where to step next."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -12,6 +11,19 @@ from wordsens.search.objective import Objective
 
 PATIENCE = 8
 """An ascent stops after this many steps in a row that gained less than the tolerance."""
+
+
+def evaluated(
+    objective: Objective, x: Float[Tensor, "b size"], words: Int[Tensor, " b"], radius: Float[Tensor, " b"]
+) -> tuple[Float[Tensor, " b"], Float[Tensor, "b size"]]:
+    """The objective at Delta = radius x, and its gradient in x; -1 and zeros where it is not a number."""
+    scale = radius.to(x.dtype).unsqueeze(1)
+    squared, gradient = objective.value_and_gradient((x * scale).unflatten(1, objective.shape), words)
+    gradient = gradient.flatten(start_dim=1) * scale
+    lost = squared.isnan().nonzero().squeeze(1)
+    if len(lost):
+        squared, gradient = squared.index_fill(0, lost, -1.0), gradient.index_fill(0, lost, 0.0)
+    return squared, gradient
 
 
 class Climb:
@@ -52,15 +64,8 @@ class Climb:
         return len(self.words)
 
     def evaluate(self, x: Float[Tensor, "b size"]) -> tuple[Float[Tensor, " b"], Float[Tensor, "b size"]]:
-        """The objective and its gradient in x; -1 and zeros where the map is not a number: others are better."""
-        scale = self.radius.to(x.dtype).unsqueeze(1)
-        perturbations = (x * scale).unflatten(1, self.objective.shape)
-        squared, gradient = self.objective.value_and_gradient(perturbations, self.words)
-        gradient = gradient.flatten(start_dim=1) * scale
-        lost = squared.isnan().nonzero().squeeze(1)
-        if len(lost):
-            squared, gradient = squared.index_fill(0, lost, -1.0), gradient.index_fill(0, lost, 0.0)
-        return squared, gradient
+        """The objective and its gradient in x."""
+        return evaluated(self.objective, x, self.words, self.radius)
 
     def into_ball(self, x: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
         """The nearest points whose blocks lie in the unit ball, a few units of the last place inside it."""
@@ -84,7 +89,7 @@ class Climb:
         There a step's inward part would lose in the first order what its tangent part gains in the second. An objective
         with kinks is left its inward steps: its gradient says less about what lies ahead.
         """
-        if not self.objective.smooth:
+        if self.objective.inward:
             return self.feasible(direction, self.x)
         blocks, x = direction.unflatten(1, (self.blocks, -1)), self.x.unflatten(1, (self.blocks, -1))
         pressing = torch.linalg.vecdot(self.slope.unflatten(1, (self.blocks, -1)), x) > 0
@@ -113,15 +118,6 @@ class Climb:
         self.x, self.slope, self.squared, self._uphill = trial, slope, squared, None
         return better
 
-    def keep_better(
-        self, x: Float[Tensor, "b size"], squared: Float[Tensor, " b"], slope: Float[Tensor, "b size"]
-    ) -> None:
-        """Go to those of the evaluated points that are higher."""
-        better = (squared > self.squared).nonzero().squeeze(1)
-        for new, old in ((x, self.x), (slope, self.slope), (squared, self.squared)):
-            old[better] = new[better]
-        self._uphill = None
-
     def select(self, chosen: Int[Tensor, " c"]) -> "Climb":
         """The chosen ascents, as they stand."""
         part = object.__new__(Climb)
@@ -135,21 +131,6 @@ class Climb:
         for name in ("x", "squared", "slope", "idle"):
             getattr(self, name)[chosen] = getattr(part, name)
         self._uphill = None
-
-    def joined(self, other: "Climb") -> "Climb":
-        """These ascents and the others."""
-        return Climb.of([self, other])
-
-    @staticmethod
-    def of(parts: "Sequence[Climb]") -> "Climb":
-        """All ascents of some climbs of one objective, in order."""
-        if len(parts) == 1:
-            return parts[0]
-        both = object.__new__(Climb)
-        both.objective, both.blocks, both._uphill = parts[0].objective, parts[0].blocks, None
-        for name in ("words", "radius", "x", "squared", "slope", "idle"):
-            setattr(both, name, torch.cat([getattr(part, name) for part in parts]))
-        return both
 
 
 class Rule(ABC):

@@ -37,24 +37,24 @@ def krylov_search(
     objective: LinearEntryObjective,
     words: Int[Tensor, " w"],
     ball: Ball,
-    plan: Stages,
+    stages: Stages,
     *,
     generator: torch.Generator,
     progress: Progress | None = None,
 ) -> SearchResult:
     """Maximise ‖psi(A_i Delta)‖² over the sphere of each word: on it the maximum lies where act is monotone.
 
-    Of the plan, `starts` is the number of free starts, `climb_steps` of their steps, `finalists` of those that go on,
-    `steps` of their steps at most, and `tolerance` their end. Cost a word: LANCZOS_STEPS + finalists * steps products
+    Of the stages, `starts` is the number of free starts, `steps` of their steps, `finalists` of those that go on,
+    `finish` of their steps at most, and `tolerance` their end. Cost a word: LANCZOS_STEPS + finalists * finish products
     with A_i, and as many with A_i^T.
     """
-    numbers = 3 * (LANCZOS_STEPS + plan.finalists * plan.steps) + _TEMPORARIES * plan.starts
+    numbers = 3 * (LANCZOS_STEPS + stages.finalists * stages.finish) + _TEMPORARIES * stages.starts
     size = max(1, objective.memory_budget // (numbers * objective.width * objective.dtype.itemsize))
     groups = list(zip(words.split(size), ball.radius.split(size), strict=True))
-    rounds = LANCZOS_STEPS + plan.climb_steps + plan.steps
+    rounds = LANCZOS_STEPS + stages.steps + stages.finish
     results = []
     for done, (group, radius) in enumerate(groups):
-        search = _SphereSearch(objective, group, radius, plan, generator)
+        search = _SphereSearch(objective, group, radius, stages, generator)
 
         def tick(step: int, done: int = done) -> None:
             if progress is not None:
@@ -81,16 +81,16 @@ class _SphereSearch:
         objective: LinearEntryObjective,
         words: Int[Tensor, " w"],
         radius: Float[Tensor, " w"],
-        plan: Stages,
+        stages: Stages,
         generator: torch.Generator,
     ):
-        self._objective, self._words, self._plan, self._generator = objective, words, plan, generator
+        self._objective, self._words, self._stages, self._generator = objective, words, stages, generator
         # The witness is rounded once more when it is scaled: a few units of the last place inside the ball.
         self._radius = Ball(radius)
         self._scale = radius.to(objective.dtype).unsqueeze(1)
 
     def run(self, tick: Callable[[int], None]) -> SearchResult:
-        plan, w = self._plan, len(self._words)
+        stages, w = self._stages, len(self._words)
         seen = []
 
         def linearized(point: Tensor) -> Tensor:
@@ -117,7 +117,7 @@ class _SphereSearch:
             ),
             coordinates.flatten(end_dim=1),
             (coordinates @ entered).flatten(end_dim=1),
-            CircleLimits(plan.climb_steps, plan.tolerance, _FREE_TURNS),
+            CircleLimits(stages.steps, stages.tolerance, _FREE_TURNS),
         )
         chosen = self._finalists(free.squared.view(w, -1), free.point.unflatten(0, (w, -1)))
         point = (free.point.unflatten(0, (w, -1)).gather(1, _across(chosen, free.point)) @ basis).flatten(end_dim=1)
@@ -126,7 +126,7 @@ class _SphereSearch:
         finalists = chosen.shape[1]
         words = self._words.repeat_interleave(finalists)
         scale = self._scale.repeat_interleave(finalists, dim=0)
-        steps = iter(range(basis.shape[1] + 1, basis.shape[1] + plan.steps + 1))
+        steps = iter(range(basis.shape[1] + 1, basis.shape[1] + stages.finish + 1))
         best = climb_great_circles(
             self._objective,
             LinearEntry(
@@ -135,7 +135,7 @@ class _SphereSearch:
             ),
             point,
             start,
-            CircleLimits(plan.steps, plan.tolerance),
+            CircleLimits(stages.finish, stages.tolerance),
             tick=lambda: tick(next(steps)),
         )
         winner = best.squared.view(w, -1).argmax(dim=1) + torch.arange(w, device=words.device) * finalists
@@ -167,7 +167,7 @@ class _SphereSearch:
     ) -> Int[Tensor, "w finalists"]:
         """The best free starts of each word, each as far from the better ones as another hill would be."""
         chosen, left = [], squared.clone()
-        for _ in range(min(self._plan.finalists, squared.shape[1])):
+        for _ in range(min(self._stages.finalists, squared.shape[1])):
             best = left.argmax(dim=1, keepdim=True)
             chosen.append(best)
             near = (points @ points.gather(1, _across(best, points.flatten(end_dim=1))).mT).squeeze(2) > _SAME_HILL
@@ -182,9 +182,9 @@ class _SphereSearch:
         """
         w, t, _ = rotation.shape
         draw = partial(gaussian_on, generator=self._generator, dtype=rotation.dtype, device=rotation.device)
-        leading = rotation[:, : max(1, self._plan.starts // 8)]
-        signed = torch.stack([leading, -leading], dim=2).flatten(1, 2)[:, : self._plan.starts]
-        left = self._plan.starts - signed.shape[1]
+        leading = rotation[:, : max(1, self._stages.starts // 8)]
+        signed = torch.stack([leading, -leading], dim=2).flatten(1, 2)[:, : self._stages.starts]
+        left = self._stages.starts - signed.shape[1]
         decay = torch.exp(-4 * torch.arange(t, device=rotation.device) / t).to(rotation.dtype)
         mixed = (draw(w, left - left // 2, t) * decay) @ rotation
         patterned = draw(w, left // 2, entered.shape[2]).sign() @ entered.mT

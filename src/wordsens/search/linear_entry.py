@@ -18,13 +18,14 @@ class LinearEntryObjective(Objective):
     """An objective of the form ‖psi(A_i Delta)‖², psi entrywise with psi(0) = 0.
 
     Attributes:
-        wide_plan: of the general search that is run besides, where it is small enough for it; None: it is not.
+        narrow: whether the general ascent is run besides, by the stages `ascent`.
         far_angles: angles that every line search tries besides its own, where psi saturates: the squared change is then
             nearly constant between many steep places, and the next hill is beyond the reach of a Newton step.
     """
 
     far_angles: tuple[float, ...] = ()
-    wide_plan: Stages | None = None
+    narrow: bool = False
+    ascent: Stages = Stages()
 
     @property
     @abstractmethod

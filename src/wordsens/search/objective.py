@@ -2,7 +2,6 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -22,13 +21,15 @@ class Objective(ABC):
         dtype, device: of every Delta and value.
         typical_length: beside which a radius is called small: the median length of a row, where rows are moved.
         memory_budget: bytes for intermediate results; a batch is cut into chunks that respect it.
-        plan: the stages of search that suit this objective.
-        smooth: whether a step off the sphere into the ball never pays where the gradient points outward; False for
-            losses with kinks, on which such steps find more.
+        stages: of a normal search of this objective.
+        kinked: whether the gradient jumps: a search is then finished by steps of falling length, not by quasi-Newton
+            steps.
+        inward: whether a step off the sphere into the ball may pay where the gradient points outward.
     """
 
-    plan: Stages = Stages()
-    smooth: bool = True
+    stages: Stages = Stages()
+    kinked: bool = False
+    inward: bool = False
 
     def __init__(
         self,
@@ -55,12 +56,8 @@ class Objective(ABC):
         """The values of one chunk, and their gradients where asked for."""
 
     def coarse(self) -> "Objective":
-        """A cheaper relative for exploring, in float32 perhaps, up to a factor; itself by default."""
+        """The same up to a factor, in float32, to explore; itself where that would lose too much."""
         return self
-
-    def reduced(self) -> "ReducedObjective | None":
-        """A still cheaper one, of fewer coordinates, for the first part of a search. None by default."""
-        return None
 
     def narrowed(self) -> "tuple[Objective, Float[Tensor, 'k d']] | None":
         """The same function of the coordinates in an orthonormal basis, and the basis; None by default.
@@ -69,42 +66,9 @@ class Objective(ABC):
         """
         return None
 
-    def softened(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "Sequence[Objective]":
-        """Smoother relatives over balls of these radii, one a share; none by default.
-
-        The share says how much is smoothed away: 1 nearly everything, 0 nothing. A share that would make no difference
-        is left out.
-        """
-        return []
-
-    def second_look(self, radius: Float[Tensor, " w"]) -> "Objective | None":
-        """The same function with other relatives, by which a second run searches all words; None by default: the first
-        run's are enough."""
-        return None
-
-    def rounded(self, radius: Float[Tensor, " w"], shares: Sequence[float]) -> "Sequence[Objective]":
-        """Relatives with kinks rounded off over these shares, which the best points climb last; none by default.
-
-        What is zero stays zero under them.
-        """
-        return []
-
-    def starting_directions(
-        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
-    ) -> Float[Tensor, "starts w *shape"]:
-        """Directions in which the objective is known to rise, for a search in balls of these radii to start from.
-
-        None by default.
-        """
-        return self._no_points(len(words))
-
-    def candidates(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
-        """Points in units of each word's radius; a search starts from those that look best. None by default."""
-        return self._no_points(len(words))
-
-    def kicking_directions(self) -> Float[Tensor, "m *shape"]:
-        """Directions along which the search looks for better maxima near those found. None by default: random ones."""
-        return self._no_points()
+    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
+        """Points to start from, in units of each word's radius; those that are higher are taken. None by default."""
+        return torch.empty(0, len(words), *self.shape, dtype=self.dtype, device=self.device)
 
     def value(self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
         """The values of b pairs of a word and a Delta."""
@@ -127,30 +91,8 @@ class Objective(ABC):
         """The number of coordinates of one Delta."""
         return math.prod(self.shape)
 
-    def _no_points(self, *axes: int) -> Tensor:
-        return torch.empty(0, *axes, *self.shape, dtype=self.dtype, device=self.device)
-
     def _chunks(self, perturbations: Tensor, words: Tensor) -> list[tuple[Tensor, Tensor]]:
         size = max(1, self.memory_budget // max(1, self.bytes_per_pair()))
         if len(words) <= size:
             return [(perturbations, words)]
         return list(zip(perturbations.split(size), words.split(size), strict=True))
-
-
-class ReducedObjective(Objective):
-    """An objective that stands for another one at a word's Deltas of a subspace, nearly, and costs less.
-
-    Attributes:
-        exact: whether it is the other objective at these Deltas, to rounding.
-        shape: (k,).
-    """
-
-    exact: bool
-
-    @abstractmethod
-    def raised(self, x: Float[Tensor, "b k"], words: Int[Tensor, " b"]) -> Float[Tensor, "b d"]:
-        """The other objective's points at these ones, of the same lengths."""
-
-    @abstractmethod
-    def lowered(self, x: Float[Tensor, "b d"], words: Int[Tensor, " b"]) -> Float[Tensor, "b k"]:
-        """The points of the words' subspaces nearest to the other objective's."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -32,3 +33,14 @@ class SearchResult:
     def evaluations(self) -> int:
         """The number of (word, Delta) pairs that were evaluated."""
         return int(self.spent.sum())
+
+    def merge_best(self, other: "SearchResult") -> "SearchResult":
+        """Word by word the result with the larger objective; evaluations add up."""
+        better = other.squared > self.squared
+        of_each = better.view(-1, *[1] * (self.perturbations.ndim - 1))
+        return SearchResult(
+            perturbations=torch.where(of_each, other.perturbations, self.perturbations),
+            squared=torch.maximum(self.squared, other.squared),
+            spent=self.spent + other.spent,
+            converged=torch.where(better, other.converged, self.converged),
+        )

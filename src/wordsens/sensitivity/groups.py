@@ -16,8 +16,8 @@ from wordsens.maps.contract import FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.maps.repeatable import leaves_the_map_as_found
 from wordsens.results import Look, Result
-from wordsens.search import population
 from wordsens.search.ball import Ball
+from wordsens.search.maximize import maximize
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.budget import Budget
@@ -26,7 +26,7 @@ from wordsens.text.matrix import TextMatrix
 
 BALLS = ("each", "joint")
 
-_RANKING = SearchPlan(starts=2, generations=0, steps=10)
+_RANKING = SearchPlan("quick")
 """Enough to tell which words are the most sensitive one by one: their values need not be the largest."""
 
 
@@ -120,11 +120,11 @@ def group_sensitivity(
         at = [index for index, group in enumerate(listed) if len(group) == size]
         members = torch.tensor([listed[index] for index in at], device=rows.device)
         change = phi.group_change(rows, members, memory_budget=budget.memory_budget)
-        found = population.search(
+        found = maximize(
             change,
             torch.arange(len(at), device=rows.device),
             Ball(torch.full((len(at),), radius, dtype=torch.float64, device=rows.device)),
-            budget.plan.stages(change.plan),
+            budget.plan,
             blocks=size if ball == "each" else 1,
             generator=generator(seed, "group starts", size),
             progress=budget.progress,

@@ -20,9 +20,9 @@ from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import feature_norm, perturbed_texts
 from wordsens.maps.repeatable import leaves_the_map_as_found
 from wordsens.search.ball import Ball
-from wordsens.search.plan import Search, SearchPlan
+from wordsens.search.maximize import maximize
+from wordsens.search.plan import Search
 from wordsens.search.result import Progress, SearchResult
-from wordsens.search.witnesses import find_witnesses
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.budget import Budget
 from wordsens.sensitivity.result import Sensitivity
@@ -118,22 +118,14 @@ def word_sensitivity(
     rows = phi.accept(text.rows)
     chosen = word_indices(words, len(text)).to(rows.device)
     ball = Ball(radii(radius, phi, rows, chosen))
-    if gap is not None and require_positive("gap", gap):
-        first = word_sensitivity(
-            phi,
-            text,
-            chosen,
-            radius,
-            seed,
-            search="quick",
-            text_depends_on_weights=text_depends_on_weights,
-            memory_budget=memory_budget,
-        )
+    if gap is not None and require_positive("gap", gap) and certificate:
+        options = {"certificate": certificate, "text_depends_on_weights": text_depends_on_weights}
+        first = word_sensitivity(phi, text, chosen, radius, seed, search="quick", memory_budget=memory_budget, **options)
         if first.upper is not None and first.upper <= gap * first.value:
             return first
     change = phi.word_change(rows, memory_budget=memory_budget)
     stream = generator(seed, "starts")
-    found = find_witnesses(change, chosen, ball, budget.plan, generator=stream, progress=progress)
+    found = maximize(change, chosen, ball, budget.plan, generator=stream, progress=progress)
     return sensitivity_at(phi, text, chosen, ball, found, asked, time.perf_counter() - started)
 
 
@@ -175,7 +167,6 @@ def sensitivity_at(
             words,
             ball.radius,
             text_depends_on_weights=asked.text_depends_on_weights,
-            leading=_leading(asked.budget.plan, per_word) if asked.effort == EFFORTS[0] else None,
             effort=asked.effort,
             target=None if asked.gap is None else asked.gap * per_word,
         )
@@ -200,13 +191,6 @@ def sensitivity_at(
         rigor=None if bounds is None else bounds.rigor,
         notes=phi.notes,
     )
-
-
-def _leading(plan: SearchPlan, per_word: Float[Tensor, " w"]) -> Int[Tensor, " l"] | None:
-    """The places of a race's leading words, whose bounds decide S's; None where each word's own bound is asked for."""
-    if plan.contenders is None or plan.searched_to_the_end(len(per_word)) == len(per_word):
-        return None
-    return per_word.topk(plan.contenders).indices
 
 
 def with_neighbours(

@@ -15,9 +15,9 @@ from wordsens.maps.contract import FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.maps.repeatable import leaves_the_map_as_found
 from wordsens.results import Look, Result
-from wordsens.search import population
 from wordsens.search.ball import Ball
 from wordsens.search.objective import Objective
+from wordsens.search.maximize import maximize
 from wordsens.search.plan import Search
 from wordsens.seeds import generator
 from wordsens.sensitivity.budget import Budget
@@ -119,13 +119,12 @@ def whole_word_sensitivity(
         at = [index for index, word in enumerate(whole) if len(word.rows) == size]
         members = torch.tensor([whole[index].rows for index in at], device=rows.device)
         moved = phi.group_change(rows, members, memory_budget=budget.memory_budget)
-        stages = budget.plan.stages(moved.plan)
-        change = InRadii(moved, lengths[members], directions, stages.starts)
-        found = population.search(
+        change = InRadii(moved, lengths[members], directions)
+        found = maximize(
             change,
             torch.arange(len(at), device=rows.device),
             Ball(torch.ones(len(at), dtype=torch.float64, device=rows.device)),
-            stages,
+            budget.plan,
             blocks=size,
             generator=generator(seed, "whole words", size),
             progress=budget.progress,
@@ -160,16 +159,11 @@ class InRadii(Objective):
     Args:
         change: the change.
         radius: of each row of each group.
-        directions: starts before the change's own, which are made only where `starts` asks for more than these.
-        starts: how many are used.
+        directions: starts besides the change's own.
     """
 
     def __init__(
-        self,
-        change: Objective,
-        radius: Float[Tensor, "m g"],
-        directions: Float[Tensor, "k d"] | None = None,
-        starts: int = 1,
+        self, change: Objective, radius: Float[Tensor, "m g"], directions: Float[Tensor, "k d"] | None = None
     ):
         super().__init__(
             change.shape,
@@ -178,29 +172,22 @@ class InRadii(Objective):
             memory_budget=change.memory_budget,
             typical_length=change.typical_length,
         )
-        self._change, self._radius, self._directions, self._starts = change, radius.unsqueeze(-1), directions, starts
-        self.plan = change.plan
+        self._change, self._radius, self._directions = change, radius.unsqueeze(-1), directions
+        self.stages, self.kinked = change.stages, change.kinked
 
     def bytes_per_pair(self) -> int:
         return self._change.bytes_per_pair()
 
     def coarse(self) -> Objective:
         coarse = self._change.coarse()
-        return (
-            self
-            if coarse is self._change
-            else InRadii(coarse, self._radius.squeeze(-1), self._directions, self._starts)
-        )
+        return self if coarse is self._change else InRadii(coarse, self._radius.squeeze(-1), self._directions)
 
-    def starting_directions(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Tensor:
-        whole = radius * torch.linalg.vector_norm(self._radius[words], dim=(1, 2)).to(radius)
+    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Tensor:
+        own = self._change.starts(words, torch.ones_like(radius)) / self._radius[words].to(self.dtype)
         if self._directions is None:
-            return self._change.starting_directions(words, whole)
+            return own
         given = self._directions.to(self._radius.device, self.dtype)
-        given = given.view(len(given), 1, 1, -1).expand(-1, len(words), self._radius.shape[1], -1)
-        if len(given) >= self._starts:
-            return given
-        return torch.cat([given, self._change.starting_directions(words, whole)])
+        return torch.cat([given.view(len(given), 1, 1, -1).expand(-1, len(words), self._radius.shape[1], -1), own])
 
     def _evaluate(self, perturbations: Tensor, words: Tensor, *, gradient: bool) -> tuple[Tensor, Tensor | None]:
         scale = self._radius[words].to(perturbations.dtype)

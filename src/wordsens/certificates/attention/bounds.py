@@ -33,15 +33,12 @@ def attention_certificate(
     rows: Float[Tensor, "n d"],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
-    leading: Int[Tensor, " l"] | None = None,
     effort: str = "normal",
     target: Float[Tensor, " w"] | None = None,
 ) -> Certificate | None:
     """The certificate of attention, of any temperature and number of heads, for the words of one text.
 
-    None where the score offers no bounds (`Certified`), or none where rows do not see all words. With `leading`, the
-    places in `words` of some that are likely to have the largest bounds, only the largest bound is as low as without:
-    those that are no larger are searched for once, where they would be searched for again.
+    None where the score offers no bounds (`Certified`), or none where rows do not see all words.
 
     `effort` "thorough" optimises the multipliers, with a weight for every row: O(N³) some 150 times a word, but for words
     whose bound is no larger than their `target`.
@@ -62,14 +59,12 @@ def attention_certificate(
     ):
         return None
     together = 1 if phi.summed or weights[0].weights.value is not None else max(1, _MOST_ROWS // len(rows))
-    if together < len(weights):
-        leading = None  # the largest sum over parts need not have the largest part
     refining = None
     if effort == "thorough":
         whole = target is not None and together >= len(weights)
         refining = target * unit / radius if target is not None and whole else torch.zeros_like(radius.double())
     parts = [
-        _changes(score, rows, weights[at : at + together], words, radius.double() / unit, leading, refining)
+        _changes(score, rows, weights[at : at + together], words, radius.double() / unit, refining)
         for at in range(0, len(weights), together)
     ]
     norm = _norm_of_sum(parts) if phi.summed else math.hypot(*(part.norm for part in parts)) * (1 - 1e-15)
@@ -174,7 +169,6 @@ def _changes(
     heads: list[_Head],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
-    leading: Int[Tensor, " l"] | None,
     refining: Float[Tensor, " w"] | None,
 ) -> _Changes:
     """`refining`: relative to the features and over the radius, what bounds a word is content with; None for no such
@@ -187,22 +181,12 @@ def _changes(
     if refining is not None:
         most = min(most, together(len(text.scores)))
     plain, upper = torch.empty_like(radius), torch.zeros_like(radius)
-    for chunk in _chunks(len(words), leading, most, words.device):
+    for chunk in torch.arange(len(words), device=words.device).split(most):
         reach = radius[chunk]
-        enough = torch.zeros_like(reach) if leading is None else float((upper * radius).amax()) / reach
         content = None if refining is None else refining[chunk] * max(errors.norm, 0.0)
-        plain[chunk], upper[chunk] = _bounds(text, search, quadratic, errors, words[chunk], reach, enough, content)
+        plain[chunk], upper[chunk] = _bounds(text, search, quadratic, errors, words[chunk], reach, content)
     off = float(torch.linalg.vector_norm(errors.output)) * (1 + 1e-9)
     return _Changes(unit * plain, unit * upper, unit * max(errors.norm, 0.0), unit * text.outputs, unit * off)
-
-
-def _chunks(words: int, leading: Int[Tensor, " l"] | None, most: int, device: torch.device) -> list[Int[Tensor, " c"]]:
-    """The places of the words, those of the leading ones first, apart from the others."""
-    places = torch.arange(words, device=device)
-    if leading is None:
-        return list(places.split(most))
-    others = torch.ones_like(places, dtype=torch.bool).index_fill(0, leading, False)
-    return [*leading.split(most), *places[others].split(most)]
 
 
 def _bounds(
@@ -212,13 +196,9 @@ def _bounds(
     errors: RoundingErrors,
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
-    enough: Float[Tensor, " w"],
     content: Float[Tensor, " w"] | None,
 ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-    """The bounds of some words, before and after rounding outward; those of at most `enough` are searched for once.
-
-    With `content`, those above it are refined.
-    """
+    """The bounds of some words, before and after rounding outward; with `content`, those above it are refined."""
     fineness = 1 if content is None else FINENESS
     direction, _ = directions(text, words)
     own = own_row(text, words, radius, direction, errors)
@@ -229,7 +209,6 @@ def _bounds(
     )
     own = own.at_most(forms.own)
     off = row_errors(text, errors, pairs, radius)
-    enough = (enough * (1 - 1e-11) - off).clamp(min=0)
     loose = (~forms.tight).nonzero().squeeze(1)
     tabulated = offered(text.score, Tabulated)
     if tabulated is not None and len(loose):
@@ -240,7 +219,7 @@ def _bounds(
     plain, rounded = apart.clone(), apart * (1 + 1e-11)
     if len(loose):
         left, mine = pairs.of(loose), own.of(loose)
-        found = swept(text, search, left, mine, (enough / pairs.unit)[loose].square())
+        found = swept(text, search, left, mine)
         if content is not None:
             limit = ((content - off).clamp(min=0) / pairs.unit)[loose].square()
             found = Refinement(text, search, left, mine, found, limit).run()

@@ -126,7 +126,6 @@ class AttentionFunctionals(WordFunctionals):
         rows = phi.accept(rows)
         super().__init__(rows, len(thetas), memory_budget)
         self.kinked = score.kinked
-        self._change = phi.word_change(rows, memory_budget=memory_budget)
         shaped = thetas.view(len(thetas), phi.heads, *rows.shape)
         heads = _heads_of(phi, score, rows)
         self._heads = [_HeadFunctionals(head, shaped[:, index]) for index, head in enumerate(heads)]
@@ -136,10 +135,9 @@ class AttentionFunctionals(WordFunctionals):
         n, d = self.rows.shape
         return ((12 + 4 * self.count) * n + 8 * d) * self.rows.element_size()
 
-    def starting_directions(self) -> Float[Tensor, "starts d"]:
+    def starting_directions(self) -> Float[Tensor, "count d"]:
         """Those of the word sensitivity, along which words draw other rows' attention."""
-        word = torch.zeros(1, dtype=torch.long, device=self.rows.device)
-        return self._change.starting_directions(word, torch.linalg.vector_norm(self.rows[:1], dim=1))[:, 0]
+        return torch.cat([each.head.directions for each in self._heads])
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], pull: Pull | None

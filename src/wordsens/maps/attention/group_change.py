@@ -7,20 +7,19 @@ this small graph.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.scores import Score
-from wordsens.maps.attention.spread import ScoredHead
+from wordsens.maps.attention.starts import ScoredHead
 from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.word_change import WordChange
 from wordsens.search.ball import unit
 from wordsens.search.plan import Stages
 
-GROUP_PLAN = Stages(starts=6, climb_steps=8, population=4, generations=3, children=4, finalists=2, steps=80)
+GROUP_STAGES = Stages(starts=8, steps=16, generations=3, population=6, children=6, child_steps=12, finish=60)
 
 
 class GroupHead(ScoredHead):
@@ -98,23 +97,20 @@ class AttentionGroupChange(WordChange):
         summed: bool = False,
     ):
         super().__init__(rows, base_norm, memory_budget, (groups.shape[1], rows.shape[1]))
-        groups = groups.to(rows.device)
-        self._heads, self._summed = [GroupHead(rows, groups, head, score) for head in weights], summed
-        self.plan = replace(GROUP_PLAN, rule="momentum" if score.kinked else "quasi-newton")
+        self._groups = groups.to(rows.device)
+        self._heads, self._summed = [GroupHead(rows, self._groups, head, score) for head in weights], summed
+        self.stages, self.kinked = GROUP_STAGES, score.kinked
 
     def bytes_per_pair(self) -> int:
         n, d = self.rows.shape
         return (12 * n * n + 6 * n * d) * self.rows.element_size()
 
-    def starting_directions(
-        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
-    ) -> Float[Tensor, "starts w g d"]:
-        """± sum_j u_j, the same for every word of the group: all rows are drawn to all of them."""
-        directions = []
-        for head in self._heads:
-            drawn = unit(head.queries.sum(dim=0))
-            directions += [drawn, -drawn]
-        return torch.stack(directions)[:, None, None].expand(-1, len(words), self.shape[0], -1)
+    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w g d"]:
+        """± sum_j u_j, the same for every word of the group: all rows are drawn to all of them; and no word at all."""
+        drawn = torch.stack([unit(head.queries.sum(dim=0)) for head in self._heads])
+        toward = torch.cat([drawn, -drawn])[:, None, None].expand(-1, len(words), self.shape[0], -1)
+        away = -self.rows[self._groups[words]] / radius.to(self.rows).view(-1, 1, 1)
+        return torch.cat([toward, away.unsqueeze(0)])
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b g d"], words: Int[Tensor, " b"], *, gradient: bool

@@ -1,21 +1,30 @@
-"""One attention head on one text: its squared changes when one word moves, for a batch of words and perturbations.
+"""The closed form of attention's change: one head on one text, one word moved, for a batch of words and perturbations.
 
-Changing word i moves one column of the scores and row i. What that does to the other rows has a closed form
-(attention_rows); row i itself is evaluated plainly. A batch of (word, Delta) pairs costs a few matrix products.
+With u_j = W^T x_j / scale, the score that row j gives word i becomes s_ji + u_j . Delta, so for j != i (derivation:
+docs/theory/attention.md)
+
+    change of row j = p_ji Delta + (p_ji - a_ji) r_ji,    r_ji = x_i - m_ji = (x_i - o_j)/(1 - a_ji),
+
+a_ji and p_ji being the attention of row j to word i before and after, o_j the output of row j and m_ji its output
+without word i (zero for scores that are not divided by their sum). Squared norms expand into inner products of Delta
+with the u_j, the o_j and x_i. Row i, whose query, key and value all move, is evaluated plainly. With a value matrix V,
+read V^T Delta for Delta and V^T x_i for x_i, but in u_j . Delta.
+
+A batch of (word, Delta) pairs costs a few matrix products: all n words the price of one plain evaluation. Arrays indexed
+[word, row] are stored word first: a batch gathers whole rows.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.attention.other_rows import Dominant, OtherRows
-from wordsens.maps.attention.products import Counts, add_and_double, times
 from wordsens.maps.attention.scores import ClosedForm, Response
 from wordsens.maps.attention.scores.closed_form import row_blocks
-from wordsens.maps.attention.spread import ScoredHead
+from wordsens.maps.attention.starts import ScoredHead
 from wordsens.maps.attention.weights import HeadWeights
 
 _CACHED_NUMBERS = 1 << 19
@@ -25,54 +34,61 @@ _LEAST_PAIRS = 64
 """Fewer pairs at a time would make the matrix products slow."""
 
 
-class Head(OtherRows, ScoredHead):
-    """One attention head on one text: everything that does not depend on Delta. O(n² d + n d²) once, n² memory.
+@dataclass(frozen=True)
+class Dominant:
+    """The rows of which one word takes over half: there (x_i - o_j)/(1 - a_ji) would cancel, so r_ji is stored.
 
-    `joined` heads serve several texts of n words: word i of text t is word t n + i, rows are counted within a text.
-    Once it has moved, row i's scores are multiplied by `own_share`: below 1 on relatives alone.
+    Attributes:
+        words, rows: (m,), the word i and the row j.
+        rest: (m, d), r_ji.
     """
 
-    def __init__(self, rows: Float[Tensor, "n d"], weights: HeadWeights, score: ClosedForm, own_share: float = 1.0):
-        self.rows = rows
-        self.score, self.own_share = score, own_share
+    words: Int[Tensor, " m"]
+    rows: Int[Tensor, " m"]
+    rest: Float[Tensor, "m d"]
+
+    def pairs(self, words: Int[Tensor, " b"]) -> tuple[Int[Tensor, " c"], Int[Tensor, " c"], Float[Tensor, "c d"]]:
+        """The pairs of a batch that meet dominated rows: the pair, the row and its r_ji."""
+        which, at = (words.unsqueeze(1) == self.words).nonzero(as_tuple=True)
+        return which, self.rows[at], self.rest[at]
+
+
+class Head(ScoredHead):
+    """One attention head on one text: everything that does not depend on Delta. O(n² d + n d²) once, n² memory.
+
+    Attributes:
+        score, response: what the weights are made with, and how they answer to one moved score.
+        lift: (d, m), V with V^T Delta what the value of the moved word changes by; None: the identity.
+        values: (n, m), the values, without their mean where weights sum to one: x_i without a value matrix.
+        lengths: [word, row], (n, n), ‖r_ji‖² where weights are divided by their sum.
+        squared_values: (n,), their squared lengths where weights are not divided: there r_ji is the value.
+        dominant: the rows of which one word takes over half.
+    """
+
+    def __init__(self, rows: Float[Tensor, "n d"], weights: HeadWeights, score: ClosedForm):
+        self.rows, self.score = rows, score
         self.queries, self.keys = weights.queries(rows), weights.keys(rows)
         self.symmetric, self.lift = weights.symmetric, weights.value
         self.scores = weights.scores(rows)
         values = weights.values(rows)
-        # Differences of rows are what matters where weights sum to one: taking the mean away first keeps them exact
+        # Differences of rows are what matters where weights sum to one: taking the mean away first leaves them exact
         # when rows are nearly parallel.
-        centre = values.mean(dim=0) if score.sums_to_one else torch.zeros_like(values[0])
-        self.values = values - centre
+        self.values = values - values.mean(dim=0) if score.sums_to_one else values
         self.response: Response = score.response(self.scores)
-        self.outputs = torch.empty_like(values)
+        self.dominant: Dominant | None = None
         if score.normalized:
             self._attend_divided()
             self.stacked = torch.cat([self.queries, -self.lifted(self.outputs), self.keys])
         else:
-            self.dominant = None
             self.squared_values = torch.linalg.vecdot(values, values)
             self.outputs = score.attention(self.scores) @ self.values
             self.stacked = torch.cat([self.queries, self.keys])
 
-    @classmethod
-    def joined(cls, heads: "Sequence[Head]") -> "Head":
-        """One W on several texts of equal length, at once."""
-        result = object.__new__(cls)
-        result.score, result.symmetric, result.lift = heads[0].score, heads[0].symmetric, heads[0].lift
-        result.own_share = heads[0].own_share
-        kept = "lengths" if result.score.normalized else "squared_values"
-        for name in ("scores", "values", "outputs", kept):
-            setattr(result, name, torch.cat([getattr(head, name) for head in heads]))
-        result.stacked = torch.stack([head.stacked for head in heads])
-        result.response = Response.joined([head.response for head in heads])
-        result.dominant = Dominant.joined([head.dominant for head in heads], heads[0].scores.shape[0])
-        return result
-
     def _attend_divided(self) -> None:
         """The outputs, the squared lengths ‖r_ji‖² (word first), and the rows that one word dominates."""
         n = self.rows.shape[0]
-        self.lengths = self.scores.new_empty(n, n)
-        found = []
+        self.outputs, self.lengths = torch.empty_like(self.values), self.scores.new_empty(n, n)
+        parts = []
         for block in row_blocks(n, n):
             attention = self.score.attention(self.scores[block])
             self.outputs[block] = attention @ self.values
@@ -82,61 +98,109 @@ class Head(OtherRows, ScoredHead):
             largest, word = attention.max(dim=1)
             dominated = (largest > 0.5).nonzero().squeeze(1)
             without = self.score.attention_without(self.scores[block][dominated], word[dominated])
-            rest = self.values[word[dominated]] - without @ self.values
-            found.append((word[dominated], dominated + block.start, rest))
-        words, rows, rest = (torch.cat(part) for part in zip(*found, strict=True))
+            parts.append((word[dominated], dominated + block.start, self.values[word[dominated]] - without @ self.values))
+        words, rows, rest = (torch.cat(part) for part in zip(*parts, strict=True))
         self.lengths[words, rows] = rest.square().sum(dim=1)
         self.dominant = Dominant(words, rows, rest) if len(words) else None
 
+    def seen(self, delta: Float[Tensor, "b d"]) -> Float[Tensor, "b m"]:
+        """V^T Delta."""
+        return delta if self.lift is None else delta @ self.lift
+
+    def lifted(self, vectors: Float[Tensor, "b m"]) -> Float[Tensor, "b d"]:
+        """V r: what is multiplied with V^T Delta by r is multiplied with Delta by it."""
+        return vectors if self.lift is None else vectors @ self.lift.mT
+
     def evaluate(
-        self, delta: Float[Tensor, "b d"], words: Int[Tensor, " b"], gradient: bool, counts: Counts = None
+        self, delta: Float[Tensor, "b d"], words: Int[Tensor, " b"], gradient: bool
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
-        """The squared changes and gradients; of several texts, with the pairs sorted by text, `counts` of each."""
-        n = self.scores.shape[1]
-        row_of_word = words if counts is None else words % n
-        at = row_of_word.unsqueeze(1)
-        values = self.values if counts is None else self.values.unflatten(0, (-1, n))
-        products = times(delta, self.stacked.mT, counts)
-        moved, keyed, along = products[:, :n], products[:, -n:], None
-        if self.score.normalized:
-            along = products[:, n : 2 * n]
-        to_own = moved.gather(1, at)
-        seen = self.seen(delta)
-        squared, result = self.others(seen, words, row_of_word, moved, along, gradient)
+        """The squared change of every pair, and its gradient in Delta where asked for."""
+        n, at = len(self.scores), words.unsqueeze(1)
+        products = delta @ self.stacked.mT
+        moved, keyed = products[:, :n], products[:, -n:]
+        along = products[:, n : 2 * n] if self.score.normalized else None
+        to_own, seen = moved.gather(1, at), self.seen(delta)
+        squared, result = self._others(seen, words, moved, along, gradient)
 
         # Row i, whose query, key and value all move.
         pushed = delta @ self.symmetric
         new_scores = self.scores.index_select(0, words).add_(keyed)
         new_scores.scatter_add_(1, at, to_own + 0.5 * torch.linalg.vecdot(pushed, delta).unsqueeze(1))
-        if self.own_share != 1.0:
-            new_scores *= self.own_share
         attention = self.score.attention(new_scores)
         to_itself = attention.gather(1, at)
-        change = times(attention, values, counts).sub_(self.outputs.index_select(0, words)).addcmul_(to_itself, seen)
+        change = (attention @ self.values).sub_(self.outputs.index_select(0, words)).addcmul_(to_itself, seen)
         squared += torch.linalg.vecdot(change, change)
         if result is None:
             return squared, None
 
         # What the gradient takes from each stacked row is written where the products were.
-        on_weights = times(change, values.mT, counts)
+        on_weights = change @ self.values.mT
         on_weights.scatter_add_(1, at, torch.linalg.vecdot(change, seen).unsqueeze(1))
         own_slope = self.score.pull_back(new_scores, attention, on_weights)
-        if self.own_share != 1.0:
-            own_slope = own_slope * self.own_share
         own_self = own_slope.gather(1, at)
         moved.scatter_(1, at, own_self)
         keyed.copy_(own_slope)
         result = self.lifted(result.addcmul_(to_itself, change)).addcmul_(own_self, pushed)
-        return squared, add_and_double(result, products, self.stacked, counts)
+        return squared, result.addmm_(products, self.stacked, beta=2, alpha=2)
+
+    def _others(
+        self,
+        seen: Float[Tensor, "b m"],
+        words: Int[Tensor, " b"],
+        moved: Float[Tensor, "b n"],
+        along: Float[Tensor, "b n"] | None,
+        gradient: bool,
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b m"] | None]:
+        """The squared change of all rows but the word's own; half of its gradient in V^T Delta but for two products.
+
+        Args:
+            seen, words: the pairs, each by its V^T Delta.
+            moved: u_j . Delta; where the gradient is asked for, overwritten by what it takes from each u_j.
+            along: -o_j . V^T Delta, for weights that are divided by their sum; likewise overwritten. None for others.
+            gradient: whether it is asked for.
+        """
+        at = words.unsqueeze(1)
+        answer = self.response.move(moved, words)
+        p, gain = answer.p, answer.gain
+        value = self.values.index_select(0, words)
+        with_own = torch.linalg.vecdot(value, seen).unsqueeze(1)
+        on_rest_of_word = with_own if along is None else along.add_(with_own)
+        if self.score.normalized:
+            length = self.lengths.index_select(0, words)
+        else:
+            length = self.squared_values.index_select(0, words).unsqueeze(1)
+        dominated = None
+        if self.dominant is not None and along is not None:
+            which, row, rest = dominated = self.dominant.pairs(words)
+            gain[which, row] = self.response.dominant_gain(moved[which, row], words[which], row)
+            answer.gain_slope[which, row] = answer.p_slope[which, row]
+            along[which, row] = torch.linalg.vecdot(rest, seen[which])
+        p.scatter_(1, at, 0.0)
+        gain.scatter_(1, at, 0.0)
+        on_delta = torch.addcmul(p * torch.linalg.vecdot(seen, seen).unsqueeze(1), gain, on_rest_of_word)
+        on_rest = torch.addcmul(p * on_rest_of_word, gain, length)
+        squared = torch.linalg.vecdot(p, on_delta) + torch.linalg.vecdot(gain, on_rest)
+        if not gradient:
+            return squared, None
+
+        torch.mul(answer.p_slope, on_delta, out=moved).addcmul_(answer.gain_slope, on_rest)
+        moved.scatter_(1, at, 0.0)
+        result = torch.linalg.vecdot(p, p).unsqueeze(1) * seen
+        if along is None:
+            pulled = torch.linalg.vecdot(p, gain).unsqueeze(1)
+        else:
+            torch.mul(p, gain, out=along)
+            if dominated is not None:
+                which, row, rest = dominated
+                result.index_add_(0, which, along[which, row].unsqueeze(1) * rest)
+                along[which, row] = 0
+            pulled = along.sum(dim=1, keepdim=True)
+        return squared, result.addcmul_(pulled, value)
 
 
 def in_cache(
-    heads: Sequence[OtherRows],
-    perturbations: Float[Tensor, "b k"],
-    words: Int[Tensor, " b"],
-    gradient: bool,
-    numbers: int,
-) -> tuple[Float[Tensor, " b"], Float[Tensor, "b k"] | None]:
+    heads: Sequence[Head], perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], gradient: bool, numbers: int
+) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
     """The sum over the heads; a pair's arrays have up to `numbers` entries."""
     pieces = [(perturbations, words)]
     # Pieces that stay in the processor's cache: past it, memory traffic costs more than the products.

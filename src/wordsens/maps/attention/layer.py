@@ -10,13 +10,12 @@ from torch import Tensor
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.attention.any_score import AnyScoreChange
 from wordsens.maps.attention.group_change import AttentionGroupChange
-from wordsens.maps.attention.scores import SCORES, ClosedForm, Score, elementwise, offered
-from wordsens.maps.attention.texts_change import AttentionTextsChange, texts_at_once
+from wordsens.maps.attention.scores import SCORES, ClosedForm, Score, offered
 from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.attention.word_change import AttentionWordChange
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.mapping import feature_norm
-from wordsens.maps.word_change import MovedRows, WordChange
+from wordsens.maps.word_change import WordChange
 
 
 class AttentionLayer(FeatureMap):
@@ -98,28 +97,10 @@ class AttentionLayer(FeatureMap):
 
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
         score = self._closed_score()
-        if score is None and not self.summed:
-            accepted = self.accept(rows)
-            score = elementwise(self.score, [head.scores(accepted) for head in self._weights(accepted)])
         if score is None:
             weights = self._weights(self.accept(rows))
             return AnyScoreChange(self, rows, weights, self.score, memory_budget, summed=self.summed)
         return self._closed_form(score, rows, memory_budget)
-
-    def texts_at_once(self, n: int, *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> int:
-        weights = self.head_weights(n, self.dtype)
-        # A head that sees few coordinates is searched in them, text by text.
-        if self._closed_score() is None or weights[0].span is not None:
-            return 1
-        return texts_at_once(n, weights, memory_budget)
-
-    def texts_change(
-        self, texts: Sequence[Float[Tensor, "n d"]], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> MovedRows:
-        score = self._closed_score()
-        if score is None:
-            return super().texts_change(texts, memory_budget=memory_budget)
-        return AttentionTextsChange([self._closed_form(score, rows, memory_budget) for rows in texts])
 
     def group_change(
         self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET

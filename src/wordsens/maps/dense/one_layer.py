@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.activations import Activation
 from wordsens.gaussian import OnDemandGaussian
 from wordsens.maps.dense.word_change import NARROW, DenseChange
 from wordsens.search.linear_entry import LinearEntryObjective
@@ -13,16 +14,22 @@ _CACHED = 1 << 15
 """Numbers handled at once in entrywise passes: 256 KiB in float64, so that a pass's temporaries stay in the cache."""
 
 
+_FAR_ANGLES = (0.1, 0.25, 0.5, 0.9, 1.5, -0.1, -0.25, -0.5)
+
+
 class OneLayerChange(DenseChange, LinearEntryObjective):
     """The change of RF, through which Delta enters linearly: psi(e) = act(V flat(X) + e) - act(V flat(X))."""
 
-    plan = Stages(starts=24, climb_steps=12, finalists=3, steps=40, tolerance=1e-7)
-    _FRUGAL_PLAN = Stages(starts=8, climb_steps=5, finalists=1, steps=40, tolerance=1e-4)
-    _SATURATING_PLAN = Stages(starts=48, climb_steps=20, finalists=4, steps=40, tolerance=1e-7)
+    stages = Stages(starts=24, steps=12, finalists=3, finish=40, tolerance=1e-7)
+    _FRUGAL_STAGES = Stages(starts=8, steps=5, finalists=1, finish=40, tolerance=1e-4)
+    _SATURATING_STAGES = Stages(starts=48, steps=20, finalists=4, finish=40, tolerance=1e-7)
 
-    def _search_widely(self, plan: Stages) -> None:
-        """Search a map that saturates or is narrow: crossing words' witnesses then finds hills that restarts do not."""
-        self.wide_plan = plan if self._activation.saturates or self.width <= NARROW else None
+    def _search_widely(self, activation: Activation) -> None:
+        """A narrow layer's words are also searched by ascent: crossing then reaches hills that restarts do not."""
+        if activation.saturates:
+            self.stages, self.far_angles = self._SATURATING_STAGES, _FAR_ANGLES
+        if self.width <= NARROW:
+            self.narrow, self.ascent, self.kinked = True, self._SMALL_STAGES, activation.kinked
 
     @property
     def width(self) -> int:

@@ -4,7 +4,6 @@ from wordsens.maps.attention.scores.certified import Certified
 from wordsens.maps.attention.scores.closed_form import ClosedForm, Moved, Response
 from wordsens.maps.attention.scores.contract import Score, offered
 from wordsens.maps.attention.scores.divided_relu import DividedRelu
-from wordsens.maps.attention.scores.elementwise import Elementwise, elementwise
 from wordsens.maps.attention.scores.expanded import Expanded
 from wordsens.maps.attention.scores.softmax import Softmax
 from wordsens.maps.attention.scores.tabulated import Tabulated
@@ -17,13 +16,11 @@ __all__ = [
     "SCORES",
     "Certified",
     "ClosedForm",
-    "Elementwise",
     "Expanded",
     "Moved",
     "Response",
     "Score",
     "Softmax",
     "Tabulated",
-    "elementwise",
     "offered",
 ]

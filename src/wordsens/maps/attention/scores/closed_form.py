@@ -47,15 +47,6 @@ class Response(ABC):
         """p - a for single pairs of a word and a row with a > 1/2. Only for normalized scores."""
         raise AssertionError(f"{type(self).__name__} is not of scores divided by their sum")
 
-    @staticmethod
-    def joined(parts: "Sequence[Response]") -> "Response":
-        """The response of several texts of n words each, of one score: word i of text t is word t n + i."""
-        result = copy(parts[0])
-        for name, value in vars(result).items():
-            if isinstance(value, Tensor):
-                setattr(result, name, torch.cat([getattr(part, name) for part in parts]))
-        return result
-
 
 class ClosedForm(Score):
     """A score with derivatives, and an answer to one moved score, in closed form.
@@ -63,11 +54,9 @@ class ClosedForm(Score):
     Attributes:
         homogeneous: whether the weights of c s are those of s times a power of c, for every c > 0: the temperature is
             then a unit of measurement.
-        monotone: whether no weight falls when its own score rises.
     """
 
     homogeneous: bool = False
-    monotone: bool = True
 
     @abstractmethod
     def pull_back(
@@ -87,14 +76,6 @@ class ClosedForm(Score):
     @abstractmethod
     def response(self, scores: Float[Tensor, "n n"]) -> Response:
         """The answer of the weight of one word to its own score."""
-
-    def softened(self, width: float) -> "ClosedForm | None":
-        """The score with its kinks rounded off over `width`, for a search to climb first; None where there is none."""
-        return None
-
-    def rounded(self, width: float) -> "ClosedForm | None":
-        """The same with what is zero left at zero, for a search to climb last; None where there are no kinks."""
-        return None
 
     @abstractmethod
     def gain_slopes(self, scores: Float[Tensor, "n n"], attention: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:

@@ -8,8 +8,6 @@ from wordsens.maps.attention.scores.certified import Rounding, RowSteps
 from wordsens.maps.attention.scores.closed_form import ClosedForm, Moved, Response, row_blocks
 from wordsens.maps.attention.scores.curves import Curve, between, nodes
 from wordsens.maps.attention.scores.expanded import Expanded, Expansion
-from wordsens.maps.attention.scores.rounded_relu import RoundedRelu
-from wordsens.maps.attention.scores.soft_relu import SoftRelu
 
 _JUMP_MARGIN = 1e-6
 _JUMP = 1e60  # stands for no bound: where p jumps from 0 to 1, monotony gives the smaller bound, or the hull does
@@ -41,12 +39,6 @@ class DividedRelu(ClosedForm, Expanded):
         total = _or_one(torch.relu(scores).sum(dim=-1, keepdim=True))
         moved = torch.where(scores > 0, changes, torch.zeros_like(changes)) / total
         return moved - attention * moved.sum(dim=-1, keepdim=True)
-
-    def softened(self, width: float) -> ClosedForm:
-        return SoftRelu(normalized=self.normalized, width=width)
-
-    def rounded(self, width: float) -> ClosedForm:
-        return RoundedRelu(normalized=self.normalized, width=width)
 
     def response(self, scores: Float[Tensor, "n n"]) -> Response:
         return _DividedReluResponse(scores)

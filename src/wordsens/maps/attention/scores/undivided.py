@@ -11,9 +11,7 @@ from wordsens.maps.attention.scores.certified import CertifiedElementwise, Round
 from wordsens.maps.attention.scores.closed_form import ClosedForm, Moved, Response
 from wordsens.maps.attention.scores.curves import Curve, between, nodes
 from wordsens.maps.attention.scores.expanded import Expanded, Expansion, secant_expansion
-from wordsens.maps.attention.scores.rounded_relu import RoundedRelu
 from wordsens.maps.attention.scores.sigmoid_curve import STEEPEST_TURN, sigmoid_curve, sigmoid_errors, sigmoid_gain
-from wordsens.maps.attention.scores.soft_relu import SoftRelu
 from wordsens.maps.attention.scores.tabulated import RowMoves, Tabulated, WeightTable, even_nodes, relu_table
 
 _FARTHEST = 24.0  # move of a score, in units of the scores' size, past which a table gains a few percent at most
@@ -47,12 +45,6 @@ class Relu(Undivided, CertifiedElementwise, Tabulated):
         self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], slopes: Float[Tensor, "b n"]
     ) -> Float[Tensor, "b n"]:
         return torch.where(scores > 0, slopes, torch.zeros_like(slopes))
-
-    def softened(self, width: float) -> ClosedForm:
-        return SoftRelu(normalized=self.normalized, width=width)
-
-    def rounded(self, width: float) -> ClosedForm:
-        return RoundedRelu(normalized=self.normalized, width=width)
 
     def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         after = torch.relu(score + moved)

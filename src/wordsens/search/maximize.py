@@ -1,0 +1,58 @@
+"""The search: on great circles where Delta enters linearly, a multistart ascent elsewhere."""
+
+from dataclasses import replace
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from wordsens.search.ascent import ascend
+from wordsens.search.ball import Ball
+from wordsens.search.krylov import krylov_search
+from wordsens.search.linear_entry import LinearEntryObjective
+from wordsens.search.objective import Objective
+from wordsens.search.plan import SearchPlan
+from wordsens.search.result import Progress, SearchResult
+
+
+def maximize(
+    objective: Objective,
+    words: Int[Tensor, " w"],
+    ball: Ball,
+    plan: SearchPlan,
+    *,
+    blocks: int = 1,
+    generator: torch.Generator,
+    progress: Progress | None = None,
+) -> SearchResult:
+    """The best Delta of each word, in its ball, or in the `blocks` balls of a group.
+
+    Lower bounds of the maxima; map the perturbations again before you trust the values. Cost: see `Stages`.
+
+    Args:
+        objective: what is climbed.
+        words: (w,), passed on to the objective.
+        ball: of each word.
+        plan: what the search spends.
+        blocks: equal parts of a Delta, each with a ball of its own.
+        generator: of the random starts.
+        progress: called with (steps done, steps at most).
+    """
+    narrow = objective.narrowed()
+    if narrow is not None:
+        narrowed = maximize(narrow[0], words, ball, plan, blocks=blocks, generator=generator, progress=progress)
+        return replace(narrowed, perturbations=narrowed.perturbations @ narrow[1])
+    results: list[SearchResult] = []
+    for stages in plan.runs(objective.stages):
+        if isinstance(objective, LinearEntryObjective):
+            results.append(krylov_search(objective, words, ball, stages, generator=generator, progress=progress))
+            if objective.narrow and plan.effort != "quick":
+                results.append(ascend(objective, words, ball, objective.ascent, generator=generator))
+        else:
+            results.append(
+                ascend(objective, words, ball, stages, blocks=blocks, generator=generator, progress=progress)
+            )
+    best = results[0]
+    for other in results[1:]:
+        best = best.merge_best(other)
+    return best
