@@ -289,7 +289,7 @@ def test_without_a_list_of_layers_the_token_embeddings_move():
     rows[:, 2] = model.words.weight[17]
     torch.testing.assert_close(phi(rows), model(other).last_hidden_state, **UP_TO_ROUNDING)
     assert ws.word_sensitivity(phi, rows[0], words=[2], search=ws.SearchPlan(starts=1, steps=2)).notes == phi.notes
-    with pytest.raises(ws.InputError, match="`head` .* does not exist"):
+    with pytest.raises(ws.InputError, match=r"`head` .* does not exist"):
         phi.at(layer=1, head=0)
 
 

@@ -114,7 +114,7 @@ def test_a_pooling_that_the_library_cannot_load_is_refused(saved, tmp_path, modu
     folder = saved()
     first = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
     (tmp_path / "modules.json").write_text(json.dumps([first, *modules]))
-    with pytest.raises(ws.InputError, match="sentence-transformers cannot load the model .*; use pool='mean'"):
+    with pytest.raises(ws.InputError, match=r"sentence-transformers cannot load the model .*; use pool='mean'"):
         ws.TransformerFeatures.from_pretrained(folder, pool="own")
 
 

@@ -11,7 +11,7 @@ CONTEXT = 24
 ENCODERS = ("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "mpnet", "modernbert", "electra")
 DECODERS = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma")
 UNUSUAL = ("albert", "deberta-v2", "longformer", "t5")
-"""Encoders with a layer that is called several times, with places in their scores, that pad texts, or with a decoder."""
+"""Encoders with a layer that is called several times, with places in their scores, that pad texts, with a decoder."""
 SIZE = len(WORDS) + len(SPECIAL)
 
 _COMMON = {
@@ -42,7 +42,12 @@ _CHANGES = {
     "qwen3": {**_ROTARY, "head_dim": 6},
     "gemma": {**_ROTARY, "head_dim": 6},
     "albert": {"embedding_size": 8},
-    "deberta-v2": {"relative_attention": True, "position_buckets": 8, "pos_att_type": ["p2c", "c2p"], "type_vocab_size": 0},
+    "deberta-v2": {
+        "relative_attention": True,
+        "position_buckets": 8,
+        "pos_att_type": ["p2c", "c2p"],
+        "type_vocab_size": 0,
+    },
     "longformer": {"max_position_embeddings": CONTEXT + 2, "attention_window": [8, 8, 8], "pad_token_id": 1},
     "t5": {"d_kv": 4, "decoder_start_token_id": 0},
     "xlnet": {},

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from safetensors.torch import save_file
-from tests.maps.tiny_models import CONTEXT, SIZE, model_of, tokenizer
+from tests.maps.tiny_models import CONTEXT, model_of, tokenizer
 
 import wordsens as ws
 from wordsens.errors import InputError
@@ -159,7 +159,7 @@ def test_a_model_that_cannot_be_run_from_rows_is_a_black_box():
     assert model.layers is None
     expected = torch.stack([theirs(given, text) for text in TEXTS])
     torch.testing.assert_close(model.encode(TEXTS), expected, rtol=0, atol=2e-6)
-    with pytest.raises(InputError, match="where gradients are needed .* cannot be run from rows"):
+    with pytest.raises(InputError, match=r"where gradients are needed .* cannot be run from rows"):
         model.features()
     assert model.identity() == as_model((model_of("xlnet"), tokenizer())).identity()
 

@@ -126,26 +126,23 @@ def _named(
         raise InputError(f"`model` (={name!r}) is no name; pass the function itself, on the command line --encode")
     access = Access(local_files_only=local_files_only, revision=revision)
     try:
-        loaded = load_parts(name, device=device, access=access)
-        if pool in (None, OWN) and loaded.sentence is not None:
-            sentence, _ = loaded.sentence(loaded.model)
-            return SentenceTransformerModel(sentence, name=name, batch_size=batch_size)
+        return _transformer(load_parts(name, device=device, access=access), pool, batch_size)
     except InputError:
         found = library.sentence_transformer(name, revision=revision, device=device) if pool in (None, OWN) else None
         if found is None:
             raise
         return SentenceTransformerModel(found, name=name, batch_size=batch_size)
-    return _transformer(loaded, pool, batch_size)
 
 
 def _transformer(loaded: LoadedModel, pool: str | None, batch_size: int) -> Model:
     """The model by its map, or by its own forward pass where it has none."""
-    chosen = _usual_pool(loaded.model) if pool is None else pool
-    name = f"{loaded.name} ({chosen})"
+    own = pool == OWN or (pool is None and loaded.sentence is not None)
+    chosen = OWN if own else pool or _usual_pool(loaded.model)
+    name = loaded.name if own else f"{loaded.name} ({chosen})"
     try:
         phi = TransformerFeatures(loaded, pool=chosen)
     except InputError as refused:
-        if chosen == OWN:
+        if own:
             raise
         return UnmappedTransformer(loaded, chosen, name=name, refused=refused)
     phi.reading().cuts = True

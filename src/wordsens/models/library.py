@@ -33,7 +33,7 @@ def cross_encoder(name: str, *, revision: str | None, device: str, local_files_o
         InputError: there is no such model, or it does not score pairs.
     """
     if importlib.util.find_spec("sentence_transformers") is None:
-        raise MissingExtraError("sentence-transformers", "sentence", f"the CrossEncoder {name!r}")
+        raise MissingExtraError("sentence-transformers", "models", f"the CrossEncoder {name!r}")
     place, local = find_model(name, revision, local_files_only=local_files_only)
     from sentence_transformers import CrossEncoder
 

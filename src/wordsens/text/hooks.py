@@ -1,4 +1,4 @@
-"""Hooks on a transformer: the list of its layers, the rows that enter the first one, and a forward pass that ends early."""
+"""Hooks on a transformer: its list of layers, the rows that enter the first one, a forward pass that ends early."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,9 @@ def call(model: Any, ids: Int[Tensor, "b n"], **options: Any) -> Any:
     return model(input_ids=ids, **options)
 
 
-def tensor_at(parts: Sequence[nn.Module], run: Callable[[], object], *, number: int = 1, output: bool = False) -> Tensor:
+def tensor_at(
+    parts: Sequence[nn.Module], run: Callable[[], object], *, number: int = 1, output: bool = False
+) -> Tensor:
     """The tensor that enters, or leaves, the `number`-th call of any of these parts while `run` runs.
 
     Nothing behind it is run. A model may call one layer several times, as ALBERT does.
@@ -80,10 +82,13 @@ def rows_entering(layer: nn.Module | None, embeddings: nn.Module, rows: Float[Te
             return (replaced(positional[0]), *positional[1:]), named
         return positional, {**named, "hidden_states": replaced(named["hidden_states"])}
 
+    def embed(_: nn.Module, __: tuple[Any, ...], states: Tensor) -> Tensor:
+        return replaced(states)
+
     if layer is not None:
         handle = layer.register_forward_pre_hook(enter, with_kwargs=True, prepend=True)
     else:
-        handle = embeddings.register_forward_hook(lambda _, __, states: replaced(states))
+        handle = embeddings.register_forward_hook(embed)
     try:
         yield
     finally:

@@ -48,7 +48,7 @@ def model_parts(given: Any) -> ModelParts:
     if is_sentence_transformer(given):
         modules = _frozen_views(list(given), tokenizer, getattr(given[0], "processor", None))
         return ModelParts(modules[0].auto_model, tokenizer, name, tuple(modules))
-    return ModelParts(*_frozen_views([model]), tokenizer, name)
+    return ModelParts(_frozen_views([model])[0], tokenizer, name)
 
 
 def is_loaded_model(given: Any) -> bool:

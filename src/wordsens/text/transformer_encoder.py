@@ -84,9 +84,7 @@ class TransformerEncoder(Encoder):
         return call(self._model, ids, attention_mask=mask, output_hidden_states=True).hidden_states[layer]
 
 
-def tokenized(
-    text: str, tokenizer: Any, table: int | None, *, where: str, name: str, prompt: str = ""
-) -> Tokenization:
+def tokenized(text: str, tokenizer: Any, table: int | None, *, where: str, name: str, prompt: str = "") -> Tokenization:
     """The tokens of a text behind a prompt, which counts among the leading tokens.
 
     Args:
@@ -104,7 +102,8 @@ def tokenized(
     )
     ids, special = encoded["input_ids"], encoded["special_tokens_mask"]
     if prompt:
-        special = [int(mark or stop <= len(prompt)) for mark, (_, stop) in zip(special, encoded["offset_mapping"])]
+        stops = (stop for _, stop in encoded["offset_mapping"])
+        special = [int(mark or stop <= len(prompt)) for mark, stop in zip(special, stops, strict=True)]
     leading = _leading_ones(special)
     trailing = 0 if leading == len(ids) else _leading_ones(special[::-1])
     own = slice(leading, len(ids) - trailing)

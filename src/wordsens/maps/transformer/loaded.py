@@ -1,4 +1,4 @@
-"""A transformer and what reads texts for it: loaded by its name, or taken from a pair, a pipeline, a SentenceTransformer."""
+"""A transformer and what reads texts for it: by name, or taken from a pair, a pipeline, a SentenceTransformer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

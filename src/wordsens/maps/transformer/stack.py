@@ -1,8 +1,9 @@
 """Running a transformer from the rows that enter its first layer, by hooks on its own forward pass.
 
-The model runs on placeholder tokens; a hook puts our rows in the place of what enters the first layer. Masks, positions,
-rotary angles and position biases are thus the model's own, whatever the architecture. Where no list of layers is
-recognised, the rows take the place of the token embeddings. A second hook ends the pass where the answer is known.
+The model runs on placeholder tokens; a hook puts our rows in the place of what enters the first layer. Masks,
+positions, rotary angles and position biases are thus the model's own, whatever the architecture. Where no list of
+layers is recognised, the rows take the place of the token embeddings. A second hook ends the pass where the answer is
+known.
 """
 
 from collections.abc import Callable, Sequence
