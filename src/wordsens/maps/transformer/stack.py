@@ -92,7 +92,7 @@ class Stack:
         if layer == 0:
             return rows
         run = partial(self.run, rows, self.base)
-        return tensor_at(self._different_blocks, run, number=layer, output=True)[:, : rows.shape[1]]
+        return tensor_at(self.blocks, run, number=layer, output=True)[:, : rows.shape[1]]
 
     @torch.no_grad()
     def all_states(self, ids: Int[Tensor, "b n"]) -> list[Float[Tensor, "b n d"]]:
@@ -112,8 +112,7 @@ class Stack:
 
     def reaching(self, rows: Float[Tensor, "b n d"], parts: Sequence[nn.Module], layer: int) -> Tensor:
         """What enters such a part of `layer` when the rows enter the first layer; `parts` has one of every block."""
-        distinct = list(dict.fromkeys(parts))
-        return tensor_at(distinct, partial(self.run, rows, self.base), number=layer)[:, : rows.shape[1]]
+        return tensor_at(parts, partial(self.run, rows, self.base), number=layer)[:, : rows.shape[1]]
 
     def head_slice(self, layer: int, head: int) -> tuple[slice, Float[Tensor, "size d"]]:
         """The columns of the output projection's input that belong to a head, and its part of the weight."""
@@ -135,7 +134,7 @@ class Stack:
             InputError: no such layers, or no list of blocks.
         """
         calls: list[tuple[nn.Module, Tensor]] = []
-        blocks = self._different_blocks if self.blocks is not None and self.heads else []
+        blocks = self.blocks if self.blocks and self.heads else []
         linear = {part: at for at, block in enumerate(blocks) for part in block.modules() if _is_linear(part)}
         handles = [
             part.register_forward_pre_hook(lambda part, inputs: calls.append((part, inputs[0]))) for part in linear
@@ -189,10 +188,6 @@ class Stack:
         if self.blocks is None:
             return tensor_at([self._embeddings], run, output=True)
         return tensor_at(self.blocks[:1], run)[:, : ids.shape[1]]
-
-    @property
-    def _different_blocks(self) -> list[nn.Module]:
-        return list(dict.fromkeys(self.blocks or ()))
 
     def _probe(self) -> None:
         """Find the layers, compare the run from rows with the model's own run of other tokens, and try a gradient."""
