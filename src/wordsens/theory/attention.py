@@ -53,9 +53,9 @@ def raf_sensitivity(
         words: over how many words the largest is taken; None for all n, as S is defined; 1 for a typical word.
 
     >>> round(raf_sensitivity(20, 192, words=1), 2)
-    3.15
+    3.17
     >>> round(raf_sensitivity(20, 192, score="relu", words=1), 2)
-    1.55
+    1.56
     """
     layer = _LAYERS[require_choice("score", score, _LAYERS)]
     n, d = require_count("n", n, least=2), require_count("d", d)

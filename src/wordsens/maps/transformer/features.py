@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice, require_count
+from wordsens.errors import InputError, first_line, require_choice, require_count
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.transformer.loaded import LoadedModel, SentenceModules, load_parts
 from wordsens.maps.transformer.reader import SIDES, Reader
@@ -217,9 +217,19 @@ class TransformerFeatures(FeatureMap):
         """The modules of sentence-transformers, loaded on first use and shared by the maps of one model."""
         assert self._load_sentence is not None
         if "modules" not in self._cache:
-            _, modules = self._load_sentence(self.stack.model)
+            modules = self._load_sentence(self.stack.model)
             for module in modules.rest:
                 module.to(self.device, self.dtype)
+            try:
+                with torch.no_grad():
+                    modules.vectors(
+                        self.stack, self.stack.entering(self.stack.probe_ids), self.stack.layers, 0, self.dtype
+                    )
+            except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
+                raise InputError(
+                    f"the modules of the SentenceTransformer {self._model_name!r} cannot be run from rows "
+                    f"({type(error).__name__}: {first_line(error)})"
+                ) from error
             self._cache["modules"] = modules
         return self._cache["modules"]
 

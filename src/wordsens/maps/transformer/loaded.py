@@ -80,13 +80,13 @@ class LoadedModel:
         model: of the transformers library.
         tokenizer: a fast one.
         name: for messages and records.
-        sentence: from the model to the SentenceTransformer that runs it, and its modules; None where there is none.
+        sentence: from the model to the modules of the SentenceTransformer that runs it; None where there is none.
     """
 
     model: Any
     tokenizer: Any
     name: str
-    sentence: Callable[[Any], tuple[Any, SentenceModules]] | None = None
+    sentence: Callable[[Any], SentenceModules] | None = None
 
 
 def load_parts(
@@ -113,17 +113,17 @@ def load_parts(
     return LoadedModel(model, tokenizer, name, made)
 
 
-def _given(given: Any, modules: Sequence[nn.Module], model: Any) -> tuple[Any, SentenceModules]:
+def _given(given: Any, modules: Sequence[nn.Module], model: Any) -> SentenceModules:
     del model  # which is in the modules
-    return given, SentenceModules.of(given, modules)
+    return SentenceModules.of(given, modules)
 
 
-def _by_name(name: str, library: Callable[[str], Any], model: Any) -> tuple[Any, SentenceModules]:
-    """The SentenceTransformer of that name, made to run this model, whose weights were checked."""
+def _by_name(name: str, library: Callable[[str], Any], model: Any) -> SentenceModules:
+    """The modules of the SentenceTransformer of that name, made to run this model, whose weights were checked."""
     sentence = library(str(next(model.parameters()).device))
     own = next((part for part, child in sentence[0].named_children() if hasattr(child, "config")), None)
     if own is None:
         raise InputError(f"{name} does not run a transformer with a tokenizer, so that it has no rows to move")
     setattr(sentence[0], own, model)
     sentence.eval().requires_grad_(False)
-    return sentence, SentenceModules.of(sentence, list(sentence))
+    return SentenceModules.of(sentence, list(sentence))

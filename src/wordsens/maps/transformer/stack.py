@@ -40,6 +40,7 @@ class Stack:
         dimension: d.
         dtype, device: where the model computes.
         causal: whether a row can move only itself and later rows.
+        probe_ids: a few tokens to try things on, (1, n).
 
     Raises:
         InputError: a model whose numbers depend on the tokens in other ways, or that has no gradient.
@@ -140,7 +141,7 @@ class Stack:
             part.register_forward_pre_hook(lambda part, inputs: calls.append((part, inputs[0]))) for part in linear
         ]
         try:
-            self.all_states(self._probe_ids)
+            self.all_states(self.probe_ids)
         finally:
             for handle in handles:
                 handle.remove()
@@ -193,13 +194,13 @@ class Stack:
         """Find the layers, compare the run from rows with the model's own run of other tokens, and try a gradient."""
         known = embedding_rows(self.base)
         few = [at for at in self._placeholders if known is None or at < known][:_PROBED_TOKENS]
-        self._probe_ids = torch.tensor([few], device=self.device)
+        self.probe_ids = torch.tensor([few], device=self.device)
         self._embeddings: Any = self.base.get_input_embeddings() if hasattr(self.base, "get_input_embeddings") else None
-        self.blocks, expected = layers_and_states(self.base, self._probe_ids)
+        self.blocks, expected = layers_and_states(self.base, self.probe_ids)
         self.layers = len(expected) - 1
         if self.blocks is None and self._embeddings is None:
             raise LookupError("neither a list of layers nor a table of tokens")
-        rows = self.entering(self._probe_ids).requires_grad_()
+        rows = self.entering(self.probe_ids).requires_grad_()
         self.dimension = rows.shape[-1]
         last = self.states(rows, self.layers)
         along = torch.randn(last.shape, generator=torch.Generator().manual_seed(0)).to(last)
