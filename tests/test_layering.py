@@ -40,7 +40,7 @@ ROOMS = (
 ONLY_IN = {
     "transformers": ("text", "maps"),
     "tokenizers": ("text", "maps"),
-    "sentence_transformers": ("models",),
+    "sentence_transformers": ("text", "models"),
     "httpx2": ("models",),
     "datasets": ("text",),
     "matplotlib": ("figures",),

@@ -26,7 +26,7 @@ from wordsens.maps.registry import (
     map_title,
     recorded_name,
 )
-from wordsens.maps.transformer.pooling import POOL_NAMES
+from wordsens.maps.transformer.features import POOL_NAMES
 
 RANDOM = [name for name in MAP_NAMES if MAPS[name].family != "transformer"]
 

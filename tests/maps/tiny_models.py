@@ -9,7 +9,9 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTEXT = 24
 
 ENCODERS = ("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "mpnet", "modernbert", "electra")
-DECODERS = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
+DECODERS = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma")
+UNUSUAL = ("albert", "deberta-v2", "longformer", "t5")
+"""Encoders with a layer that is called several times, with places in their scores, that pad texts, with a decoder."""
 SIZE = len(WORDS) + len(SPECIAL)
 
 _COMMON = {
@@ -38,6 +40,17 @@ _CHANGES = {
     "mistral": {**_ROTARY, "sliding_window": None},
     "qwen2": _ROTARY,
     "qwen3": {**_ROTARY, "head_dim": 6},
+    "gemma": {**_ROTARY, "head_dim": 6},
+    "albert": {"embedding_size": 8},
+    "deberta-v2": {
+        "relative_attention": True,
+        "position_buckets": 8,
+        "pos_att_type": ["p2c", "c2p"],
+        "type_vocab_size": 0,
+    },
+    "longformer": {"max_position_embeddings": CONTEXT + 2, "attention_window": [8, 8, 8], "pad_token_id": 1},
+    "t5": {"d_kv": 4, "decoder_start_token_id": 0},
+    "xlnet": {},
 }
 _OLD_NAMES = {
     "distilbert": {
@@ -53,6 +66,18 @@ _OLD_NAMES = {
         "max_position_embeddings": "n_positions",
         "intermediate_size": "n_inner",
     },
+    "t5": {
+        "hidden_size": "d_model",
+        "num_hidden_layers": "num_layers",
+        "num_attention_heads": "num_heads",
+        "intermediate_size": "d_ff",
+    },
+    "xlnet": {
+        "hidden_size": "d_model",
+        "num_hidden_layers": "n_layer",
+        "num_attention_heads": "n_head",
+        "intermediate_size": "d_inner",
+    },
 }
 
 
@@ -61,6 +86,8 @@ def config_of(kind, **changes):
     from transformers import AutoConfig
 
     values = {**_COMMON, **_CHANGES[kind], **changes}
+    if kind == "xlnet":  # which has no longest text
+        del values["max_position_embeddings"]
     old = _OLD_NAMES.get(kind, {})
     return AutoConfig.for_model(kind, **{old.get(name, name): value for name, value in values.items()})
 

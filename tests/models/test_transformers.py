@@ -5,13 +5,12 @@ import json
 import pytest
 import torch
 from safetensors.torch import save_file
-from tests.maps.tiny_models import CONTEXT, SIZE, model_of, tokenizer
+from tests.maps.tiny_models import CONTEXT, model_of, tokenizer
 
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.models.choice import as_model, is_pair_model
 from wordsens.models.contract import Model
-from wordsens.models.plain import PlainTransformerModel
 from wordsens.text.encoders import load_encoder
 
 TEXTS = ["the film was good", "the film was not good and not bad", "the film was bad", "very long"]
@@ -139,32 +138,30 @@ def test_minilm_is_its_own_way():
     assert (model.name, model.layers) == ("minilm", 7)
 
 
-@pytest.mark.parametrize(
-    ("kind", "sizes"),
-    [
-        ("albert", {"hidden_size": 16, "embedding_size": 8, "intermediate_size": 24, "num_attention_heads": 4}),
-        ("t5", {"d_model": 16, "d_kv": 4, "d_ff": 24, "num_layers": 2, "num_heads": 4}),
-    ],
-)
-def test_an_architecture_whose_parts_are_not_known(kind, sizes):
-    from transformers import AutoConfig, AutoModel
-
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        given = AutoModel.from_config(AutoConfig.for_model(kind, vocab_size=SIZE, num_hidden_layers=2, **sizes)).eval()
+@pytest.mark.parametrize("kind", ["albert", "t5"])
+def test_an_encoder_with_layers_of_another_layout(kind):
+    given = model_of(kind)
     model = as_model((given, tokenizer()))
-    assert isinstance(model, PlainTransformerModel)
     encoder = given.get_encoder() if given.config.is_encoder_decoder else given
     expected = torch.stack([theirs(encoder, text) for text in TEXTS])
-    torch.testing.assert_close(model.encode(TEXTS), expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(model.encode(TEXTS), expected, rtol=0, atol=2e-6)
     layers = model.encode_layers(TEXTS)
     assert layers.shape == (model.layers, len(TEXTS), 16)
-    torch.testing.assert_close(layers[-1], expected, rtol=0, atol=1e-6)
-    torch.testing.assert_close(layers[1, 0], theirs(encoder, TEXTS[0], layer=1), rtol=0, atol=1e-6)
-    with pytest.raises(InputError, match=f"where gradients are needed .* has the architecture '{kind}'"):
-        model.features()
+    torch.testing.assert_close(layers[1, 0], theirs(encoder, TEXTS[0], layer=1), rtol=0, atol=2e-6)
     assert model.identity() != as_model((given, tokenizer()), pool="cls").identity()
-    torch.testing.assert_close(model.encode([LONG])[0], theirs(encoder, LONG), rtol=0, atol=1e-6)
+    torch.testing.assert_close(model.encode([LONG])[0], theirs(encoder, LONG), rtol=0, atol=2e-6)
+
+
+def test_a_model_that_cannot_be_run_from_rows_is_a_black_box():
+    given = model_of("xlnet")
+    model = as_model((given, tokenizer()))
+    assert not model.can_differentiate
+    assert model.layers is None
+    expected = torch.stack([theirs(given, text) for text in TEXTS])
+    torch.testing.assert_close(model.encode(TEXTS), expected, rtol=0, atol=2e-6)
+    with pytest.raises(InputError, match=r"where gradients are needed .* cannot be run from rows"):
+        model.features()
+    assert model.identity() == as_model((model_of("xlnet"), tokenizer())).identity()
 
 
 def test_a_map_with_a_pool_is_a_model():
@@ -174,18 +171,6 @@ def test_a_map_with_a_pool_is_a_model():
     rows = ws.TransformerFeatures(model_of("bert"), tokenizer())
     with pytest.raises(InputError, match="choose a pool, such as pool='mean'"):
         as_model(rows).encode(TEXTS)
-
-
-def test_check_against_tells_the_largest_difference():
-    phi = ws.TransformerFeatures(model_of("bert"), tokenizer(), pool="mean")
-
-    class Other:
-        def encode(self, sentences):
-            return torch.stack([theirs(model_of("bert"), text) for text in sentences]) + 0.25
-
-    assert phi.check_against(Other(), TEXTS) == pytest.approx(0.25, abs=1e-5)
-    with pytest.raises(InputError, match=r"encode gives shape \(4, 16\) for 4 texts, and model layer 3 own|max|mean"):
-        ws.TransformerFeatures(model_of("bert", hidden_size=8), tokenizer(), pool="mean").check_against(Other(), TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -281,9 +266,11 @@ def test_what_stands_behind_the_pooling_comes_from_the_hub_too(hub, tmp_path, lo
     place = tmp_path / "hub" / "models--someone--tiny" / "snapshots" / ("a" * 40)
     weight = torch.linspace(-1, 1, 32).reshape(2, 16)
     kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Dense": "Dense"}
-    (place / "modules.json").write_text(json.dumps([{"path": path, "type": f"a.{kinds[path]}"} for path in kinds]))
+    types = {path: f"sentence_transformers.models.{kind}" for path, kind in kinds.items()}
+    modules = [{"idx": at, "name": str(at), "path": path, "type": types[path]} for at, path in enumerate(kinds)]
+    (place / "modules.json").write_text(json.dumps(modules))
     for folder, config in (
-        ("1_Pooling", {"pooling_mode_cls_token": True}),
+        ("1_Pooling", {"word_embedding_dimension": 16, "pooling_mode_cls_token": True}),
         ("2_Dense", {"in_features": 16, "out_features": 2, "bias": False}),
     ):
         (place / folder).mkdir()

@@ -47,7 +47,7 @@ def test_layer_k_is_hidden_state_k(folder, layer):
 @pytest.mark.parametrize("folder", ["tiny_bert", "tiny_gpt2"], indirect=True)
 def test_layer_0_does_not_run_the_blocks(folder, monkeypatch):
     encoder = TransformerEncoder(str(folder))
-    block = encoder._first_block
+    block = encoder._first
     monkeypatch.setattr(type(block), "forward", lambda *_, **__: pytest.fail("a block was run"))
     (rows,) = encoder.encode([EncoderInput((4, 5, 6))], layer=0)
     assert rows.shape == (3, 16)
@@ -57,7 +57,7 @@ def test_layer_0_falls_back_to_the_whole_model(tiny_bert):
     encoder = TransformerEncoder(str(tiny_bert))
     ids = encoder.tokenize(SENTENCE).ids
     (quick,) = encoder.encode([EncoderInput(ids)], layer=0)
-    encoder._first_block = None
+    encoder._first = None
     (full,) = encoder.encode([EncoderInput(ids)], layer=0)
     assert torch.equal(quick, full)
 

@@ -7,17 +7,19 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.theory.relu_rows import relu_own_row, relu_rows, weight_concentration
+from wordsens.theory.relu_rows import relu_own_row, relu_rows, weight_moments
 
 
 @pytest.mark.parametrize(("n", "shift", "variance"), [(6, 0.0, 1.0), (40, 0.0, 1.0), (40, -0.4, 0.7)])
-def test_the_concentration_agrees_with_monte_carlo(n, shift, variance):
-    """100,000 rows of fixed seed; with another one, outside five standard errors with probability below 1e-6."""
+def test_the_moments_of_the_weights_agree_with_monte_carlo(n, shift, variance):
+    """100,000 rows of seed 0; with another one, outside five standard errors with probability below 1e-6."""
     scores = torch.randn(100_000, n, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     positive = (shift + math.sqrt(variance) * scores).clamp(min=0)
-    found = (positive / positive.sum(dim=1, keepdim=True).clamp(min=1e-300)).square().sum(dim=1)
-    error = float(found.std()) / math.sqrt(len(found))
-    assert weight_concentration(n, shift, variance) == pytest.approx(float(found.mean()), abs=5 * error)
+    weights = positive / positive.sum(dim=1, keepdim=True).clamp(min=1e-300)
+    products = (weights * scores).sum(dim=1).square() - (weights * scores).square().sum(dim=1)
+    for found, ours in zip((weights.square().sum(dim=1), products), weight_moments(n, shift, variance), strict=True):
+        error = float(found.std()) / math.sqrt(len(found))
+        assert ours == pytest.approx(float(found.mean()), abs=5 * error)
 
 
 @pytest.mark.parametrize(("n", "q", "spread"), [(20, 0.0, 1.0), (120, 0.0, 1.0), (40, 0.3, 0.0)])

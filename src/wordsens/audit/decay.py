@@ -152,7 +152,7 @@ def _tokens(phi: TransformerFeatures | Model) -> tuple[Callable[[str], int], int
     if isinstance(phi, Model):
         return lambda text: len(reading_words(text)), None
     require_kind("phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained")
-    if phi.reader is None or (phi.output == "states" and phi.pooling is None):
+    if phi.reader is None or (phi.output == "states" and phi.pool is None):
         raise InputError(f"{phi.name} does not give one vector a text; choose a pool, such as pool='mean'")
     return phi.reader.count, phi.reader.context
 

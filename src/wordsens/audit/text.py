@@ -10,8 +10,7 @@ from torch import Tensor
 
 from wordsens.errors import InputError
 from wordsens.maps.mapping import feature_norm
-from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.maps.transformer.texts import by_length
+from wordsens.maps.transformer.features import TransformerFeatures, by_length
 from wordsens.results import Look, Saved, Shown
 from wordsens.results.content import same_content
 from wordsens.search.plan import Search, SearchPlan
@@ -231,7 +230,7 @@ def _swaps(
     room = None if reader.context is None else max(plan.max_words, reader.context - reader.own_tokens)
 
     def changes(texts: Sequence[str]) -> Sequence[float]:
-        ids = [reader.tokens(text, max_words=room)[0] for text in [read, *texts]]
+        ids = [reader.tokens(text, max_words=room).ids for text in [read, *texts]]
         rows = by_length(ids, _TOGETHER, lambda batch: phi.features(phi.rows_of(batch)).flatten(start_dim=1)[None])[0]
         return ((rows[1:] - rows[0]).norm(dim=1) / feature_norm(rows[0], phi.name)).tolist()
 

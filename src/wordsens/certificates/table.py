@@ -14,23 +14,9 @@ from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.given_weights import AttentionFeatures
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
-from wordsens.maps.transformer.features import TransformerFeatures
 
 CertificateBuilder = Callable[..., Certificate | None]
 """(phi, rows (n, d) in the map's dtype, words (w,), radius (w,) float64, effort, target) -> Certificate, or None."""
-
-
-def _of_transformer(
-    phi: TransformerFeatures,
-    rows: Float[Tensor, "n d"],
-    words: Int[Tensor, " w"],
-    radius: Float[Tensor, " w"],
-    effort: str,
-    target: Float[Tensor, " w"] | None,
-) -> Certificate | None:
-    """Of a layer's attention as a map of its own input."""
-    own = phi.own_attention
-    return None if own is None else attention_certificate(own, rows, words, radius, effort, target)
 
 
 def _of_dense(
@@ -49,7 +35,6 @@ def _of_dense(
 _BUILDERS: dict[type[FeatureMap], CertificateBuilder] = {
     RandomAttentionFeatures: attention_certificate,
     AttentionFeatures: attention_certificate,
-    TransformerFeatures: _of_transformer,
     RandomFeatures: _of_dense,
     DeepRandomFeatures: _of_dense,
 }

@@ -9,7 +9,7 @@ from torch import Tensor
 from wordsens.errors import InputError
 from wordsens.maps.mapping import TextMap, feature_norm, features_by_text, perturbed_texts
 from wordsens.maps.repeatable import require_repeatable
-from wordsens.maps.word_change import WordChange
+from wordsens.maps.word_change import WordChange, replacements
 from wordsens.search.plan import Stages
 
 _MOST_SMALL = 1024
@@ -46,10 +46,7 @@ class PlainGroupChange(WordChange):
         return self._KEPT_COPIES * numbers * self.rows.element_size()
 
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
-        """-x_i and the mean of the rows less x_i, for every word of a group."""
-        own = self.rows[self._groups[words]]
-        points = torch.stack([-own, self.rows.mean(dim=0) - own]) / radius.to(self.rows).view(-1, 1, 1)
-        return points.view(2, len(words), *self.shape)
+        return replacements(self.rows, self._groups[words], radius).view(2, len(words), *self.shape)
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool

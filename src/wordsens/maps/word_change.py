@@ -1,7 +1,7 @@
 """The objective of word sensitivity: the squared change that moved words make to the features of a text."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.search.objective import Objective
@@ -44,3 +44,15 @@ class WordChange(MovedRows):
     ):
         super().__init__(rows, memory_budget, shape)
         self.base_norm = base_norm
+
+
+def replacements(
+    rows: Float[Tensor, "n d"], members: Int[Tensor, "w g"], radius: Float[Tensor, " w"]
+) -> Float[Tensor, "2 w g d"]:
+    """-x_i, and the mean of the other rows less x_i, for the members i of each group, in units of the group's radius.
+
+    Points to start a search from: a word that is gone, and a word like the others.
+    """
+    own = rows[members]
+    others = (rows.sum(dim=0) - own) / max(1, len(rows) - 1)
+    return torch.stack([-own, others - own]) / radius.to(rows).view(-1, 1, 1)

@@ -1,23 +1,19 @@
 """One call that makes a model of whatever stands for one."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from wordsens.errors import InputError, require_choice, require_count, without_secrets
 from wordsens.files import named_path
-from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.maps.transformer.features import OWN, POOL_NAMES, TransformerFeatures
 from wordsens.maps.transformer.loaded import LoadedModel, load_parts
-from wordsens.maps.transformer.pooling import OWN, POOL_NAMES
-from wordsens.maps.transformer.settings import SentenceSettings, no_settings
 from wordsens.models import library
 from wordsens.models.contract import Model
 from wordsens.models.endpoint import Endpoint, endpoint_model
 from wordsens.models.function import FunctionModel
 from wordsens.models.pairs import CrossEncoderModel, FunctionPairModel, PairModel
-from wordsens.models.plain import PlainTransformerModel
 from wordsens.models.sentence import SentenceTransformerModel
-from wordsens.models.transformer import TransformerModel
+from wordsens.models.transformer import TransformerModel, UnmappedTransformer
 from wordsens.text.encoders import require_device
 from wordsens.text.loaded_models import is_instance, is_loaded_model, is_sentence_transformer
 from wordsens.text.pretrained import Access
@@ -128,9 +124,9 @@ def _named(
         )
     if ":" in name and not named_path("model", name).exists():
         raise InputError(f"`model` (={name!r}) is no name; pass the function itself, on the command line --encode")
+    access = Access(local_files_only=local_files_only, revision=revision)
     try:
-        loaded = load_parts(name, device=device, access=Access(local_files_only=local_files_only, revision=revision))
-        return _transformer(loaded, pool, batch_size)
+        return _transformer(load_parts(name, device=device, access=access), pool, batch_size)
     except InputError:
         found = library.sentence_transformer(name, revision=revision, device=device) if pool in (None, OWN) else None
         if found is None:
@@ -139,18 +135,17 @@ def _named(
 
 
 def _transformer(loaded: LoadedModel, pool: str | None, batch_size: int) -> Model:
-    """The model by its map; by its own forward pass where its parts are not known and it is plainly pooled."""
-    if pool == OWN and loaded.own is None:
-        raise no_settings(loaded.name)
-    own = loaded.own if pool in (None, OWN) else None
-    chosen = _usual_pool(loaded.model) if pool in (None, OWN) else str(pool)
-    name = loaded.name if own is not None else f"{loaded.name} ({chosen})"
+    """The model by its map, or by its own forward pass where it has none."""
+    own = pool == OWN or (pool is None and loaded.sentence is not None)
+    chosen = OWN if own else pool or _usual_pool(loaded.model)
+    name = loaded.name if own else f"{loaded.name} ({chosen})"
     try:
-        phi = TransformerFeatures(replace(loaded, own=own or (lambda: SentenceSettings(parts=(chosen,)))), pool=OWN)
+        phi = TransformerFeatures(loaded, pool=chosen)
     except InputError as refused:
-        if own is not None:
+        if own:
             raise
-        return PlainTransformerModel(loaded, chosen, name=name, refused=refused, batch_size=batch_size)
+        return UnmappedTransformer(loaded, chosen, name=name, refused=refused)
+    phi.reading().cuts = True
     return TransformerModel(phi, name=name, batch_size=batch_size)
 
 

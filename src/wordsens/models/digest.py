@@ -18,26 +18,27 @@ _SILENT = ("transformers_version", "architectures", "dtype", "torch_dtype")
 def weights_digest(module: nn.Module) -> str:
     """SHA-256 over the names, types, shapes and bytes of a module's tensors."""
     digest = hashlib.sha256()
-    for name, tensor in sorted(module.state_dict().items()):
-        digest.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    for name, value in sorted(module.state_dict().items()):
+        # Quantised layers keep tuples of a weight and a bias.
+        for each in value if isinstance(value, tuple) else (value,):
+            if not isinstance(each, Tensor):
+                digest.update(f"{name}\0{each!r}\0".encode())
+                continue
+            tensor = each.dequantize() if each.is_quantized else each
+            digest.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
 def features_digest(phi: TransformerFeatures) -> str:
-    """SHA-256 over the weights, configuration, tokenizer, pooling and prompt of a pooled transformer."""
-    reader, pooling = phi.reading(), phi.pooling
-    way = None
-    if pooling is not None:
-        behind = [repr(pooling.behind), weights_digest(pooling.behind)]
-        way = [pooling.parts, pooling.skipped, behind, pooling.dimensions]
+    """SHA-256 over the weights, configuration, tokenizer and pooling of a transformer."""
+    reader = phi.reading()
     return joined_digest(
         weights_digest(phi.stack.model),
         settings_of(phi.stack.model.config),
         tokenizer_settings(reader.tokenizer),
-        [reader.prompt, reader.context, reader.cuts],
-        way,
-        [phi.layer, phi.head, phi.output],
+        reader.context,
+        [phi.layer, phi.head, phi.pool, phi.output],
     )
 
 
@@ -59,7 +60,9 @@ def settings_of(config: Any) -> dict[str, Any]:
 
 
 def tokenizer_settings(tokenizer: Any) -> str:
-    """A fast tokenizer as text, without the truncation and padding of its last call."""
+    """A tokenizer as text: a fast one without the truncation and padding of its last call, of another its words."""
     inner = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not hasattr(inner, "to_str"):
+        return json.dumps(getattr(tokenizer, "get_vocab", lambda: type(tokenizer).__name__)(), default=str)
     whole = json.loads(inner.to_str())
     return json.dumps({key: value for key, value in whole.items() if key not in ("truncation", "padding")})

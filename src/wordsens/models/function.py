@@ -11,10 +11,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, WordsensError, first_line
-from wordsens.maps.transformer.texts import PROBES
 from wordsens.models.answers import Answers, require_texts
 from wordsens.models.contract import Model
 from wordsens.models.digest import answers_digest
+
+PROBES = (
+    "The service is not available on Sundays.",
+    "a",
+    "Please turn the alarm on before you leave, and do not open the second door until the light has gone out.",
+)
+"""Sentences of one word to twenty, on which two ways to compute an embedding are compared."""
 
 STEADY = 0.02
 """The largest change of a vector between two calls that counts as rounding, as a share of its length: it moves a cosine

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from wordsens.errors import InputError, MissingExtraError, first_line
+from wordsens.text import pretrained
 from wordsens.text.model_files import model_folder
-from wordsens.text.pretrained import find_model, quiet_transformers
+from wordsens.text.pretrained import Access, find_model, quiet_transformers
 
 _MODULES_FILE = "modules.json"
 _PROMPTS_FILE = "config_sentence_transformers.json"
@@ -18,12 +19,9 @@ def sentence_transformer(name: str, *, revision: str | None, device: str) -> Any
     """The SentenceTransformer of that name, where its files are on this machine and the library can load them."""
     if importlib.util.find_spec("sentence_transformers") is None or not _has_modules(name, revision):
         return None
-    from sentence_transformers import SentenceTransformer
-
     try:
-        with quiet_transformers():
-            return SentenceTransformer(name, device=device, revision=revision, local_files_only=True)
-    except Exception:  # the library raises what its modules raise; the caller has a reason of its own to tell
+        return pretrained.sentence_transformer(name, name, True, Access(revision=revision), device)
+    except InputError:  # the caller has a reason of its own to tell
         return None
 
 
@@ -35,7 +33,7 @@ def cross_encoder(name: str, *, revision: str | None, device: str, local_files_o
         InputError: there is no such model, or it does not score pairs.
     """
     if importlib.util.find_spec("sentence_transformers") is None:
-        raise MissingExtraError("sentence-transformers", "sentence", f"the CrossEncoder {name!r}")
+        raise MissingExtraError("sentence-transformers", "models", f"the CrossEncoder {name!r}")
     place, local = find_model(name, revision, local_files_only=local_files_only)
     from sentence_transformers import CrossEncoder
 

@@ -10,12 +10,11 @@ from torch import Tensor, nn
 
 from wordsens.errors import InputError, WordsensError, first_line, require_choice
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.maps.transformer.pairs import SIDES, pair_rows
-from wordsens.maps.transformer.texts import PROBES
+from wordsens.maps.transformer.reader import SIDES
 from wordsens.models.answers import Answers, require_texts
 from wordsens.models.contract import Model
 from wordsens.models.digest import answers_digest, joined_digest, tokenizer_settings, weights_digest
-from wordsens.models.function import FunctionModel
+from wordsens.models.function import PROBES, FunctionModel
 
 # Logits of a few units in float32 agree to 1e-6; a difference of this share is another function.
 _TOLERANCE = 1e-3
@@ -123,14 +122,14 @@ class CrossEncoderModel(FunctionPairModel):
         return joined_digest(weights_digest(self._model), length, activation, words)
 
     def features(self) -> TransformerFeatures:
-        """The map whose feature is the logit of a pair; `rows` gives what it takes.
+        """The map whose feature is the logit of a pair; its `embed_pair` gives what it takes.
 
         Raises:
             InputError: an architecture that is not known, or logits that are not those of `predict`.
         """
         phi = TransformerFeatures.from_pretrained((self._model.model, self._model.tokenizer), output="logits")
         one, two = PROBES[0], PROBES[2]
-        ours = float(phi(pair_rows(phi, one, two)))
+        ours = float(phi(phi.embed_pair(one, two)))
         theirs = float(self._model.predict([(one, two)], activation_fn=nn.Identity(), show_progress_bar=False)[0])
         if abs(ours - theirs) > _TOLERANCE * (1 + abs(theirs)):
             raise InputError(f"where gradients are needed {self.name} cannot be used: its own score is not its logit")

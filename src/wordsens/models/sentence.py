@@ -1,4 +1,4 @@
-"""SentenceTransformer objects as models: their own `encode`, and their map where it can be followed."""
+"""SentenceTransformers as models: their own `encode`, and their map where the model can be run from rows."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, first_line
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.vocabulary import whole_word_tokens
 from wordsens.models.answers import Answers, require_texts
@@ -39,6 +39,8 @@ class SentenceTransformerModel(Model):
         training = self._model.training
         try:
             found = self._model.encode(listed, batch_size=self._batch_size, show_progress_bar=False)
+        except (ValueError, RuntimeError) as error:
+            raise InputError(f"{self.name} failed on {len(listed)} texts: {first_line(error)}") from error
         finally:
             self._model.train(training)
         return self._answers.rows(listed, found)
@@ -73,7 +75,8 @@ class SentenceTransformerModel(Model):
         """The map, when it gives what the object's own `encode` gives; otherwise the reason why there is none."""
         try:
             phi = TransformerFeatures.from_pretrained(self._model, pool="own")
-            apart = phi.check_against(self, _readable(phi))
+            texts = _readable(phi)
+            apart = float((phi.encode(texts) - self.encode(texts)).abs().max())
         except InputError as refused:
             return refused
         tolerance = _TOLERANCE if phi.stack.dtype in (torch.float32, torch.float64) else _HALF_TOLERANCE

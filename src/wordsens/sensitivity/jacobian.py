@@ -21,7 +21,6 @@ from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import feature_norm, features_by_text, perturbed_texts
 from wordsens.maps.normal_product import Product, normal_product
 from wordsens.maps.repeatable import leaves_the_map_as_found, require_repeatable
-from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import gaussian_on, generator
 from wordsens.text.matrix import TextMatrix
 
@@ -136,14 +135,9 @@ def _of_attention(phi: AttentionLayer, rows: Float[Tensor, "n d"], words: Int[Te
     return AttentionJacobian(rows, phi.head_weights(len(rows), phi.dtype), score, words).normal_product
 
 
-def _of_transformer(phi: TransformerFeatures, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]) -> Product | None:
-    return None if phi.own_attention is None else _of_attention(phi.own_attention, rows, words)
-
-
 _STRUCTURED: dict[type[FeatureMap], Callable[..., Product | None]] = {
     RandomAttentionFeatures: _of_attention,
     AttentionFeatures: _of_attention,
-    TransformerFeatures: _of_transformer,
 }
 """J^T J of all words at once: function of (phi, rows, words), for exactly that class, since a subclass may change phi;
 None where a map of the class has none."""

@@ -88,7 +88,8 @@ def removal_effects(
     if way == "mask" and mask is None:
         raise InputError(f"`way` (='mask') needs a mask token, but {phi.name} has none; use way='delete'")
     content = text.text if isinstance(text, Document) else text
-    ids, whole = phi.reader.tokens(content, max_words=max_words)
+    read = phi.reader.tokens(content, max_words=max_words)
+    ids, whole = list(read.ids), read.whole_words or ()
     chosen = list(range(len(whole))) if words is None else [int(word) for word in words]
     if any(not 0 <= word < len(whole) for word in chosen) or not chosen:
         raise InputError(f"`words` (={chosen!r}) must name words from 0 to {len(whole) - 1}, at least one")

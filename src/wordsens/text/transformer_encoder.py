@@ -1,6 +1,6 @@
-"""Pretrained transformers as encoders, with the checks and the hook that everything that runs one shares."""
+"""Pretrained transformers as encoders, with the tokenizing and the checks that everything that runs one shares."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from wordsens.errors import InputError, require_characters
 from wordsens.text.encoder import Encoder, EncoderInput, Tokenization
+from wordsens.text.hooks import call, layers_and_states, tensor_at
 from wordsens.text.loaded_models import model_parts
 from wordsens.text.pretrained import MINILM, load_pretrained
 from wordsens.text.whole_words import whole_words
@@ -48,26 +49,16 @@ class TransformerEncoder(Encoder):
             self.name, self.device = parts.name, next(loaded.parameters()).device
         self.context = context_of(self._tokenizer, loaded)
         self._model: nn.Module = encoder_part(loaded).to(self.device).eval().requires_grad_(False)
-        self.layers, self.dimension, self._first_block = self._probe()
+        self._rows = embedding_rows(self._model)
+        probe = torch.arange(min(_PROBE_TOKENS, self._rows or _PROBE_TOKENS), device=self.device)
+        layers, states = layers_and_states(self._model, probe.unsqueeze(0))
+        self._first = None if layers is None else layers[0]
+        self.layers, self.dimension = len(states) - 1, states[-1].shape[-1]
         token, number = self._tokenizer.pad_token, self._tokenizer.pad_token_id
         self.padding = None if token is None else (number, token)
 
     def tokenize(self, text: str) -> Tokenization:
-        require_characters("the text", text)
-        offsets = {"return_offsets_mapping": True} if self._tokenizer.is_fast else {}
-        encoded = self._tokenizer(
-            text, truncation=False, padding=False, return_special_tokens_mask=True, verbose=False, **offsets
-        )
-        ids, special = encoded["input_ids"], encoded["special_tokens_mask"]
-        leading = _leading_ones(special)
-        trailing = 0 if leading == len(ids) else _leading_ones(special[::-1])
-        where = f"the text {text[:40]!r}"
-        require_known_tokens(ids[leading : len(ids) - trailing], self._tokenizer, where, self.name)
-        require_rows(ids, self._model, self._tokenizer, f"{where} in {self.name}")
-        tokens = tuple(self._tokenizer.convert_ids_to_tokens(ids))
-        own = encoded["offset_mapping"][leading : len(ids) - trailing] if offsets else None
-        words = None if own is None else whole_words(text, own, leading)
-        return Tokenization(tuple(ids), tokens, leading, trailing, words)
+        return tokenized(text, self._tokenizer, self._rows, where=f"the text {text[:40]!r}", name=self.name)
 
     def vocabulary(self) -> dict[int, str]:
         special = set(self._tokenizer.all_special_ids)
@@ -88,35 +79,42 @@ class TransformerEncoder(Encoder):
         return [hidden[row, : len(text.ids)] for row, text in enumerate(batch)]
 
     def _hidden(self, ids: Tensor, mask: Tensor, layer: int) -> Float[Tensor, "texts tokens d"]:
-        if layer == 0 and self._first_block is not None:
-            return self._input_of(self._first_block, ids, mask)
-        return self._model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states[layer]
+        if layer == 0 and self._first is not None:
+            return tensor_at([self._first], lambda: call(self._model, ids, attention_mask=mask))[:, : ids.shape[1]]
+        return call(self._model, ids, attention_mask=mask, output_hidden_states=True).hidden_states[layer]
 
-    def _input_of(self, block: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
-        """The rows that enter `block`, without running it or anything after it."""
-        return tensor_at(block, lambda: self._model(input_ids=ids, attention_mask=mask))
 
-    @torch.no_grad()
-    def _probe(self) -> tuple[int, int, nn.Module | None]:
-        """The number of layers, the dimension, and the block whose input is layer 0, all found by trial.
+def tokenized(text: str, tokenizer: Any, table: int | None, *, where: str, name: str, prompt: str = "") -> Tokenization:
+    """The tokens of a text behind a prompt, which counts among the leading tokens.
 
-        The block is None where no list of blocks has a first one whose input is layer 0, to the last bit.
-        """
-        rows = embedding_rows(self._model)
-        probe = _PROBE_TOKENS if rows is None else min(_PROBE_TOKENS, rows)
-        ids = torch.arange(probe, device=self.device).unsqueeze(0)
-        mask = torch.ones_like(ids)
-        states = self._model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
-        size = len(states) - 1, states[-1].shape[-1]
-        for blocks in self._model.modules():
-            if isinstance(blocks, nn.ModuleList) and len(blocks):
-                try:
-                    entering = self._input_of(blocks[0], ids, mask)
-                except (LookupError, TypeError):  # not called, or called with something else than hidden states
-                    continue
-                if torch.is_tensor(entering) and torch.equal(entering, states[0]):
-                    return *size, blocks[0]
-        return *size, None
+    Args:
+        table: the rows of the model's table of tokens; None where that is not known.
+        where: the text, in messages.
+        name: of the model, in messages.
+
+    Raises:
+        InputError: hardly a token that the vocabulary knows, or one past the model's table.
+    """
+    require_characters(where, text)
+    offsets = {"return_offsets_mapping": True} if tokenizer.is_fast else {}
+    encoded = tokenizer(
+        prompt + text, truncation=False, padding=False, return_special_tokens_mask=True, verbose=False, **offsets
+    )
+    ids, special = encoded["input_ids"], encoded["special_tokens_mask"]
+    if prompt:
+        stops = (stop for _, stop in encoded["offset_mapping"])
+        special = [int(mark or stop <= len(prompt)) for mark, stop in zip(special, stops, strict=True)]
+    leading = _leading_ones(special)
+    trailing = 0 if leading == len(ids) else _leading_ones(special[::-1])
+    own = slice(leading, len(ids) - trailing)
+    _require_known_tokens(ids[own], tokenizer, where, name)
+    _require_rows(ids, table, tokenizer, f"{where} in {name}")
+    words = None
+    if offsets:
+        # Offsets count from the prompt's first character; a word belongs to the text alone.
+        places = [(max(0, a - len(prompt)), b - len(prompt)) for a, b in encoded["offset_mapping"][own]]
+        words = whole_words(text, places, leading)
+    return Tokenization(tuple(ids), tuple(tokenizer.convert_ids_to_tokens(ids)), leading, trailing, words)
 
 
 def _leading_ones(mask: Sequence[int]) -> int:
@@ -138,7 +136,7 @@ def context_of(tokenizer: Any, model: Any) -> int | None:
     return min((int(limit) for limit in limits if limit is not None and 0 < limit < 1e9), default=None)
 
 
-def require_known_tokens(ids: Sequence[int], tokenizer: Any, where: str, name: str) -> None:
+def _require_known_tokens(ids: Sequence[int], tokenizer: Any, where: str, name: str) -> None:
     """Refuse a text nearly all of whose tokens are the tokenizer's unknown token.
 
     Args:
@@ -160,42 +158,11 @@ def embedding_rows(model: Any) -> int | None:
         return None
 
 
-def require_rows(ids: Sequence[int], model: Any, tokenizer: Any, where: str) -> None:
+def _require_rows(ids: Sequence[int], rows: int | None, tokenizer: Any, where: str) -> None:
     """Refuse a text with a token past the model's table: one added to the tokenizer alone."""
-    rows = embedding_rows(model)
     if rows is not None and ids and max(ids) >= rows:
         token = tokenizer.convert_ids_to_tokens(max(ids))
         raise InputError(
             f"{where}: the token {token!r} has the number {max(ids)}, but the model's table has {rows} rows; use the "
             "tokenizer that belongs to the model, or resize the table"
         )
-
-
-class _StoppedError(Exception):
-    """Raised by a hook to carry a tensor out of a forward pass whose rest is not needed."""
-
-    def __init__(self, tensor: Tensor):
-        super().__init__()
-        self.tensor = tensor
-
-
-def tensor_at(module: nn.Module, run: Callable[[], object], *, output: bool = False) -> Tensor:
-    """The tensor that enters a part of a model, or leaves it, when `run` calls the model; nothing after it is run.
-
-    Raises LookupError where the part is not called.
-    """
-
-    def stop(_: nn.Module, positional: tuple[Any, ...], named: dict[str, Any], *result: Any) -> None:
-        if output:
-            raise _StoppedError(result[0] if isinstance(result[0], Tensor) else result[0][0])
-        raise _StoppedError(positional[0] if positional else named["hidden_states"])
-
-    hook = module.register_forward_hook if output else module.register_forward_pre_hook
-    handle = hook(stop, with_kwargs=True)
-    try:
-        run()
-    except _StoppedError as stopped:
-        return stopped.tensor
-    finally:
-        handle.remove()
-    raise LookupError("that part of the model is not called in its forward pass")

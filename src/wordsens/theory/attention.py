@@ -53,9 +53,9 @@ def raf_sensitivity(
         words: over how many words the largest is taken; None for all n, as S is defined; 1 for a typical word.
 
     >>> round(raf_sensitivity(20, 192, words=1), 2)
-    3.15
+    3.17
     >>> round(raf_sensitivity(20, 192, score="relu", words=1), 2)
-    1.55
+    1.56
     """
     layer = _LAYERS[require_choice("score", score, _LAYERS)]
     n, d = require_count("n", n, least=2), require_count("d", d)
@@ -135,6 +135,10 @@ def _over_words(layer: _Layer, rows: Rows) -> Solution:
     )
     # Scores of words with rows of spread 1 are a key's products with them: its squared length scatters by sqrt(2 / d).
     typical = typical.scattered(((long - short) / (2 * _STRETCH)) ** 2 * rows.spread / (2 * rows.d))
+    if layer.lowers:
+        # By a difference: where little is left to pay with, a price says little of what another cost would make.
+        by_cost = layer.problem(rows, 0.0, luck=1.0).solve().value - typical.value
+        typical = replace(typical, variance=typical.variance + by_cost**2)
     if not rows.common:
         return typical
     low, high = (layer.problem(rows, sign * _SHIFT).least(typical.direction, typical.price)[0] for sign in (-1, 1))

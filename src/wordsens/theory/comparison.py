@@ -289,8 +289,6 @@ class Problem:
             share = float(weights.sum())
             of_rows = cumulants(means, weights / share)
             second, third = second + self.rows.n * share * of_rows[0], third + self.rows.n * share * of_rows[1]
-        if self.own is not None:
-            second += y**2 * self.own(direction).paid_variance
         values = drawn.best.value.reshape(kinds, nodes, states, -1)
         force = float((drawn.weights * drawn.best.force**2 * drawn.alone).sum()) * direction.spent(self.rows)[2] ** 2
         apart, together = overlapping_variance(values, chances.sum(dim=1), force)

@@ -23,29 +23,33 @@ def relu_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
     """Rows that all have the mean cosine q in common: every loading is sqrt(q).
 
     A row's scores are sqrt(q) h + sqrt(1 - q) g_l, h its own and g_l of each word: weights are a_l = r_l / sum r,
-    r = max(score, 0). Of the words' own parts a row's output keeps E sum a², and (E sum a g)² spread / d beside it, as
-    weights lean towards what the row asks for.
+    r = max(score, 0). Of the words' own parts a row's output keeps E sum a², and beside it, as weights lean towards
+    what the row asks for, a share spread / d of E sum over l != m of a_l a_m g_l g_m.
     """
     alone, loading = 1 - cosine, math.sqrt(cosine)
     shifts, law = _shifts(cosine)
-    squares = sum(float(w) * weight_concentration(n, float(h), alone) for h, w in zip(shifts, law, strict=True))
-    lean = float(law @ _lean(shifts, alone))
-    return Rows(n, d, (loading,), spread, cosine + alone * squares + lean**2 * spread / d, loading, cosine)
+    moments = [weight_moments(n, float(h), alone) for h in shifts]
+    squares, lean = (float(law @ torch.tensor(each, dtype=torch.float64)) for each in zip(*moments, strict=True))
+    return Rows(n, d, (loading,), spread, cosine + alone * (squares + lean * spread / d), loading, cosine)
 
 
 @lru_cache(maxsize=1024)
-def weight_concentration(n: int, shift: float, variance: float) -> float:
-    """E of the sum of squared weights of a row with n scores N(shift, variance); pi / n for many of mean 0.
+def weight_moments(n: int, shift: float, variance: float) -> tuple[float, float]:
+    """E of the sum of a_l², and of a_l a_m g_l g_m over l != m, of a row with n scores shift + sqrt(variance) g_l.
 
-    n times the integral over u > 0 of u E[r² e^(-u r)] E[e^(-u r)]^(n - 1), r = max(score, 0); trapezoids in log u. A
-    row without a positive score counts nothing.
+    For many scores of mean 0 about pi / n and pi / 2. With r = max(score, 0), n times the integral over u > 0 of
+    u E[r² e^(-u r)] E[e^(-u r)]^(n - 1), and n (n - 1) times that of u E[g r e^(-u r)]² E[e^(-u r)]^(n - 2);
+    trapezoids in log u. A row without a positive score counts nothing.
     """
     scores, law = _scores()
     r = (shift + math.sqrt(variance) * scores).clamp(min=0)
     logs = torch.linspace(-14, 18, 321, dtype=torch.float64)
     u = logs.exp().unsqueeze(1)
     damped = torch.exp(-u * r)
-    return n * float(torch.trapezoid(u.squeeze(1) ** 2 * ((r**2 * damped) @ law) * (damped @ law) ** (n - 1), logs))
+    rest = damped @ law
+    squares = u.squeeze(1) ** 2 * ((r**2 * damped) @ law) * rest ** (n - 1)
+    products = u.squeeze(1) ** 2 * ((scores * r * damped) @ law) ** 2 * rest ** (n - 2)
+    return n * float(torch.trapezoid(squares, logs)), n * (n - 1) * float(torch.trapezoid(products, logs))
 
 
 def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
@@ -125,7 +129,7 @@ def relu_own_row(rows: Rows, c: float, lowered: float, luck: float = 0.0) -> Own
     of_word = (math.sqrt(alone * length) * mixed - shift).clamp(min=0, max=cut) ** 2 @ weights
     scatter = n * float((of_word - weights @ of_word) ** 2 @ weights)
     inner = _rectified(math.sqrt(alone) * shared * scores, alone * (1 - shared**2))
-    before = weight_concentration(n, 0.0, alone)
+    before, _ = weight_moments(n, 0.0, alone)
     kept = min(squares / total**2, 1.0) if total > 1e-9 else 1.0
     both = n * float((r * inner) @ law) / (total * n * float(inner @ law)) if total > 1e-9 else 0.0
     both = min(both, math.sqrt(kept * before))

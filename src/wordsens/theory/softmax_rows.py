@@ -19,26 +19,47 @@ def attention_concentration(n: int, variance: float) -> float:
 
     With s a score, n times the integral over u > 0 of u E[e^(2 s - u e^s)] E[e^(-u e^s)]^(n - 1); trapezoids in log u.
     """
-    scores = torch.linspace(-9, 9, 121, dtype=torch.float64)
-    law = torch.exp(-0.5 * scores**2)
-    law, size = law / law.sum(), torch.exp(math.sqrt(variance) * scores)
-    logs = torch.linspace(-30, 12, 301, dtype=torch.float64)
+    _, law, size, logs = _scores(variance)
     u = logs.exp().unsqueeze(1)
     damped = torch.exp(-u * size)
     integrand = u.squeeze(1) ** 2 * ((size**2 * damped) @ law) * (damped @ law) ** (n - 1)
     return n * float(torch.trapezoid(integrand, logs))
 
 
+@lru_cache(maxsize=1024)
+def attention_lean(n: int, variance: float) -> float:
+    """E of the sum over l != m of a_l a_m s_l s_m / variance: what the words' products add to a row's output.
+
+    Each of n iid scores is N(0, variance). With g = s / sqrt(variance), n (n - 1) times the integral over u > 0 of
+    u E[g e^(s - u e^s)]² E[e^(-u e^s)]^(n - 2). By Stein's lemma twice it is variance times E[(1 - sum a²) - 4 (sum a²
+    - sum a³) + 6 ((sum a²)² - sum a⁴)].
+    """
+    scores, law, size, logs = _scores(variance)
+    u = logs.exp().unsqueeze(1)
+    damped = torch.exp(-u * size)
+    integrand = u.squeeze(1) ** 2 * ((scores * size * damped) @ law) ** 2 * (damped @ law) ** (n - 2)
+    return n * (n - 1) * float(torch.trapezoid(integrand, logs))
+
+
+def _scores(
+    variance: float,
+) -> tuple[Float[Tensor, " g"], Float[Tensor, " g"], Float[Tensor, " g"], Float[Tensor, " u"]]:
+    """Standard scores, their law, e^score, and values of log u."""
+    scores = torch.linspace(-9, 9, 121, dtype=torch.float64)
+    law = torch.exp(-0.5 * scores**2)
+    logs = torch.linspace(-30, 12, 301, dtype=torch.float64)
+    return scores, law / law.sum(), torch.exp(math.sqrt(variance) * scores), logs
+
+
 def exchangeable_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
     """Rows that all have the mean cosine q in common: every loading is sqrt(q).
 
     A row's output keeps the common part, q, and of the words' own parts E Σ a² where weights are independent of the
-    words. But they lean towards what the row asks for, by E Σ a s = (1 - q)(1 - E Σ a²) (Stein), and where rows are
-    not orthogonal a share spread / d of that shows.
+    words. But they lean towards what the row asks for, and where rows are not orthogonal a share spread / d of
+    `attention_lean` shows (docs/theory/sharp.md).
     """
     alone, loading = 1 - cosine, math.sqrt(cosine)
-    concentration = attention_concentration(n, alone)
-    kept = concentration + (1 - concentration) * spread * alone / d
+    kept = attention_concentration(n, alone) + attention_lean(n, alone) * spread / d
     return Rows(n, d, (loading,), spread, cosine + alone * kept, loading, cosine)
 
 

@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 
 from wordsens.errors import InputError, require_count
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.maps.transformer.pairs import SIDES, pair_rows
+from wordsens.maps.transformer.reader import SIDES
 from wordsens.models.contract import Model
 from wordsens.models.pairs import PairModel
 from wordsens.text.matrix import TextMatrix
@@ -150,7 +150,7 @@ class RerankerScore(Score):
 
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, Function]:
         phi = self._model.features()
-        rows = pair_rows(phi, *self.texts, moves=SIDES[side])
+        rows = phi.embed_pair(*self.texts, moves=SIDES[side])
         return phi, rows, lambda moved: phi.features(moved)[..., 0]
 
 

@@ -10,7 +10,7 @@ from wordsens.errors import InputError, require_choice
 from wordsens.experiments.grid.cell_keys import CPU, Device, ModelName, with_kind_of_device
 from wordsens.experiments.grid.strict_model import StrictModel
 from wordsens.experiments.store.record import hash_identity
-from wordsens.maps.transformer.pooling import POOL_NAMES
+from wordsens.maps.transformer.features import POOL_NAMES
 from wordsens.sensitivity.removals import WAYS
 from wordsens.text.model_files import model_digest
 

@@ -157,7 +157,7 @@ class _Held:
     """A model's map and texts as the key of a cache: equal where the model, the texts and the way of pooling are."""
 
     def __init__(self, phi: TransformerFeatures, texts: Sequence[str]):
-        self.phi, self.key = phi, (tuple(texts), id(phi.stack), phi.pooling and phi.pooling.name)
+        self.phi, self.key = phi, (tuple(texts), id(phi.stack), phi.pool)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Held) and self.key == other.key

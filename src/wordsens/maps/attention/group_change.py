@@ -15,7 +15,7 @@ from torch import Tensor
 from wordsens.maps.attention.scores import Score
 from wordsens.maps.attention.starts import ScoredHead
 from wordsens.maps.attention.weights import HeadWeights
-from wordsens.maps.word_change import WordChange
+from wordsens.maps.word_change import WordChange, replacements
 from wordsens.search.ball import unit
 from wordsens.search.plan import Stages
 
@@ -106,11 +106,10 @@ class AttentionGroupChange(WordChange):
         return (12 * n * n + 6 * n * d) * self.rows.element_size()
 
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w g d"]:
-        """± sum_j u_j, the same for every word of the group: all rows are drawn to all of them; and no word at all."""
+        """± sum_j u_j, the same for every word of the group: all rows are drawn to all of them; and `replacements`."""
         drawn = torch.stack([unit(head.queries.sum(dim=0)) for head in self._heads])
         toward = torch.cat([drawn, -drawn])[:, None, None].expand(-1, len(words), self.shape[0], -1)
-        away = -self.rows[self._groups[words]] / radius.to(self.rows).view(-1, 1, 1)
-        return torch.cat([toward, away.unsqueeze(0)])
+        return torch.cat([toward, replacements(self.rows, self._groups[words], radius)])
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b g d"], words: Int[Tensor, " b"], *, gradient: bool

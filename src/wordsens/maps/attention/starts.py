@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.maps.word_change import replacements
 from wordsens.search.ball import unit
 
 _EIGENVECTORS = 6
@@ -50,15 +51,5 @@ def starting_points(
     heads: Sequence[ScoredHead], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
 ) -> Float[Tensor, "count w d"]:
     """Every head's `directions`, -x_i and the mean of the rows less x_i, in units of each word's radius."""
-    rows = heads[0].rows
     everywhere = torch.cat([head.directions for head in heads]).unsqueeze(1).expand(-1, len(words), -1)
-    return torch.cat([everywhere, replacements(rows, words, radius)])
-
-
-def replacements(
-    rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
-) -> Float[Tensor, "2 w d"]:
-    """-x_i, and the mean of the other rows less x_i, in units of each word's radius."""
-    own = rows[words]
-    others = (rows.sum(dim=0) - own) / max(1, len(rows) - 1)
-    return torch.stack([-own, others - own]) / radius.to(rows).unsqueeze(1)
+    return torch.cat([everywhere, replacements(heads[0].rows, words.unsqueeze(1), radius).squeeze(2)])

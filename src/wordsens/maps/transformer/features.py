@@ -1,60 +1,62 @@
 """Pretrained transformers as feature maps: from the rows that enter the first layer to what the model makes of them."""
 
 import copy
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, first_line, require_choice, require_count
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.maps.transformer.loaded import LoadedModel, load_parts
-from wordsens.maps.transformer.own_input import INPUTS, entering_attention, own_attention
-from wordsens.maps.transformer.own_way import pooled_reading
-from wordsens.maps.transformer.reader import Reader
-from wordsens.maps.transformer.readout import OUTPUTS, Readout
-from wordsens.maps.transformer.stack import Stack, fast_bfloat16
-from wordsens.maps.transformer.texts import PROBES, Encodes, by_length, largest_difference, pooled_layers
+from wordsens.maps.transformer.loaded import LoadedModel, SentenceModules, load_parts
+from wordsens.maps.transformer.reader import SIDES, Reader
+from wordsens.maps.transformer.stack import Stack
 from wordsens.maps.transformer.vocabulary import transformer_vocabulary, whole_word_tokens
 from wordsens.maps.transformer.word_change import TransformerChange
 from wordsens.maps.word_change import WordChange
-from wordsens.text.embedding import Texts
+from wordsens.text.document import Document
+from wordsens.text.embedding import Texts, as_documents
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.pretrained import TASKS, Access
 from wordsens.text.vocabulary import Vocabulary
 
+OWN = "own"
+POOLS: dict[str, Callable[[Float[Tensor, "b n d"]], Float[Tensor, "b d"]]] = {
+    "mean": lambda states: states.mean(dim=-2),
+    "cls": lambda states: states[..., 0, :],
+    "last": lambda states: states[..., -1, :],
+    "max": lambda states: states.amax(dim=-2),
+}
+POOL_NAMES = (*POOLS, OWN)
+OUTPUTS = ("states", "logits", "probabilities")
+
 _HALVES = (torch.bfloat16, torch.float16)
 _CAUSAL_NOTE = "the model is causal: a word can move only itself and the rows behind it"
 _POOLING_NOTE = "all rows of the layer are measured; the one vector that this model gives a text is that of pool='own'"
+_EMBEDDINGS_NOTE = "the rows that move are those of the token embeddings: no list of layers was recognised"
 
 
 class TransformerFeatures(FeatureMap):
-    """An encoder or decoder of the Hugging Face library as a map from the rows X that enter its first layer, (n, d).
+    """A transformer of the Hugging Face library as a map from the rows X that enter its first layer, (n, d).
 
     Positions and token types are held fixed: moving a row does not move what the model adds for its place. The rows
     come from `embed`; they include the model's special tokens. The ball's default radius is a word's own row norm.
     Weights are frozen. One evaluation costs one forward pass of the layers up to `layer`, no more.
 
     Args:
-        model: a transformers model, of a family in `wordsens.maps.transformer.families`; or a `LoadedModel`, which
-            brings its tokenizer, name and own way of pooling.
+        model: a transformers model; or a `LoadedModel`, which brings its tokenizer, name and own way of pooling.
         tokenizer: its fast tokenizer; None for a map that is only given rows.
         layer: whose hidden states phi is: 0 (the rows themselves) to L; negative from the last, -1. Layer L is the
             model's last hidden state, behind its final norm where it has one.
         head: that attention head's contribution to the attention output of `layer` alone, (n, d); they sum to it, up to
             the projection's bias.
         pool: one vector a text: "mean" over all rows, "cls" the first, "last" the last, "max", or "own", what `encode`
-            of sentence-transformers gives for the model: `embed` then puts the default prompt before a text and cuts
-            it to the longest length, and dense layers behind the pooling count; None: all rows.
-        input: "the model's", or "its own": the rows that enter the attention of `layer`, which then move, and phi is
-            what its head, or the sum of its heads, makes of them, in float64 and with a certificate. `embed` gives
-            them: the layer's input, behind its norm where that stands before the attention (GPT-2; else BERT's kin).
-        output: "states", or the task head's "logits" or "probabilities" (softmax of the logits). Of a causal language
-            model: for the next token, unless pool is None.
+            of sentence-transformers gives for the model: its modules are run, `embed` puts the default prompt before a
+            text and cuts it to the longest length; None: all rows.
+        output: "states", or the task head's "logits" or "probabilities" (softmax of the logits; sigmoid of a classifier
+            of several labels at once). Of a causal language model: for the next token, unless pool is None.
         name: for messages and records.
 
     Attributes:
@@ -62,7 +64,7 @@ class TransformerFeatures(FeatureMap):
         stack: the running model.
 
     Raises:
-        InputError: an unknown architecture, layer, head, pool or output.
+        InputError: a model that cannot be run from rows; an unknown layer, head, pool or output.
     """
 
     continuous = True
@@ -75,17 +77,19 @@ class TransformerFeatures(FeatureMap):
         layer: int = -1,
         head: int | None = None,
         pool: str | None = None,
-        input: str = INPUTS[0],
         output: str = "states",
         name: str = "model",
     ):
         loaded = model if isinstance(model, LoadedModel) else LoadedModel(model, tokenizer, name)
-        self.stack = Stack(loaded.model, loaded.name)
-        self._model_name, self._own = loaded.name, loaded.own
-        self._plain_reader = None if loaded.tokenizer is None else Reader(loaded.tokenizer, self.stack, loaded.name)
-        self._twin: TransformerFeatures | None = None
+        self._model_name, self._load_sentence = loaded.name, loaded.sentence
+        self._cache: dict[str, SentenceModules] = {}
+        base = getattr(loaded.model, "base_model", loaded.model)
+        self._plain_reader = None if loaded.tokenizer is None else Reader(loaded.tokenizer, base, loaded.name)
+        frame = ((), ()) if self._plain_reader is None else self._plain_reader.frame
+        self.stack = Stack(loaded.model, loaded.name, frame)
         self.device, self.text_shape = self.stack.device, (None, self.stack.dimension)
-        self._choose(Readout(layer, head, pool, output, input))
+        self.dtype = torch.float32 if self.stack.dtype in _HALVES else self.stack.dtype
+        self._choose(layer, head, pool, output)
 
     @classmethod
     @torch.inference_mode(False)
@@ -96,7 +100,6 @@ class TransformerFeatures(FeatureMap):
         head: int | None = None,
         pool: str | None = None,
         *,
-        input: str = INPUTS[0],
         output: str = "states",
         dtype: torch.dtype = torch.float32,
         device: str = "cpu",
@@ -111,7 +114,7 @@ class TransformerFeatures(FeatureMap):
         Args:
             model: a name or a folder; or a pair (model, tokenizer), a transformers pipeline or a SentenceTransformer,
                 which is used as it is: its weights are shared, and none of the options below `output` applies.
-            layer, head, pool, input, output: as above.
+            layer, head, pool, output: as above.
             dtype: float32, bfloat16 or float64, in which the model computes.
             device: where.
             attention: "eager", the plain products, from which attention weights can be read; or "sdpa", torch's fused
@@ -122,8 +125,8 @@ class TransformerFeatures(FeatureMap):
             revision: branch, tag or commit of a name on the hub.
 
         Raises:
-            MissingExtraError: transformers is not installed.
-            InputError: no such model, an object of another kind, incomplete weights, an unknown architecture.
+            MissingExtraError: transformers is not installed; of pool="own", sentence-transformers.
+            InputError: no such model, an object of another kind, incomplete weights.
 
         >>> phi = TransformerFeatures.from_pretrained("minilm", pool="mean")
         >>> phi(phi.embed(["I love her much"])[0]).shape
@@ -138,48 +141,101 @@ class TransformerFeatures(FeatureMap):
             attention=attention,
             access=Access(pickled_weights, remote_code, local_files_only, revision),
         )
-        return cls(loaded, layer=layer, head=head, pool=pool, input=input, output=output)
+        return cls(loaded, layer=layer, head=head, pool=pool, output=output)
 
     def at(
-        self,
-        *,
-        layer: int = -1,
-        head: int | None = None,
-        pool: str | None = None,
-        input: str = INPUTS[0],
-        output: str = "states",
+        self, *, layer: int = -1, head: int | None = None, pool: str | None = None, output: str = "states"
     ) -> "TransformerFeatures":
         """Another map of the same model, which is not loaded again."""
-        twin = copy.copy(self)
-        twin._twin = None
-        twin._choose(Readout(layer, head, pool, output, input))
-        return twin
+        other = copy.copy(self)
+        other._choose(layer, head, pool, output)
+        return other
 
-    def _choose(self, wanted: Readout) -> None:
-        chosen = wanted.of(self.stack, self._model_name)
-        self.layer, self.head, self.output = chosen.layer, chosen.head, chosen.output
-        own = chosen.input != INPUTS[0]
-        self.own_attention = own_attention(self.stack, self.layer, self.head) if own else None
-        plain = torch.float32 if self.stack.dtype in _HALVES else self.stack.dtype
-        self.dtype = torch.float64 if own else plain
-        self.reader, self.pooling = pooled_reading(chosen.pool, self._own, self._plain_reader, self._model_name)
-        if self.pooling is not None:
-            self.pooling = replace(self.pooling, behind=self.pooling.behind.to(self.device, self.dtype))
+    def _choose(self, layer: int, head: int | None, pool: str | None, output: str) -> None:
+        stack, name = self.stack, self._model_name
+        if not -stack.layers - 1 <= layer <= stack.layers:
+            raise InputError(
+                f"`layer` (={layer}) is not a layer of {name}, which has layers 0 (embeddings) to "
+                f"{stack.layers}; negative numbers count from the last, -1"
+            )
+        layer %= stack.layers + 1
+        if head is not None and (layer == 0 or not 0 <= head < stack.heads):
+            raise InputError(
+                f"`head` (={head}) of layer {layer} does not exist; {name} has heads 0 to {stack.heads - 1} in "
+                f"layers 1 to {stack.layers}"
+            )
+        if head is not None:
+            stack.head_slice(layer, head)
+        if pool is not None:
+            require_choice("pool", pool, POOL_NAMES)
+        if require_choice("output", output, OUTPUTS) != "states":
+            self._require_task_head(output, layer, head, pool)
+        self.layer, self.head, self.pool, self.output = layer, head, pool, output
+        self.reader = self._plain_reader
+        if pool == OWN:
+            self._follow_sentence_transformers()
         # The rows of a model that is used for one vector a text.
-        unpooled = self._own is not None and chosen.all_rows
-        self.notes = (_CAUSAL_NOTE,) * self.stack.causal + (_POOLING_NOTE,) * unpooled
-        self.name = chosen.title(self._model_name)
+        unpooled = self._load_sentence is not None and pool is None and head is None and output == "states"
+        notes = {_CAUSAL_NOTE: stack.causal, _POOLING_NOTE: unpooled, _EMBEDDINGS_NOTE: stack.blocks is None}
+        self.notes = tuple(note for note, holds in notes.items() if holds)
+        parts = [name, f"layer {layer}" if output == "states" else output]
+        parts += [] if head is None else [f"head {head}"]
+        self.name = " ".join([*parts, *([] if pool is None else [pool])])
+
+    def _require_task_head(self, output: str, layer: int, head: int | None, pool: str | None) -> None:
+        if self.stack.model is self.stack.base:
+            raise InputError(
+                f"`output` (={output!r}) needs a model with a head for its task, and {self._model_name} has none; "
+                "use output='states', or a classifier or language model"
+            )
+        if head is not None or layer != self.stack.layers:
+            raise InputError(f"`output` (={output!r}) is made from the last layer; leave layer and head out")
+        if pool not in (None, "last"):
+            raise InputError(
+                f"`pool` (={pool!r}) is of hidden states; with output={output!r} pass None, or 'last' for the last "
+                "token's logits"
+            )
+
+    def _follow_sentence_transformers(self) -> None:
+        if self._load_sentence is None:
+            raise InputError(
+                f"the model {self._model_name!r} says nothing of its own pooling (modules.json is missing); use one "
+                f"of pool={', '.join(map(repr, POOLS))}"
+            )
+        sentence = self._sentence
+        self.reader = Reader(
+            sentence.tokenizer,
+            self.stack.base,
+            self._model_name,
+            prompt=sentence.prompt,
+            most_tokens=sentence.most_tokens,
+            cuts=True,
+        )
 
     @property
-    def attention_layers(self) -> int:
-        """The number of layers that have attention weights: layers 1 to this one; 1 of a layer by itself."""
-        return self.stack.layers if self.own_attention is None else 1
+    def _sentence(self) -> SentenceModules:
+        """The modules of sentence-transformers, loaded on first use and shared by the maps of one model."""
+        assert self._load_sentence is not None
+        if "modules" not in self._cache:
+            modules = self._load_sentence(self.stack.model)
+            for module in modules.rest:
+                module.to(self.device, self.dtype)
+            try:
+                with torch.no_grad():
+                    modules.vectors(
+                        self.stack, self.stack.entering(self.stack.probe_ids), self.stack.layers, 0, self.dtype
+                    )
+            except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
+                raise InputError(
+                    f"the modules of the SentenceTransformer {self._model_name!r} cannot be run from rows "
+                    f"({type(error).__name__}: {first_line(error)})"
+                ) from error
+            self._cache["modules"] = modules
+        return self._cache["modules"]
 
-    def attention_of(self, rows: Float[Tensor, "n d"], layer: int) -> Float[Tensor, "heads n n"]:
-        """The attention weights of a layer's heads on one text: entry (j, i) is how much row j takes from row i."""
-        if self.own_attention is not None:
-            return self.own_attention.attention_of(rows)
-        return self.stack.attention(rows.unsqueeze(0).to(self.stack.dtype), layer)[0]
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the loaded modules: transformers hangs local functions on them, which no pickle holds."""
+        return {**vars(self), "_cache": {}}
 
     def __repr__(self) -> str:
         return f"TransformerFeatures({self.name}, dtype={str(self.dtype).removeprefix('torch.')})"
@@ -188,6 +244,15 @@ class TransformerFeatures(FeatureMap):
     def causal(self) -> bool:
         """True where a word can move only itself and later rows."""
         return self.stack.causal
+
+    @property
+    def attention_layers(self) -> int:
+        """The number of layers that have attention weights."""
+        return self.stack.layers
+
+    def attention_of(self, rows: Float[Tensor, "n d"], layer: int) -> Float[Tensor, "heads n n"]:
+        """The attention weights of a layer's heads on one text: entry (j, i) is how much row j takes from row i."""
+        return self.stack.attention(rows.unsqueeze(0).to(self.stack.dtype), layer)[0]
 
     def embed(self, texts: Texts, *, max_words: int | None = None) -> list[TextMatrix]:
         """The rows that enter the model's first layer, as they are: one TextMatrix a text, special tokens included.
@@ -200,11 +265,32 @@ class TransformerFeatures(FeatureMap):
             InputError: a text without a token, longer than the context (pool="own" cuts it), or nearly all of whose
                 tokens the tokenizer does not know; a map without a tokenizer.
         """
-        found = self.reading().embed(texts, max_words=max_words)
-        if self.own_attention is not None:
-            inside = [entering_attention(self.stack, text.rows.unsqueeze(0), self.layer)[0] for text in found]
-            found = [replace(text, rows=rows) for text, rows in zip(found, inside, strict=True)]
-        return [text.to(self.dtype) for text in found]
+        if max_words is not None:
+            require_count("max_words", max_words)
+        return [self._embedded(document, f"text {at}", max_words) for at, document in enumerate(as_documents(texts))]
+
+    def _embedded(self, document: Document, at: str, max_words: int | None) -> TextMatrix:
+        where = at + (f" ({document.source})" if document.source else "")
+        read = self.reading().tokens(document.text, where, max_words)
+        rows = self.rows_of(torch.tensor([read.ids]))[0]
+        return TextMatrix(rows, read.tokens, document.label, document.source or at, read.whole_words)
+
+    def embed_pair(self, first: str, second: str, moves: str = "second") -> TextMatrix:
+        """The rows that enter the first layer when the model reads two texts together, as rerankers do.
+
+        The `whole_words` are those of the text that moves; the longer text is cut where both do not fit.
+
+        Args:
+            first, second: such as a query and a document.
+            moves: "first" or "second".
+
+        Raises:
+            InputError: an unknown side, or a moving text without a token.
+        """
+        side = SIDES.index(require_choice("moves", moves, SIDES))
+        ids, types, words = self.reading().pair(first, second, side)
+        rows = self.stack.entering(torch.tensor([ids]), None if types is None else torch.tensor([types]))[0]
+        return TextMatrix(rows.to(self.dtype), self.reading().spelled(ids), None, "pair", words)
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 32) -> Float[Tensor, "m d"]:
         """phi of every text, in float64 on the CPU: `phi(embed(text))`, many texts at a time, without a gradient.
@@ -220,18 +306,16 @@ class TransformerFeatures(FeatureMap):
         Where the model has weights behind its pooling (pool="own"), which are made for the last layer alone, all that
         stands behind the pooling is left out.
         """
-        run = partial(pooled_layers, self.stack, self.pooling, self.dtype)
-        return by_length(self._numbers(texts), batch_size, run)
-
-    def check_against(self, model: Encodes, texts: Sequence[str] = PROBES) -> float:
-        """The largest difference in any coordinate between phi and `model.encode`, over the texts.
-
-        For `pool="own"`, against the SentenceTransformer that phi is made of.
-        """
-        return largest_difference(self.encode(texts), model.encode(list(texts)), self.name)
+        if self.pool is None:
+            raise InputError("`encode_layers` pools hidden states, and this map reads logits; leave output out")
+        return by_length(
+            self._numbers(texts),
+            batch_size,
+            lambda ids: torch.stack([self._pooled(states.to(self.dtype)) for states in self.stack.all_states(ids)]),
+        )
 
     def _numbers(self, texts: Sequence[str]) -> list[list[int]]:
-        if self.pooling is None and self.output == "states":
+        if self.pool is None and self.output == "states":
             raise InputError(
                 f"{self.name} gives a text all its rows; choose a pool, such as pool='mean', for one vector"
             )
@@ -239,9 +323,7 @@ class TransformerFeatures(FeatureMap):
 
     def rows_of(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
         """The rows that phi takes when the model reads these tokens: those that enter the first layer."""
-        rows = self.stack.entering(ids)
-        plain = self.own_attention is None
-        return (rows if plain else entering_attention(self.stack, rows, self.layer)).to(self.dtype)
+        return self.stack.entering(ids).to(self.dtype)
 
     def vocabulary(
         self,
@@ -260,11 +342,6 @@ class TransformerFeatures(FeatureMap):
             special_tokens: whether row 0 of the texts is the leading special token, as `embed` here has it.
             rescale: rows of length sqrt(d), as `wordsens.embed` gives them.
         """
-        if self.own_attention is not None:
-            raise InputError(
-                f"words have no rows of their own where {self.name} is entered: they depend on the text; "
-                "leave `input` out"
-            )
         reader = self.reading()
         tokens = whole_word_tokens(reader.tokenizer, pieces=pieces, special=special, signs=signs, case=case)
         first = 0 if special_tokens else reader.leading_tokens
@@ -291,32 +368,29 @@ class TransformerFeatures(FeatureMap):
         return torch.linalg.vector_norm(rows, dim=-1, dtype=torch.float64)
 
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
-        flat = texts.reshape(-1, *texts.shape[-2:])
-        features = self.pooled(self.token_features(flat))
+        features = self._features(texts.reshape(-1, *texts.shape[-2:]).to(self.stack.dtype)).to(self.dtype)
         return features.reshape(*texts.shape[:-2], *features.shape[1:])
 
-    def token_features(self, texts: Float[Tensor, "b n d"]) -> Tensor:
-        """The features of every row before pooling; with a task head, the logits or probabilities."""
-        if self.own_attention is not None:
-            return self.own_attention.features(texts)
-        rows = texts.to(self.stack.dtype)
+    def _features(self, rows: Float[Tensor, "b n d"]) -> Tensor:
         if self.output != "states":
-            logits = self.stack.logits(rows, last_only=self._reads_last_token()).to(self.dtype)
-            return torch.softmax(logits, dim=-1) if self.output == "probabilities" else logits
+            logits = self.stack.logits(rows, last_only=self.pool is not None).to(self.dtype)
+            return logits if self.output == "logits" else self._probabilities(logits)
         if self.head is not None:
-            return self.stack.head_outputs(rows, self.layer, self.head).to(self.dtype)
-        return self.stack.states(rows, self.layer).to(self.dtype)
+            return self._pooled(self.stack.heads_outputs(rows, self.layer, [self.head])[0].to(self.dtype))
+        if self.pool == OWN:
+            return self._sentence.vectors(self.stack, rows, self.layer, self.reading().leading_tokens, self.dtype)
+        return self._pooled(self.stack.states(rows, self.layer).to(self.dtype))
 
-    def pooled(self, tokens: Tensor) -> Tensor:
-        """From what stands at all rows to the features."""
-        return tokens if self.pooling is None or self._reads_last_token() else self.pooling(tokens)
+    def _pooled(self, states: Float[Tensor, "b n d"]) -> Tensor:
+        if self.pool is None:
+            return states
+        if self.pool == OWN:
+            return self._sentence.pooled(states, self.reading().leading_tokens)
+        return POOLS[self.pool](states)
 
-    def reads_rows(self) -> bool:
-        """True where features are made of hidden states alone, row by row."""
-        return self.output == "states"
-
-    def _reads_last_token(self) -> bool:
-        return self.output != "states" and self.pooling is not None
+    def _probabilities(self, logits: Tensor) -> Tensor:
+        several = getattr(self.stack.model.config, "problem_type", None) == "multi_label_classification"
+        return torch.sigmoid(logits) if several or logits.shape[-1] == 1 else torch.softmax(logits, dim=-1)
 
     def bytes_per_text(self, n: int) -> int:
         """About what one text of n rows costs, gradient included: what autograd keeps of every layer."""
@@ -324,27 +398,30 @@ class TransformerFeatures(FeatureMap):
         inner = getattr(config, "intermediate_size", None) or 4 * self.stack.dimension
         kept = max(1, self.layer) * (n * (14 * self.stack.dimension + 4 * inner) + 4 * self.stack.heads * n * n)
         if self.output != "states":
-            kept += 4 * n * getattr(config, "vocab_size", 0) * (not self._reads_last_token())
+            kept += 4 * n * getattr(config, "vocab_size", 0) * (self.pool is None)
         return kept * self.stack.dtype.itemsize
 
-    def fast_twin(self) -> "TransformerFeatures | None":
-        """The same map in bfloat16, for exploring, where this processor multiplies bfloat16 faster; else None."""
-        if self.stack.dtype != torch.float32 or not fast_bfloat16(self.device):
-            return None
-        if self._twin is None:
-            shared = self.stack.bfloat16_twin()
-            self._twin = copy.copy(self)
-            self._twin.stack = shared
-        return self._twin
-
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
-        if (own := self.own_attention) is not None:
-            return own.word_change(rows, memory_budget=memory_budget)
         return TransformerChange(self, rows, None, memory_budget=memory_budget)
 
     def group_change(
         self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
     ) -> WordChange:
-        if self.own_attention is not None:
-            return self.own_attention.group_change(rows, groups, memory_budget=memory_budget)
         return TransformerChange(self, rows, groups, memory_budget=memory_budget)
+
+
+@torch.no_grad()
+def by_length(
+    ids: Sequence[Sequence[int]], batch_size: int, run: Callable[[Tensor], Tensor]
+) -> Float[Tensor, "layers m d"]:
+    """`run` on token numbers (b, n), texts of one length together; its results (layers, b, d) in the texts' order."""
+    groups: dict[int, list[int]] = {}
+    for at, each in enumerate(ids):
+        groups.setdefault(len(each), []).append(at)
+    found: dict[int, Tensor] = {}
+    for group in groups.values():
+        for start in range(0, len(group), batch_size):
+            batch = group[start : start + batch_size]
+            result = run(torch.tensor([list(ids[at]) for at in batch])).double().cpu()
+            found |= dict(zip(batch, result.unbind(1), strict=True))
+    return torch.stack([found[at] for at in range(len(ids))], dim=1)

@@ -64,7 +64,7 @@ def prompt_pair(
         InputError: a model that is not causal or has no language head; answers that begin with the same token.
     """
     require_kind("phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained")
-    if not phi.causal or phi.output != "probabilities" or phi.pooling is None or phi.reader is None:
+    if not phi.causal or phi.output != "probabilities" or phi.pool is None or phi.reader is None:
         raise InputError(
             f"prompts need a causal language model as TransformerFeatures(..., output='probabilities', pool='last'); "
             f"{phi.name} is not one"
@@ -75,10 +75,10 @@ def prompt_pair(
         raise InputError(f"`answers` (={tuple(answers)!r}) begin with the same token; choose answers that differ there")
     rows = []
     for prompt in (first, second):
-        ids, words = phi.reader.tokens(prompt)
-        stop = 1 + max((max(word.rows) for word in words), default=len(ids) - 1)
+        read = phi.reader.tokens(prompt)
+        stop = len(read.ids) - read.trailing
         with torch.no_grad():
-            probabilities = phi(phi.rows_of(torch.tensor([ids[:stop]])))[0].double().cpu()
+            probabilities = phi(phi.rows_of(torch.tensor([read.ids[:stop]])))[0].double().cpu()
         rows.append(torch.stack([probabilities[sorted(start)].sum() for start in starts]))
     return PromptPair(phi.stack.name, (first, second), tuple(answers), torch.stack(rows))
 

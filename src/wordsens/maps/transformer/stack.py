@@ -1,238 +1,251 @@
-"""Running a Hugging Face model from the rows that enter its first block, and stopping where the answer is known.
+"""Running a transformer from the rows that enter its first layer, by hooks on its own forward pass.
 
-The model's own forward pass is run on placeholder tokens; a hook puts our rows in the place of what would enter the
-first block. Masks, positions, rotary angles and position biases are thus the model's own, for every architecture, and
-are the same whatever the rows are. A second hook ends the pass as soon as what was asked for is there.
+The model runs on placeholder tokens; a hook puts our rows in the place of what enters the first layer. Masks,
+positions, rotary angles and position biases are thus the model's own, whatever the architecture. Where no list of
+layers is recognised, the rows take the place of the token embeddings. A second hook ends the pass where the answer is
+known.
 """
 
-import copy
-import inspect
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from wordsens.errors import InputError
-from wordsens.maps.transformer.families import Anatomy, anatomy_of
-from wordsens.text.transformer_encoder import tensor_at
+from wordsens.errors import InputError, first_line
+from wordsens.text.hooks import call, layers_and_states, rows_entering, tensor_at
+from wordsens.text.transformer_encoder import embedding_rows, encoder_part
 
-_PROBED_TOKENS = 5
-_PROBE_TOLERANCE = 1e-4
+_PROBED_TOKENS, _TOLERANCE = 5, 1e-4
+_STEP, _SLOPE_TOLERANCE = 1e-3, 0.2
 
 
 class Stack:
-    """The blocks of a transformer as a function of the rows that enter them.
+    """A transformer as a function of the rows that enter its first layer.
 
     Args:
-        model: a Hugging Face model, with or without a head for a task; it is frozen.
+        model: a Hugging Face model, with or without a head for a task; it is frozen. Of an encoder with a decoder, the
+            encoder gives the states.
         name: for messages.
+        frame: the special tokens before and after every text: their places are given them instead of placeholders, for
+            models that look for them.
 
     Attributes:
-        layers: L; layer 0 is what enters the first block, layer L the model's last hidden state.
-        heads: attention heads a layer.
+        base: the model without a head.
+        blocks: its layers; None where no list of them is recognised.
+        layers: L; layer 0 is what enters the first layer, layer L the model's last hidden state.
+        heads: attention heads a layer; 0 where the configuration does not tell.
         dimension: d.
-        dtype: in which the model computes.
+        dtype, device: where the model computes.
         causal: whether a row can move only itself and later rows.
-        resumes: whether the pass can go on from a prefix whose keys and values are kept.
+        probe_ids: a few tokens to try things on, (1, n).
 
     Raises:
-        InputError: an architecture that is not known, or whose hidden states are not what its own
-            `output_hidden_states` gives.
+        InputError: a model whose numbers depend on the tokens in other ways, or that has no gradient.
     """
 
-    def __init__(self, model: Any, name: str):
+    def __init__(self, model: Any, name: str, frame: tuple[Sequence[int], Sequence[int]] = ((), ())):
         self.model = model.eval().requires_grad_(False)
-        self.name = name
-        self.anatomy: Anatomy = anatomy_of(model, name)
-        self.layers, self.heads = len(self.anatomy.blocks), self.anatomy.heads
-        self.dimension = int(model.config.hidden_size)
-        self.dtype: torch.dtype = next(model.parameters()).dtype
-        self.device: torch.device = next(model.parameters()).device
-        padding = model.config.pad_token_id
-        # A token that is not padding: some models count positions, or find the last token, by looking for padding.
-        self._placeholder = 1 if padding in (None, 0) else 0
+        self.name, self._frame = name, frame
+        self.base: Any = encoder_part(getattr(model, "base_model", model))
+        weight = next(model.parameters())
+        self.dtype, self.device = weight.dtype, weight.device
+        padding = getattr(model.config, "pad_token_id", None)
+        # Some models count positions, or find a text's last token, by looking for padding.
+        self._placeholders = [at for at in range(_PROBED_TOKENS + 1) if at != padding]
         if padding is None:
             # Classifiers on decoders refuse batches otherwise; no token has this number, so no row counts as padding.
             model.config.pad_token_id = -1
-        self.causal = self.resumes = False
-        self._twin: Stack | None = None
-        self._probe()
+        self.heads = int(getattr(model.config, "num_attention_heads", 0))
+        try:
+            with torch.inference_mode(False), torch.enable_grad():
+                self._probe()
+        except InputError:
+            raise
+        except (AttributeError, TypeError, ValueError, LookupError, RuntimeError) as error:
+            raise InputError(
+                f"the model {name!r} cannot be run from rows ({type(error).__name__}: {first_line(error)}), so it has "
+                "no map; pass a function from texts to vectors to as_model"
+            ) from error
 
     def __reduce__(self) -> tuple[Callable[..., "Stack"], tuple[Any, ...]]:
         """Pickled as the model's class, settings and weights: transformers hangs local functions on its modules."""
-        return _rebuilt, (type(self.model), self.model.config, self.model.state_dict(), self.name)
+        return _rebuilt, (type(self.model), self.model.config, self.model.state_dict(), self.name, self._frame)
+
+    def run(self, rows: Float[Tensor, "b n d"], module: Any, **options: Any) -> Any:
+        """What the model, its base or a function of `input_ids` around it gives when the rows enter the first layer."""
+        ids = torch.full(rows.shape[:2], self._placeholders[0], device=self.device)
+        before, after = self._frame
+        if rows.shape[1] > len(before) + len(after):
+            ids[:, : len(before)] = torch.tensor(before, dtype=torch.long)
+            ids[:, rows.shape[1] - len(after) :] = torch.tensor(after, dtype=torch.long)
+        with rows_entering(None if self.blocks is None else self.blocks[0], self._embeddings, rows):
+            return call(module, ids, **options) if isinstance(module, nn.Module) else module(ids)
 
     def states(self, rows: Float[Tensor, "b n d"], layer: int) -> Float[Tensor, "b n d"]:
-        """`hidden_states[layer]` when the rows enter the first block; blocks above are not run."""
+        """`hidden_states[layer]` when the rows enter the first layer; layers above are not run."""
+        if layer == self.layers:
+            return self.run(rows, self.base).last_hidden_state
+        if self.blocks is None:
+            return self.run(rows, self.base, output_hidden_states=True).hidden_states[layer]
         if layer == 0:
             return rows
-        if layer == self.layers:
-            return self._pass(rows, self.anatomy.base).last_hidden_state
-        return tensor_at(self.anatomy.blocks[layer - 1], lambda: self._pass(rows, self.anatomy.base), output=True)
-
-    def padded_states(self, rows: Float[Tensor, "b n d"], mask: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
-        """The last hidden states of texts of several lengths; rows where the mask is 0 stand behind a text's own."""
-        return self._pass(rows, self.anatomy.base, attention_mask=mask).last_hidden_state
+        run = partial(self.run, rows, self.base)
+        return tensor_at(self.blocks, run, number=layer, output=True)[:, : rows.shape[1]]
 
     @torch.no_grad()
     def all_states(self, ids: Int[Tensor, "b n"]) -> list[Float[Tensor, "b n d"]]:
         """The states of every layer, 0 to L, when the model reads these tokens."""
-        found = self.anatomy.base(input_ids=ids.to(self.device), output_hidden_states=True, use_cache=False)
-        return list(found.hidden_states)
-
-    def head_outputs(self, rows: Float[Tensor, "b n d"], layer: int, head: int) -> Float[Tensor, "b n d"]:
-        """The addition of one head to the attention output of `layer` (1 to L): its values through its part of W_O.
-
-        The heads' outputs and the projection's bias sum to the layer's attention output.
-        """
-        return self.heads_outputs(rows, layer, [head])[0]
+        return list(call(self.base, ids.to(self.device), output_hidden_states=True).hidden_states)
 
     def heads_outputs(
-        self, rows: Float[Tensor, "b n d"], layer: int, heads: Iterable[int]
+        self, rows: Float[Tensor, "b n d"], layer: int, heads: Sequence[int]
     ) -> list[Float[Tensor, "b n d"]]:
-        """`head_outputs` of several heads, from one pass."""
-        inputs = self.reaching(rows, self.anatomy.outputs[layer - 1])
-        slices = [self.anatomy.head_slice(layer - 1, head) for head in heads]
-        return [inputs[..., columns] @ weight for columns, weight in slices]
+        """The additions of heads to the attention output of `layer` (1 to L): their values through their part of W_O.
 
-    def reaching(self, rows: Float[Tensor, "b n d"], part: nn.Module) -> Tensor:
-        """The input of a part of the model when the rows enter the first block."""
-        return tensor_at(part, lambda: self._pass(rows, self.anatomy.base))
+        With the projection's bias, the outputs of all heads sum to the layer's attention output.
+        """
+        inputs = self.reaching(rows, [projections[-1] for projections in self.projections], layer)
+        parts = [self.head_slice(layer, head) for head in heads]
+        return [inputs[..., columns] @ weight for columns, weight in parts]
+
+    def reaching(self, rows: Float[Tensor, "b n d"], parts: Sequence[nn.Module], layer: int) -> Tensor:
+        """What enters such a part of `layer` when the rows enter the first layer; `parts` has one of every block."""
+        return tensor_at(parts, partial(self.run, rows, self.base), number=layer)[:, : rows.shape[1]]
+
+    def head_slice(self, layer: int, head: int) -> tuple[slice, Float[Tensor, "size d"]]:
+        """The columns of the output projection's input that belong to a head, and its part of the weight."""
+        projection = self.projections[(layer - 1) * len(self.projections) // self.layers][-1]
+        weight = weight_input_first(projection)
+        size = weight.shape[0] // self.heads
+        columns = slice(head * size, (head + 1) * size)
+        return columns, weight[columns]
+
+    @cached_property
+    def projections(self) -> list[list[nn.Module]]:
+        """Of every block the linear layers of its attention, in the order in which they are called: the last one is the
+        output projection, the others make queries, keys and values.
+
+        The first of a block's linear layers makes queries; those that read the same rows make keys and values, and the
+        first that reads something else is the output projection.
+
+        Raises:
+            InputError: no such layers, or no list of blocks.
+        """
+        calls: list[tuple[nn.Module, Tensor]] = []
+        blocks = self.blocks if self.blocks and self.heads else []
+        linear = {part: at for at, block in enumerate(blocks) for part in block.modules() if _is_linear(part)}
+        handles = [
+            part.register_forward_pre_hook(lambda part, inputs: calls.append((part, inputs[0]))) for part in linear
+        ]
+        try:
+            self.all_states(self.probe_ids)
+        finally:
+            for handle in handles:
+                handle.remove()
+        found = []
+        for at in range(len(blocks)):
+            own = [(part, rows) for part, rows in calls if linear[part] == at and rows.ndim == 3]
+            # DeBERTa also projects its table of relative positions, which has another number of rows.
+            own = [(part, rows) for part, rows in own if rows.shape[1] in own[0][1].shape[:2]]
+            queries = [part for part, rows in own if rows is own[0][1]]
+            others = [part for part, rows in own if rows is not own[0][1] and part not in queries]
+            found.append(list(dict.fromkeys([*queries, *others[:1]])))
+        size = int(getattr(self.model.config, "head_dim", None) or self.dimension // max(self.heads, 1))
+        shapes = {tuple(weight_input_first(parts[-1]).shape) for parts in found if len(parts) > 1}
+        if not found or shapes != {(self.heads * size, self.dimension)}:
+            raise InputError(
+                f"the attention heads of {self.name!r} are not recognised: the output projection of its layers was not "
+                "found; leave `head` out"
+            )
+        return found
 
     def logits(self, rows: Float[Tensor, "b n d"], *, last_only: bool = False) -> Float[Tensor, "b ..."]:
         """The task head's logits: of every row for a language model, of the text for a classifier.
 
         With `last_only`, those of the last row alone, (b, vocabulary).
         """
-        if not last_only:
-            return self._pass(rows, self.model).logits
         # Newer models can leave the other rows' logits out, which are large.
-        parameters = inspect.signature(self.model.forward).parameters
-        options = {"logits_to_keep": 1} if "logits_to_keep" in parameters else {}
-        logits = self._pass(rows, self.model, **options).logits
-        return logits[:, -1] if logits.ndim == 3 else logits
-
-    def require_task_head(self, output: str, layer: int, head: int | None, pool: str | None) -> None:
-        """Refuse an output of the task's head where the model has none, or that of another layer, head or pool."""
-        if self.model is self.anatomy.base:
-            raise InputError(
-                f"`output` (={output!r}) needs a model with a head for its task, and {self.name} has none; "
-                "use output='states', or a classifier or language model"
-            )
-        if head is not None or layer != self.layers:
-            raise InputError(f"`output` (={output!r}) is made from the last layer; leave layer and head out")
-        if pool not in (None, "last"):
-            raise InputError(
-                f"`pool` (={pool!r}) is of hidden states; with output={output!r} pass None, or 'last' for the last "
-                "token's logits"
-            )
-
-    def bfloat16_twin(self) -> "Stack":
-        """The same model in bfloat16, made once: half as much memory again."""
-        if self._twin is None:
-            self._twin = Stack(copy.deepcopy(self.model).to(torch.bfloat16), self.name)
-        return self._twin
+        logits = self.run(rows, self.model, **({"logits_to_keep": 1} if last_only else {})).logits
+        return logits[:, -1] if last_only and logits.ndim == 3 else logits
 
     def attention(self, rows: Float[Tensor, "b n d"], layer: int) -> Float[Tensor, "b heads n n"]:
         """The attention weights of `layer` (1 to L): entry (j, i) is how much row j takes from row i."""
-        if self.model.config._attn_implementation != "eager":
+        weights = self.run(rows, self.base, output_attentions=True).attentions
+        if not weights or weights[layer - 1] is None:
             raise InputError(
                 f"the model {self.name!r} does not give its attention weights; load it with attention='eager', a model "
                 "of your own with attn_implementation='eager'"
             )
-        return self._pass(rows, self.anatomy.base, output_attentions=True).attentions[layer - 1]
-
-    def entering(self, ids: Int[Tensor, "b n"], types: Int[Tensor, "b n"] | None = None) -> Float[Tensor, "b n d"]:
-        """The rows that enter the first block when the model reads these tokens, of these types if it knows types."""
-        named = {} if types is None else {"token_type_ids": types.to(self.device)}
-        run = partial(self.anatomy.base, input_ids=ids.to(self.device), use_cache=False, **named)
-        with torch.no_grad():
-            return tensor_at(self.anatomy.blocks[0], run)
-
-    def prefix(self, rows: Float[Tensor, "n d"]) -> list[tuple[Tensor, Tensor]]:
-        """Keys and values of every layer, (1, heads, n, head size). Only for models that resume."""
-        with torch.no_grad():
-            cache = self._pass(rows.unsqueeze(0), self.anatomy.base, use_cache=True).past_key_values
-        return [(layer.keys, layer.values) for layer in cache.layers]
-
-    @contextmanager
-    def resumed(self, prefix: list[tuple[Tensor, Tensor]], start: int, batch: int) -> Iterator[None]:
-        """Inside, rows are taken for those from `start` on, after the first `start` rows of the prefix."""
-        from transformers import DynamicCache
-
-        cache = DynamicCache()
-        for index, (keys, values) in enumerate(prefix):
-            first = [part[:, :, :start].expand(batch, -1, -1, -1) for part in (keys, values)]
-            cache.update(first[0], first[1], index)
-        self._resume: dict[str, Any] = {"past_key_values": cache, "use_cache": True} if start else {}
-        try:
-            yield
-        finally:
-            self._resume = {}
-
-    _resume: dict[str, Any] = {}  # noqa: RUF012 - replaced, never changed
-
-    def _pass(self, rows: Tensor, module: nn.Module, **options: Any) -> Any:
-        ids = torch.full(rows.shape[:2], self._placeholder, device=self.device)
-
-        def enter(_: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
-            if positional:
-                return (rows, *positional[1:]), named
-            return positional, {**named, "hidden_states": rows}
-
-        handle = self.anatomy.blocks[0].register_forward_pre_hook(enter, with_kwargs=True, prepend=True)
-        try:
-            return module(input_ids=ids, **{"use_cache": False, **self._resume, **options})
-        finally:
-            handle.remove()
+        return weights[layer - 1]
 
     @torch.no_grad()
-    def _probe(self) -> None:
-        """Check this class's way of running against the model's own, and find out whether the model is causal."""
-        count = min(_PROBED_TOKENS, self.model.config.vocab_size)
-        ids = torch.full((1, count), self._placeholder, device=self.device)
-        expected = self.all_states(ids)
-        rows = self.entering(ids)
-        ours = [self.states(rows, layer) for layer in range(self.layers + 1)]
-        if len(expected) != len(ours) or not all(map(self._close, ours, expected)):
-            raise InputError(
-                f"the hidden states of the model {self.name!r} are not those of the architecture "
-                f"{self.model.config.model_type!r} that its configuration names; wrap the model in FunctionFeatures"
-            )
-        moved = rows.clone()
-        moved[:, -1] = -moved[:, -1].flip(-1) + 1
-        after = self.states(moved, self.layers)
-        self.causal = torch.equal(after[:, :-1], ours[-1][:, :-1])
-        self.resumes = self.causal and self._can_resume(moved, after)
+    def entering(self, ids: Int[Tensor, "b n"], types: Int[Tensor, "b n"] | None = None) -> Float[Tensor, "b n d"]:
+        """The rows that enter the first layer when the model reads these tokens, of these types if it knows types."""
+        named = {} if types is None else {"token_type_ids": types.to(self.device)}
+        run = partial(call, self.base, ids.to(self.device), **named)
+        if self.blocks is None:
+            return tensor_at([self._embeddings], run, output=True)
+        return tensor_at(self.blocks[:1], run)[:, : ids.shape[1]]
 
-    def _can_resume(self, rows: Tensor, expected: Tensor) -> bool:
-        try:
-            with self.resumed(self.prefix(rows[0]), 2, 1):
-                return self._close(self.states(rows[:, 2:], self.layers), expected[:, 2:])
-        except (AttributeError, TypeError, ValueError, RuntimeError):
-            return False
+    def _probe(self) -> None:
+        """Find the layers, compare the run from rows with the model's own run of other tokens, and try a gradient."""
+        known = embedding_rows(self.base)
+        few = [at for at in self._placeholders if known is None or at < known][:_PROBED_TOKENS]
+        self.probe_ids = torch.tensor([few], device=self.device)
+        self._embeddings: Any = self.base.get_input_embeddings() if hasattr(self.base, "get_input_embeddings") else None
+        self.blocks, expected = layers_and_states(self.base, self.probe_ids)
+        self.layers = len(expected) - 1
+        if self.blocks is None and self._embeddings is None:
+            raise LookupError("neither a list of layers nor a table of tokens")
+        rows = self.entering(self.probe_ids).requires_grad_()
+        self.dimension = rows.shape[-1]
+        last = self.states(rows, self.layers)
+        along = torch.randn(last.shape, generator=torch.Generator().manual_seed(0)).to(last)
+        slope = torch.autograd.grad((last * along).sum(), rows)[0] if last.requires_grad else None
+        with torch.no_grad():
+            if slope is None or not self._is_gradient(slope, rows, along):
+                raise InputError(
+                    f"the model {self.name!r} has no gradient in {self.dtype}, or one that is not that of its numbers "
+                    "(as where it is quantised), so it has no map"
+                )
+            ours = [self.states(rows, layer) for layer in range(self.layers)] + [last]
+            if not all(map(self._close, ours, expected)):
+                raise InputError(
+                    f"the hidden states of the model {self.name!r} depend on the tokens in other ways than by the rows "
+                    "that enter its first layer, so it has no map; pass a function from texts to vectors to as_model"
+                )
+            moved = rows.clone()
+            moved[:, -1] = -moved[:, -1].flip(-1) + 1
+            self.causal = torch.equal(self.states(moved, self.layers)[:, :-1], last[:, :-1])
+
+    def _is_gradient(self, slope: Tensor, rows: Tensor, along: Tensor) -> bool:
+        """Whether the last states' change along the slope is what the slope foretells, where the dtype can tell."""
+        step = _STEP * rows.norm() / slope.norm() * slope
+        if self.dtype not in (torch.float32, torch.float64):
+            return bool(step.isfinite().all())
+        change = sum(sign * self.states(rows + sign * step, self.layers) for sign in (1, -1))
+        expected = 2 * (slope * step).sum()
+        return bool(((change * along).sum() - expected).abs() <= _SLOPE_TOLERANCE * expected)
 
     def _close(self, ours: Tensor, expected: Tensor) -> bool:
-        tolerance = max(_PROBE_TOLERANCE, 8 * torch.finfo(self.dtype).eps)
+        tolerance = max(_TOLERANCE, 8 * torch.finfo(self.dtype).eps)
         return bool((ours - expected).abs().max() <= tolerance * (1 + expected.abs().max()))
 
 
-def _rebuilt(kind: type, config: Any, weights: dict[str, Tensor], name: str) -> Stack:
+def weight_input_first(part: Any) -> Float[Tensor, "inputs outputs"]:
+    """The weight of a linear layer, or of GPT-2's Conv1D, which keeps it input first."""
+    return part.weight.T if isinstance(part, nn.Linear) else part.weight
+
+
+def _is_linear(part: nn.Module) -> bool:
+    return isinstance(part, nn.Linear) or type(part).__name__ == "Conv1D"
+
+
+def _rebuilt(kind: type, config: Any, weights: dict[str, Tensor], name: str, frame: Any) -> Stack:
     first = next(tensor for tensor in weights.values() if tensor.is_floating_point())
     model = kind(config).to(dtype=first.dtype, device=first.device)
     model.load_state_dict(weights)
-    return Stack(model, name)
-
-
-def fast_bfloat16(device: torch.device) -> bool:
-    """True where this processor multiplies bfloat16 faster than float32."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_capability(device)[0] >= 8
-    # Elsewhere bfloat16 products are emulated, and slower than float32.
-    # Torch has no public name for these: a release without them is a release that cannot tell.
-    tests = (getattr(torch.cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
-    return device.type == "cpu" and any(test is not None and test() for test in tests)
+    return Stack(model, name, frame)

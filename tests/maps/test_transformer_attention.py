@@ -6,6 +6,7 @@ from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
 from wordsens.errors import InputError
+from wordsens.maps.transformer.attention import entering_attention, trained_attention
 from wordsens.sensitivity.one_word import attained
 
 TEXT = "the film was not very good"
@@ -15,25 +16,25 @@ KNOWN = ("bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert",
 @pytest.mark.parametrize("head", [None, 2])
 @pytest.mark.parametrize("kind", KNOWN)
 def test_it_is_the_model_s_attention(kind, head):
-    """The rows of `embed` under the own map are what the model's heads make of the text, up to float32."""
+    """The rows that enter the attention, under its map, are what the model's heads make of the text, up to float32."""
     whole = ws.TransformerFeatures(model_of(kind), tokenizer(), layer=2)
-    rows = whole.embed([TEXT])[0].rows
-    phi = whole.at(layer=2, head=head, input="its own")
-    X = phi.embed([TEXT])[0]
-    expected = sum(whole.at(layer=2, head=one)(rows) for one in (range(4) if head is None else [head]))
+    text = whole.embed([TEXT])[0]
+    phi, X = trained_attention(whole, 2, head), entering_attention(whole, text, 2)
+    expected = sum(whole.at(layer=2, head=one)(text) for one in (range(4) if head is None else [head]))
     torch.testing.assert_close(phi(X), expected.double(), rtol=1e-4, atol=1e-5)
+    assert X.tokens == text.tokens
     if kind == "bert":
-        torch.testing.assert_close(X.rows, whole.at(layer=1)(rows).double())
-    torch.testing.assert_close(phi.default_radius(X.rows), torch.linalg.vector_norm(X.rows, dim=1))
+        torch.testing.assert_close(X.rows, whole.at(layer=1)(text).double())
     assert phi.attention_of(X.rows, 1).shape == (4 if head is None else 1, len(X), len(X))
 
 
 @pytest.mark.slow_cases("bert-None")
 @pytest.mark.parametrize(("kind", "head"), [("bert", 0), ("bert", None), ("gpt2", 1)])
 def test_a_bracket_of_a_trained_head(kind, head):
-    phi = ws.TransformerFeatures(model_of(kind), tokenizer(), layer=3, head=head, input="its own")
-    X = phi.embed([TEXT])[0]
-    found = ws.word_sensitivity(phi, X, words=[0, 4, len(X) - 1], search="quick")
+    whole = ws.TransformerFeatures(model_of(kind), tokenizer())
+    phi, X = trained_attention(whole, 3, head), entering_attention(whole, whole.embed([TEXT])[0], 3)
+    radius = X.rows.norm(dim=1)[[0, 4, len(X) - 1]]
+    found = ws.word_sensitivity(phi, X, words=[0, 4, len(X) - 1], radius=radius, search="quick")
     assert found.upper_per_word is not None
     again = attained(phi, X.rows, found.words.unsqueeze(1), found.perturbations.unsqueeze(1))
     torch.testing.assert_close(again, found.per_word, rtol=1e-6, atol=0)
@@ -53,25 +54,19 @@ def test_the_whole_model_has_no_certificate():
 
 
 @pytest.mark.parametrize(
-    ("kind", "options", "told"),
+    ("kind", "layer", "told"),
     [
-        ("llama", {"layer": 1}, "'llama' .* whose scores depend on places too"),
-        ("mpnet", {"layer": 1}, "'mpnet'"),
-        ("bert", {"layer": 0}, "a layer from 1 on"),
-        ("bert", {"layer": 1, "pool": "mean"}, "leave pool and output out"),
+        ("llama", 1, "is not softmax"),
+        ("mpnet", 1, "is not softmax"),
+        ("modernbert", 2, "is not softmax"),
+        ("bert", 0, "has heads 0 to 3 in layers 1 to 3"),
     ],
 )
-def test_what_has_no_such_map_is_refused(kind, options, told):
+def test_what_has_no_such_map_is_refused(kind, layer, told):
     with pytest.raises(InputError, match=told):
-        ws.TransformerFeatures(model_of(kind), tokenizer(), input="its own", **options)
+        trained_attention(ws.TransformerFeatures(model_of(kind), tokenizer()), layer)
 
 
 def test_gpt2_with_other_scores_is_noticed():
     with pytest.raises(InputError, match="is not softmax"):
-        ws.TransformerFeatures(model_of("gpt2", scale_attn_weights=False), tokenizer(), layer=1, input="its own")
-
-
-def test_words_have_no_rows_there():
-    phi = ws.TransformerFeatures(model_of("bert"), tokenizer(), layer=1, head=0, input="its own")
-    with pytest.raises(InputError, match="they depend on the text"):
-        phi.vocabulary()
+        trained_attention(ws.TransformerFeatures(model_of("gpt2", scale_attn_weights=False), tokenizer()), 1)
