@@ -45,12 +45,12 @@ class Stages:
         """About a tenth to a quarter of these stages."""
         return replace(
             self,
-            starts=max(1, self.starts // 4),
+            starts=max(min(4, self.starts), self.starts // 4),
             generations=min(1, self.generations),
             children=max(1, self.children // 2),
             leaders=0,
             finalists=1,
-            finish=(self.finish + 1) // 2,
+            finish=(self.finish + 2) // 3,
             tolerance=max(self.tolerance, 1e-6),
         )
 
