@@ -69,7 +69,7 @@ fuzz: $(INSTALLED)
 package: $(INSTALLED)
 	rm -rf dist .package-venv
 	$(PYTHON) -m venv .package-venv
-	.package-venv/bin/python -m pip install --quiet build twine check-wheel-contents hatchling zopfli
+	.package-venv/bin/python -m pip install --quiet build twine check-wheel-contents hatchling
 	.package-venv/bin/python -m build --no-isolation --outdir dist
 	.package-venv/bin/twine check --strict dist/*
 	.package-venv/bin/check-wheel-contents dist/*.whl
