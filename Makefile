@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 JOBS ?= auto
 OUT ?= demo-output
 
-.PHONY: install demo test test-all test-slurm test-models check lint fuzz package bench docs theory-pdf lock clean help
+.PHONY: install demo test test-all test-slurm test-models check lint fuzz package bench docs lock clean help
 
 help:
 	@echo "make install  set up .venv with every extra"
@@ -20,7 +20,6 @@ help:
 	@echo "make package  the wheel and the sdist, checked"
 	@echo "make bench    measure again, in a quarter of an hour, what docs/benchmarks.md shows, and renew the page"
 	@echo "make docs     the documentation site, in docs/_build (downloads 25 MB)"
-	@echo "make theory-pdf  the theory as one PDF that can be cited, in docs/_build (Chromium prints it)"
 	@echo "make lock     renew requirements.lock"
 
 install: $(INSTALLED)
@@ -81,11 +80,6 @@ bench: $(INSTALLED)
 docs: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement docs/requirements.txt
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs docs/_build
-
-theory-pdf: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement docs/requirements.txt
-	mkdir -p docs/_build
-	$(BIN)/python docs/theory_pdf.py docs/_build/wordsens-theory-$$($(BIN)/wordsens --version | grep -o '[0-9][0-9.]*$$').pdf
 
 lock: pyproject.toml
 	rm -rf .lock-venv

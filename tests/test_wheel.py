@@ -39,7 +39,9 @@ def test_its_texts_are_read(wheel, tmp_path):
         "assert static(('report.css',)); print(wordsens.__file__, len(shipped_reviews()), len(wordsens.read_pairs()))"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    output = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, check=True, capture_output=True)
+    output = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=tmp_path, check=True, capture_output=True
+    )
     file, reviews, pairs = output.stdout.decode().split()
     assert file.startswith(str(tmp_path))
     assert (int(reviews), int(pairs)) == (len(shipped_reviews()), len(ws.read_pairs()))

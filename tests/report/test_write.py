@@ -3,14 +3,12 @@
 import json
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 from tests.report.conftest import write_records
 
 from wordsens.cli import main
-from wordsens.report import pdf
 from wordsens.report.page import script_json
 
 
@@ -78,9 +76,9 @@ def test_markdown_holds_findings_and_tables_and_is_escaped(small, tmp_path, caps
     ("arguments", "told"),
     [
         (["nowhere"], "which does not exist"),
-        (["run", "--format", "doc"], "--format (='doc') must be one of html, md, pdf"),
+        (["run", "--format", "doc"], "--format (='doc') must be one of html, md"),
         (["run", "--format", "md", "--out", "x.html"], "--out (='x.html') must end with .md"),
-        (["run", "--out", "x.txt"], "must end with .html, .md or .pdf"),
+        (["run", "--out", "x.txt"], "must end with .html or .md"),
         (["run", "--out", "none/x.html"], "lies in a folder that does not exist"),
         ([], "Missing argument"),
     ],
@@ -102,19 +100,6 @@ def test_a_failed_write_leaves_the_report_that_was_there(small, monkeypatch, cap
     assert code == 1
     assert "No space left" in err
     assert (small / "report.html").read_text() == "the one before"
-
-
-def test_a_pdf_without_a_browser_says_how_to_get_one(small, monkeypatch, capsys):
-    monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
-    code, _, err = report(capsys, small, "--format", "pdf")
-    assert code == 2
-    assert "needs Chromium or Chrome, and none is installed; install one (on Debian: apt install chromium)" in err
-
-
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="a PDF needs Chromium: apt install chromium")
-def test_a_pdf_is_printed(small, capsys):
-    assert report(capsys, small, "--format", "pdf")[0] == 0
-    assert (small / "report.pdf").read_bytes().startswith(b"%PDF-")
 
 
 def test_where_every_cell_failed_the_report_says_so(tmp_path, make_record, capsys):

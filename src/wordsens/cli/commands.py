@@ -12,7 +12,6 @@ from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.options import takes
 from wordsens.cli.paper.options import PaperOptions
 from wordsens.cli.report.options import ReportOptions
-from wordsens.cli.tune.options import TuneRequest
 
 
 @contextmanager
@@ -124,21 +123,6 @@ def flips(request: FlipsRequest) -> None:
 
     with _cpu_threads(request.threads):
         run_flips(request)
-
-
-@takes(TuneRequest)
-def tune(request: TuneRequest) -> None:
-    """Make a "not", an antonym, an amount or a time move a model's embeddings: an adapter, made on your CPU.
-
-    The tuned model is a folder that sentence-transformers loads. It is judged before and after on domains and kinds
-    that it was not trained on, and on finding paraphrases. A run that was stopped goes on when it is called again.
-
-    Example: wordsens tune minilm --out ./minilm-tuned --texts my-texts.csv
-    """
-    from wordsens.cli.tune.run import run_tune
-
-    with _cpu_threads(request.threads):
-        run_tune(request)
 
 
 @takes(PaperOptions)

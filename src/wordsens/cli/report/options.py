@@ -23,8 +23,7 @@ class ReportOptions:
         str | None,
         typer.Option(
             "--format",
-            help="html: one page that needs no network; md: findings and tables; pdf: the page, printed by Chromium. "
-            "Default: as --out ends, else html.",
+            help="html: one page that needs no network; md: findings and tables. Default: as --out ends, else html.",
             show_default=False,
         ),
     ] = None
