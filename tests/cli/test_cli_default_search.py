@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from benchmarks.straightforward_attention import plain_ascent
+from benchmarks.plain import plain_ascent
 
 import wordsens as ws
 from wordsens.experiments.sensitivity.spec import SensitivityCell

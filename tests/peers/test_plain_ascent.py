@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from benchmarks.straightforward_attention import attention_features, plain_ascent
+from benchmarks.plain import attention_features, plain_ascent
 
 import wordsens as ws
 

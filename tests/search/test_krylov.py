@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from benchmarks.straightforward_dense import plain_ascent
+from benchmarks.plain import dense_ascent
 
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS
@@ -35,7 +35,7 @@ def test_it_finds_what_the_straightforward_search_finds_from_many_starts():
     X = gaussian_text(n, d)
     r = ws.word_sensitivity(phi, X, words=[0, 5])
     for value, word in zip(r.per_word.tolist(), [0, 5], strict=True):
-        best = max(plain_ascent([phi.weight], X.rows, word, seed=seed, steps=200).value for seed in range(12))
+        best = max(dense_ascent([phi.weight], X.rows, word, seed=seed, steps=200).value for seed in range(12))
         assert value >= best * (1 - 1e-3)
 
 
