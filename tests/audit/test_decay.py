@@ -95,13 +95,6 @@ def test_the_interval_of_the_length_is_the_bootstrap_by_pair():
     assert RESAMPLES == 2000
 
 
-@pytest.mark.parametrize(("scatter", "pairs", "decisive"), [(2.0, 12, False), (0.2, 12, True), (0.2, 4, False)])
-def test_a_wide_interval_is_not_decisive(scatter, pairs, decisive):
-    (found,) = decay(along(-1.0, pairs=pairs, scatter=scatter), threshold=0.01)
-    assert found.decisive is decisive
-    assert (found.interval is None) == (pairs == 4)
-
-
 def test_pairs_that_may_not_fall_have_no_upper_end():
     made = along(-0.5, pairs=6) + [
         PairDistance(f"q{pair}", "negation", m, 12 * m, 0.1 * m**0.9) for pair in range(2) for m in (1, 2, 4, 8)
@@ -110,10 +103,3 @@ def test_pairs_that_may_not_fall_have_no_upper_end():
     (found,) = decay(made, threshold=0.02)
     assert found.interval[1] is None
     assert not found.decisive
-
-
-def test_a_map_of_every_row_is_refused():
-    with pytest.raises(ws.InputError, match="bert layer 3 does not give one vector a text; choose a pool"):
-        pair_distances(phi_of(), PAIRS)
-    with pytest.raises(ws.InputError, match=r"`threshold` \(=0.0\) must be a positive finite number"):
-        decay([], threshold=0.0)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import wordsens as ws
-from wordsens.evaluation.advice.crossing import crossing
 from wordsens.evaluation.advice.passages import PLACES, Surroundings
 
 WORDS = ("lamp", "table", "door", "river", "stone", "paper", "cloud", "train", "bread", "glass", "house", "wheel")
@@ -66,13 +65,6 @@ def test_the_interval_covers_the_true_length(name):
     assert min(covered.values()) >= 10
 
 
-def test_a_step_is_enclosed():
-    encode = encoder(lambda n, place: 0.2 if n <= 128 else 0.002, [1.0] * 12)
-    found = ws.advise_length(encode, texts_of(12))
-    assert found.low and found.length and found.high
-    assert found.low <= found.length <= 128 < found.high <= 1.2 * found.low + 1
-
-
 def test_without_noise_the_length_is_the_laws():
     found = ws.advise_length(encoder(LAWS["power"][0], [1.0] * 12), texts_of(12))
     assert found.length == pytest.approx(177.8, rel=0.01)
@@ -127,21 +119,6 @@ def test_what_cannot_be_advised_has_a_reason():
     assert few.reason == "1 changed sentences are too few for an interval; it takes 6"
 
 
-def test_an_interval_too_wide_is_not_acted_on():
-    scale = [math.exp(1.5 * random.Random(3).gauss(0, 1)) for _ in range(12)]
-    scale = [value * (8 if at % 2 else 1 / 8) for at, value in enumerate(scale)]
-    found = ws.advise_length(encoder(LAWS["power"][0], scale), texts_of(12))
-    assert not found.decisive
-
-
-def test_shipped_negations_stand_in_where_texts_have_none():
-    def encode(texts):
-        return [[1.0, len(text) % 7 / 50] for text in texts]
-
-    found = ws.advise_length(encode, ["green river stone " * 40, "small quiet cloud " * 40])
-    assert (found.source, found.changes) == ("shipped pairs, in your texts", 20)
-
-
 def test_the_result_shows_itself_and_comes_back_from_a_file(tmp_path):
     found = ws.advise_length(encoder(LAWS["power"][0], [1.0] * 12), texts_of(12))
     found.save(tmp_path / "advice.safetensors")
@@ -180,15 +157,3 @@ def test_a_transformer_is_measured_in_tokens_up_to_its_context():
 def test_wrong_arguments_are_refused(options, message):
     with pytest.raises(ws.InputError, match=message):
         ws.advise_length(**{"model": lambda texts: [[1.0, 2.0] for _ in texts], "texts": texts_of(3), **options})
-
-
-@pytest.mark.parametrize(("given", "message"), [({"changes": 5}, "changes"), ({"finest": 1.0}, "finest")])
-def test_a_plan_that_cannot_be_is_refused(given, message):
-    with pytest.raises(ws.InputError, match=message):
-        ws.AdvicePlan(**given)
-
-
-def test_a_median_that_rises_again_is_left_at_its_first_fall():
-    distances = np.array([[0.1, 0.01, 0.1, 0.01]] * 8) * np.linspace(0.99, 1.01, 8)[:, None]
-    found = crossing([10, 20, 40, 80], distances, 0.05)
-    assert (found.length, found.low, found.high) == (10, 10, 80)

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -10,10 +9,8 @@ from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, 
 
 import wordsens as ws
 from wordsens.evaluation.check import CheckOptions, choose_pairs, evaluate
-from wordsens.evaluation.kinds import Measured
 from wordsens.models.choice import as_model
 from wordsens.models.pairs import FunctionPairModel
-from wordsens.text.pairs import Pair
 
 PAIRS = few_pairs()
 
@@ -84,20 +81,6 @@ def test_the_document_is_json_with_the_fixed_keys():
     assert document["failures"] == []
 
 
-def test_rows_are_read_by_name_and_by_number():
-    table = ws.check(bag_of_words, PAIRS).kinds
-    assert table["antonym"] == table[1]
-    assert table[1]["auc"] == table[1].auc
-    assert len(table[:1]) == 1
-    with pytest.raises(KeyError, match="'role' is not a kind of this check; it has negation, antonym"):
-        table["role"]
-
-
-def test_to_pandas_has_one_row_a_kind():
-    result = ws.check(bag_of_words, PAIRS)
-    assert result.to_pandas().to_dict("records") == [asdict(row) for row in result.kinds]
-
-
 def test_the_users_own_threshold():
     result = ws.check(bag_of_words, PAIRS, budget=ws.Cutoff(threshold=0.6), requirements=["all.false_hits <= .1"])
     values, members = result.measured.values, result.measured.opposites["negation"]
@@ -119,34 +102,6 @@ def test_own_pairs_without_paraphrases_are_compared_with_the_packages_own():
         assert control.pairs == sum(pair.kind == control.kind for pair in short)
     assert result.answer[1].startswith("It cannot tell 'enable' from 'disable' in 'How do I enable")
     assert "stand in for them" in result.notes[0]
-
-
-def test_pairs_in_any_language_with_their_own_paraphrases():
-    rows = [
-        ("Verneinung", "Die Tür ist offen.", "Die Tür ist nicht offen.", False),
-        ("gleich", "Die Tür ist offen.", "Man kann eintreten.", True),
-    ]
-    result = ws.check(bag_of_words, rows)
-    assert (result.kinds["Verneinung"].auc, result.notes) == (0, ())
-
-
-def test_synonyms_stand_for_paraphrases_where_there_are_no_others():
-    rows = [("a", "it is on", "it is off", False), ("synonym", "it is big", "it is large", True)]
-    result = ws.check(bag_of_words, rows)
-    assert [control.kind for control in result.controls] == ["paraphrase"]
-    assert result.kinds["a"].auc == 0.5
-
-
-def test_a_pair_that_is_repeated_counts_once():
-    chosen, notes = choose_pairs([*PAIRS, PAIRS[0]], None)
-    assert len(chosen) == len(PAIRS)
-    assert notes == ["1 pairs repeat another and count once"]
-
-
-def test_lengths_are_those_that_both_sides_have():
-    long = " ".join(["word"] * 60)
-    rows = [("a", f"on {long}", f"off {long}", False), ("a", "on", "off", False), ("p", "x y", "z", True)]
-    assert [(row.kind, row.length, row.pairs) for row in ws.check(bag_of_words, rows).lengths] == [("a", "question", 1)]
 
 
 def test_every_kind_is_judged_on_its_own_numbers():
@@ -182,11 +137,6 @@ def test_wrong_input_is_told_before_the_model_is_asked(changes, message):
 
     with pytest.raises(ws.InputError, match=re.escape(message)):
         ws.check(never, **{"pairs": PAIRS, **changes})
-
-
-def test_a_measured_set_needs_both_sides():
-    with pytest.raises(ws.InputError, match="holds no pair that means the same"):
-        Measured([Pair("a", "x", "y", False)], np.zeros(1))
 
 
 def test_a_model_that_scores_pairs_is_judged_by_its_scores():

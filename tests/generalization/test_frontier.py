@@ -6,7 +6,6 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.errors import InputError
 from wordsens.generalization.frontier import BestUnderLimits
 from wordsens.generalization.loss import loss_for
 from wordsens.maps.function import FunctionFeatures
@@ -103,11 +102,3 @@ def test_a_point_on_its_limit_does_not_push_out_one_inside():
         best.see(torch.tensor([[shift, 0.0]], dtype=torch.float64), torch.tensor([2]), point.double())
     assert best.perturbation.tolist() == inside.tolist()
     assert best.error < 4
-
-
-def test_wrong_limits_are_named():
-    texts, labels, x = data()
-    phi = ws.RandomAttentionFeatures(D)
-    for gammas, message in (((), "`gammas` is empty"), ((0.0,), r"`gammas` \(=0.0\) must be a positive")):
-        with pytest.raises(InputError, match=message):
-            ws.one_word_frontier(phi, texts, labels, x, 1, gammas=gammas)

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,45 +61,11 @@ def test_strings_of_parquet_that_are_not_utf8(tmp_path, read):
     assert "cannot be read as Parquet: 'utf-8' codec can't decode" in refusal(lambda: read(tmp_path / "a.parquet"))
 
 
-@pytest.mark.parametrize("content", ["[]", '{"splits": 3}', "3", '{"splits": [["a"]]}'])
-def test_a_saved_data_set_of_the_wrong_shape(tmp_path, content):
-    pytest.importorskip("datasets")
-    (tmp_path / "dataset_dict.json").write_text(content, encoding="utf-8")
-    assert "cannot be read as a saved data set" in refusal(lambda: read_documents(tmp_path))
-
-
-@pytest.mark.parametrize("encoding", ["\0", "utf-8\0", "\ud800", "x" * 10_000])
-def test_an_encoding_that_cannot_be_a_name(tmp_path, encoding):
-    (tmp_path / "a.csv").write_text("text\na b\n", encoding="utf-8")
-    message = refusal(lambda: read_documents(tmp_path / "a.csv", encoding=encoding))
-    assert "is not a text encoding" in message
-    assert len(message) < 400
-
-
-def test_two_columns_of_one_name_are_refused(tmp_path):
-    (tmp_path / "a.csv").write_text("text,label,text\na,1,b\n", encoding="utf-8")
-    (tmp_path / "p.csv").write_text("kind,first,second,same,same\nk,a,b,true,false\n", encoding="utf-8")
-    pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 2, names=["text"] * 2), tmp_path / "a.parquet")
-    for read, name, column in (
-        (read_documents, "a.csv", "text"),
-        (read_pairs, "p.csv", "same"),
-        (read_documents, "a.parquet", "text"),
-        (read_pairs, "a.parquet", "text"),
-    ):
-        assert f"has two columns of the name {column!r}; rename one" in refusal(partial(read, tmp_path / name))
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes in folders")
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl", "a.parquet"])
 def test_a_pipe_is_no_text(tmp_path, name):
     os.mkfifo(tmp_path / name)
     assert "is a device or a pipe, not a file" in refusal(lambda: read_documents(tmp_path / name))
-
-
-@pytest.mark.parametrize("call", [lambda name: ws.embed(["a b"], encoder=name), ws.TransformerFeatures.from_pretrained])
-@pytest.mark.parametrize("name", ["a" * 5000, "a\0b"])
-def test_a_model_that_cannot_be_a_path(call, name):
-    assert "cannot be used as a path" in refusal(lambda: call(name))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from tests.maps.tiny_models import CONTEXT, SIZE, model_of, tokenizer
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.models.choice import as_model, is_pair_model
-from wordsens.models.contract import Model
 from wordsens.models.plain import PlainTransformerModel
 from wordsens.text.encoders import load_encoder
 
@@ -121,15 +120,6 @@ def test_a_folder(folder):
     assert models[0].identity() == as_model((model_of("bert"), tokenizer())).identity()
 
 
-def test_another_way_is_another_identity(folder):
-    names = [as_model(folder, pool=pool).identity() for pool in ("mean", "cls")]
-    (folder / "tokenizer_config.json").write_text(
-        json.dumps({**json.loads((folder / "tokenizer_config.json").read_text()), "model_max_length": 12})
-    )
-    shorter = as_model(folder, pool="mean").identity()
-    assert len({*names, shorter}) == 3
-
-
 def test_minilm_is_its_own_way():
     model = as_model("minilm")
     phi = ws.TransformerFeatures.from_pretrained("minilm", pool="own")
@@ -186,44 +176,6 @@ def test_check_against_tells_the_largest_difference():
     assert phi.check_against(Other(), TEXTS) == pytest.approx(0.25, abs=1e-5)
     with pytest.raises(InputError, match=r"encode gives shape \(4, 16\) for 4 texts, and model layer 3 own|max|mean"):
         ws.TransformerFeatures(model_of("bert", hidden_size=8), tokenizer(), pool="mean").check_against(Other(), TEXTS)
-
-
-@pytest.mark.parametrize(
-    ("made", "message"),
-    [
-        (lambda: model_of("bert"), "(a BertModel) is none that is known; pass a name or folder, a pair (model, tok"),
-        (tokenizer, "is none that is known; pass a name or folder, a pair (model, tokenizer)"),
-        (lambda: (model_of("bert"), None), "BertModel does not run a transformer with a tokenizer"),
-        (lambda: (model_of("bert"), str.split), "BertModel does not run a transformer with a tokenizer"),
-    ],
-)
-def test_half_a_pair_is_refused(made, message):
-    with pytest.raises(InputError) as caught:
-        as_model(made())
-    assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"model": "https://host/v1"}, "is an address; pass Endpoint(url=...), on the command line --endpoint"),
-        ({"model": "my_encoder:encode"}, "is no name; pass the function itself, on the command line --encode"),
-        ({"model": "no/such/folder"}, "there is no model folder 'no/such/folder'"),
-        ({"model": "minilm", "revision": "v1"}, "`revision` (='v1') is of a name on the Hugging Face hub"),
-        ({"model": "minilm", "device": "warp"}, "`device` (='warp') is not available here"),
-    ],
-)
-def test_a_name_that_names_nothing(options, message):
-    with pytest.raises(InputError) as caught:
-        as_model(options.pop("model"), **options)
-    assert message in str(caught.value)
-
-
-def test_a_folder_without_a_pooling_of_its_own(folder):
-    with pytest.raises(InputError, match="says nothing of its own pooling"):
-        as_model(folder, pool="own")
-    with pytest.raises(InputError, match="says nothing of its own pooling"):
-        as_model((model_of("bert"), tokenizer()), pool="own")
 
 
 @pytest.fixture
@@ -292,8 +244,3 @@ def test_what_stands_behind_the_pooling_comes_from_the_hub_too(hub, tmp_path, lo
     found = as_model(hub, local_files_only=local_files_only).encode(TEXTS)
     expected = torch.stack([theirs(model_of("bert"), text, lambda states: states[0]) for text in TEXTS])
     torch.testing.assert_close(found, torch.tanh(expected @ weight.double().T), rtol=0, atol=1e-5)
-
-
-def test_the_contract_is_abstract():
-    with pytest.raises(TypeError, match="abstract"):
-        Model()

@@ -1,7 +1,6 @@
 """The file that is written: whole, escaped, in the format of its ending; and `wordsens report`."""
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -100,27 +99,6 @@ def test_a_failed_write_leaves_the_report_that_was_there(small, monkeypatch, cap
     assert code == 1
     assert "No space left" in err
     assert (small / "report.html").read_text() == "the one before"
-
-
-def test_where_every_cell_failed_the_report_says_so(tmp_path, make_record, capsys):
-    records = [make_record(draw=at, status="failed", value=None, error="ValueError: <no>") for at in range(2)]
-    code, out, _ = report(capsys, write_records(tmp_path / "run", records))
-    assert code == 0
-    assert out.startswith("2 of 2 measurements failed, and no number here stands for them.")
-    assert "ValueError: &lt;no&gt;" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-
-
-def test_a_folder_whose_name_is_no_text_has_a_report(tmp_path, make_record, capsys):
-    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/r\xff<b>"))
-    assert report(capsys, write_records(folder, [make_record()]), "--quiet")[0] == 0
-    assert "r?&lt;b&gt;" in (folder / "report.html").read_text(encoding="utf-8")
-
-
-def test_it_opens_in_the_browser(small, monkeypatch, capsys):
-    opened = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
-    assert report(capsys, small, "--open")[0] == 0
-    assert opened == [(small / "report.html").as_uri()]
 
 
 def test_the_command_that_measured_is_told(tmp_path, monkeypatch, capsys):

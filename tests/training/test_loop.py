@@ -78,30 +78,6 @@ def test_training_stops_early_and_keeps_the_best_weights():
     assert judged(net, few.validation)[0] == min(losses)
 
 
-def test_a_checkpoint_of_something_else_is_refused(tmp_path):
-    ws.training.train(network(), TASK, ws.training.TrainingPlan(steps=2), folder=tmp_path)
-    for net, plan in ((network(), PLAN), (network("dense"), ws.training.TrainingPlan(steps=2))):
-        with pytest.raises(InputError, match="a checkpoint of another"):
-            ws.training.train(net, TASK, plan, folder=tmp_path)
-    (tmp_path / "checkpoint.safetensors").write_bytes(b"no safetensors")
-    with pytest.raises(InputError, match="is no checkpoint of wordsens"):
-        ws.training.train(network(), TASK, ws.training.TrainingPlan(steps=2), folder=tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"steps": -1}, "`steps`"),
-        ({"rate": 0.0}, "`rate`"),
-        ({"warmup": 2.0}, "`warmup`"),
-        ({"patience": 0}, "`patience`"),
-    ],
-)
-def test_wrong_plans_are_refused(keys, message):
-    with pytest.raises(InputError, match=message):
-        ws.training.TrainingPlan(**keys)
-
-
 def test_a_loss_that_is_no_number_ends_the_training():
     net = network()
     net.head.weight.data.fill_(float("nan"))

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import linregress
 
 from wordsens.errors import InputError
 
@@ -47,11 +48,7 @@ def fit_power_law(
 ) -> PowerLaw:
     """Ordinary least squares of log value on log n, every point alike.
 
-    With x = log n, y = log value, m points, and residuals e_j = y_j - a - b x_j:
-
-        b = sum_j (x_j - mean x) y_j / sum_j (x_j - mean x)²,    a = mean y - b mean x.
-
-    Where the points are independent (texts None), s.e.(b)² = (sum_j e_j² / (m - 2)) / sum_j (x_j - mean x)².
+    Where the points are independent (texts None), b, a and the error of b are those of `scipy.stats.linregress`.
 
     Points of one text are not: they share its length and whatever else it has. With `texts`, the standard error is the
     jackknife over the G texts, each left out with all its points, b_g being the slope without text g:
@@ -79,16 +76,13 @@ def fit_power_law(
     if min(values) <= 0 or min(sizes) <= 0:
         raise InputError(f"`values` (smallest {min(values)!r}) must be positive to be fitted by a power law")
     x, y = np.log(np.asarray(sizes, dtype=np.float64)), np.log(np.asarray(values, dtype=np.float64))
-    u, v = centred(x), centred(y)
-    slope = float(least_squares_slope(u, v))
-    if texts is None:
-        residual = v - slope * u
-        error = math.sqrt(float(residual @ residual) / (len(u) - 2) / float(u @ u))
-    else:
+    line = linregress(x, y)
+    error = float(line.stderr)
+    if texts is not None:
         if (reason := unfit_for_power_law(sizes, texts)) is not None:
             raise InputError(f"`sizes` cannot be fitted by a power law: {reason}")
-        error = _jackknife_error(u, v, texts)
-    return PowerLaw(slope, error, math.exp(float(y.mean()) - slope * float(x.mean())))
+        error = _jackknife_error(centred(x), centred(y), texts)
+    return PowerLaw(float(line.slope), error, math.exp(float(line.intercept)))
 
 
 def centred(values: np.ndarray) -> np.ndarray:

@@ -54,15 +54,6 @@ def test_the_standard_errors_are_those_of_other_texts():
     assert ((ratios > 0.75) & (ratios < 1.5)).all()
 
 
-def test_equally_near_texts_are_one_neighbour():
-    """Three copies of one vector: rounding chooses among them, and nothing has changed."""
-    one = units(0, 5)[[0, 0, 0, 1, 2, 3, 4]]
-    other = one + 1e-8 * units(1, 7)
-    found = agreement(one, torch.nn.functional.normalize(other, dim=1), 2)
-    assert found.changed.sum() == 0
-    assert (found.recall == 1).all()
-
-
 def test_a_changed_neighbour_and_its_words_are_those_of_plain_encoding():
     found = ws.compare(bag_of_words, deaf_to_negations, TEXTS, "none", plan=ws.ComparePlan(neighbours=3))
     row = found["neighbours.nearest"]

@@ -62,10 +62,3 @@ def test_requirements_fail_with_what_was_found(found):
 def test_requirements_that_cannot_be_asked(requirement, message):
     with pytest.raises(ws.InputError, match=message):
         ws.compare(bag_of_words, bag_of_words, TEXTS, few_pairs(), requirements=requirement)
-
-
-def test_a_requirement_on_a_row_with_too_few_texts_fails():
-    rare = next(iter({word.lower() for word in TEXTS[0].split() if word.isalpha() and len(word) > 9}))
-    plan = ws.ComparePlan(words_per_text=400)
-    found = ws.compare(bag_of_words, bag_of_words, TEXTS[:6], "none", plan=plan, requirements=f"word.{rare}.low >= -1")
-    assert "there is no such row; it may have too few texts" in found.failures[0]
