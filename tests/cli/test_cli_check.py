@@ -122,20 +122,6 @@ def test_an_endpoint_is_asked_and_its_refusal_is_one_line(wordsens, pairs, monke
 
 
 @pytest.mark.parametrize(
-    "given",
-    [
-        [],
-        ["minilm", "--encode", "my_models:bag"],
-        ["--encode", "my_models:bag", "--endpoint-model", "x"],
-        ["minilm", "--endpoint-timeout", "3"],
-    ],
-)
-def test_one_model_is_asked(wordsens, given):
-    run = wordsens("check", *given)
-    assert (run.code, len(run.err.splitlines())) == (2, 1)
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--require", "negation.auc => 1"], "--require (='negation.auc => 1') cannot be read"),

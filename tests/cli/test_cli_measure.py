@@ -2,11 +2,9 @@
 
 import json
 import re
-from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
-import torch
 
 import wordsens as ws
 from wordsens.cli.measure import run as measure_run
@@ -93,25 +91,6 @@ def test_options_of_the_maps(wordsens, options, name):
     assert changed["texts"][0]["results"][0]["value"] != usual["texts"][0]["results"][0]["value"]
 
 
-def test_special_tokens_layers_and_truncation(wordsens):
-    run = wordsens(
-        "measure",
-        "a good film",
-        "--map",
-        "raf",
-        "--keep-special-tokens",
-        "--max-words",
-        "3",
-        "--layer",
-        "-1",
-        "--json",
-        *FAST,
-    )
-    document = json.loads(run.out)
-    assert document["texts"][0]["tokens"] == ["[CLS]", "a", "good"]
-    assert document["layer"] == -1
-
-
 def test_a_file(wordsens, tmp_path):
     (tmp_path / "letter.md").write_bytes("sch\xf6n und gut".encode("latin-1"))
     run = wordsens(
@@ -137,21 +116,6 @@ def test_a_dataset_gives_a_row_a_text_and_map(wordsens, tmp_path):
     assert [text["source"] for text in document["texts"]] == ["t.csv:1", "t.csv:3"]
     assert document["skipped"] == ["t.csv:2"]
     assert wordsens(*arguments, "--map", "raf", "--quiet", *FAST).err == ""
-
-
-def test_a_certificate_is_shown_beside_the_value(wordsens, monkeypatch):
-    measured = measure_run.word_sensitivity
-
-    def certified(*arguments, **options):
-        result = measured(*arguments, **options)
-        return replace(result, upper=9.0, upper_per_word=torch.full_like(result.per_word, 8.5))
-
-    monkeypatch.setattr(measure_run, "word_sensitivity", certified)
-    run = wordsens("measure", "good film", "--map", "raf", *FAST)
-    assert "upper" in run.out
-    assert "9.0000" in run.out
-    assert run.out.count("8.5000") == 2
-    assert "certified: no perturbation in the ball goes beyond them" in run.out
 
 
 def test_records_are_kept_and_not_measured_again(wordsens, tmp_path, documented, monkeypatch):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import wordsens as ws
-from wordsens.evaluation.advice.passages import PLACES, Surroundings
+from wordsens.evaluation.advice.passages import Surroundings
 
 WORDS = ("lamp", "table", "door", "river", "stone", "paper", "cloud", "train", "bread", "glass", "house", "wheel")
 PLAN = ws.AdvicePlan(changes=12)
@@ -74,19 +74,6 @@ def test_without_noise_the_length_is_the_laws():
     assert (found.source, found.changes, found.unit, found.context) == ("your texts", 12, "words", None)
 
 
-def test_passages_have_the_words_around_the_sentence():
-    texts = ["one two. It is not so. Three four", "five six seven"]
-    around = Surroundings(texts, lambda text: len(text.split()))
-    (change,) = around.own_changes(texts)
-    assert (change.first, change.second) == ("It is not so.", "It is so.")
-    found = {place: around.passage(change, place, 7) for place in PLACES}
-    assert found["first"] == ("It is not so. Three four five", "It is so. Three four five")
-    assert found["last"] == ("seven one two. It is not so.", "seven one two. It is so.")
-    assert found["middle"] and found["middle"][0] == "one two. It is not so. Three"
-    assert around.passage(change, "first", 3) is None
-    assert around.passage(change, "first", 50) is None
-
-
 def test_pairs_are_put_into_the_texts_and_paraphrases_are_not():
     pairs = [(kind, f"key{at} lamp is not good", f"key{at} lamp is good", kind == "synonym")
              for at, kind in enumerate(["negation"] * 8 + ["synonym"] * 4)]  # fmt: skip
@@ -140,20 +127,3 @@ def test_a_transformer_is_measured_in_tokens_up_to_its_context():
     longest = around.passage(around.own_changes(texts)[0], "middle", 64)
     assert longest and 60 <= max(map(count, longest)) <= 64
     assert done[-1][0] <= done[-1][1]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"texts": []}, "`texts` holds no text; give at least one"),
-        ({"texts": ["one text"]}, "`texts` holds 1 text; give two or more"),
-        ({"threshold": 0.0}, r"`threshold` \(=0.0\) must be a positive finite number"),
-        ({"threshold": 2.5}, r"`threshold` \(=2.5\) must be below 2, the largest cosine distance"),
-        ({"pairs": [("synonym", "a b", "a c", True)]}, "`pairs` holds no opposite"),
-        ({"plan": ws.AdvicePlan(longest=16), "pairs": [("negation", "a " * 40, "b " * 40, False)]},
-         "no changed sentence fits 16 words"),
-    ],
-)  # fmt: skip
-def test_wrong_arguments_are_refused(options, message):
-    with pytest.raises(ws.InputError, match=message):
-        ws.advise_length(**{"model": lambda texts: [[1.0, 2.0] for _ in texts], "texts": texts_of(3), **options})

@@ -1,7 +1,6 @@
 """What a check finds of models that are blind in a known way, and of one that is not."""
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -93,17 +92,6 @@ def test_the_users_own_threshold():
     assert len(result.failures) == 2
 
 
-def test_own_pairs_without_paraphrases_are_compared_with_the_packages_own():
-    rows = [("switch", f"How do I enable {it}?", f"How do I disable {it}?", False) for it in ("it", "sync", "mail")]
-    result = ws.check(bag_of_words, rows)
-    assert result.kinds.names == ("switch",)
-    short = [pair for pair in ws.read_pairs() if pair.length == "question"]
-    for control in result.controls:
-        assert control.pairs == sum(pair.kind == control.kind for pair in short)
-    assert result.answer[1].startswith("It cannot tell 'enable' from 'disable' in 'How do I enable")
-    assert "stand in for them" in result.notes[0]
-
-
 def test_every_kind_is_judged_on_its_own_numbers():
     """A model that sees one kind and not the other says so."""
     pairs, notes = choose_pairs(PAIRS, None)
@@ -117,26 +105,6 @@ def test_every_kind_is_judged_on_its_own_numbers():
     assert result.answer[0].startswith("it sees negation pairs; does not see antonym pairs")
     assert "for negation (from 0.50" in result.answer[-1]
     assert "none for the other 1" in result.answer[-1]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"budget": 1.0}, "`budget` (=1.0) must be a share from 0 to 1"),
-        ({"budget": ws.Cutoff(threshold=float("nan"))}, "`threshold` (=nan) must be a finite number"),
-        ({"kinds": ["negaton"]}, "`kinds` (='negaton') must be one of negation, antonym; did you mean 'negation'?"),
-        ({"requirements": ["role.auc > 0"]}, "must be one of negation, antonym, all"),
-        ({"requirements": ["all.hits > 0"]}, "the requirement 'all.hits > 0' is on your own threshold"),
-        ({"pairs": [pair for pair in PAIRS if pair.same]}, "`pairs` holds no opposite (same=false)"),
-        ({"baseline": "nowhere.json"}, "`baseline` (='nowhere.json') cannot be read"),
-    ],
-)
-def test_wrong_input_is_told_before_the_model_is_asked(changes, message):
-    def never(texts):
-        raise AssertionError("the model was asked")
-
-    with pytest.raises(ws.InputError, match=re.escape(message)):
-        ws.check(never, **{"pairs": PAIRS, **changes})
 
 
 def test_a_model_that_scores_pairs_is_judged_by_its_scores():

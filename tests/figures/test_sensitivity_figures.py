@@ -5,7 +5,6 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 
-from wordsens.errors import InputError
 from wordsens.figures import sensitivity
 
 
@@ -105,13 +104,6 @@ def test_a_band_reaches_from_the_mean_to_the_upper_bound_and_predictions_are_das
     told = [text.get_text() for text in panel.get_legend().get_texts()]
     assert told[-2:] == ["band: up to the certified upper bound", "predicted, for a typical word"]
     assert panel.get_ylim()[1] > 3.0
-
-
-def test_failed_records_are_left_out_and_none_is_an_error(make_record, records):
-    failed = make_record(map="rf", status="failed", value=None)
-    assert len(sensitivity([*records, failed]).axes[0].containers) == 2
-    with pytest.raises(InputError, match="`records` has no finished record; run the experiment first"):
-        sensitivity([failed])
 
 
 def test_pyplot_holds_no_figure(records):

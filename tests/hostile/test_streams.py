@@ -118,9 +118,3 @@ def test_a_narrow_stdout_is_written_to(encoding):
     assert run.returncode == 0, run.stderr
     lines = run.stdout.decode(encoding).splitlines()
     assert json.loads(lines[1]) == {"a": "é漢\ud800"}
-
-
-def test_main_leaves_the_streams_open(capsys):
-    assert main(["--version"]) == 0
-    print("still here")
-    assert "still here" in capsys.readouterr().out

@@ -1,8 +1,6 @@
 """Texts, tables and models that are wrong in ways that no reader of ours makes: one line, and at once."""
 
 import json
-import os
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -43,15 +41,6 @@ def test_half_a_pair_of_surrogates_is_no_text(tiny_bert, call):
     assert r"'\ud800') is half of a pair, no character; save it as UTF-8" in refusal(lambda: call(str(tiny_bert)))
 
 
-def test_a_half_pair_in_a_file_is_named_with_its_row(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"text": "good"}\n{"text": "bad \\ud800"}\n', encoding="utf-8")
-    assert refusal(lambda: read_documents(path)).startswith("a.jsonl:2: its character 4")
-    pairs = tmp_path / "p.jsonl"
-    pairs.write_text('{"kind": "k", "first": "a", "second": "b\\udfff", "same": true}\n', encoding="utf-8")
-    assert refusal(lambda: read_pairs(pairs)).startswith("p.jsonl:1: `second`: its character 1")
-
-
 @pytest.mark.parametrize("read", [read_documents, read_pairs])
 def test_strings_of_parquet_that_are_not_utf8(tmp_path, read):
     given = pa.array([b"ok", b"\xff\xfe"], pa.binary())
@@ -59,13 +48,6 @@ def test_strings_of_parquet_that_are_not_utf8(tmp_path, read):
     rest = {"kind": ["k", "k"], "second": ["x", "y"], "same": [True, False]}
     pq.write_table(pa.table({"text": strings, "first": strings, **rest}), tmp_path / "a.parquet")
     assert "cannot be read as Parquet: 'utf-8' codec can't decode" in refusal(lambda: read(tmp_path / "a.parquet"))
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes in folders")
-@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl", "a.parquet"])
-def test_a_pipe_is_no_text(tmp_path, name):
-    os.mkfifo(tmp_path / name)
-    assert "is a device or a pipe, not a file" in refusal(lambda: read_documents(tmp_path / name))
 
 
 @pytest.mark.parametrize(

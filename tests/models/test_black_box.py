@@ -30,21 +30,6 @@ def test_a_function_gives_its_own_numbers():
     np.testing.assert_array_equal(found.numpy(), letters(TEXTS))
 
 
-@pytest.mark.parametrize(
-    "as_other",
-    [
-        lambda rows: rows.tolist(),
-        lambda rows: torch.tensor(rows, dtype=torch.bfloat16, requires_grad=True),
-        lambda rows: [torch.tensor(row) for row in rows],
-        lambda rows: list(rows.astype(np.float16)),
-        lambda rows: tuple(map(tuple, rows)),
-    ],
-)
-def test_arrays_of_other_kinds(as_other):
-    found = as_model(lambda texts: as_other(letters(texts))).encode(TEXTS)
-    np.testing.assert_array_equal(found.numpy(), letters(TEXTS))
-
-
 def test_an_object_with_encode_and_calls_of_few_texts():
     sizes = []
 
@@ -120,17 +105,6 @@ def test_a_model_whose_vectors_depend_on_the_batch_is_refused():
         InputError, match=r"centred changes its mind: among other texts .* whatever depends on the batch"
     ):
         as_model(centred)
-
-
-def test_what_needs_gradients_or_layers_says_so():
-    model = as_model(letters)
-    with pytest.raises(
-        InputError, match="where gradients are needed letters cannot be used: it gives one vector a text"
-    ):
-        model.features()
-    with pytest.raises(InputError, match="the layers of letters cannot be seen"):
-        model.encode_layers(TEXTS)
-    assert model.layers is None
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Endpoints: what is sent, what comes back, and every way in which a server can fail."""
 
-import itertools
 import socket
 import time
 
@@ -12,7 +11,6 @@ from wordsens.models.choice import as_model
 from wordsens.models.endpoint import Endpoint, EndpointError
 
 TEXTS = ["The door is open.", "The door is not open.", "Shut it."]
-CALLS = itertools.count()
 ERROR_500 = (500, b"oops", {})
 
 
@@ -135,42 +133,3 @@ def test_a_wrong_answer_is_told_in_one_line(answer, message):
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not isinstance(caught.value, InputError)
-
-
-@pytest.mark.parametrize(
-    ("embedding", "message"),
-    [
-        (lambda text, count: [1.0] * (3 + count), "gave vectors of 6 numbers, and of 4 before"),
-        (lambda text, count: [1.0, float("nan")], "gave a number that is not finite for the text"),
-        (lambda text, count: "AAAA", "no array of numbers"),
-        (lambda text, count: vector(text)[: 1 + len(text) % 2], "no array of numbers"),
-        (lambda text, count: [1.0, next(CALLS)], "changes its mind: in a second call"),
-    ],
-)
-def test_wrong_vectors_are_failures_of_the_endpoint(embedding, message):
-    def answer(texts):
-        return {"data": [{"index": at, "embedding": embedding(text, len(texts))} for at, text in enumerate(texts)]}
-
-    with serving(answer) as (url, _), pytest.raises(EndpointError) as caught:
-        as_model(Endpoint(url=url, timeout=5.0))
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"url": "host:80"}, "`endpoint` (='host:80') must be a URL such as https://host/v1"),
-        ({"url": "ftp://host"}, "must be a URL"),
-        ({"url": "https://"}, "must be a URL"),
-        ({"url": "http://[::1"}, "must be a URL"),
-        ({"url": "http://host:port/v1"}, "must be a URL"),
-        ({"url": "ftp://me:secret@host/?key=abc"}, "`endpoint` (='ftp://host/?key=...') must be a URL"),
-        ({"url": "http://h", "timeout": 0.0}, "`timeout` (=0.0) must be a positive finite number"),
-        ({"url": "http://h", "retries": -1}, "`retries` (=-1) must be a whole number, at least 0"),
-    ],
-)
-def test_an_endpoint_that_cannot_be(options, message):
-    with pytest.raises(InputError) as caught:
-        Endpoint(**options)
-    assert message in str(caught.value)

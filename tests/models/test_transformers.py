@@ -166,18 +166,6 @@ def test_a_map_with_a_pool_is_a_model():
         as_model(rows).encode(TEXTS)
 
 
-def test_check_against_tells_the_largest_difference():
-    phi = ws.TransformerFeatures(model_of("bert"), tokenizer(), pool="mean")
-
-    class Other:
-        def encode(self, sentences):
-            return torch.stack([theirs(model_of("bert"), text) for text in sentences]) + 0.25
-
-    assert phi.check_against(Other(), TEXTS) == pytest.approx(0.25, abs=1e-5)
-    with pytest.raises(InputError, match=r"encode gives shape \(4, 16\) for 4 texts, and model layer 3 own|max|mean"):
-        ws.TransformerFeatures(model_of("bert", hidden_size=8), tokenizer(), pool="mean").check_against(Other(), TEXTS)
-
-
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
     """A cache of the hub with two revisions of one model, of which the branch main is the first."""
@@ -215,17 +203,6 @@ def test_is_pair_model(folder, tmp_path_factory):
     other = tmp_path_factory.mktemp("reranker")
     model_of("bert", "AutoModelForSequenceClassification", num_labels=1).save_pretrained(other)
     assert is_pair_model(other)
-
-
-def test_texts_embedded_with_a_loaded_model():
-    given = model_of("bert").train()
-    for layer in (0, 2):
-        (found,) = ws.embed(TEXTS[1], (given, tokenizer()), layer, rescale=False, special_tokens=True)
-        expected = theirs(model_of("bert"), TEXTS[1], lambda states: states, layer)
-        torch.testing.assert_close(found.rows, expected, rtol=0, atol=1e-6)
-    assert given.training
-    with pytest.raises(InputError, match="a transformer cannot be made of a int; pass a name, a folder, a pair"):
-        ws.embed(TEXTS[0], 3)
 
 
 @pytest.mark.parametrize("local_files_only", [True, False])

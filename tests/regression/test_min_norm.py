@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from wordsens.errors import InputError
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.dense.features import RandomFeatures
 from wordsens.maps.function import FunctionFeatures
@@ -146,31 +145,3 @@ def test_more_texts_than_features_are_refused_without_a_ridge():
     with pytest.raises(SingularGramError, match="9 texts have only 6 features"):
         fit_min_norm(IDENTITY, texts, labels)
     assert fit_min_norm(IDENTITY, texts, labels, ridge=1.0).conditioning.residual < 1e-12
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_a_training_text_cannot_be_retrained_on_but_can_be_fine_tuned_on(dtype):
-    texts = torch.randn(12, 3, 6, generator=generator(0, "texts"), dtype=torch.float64)
-    fit = fit_min_norm(RandomAttentionFeatures(6, seed=0, dtype=dtype), texts, [1, -1] * 6)
-    features = fit.map(texts[3])
-    with pytest.raises(SingularGramError, match="lies in the span of the training features"):
-        fit.update(features, "retrained")
-    assert fit.update(features, "fine-tuned").alignment == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"y": [1, -1]}, r"`y` has \(2,\) labels for 3 texts"),
-        ({"y": [1, None, -1]}, "`y` has a missing or infinite label at 1"),
-        ({"texts": []}, "`texts` holds no text"),
-        ({"texts": [torch.ones(2, 4), torch.ones(3, 4), torch.ones(2, 4)]}, r"shape \(3, 4\) at 1, but \(2, 4\) at 0"),
-        ({"texts": torch.ones(3, 4)}, r"must be finite and \(N, n, d\)"),
-        ({"ridge": -1.0}, r"`ridge` \(=-1.0\) must be a finite number, at least 0"),
-        ({"solver": "qr"}, r"`solver` \(='qr'\) must be one of auto, cholesky, cg"),
-    ],
-)
-def test_wrong_input_is_named(arguments, message):
-    usual = {"texts": torch.eye(12, dtype=torch.float64)[:3].view(3, 3, 4), "y": [1, -1, 1]}
-    with pytest.raises(InputError, match=message):
-        fit_min_norm(IDENTITY, **{**usual, **arguments})

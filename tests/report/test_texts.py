@@ -76,25 +76,6 @@ def test_the_token_that_moves_most_speaks_for_its_word(tmp_path, given):
     )
 
 
-def test_records_without_words_have_no_text_and_synthetic_ones_have_numbers(tmp_path, make_record):
-    assert texts_of(tmp_path / "old", make_record()).texts == []
-    (text,) = texts_of(tmp_path / "new", make_record(n=3, searched=(0, 2), per_word=(1.0, 2.0))).texts
-    assert [piece.text if isinstance(piece, Word) else piece for piece in text.pieces] == ["#0", " ", "#1", " ", "#2"]
-
-
-def test_an_audits_words_stand_in_their_order_with_gaps(tmp_path, audit_record):
-    record = audit_record([("not", 1.0), ("good", 0.5)], words=10, places=(2 / 9, 3 / 9), words_lost=4)
-    (text,) = texts_of(tmp_path, record).texts
-    assert [piece.text if isinstance(piece, Word) else piece for piece in text.pieces] == [
-        "… ",
-        "not",
-        " ",
-        "good",
-        " …",
-    ]
-    assert text.note == "8 of its words were not measured (…). 4 words after these were cut off unread."
-
-
 def test_a_black_box_is_coloured_by_what_taking_a_word_out_does(tmp_path, audit_record):
     nothing = (float("nan"),) * 2
     record = audit_record([("not", 1.0), ("good", 0.5)], sensitivity=nothing, removal=(0.1, 0.4), value=0.4)

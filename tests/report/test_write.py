@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from tests.report.conftest import write_records
@@ -49,20 +48,6 @@ def test_json_in_a_script_tag_is_the_same_value_and_ends_no_tag(text):
     assert not re.search("[<>&\u2028\u2029]", made)
 
 
-def test_several_folders_stand_side_by_side(small, tmp_path, make_record, capsys):
-    other = write_records(tmp_path / "other", [make_record(draw=1)])
-    code, out, _ = report(capsys, other, small, "--out", tmp_path / "both.html", "--json")
-    document = json.loads(out)
-    assert code == 0
-    section = (
-        (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8").split("document of `report`")[1]
-    )
-    assert list(document) == re.findall(r"^\| `(\w+)` \|", section.split("\n#")[0], flags=re.MULTILINE)
-    assert [run["name"] for run in document["runs"]] == ["other", "run"]
-    assert {one["of"] for one in document["findings"]} >= {"other", "run"}
-    assert "S at the last, run" in (tmp_path / "both.html").read_text(encoding="utf-8")
-
-
 def test_markdown_holds_findings_and_tables_and_is_escaped(small, tmp_path, capsys):
     assert report(capsys, small, "--format", "md", "--quiet")[0] == 0
     text = (small / "report.md").read_text(encoding="utf-8")
@@ -99,14 +84,3 @@ def test_a_failed_write_leaves_the_report_that_was_there(small, monkeypatch, cap
     assert code == 1
     assert "No space left" in err
     assert (small / "report.html").read_text() == "the one before"
-
-
-def test_the_command_that_measured_is_told(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    command = ["sweep", "run", "dry-run", "draw=[0, 1]", "work=0", "--out", "try", "--quiet"]
-    assert main(command) == 0
-    assert main(command) == 0
-    assert report(capsys, "try")[0] == 0
-    page = (tmp_path / "try" / "report.html").read_text(encoding="utf-8")
-    assert page.count("wordsens sweep run dry-run &#39;draw=[0, 1]&#39; work=0 --out try --quiet") == 1
-    assert "2 cells were measured; their values lie between" in page

@@ -53,11 +53,6 @@ class TestRows:
         assert (lengths - 4).abs().min().item() > 1e-3
         torch.testing.assert_close(plain.rows * 4 / lengths, scaled.rows, rtol=1e-12, atol=0)
 
-    def test_a_model_without_special_tokens_gives_the_words(self, gpt2):
-        (text,) = embed(SENTENCE, gpt2, layer=-1)
-        assert text.tokens == tuple(SENTENCE.split())
-        assert text.rows.shape == (8, 16)
-
     @pytest.mark.parametrize("layer", [0, 2])
     def test_a_batch_gives_what_single_texts_give(self, bert, layer):
         texts = [SENTENCE, "good", "the film was bad", "very good film and very short"]
@@ -82,10 +77,6 @@ class TestRows:
         assert matrix.tokens is not None
         assert len(matrix.tokens) == len(matrix) >= 1
 
-    def test_a_text_of_unknown_letters_is_refused(self):
-        with pytest.raises(InputError, match=r"5 of its 6 tokens are unknown to minilm \(\[UNK\]\)"):
-            embed("这部电影很好")
-
 
 class TestCutting:
     def test_longer_texts_keep_their_first_words(self, bert):
@@ -98,12 +89,6 @@ class TestCutting:
         (cut,) = embed(SENTENCE, bert, layer=3, max_words=3)
         (short,) = embed("the film was", bert, layer=3)
         assert torch.equal(cut.rows, short.rows)
-
-    def test_kept_special_tokens_count_as_words(self, bert):
-        assert embed(SENTENCE, bert, max_words=3, special_tokens=True)[0].tokens == ("[CLS]", "the", "film")
-        assert embed("good film", bert, max_words=4, special_tokens=True)[0].tokens == (
-            "[CLS]", "good", "film", "[SEP]",
-        )  # fmt: skip
 
     def test_a_text_over_the_context_is_not_cut_in_silence(self, bert):
         with pytest.raises(InputError) as caught:
@@ -123,18 +108,6 @@ class TestTexts:
         first, second = embed([Document("good film", 1, "shelf/1"), "bad film"], bert)
         assert (first.label, first.source) == (1, "shelf/1")
         assert (second.label, second.source) == (None, "text 1")
-
-    @pytest.mark.parametrize("blank", ["", "  \n\t"])
-    @pytest.mark.parametrize("special_tokens", [False, True])
-    def test_a_text_without_a_token_is_named(self, bert, blank, special_tokens):
-        with pytest.raises(InputError) as caught:
-            embed(["good", Document(blank, source="shelf/2")], bert, special_tokens=special_tokens)
-        assert str(caught.value) == "text 1 (shelf/2) gives no token: it is empty or only blanks; leave it out"
-
-    def test_progress_is_told_after_every_batch(self, bert):
-        told = []
-        embed(["good"] * 5, bert, batch_size=2, progress=lambda done, total: told.append((done, total)))
-        assert told == [(2, 5), (4, 5), (5, 5)]
 
     def test_an_encoder_of_ones_own_will_do(self, bert):
         class Letters(type(bert)):

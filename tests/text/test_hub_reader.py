@@ -74,24 +74,6 @@ class TestHub:
         ]
         assert hub == [("stanfordnlp/imdb", None, "train", False)]
 
-    def test_an_error_of_the_library_is_told_in_one_line(self, hub):
-        with pytest.raises(InputError) as caught:
-            read_documents("imdb", split="dev")
-        assert str(caught.value) == (
-            "no data set 'stanfordnlp/imdb' with split 'dev': Unknown split \"dev\". Should be one of ['train']; "
-            "check name and network, or give a file or folder on this machine"
-        )
-
-    def test_a_name_that_the_hub_does_not_have(self, hub, monkeypatch):
-        monkeypatch.setattr("wordsens.text.hub.ask_hub", lambda name, kind: HubAnswer.MISSING)
-        with pytest.raises(InputError) as caught:
-            read_documents("hub:owner/name")
-        assert str(caught.value) == (
-            "no data set 'owner/name' with split 'train': the Hugging Face hub has nothing public of that name; "
-            "check name and network, or give a file or folder on this machine"
-        )
-        assert hub == []
-
     def test_without_a_network_the_cache_is_used_at_once(self, hub, monkeypatch):
         monkeypatch.setattr("wordsens.text.hub.ask_hub", lambda name, kind: HubAnswer.UNREACHABLE)
         assert len(read_documents("imdb")) == 3

@@ -69,22 +69,6 @@ class TestRequireRows:
             "`X` has only zeros in row 3; drop that word or give it an embedding"
         )
 
-    @pytest.mark.parametrize(
-        ("broken", "shape"),
-        [
-            (torch.ones(3, dtype=torch.float64), "(3,), torch.float64"),
-            (torch.ones(2, 3, 4), "(2, 3, 4), torch.float32"),
-            (torch.ones(0, 3), "(0, 3), torch.float32"),
-            (torch.ones(3, 0), "(3, 0), torch.float32"),
-            (torch.ones(3, 2, dtype=torch.int64), "(3, 2), torch.int64"),
-            (torch.ones(3, 2, dtype=torch.complex64), "(3, 2), torch.complex64"),
-            (torch.ones(3, 2, dtype=torch.bool), "(3, 2), torch.bool"),
-        ],
-    )
-    def test_a_matrix_of_floating_point_numbers(self, broken, shape):
-        said = refused(require_rows, broken, "X")
-        assert said == f"`X` (shape {shape}) must be a floating-point matrix, n words by d coordinates"
-
 
 class TestRescaleRows:
     @given(st.integers(1, 5), st.integers(1, 40), st.integers(0, 2**16), st.floats(-150, 150))
@@ -113,20 +97,4 @@ class TestAsTextMatrix:
     def test_integers_are_refused(self):
         assert refused(as_text_matrix, rows().long().numpy()) == (
             "`X` (shape (4, 3), torch.int64) must be a floating-point matrix, n words by d coordinates"
-        )
-
-    @pytest.mark.parametrize(
-        ("thing", "kind"),
-        [
-            ("I love her much", "str"),
-            (["I", "love"], "list"),
-            (np.array(["I", "love"]), "an array of <U4"),
-            (np.array([["I", None]], dtype=object), "an array of object"),
-            (None, "NoneType"),
-        ],
-    )
-    def test_strings_are_to_be_embedded_first(self, thing, kind, unchecked_types):
-        assert refused(as_text_matrix, thing) == (
-            f"`X` ({kind}) must be a TextMatrix, a tensor or an array of shape (n, d); "
-            "embed strings first, with wordsens.embed"
         )

@@ -1,4 +1,4 @@
-"""The pairs of meanings that ship with the package: how many, how long, how alike, and where the change stands."""
+"""The pairs of meanings that ship with the package: how many of each kind, and what one change does."""
 
 import re
 import statistics

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.errors import InputError, ZeroFeaturesError
 
 CONVERGED = ws.training.ShortSearch(texts=2, words=None, steps=300)
 """A search whose ascents have stopped moving in float64 on these small texts."""
@@ -177,21 +176,3 @@ def test_a_text_whose_features_are_zero_is_left_out_and_counted():
     X = torch.stack([torch.ones(3, 4), -torch.ones(3, 4)])
     assert bool(torch.isfinite(penalty(X)))
     assert (penalty.left_out, len(penalty.last)) == (1, 1)
-
-
-def test_wrong_input_is_refused():
-    penalty = ws.training.SensitivityPenalty
-    with pytest.raises(InputError, match="`target`"):
-        penalty(abs, target=-1.0)
-    with pytest.raises(InputError, match="goes with way='hold'"):
-        penalty(abs, way="hold")
-    with pytest.raises(InputError, match="`way`"):
-        penalty(abs, way="rise")
-    with pytest.raises(InputError, match="must be a batch of texts"):
-        penalty(abs)(torch.ones(0, 3, 4))
-    with pytest.raises(ZeroFeaturesError, match=r"phi\(X\) = 0 for all 2 texts"):
-        penalty(lambda X: 0 * X)(torch.ones(2, 3, 4))
-    with pytest.raises(InputError, match="`share`"):
-        ws.training.WordDropout(1.0)
-    with pytest.raises(InputError, match="`steps`"):
-        ws.training.ShortSearch(steps=0)

@@ -67,17 +67,6 @@ def test_a_resumed_training_has_the_bits_of_an_uninterrupted_one(tmp_path, name,
     assert once_more.looks == found.looks
 
 
-def test_training_stops_early_and_keeps_the_best_weights():
-    few = ws.training.one_word_task(ws.training.TaskSize(n=6, d=8, training=8, validation=64, test=8))
-    net = network("dense")
-    found = ws.training.train(net, few, ws.training.TrainingPlan(steps=400, every=10, patience=2, rate=1e-2))
-    losses = [look.loss for look in found.looks]
-    assert found.steps < 400
-    assert losses.index(min(losses)) == len(losses) - 3
-    assert found.best == found.looks[-3].step
-    assert judged(net, few.validation)[0] == min(losses)
-
-
 def test_a_loss_that_is_no_number_ends_the_training():
     net = network()
     net.head.weight.data.fill_(float("nan"))

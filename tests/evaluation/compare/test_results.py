@@ -46,19 +46,3 @@ def test_requirements_fail_with_what_was_found(found):
     assert "removal.negation differs by -0." in told
     assert "check." not in told
     assert "count" not in told
-
-
-@pytest.mark.parametrize(
-    ("requirement", "message"),
-    [
-        ("negation", "write it as KIND.FIELD >= NUMBER, such as 'neighbours.nearest.second <= .05'"),
-        ("check.negation.auc >= .5", "must be one of first, second, difference"),
-        ("kind.negation.first >= .5", "must be one of check, removal, word, rank, neighbours, all"),
-        ("check.irony.first >= .5", "is on no row; name 'negation' or 'antonym' or 'all kinds', or 'all'"),
-        ("word.zebra.first >= .5", "is on no row; name a word that is removed, or 'all'"),
-        ("check.first >= .5", "names no row; write check.all"),
-    ],
-)
-def test_requirements_that_cannot_be_asked(requirement, message):
-    with pytest.raises(ws.InputError, match=message):
-        ws.compare(bag_of_words, bag_of_words, TEXTS, few_pairs(), requirements=requirement)
