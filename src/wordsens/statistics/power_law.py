@@ -3,6 +3,7 @@
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import linregress
@@ -76,7 +77,7 @@ def fit_power_law(
     if min(values) <= 0 or min(sizes) <= 0:
         raise InputError(f"`values` (smallest {min(values)!r}) must be positive to be fitted by a power law")
     x, y = np.log(np.asarray(sizes, dtype=np.float64)), np.log(np.asarray(values, dtype=np.float64))
-    line = linregress(x, y)
+    line: Any = linregress(x, y)
     error = float(line.stderr)
     if texts is not None:
         if (reason := unfit_for_power_law(sizes, texts)) is not None:

@@ -1,6 +1,7 @@
 """The rank correlation of two columns, with an interval over draws."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -20,7 +21,8 @@ def rank_correlation(first: Sequence[int | float], second: Sequence[int | float]
     """
     if len(set(first)) < 2 or len(set(second)) < 2:
         return float("nan")
-    return round(float(spearmanr(first, second).statistic), 12)
+    result: Any = spearmanr(first, second)
+    return round(float(result.statistic), 12)
 
 
 def correlation_interval(
