@@ -31,7 +31,7 @@ def test_a_full_disk_under_stdout():
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell's >&-")
 @pytest.mark.parametrize(("closed", "code"), [(">&-", 1), ("2>&-", 2)])
 def test_a_closed_stdout_or_stderr(closed, code):
-    script = f'"{sys.executable}" -m wordsens report nosuch {closed}'
+    script = f'"{sys.executable}" -m wordsens nosuch {closed}'
     run = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=120)
     assert (run.returncode, run.stdout) == (code, "")
     assert run.stderr.count("\n") == (closed == ">&-")
