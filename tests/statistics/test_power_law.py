@@ -10,6 +10,18 @@ from wordsens.errors import InputError
 from wordsens.statistics.power_law import fit_power_law
 
 
+def test_the_fit_is_that_of_scipy():
+    stream = np.random.default_rng(0)
+    sizes = np.repeat([10, 20, 50, 100], 5)
+    values = 2.5 * sizes**-0.4 * np.exp(0.1 * stream.standard_normal(20))
+    fit = fit_power_law(sizes.tolist(), values.tolist())
+    peer = linregress(np.log(sizes), np.log(values))
+    assert fit.exponent == pytest.approx(peer.slope, rel=1e-12)
+    assert fit.standard_error == pytest.approx(peer.stderr, rel=1e-10)
+    assert fit.constant == pytest.approx(math.exp(peer.intercept), rel=1e-12)
+    assert fit.at(50) == pytest.approx(fit.constant * 50**fit.exponent)
+
+
 def test_the_standard_error_covers_the_truth_as_often_as_it_says():
     # Monte Carlo: |estimate - truth| <= 1.96 s.e. in about 95 % of 400 fits of 40 points (Student's t: 94.3 %).
     stream = np.random.default_rng(1)

@@ -3,10 +3,8 @@
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.stats import linregress
 
 from wordsens.errors import InputError
 
@@ -49,7 +47,11 @@ def fit_power_law(
 ) -> PowerLaw:
     """Ordinary least squares of log value on log n, every point alike.
 
-    Where the points are independent (texts None), b, a and the error of b are those of `scipy.stats.linregress`.
+    With x = log n, y = log value, m points, and residuals e_j = y_j - a - b x_j:
+
+        b = sum_j (x_j - mean x) y_j / sum_j (x_j - mean x)²,    a = mean y - b mean x.
+
+    Where the points are independent (texts None), s.e.(b)² = (sum_j e_j² / (m - 2)) / sum_j (x_j - mean x)².
 
     Points of one text are not: they share its length and whatever else it has. With `texts`, the standard error is the
     jackknife over the G texts, each left out with all its points, b_g being the slope without text g:
@@ -77,13 +79,16 @@ def fit_power_law(
     if min(values) <= 0 or min(sizes) <= 0:
         raise InputError(f"`values` (smallest {min(values)!r}) must be positive to be fitted by a power law")
     x, y = np.log(np.asarray(sizes, dtype=np.float64)), np.log(np.asarray(values, dtype=np.float64))
-    line: Any = linregress(x, y)
-    error = float(line.stderr)
-    if texts is not None:
+    u, v = centred(x), centred(y)
+    slope = float(least_squares_slope(u, v))
+    if texts is None:
+        residual = v - slope * u
+        error = math.sqrt(float(residual @ residual) / (len(u) - 2) / float(u @ u))
+    else:
         if (reason := unfit_for_power_law(sizes, texts)) is not None:
             raise InputError(f"`sizes` cannot be fitted by a power law: {reason}")
-        error = _jackknife_error(centred(x), centred(y), texts)
-    return PowerLaw(float(line.slope), error, math.exp(float(line.intercept)))
+        error = _jackknife_error(u, v, texts)
+    return PowerLaw(slope, error, math.exp(float(y.mean()) - slope * float(x.mean())))
 
 
 def centred(values: np.ndarray) -> np.ndarray:
