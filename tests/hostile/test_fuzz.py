@@ -224,11 +224,10 @@ def command_lines(draw):
 @pytest.fixture
 def no_work(monkeypatch, tmp_path):
     """Every command up to the point where it would compute, in an empty folder."""
+    from wordsens.cli import explain, report
     from wordsens.cli.audit import run as audit
     from wordsens.cli.check import run as check
-    from wordsens.cli.explain import run as explain
     from wordsens.cli.measure import run as measure
-    from wordsens.cli.report import run as report
 
     monkeypatch.chdir(tmp_path)
     for module in (audit, check, explain, measure, report):

@@ -65,7 +65,7 @@ def test_a_path_that_cannot_be_one(wordsens, command):
     ],
 )
 def test_an_error_of_the_system_is_one_line(wordsens, monkeypatch, error, code, message):
-    from wordsens.cli.report import run as report
+    from wordsens.cli import report
 
     def refused(*_, **__):
         raise error

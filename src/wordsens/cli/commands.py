@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from wordsens.cli.audit.options import AuditOptions
 from wordsens.cli.check.options import CheckRequest
 from wordsens.cli.compare.options import CompareRequest
-from wordsens.cli.explain.options import ExplainRequest
-from wordsens.cli.flips.options import FlipsRequest
+from wordsens.cli.explain import ExplainRequest
+from wordsens.cli.flips import FlipsRequest
 from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.options import takes
 from wordsens.cli.paper.options import PaperOptions
-from wordsens.cli.report.options import ReportOptions
+from wordsens.cli.report import ReportOptions
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def explain(request: ExplainRequest) -> None:
 
     Example: wordsens explain minilm "How do I enable it?" "How do I disable it?" --html explained.html
     """
-    from wordsens.cli.explain.run import run_explain
+    from wordsens.cli.explain import run_explain
 
     with _cpu_threads(request.threads):
         run_explain(request)
@@ -119,7 +119,7 @@ def flips(request: FlipsRequest) -> None:
 
     Example: wordsens flips ./toxicity-model --dataset comments.csv
     """
-    from wordsens.cli.flips.run import run_flips
+    from wordsens.cli.flips import run_flips
 
     with _cpu_threads(request.threads):
         run_flips(request)
@@ -149,6 +149,6 @@ def report(options: ReportOptions) -> None:
 
     Example: wordsens report results --open
     """
-    from wordsens.cli.report.run import run_report
+    from wordsens.cli.report import run_report
 
     run_report(options)
