@@ -103,6 +103,34 @@ class TestCutting:
         assert len(embed("good " * 10, bert)[0]) == 10
 
 
+class TestPadding:
+    def test_padding_only_where_asked_for(self, bert):
+        (text,) = embed("good film", bert, pad_to=5)
+        assert text.tokens == ("good", "film", "[PAD]", "[PAD]", "[PAD]")
+        assert text.rows.shape == (5, 16)
+
+    def test_as_published_the_rows_are_those_of_a_padded_input(self, bert, tiny_bert):
+        from transformers import AutoModel, AutoTokenizer
+        from transformers.utils import logging
+
+        tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+        logging.disable_progress_bar()
+        model = AutoModel.from_pretrained(tiny_bert).eval()
+        logging.enable_progress_bar()
+        padded = tokenizer("good film", padding="max_length", max_length=8, return_tensors="pt")
+        with torch.no_grad():
+            states = model(**padded, output_hidden_states=True).hidden_states
+        for layer in (0, 2):
+            (text,) = embed("good film", bert, layer, special_tokens=True, max_words=8, pad_to=8, rescale=False)
+            assert text.tokens == ("[CLS]", "good", "film", "[SEP]", *["[PAD]"] * 4)
+            torch.testing.assert_close(text.rows.float(), states[layer][0], rtol=0, atol=1e-6)
+
+    def test_padding_does_not_change_the_words(self, bert):
+        (alone,) = embed(SENTENCE, bert, layer=3)
+        (padded,) = embed(SENTENCE, bert, layer=3, pad_to=10)
+        torch.testing.assert_close(padded.rows[:8], alone.rows, rtol=0, atol=1e-5)
+
+
 class TestTexts:
     def test_label_and_source_are_kept(self, bert):
         first, second = embed([Document("good film", 1, "shelf/1"), "bad film"], bert)
