@@ -53,9 +53,7 @@ def test_the_frontier_obeys_its_limits_and_never_rises(name, word):
     texts, labels, x = data()
     phi = ws.RandomFeatures(WORDS, D, 40) if name == "rf" else ws.RandomAttentionFeatures(D, name)
     new = ws.NewText(ws.fit_min_norm(phi, texts, labels), x, -1)
-    frontier = ws.one_word_frontier(
-        phi, None, None, new, None, word, "retrained", reversed(GAMMAS), reachable=6, **SHORT
-    )
+    frontier = ws.one_word_frontier(phi, None, None, new, None, word, "retrained", reversed(GAMMAS), **SHORT)
     assert frontier.gammas.tolist() == list(GAMMAS)
     assert bool((frontier.attained_gammas <= frontier.gammas).all())
     assert bool((frontier.errors.diff() <= 0).all())
@@ -74,22 +72,6 @@ def test_the_frontier_obeys_its_limits_and_never_rises(name, word):
     inside = [limit for limit in GAMMAS if penalized.gamma <= limit]
     if inside:
         assert float(frontier.errors[GAMMAS.index(inside[0])]) <= penalized.error + 5e-2
-
-
-def test_the_reachable_points_go_farther_than_the_frontier_and_random_points():
-    texts, labels, x = data()
-    phi = ws.RandomAttentionFeatures(D)
-    new = ws.NewText(ws.fit_min_norm(phi, texts, labels), x, 1)
-    frontier = ws.one_word_frontier(phi, None, None, new, reachable=8, **SHORT)
-    assert frontier.reachable_shifts.shape == (8,)
-    angles = 2 * math.pi * torch.arange(8, dtype=torch.float64) / 8
-    reach = torch.cos(angles) * frontier.reachable_shifts + torch.sin(angles) * (frontier.reachable_alignments - 1)
-    drawn = torch.randn(300, D, generator=generator(0, "drawn"), dtype=torch.float64)
-    drawn = drawn / drawn.norm(dim=1, keepdim=True) * math.sqrt(D)
-    values = new.functionals("fine-tuned").values(drawn, torch.zeros(300, dtype=torch.long))
-    random = (torch.stack([torch.cos(angles), torch.sin(angles)], dim=1) @ values.T).max(dim=1).values
-    assert bool((reach >= random - 1e-6).all())
-    assert set(frontier.to_dict()) >= {"errors", "gammas", "reachable_shifts"}
 
 
 def test_a_point_on_its_limit_does_not_push_out_one_inside():
