@@ -4,7 +4,7 @@
 
 Sections: efforts (all words of a text by each effort: CPU time, S, and every word against "thorough"), plain (every
 word of a review against plain ascent, benchmarks.plain: 50 n steps from one start), growth (time and memory of a
-search with a fixed number of steps, in a process of its own), model (one embedding model, MiniLM). Seconds are of CPU.
+search with one start and ten steps, in a process of its own), model (one embedding model, MiniLM). Seconds are of CPU.
 """
 
 import argparse
@@ -78,14 +78,14 @@ def plain(quick: bool) -> None:
 
 
 def growth(quick: bool) -> None:
-    """The cost of a search of ten steps, one start a word, against the matrix products of one evaluation of phi."""
+    """The cost of a search with one start a word and ten steps, beside one evaluation of phi."""
     lengths = (50, 100) if quick else (100, 200, 400, 800)
     rows = []
     for n in lengths:
         cost = apart("search", n)
         memory = gigabytes(cost["peak"] - cost["before"])
         rows.append([str(n), seconds(cost["seconds"]), seconds(cost["features"]), memory])
-    print(table("Ten steps of all words, softmax, d = 384", ["n", "search", "phi(X) once", "memory"], rows))
+    print(table("All words with SearchPlan(starts=1, steps=10), softmax, d = 384", ["n", "search", "phi(X) once", "memory"], rows))
 
 
 def one(n: int) -> None:
