@@ -85,7 +85,8 @@ def growth(quick: bool) -> None:
         cost = apart("search", n)
         memory = gigabytes(cost["peak"] - cost["before"])
         rows.append([str(n), seconds(cost["seconds"]), seconds(cost["features"]), memory])
-    print(table("All words with SearchPlan(starts=1, steps=10), softmax, d = 384", ["n", "search", "phi(X) once", "memory"], rows))
+    title = "All words with SearchPlan(starts=1, steps=10), softmax, d = 384"
+    print(table(title, ["n", "search", "phi(X) once", "memory"], rows))
 
 
 def one(n: int) -> None:
