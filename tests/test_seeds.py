@@ -1,7 +1,5 @@
 """Seeds: one seed and purpose, one stream; others, other streams."""
 
-import itertools
-
 import numpy as np
 import pytest
 import torch
@@ -23,10 +21,6 @@ def test_seeds_stay_what_they_are_from_version_to_version():
     assert derive_seed(7, "starts", 3) == 0x20C12504678600B5
 
 
-def test_numpy_integers_are_the_same_seeds():
-    assert derive_seed(np.int64(5), "a") == derive_seed(5, "a")
-
-
 @pytest.mark.parametrize("seed", [1.0, "0", None, True, np.float64(1)])
 def test_a_seed_is_a_whole_number(seed, unchecked_types):
     with pytest.raises(InputError) as caught:
@@ -39,13 +33,6 @@ def test_streams_repeat_and_leave_torchs_state_alone():
     first, second = (torch.randn(5, generator=generator(3, "x")) for _ in range(2))
     assert torch.equal(first, second)
     assert torch.equal(before, torch.random.get_rng_state())
-
-
-def test_streams_of_near_seeds_are_not_correlated():
-    """1000 pairs of 100 numbers: correlations have deviation 0.1, their mean 0.1/sqrt(1000); 5 deviations allowed."""
-    streams = [torch.randn(100, generator=generator(seed, "x"), dtype=torch.float64) for seed in range(1001)]
-    correlations = [float(torch.corrcoef(torch.stack(pair))[0, 1]) for pair in itertools.pairwise(streams)]
-    assert abs(sum(correlations) / 1000) < 5 * 0.1 / 1000**0.5
 
 
 def test_numbers_are_the_same_on_every_device(device):

@@ -1,26 +1,18 @@
 """Paths and files that users name: looked at before they are read, so that a wrong one is an InputError at once."""
 
-import atexit
-import json
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from importlib.resources import as_file, files
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from wordsens.errors import InputError, first_line, shown
 
 MOST_BYTES = 500_000
 """Of a spec, or another file that is held whole: PyYAML reads about 100 kB a second, and the presets stay below 20."""
 
-_COLUMNS = ".json.columns"
-"""The ending, in a wheel's archive, of JSON lines that are packed by column."""
+_PACKAGE = Path(__file__).parent
 
 
 def named_path(name: str, value: str | PathLike[str], *, home: bool = True) -> Path:
@@ -97,47 +89,18 @@ def writing(name: str, path: Path) -> Iterator[None]:
 
 
 def packaged_text(name: str) -> str:
-    """The content of a text that comes with the package, by its path in it; a wheel has them all in one archive.
+    """The content of a text that comes with the package, by its path in it.
 
-    >>> packaged_text("training/adapter/words/opposites.txt")[:8]
-    '# Chains'
+    >>> packaged_text("text/shipped/reviews.jsonl")[:5]
+    '{"id"'
     """
-    plain = files("wordsens").joinpath(*name.split("/"))
-    content = plain.read_bytes() if plain.is_file() else _archived()[name]
-    return content.decode("utf-8")
+    return (_PACKAGE / name).read_text(encoding="utf-8")
 
 
-@cache
 def packaged_files(folder: str) -> dict[str, Path]:
-    """The files of a folder of texts of the package, by name; a wheel's are unpacked until the process ends.
+    """The files of a folder of the package, by name.
 
     >>> sorted(packaged_files("experiments/grid/examples"))[0]
     'attention-temperature.yaml'
     """
-    plain = Path(str(files("wordsens").joinpath(*folder.split("/"))))
-    if not plain.is_dir():
-        plain = Path(tempfile.mkdtemp(prefix="wordsens-"))
-        atexit.register(shutil.rmtree, plain, ignore_errors=True)
-        for name, content in _archived().items():
-            if name.startswith(f"{folder}/"):
-                (plain / name.removeprefix(f"{folder}/")).write_bytes(content)
-    return {path.name: path for path in sorted(plain.iterdir())}
-
-
-@cache
-def _archived() -> dict[str, bytes]:
-    """The texts of a wheel's archive (hatch_build.py makes it, JSON lines by column)."""
-    import tarfile  # only a wheel needs it
-
-    with as_file(files("wordsens").joinpath("texts.tar.bz2")) as path, tarfile.open(path, "r:bz2") as archive:
-        opened = {member.name: archive.extractfile(member) for member in archive.getmembers()}
-        read = {name: file.read() for name, file in opened.items() if file is not None}
-    by_column = {name: _lines(json.loads(content)) for name, content in read.items() if name.endswith(_COLUMNS)}
-    return read | {name.removesuffix(_COLUMNS) + ".jsonl": lines for name, lines in by_column.items()}
-
-
-def _lines(columns: dict[str, list[Any]]) -> bytes:
-    """JSON lines of columns; a row has no key where its value is null."""
-    rows = (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
-    kept = ({key: value for key, value in row.items() if value is not None} for row in rows)
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept).encode()
+    return {path.name: path for path in sorted((_PACKAGE / folder).iterdir())}

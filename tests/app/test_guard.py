@@ -7,7 +7,6 @@ import pytest
 from wordsens.app.guard import COOKIE, Guard
 from wordsens.app.request import MeasureRequest
 from wordsens.app.settings import AppSettings
-from wordsens.cli import main
 from wordsens.errors import InputError
 
 TOKEN = "a long secret word"
@@ -72,21 +71,6 @@ def test_the_token_lets_in_once_and_a_cookie_from_then_on():
     assert status(guard, headers={"cookie": cookie}) == 200
     assert status(guard, headers={"cookie": f"{COOKIE}=x"}) == 401
     assert status(Guard(_inside, AppSettings(token=TOKEN)), headers={"cookie": cookie}) == 401
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--host", "0.0.0.0"], "--host (='0.0.0.0') lets others reach the page"),
-        (["--host", "0.0.0.0", "--token", "short"], "--token has 5 characters; give at least 12"),
-        (["--workers", "0"], "--workers (=0) must be a whole number, at least 1"),
-        (["--port", "70000"], "--port (=70000) must be at most 65535"),
-        (["--memory", "10"], "--memory (=10) must be a whole number, at least 1024"),
-    ],
-)
-def test_wrong_options_are_one_line(options, said, capsys):
-    assert main(["app", *options]) == 2
-    assert capsys.readouterr().err.startswith(f"wordsens: {said}")
 
 
 def test_a_visitors_string_is_never_a_model():

@@ -72,27 +72,3 @@ def test_a_score_is_explained(page):
     assert "cosine" in page.browser.find(".answer")[0].text
     page.nothing_strange()
     page.can_be_read_by_all()
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["/check", "/explain", *(pytest.param(path, marks=pytest.mark.slow) for path in ("/", "/paper", "/attention"))],
-)
-def test_the_keyboard_reaches_everything(page, path):
-    page.open(path)
-    if path in ("/", "/attention", "/paper"):
-        page.done()
-    wanted = page.browser.run(
-        "return [...document.querySelectorAll('a, button, select, textarea, input, summary, [tabindex=\"0\"]')]"
-        ".filter((one) => one.checkVisibility() && !one.disabled).length"
-    )
-    page.browser.run("document.activeElement.blur()")
-    reached = set()
-    for _ in range(wanted + 3):
-        page.browser.press("\ue004")
-        reached.add(
-            page.browser.run(
-                "const a = document.activeElement; a.dataset.seen ??= Math.random(); return a.dataset.seen"
-            )
-        )
-    assert len(reached) >= wanted

@@ -7,7 +7,7 @@ from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
-from tests.app.conftest import Page, Served, alive, children, until
+from tests.app.conftest import Page, Served, until
 
 from wordsens.app.examples import EXAMPLES
 
@@ -76,28 +76,6 @@ def test_a_killed_worker_is_noticed_said_and_replaced(browser, alone):
     (after,) = alone.workers
     assert after != before
     page.nothing_strange()
-
-
-@pytest.mark.slow
-def test_a_page_outlives_its_server_and_nothing_is_left(browser, alone):
-    port = alone.address.rpartition(":")[2]
-    page = Page(browser, alone)
-    page.open()
-    page.write("Two keys, one door.")
-    (worker,) = alone.workers
-    seconds, code, said = alone.stop()
-    assert seconds < 8  # 3 s are promised of a machine with nothing else to do: benchmarks.app_speed prints them
-    assert (code, said) == (0, "")
-    assert not alive(worker)
-    again = page.server = Served("--workers", "1", "--port", port)
-    try:
-        back = "Two keys, one door."
-        until(lambda: page.said().startswith("Done") and browser.find(".heat")[0].text == back, "the page is back")
-    finally:
-        browser.driver.get("about:blank")
-        orphans = [pid for pid, _ in children(again.process.pid)]
-        again.stop(signal.SIGKILL)  # not even that leaves a worker
-        until(lambda: not any(alive(pid) for pid in orphans), "no orphans")
 
 
 def test_others_need_the_token_and_the_server_says_what_it_exposes():

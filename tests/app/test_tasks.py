@@ -5,7 +5,6 @@ import torch
 
 import wordsens as ws
 from wordsens.app.request import MeasureRequest
-from wordsens.app.tasks.lengths import lengths
 from wordsens.app.tasks.measure import measure
 from wordsens.app.tasks.word import word_detail
 from wordsens.app.work import worker
@@ -65,14 +64,3 @@ def test_a_words_detail_is_what_its_witness_does():
     assert change == pytest.approx(answer["value"], rel=1e-9)
     assert 0 < last["swap"] < answer["value"]
     assert last["swapExact"]
-
-
-def test_a_longer_text_measures_only_the_sizes_that_are_missing():
-    first = lengths(Desk(), 10, {})
-    assert [n for n, _ in first["points"]["raf"]] == [5, 10]
-    desk = Desk()
-    again = lengths(desk, 20, first["points"])
-    assert again["points"]["rf"][:2] == first["points"]["rf"]
-    assert len([part for part in desk.told if "figure" in part]) == 2
-    falling = [value for _, value in again["points"]["rf"]]
-    assert falling == sorted(falling, reverse=True)

@@ -3,14 +3,11 @@
 import time
 
 import pytest
-from tests.app.conftest import SECONDS, Served
 
-from wordsens.app.settings import AppSettings, Limits
 from wordsens.app.work import messages
-from wordsens.app.work.messages import Answer, Cancel, Task
-from wordsens.app.work.pool import Pool, _Worker
+from wordsens.app.work.messages import Cancel, Task
 from wordsens.app.work.worker import Desk
-from wordsens.errors import BudgetError, InputError
+from wordsens.errors import InputError
 
 
 class Pipe:
@@ -88,79 +85,3 @@ def test_a_brief_task_is_done_between_two_ticks_of_another_and_costs_it_no_time(
     asked = Task(1, "long", {}, 0.04), Task(2, "brief", {}, 9.0)
     found = served({"long": long, "brief": brief}, *asked)
     assert found == [(2, messages.DONE, "brief"), (1, messages.DONE, "long")]
-
-
-class Worker(_Worker):
-    """A worker that does nothing."""
-
-    def __init__(self):
-        self.ready, self.jobs, self.sent = True, [], []
-
-    def give(self, job):
-        self.jobs.append(job)
-
-    def send(self, message):
-        self.sent.append(message)
-
-
-@pytest.fixture
-def pool():
-    """A pool with one worker, that keeps three jobs waiting."""
-    made = Pool(AppSettings(limits=Limits(waiting=3)))
-    made._workers = [Worker()]
-    return made
-
-
-def test_visitors_take_turns_and_brief_tasks_do_not_wait(pool):
-    (worker,) = pool._workers
-    first = pool.submit("a", {}, "one")
-    again, other = pool.submit("b", {}, "one"), pool.submit("c", {}, "two")
-    assert worker.jobs == [first]
-    assert (pool.place_of(again), pool.place_of(other), pool.place_of(first)) == (1, 2, 0)
-    brief = pool.submit("d", {}, "three", brief=True)
-    assert worker.jobs == [first, brief]
-    pool.heard(worker, Answer(brief.task.number, messages.DONE))
-    pool._workers.append(Worker())
-    pool._give_out()
-    assert pool._workers[1].jobs == [other]  # its visitor has nothing that runs
-
-
-def test_too_many_are_refused_with_a_kind_word(pool):
-    for at in range(4):
-        pool.submit("a", {}, str(at))
-    with pytest.raises(BudgetError, match=r"3 measurements are waiting already.*try again in a minute"):
-        pool.submit("a", {}, "late")
-
-
-def test_a_brief_job_that_is_cancelled_does_not_end_its_worker(pool):
-    (worker,) = pool._workers
-    pool.submit("long", {}, "one")
-    brief = pool.submit("brief", {}, "two", brief=True)
-    pool.cancel(brief)
-    assert worker.sent == [Cancel(brief.task.number)]
-    assert not pool._kept
-
-
-def test_a_waiting_job_is_cancelled_where_it_stands(pool):
-    pool.submit("a", {}, "one")
-    waiting = pool.submit("b", {}, "two")
-    pool.cancel(waiting)
-    assert waiting.finished
-    assert pool.place_of(waiting) == 0
-
-
-def test_a_model_that_is_not_there_and_workers_that_never_get_ready_end_the_page(pool):
-    (worker,) = pool._workers
-    pool.heard(worker, Answer(0, messages.REFUSED, "`model` (='nosuch') is not there"))
-    assert str(pool.broken) == "`model` (='nosuch') is not there"
-
-
-@pytest.mark.slow
-def test_a_page_of_a_model_that_is_not_there_ends_with_one_line(tmp_path):
-    served = Served("--port", "0", "--workers", "1", "--model", str(tmp_path))
-    with served.process:
-        assert served.process.wait(timeout=SECONDS) == 2
-        said = served.process.stderr.read()
-    assert said.startswith("wordsens: ")
-    assert str(tmp_path) in said
-    assert said.count("\n") == 1

@@ -18,7 +18,6 @@ from wordsens.audit.summary import summarise_audit
 from wordsens.audit.text import AuditedText, AuditedWord, AuditPlan, audit_text, chosen_words
 from wordsens.audit.texts import AuditTexts
 from wordsens.sensitivity.one_word import attained
-from wordsens.statistics.median import least_values
 from wordsens.text.english import FUNCTION_WORDS, KINDS, NEGATIONS, kind_of
 
 TEXT = ws.Document("the film was not unlikely good and very long", label=1, source="reviews:1")
@@ -75,14 +74,6 @@ def test_swaps_are_the_farthest_of_the_words_that_are_offered(phi):
     assert by_word["good"].swap == pytest.approx(float((bad - base).norm() / base.norm()), rel=1e-5)
 
 
-def test_swaps_of_a_text_that_is_cut_leave_out_what_is_not_read(phi):
-    found = audit_text(phi, TEXT, replace(SHORT, max_words=3, words_per_text=9), lambda word: ("unlikely",))
-    base, *moved = phi.encode(["the film was", "unlikely film was", "the unlikely was", "the film unlikely"])
-    assert [word.swap for word in found.measured] == pytest.approx(
-        [float((rows - base).norm() / base.norm()) for rows in moved], rel=1e-5
-    )
-
-
 def test_directions_are_starts_of_the_search(phi):
     (X,) = phi.embed(TEXT)
     strong = ws.whole_word_sensitivity(phi, X, [2], search=ws.SearchPlan(starts=4, climb_steps=30))
@@ -94,17 +85,6 @@ def test_directions_are_starts_of_the_search(phi):
     assert found.sensitivity == pytest.approx(strong.value, rel=1e-4)
     # The shipped texts are made of words that the tiny tokenizer does not know.
     assert common_directions(phi) is None
-
-
-def test_what_is_cut_off_is_counted(phi):
-    found = audit_text(phi, TEXT, replace(SHORT, max_words=3))
-    # "not unlikely good and very long"
-    assert (found.words, found.words_lost, found.negations_lost) == (3, 6, 1)
-
-
-def test_a_text_of_one_word_is_refused(phi):
-    with pytest.raises(ws.InputError, match="x has 1 words among those that are read"):
-        audit_text(phi, ws.Document("good", source="x"), SHORT)
 
 
 def test_negations_are_measured_first(phi):
@@ -152,19 +132,6 @@ def test_a_summary_of_made_up_texts():
         summarise_audit([], Counter())
 
 
-def test_few_texts_list_no_word_and_fit_no_exponent():
-    # With means alone "ignored" words had a larger removal (1.150) than those "reacted to" (.748).
-    texts = [
-        made(f"t{at}", 128, ["the", "film", "plot"], (1.0, 1.0, 1.0), (0.748 + at / 100, 1.15, 1.2)) for at in range(5)
-    ]
-    summary = summarise_audit(texts, Counter(the=5))
-    assert (summary.overreacts, summary.ignores, summary.compared, summary.most_texts) == ((), (), 0, 5)
-    for fits in summary.exponents.values():
-        assert fits["removal"].fit is None
-        assert fits["removal"].reason == "its texts have 1 different length, and an exponent needs 5"
-    assert summary.to_dict()["exponents"]["content word"]["sensitivity"]["exponent"] is None
-
-
 def test_words_are_listed_against_the_other_words_of_their_texts():
     stream = np.random.default_rng(0)
     texts = []
@@ -198,21 +165,6 @@ def test_a_word_like_any_other_is_listed_no_more_often_than_said():
     assert 0.005 < less / 4000 < 0.038
 
 
-def test_words_without_any_effect_beside_them():
-    texts = [made(f"t{at}", 10, ["the", "film", "plot"], (1.0,) * 3, (0.5, 0.0, 0.0)) for at in range(least_values())]
-    found, _ = reactions(texts)
-    assert found["the"].low == math.inf
-    assert found["film"].less
-    assert summarise_audit(texts, Counter()).to_dict()["overreacts"][0]["ratio"] is None
-
-
-def test_an_exponent_with_a_zero_among_its_values_is_not_fitted():
-    texts = [made(f"t{at}", 10 * (at + 1), ["the", "film"], (1.0, 1.0), (0.5, at / 10)) for at in range(6)]
-    exponents = summarise_audit(texts, Counter()).exponents
-    assert exponents["content word"]["removal"].reason == "1 of its 6 values are 0, and a power law has none"
-    assert exponents["function word"]["removal"].fit.exponent == pytest.approx(0.0)
-
-
 def test_categories():
     assert not NEGATIONS & FUNCTION_WORDS
     assert {kind_of(word) for word in ("Never", "Won’t", "THE", "camera", "9", "...")} == set(KINDS)
@@ -236,13 +188,3 @@ def test_layers_and_heads(phi):
         for word, delta in zip(r.whole, r.perturbations, strict=True):
             changes.append(float(attained(head, X.rows, torch.tensor([word.rows]), delta.unsqueeze(0))))
         assert layer.heads[3] == pytest.approx(max(changes), rel=1e-5)
-
-
-def test_a_word_equals_one_of_its_content_and_nan_equals_nan():
-    def word(removal=0.25):
-        return AuditedWord(word="film", tokens=1, place=0.5, sensitivity=float("nan"), removal=removal)
-
-    assert word() == word()
-    assert len({word(), word()}) == 1
-    assert word() != word(removal=0.5)
-    assert word() != "film"

@@ -65,12 +65,6 @@ def test_the_same_pairs_are_averaged_at_every_length():
     assert (found.fit, found.reason) == (None, "its pairs were measured at 2 lengths, and an exponent needs 3")
 
 
-def test_an_effect_that_is_lost_from_the_beginning_has_no_length():
-    made = [PairDistance("a", "role", multiple, 10 * multiple, 0.01 / multiple) for multiple in (1, 2, 4)]
-    (found,) = decay(made, threshold=0.05)
-    assert found.length is None
-
-
 def test_a_distance_of_zero_is_said_and_not_hidden():
     made = [PairDistance("a", "role", multiple, 10 * multiple, 0.0 if multiple == 4 else 0.5) for multiple in (1, 2, 4)]
     (found,) = decay(made, threshold=0.05)
@@ -93,27 +87,3 @@ def test_the_interval_of_the_length_is_the_bootstrap_by_pair():
     assert lengths[-1400] <= high and high - 1 <= lengths[-600]
     assert decay(made, threshold=0.01) == [found]
     assert RESAMPLES == 2000
-
-
-@pytest.mark.parametrize(("scatter", "pairs", "decisive"), [(2.0, 12, False), (0.2, 12, True), (0.2, 4, False)])
-def test_a_wide_interval_is_not_decisive(scatter, pairs, decisive):
-    (found,) = decay(along(-1.0, pairs=pairs, scatter=scatter), threshold=0.01)
-    assert found.decisive is decisive
-    assert (found.interval is None) == (pairs == 4)
-
-
-def test_pairs_that_may_not_fall_have_no_upper_end():
-    made = along(-0.5, pairs=6) + [
-        PairDistance(f"q{pair}", "negation", m, 12 * m, 0.1 * m**0.9) for pair in range(2) for m in (1, 2, 4, 8)
-    ]
-    made = [one for one in made if one.multiple < 8]
-    (found,) = decay(made, threshold=0.02)
-    assert found.interval[1] is None
-    assert not found.decisive
-
-
-def test_a_map_of_every_row_is_refused():
-    with pytest.raises(ws.InputError, match="bert layer 3 does not give one vector a text; choose a pool"):
-        pair_distances(phi_of(), PAIRS)
-    with pytest.raises(ws.InputError, match=r"`threshold` \(=0.0\) must be a positive finite number"):
-        decay([], threshold=0.0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from benchmarks.straightforward_attention import plain_ascent
+from benchmarks.plain import plain_ascent
 from hypothesis import given, settings
 from tests.certificates.attention_cases import Case, cases, gaussian_rows, random_perturbations
 

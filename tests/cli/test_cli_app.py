@@ -24,13 +24,6 @@ def test_help_and_version(wordsens):
     assert bare.err == asked.err == ""
 
 
-@pytest.mark.parametrize("command", ["measure", "paper"])
-def test_every_command_has_the_shared_options(wordsens, command):
-    run = wordsens(command, "--help")
-    assert run.code == 0
-    assert all(option in run.out for option in ("--json", "--seed", "--device", "--quiet", "--encoder"))
-
-
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
@@ -80,31 +73,6 @@ def test_a_command_uses_the_threads_asked_for_and_then_those_of_before(wordsens,
     wordsens("measure", "a b", "--threads", "2")
     assert seen == [1, 2]
     assert torch.get_num_threads() == before
-
-
-def test_the_librarys_names_become_options():
-    told = "`words` has 3; pass max_words=510, name the column with text_column, `X` is short, encoding='utf-16'"
-    assert in_options(told, options_of(typer.main.get_command(app), ["measure"])) == (
-        "--word has 3; pass --max-words 510, name the column with --text-column, the text is short, --encoding 'utf-16'"
-    )
-
-
-@pytest.mark.parametrize("typed", [["measure"], ["audit"], ["paper"], ["sweep", "run"], ["sweep", "export"]])
-def test_every_option_of_a_command_is_named_as_it_is_typed(typed):
-    command = typer.main.get_command(app)
-    for word in typed:
-        command = command.commands[word]
-    options = options_of(typer.main.get_command(app), typed)
-    for parameter in command.params:
-        option = max(parameter.opts, key=len)
-        known = option if option.startswith("--") else f"`{parameter.name}`"
-        assert in_options(f"`{parameter.name}` (=-1) must be 0", options) == f"{known} (=-1) must be 0"
-
-
-def test_a_count_that_is_none_is_reported_under_its_option(wordsens):
-    run = wordsens("audit", "minilm", "--dataset", "shipped", "--layer-texts", "-1")
-    assert run.code == 2
-    assert run.err == "wordsens: --layer-texts (=-1) must be a whole number, at least 0\n"
 
 
 def test_a_value_that_is_spelled_like_an_option_stays_as_it_is():

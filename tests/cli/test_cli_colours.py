@@ -7,11 +7,10 @@ import pytest
 from wordsens.audit.reactions import Reaction
 from wordsens.audit.summary import AuditSummary
 from wordsens.cli.audit import tables as audit_tables
-from wordsens.cli.check.tables import print_made
+from wordsens.cli.check.run import print_made
 from wordsens.text.pairs import Pair
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*48;")
-MEASURE = ("measure", "I love her much", "--map", "raf", "--starts", "1", "--steps", "5")
 
 
 @pytest.fixture
@@ -52,16 +51,3 @@ def test_words_of_audits_and_checks(shown, capsys, monkeypatch, terminal):
         monkeypatch.delenv(name)
     shown()
     assert capsys.readouterr().out == plain(coloured)
-
-
-def test_words_of_a_measurement(wordsens, monkeypatch, terminal):
-    coloured = wordsens(*MEASURE).out
-    words = coloured.split("S of each word")[1]
-    assert len(COLOUR.findall(words)) >= 2
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert not COLOUR.search(wordsens(*MEASURE).out)
-    for name in ("NO_COLOR", "FORCE_COLOR"):
-        monkeypatch.delenv(name)
-    piped = wordsens(*MEASURE).out
-    assert "\x1b" not in piped
-    assert plain(words).split("S is how far")[0] == piped.split("S of each word")[1].split("S is how far")[0]

@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 
 import pytest
 from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations
-from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
 
@@ -53,17 +52,6 @@ def test_the_gate_and_the_files(wordsens, tmp_path):
     assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") == "1"
     assert ws.Comparison.load(tmp_path / "found.safetensors").differs
     assert (tmp_path / "found.html").read_text().startswith("<!doctype html>")
-
-
-def test_a_folder_with_a_transformer(wordsens, tmp_path):
-    model_of("bert").save_pretrained(tmp_path / "model")
-    tokenizer().save_pretrained(tmp_path / "model")
-    (tmp_path / "texts.csv").write_text("text\n" + "\n".join(f"the film was {n} times good" for n in range(8)))
-    given = ("--dataset", str(tmp_path / "texts.csv"), "--pairs", "none", "--require", "all.differs <= 0")
-    run = wordsens("compare", str(tmp_path / "model"), str(tmp_path / "model"), *given)
-    assert run.code == 0
-    assert "their vectors are the same" in " ".join(run.out.split())
-    assert "All requirements are met." in run.out
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from types import ModuleType
 
 import pytest
 from tests.evaluation.flips.test_flips import TEXTS, moderation
-from tests.maps.tiny_models import model_of, tokenizer
 
 
 @pytest.fixture
@@ -36,16 +35,6 @@ def test_json_is_one_document_with_the_documented_keys(wordsens, dataset, docume
     document = json.loads(run.out)
     assert list(document) == documented("The document of `flips`")
     assert list(document["words"][0]) == documented("Each of the flips `words`")
-
-
-def test_a_folder(wordsens, tmp_path):
-    dataset = tmp_path / "texts.csv"
-    dataset.write_text("text\n" + "\n".join(f"the film was {state}" for state in ("good", "bad", "not good", "long")))
-    model_of("bert", "AutoModelForSequenceClassification").save_pretrained(tmp_path / "model")
-    tokenizer().save_pretrained(tmp_path / "model")
-    few = ("--limit", "3", "--radius-texts", "2", "--tries", "1")
-    run = wordsens("flips", str(tmp_path / "model"), "--dataset", str(dataset), *few)
-    assert (run.code, "LABEL_" in run.out) == (0, True)
 
 
 def test_wrong_input_is_one_line(wordsens, dataset):

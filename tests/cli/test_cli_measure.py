@@ -2,18 +2,12 @@
 
 import json
 import re
-from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
-import torch
 
 import wordsens as ws
 from wordsens.cli.measure import run as measure_run
-from wordsens.experiments.sensitivity.cell import KIND as SENSITIVITY
-from wordsens.experiments.sensitivity.record import SensitivityRecord
-from wordsens.experiments.sensitivity.spec import SensitivityCell
-from wordsens.experiments.store.store import RecordStore
 
 FAST = ("--starts", "1", "--steps", "5")
 
@@ -61,32 +55,6 @@ def test_the_numbers_are_those_of_the_library(wordsens):
     assert result["radius"] == [5.0] * 4
 
 
-def test_thorough_bounds_are_those_of_the_library_and_lower(wordsens):
-    command = ("measure", "I do not love her much and never will", "--map", "raf", "--json", *FAST)
-    plain, thorough = (
-        json.loads(wordsens(*command, "--bounds", effort).out)["texts"][0]["results"][0]
-        for effort in ("normal", "thorough")
-    )
-    X = ws.embed("I do not love her much and never will")[0]
-    assert thorough["upper"] == pytest.approx(
-        float(ws.certify(ws.RandomAttentionFeatures(384), X, effort="thorough").max()), rel=1e-9
-    )
-    assert thorough["value"] == plain["value"]
-    assert thorough["value"] <= thorough["upper"] < plain["upper"]
-    run = wordsens(*command, "--bounds", "thorough", "--out", "records")
-    assert run.code != 0
-    assert "--out (='records') keeps records whose bounds are of normal effort" in run.err
-
-
-def test_the_effort_of_a_search_is_chosen_by_name(wordsens):
-    run = wordsens("measure", "I love her", "--map", "raf", "--search", "quick", "--steps", "3", "--json")
-    (result,) = json.loads(run.out)["texts"][0]["results"]
-    assert result["search"] == "quick, steps=3"
-    wrong = wordsens("measure", "I love her", "--search", "quik")
-    assert wrong.code == 2
-    assert "must be one of quick, normal, thorough; did you mean 'quick'?" in wrong.err
-
-
 @pytest.mark.slow
 def test_theory_stands_beside_the_numbers(wordsens):
     arguments = ["measure", "I love her much", "--map", "raf,relu-raf,sigmoid-raf", *FAST]
@@ -108,47 +76,6 @@ def test_theory_stands_beside_the_numbers(wordsens):
     assert (plain["predicted"], plain["small_radius"]) == (None, None)
 
 
-def test_bounds_that_hold_with_a_probability_say_so(wordsens):
-    text = "good film and it goes on and on until it stops at last and we all go home"
-    run = wordsens("measure", text, "--map", "rf", "--sample", "1", "--small-radius", *FAST)
-    told = " ".join(run.out.split())
-    assert "(they hold for RF with probability 1 - 1e-09 over the weights, for a text chosen without them)" in told
-    assert "a typical word for RF." in told
-
-
-def test_chosen_words(wordsens):
-    run = wordsens("measure", "I love her much", "--map", "raf", "--word", "2", "--word", "-4", "--json", *FAST)
-    (result,) = json.loads(run.out)["texts"][0]["results"]
-    assert (result["words"], result["tokens"]) == ([2, 0], ["her", "i"])
-
-
-@pytest.mark.slow
-def test_a_sample_of_the_words(wordsens):
-    arguments = ["measure", "I love her much and she loves me", "--map", "raf,relu-raf", "--sample", "3", *FAST]
-    raf, relu = json.loads(wordsens(*arguments, "--json").out)["texts"][0]["results"]
-    assert len(set(raf["words"])) == 3
-    assert raf["words"] == relu["words"] == sorted(raf["words"])
-    assert (
-        json.loads(wordsens(*arguments, "--json", "--seed", "1").out)["texts"][0]["results"][0]["words"] != raf["words"]
-    )
-    run = wordsens(*arguments)
-    assert "RAF (softmax): 3 of 8 words searched." in run.out
-    assert len(re.findall(r"^ +\d  \S+ +\d\.\d{4}", run.out, flags=re.MULTILINE)) == 3
-
-
-@pytest.mark.slow
-def test_a_map_that_is_not_built_searches_few_words(wordsens):
-    text = "good film and it goes on and on until it stops at last and we all go home"
-    run = wordsens("measure", text, "--map", "rf,raf", "--json", *FAST)
-    rf, raf = json.loads(run.out)["texts"][0]["results"]
-    assert len(raf["words"]) == 18
-    assert 1 <= len(rf["words"]) < 18
-    table = wordsens("measure", text, "--map", "rf,raf", *FAST)
-    assert f"RF: {len(rf['words'])} of 18 words searched." in table.out
-    drf = json.loads(wordsens("measure", text, "--map", "drf", "--depth", "8", "--json", *FAST).out)
-    assert 1 <= len(drf["texts"][0]["results"][0]["words"]) < 18
-
-
 @pytest.mark.slow_cases("options0-*")
 @pytest.mark.parametrize(
     ("options", "name"),
@@ -162,25 +89,6 @@ def test_options_of_the_maps(wordsens, options, name):
     usual = json.loads(wordsens("measure", "good film", "--json", *FAST, *options[:2]).out)
     assert changed["texts"][0]["results"][0]["map"] == name
     assert changed["texts"][0]["results"][0]["value"] != usual["texts"][0]["results"][0]["value"]
-
-
-def test_special_tokens_layers_and_truncation(wordsens):
-    run = wordsens(
-        "measure",
-        "a good film",
-        "--map",
-        "raf",
-        "--keep-special-tokens",
-        "--max-words",
-        "3",
-        "--layer",
-        "-1",
-        "--json",
-        *FAST,
-    )
-    document = json.loads(run.out)
-    assert document["texts"][0]["tokens"] == ["[CLS]", "a", "good"]
-    assert document["layer"] == -1
 
 
 def test_a_file(wordsens, tmp_path):
@@ -208,60 +116,6 @@ def test_a_dataset_gives_a_row_a_text_and_map(wordsens, tmp_path):
     assert [text["source"] for text in document["texts"]] == ["t.csv:1", "t.csv:3"]
     assert document["skipped"] == ["t.csv:2"]
     assert wordsens(*arguments, "--map", "raf", "--quiet", *FAST).err == ""
-
-
-def test_a_token_that_looks_like_markup_is_shown_as_it_is(wordsens):
-    run = wordsens("measure", "a [ / bold ] move", "--map", "raf", *FAST)
-    assert run.code == 0
-    assert re.search(r"^ +1  \[ ", run.out, flags=re.MULTILINE)
-
-
-@pytest.mark.slow
-def test_a_long_text_shows_its_most_sensitive_words(wordsens):
-    text = " ".join(["good film", *["and it goes on"] * 12])
-    run = wordsens("measure", text, "--map", "raf", *FAST)
-    assert "... and 10 less sensitive words; --all-words shows them." in run.out
-    values = [float(value) for value in re.findall(r"^ +\d+  \S+ +(\d\.\d{4})", run.out, flags=re.MULTILINE)]
-    assert len(values) == 40
-    X = ws.embed(text)[0]
-    per_word = ws.word_sensitivity(
-        ws.RandomAttentionFeatures(384, seed=0), X, search=ws.SearchPlan(starts=1, steps=5)
-    ).per_word
-    assert sorted(values) == pytest.approx(per_word.sort().values[10:].tolist(), abs=1e-4)
-    everything = wordsens("measure", text, "--map", "raf", "--all-words", *FAST)
-    assert "less sensitive words" not in everything.out
-    assert len(re.findall(r"^ +\d+  \S+ +\d\.\d{4}", everything.out, flags=re.MULTILINE)) == 50
-
-
-def test_a_search_cut_short_says_so(wordsens):
-    said = " ".join(wordsens("measure", "good film", "--map", "raf", *FAST).out.split())
-    assert "words the search did not end at a peak: more steps (--steps) may find more." in said
-
-
-@pytest.mark.slow_cases("80")
-@pytest.mark.parametrize("columns", ["80", "120"])
-def test_tables_stay_readable(wordsens, monkeypatch, columns):
-    monkeypatch.setenv("COLUMNS", columns)
-    names = "rf,drf,raf,relu-raf"
-    run = wordsens("measure", "I love her much", "--map", names, *FAST)
-    assert max(len(line) for line in run.out.splitlines()) <= int(columns)
-    # 4 words, 4 maps, each with the attained value and its upper bound.
-    assert len(re.findall(r"\d\.\d{4}", run.out.split("S of each word")[1])) == 32
-
-
-def test_a_certificate_is_shown_beside_the_value(wordsens, monkeypatch):
-    measured = measure_run.word_sensitivity
-
-    def certified(*arguments, **options):
-        result = measured(*arguments, **options)
-        return replace(result, upper=9.0, upper_per_word=torch.full_like(result.per_word, 8.5))
-
-    monkeypatch.setattr(measure_run, "word_sensitivity", certified)
-    run = wordsens("measure", "good film", "--map", "raf", *FAST)
-    assert "upper" in run.out
-    assert "9.0000" in run.out
-    assert run.out.count("8.5000") == 2
-    assert "certified: no perturbation in the ball goes beyond them" in run.out
 
 
 def test_records_are_kept_and_not_measured_again(wordsens, tmp_path, documented, monkeypatch):
@@ -298,16 +152,6 @@ def test_records_are_kept_and_not_measured_again(wordsens, tmp_path, documented,
     assert f"records  {tmp_path / 'measure.parquet'}" in shown.out
 
 
-def test_the_kept_cell_gives_the_same_value_in_a_sweep(wordsens, tmp_path):
-    wordsens("measure", "I love her much", "--map", "raf", "--search", "quick", "--seed", "3", "--out", str(tmp_path))
-    (record,) = RecordStore(tmp_path / "records", SensitivityRecord).read()
-    text = {"kind": "given", "content": "I love her much"}
-    keys = {"map": "raf", "n": 4, "d": 384, "text": text, "search": "quick", "seed": 3}
-    again = SENSITIVITY.run(SensitivityCell.parse(keys))
-    assert (again.cell, again.value, again.per_word) == (record.cell, record.value, record.per_word)
-    assert again.search == "quick"
-
-
 @pytest.mark.slow
 def test_the_best_real_words(wordsens, tmp_path):
     arguments = ("measure", "I love her", "--map", "raf", "--swaps", *FAST)
@@ -324,19 +168,3 @@ def test_the_best_real_words(wordsens, tmp_path):
     wrong = wordsens("measure", "I love her", "--map", "raf", "--swaps", "--layer", "2")
     assert wrong.code == 2
     assert "`--swaps` needs the encoder's layer 0" in wrong.err
-
-
-def test_what_was_kept_without_real_words_is_completed(wordsens, tmp_path):
-    arguments = ("measure", "I love her", "--map", "raf", "--out", str(tmp_path), "--json", *FAST)
-    assert json.loads(wordsens(*arguments).out)["texts"][0]["results"][0]["swap"] is None
-    assert json.loads(wordsens(*arguments, "--swaps").out)["texts"][0]["results"][0]["swap"] is not None
-    assert json.loads(wordsens(*arguments).out)["texts"][0]["results"][0]["swap"] is None
-
-
-def test_a_transformer_is_kept_by_the_content_of_its_files(wordsens, tmp_path):
-    arguments = ("measure", "I love her", "--map", "model", "--pool", "mean", "--out", str(tmp_path), "--json", *FAST)
-    document = json.loads(wordsens(*arguments).out)
-    (row,) = pq.read_table(tmp_path / "measure.parquet").to_pylist()
-    assert row["value"] == document["texts"][0]["results"][0]["value"]
-    assert "map_content" in json.loads(row["spec"])
-    assert (row["encoder"], row["moved"]) == (None, None)

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import wordsens as ws
-from wordsens.evaluation.advice.crossing import crossing
-from wordsens.evaluation.advice.passages import PLACES, Surroundings
+from wordsens.evaluation.advice.passages import Surroundings
 
 WORDS = ("lamp", "table", "door", "river", "stone", "paper", "cloud", "train", "bread", "glass", "house", "wheel")
 PLAN = ws.AdvicePlan(changes=12)
@@ -66,13 +65,6 @@ def test_the_interval_covers_the_true_length(name):
     assert min(covered.values()) >= 10
 
 
-def test_a_step_is_enclosed():
-    encode = encoder(lambda n, place: 0.2 if n <= 128 else 0.002, [1.0] * 12)
-    found = ws.advise_length(encode, texts_of(12))
-    assert found.low and found.length and found.high
-    assert found.low <= found.length <= 128 < found.high <= 1.2 * found.low + 1
-
-
 def test_without_noise_the_length_is_the_laws():
     found = ws.advise_length(encoder(LAWS["power"][0], [1.0] * 12), texts_of(12))
     assert found.length == pytest.approx(177.8, rel=0.01)
@@ -80,19 +72,6 @@ def test_without_noise_the_length_is_the_laws():
     told = f"at most {found.length} words (95 %: {found.low} to {found.high})"
     assert found.advice == f"{told} if a negation must move the embedding by 0.05"
     assert (found.source, found.changes, found.unit, found.context) == ("your texts", 12, "words", None)
-
-
-def test_passages_have_the_words_around_the_sentence():
-    texts = ["one two. It is not so. Three four", "five six seven"]
-    around = Surroundings(texts, lambda text: len(text.split()))
-    (change,) = around.own_changes(texts)
-    assert (change.first, change.second) == ("It is not so.", "It is so.")
-    found = {place: around.passage(change, place, 7) for place in PLACES}
-    assert found["first"] == ("It is not so. Three four five", "It is so. Three four five")
-    assert found["last"] == ("seven one two. It is not so.", "seven one two. It is so.")
-    assert found["middle"] and found["middle"][0] == "one two. It is not so. Three"
-    assert around.passage(change, "first", 3) is None
-    assert around.passage(change, "first", 50) is None
 
 
 def test_pairs_are_put_into_the_texts_and_paraphrases_are_not():
@@ -127,21 +106,6 @@ def test_what_cannot_be_advised_has_a_reason():
     assert few.reason == "1 changed sentences are too few for an interval; it takes 6"
 
 
-def test_an_interval_too_wide_is_not_acted_on():
-    scale = [math.exp(1.5 * random.Random(3).gauss(0, 1)) for _ in range(12)]
-    scale = [value * (8 if at % 2 else 1 / 8) for at, value in enumerate(scale)]
-    found = ws.advise_length(encoder(LAWS["power"][0], scale), texts_of(12))
-    assert not found.decisive
-
-
-def test_shipped_negations_stand_in_where_texts_have_none():
-    def encode(texts):
-        return [[1.0, len(text) % 7 / 50] for text in texts]
-
-    found = ws.advise_length(encode, ["green river stone " * 40, "small quiet cloud " * 40])
-    assert (found.source, found.changes) == ("shipped pairs, in your texts", 20)
-
-
 def test_the_result_shows_itself_and_comes_back_from_a_file(tmp_path):
     found = ws.advise_length(encoder(LAWS["power"][0], [1.0] * 12), texts_of(12))
     found.save(tmp_path / "advice.safetensors")
@@ -163,32 +127,3 @@ def test_a_transformer_is_measured_in_tokens_up_to_its_context():
     longest = around.passage(around.own_changes(texts)[0], "middle", 64)
     assert longest and 60 <= max(map(count, longest)) <= 64
     assert done[-1][0] <= done[-1][1]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"texts": []}, "`texts` holds no text; give at least one"),
-        ({"texts": ["one text"]}, "`texts` holds 1 text; give two or more"),
-        ({"threshold": 0.0}, r"`threshold` \(=0.0\) must be a positive finite number"),
-        ({"threshold": 2.5}, r"`threshold` \(=2.5\) must be below 2, the largest cosine distance"),
-        ({"pairs": [("synonym", "a b", "a c", True)]}, "`pairs` holds no opposite"),
-        ({"plan": ws.AdvicePlan(longest=16), "pairs": [("negation", "a " * 40, "b " * 40, False)]},
-         "no changed sentence fits 16 words"),
-    ],
-)  # fmt: skip
-def test_wrong_arguments_are_refused(options, message):
-    with pytest.raises(ws.InputError, match=message):
-        ws.advise_length(**{"model": lambda texts: [[1.0, 2.0] for _ in texts], "texts": texts_of(3), **options})
-
-
-@pytest.mark.parametrize(("given", "message"), [({"changes": 5}, "changes"), ({"finest": 1.0}, "finest")])
-def test_a_plan_that_cannot_be_is_refused(given, message):
-    with pytest.raises(ws.InputError, match=message):
-        ws.AdvicePlan(**given)
-
-
-def test_a_median_that_rises_again_is_left_at_its_first_fall():
-    distances = np.array([[0.1, 0.01, 0.1, 0.01]] * 8) * np.linspace(0.99, 1.01, 8)[:, None]
-    found = crossing([10, 20, 40, 80], distances, 0.05)
-    assert (found.length, found.low, found.high) == (10, 10, 80)

@@ -1,9 +1,7 @@
 """The gate against an earlier check: equal models pass, worse ones fail, and a wrong file is told."""
 
-import json
 import re
 
-import numpy as np
 import pytest
 from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
 
@@ -24,14 +22,6 @@ def test_the_same_model_passes_ten_times_of_ten(baseline):
         result = ws.check(bag_of_words, PAIRS, baseline=baseline, seed=seed)
         assert result.passed
         assert {drop.p for drop in result.drops.values()} == {1.0}
-
-
-def test_rounding_is_no_drop(baseline):
-    def elsewhere(texts):
-        vectors = bag_of_words(texts)
-        return vectors + 1e-7 * np.sin(np.arange(vectors.size)).reshape(vectors.shape)
-
-    assert ws.check(elsewhere, PAIRS, baseline=baseline).passed
 
 
 def test_a_model_that_became_worse_fails_in_the_kind_that_did(tmp_path):
@@ -64,12 +54,6 @@ def test_only_common_pairs_are_compared(baseline):
     assert any(note.startswith("1 of ") and "left out of the comparison" in note for note in result.notes)
 
 
-def test_the_file_holds_no_text(baseline):
-    written = baseline.read_text()
-    assert json.loads(written)["model"] == "bag_of_words"
-    assert not any(pair.first in written for pair in PAIRS)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -87,11 +71,3 @@ def test_a_wrong_file_is_told(tmp_path, content, message):
     (tmp_path / "b.json").write_text(content)
     with pytest.raises(ws.InputError, match=re.escape(message)):
         ws.check(bag_of_words, PAIRS, baseline=tmp_path / "b.json")
-
-
-def test_a_baseline_that_cannot_be_written_is_an_input_error(tmp_path):
-    found = ws.check(
-        lambda texts: [[len(text), 1.0] for text in texts], [("k", "a b", "a c", False), ("k", "d", "e f", True)]
-    )
-    with pytest.raises(ws.InputError, match=r"`path` \(=.*nosuch.*\) cannot be written"):
-        found.save_baseline(tmp_path / "nosuch" / "b.json")

@@ -1,8 +1,6 @@
 """What a check finds of models that are blind in a known way, and of one that is not."""
 
 import json
-import re
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -10,10 +8,8 @@ from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, 
 
 import wordsens as ws
 from wordsens.evaluation.check import CheckOptions, choose_pairs, evaluate
-from wordsens.evaluation.kinds import Measured
 from wordsens.models.choice import as_model
 from wordsens.models.pairs import FunctionPairModel
-from wordsens.text.pairs import Pair
 
 PAIRS = few_pairs()
 
@@ -84,20 +80,6 @@ def test_the_document_is_json_with_the_fixed_keys():
     assert document["failures"] == []
 
 
-def test_rows_are_read_by_name_and_by_number():
-    table = ws.check(bag_of_words, PAIRS).kinds
-    assert table["antonym"] == table[1]
-    assert table[1]["auc"] == table[1].auc
-    assert len(table[:1]) == 1
-    with pytest.raises(KeyError, match="'role' is not a kind of this check; it has negation, antonym"):
-        table["role"]
-
-
-def test_to_pandas_has_one_row_a_kind():
-    result = ws.check(bag_of_words, PAIRS)
-    assert result.to_pandas().to_dict("records") == [asdict(row) for row in result.kinds]
-
-
 def test_the_users_own_threshold():
     result = ws.check(bag_of_words, PAIRS, budget=ws.Cutoff(threshold=0.6), requirements=["all.false_hits <= .1"])
     values, members = result.measured.values, result.measured.opposites["negation"]
@@ -108,45 +90,6 @@ def test_the_users_own_threshold():
     assert f"At your threshold 0.6, {served} of 24 opposites would be served" in result.answer[-1]
     assert "The worst: " in result.answer[-1]
     assert len(result.failures) == 2
-
-
-def test_own_pairs_without_paraphrases_are_compared_with_the_packages_own():
-    rows = [("switch", f"How do I enable {it}?", f"How do I disable {it}?", False) for it in ("it", "sync", "mail")]
-    result = ws.check(bag_of_words, rows)
-    assert result.kinds.names == ("switch",)
-    short = [pair for pair in ws.read_pairs() if pair.length == "question"]
-    for control in result.controls:
-        assert control.pairs == sum(pair.kind == control.kind for pair in short)
-    assert result.answer[1].startswith("It cannot tell 'enable' from 'disable' in 'How do I enable")
-    assert "stand in for them" in result.notes[0]
-
-
-def test_pairs_in_any_language_with_their_own_paraphrases():
-    rows = [
-        ("Verneinung", "Die Tür ist offen.", "Die Tür ist nicht offen.", False),
-        ("gleich", "Die Tür ist offen.", "Man kann eintreten.", True),
-    ]
-    result = ws.check(bag_of_words, rows)
-    assert (result.kinds["Verneinung"].auc, result.notes) == (0, ())
-
-
-def test_synonyms_stand_for_paraphrases_where_there_are_no_others():
-    rows = [("a", "it is on", "it is off", False), ("synonym", "it is big", "it is large", True)]
-    result = ws.check(bag_of_words, rows)
-    assert [control.kind for control in result.controls] == ["paraphrase"]
-    assert result.kinds["a"].auc == 0.5
-
-
-def test_a_pair_that_is_repeated_counts_once():
-    chosen, notes = choose_pairs([*PAIRS, PAIRS[0]], None)
-    assert len(chosen) == len(PAIRS)
-    assert notes == ["1 pairs repeat another and count once"]
-
-
-def test_lengths_are_those_that_both_sides_have():
-    long = " ".join(["word"] * 60)
-    rows = [("a", f"on {long}", f"off {long}", False), ("a", "on", "off", False), ("p", "x y", "z", True)]
-    assert [(row.kind, row.length, row.pairs) for row in ws.check(bag_of_words, rows).lengths] == [("a", "question", 1)]
 
 
 def test_every_kind_is_judged_on_its_own_numbers():
@@ -162,31 +105,6 @@ def test_every_kind_is_judged_on_its_own_numbers():
     assert result.answer[0].startswith("it sees negation pairs; does not see antonym pairs")
     assert "for negation (from 0.50" in result.answer[-1]
     assert "none for the other 1" in result.answer[-1]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"budget": 1.0}, "`budget` (=1.0) must be a share from 0 to 1"),
-        ({"budget": ws.Cutoff(threshold=float("nan"))}, "`threshold` (=nan) must be a finite number"),
-        ({"kinds": ["negaton"]}, "`kinds` (='negaton') must be one of negation, antonym; did you mean 'negation'?"),
-        ({"requirements": ["role.auc > 0"]}, "must be one of negation, antonym, all"),
-        ({"requirements": ["all.hits > 0"]}, "the requirement 'all.hits > 0' is on your own threshold"),
-        ({"pairs": [pair for pair in PAIRS if pair.same]}, "`pairs` holds no opposite (same=false)"),
-        ({"baseline": "nowhere.json"}, "`baseline` (='nowhere.json') cannot be read"),
-    ],
-)
-def test_wrong_input_is_told_before_the_model_is_asked(changes, message):
-    def never(texts):
-        raise AssertionError("the model was asked")
-
-    with pytest.raises(ws.InputError, match=re.escape(message)):
-        ws.check(never, **{"pairs": PAIRS, **changes})
-
-
-def test_a_measured_set_needs_both_sides():
-    with pytest.raises(ws.InputError, match="holds no pair that means the same"):
-        Measured([Pair("a", "x", "y", False)], np.zeros(1))
 
 
 def test_a_model_that_scores_pairs_is_judged_by_its_scores():

@@ -71,13 +71,6 @@ def test_a_moved_word_reaches_what_is_said_and_stays_in_its_ball():
     assert found.removal == pytest.approx(ws.removal_effects(phi, text).change.tolist(), abs=1e-6)
 
 
-def test_the_direction_of_a_moved_word_is_that_of_the_score():
-    found = explain("minilm", "It is not good", "It is good", plan=ExplainPlan(tries=0))
-    assert any(word.raises > 0 for word in found.words)
-    assert all(word.lowers < 0 <= word.raises for word in found.words)
-    assert {abs(word.farthest) for word in found.words} == {max(-word.lowers, word.raises) for word in found.words}
-
-
 def test_a_class_and_the_words_that_carry_it():
     classifier = model_of("bert", "AutoModelForSequenceClassification", num_labels=3)
     phi = ws.TransformerFeatures(classifier, tokenizer(), name="tiny", output="probabilities")
@@ -118,16 +111,6 @@ def test_html_and_json_hold_any_text_and_nothing_of_it_is_read_as_markup():
     assert "&lt;" in page
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["score"] == "cosine"
     assert str(found).startswith("letters: cosine 0.")
-
-
-def test_swaps_come_from_the_other_text_and_from_the_lists_first():
-    found = explain(letters, "please enable sync", "please disable sync", plan=ExplainPlan(tries=1, vectors=False))
-    assert [(word.word, word.swapped_for) for word in found.words if word.word in ("enable", "disable")] == [
-        ("enable", "disable"),
-        ("disable", "enable"),
-    ]
-    enable = found.words[1]
-    assert enable.swap == pytest.approx(1 - found.value, abs=1e-9)
 
 
 def test_the_same_seed_gives_the_same_and_bad_input_is_one_line():

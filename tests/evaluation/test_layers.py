@@ -6,10 +6,9 @@ import torch
 from tests.evaluation.stand_ins import bag_of_words
 
 import wordsens as ws
-from wordsens.evaluation.layers import MOST_OF_A_KIND, layer_rows
-from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.evaluation.layers import layer_rows
 from wordsens.models.choice import as_model
-from wordsens.text.pairs import Pair, read_pairs
+from wordsens.text.pairs import read_pairs
 
 ROWS = [
     ("negation", "the film was good", "the film was not good", False),
@@ -64,16 +63,3 @@ def test_every_number_is_that_of_the_models_own_hidden_states(tiny):
 def test_a_black_box_has_no_layers():
     with pytest.raises(ws.InputError, match="layers"):
         layer_rows(as_model(bag_of_words), PAIRS)
-
-
-def test_long_pairs_alone_are_refused(tiny):
-    long = " ".join(["film"] * 60)
-    with pytest.raises(ws.InputError, match="none of the length of a question"):
-        layer_rows(as_model(str(tiny)), [Pair("a", long, f"not {long}", False)])
-
-
-def test_of_many_pairs_a_random_choice_is_measured(tiny):
-    many = [Pair("many", f"film {'very ' * at}", f"film not {'very ' * at}", False) for at in range(5)] * 10
-    rows = layer_rows(as_model(str(tiny)), [*many, *PAIRS[2:]])
-    assert {row.pairs for row in rows} == {MOST_OF_A_KIND}
-    assert isinstance(as_model(str(tiny)).features(), TransformerFeatures)

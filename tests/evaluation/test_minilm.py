@@ -60,7 +60,7 @@ def test_all_aucs_are_those_of_sentence_transformers_and_repeated_the_same():
 @pytest.fixture(scope="module")
 def paraphrase_folder(tmp_path_factory):
     """paraphrase-MiniLM-L3-v2, written by the benchmark's helper from its ONNX export."""
-    from benchmarks.pypi_models import write_paraphrase_minilm
+    from tests.evaluation.pypi_models import write_paraphrase_minilm
 
     folder = tmp_path_factory.mktemp("paraphrase")
     write_paraphrase_minilm(folder)
@@ -70,8 +70,8 @@ def paraphrase_folder(tmp_path_factory):
 @pytest.mark.models
 def test_every_weight_of_the_onnx_export_is_matched(paraphrase_folder):
     """By name and number, and by the answer: ONNX's own reference evaluator gives the same vector."""
-    from benchmarks.pypi_models import onnx_file
     from onnx.reference import ReferenceEvaluator
+    from tests.evaluation.pypi_models import onnx_file
     from transformers import AutoTokenizer
 
     text = "How do I enable two-factor login?"
@@ -84,7 +84,7 @@ def test_every_weight_of_the_onnx_export_is_matched(paraphrase_folder):
 @pytest.mark.models
 def test_no_trained_model_or_word_vectors_see_the_opposites(paraphrase_folder):
     """What docs/measurements.md says: every kind's AUC is under .15, and the two transformers' cosines go together."""
-    from benchmarks.pypi_models import glove
+    from tests.evaluation.pypi_models import glove
 
     encoder, static = ws.check(str(paraphrase_folder)), ws.check(glove())
     for result in (encoder, static):

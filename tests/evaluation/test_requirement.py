@@ -36,11 +36,6 @@ def test_what_is_refused(text):
         Requirement.read(text)
 
 
-def test_an_unknown_field_is_named_with_the_nearest():
-    with pytest.raises(ws.InputError, match="did you mean 'recall'"):
-        Requirement.read("negation.recal >= .5")
-
-
 def test_one_failure_for_every_kind_that_fails():
     pairs = few_pairs()
     result = ws.check(bag_of_words, pairs, requirements=["all.auc >= .9", "all.pairs >= 1", "antonym.recall >= 0"])

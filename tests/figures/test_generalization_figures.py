@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from wordsens.errors import InputError
 from wordsens.experiments.generalization.record import GeneralizationRecord
@@ -57,20 +56,6 @@ def some():
     ]
 
 
-def test_labels_of_the_rows_keep_apart_at_the_paper_s_sizes():
-    records = [
-        record(map=name, n=n, training=training, objective="frontier", texts=texts, limits=(0.1, 1.0),
-               least_errors=(3.0, 1.0), least_gammas=(0.1, 1.0), least_alignments=(0.9, 0.9))
-        for name, n in (*COLUMNS, ("relu-raf", 120))
-        for training in ("fine-tuned", "retrained")
-        for texts in range(100, 1500, 200)
-    ]  # fmt: skip
-    figure = frontier(records, title="title")
-    FigureCanvasAgg(figure).draw()
-    upper, lower = (panel.yaxis.label.get_window_extent() for panel in figure.axes[::4])
-    assert upper.y0 > lower.y1 + 2
-
-
 def test_every_point_is_drawn_with_the_curve_of_the_theorems():
     figure = generalization(some(), title="title")
     assert len(figure.axes) == 6
@@ -84,18 +69,6 @@ def test_every_point_is_drawn_with_the_curve_of_the_theorems():
         "RAF (softmax), n = 40",
         "RAF (softmax), n = 120",
     ]
-
-
-def test_a_point_past_the_axes_is_an_arrow_on_their_edge():
-    figure = generalization([record(gamma=9.0, value=40.0), record(sample=1)])
-    low, high = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
-    for part in figure.axes[0].collections:
-        for gamma, value in part.get_offsets():
-            assert low[0] <= gamma <= low[1] and high[0] <= value <= high[1]
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert "beyond the axes" in labels
-    inside = generalization([record()])
-    assert "beyond the axes" not in [text.get_text() for text in inside.legends[0].get_texts()]
 
 
 def test_the_frontier_is_the_median_of_the_samples_of_each_size():
@@ -126,12 +99,3 @@ def test_nothing_to_draw_is_refused():
         generalization([record(status="failed", value=None)])
     with pytest.raises(InputError, match="no finished frontier"):
         frontier([record()])
-
-
-@pytest.mark.parametrize("figure", [generalization, frontier])
-def test_what_no_legend_tells_apart_is_refused(figure):
-    own = {"limits": (0.5,), "least_errors": (1.0,), "objective": "frontier"} if figure is frontier else {}
-    records = [record(sample=sample, asked={"temperature": t}, **own) for sample in (0, 1) for t in (0.5, 2.0)]
-    with pytest.raises(InputError, match=r"several values of temperature \(0.5, 2.0\), .* if r.temperature == 2.0\]"):
-        figure(records)
-    figure(records[::2])

@@ -39,24 +39,6 @@ def test_letters_stay_letters_in_files(records):
     assert b"/Type3" not in pdf
 
 
-def test_a_style_of_ones_own(records, tmp_path):
-    (tmp_path / "mine.mplstyle").write_text("font.size: 11\naxes.labelsize: 11\nsvg.fonttype: path\n")
-    figure = ws.figures.sensitivity(records, title="a title", style=tmp_path / "mine.mplstyle")
-    assert figure.axes[0].xaxis.label.get_size() == 11
-    assert b"<text" not in written(figure, "svg")
-    assert ws.figures.sensitivity(records, style="ggplot").axes[0].get_facecolor() != (1, 1, 1, 1)
-    with pytest.raises(InputError, match=r"`style` \(='nowhere'\) is neither a file nor a style of matplotlib; give a"):
-        ws.figures.sensitivity(records, style="nowhere")
-
-
-def test_the_settings_of_a_user_are_neither_used_nor_changed(records):
-    import matplotlib
-
-    with matplotlib.rc_context({"font.size": 30, "axes.labelsize": 30}):
-        assert ws.figures.sensitivity(records).axes[0].xaxis.label.get_size() == 7
-        assert matplotlib.rcParams["font.size"] == 30
-
-
 def test_the_band_of_every_word(records):
     (series,) = summarise(records)
     assert [point.words for point in series.points] == [(1.0, 1.75, 3.25, 4.0), (1.0, 2.75, 6.25, 8.0)]

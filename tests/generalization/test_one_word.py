@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wordsens as ws
-from wordsens.errors import InputError
 from wordsens.generalization import OBJECTIVE_NAMES
 from wordsens.maps.function import FunctionFeatures
-from wordsens.regression import TRAININGS, SingularGramError
+from wordsens.regression import TRAININGS
 from wordsens.seeds import generator
 
 N_TEXTS, WORDS, D = 14, 5, 8
@@ -150,15 +149,6 @@ def test_a_map_that_ignores_the_word_meets_the_bound_of_four():
     assert g.gamma == 0 and not g.told_apart
 
 
-def test_equal_seeds_give_equal_results_and_a_fit_saves_the_texts():
-    texts, labels, x = data()
-    phi = build("raf")
-    one = ws.one_word_generalization(phi, texts, labels, x, 1, seed=5, **SHORT)
-    two = ws.one_word_generalization(phi, None, None, x, 1, seed=5, fit=ws.fit_min_norm(phi, texts, labels), **SHORT)
-    assert torch.equal(one.perturbation, two.perturbation) and one.error == two.error
-    assert one.to_dict()["error"] == one.error and "perturbation" not in one.to_dict()
-
-
 def test_a_lazy_rf_searches_all_words_and_its_numbers_are_consistent():
     texts, labels, x = data()
     phi = ws.RandomFeatures(WORDS, D, 60, gaussian="lazy", seed=1)
@@ -188,44 +178,6 @@ def test_ridge_keeps_the_identity_and_leaves_x_short_of_its_label():
     shift = g.variant_output_before - g.output_before
     assert g.output_after - 1 == pytest.approx(shift + (g.alignment - 1) * (1 - g.output_before), abs=1e-10)
     assert g.text_output_after < 1 - 1e-3
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"y_x": 0}, r"`y_x` \(=0\) must be \+1 or -1"),
-        ({"word": WORDS}, rf"`word` \(={WORDS}\) is out of range"),
-        ({"word": "first"}, r"`word` \(='first'\) must be an index, or 'all'"),
-        ({"word": True}, r"`word` \(=True\) must be an index"),
-        ({"training": "retrain"}, r"`training` \(='retrain'\) .* did you mean 'retrained'\?"),
-        ({"objective": "errors"}, r"`objective` \(='errors'\) .* did you mean 'error'\?"),
-        ({"objective": "penalized-error", "penalty": -1.0}, r"`penalty` \(=-1.0\) must be a finite number"),
-        ({"radius": 0.0}, r"`radius` \(=0.0\) must be a positive finite number"),
-        ({"x": ws.gaussian_text(WORDS + 1, D)}, r"`x` \(shape \(6, 8\)\) must have the shape of the training texts"),
-        ({"texts": None}, "`texts` and `y` are None"),
-        ({"y_x": None}, "`y_x` is None"),
-    ],
-)
-def test_wrong_input_is_named(changes, message):
-    texts, labels, x = data()
-    usual = {"texts": texts, "y": labels, "x": x, "y_x": 1}
-    with pytest.raises(InputError, match=message):
-        ws.one_word_generalization(build("raf"), **{**usual, **changes})
-
-
-def test_retraining_on_a_training_text_is_refused():
-    texts, labels, _ = data()
-    with pytest.raises(SingularGramError, match="lies in the span"):
-        ws.one_word_generalization(build("raf"), texts, labels, texts[2], 1, 0, "retrained")
-
-
-@pytest.mark.parametrize("frontier", [False, True])
-def test_labels_of_0_and_1_are_refused_with_the_remedy(frontier):
-    texts, labels, x = data()
-    function = ws.one_word_frontier if frontier else ws.one_word_generalization
-    zeros = [(label + 1) / 2 for label in labels]
-    with pytest.raises(InputError, match=r"`y` \(=0\) must be \+1 or -1.*2 \* y - 1 for labels 0 and 1"):
-        function(lambda X: X, texts, zeros, x, 1)
 
 
 def test_the_theorems_conditions_do_not_hold_where_float64_cannot_solve():

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from benchmarks.straightforward_regression import StraightforwardRegression
+from benchmarks.plain import PlainRegression
 
 import wordsens as ws
 from wordsens.generalization import random_labels
@@ -19,7 +19,7 @@ def both():
     phi = ws.RandomFeatures(N, D, gaussian="dense", seed=0)
     V = phi.layers[0].matrix
     fit = ws.fit_min_norm(phi, texts[:-1], labels[:-1])
-    plain = StraightforwardRegression(V, texts[:-1], labels[:-1])
+    plain = PlainRegression(V, texts[:-1], labels[:-1])
     return ws.NewText(fit, texts[-1], float(labels[-1])), plain
 
 

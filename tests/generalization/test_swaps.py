@@ -51,26 +51,6 @@ def test_the_swap_is_the_best_of_all_words_by_definition(training, radius, gamma
     assert g.evaluations == WORDS * len(NAMES)
 
 
-def test_a_vocabulary_by_position_is_asked_for_each_word():
-    phi, new, rows = setting()
-    asked = []
-
-    def vocabulary(position):
-        asked.append(position)
-        return [f"{name}@{position}" for name in NAMES], rows
-
-    g = ws.one_word_swap(phi, None, None, new, None, "all", vocabulary=vocabulary)
-    assert asked == [0, 1, 2, 3] and g.swapped_for.endswith(f"@{g.word}")
-
-
-def test_wrong_vocabularies_are_named():
-    phi, new, rows = setting()
-    with pytest.raises(InputError, match="give one row of 6 coordinates a word"):
-        ws.one_word_swap(phi, None, None, new, vocabulary=(NAMES, rows[:, :5]))
-    with pytest.raises(InputError, match="no vocabulary word has"):
-        ws.one_word_swap(phi, None, None, new, vocabulary=(NAMES, rows), radius=1e-6)
-
-
 def test_vocabulary_rows_are_those_that_embed_gives_at_the_position():
     pytest.importorskip("transformers")
     wanted = {"love", "her", "much"}

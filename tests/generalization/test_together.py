@@ -7,7 +7,6 @@ import torch
 from tests.generalization.test_frontier import GAMMAS, data, linear_frontier
 
 import wordsens as ws
-from wordsens.errors import InputError
 from wordsens.generalization import one_word_outcomes
 from wordsens.generalization.together import _Losses
 from wordsens.maps.function import FunctionFeatures
@@ -104,28 +103,3 @@ def test_derivatives_agree_with_autograd():
     torch.testing.assert_close(own, loss.detach()[:free], rtol=1e-6, atol=1e-9)
     outside = values[:, :1].abs() > losses.limit
     assert bool((reached.isinf() == outside)[(values[:, :1].abs() / losses.limit - 1).abs() > 1e-3].all())
-
-
-def test_equal_seeds_give_equal_results():
-    new = new_text("softmax")
-    one, same, other = (one_word_outcomes(new, 0, GAMMAS, seed) for seed in (1, 1, 2))
-    assert one.of("retrained", "error").error == same.of("retrained", "error").error
-    assert torch.equal(one.frontier("retrained").perturbations, same.frontier("retrained").perturbations)
-    # Another seed starts elsewhere: here it takes other steps to the same points.
-    assert one.of("retrained", "error").evaluations != other.of("retrained", "error").evaluations
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"word": "all"}, r"`word` \(='all'\) must be an index"),
-        ({"word": 4}, r"`word` \(=4\) is out of range"),
-        ({"gammas": ()}, "`gammas` is empty"),
-        ({"gammas": (0.0,)}, "`gammas`"),
-        ({"penalty": -1}, r"`penalty` \(=-1\)"),
-        ({"radius": 0}, "`radius`"),
-    ],
-)
-def test_wrong_input_is_named(changes, message):
-    with pytest.raises(InputError, match=message):
-        one_word_outcomes(new_text("softmax"), **changes)

@@ -2,5 +2,3 @@
 
 from tests.cli.conftest import wordsens  # noqa: F401
 from tests.text.conftest import tiny_bert  # noqa: F401
-
-collect_ignore = ["guided.py"]  # a campaign of its own, which needs atheris

@@ -21,35 +21,25 @@ def ended(command, **streams):
     return run.returncode, run.stderr
 
 
-@pytest.mark.slow_cases("command1", "command2")
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a full disk is a file on Linux alone")  # noqa: PTH110
-@pytest.mark.parametrize("command", [["--version"], ["sweep", "show", "dry-run"], ["sweep", "show", "--json"]])
-def test_a_full_disk_under_stdout(command):
+def test_a_full_disk_under_stdout():
     with open("/dev/full", "w") as full:  # noqa: PTH123
-        assert ended(command, stdout=full) == (1, "wordsens: the output cannot be written: No space left on device\n")
+        code, said = ended(["--version"], stdout=full)
+    assert (code, said) == (1, "wordsens: the output cannot be written: No space left on device\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell's >&-")
-def test_a_closed_stdout_or_stderr():
-    def told(closed):
-        script = f'"{sys.executable}" -m wordsens sweep show nosuch {closed}'
-        return subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=120)
-
-    run = told(">&-")
-    assert (run.returncode, run.stderr) == (
-        1,
-        "wordsens: there is no stdout to write to: it is closed; give one, such as > /dev/null\n",
-    )
-    run = told("2>&-")
-    assert (run.returncode, run.stdout) == (2, "")
+@pytest.mark.parametrize(("closed", "code"), [(">&-", 1), ("2>&-", 2)])
+def test_a_closed_stdout_or_stderr(closed, code):
+    script = f'"{sys.executable}" -m wordsens nosuch {closed}'
+    run = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=120)
+    assert (run.returncode, run.stdout) == (code, "")
+    assert run.stderr.count("\n") == (closed == ">&-")
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        ["sweep", "show", LONG],
-        ["sweep", "show", f"{LONG}.yaml"],
-        ["sweep", "run", "dry-run", "--out", LONG],
         ["measure", "--file", LONG, "--map", "rf"],
         ["measure", "--dataset", LONG, "--map", "rf"],
         ["audit", LONG, "--dataset", "shipped"],
@@ -57,9 +47,7 @@ def test_a_closed_stdout_or_stderr():
         ["check", "minilm", "--baseline", LONG],
         ["report", LONG],
         ["explain", LONG, "a b"],
-        ["measure", "--file", "a\0b", "--map", "rf"],
         ["report", "a\0b"],
-        ["sweep", "run", "dry-run", "--out", "a\0b"],
     ],
 )
 def test_a_path_that_cannot_be_one(wordsens, command):
@@ -69,38 +57,27 @@ def test_a_path_that_cannot_be_one(wordsens, command):
     assert "cannot be used as a path" in run.err
 
 
-def test_a_sweep_that_is_not_there_is_named_as_it_was_asked_for(wordsens, tmp_path):
-    run = wordsens("sweep", "export", "nosuch", str(tmp_path / "x.csv"))
-    assert run.code == 2
-    assert run.err.startswith("wordsens: `spec` (='nosuch') must be one of paper-sensitivity-quick,")
-    assert "include" not in run.err
-
-
-def test_the_systems_own_word_is_kept_where_it_refuses_a_path(wordsens, monkeypatch):
-    from wordsens.cli.sweep import look
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (PermissionError(13, "Permission denied", "/locked/a"), 2, "'/locked/a' cannot be used: Permission denied"),
+        (MemoryError(), 1, "the memory does not suffice"),
+    ],
+)
+def test_an_error_of_the_system_is_one_line(wordsens, monkeypatch, error, code, message):
+    from wordsens.cli import report
 
     def refused(*_, **__):
-        raise PermissionError(13, "Permission denied", "/locked/a.yaml")
+        raise error
 
-    monkeypatch.setattr(look, "print_sweep", refused)
-    run = wordsens("sweep", "show", "dry-run")
-    assert run == (2, "", "wordsens: '/locked/a.yaml' cannot be used: Permission denied; give another path\n")
-
-
-def test_too_little_memory_is_one_line(wordsens, monkeypatch):
-    from wordsens.cli.sweep import look
-
-    def full(*_, **__):
-        raise MemoryError
-
-    monkeypatch.setattr(look, "print_sweep", full)
-    run = wordsens("sweep", "show", "dry-run")
-    assert (run.code, run.out, run.err.count("\n")) == (1, "", 1)
-    assert "the memory does not suffice" in run.err
+    monkeypatch.setattr(report, "run_report", refused)
+    run = wordsens("report", "a")
+    assert (run.code, run.out, run.err.count("\n")) == (code, "", 1)
+    assert message in run.err
 
 
 def test_a_message_has_no_control_characters_and_an_end(wordsens):
-    run = wordsens("sweep", "show", "\x1b[31m\x07\x9b" + "b" * 100_000 + ".yaml\x7f")
+    run = wordsens("report", "\x1b[31m\x07\x9b" + "b" * 100_000 + "\x7f")
     assert run.code == 2
     assert run.err.count("\n") == 1
     assert run.err.rstrip("\n").isprintable()
@@ -141,9 +118,3 @@ def test_a_narrow_stdout_is_written_to(encoding):
     assert run.returncode == 0, run.stderr
     lines = run.stdout.decode(encoding).splitlines()
     assert json.loads(lines[1]) == {"a": "é漢\ud800"}
-
-
-def test_main_leaves_the_streams_open(capsys):
-    assert main(["--version"]) == 0
-    print("still here")
-    assert "still here" in capsys.readouterr().out

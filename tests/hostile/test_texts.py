@@ -1,9 +1,6 @@
 """Texts, tables and models that are wrong in ways that no reader of ours makes: one line, and at once."""
 
 import json
-import os
-import sys
-from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -44,15 +41,6 @@ def test_half_a_pair_of_surrogates_is_no_text(tiny_bert, call):
     assert r"'\ud800') is half of a pair, no character; save it as UTF-8" in refusal(lambda: call(str(tiny_bert)))
 
 
-def test_a_half_pair_in_a_file_is_named_with_its_row(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"text": "good"}\n{"text": "bad \\ud800"}\n', encoding="utf-8")
-    assert refusal(lambda: read_documents(path)).startswith("a.jsonl:2: its character 4")
-    pairs = tmp_path / "p.jsonl"
-    pairs.write_text('{"kind": "k", "first": "a", "second": "b\\udfff", "same": true}\n', encoding="utf-8")
-    assert refusal(lambda: read_pairs(pairs)).startswith("p.jsonl:1: `second`: its character 1")
-
-
 @pytest.mark.parametrize("read", [read_documents, read_pairs])
 def test_strings_of_parquet_that_are_not_utf8(tmp_path, read):
     given = pa.array([b"ok", b"\xff\xfe"], pa.binary())
@@ -60,47 +48,6 @@ def test_strings_of_parquet_that_are_not_utf8(tmp_path, read):
     rest = {"kind": ["k", "k"], "second": ["x", "y"], "same": [True, False]}
     pq.write_table(pa.table({"text": strings, "first": strings, **rest}), tmp_path / "a.parquet")
     assert "cannot be read as Parquet: 'utf-8' codec can't decode" in refusal(lambda: read(tmp_path / "a.parquet"))
-
-
-@pytest.mark.parametrize("content", ["[]", '{"splits": 3}', "3", '{"splits": [["a"]]}'])
-def test_a_saved_data_set_of_the_wrong_shape(tmp_path, content):
-    pytest.importorskip("datasets")
-    (tmp_path / "dataset_dict.json").write_text(content, encoding="utf-8")
-    assert "cannot be read as a saved data set" in refusal(lambda: read_documents(tmp_path))
-
-
-@pytest.mark.parametrize("encoding", ["\0", "utf-8\0", "\ud800", "x" * 10_000])
-def test_an_encoding_that_cannot_be_a_name(tmp_path, encoding):
-    (tmp_path / "a.csv").write_text("text\na b\n", encoding="utf-8")
-    message = refusal(lambda: read_documents(tmp_path / "a.csv", encoding=encoding))
-    assert "is not a text encoding" in message
-    assert len(message) < 400
-
-
-def test_two_columns_of_one_name_are_refused(tmp_path):
-    (tmp_path / "a.csv").write_text("text,label,text\na,1,b\n", encoding="utf-8")
-    (tmp_path / "p.csv").write_text("kind,first,second,same,same\nk,a,b,true,false\n", encoding="utf-8")
-    pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 2, names=["text"] * 2), tmp_path / "a.parquet")
-    for read, name, column in (
-        (read_documents, "a.csv", "text"),
-        (read_pairs, "p.csv", "same"),
-        (read_documents, "a.parquet", "text"),
-        (read_pairs, "a.parquet", "text"),
-    ):
-        assert f"has two columns of the name {column!r}; rename one" in refusal(partial(read, tmp_path / name))
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes in folders")
-@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl", "a.parquet"])
-def test_a_pipe_is_no_text(tmp_path, name):
-    os.mkfifo(tmp_path / name)
-    assert "is a device or a pipe, not a file" in refusal(lambda: read_documents(tmp_path / name))
-
-
-@pytest.mark.parametrize("call", [lambda name: ws.embed(["a b"], encoder=name), ws.TransformerFeatures.from_pretrained])
-@pytest.mark.parametrize("name", ["a" * 5000, "a\0b"])
-def test_a_model_that_cannot_be_a_path(call, name):
-    assert "cannot be used as a path" in refusal(lambda: call(name))
 
 
 @pytest.mark.parametrize(

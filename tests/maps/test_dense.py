@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from benchmarks.straightforward_dense import dense_features, gaussian_weights
+from benchmarks.plain import dense_features, gaussian_weights
 from scipy import stats
 
 import wordsens as ws

@@ -8,7 +8,7 @@ import torch
 
 from wordsens.errors import InputError
 from wordsens.models.choice import as_model
-from wordsens.models.function import STEADY, FunctionModel, load_named
+from wordsens.models.function import STEADY, load_named
 
 TEXTS = ["The door is open.", "The door is not open.", "Shut it."]
 
@@ -27,21 +27,6 @@ def test_a_function_gives_its_own_numbers():
         "letters",
         False,
     )
-    np.testing.assert_array_equal(found.numpy(), letters(TEXTS))
-
-
-@pytest.mark.parametrize(
-    "as_other",
-    [
-        lambda rows: rows.tolist(),
-        lambda rows: torch.tensor(rows, dtype=torch.bfloat16, requires_grad=True),
-        lambda rows: [torch.tensor(row) for row in rows],
-        lambda rows: list(rows.astype(np.float16)),
-        lambda rows: tuple(map(tuple, rows)),
-    ],
-)
-def test_arrays_of_other_kinds(as_other):
-    found = as_model(lambda texts: as_other(letters(texts))).encode(TEXTS)
     np.testing.assert_array_equal(found.numpy(), letters(TEXTS))
 
 
@@ -87,15 +72,6 @@ def test_a_bad_answer_is_told_in_one_line(answer, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_bad_row_names_its_text():
-    def deaf(texts):
-        return np.array([[1.0, float("nan") if text == TEXTS[1] else 2.0] for text in texts])
-
-    model = as_model(deaf)
-    with pytest.raises(InputError, match=r"not finite for the text 'The door is not open\.'"):
-        model.encode(TEXTS)
-
-
 def test_a_zero_vector_has_no_cosine():
     model = as_model(lambda texts: letters(texts)[:, :4])
     assert model.encode(TEXTS[:2]).shape == (2, 4)
@@ -131,57 +107,6 @@ def test_a_model_whose_vectors_depend_on_the_batch_is_refused():
         as_model(centred)
 
 
-def test_rounding_is_no_change_of_mind():
-    # Two answers are at most twice the noise apart.
-    assert as_model(_jittery(0.49 * STEADY)).encode(TEXTS).shape == (3, 5)
-
-
-def test_identity_follows_the_answers():
-    same, again = FunctionModel(letters, name="a"), FunctionModel(lambda texts: letters(texts) * (1 + 1e-9), name="b")
-    other = FunctionModel(lambda texts: letters(texts) + 0.01, name="a")
-    assert same.identity() == again.identity() != other.identity()
-
-
-def test_what_needs_gradients_or_layers_says_so():
-    model = as_model(letters)
-    with pytest.raises(
-        InputError, match="where gradients are needed letters cannot be used: it gives one vector a text"
-    ):
-        model.features()
-    with pytest.raises(InputError, match="the layers of letters cannot be seen"):
-        model.encode_layers(TEXTS)
-    assert model.layers is None
-
-
-@pytest.mark.parametrize("texts", ["one text", [], ["a", 3], [None]])
-def test_texts_that_are_none(unchecked_types, texts):
-    with pytest.raises(InputError, match="`texts`"):
-        as_model(letters).encode(texts)
-
-
-@pytest.mark.parametrize("model", [3, None, dict, [1, 2], {"a": 1}, np.ones(3), b"name"])
-def test_anything_else_is_refused_in_one_line(model):
-    with pytest.raises(InputError) as caught:
-        as_model(model)
-    assert "is none that is known; pass a name or folder, a pair (model, tokenizer)" in str(caught.value)
-
-
-def test_options_of_other_models_are_refused():
-    with pytest.raises(InputError, match=r"`pool` \(='mean'\) is of a transformer's states"):
-        as_model(letters, pool="mean")
-    with pytest.raises(InputError, match=r"`revision` \(='main'\) is of a name on the Hugging Face hub"):
-        as_model(letters, revision="main")
-    with pytest.raises(InputError, match=r"`pool` \(='sum'\) must be one of mean, cls"):
-        as_model(letters, pool="sum")
-    with pytest.raises(InputError, match=r"`batch_size` \(=0\)"):
-        as_model(letters, batch_size=0)
-
-
-def test_a_model_of_ours_is_given_back():
-    model = FunctionModel(letters, name="a")
-    assert as_model(model) is model
-
-
 @pytest.fixture
 def module(tmp_path, monkeypatch):
     """The name of a module in the working directory."""
@@ -199,20 +124,3 @@ def module(tmp_path, monkeypatch):
 def test_module_and_name(module):
     for place in (f"{module}:encode", f"{module}:model.encode", f"{module}:model"):
         assert as_model(load_named(place)).encode(["abc"]).tolist() == [[3.0, 1.0]]
-
-
-@pytest.mark.parametrize(
-    ("place", "message"),
-    [
-        ("my_own_encoder", "`encode` (='my_own_encoder') must be module:function, such as my_encoder:encode"),
-        ("http://host", "must be module:function"),
-        ("my_own_encoder:other", "'my_own_encoder' has no 'other'"),
-        ("no_such_module:encode", "the module 'no_such_module' cannot be imported (ModuleNotFoundError: "),
-        ("my_broken_encoder:encode", "No module named 'no_such_package_at_all'"),
-    ],
-)
-def test_a_place_that_names_nothing(module, place, message):
-    with pytest.raises(InputError) as caught:
-        load_named(place)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)

@@ -1,8 +1,6 @@
 """Endpoints: what is sent, what comes back, and every way in which a server can fail."""
 
-import itertools
 import socket
-import threading
 import time
 
 import pytest
@@ -13,7 +11,6 @@ from wordsens.models.choice import as_model
 from wordsens.models.endpoint import Endpoint, EndpointError
 
 TEXTS = ["The door is open.", "The door is not open.", "Shut it."]
-CALLS = itertools.count()
 ERROR_500 = (500, b"oops", {})
 
 
@@ -54,12 +51,6 @@ def test_the_path_is_completed(given):
     assert script.asked[0][0] == "/v1/embeddings"
 
 
-def test_a_path_and_a_query_of_its_own_are_kept():
-    with serving(good) as (url, script):
-        asked(f"{url}/deployments/mine/embeddings?api-version=2")
-    assert script.asked[0][0] == "/deployments/mine/embeddings?api-version=2"
-
-
 def test_the_key_comes_from_the_environment_and_nothing_else_is_sent(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "somebody else's")
     with serving(good) as (url, script):
@@ -86,26 +77,6 @@ def test_two_errors_500_and_then_well():
     assert len(script.asked) == 3
 
 
-def test_the_server_may_ask_for_patience():
-    with serving((429, b"", {"Retry-After": "1"}), good) as (url, _):
-        assert asked(url) == [vector(text) for text in TEXTS]
-        assert 1 <= asked.seconds < 1.9
-
-
-def test_patience_ends_with_the_time():
-    with serving((503, b"", {"Retry-After": "60"})) as (url, script):
-        with pytest.raises(EndpointError, match=r"answered 503 Service Unavailable; no time is left of 5 s"):
-            asked(url)
-        assert (len(script.asked), asked.seconds < 1) == (1, True)
-
-
-def test_errors_500_for_ever():
-    with serving(ERROR_500) as (url, script):
-        with pytest.raises(EndpointError, match=r"at 127.0.0.1 answered 500 Internal Server Error, 3 times$"):
-            asked(url, retries=2)
-        assert len(script.asked) == 3
-
-
 def test_a_refusal_is_not_asked_for_again_and_the_key_is_not_repeated(monkeypatch):
     monkeypatch.setenv("WORDSENS_API_KEY", "secret-key")
     with serving((401, b'{"error": "wrong key:\n secret-key"}', {})) as (url, script):
@@ -115,45 +86,12 @@ def test_a_refusal_is_not_asked_for_again_and_the_key_is_not_repeated(monkeypatc
     assert str(caught.value) == 'the endpoint at 127.0.0.1 answered 401 Unauthorized: {"error": "wrong key: (the key)"}'
 
 
-def test_a_redirect_is_not_followed():
-    moved = (307, b"", {"Location": "http://127.0.0.1:9/elsewhere"})
-    with serving(moved) as (url, _), pytest.raises(EndpointError, match="answered 307 Temporary Redirect"):
-        asked(url)
-
-
 def test_a_server_that_does_not_answer_in_time():
     with serving(slow(1.0)) as (url, script):
         with pytest.raises(EndpointError, match=r"did not answer within 0\.3 s"):
             asked(url, timeout=0.3)
         assert 0.25 < asked.seconds < 0.8
         assert len(script.asked) == 1
-
-
-def test_a_server_that_sends_a_byte_now_and_then_does_not_hold_us():
-    listener = socket.create_server(("127.0.0.1", 0))
-    stop = threading.Event()
-
-    def drip():
-        connection, _ = listener.accept()
-        with connection:
-            connection.recv(65536)
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
-            while not stop.wait(0.1):
-                try:
-                    connection.sendall(b" ")
-                except OSError:
-                    return
-
-    thread = threading.Thread(target=drip)
-    thread.start()
-    try:
-        with pytest.raises(EndpointError, match=r"did not answer within 0\.4 s"):
-            asked(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=0.4)
-        assert asked.seconds < 0.9
-    finally:
-        stop.set()
-        thread.join()
-        listener.close()
 
 
 def test_nobody_there():
@@ -165,11 +103,6 @@ def test_nobody_there():
 
 def test_an_answer_in_another_order_is_put_right():
     with serving(lambda texts: {"data": good(texts)["data"][::-1]}) as (url, _):
-        assert asked(url) == [vector(text) for text in TEXTS]
-
-
-def test_an_answer_without_numbers_is_in_order():
-    with serving(lambda texts: {"data": [{"embedding": vector(text)} for text in texts]}) as (url, _):
         assert asked(url) == [vector(text) for text in TEXTS]
 
 
@@ -200,46 +133,3 @@ def test_a_wrong_answer_is_told_in_one_line(answer, message):
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not isinstance(caught.value, InputError)
-
-
-@pytest.mark.parametrize(
-    ("embedding", "message"),
-    [
-        (lambda text, count: [1.0] * (3 + count), "gave vectors of 6 numbers, and of 4 before"),
-        (lambda text, count: [1.0, float("nan")], "gave a number that is not finite for the text"),
-        (lambda text, count: "AAAA", "no array of numbers"),
-        (lambda text, count: vector(text)[: 1 + len(text) % 2], "no array of numbers"),
-        (lambda text, count: [1.0, next(CALLS)], "changes its mind: in a second call"),
-    ],
-)
-def test_wrong_vectors_are_failures_of_the_endpoint(embedding, message):
-    def answer(texts):
-        return {"data": [{"index": at, "embedding": embedding(text, len(texts))} for at, text in enumerate(texts)]}
-
-    with serving(answer) as (url, _), pytest.raises(EndpointError) as caught:
-        as_model(Endpoint(url=url, timeout=5.0))
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"url": "host:80"}, "`endpoint` (='host:80') must be a URL such as https://host/v1"),
-        ({"url": "ftp://host"}, "must be a URL"),
-        ({"url": "https://"}, "must be a URL"),
-        ({"url": "http://[::1"}, "must be a URL"),
-        ({"url": "http://host:port/v1"}, "must be a URL"),
-        ({"url": "ftp://me:secret@host/?key=abc"}, "`endpoint` (='ftp://host/?key=...') must be a URL"),
-        ({"url": "http://h", "timeout": 0.0}, "`timeout` (=0.0) must be a positive finite number"),
-        ({"url": "http://h", "retries": -1}, "`retries` (=-1) must be a whole number, at least 0"),
-    ],
-)
-def test_an_endpoint_that_cannot_be(options, message):
-    with pytest.raises(InputError) as caught:
-        Endpoint(**options)
-    assert message in str(caught.value)
-
-
-def test_the_name_tells_neither_password_nor_query():
-    assert Endpoint(url="https://me:secret@host/v1/embeddings?key=secret").name == "the endpoint at host"

@@ -10,7 +10,6 @@ from tests.maps.tiny_models import CONTEXT, model_of, tokenizer
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.models.choice import as_model, is_pair_model
-from wordsens.models.contract import Model
 from wordsens.text.encoders import load_encoder
 
 TEXTS = ["the film was good", "the film was not good and not bad", "the film was bad", "very long"]
@@ -120,15 +119,6 @@ def test_a_folder(folder):
     assert models[0].identity() == as_model((model_of("bert"), tokenizer())).identity()
 
 
-def test_another_way_is_another_identity(folder):
-    names = [as_model(folder, pool=pool).identity() for pool in ("mean", "cls")]
-    (folder / "tokenizer_config.json").write_text(
-        json.dumps({**json.loads((folder / "tokenizer_config.json").read_text()), "model_max_length": 12})
-    )
-    shorter = as_model(folder, pool="mean").identity()
-    assert len({*names, shorter}) == 3
-
-
 def test_minilm_is_its_own_way():
     model = as_model("minilm")
     phi = ws.TransformerFeatures.from_pretrained("minilm", pool="own")
@@ -173,44 +163,6 @@ def test_a_map_with_a_pool_is_a_model():
         as_model(rows).encode(TEXTS)
 
 
-@pytest.mark.parametrize(
-    ("made", "message"),
-    [
-        (lambda: model_of("bert"), "(a BertModel) is none that is known; pass a name or folder, a pair (model, tok"),
-        (tokenizer, "is none that is known; pass a name or folder, a pair (model, tokenizer)"),
-        (lambda: (model_of("bert"), None), "BertModel does not run a transformer with a tokenizer"),
-        (lambda: (model_of("bert"), str.split), "BertModel does not run a transformer with a tokenizer"),
-    ],
-)
-def test_half_a_pair_is_refused(made, message):
-    with pytest.raises(InputError) as caught:
-        as_model(made())
-    assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"model": "https://host/v1"}, "is an address; pass Endpoint(url=...), on the command line --endpoint"),
-        ({"model": "my_encoder:encode"}, "is no name; pass the function itself, on the command line --encode"),
-        ({"model": "no/such/folder"}, "there is no model folder 'no/such/folder'"),
-        ({"model": "minilm", "revision": "v1"}, "`revision` (='v1') is of a name on the Hugging Face hub"),
-        ({"model": "minilm", "device": "warp"}, "`device` (='warp') is not available here"),
-    ],
-)
-def test_a_name_that_names_nothing(options, message):
-    with pytest.raises(InputError) as caught:
-        as_model(options.pop("model"), **options)
-    assert message in str(caught.value)
-
-
-def test_a_folder_without_a_pooling_of_its_own(folder):
-    with pytest.raises(InputError, match="says nothing of its own pooling"):
-        as_model(folder, pool="own")
-    with pytest.raises(InputError, match="says nothing of its own pooling"):
-        as_model((model_of("bert"), tokenizer()), pool="own")
-
-
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
     """A cache of the hub with two revisions of one model, of which the branch main is the first."""
@@ -250,17 +202,6 @@ def test_is_pair_model(folder, tmp_path_factory):
     assert is_pair_model(other)
 
 
-def test_texts_embedded_with_a_loaded_model():
-    given = model_of("bert").train()
-    for layer in (0, 2):
-        (found,) = ws.embed(TEXTS[1], (given, tokenizer()), layer, rescale=False, special_tokens=True)
-        expected = theirs(model_of("bert"), TEXTS[1], lambda states: states, layer)
-        torch.testing.assert_close(found.rows, expected, rtol=0, atol=1e-6)
-    assert given.training
-    with pytest.raises(InputError, match="a transformer cannot be made of a int; pass a name, a folder, a pair"):
-        ws.embed(TEXTS[0], 3)
-
-
 @pytest.mark.parametrize("local_files_only", [True, False])
 def test_what_stands_behind_the_pooling_comes_from_the_hub_too(hub, tmp_path, local_files_only):
     place = tmp_path / "hub" / "models--someone--tiny" / "snapshots" / ("a" * 40)
@@ -279,8 +220,3 @@ def test_what_stands_behind_the_pooling_comes_from_the_hub_too(hub, tmp_path, lo
     found = as_model(hub, local_files_only=local_files_only).encode(TEXTS)
     expected = torch.stack([theirs(model_of("bert"), text, lambda states: states[0]) for text in TEXTS])
     torch.testing.assert_close(found, torch.tanh(expected @ weight.double().T), rtol=0, atol=1e-5)
-
-
-def test_the_contract_is_abstract():
-    with pytest.raises(TypeError, match="abstract"):
-        Model()

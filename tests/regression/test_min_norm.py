@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-import wordsens as ws
-from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.dense.features import RandomFeatures
 from wordsens.maps.function import FunctionFeatures
@@ -32,12 +30,11 @@ def problem(count, size, seed=0):
 
 
 @pytest.mark.parametrize(("count", "size"), SIZES)
-@pytest.mark.parametrize("solver", ["cholesky", "cg"])
-def test_theta_and_both_updates_agree_with_the_pseudo_inverse(count, size, solver):
+def test_theta_and_both_updates_agree_with_the_pseudo_inverse(count, size):
     for seed in range(3):
         texts, labels, x = problem(count, size, seed)
         Phi, psi = texts.flatten(start_dim=1).numpy(), x.flatten().numpy()
-        fit = fit_min_norm(IDENTITY, texts, labels, solver=solver)
+        fit = fit_min_norm(IDENTITY, texts, labels)
         theta = np.linalg.pinv(Phi) @ labels.numpy()
         assert np.abs(fit.theta.numpy() - theta).max() < 1e-9
 
@@ -116,13 +113,11 @@ def test_conditioning_reports_the_extreme_eigenvalues():
     texts, labels, _ = problem(40, 90)
     Phi = texts.flatten(start_dim=1)
     values = torch.linalg.eigvalsh(Phi @ Phi.T)
-    for solver in ("cholesky", "cg"):
-        report = fit_min_norm(IDENTITY, texts, labels, solver=solver).conditioning
-        assert report.solver == solver and report.jitter == 0 and report.residual < 1e-11
-        assert report.largest == pytest.approx(float(values[-1]), rel=0.05)
-        assert report.smallest == pytest.approx(float(values[0]), rel=0.2)
-        assert report.condition == report.largest / report.smallest
-    assert report.iterations > 10
+    report = fit_min_norm(IDENTITY, texts, labels).conditioning
+    assert report.jitter == 0 and report.residual < 1e-11
+    assert report.largest == pytest.approx(float(values[-1]), rel=0.05)
+    assert report.smallest == pytest.approx(float(values[0]), rel=0.2)
+    assert report.condition == report.largest / report.smallest
 
 
 def test_a_repeated_text_is_repaired_with_a_stated_jitter_when_its_labels_agree():
@@ -136,10 +131,9 @@ def test_a_repeated_text_is_repaired_with_a_stated_jitter_when_its_labels_agree(
 
 def test_a_repeated_text_with_two_labels_is_beyond_repair():
     texts = torch.tensor([[[3.0, 4.0, 0.0]], [[3.0, 4.0, 0.0]]], dtype=torch.float64)
-    for solver in ("cholesky", "cg"):
-        with warnings.catch_warnings(), pytest.raises(SingularGramError, match="leave out repeated texts"):
-            warnings.simplefilter("ignore", ConditioningWarning)
-            fit_min_norm(IDENTITY, texts, [1, -1], solver=solver)
+    with warnings.catch_warnings(), pytest.raises(SingularGramError, match="leave out repeated texts"):
+        warnings.simplefilter("ignore", ConditioningWarning)
+        fit_min_norm(IDENTITY, texts, [1, -1])
 
 
 def test_more_texts_than_features_are_refused_without_a_ridge():
@@ -147,47 +141,3 @@ def test_more_texts_than_features_are_refused_without_a_ridge():
     with pytest.raises(SingularGramError, match="9 texts have only 6 features"):
         fit_min_norm(IDENTITY, texts, labels)
     assert fit_min_norm(IDENTITY, texts, labels, ridge=1.0).conditioning.residual < 1e-12
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_a_training_text_cannot_be_retrained_on_but_can_be_fine_tuned_on(dtype):
-    texts = torch.randn(12, 3, 6, generator=generator(0, "texts"), dtype=torch.float64)
-    fit = fit_min_norm(RandomAttentionFeatures(6, seed=0, dtype=dtype), texts, [1, -1] * 6)
-    features = fit.map(texts[3])
-    with pytest.raises(SingularGramError, match="lies in the span of the training features"):
-        fit.update(features, "retrained")
-    assert fit.update(features, "fine-tuned").alignment == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"y": [1, -1]}, r"`y` has \(2,\) labels for 3 texts"),
-        ({"y": [1, None, -1]}, "`y` has a missing or infinite label at 1"),
-        ({"texts": []}, "`texts` holds no text"),
-        ({"texts": [torch.ones(2, 4), torch.ones(3, 4), torch.ones(2, 4)]}, r"shape \(3, 4\) at 1, but \(2, 4\) at 0"),
-        ({"texts": torch.ones(3, 4)}, r"must be finite and \(N, n, d\)"),
-        ({"ridge": -1.0}, r"`ridge` \(=-1.0\) must be a finite number, at least 0"),
-        ({"solver": "qr"}, r"`solver` \(='qr'\) must be one of auto, cholesky, cg"),
-    ],
-)
-def test_wrong_input_is_named(arguments, message):
-    usual = {"texts": torch.eye(12, dtype=torch.float64)[:3].view(3, 3, 4), "y": [1, -1, 1]}
-    with pytest.raises(InputError, match=message):
-        fit_min_norm(IDENTITY, **{**usual, **arguments})
-
-
-def test_features_that_are_not_finite_or_zero_are_refused():
-    with pytest.raises(InputError, match="gives NaN or infinity on one of the texts"):
-        fit_min_norm(FunctionFeatures(lambda X: X / 0, batched=True), torch.ones(2, 2, 2), [1, 1])
-    fit = fit_min_norm(IDENTITY, torch.ones(1, 2, 2).double(), [1])
-    with pytest.raises(ZeroFeaturesError, match="so it cannot be learned"):
-        fit.update(torch.zeros(4, dtype=torch.float64), "fine-tuned")
-
-
-def test_a_fit_stays_in_memory_and_offers_no_file():
-    """It holds its map and its solver; equal fits are equal, and show themselves by their shapes."""
-    texts = [ws.gaussian_text(3, 4, seed=seed) for seed in range(4)]
-    fits = [ws.fit_min_norm(ws.RandomFeatures(3, 4), texts, [1, -1, 1, -1]) for _ in range(2)]
-    assert not hasattr(fits[0], "save")
-    assert repr(fits[0]).startswith("MinNormFit(")

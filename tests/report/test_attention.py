@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from tests.report.conftest import write_records
 
 from wordsens.report.attention import attention_pairs
@@ -35,15 +34,3 @@ def test_answers_are_told_with_both_probabilities(attention_record):
     _, answers = attention_findings([attention_record(probabilities=(0.75, 0.25, 0.5, 0.5), **asked)])
     assert answers.number == "−0.25"
     assert "“yes” from 0.75 to 0.5 and of “no” from 0.25 to 0.5" in answers.sentence
-
-
-@pytest.mark.parametrize("n", [45])
-def test_long_pairs_are_cut_with_a_note(tmp_path, attention_record, n):
-    names = json.dumps([f"w{at}" for at in range(n)])
-    weights = (1 / n,) * n**2
-    record = attention_record(
-        tokens_first=names, tokens_second=names, weights_first=weights, weights_second=weights, changed=()
-    )
-    (pair,) = attention_pairs(load_runs([write_records(tmp_path, [record])]))
-    assert pair.note == "The first 40 of 45 rows."
-    assert len(pair.matrices[0].cells) == len(pair.matrices[0].cells[0]) == 40

@@ -27,29 +27,6 @@ def test_every_kind_of_a_folder_is_read(everything):
     assert run.failed == []
 
 
-def test_folders_of_one_name_are_told_apart(tmp_path, make_record):
-    for name in ("one/out", "two/out"):
-        write_records(tmp_path / name, [make_record()])
-    runs = load_runs([tmp_path / "one/out", tmp_path / "two/out", tmp_path / "one/out"])
-    assert [run.name for run in runs] == ["one/out", "two/out"]
-
-
-def test_failed_cells_and_files_of_another_version_are_told_not_hidden(tmp_path, make_record):
-    write_records(
-        tmp_path,
-        [make_record(), make_record(draw=1), make_record(draw=2, status="failed", value=None, error="ValueError: no")],
-    )
-    old = sorted((tmp_path / "records").glob("*.parquet"))[0]
-    failed = ".failed" in old.name
-    with_schema(old, b"0")
-    (run,) = load_runs([tmp_path])
-    assert len(run.unread) == 1
-    assert "was written with record schema 0; this version reads record schema 1" in run.unread[0]
-    assert len(run.failed) == (0 if failed else 1)
-    assert len(run.records) == 2
-    assert old.is_file()  # nothing is moved
-
-
 @pytest.mark.parametrize(
     ("made", "told"),
     [
@@ -74,8 +51,3 @@ def test_what_is_no_folder_of_records_is_refused_in_one_line(tmp_path, make_reco
         load_runs([folder / "records" if made == "inside" else folder])
     assert told in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_no_folder_is_refused():
-    with pytest.raises(InputError, match="`folders` names no folder"):
-        load_runs([])

@@ -41,16 +41,6 @@ def test_it_asks_for_nothing_and_says_nothing_and_is_soon_ready(browser, page):
     assert page.stat().st_size < 6_000_000
 
 
-def test_the_log_sees_a_request_and_a_message(browser, page, tmp_path):
-    text = page.read_text(encoding="utf-8")
-    (tmp_path / "asks.html").write_text(text.replace("<main>", '<main><img src="file:///x.png">', 1))
-    browser.open(tmp_path / "asks.html")
-    assert any("Content Security Policy" in message for message in browser.messages())
-    (tmp_path / "free.html").write_text('<main><img src="x.png"></main>')
-    browser.open(tmp_path / "free.html")
-    assert [address.rpartition("/")[2] for address in browser.requests()] == ["x.png"]
-
-
 @pytest.mark.slow_cases("1280-light", "390-dark", "1280-dark")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
@@ -61,16 +51,6 @@ def test_axe_has_no_serious_finding_and_nothing_is_wider_than_the_screen(browser
     serious = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
     assert serious == []
     assert browser.run("return document.documentElement.scrollWidth") <= width
-
-
-def test_axe_sees_a_text_that_cannot_be_read(browser, page, tmp_path):
-    text = page.read_text(encoding="utf-8").replace('<html lang="en">', "<html>")
-    (tmp_path / "mute.html").write_text(text, encoding="utf-8")
-    browser.open(tmp_path / "mute.html")
-    browser.run(AXE.read_text(encoding="utf-8"))
-    only = "axe.run({runOnly: ['html-has-lang']}).then((result) => arguments[0](result.violations))"
-    found = browser.driver.execute_async_script(only)
-    assert "html-has-lang" in [one["id"] for one in found]
 
 
 def test_hostile_words_are_text_in_their_order_and_nothing_runs(browser, report_of):
@@ -84,42 +64,6 @@ def test_hostile_words_are_text_in_their_order_and_nothing_runs(browser, report_
     assert browser.run("return document.querySelectorAll('main img, main script').length") == 0
     assert browser.requests() == []
     assert browser.messages() == []
-
-
-def test_right_to_left_words_stand_from_right_to_left(browser, report_of):
-    browser.open(report_of(["הסרט", "לא", "היה", "טוב"]))
-    (heat,) = browser.find(".heat")
-    assert heat.get_attribute("dir") == "rtl"
-    lefts = [word.rect["x"] for word in browser.find(".heat .w")]
-    assert lefts == sorted(lefts, reverse=True)
-    browser.run("document.querySelector('.heat .w').focus()")
-    browser.press("\ue012")  # the left arrow: on to the next word
-    assert browser.find(".detail h4")[0].text == "לא"
-
-
-@pytest.mark.slow
-def test_ten_thousand_words_do_not_freeze_it(browser, report_of):
-    path = report_of([f"w{at}" for at in range(10_050)])
-    browser.open(path)
-    assert browser.run("return document.querySelectorAll('.heat .w').length") == 10_000
-    assert "Its first 10,000 of 10,050 words." in browser.find(".text")[0].text
-    assert browser.ready_after() < 5000
-    browser.run("document.querySelector('.heat .w').focus()")
-    browser.press("\ue010")  # End
-    assert browser.find(".detail h4")[0].text == "w9999"
-
-
-def test_the_keyboard_reaches_what_is_known_of_a_word(browser, page):
-    browser.open(page)
-    browser.run("document.querySelector('.heat .w').focus()")
-    browser.press("\ue011")  # Home
-    told = browser.find(".detail")[0].text
-    assert told.startswith("not\n")
-    for line in ("Attained", "Taken out", "Best real swap"):
-        assert line in told
-    browser.press("\ue014")  # the right arrow
-    assert browser.find(".detail h4")[0].text == "good"
-    assert browser.run("return document.activeElement.textContent") == "good"
 
 
 def test_a_table_is_sorted_by_number_and_copied(browser, page):
@@ -164,16 +108,6 @@ def test_a_figure_tells_values_hides_curves_and_switches_its_axes(browser, page)
     first.find_element("css selector", "[data-axis=y]").click()
     assert browser.run(line, first) != logarithmic
     assert browser.messages() == []
-
-
-def test_the_switch_of_colours_has_its_way(browser, page):
-    browser.open(page, scheme="light")
-    colour = "return getComputedStyle(document.body).backgroundColor"
-    light = browser.run(colour)
-    for _ in range(2):  # system, light, dark
-        browser.find("#theme")[0].click()
-    assert browser.run(colour) != light
-    browser.run("localStorage.clear()")
 
 
 def test_without_scripts_the_figures_are_pictures(browser, page):

@@ -5,12 +5,8 @@ import json
 import pytest
 from tests.report.conftest import write_records
 
-from wordsens.experiments.store.shard import as_table
-from wordsens.experiments.store.store import RecordStore
-from wordsens.report import texts
 from wordsens.report.load import load_runs
-from wordsens.report.tables import ROWS, run_tables
-from wordsens.report.texts import LEVELS, TEXTS, Word, heat_texts
+from wordsens.report.texts import LEVELS, Word, heat_texts
 from wordsens.text.whole_words import reading_words
 
 
@@ -80,59 +76,9 @@ def test_the_token_that_moves_most_speaks_for_its_word(tmp_path, given):
     )
 
 
-def test_words_that_were_not_searched_have_no_shade(tmp_path, given):
-    some = {"searched": (1,), "per_word": (1.0,), "upper_per_word": (2.0,), "swap": None, "swapped_for": None}
-    (text,) = texts_of(tmp_path, given("one two three", moved=None, **some)).texts
-    assert [word.text for word in text.words] == ["two"]
-    assert text.note == "3 of its 4 rows were not searched and have no colour."
-
-
-def test_words_that_hardly_differ_look_alike(tmp_path, given):
-    (text,) = texts_of(tmp_path, given("one two", per_word=(1.000, 1.001, 1.002))).texts
-    assert {word.level for word in text.words} == {LEVELS - 1}
-
-
-def test_records_without_words_have_no_text_and_synthetic_ones_have_numbers(tmp_path, make_record):
-    assert texts_of(tmp_path / "old", make_record()).texts == []
-    (text,) = texts_of(tmp_path / "new", make_record(n=3, searched=(0, 2), per_word=(1.0, 2.0))).texts
-    assert [piece.text if isinstance(piece, Word) else piece for piece in text.pieces] == ["#0", " ", "#1", " ", "#2"]
-
-
-def test_what_is_cut_is_told(tmp_path, given, monkeypatch):
-    monkeypatch.setattr(texts, "WORDS", 100)
-    shown = texts_of(tmp_path / "long", given(" ".join(["word"] * 110)))
-    assert len(shown.texts[0].words) == 100
-    assert shown.texts[0].note == "Its first 100 of 110 words."
-    many = texts_of(tmp_path / "many", *(given(f"text {at}") for at in range(TEXTS + 3)))
-    assert len(many.texts) == TEXTS
-    assert many.note == f"{TEXTS} of {TEXTS + 3} texts are shown, with at most 100 words in all."
-
-
-def test_an_audits_words_stand_in_their_order_with_gaps(tmp_path, audit_record):
-    record = audit_record([("not", 1.0), ("good", 0.5)], words=10, places=(2 / 9, 3 / 9), words_lost=4)
-    (text,) = texts_of(tmp_path, record).texts
-    assert [piece.text if isinstance(piece, Word) else piece for piece in text.pieces] == [
-        "… ",
-        "not",
-        " ",
-        "good",
-        " …",
-    ]
-    assert text.note == "8 of its words were not measured (…). 4 words after these were cut off unread."
-
-
 def test_a_black_box_is_coloured_by_what_taking_a_word_out_does(tmp_path, audit_record):
     nothing = (float("nan"),) * 2
     record = audit_record([("not", 1.0), ("good", 0.5)], sensitivity=nothing, removal=(0.1, 0.4), value=0.4)
     (text,) = texts_of(tmp_path, record).texts
     assert [(word.attained, word.level) for word in text.words] == [(None, 0), (None, LEVELS - 1)]
     assert text.measure == "of the output’s size, when the word is taken out"
-
-
-def test_many_records_are_cut_with_a_note(tmp_path, make_record):
-    records = [make_record(draw=at, value=1.0 + at % 7, source=f"{at}") for at in range(ROWS + 10)]
-    store = RecordStore(tmp_path / "records", type(records[0]))
-    store.add_table(as_table(records, type(records[0])))
-    table = next(one for one in run_tables(load_runs([tmp_path])) if one.title == "Records: sensitivity")
-    assert len(table.rows) == ROWS
-    assert table.note == f"The first {ROWS:,} of {ROWS + 10}; `wordsens sweep export` writes all."

@@ -1,16 +1,12 @@
 """The file that is written: whole, escaped, in the format of its ending; and `wordsens report`."""
 
 import json
-import os
 import re
-import shutil
-from pathlib import Path
 
 import pytest
 from tests.report.conftest import write_records
 
 from wordsens.cli import main
-from wordsens.report import pdf
 from wordsens.report.page import script_json
 
 
@@ -52,20 +48,6 @@ def test_json_in_a_script_tag_is_the_same_value_and_ends_no_tag(text):
     assert not re.search("[<>&\u2028\u2029]", made)
 
 
-def test_several_folders_stand_side_by_side(small, tmp_path, make_record, capsys):
-    other = write_records(tmp_path / "other", [make_record(draw=1)])
-    code, out, _ = report(capsys, other, small, "--out", tmp_path / "both.html", "--json")
-    document = json.loads(out)
-    assert code == 0
-    section = (
-        (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8").split("document of `report`")[1]
-    )
-    assert list(document) == re.findall(r"^\| `(\w+)` \|", section.split("\n#")[0], flags=re.MULTILINE)
-    assert [run["name"] for run in document["runs"]] == ["other", "run"]
-    assert {one["of"] for one in document["findings"]} >= {"other", "run"}
-    assert "S at the last, run" in (tmp_path / "both.html").read_text(encoding="utf-8")
-
-
 def test_markdown_holds_findings_and_tables_and_is_escaped(small, tmp_path, capsys):
     assert report(capsys, small, "--format", "md", "--quiet")[0] == 0
     text = (small / "report.md").read_text(encoding="utf-8")
@@ -78,9 +60,9 @@ def test_markdown_holds_findings_and_tables_and_is_escaped(small, tmp_path, caps
     ("arguments", "told"),
     [
         (["nowhere"], "which does not exist"),
-        (["run", "--format", "doc"], "--format (='doc') must be one of html, md, pdf"),
+        (["run", "--format", "doc"], "--format (='doc') must be one of html, md"),
         (["run", "--format", "md", "--out", "x.html"], "--out (='x.html') must end with .md"),
-        (["run", "--out", "x.txt"], "must end with .html, .md or .pdf"),
+        (["run", "--out", "x.txt"], "must end with .html or .md"),
         (["run", "--out", "none/x.html"], "lies in a folder that does not exist"),
         ([], "Missing argument"),
     ],
@@ -102,48 +84,3 @@ def test_a_failed_write_leaves_the_report_that_was_there(small, monkeypatch, cap
     assert code == 1
     assert "No space left" in err
     assert (small / "report.html").read_text() == "the one before"
-
-
-def test_a_pdf_without_a_browser_says_how_to_get_one(small, monkeypatch, capsys):
-    monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
-    code, _, err = report(capsys, small, "--format", "pdf")
-    assert code == 2
-    assert "needs Chromium or Chrome, and none is installed; install one (on Debian: apt install chromium)" in err
-
-
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="a PDF needs Chromium: apt install chromium")
-def test_a_pdf_is_printed(small, capsys):
-    assert report(capsys, small, "--format", "pdf")[0] == 0
-    assert (small / "report.pdf").read_bytes().startswith(b"%PDF-")
-
-
-def test_where_every_cell_failed_the_report_says_so(tmp_path, make_record, capsys):
-    records = [make_record(draw=at, status="failed", value=None, error="ValueError: <no>") for at in range(2)]
-    code, out, _ = report(capsys, write_records(tmp_path / "run", records))
-    assert code == 0
-    assert out.startswith("2 of 2 measurements failed, and no number here stands for them.")
-    assert "ValueError: &lt;no&gt;" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-
-
-def test_a_folder_whose_name_is_no_text_has_a_report(tmp_path, make_record, capsys):
-    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/r\xff<b>"))
-    assert report(capsys, write_records(folder, [make_record()]), "--quiet")[0] == 0
-    assert "r?&lt;b&gt;" in (folder / "report.html").read_text(encoding="utf-8")
-
-
-def test_it_opens_in_the_browser(small, monkeypatch, capsys):
-    opened = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
-    assert report(capsys, small, "--open")[0] == 0
-    assert opened == [(small / "report.html").as_uri()]
-
-
-def test_the_command_that_measured_is_told(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    command = ["sweep", "run", "dry-run", "draw=[0, 1]", "work=0", "--out", "try", "--quiet"]
-    assert main(command) == 0
-    assert main(command) == 0
-    assert report(capsys, "try")[0] == 0
-    page = (tmp_path / "try" / "report.html").read_text(encoding="utf-8")
-    assert page.count("wordsens sweep run dry-run &#39;draw=[0, 1]&#39; work=0 --out try --quiet") == 1
-    assert "2 cells were measured; their values lie between" in page

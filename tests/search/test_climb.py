@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+from wordsens.search.points import SAME, Breeder, fittest
 
 from wordsens.maps.word_change import WordChange
 from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton
 from wordsens.search.plan import Stages
-from wordsens.search.points import SAME, Breeder, fittest
 from wordsens.seeds import generator
 
 

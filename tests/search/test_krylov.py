@@ -4,7 +4,8 @@ import math
 
 import pytest
 import torch
-from benchmarks.straightforward_dense import plain_ascent
+from benchmarks.plain import dense_ascent
+from wordsens.search.population import search
 
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS
@@ -12,7 +13,6 @@ from wordsens.search.ball import Ball
 from wordsens.search.great_circle import CircleLimits, LinearEntry, climb_great_circles
 from wordsens.search.krylov import LANCZOS_STEPS, krylov_search
 from wordsens.search.plan import Stages
-from wordsens.search.population import search
 from wordsens.seeds import generator
 from wordsens.text.synthetic import gaussian_text
 
@@ -35,7 +35,7 @@ def test_it_finds_what_the_straightforward_search_finds_from_many_starts():
     X = gaussian_text(n, d)
     r = ws.word_sensitivity(phi, X, words=[0, 5])
     for value, word in zip(r.per_word.tolist(), [0, 5], strict=True):
-        best = max(plain_ascent([phi.weight], X.rows, word, seed=seed, steps=200).value for seed in range(12))
+        best = max(dense_ascent([phi.weight], X.rows, word, seed=seed, steps=200).value for seed in range(12))
         assert value >= best * (1 - 1e-3)
 
 

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from benchmarks.attack.problems import problem
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -77,11 +76,3 @@ def test_a_layer_of_few_features_is_searched_for_every_hill(seed, word, before):
     change = np.maximum(rest + x @ block.T, 0) - np.maximum(rest, 0)
     reached = found / (np.linalg.norm(change, axis=1).max() / float(phi(X).norm()))
     assert reached >= 0.999 > before
-
-
-def test_patterns_of_few_units():
-    """Two layers of 6 units: words 1 and 6 were at .97 and .94 of what the attack of benchmarks finds."""
-    case = problem(402000063)
-    found = ws.word_sensitivity(case.phi, torch.from_numpy(case.X), radius=case.radius, certificate=False)
-    for word, attack in ((1, 1.8664), (6, 1.64518)):
-        assert float(found.per_word[word]) >= 0.998 * attack

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from wordsens.search.noisy import _climb_noisily
 
 from wordsens.search.climb import Climb, Momentum
-from wordsens.search.noisy import _climb_noisily
 from wordsens.search.objective import Objective
 from wordsens.seeds import generator
 

@@ -8,12 +8,12 @@ import math
 
 import pytest
 import torch
+from wordsens.maps.attention.candidates import _least, candidates
+from wordsens.maps.attention.scores.soft_relu import _FLOOR, SoftRelu
 
 import wordsens as ws
-from wordsens.maps.attention.candidates import _least, candidates
 from wordsens.maps.attention.head import Head
 from wordsens.maps.attention.scores import SCORES
-from wordsens.maps.attention.scores.soft_relu import _FLOOR, SoftRelu
 from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.attention.word_change import AttentionWordChange
 

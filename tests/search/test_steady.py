@@ -4,12 +4,12 @@ import math
 
 import pytest
 import torch
-
 from wordsens.search.ascents import Ascents
+from wordsens.search.steady import steadied
+
 from wordsens.search.climb import Climb
 from wordsens.search.objective import Objective
 from wordsens.search.plan import Stages
-from wordsens.search.steady import steadied
 from wordsens.seeds import generator
 
 EDGE = 0.5

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 import torch
+from wordsens.maps.attention.candidates import candidates
 
 import wordsens as ws
-from wordsens.maps.attention.candidates import candidates
 from wordsens.maps.attention.word_change import AttentionWordChange
 from wordsens.maps.plain_change import PlainWordChange
 from wordsens.search.ball import Ball

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from benchmarks.attack.problems import problem
 
 import wordsens as ws
 from wordsens.maps.attention.scores import SCORES
@@ -98,19 +97,6 @@ def test_the_error_of_a_witness_at_the_edge_of_a_jump_is_the_jump():
     values, errors = with_neighbours(attains, rows, words, moved, Ball(torch.ones(2, dtype=torch.float64)))
     assert values.tolist() == [1.0, 1.0]
     assert errors[0] > 1.0 and errors[1] == 0.0
-
-
-def test_a_jump_at_one_word_leaves_the_others_their_digits():
-    """Squared scores of two heads, equal rows: at a point where a row's scores vanish each value is rounding's."""
-    given = problem(911000593)
-    for seed in range(3):
-        r = ws.word_sensitivity(given.phi, torch.from_numpy(given.X), radius=given.radius, seed=seed)
-        assert float(r.rounding.max()) < 1e-9
-        for word in range(4):
-            exact = given.exact.value(word, r.perturbations[word].numpy())
-            assert float(r.per_word[word]) <= exact <= float(r.per_word[word] + 2 * r.rounding[word])
-        # Words 0, 2 and 3 are one row: their sups are equal.
-        assert r.per_word[[0, 2, 3]].tolist() == pytest.approx([0.09337] * 3, rel=1e-3)
 
 
 @pytest.mark.parametrize("outside", [torch.nan, torch.inf])

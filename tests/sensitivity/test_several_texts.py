@@ -4,12 +4,12 @@ import math
 
 import pytest
 import torch
+from wordsens.maps.attention.products import add_and_double, times
+from wordsens.maps.attention.texts_change import AttentionTextsChange
 
 import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError
-from wordsens.maps.attention.products import add_and_double, times
 from wordsens.maps.attention.scores import SCORES
-from wordsens.maps.attention.texts_change import AttentionTextsChange
 from wordsens.maps.attention.word_change import AttentionWordChange
 
 QUICK = {"search": ws.SearchPlan(starts=4, generations=2, steps=15), "certificate": False}

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import linregress
 
 from wordsens.errors import InputError
-from wordsens.statistics.power_law import LEAST_LENGTHS, LEAST_RANGE, fit_power_law, unfit_for_power_law
+from wordsens.statistics.power_law import fit_power_law
 
 
 def test_the_fit_is_that_of_scipy():
@@ -78,21 +78,3 @@ def test_the_standard_error_by_text_covers_where_words_taken_as_independent_do_n
 def test_points_that_cannot_be_fitted(sizes, values, message):
     with pytest.raises(InputError, match=message):
         fit_power_law(sizes, values)
-
-
-def test_texts_of_nearly_one_length_are_not_fitted():
-    # Eight texts cut to 128 tokens, two of which end a little earlier: n^68 ± 18 was printed as a finding.
-    assert unfit_for_power_law([128] * 6 + [127, 126], range(8)) == (
-        "its texts have 3 different lengths, and an exponent needs 5"
-    )
-    near = unfit_for_power_law([120, 122, 124, 126, 128], range(5))
-    assert near == (
-        "its texts have 120 to 128 tokens, and an exponent needs a longest text 2 times as long as the shortest"
-    )
-    with pytest.raises(InputError, match="cannot be fitted by a power law: its texts have 120 to 128 tokens"):
-        fit_power_law([120, 122, 124, 126, 128], [1.0] * 5, texts=range(5))
-    wide = [10 * (at + 1) for at in range(LEAST_LENGTHS)]
-    assert wide[-1] >= LEAST_RANGE * wide[0]
-    assert unfit_for_power_law(wide, range(LEAST_LENGTHS)) is None
-    # Words of one text are one text.
-    assert unfit_for_power_law([10, 10, 20, 20, 40, 40], [0, 0, 1, 1, 2, 2]) is not None

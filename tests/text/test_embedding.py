@@ -7,7 +7,6 @@ import torch
 
 from wordsens.errors import InputError
 from wordsens.text import Document, embed, load_encoder, shipped_reviews, texts_of_length
-from wordsens.text.embedding import as_documents
 from wordsens.text.encoder import EncoderInput
 
 SENTENCE = "the film was very long and not good"
@@ -54,21 +53,6 @@ class TestRows:
         assert (lengths - 4).abs().min().item() > 1e-3
         torch.testing.assert_close(plain.rows * 4 / lengths, scaled.rows, rtol=1e-12, atol=0)
 
-    def test_special_tokens_are_read_but_dropped(self, bert):
-        (without,) = embed(SENTENCE, bert, layer=2)
-        (with_them,) = embed(SENTENCE, bert, layer=2, special_tokens=True)
-        assert without.tokens == tuple(SENTENCE.split())
-        assert with_them.tokens == ("[CLS]", *SENTENCE.split(), "[SEP]")
-        assert torch.equal(with_them.rows[1:-1], without.rows)
-
-    def test_a_model_without_special_tokens_gives_the_words(self, gpt2):
-        (text,) = embed(SENTENCE, gpt2, layer=-1)
-        assert text.tokens == tuple(SENTENCE.split())
-        assert text.rows.shape == (8, 16)
-
-    def test_a_negative_layer_counts_from_the_last(self, bert):
-        assert torch.equal(embed(SENTENCE, bert, layer=-1)[0].rows, embed(SENTENCE, bert, layer=3)[0].rows)
-
     @pytest.mark.parametrize("layer", [0, 2])
     def test_a_batch_gives_what_single_texts_give(self, bert, layer):
         texts = [SENTENCE, "good", "the film was bad", "very good film and very short"]
@@ -77,9 +61,6 @@ class TestRows:
             for one, other in zip(single, embed(texts, bert, layer=layer, batch_size=size), strict=True):
                 assert one.tokens == other.tokens
                 torch.testing.assert_close(one.rows, other.rows, rtol=0, atol=1e-5)
-
-    def test_the_same_call_gives_the_same_rows(self, bert):
-        assert torch.equal(embed(SENTENCE, bert, layer=1)[0].rows, embed(SENTENCE, bert, layer=1)[0].rows)
 
     def test_dtype_is_kept_and_rows_can_be_differentiated(self, bert):
         rows = embed(SENTENCE, bert, dtype=torch.float32)[0].rows
@@ -96,17 +77,6 @@ class TestRows:
         assert matrix.tokens is not None
         assert len(matrix.tokens) == len(matrix) >= 1
 
-    def test_a_text_of_unknown_letters_is_refused(self):
-        with pytest.raises(InputError, match=r"5 of its 6 tokens are unknown to minilm \(\[UNK\]\)"):
-            embed("这部电影很好")
-
-    def test_letters_of_other_scripts_are_tokens(self):
-        assert embed("日本人")[0].tokens == ("日", "本", "人")
-        assert embed("Café")[0].tokens == ("cafe",)
-
-    def test_one_word_is_a_text(self, bert):
-        assert embed("good", bert)[0].rows.shape == (1, 16)
-
 
 class TestCutting:
     def test_longer_texts_keep_their_first_words(self, bert):
@@ -120,16 +90,6 @@ class TestCutting:
         (short,) = embed("the film was", bert, layer=3)
         assert torch.equal(cut.rows, short.rows)
 
-    def test_kept_special_tokens_count_as_words(self, bert):
-        assert embed(SENTENCE, bert, max_words=3, special_tokens=True)[0].tokens == ("[CLS]", "the", "film")
-        assert embed("good film", bert, max_words=4, special_tokens=True)[0].tokens == (
-            "[CLS]", "good", "film", "[SEP]",
-        )  # fmt: skip
-
-    def test_shorter_texts_are_not_padded(self, bert):
-        (text,) = embed("good film", bert, max_words=5)
-        assert text.tokens == ("good", "film")
-
     def test_a_text_over_the_context_is_not_cut_in_silence(self, bert):
         with pytest.raises(InputError) as caught:
             embed(["good", Document("good " * 11, 1, "a/b")], bert)
@@ -141,14 +101,6 @@ class TestCutting:
             embed("good " * 40, bert, max_words=11)
         assert len(embed("good " * 40, bert, max_words=10)[0]) == 10
         assert len(embed("good " * 10, bert)[0]) == 10
-
-    def test_the_stated_limit_holds_with_special_tokens_kept(self, bert):
-        assert len(embed("good " * 40, bert, max_words=10, special_tokens=True)[0]) == 10
-
-    @pytest.mark.parametrize("max_words", [0, -3])
-    def test_max_words_must_be_positive(self, bert, max_words):
-        with pytest.raises(InputError, match=r"`max_words` \(=.*\) must be a whole number, at least 1"):
-            embed("good", bert, max_words=max_words)
 
 
 class TestPadding:
@@ -178,71 +130,12 @@ class TestPadding:
         (padded,) = embed(SENTENCE, bert, layer=3, pad_to=10)
         torch.testing.assert_close(padded.rows[:8], alone.rows, rtol=0, atol=1e-5)
 
-    def test_longer_texts_are_left_alone(self, bert):
-        assert embed(SENTENCE, bert, pad_to=3)[0].tokens == tuple(SENTENCE.split())
-
-    def test_a_model_without_a_pad_token_is_refused(self, gpt2):
-        with pytest.raises(InputError) as caught:
-            embed("good", gpt2, pad_to=3)
-        assert str(caught.value) == (
-            f"`pad_to` needs a [PAD] token, but {gpt2.name} has none; leave pad_to out, or take longer texts "
-            "(texts_of_length)"
-        )
-
-    def test_padding_beyond_the_context_is_refused(self, bert):
-        with pytest.raises(InputError) as caught:
-            embed("good", bert, pad_to=11)
-        assert str(caught.value) == (
-            f"`pad_to` (=11) does not fit {bert.name}, whose context is 12 tokens, 2 of them its own; "
-            "pass pad_to=10 or less"
-        )
-
-    def test_padding_beyond_max_words_is_refused(self, bert):
-        with pytest.raises(InputError, match=r"`pad_to` \(=5\) must be at most `max_words` \(=4\)"):
-            embed("good", bert, max_words=4, pad_to=5)
-
 
 class TestTexts:
     def test_label_and_source_are_kept(self, bert):
         first, second = embed([Document("good film", 1, "shelf/1"), "bad film"], bert)
         assert (first.label, first.source) == (1, "shelf/1")
         assert (second.label, second.source) == (None, "text 1")
-
-    def test_a_single_text_gives_a_list_of_one(self, bert):
-        assert [len(text) for text in embed("good film", bert)] == [2]
-        assert [len(text) for text in embed(Document("good film"), bert)] == [2]
-
-    def test_the_order_is_kept(self, bert):
-        texts = ["good " * count for count in (5, 1, 3, 2, 4)]
-        assert [len(text) for text in embed(texts, bert, batch_size=2)] == [5, 1, 3, 2, 4]
-
-    def test_a_generator_of_texts_is_read(self, bert):
-        assert len(embed((text for text in ("good", "bad")), bert)) == 2
-
-    @pytest.mark.parametrize("blank", ["", "  \n\t"])
-    @pytest.mark.parametrize("special_tokens", [False, True])
-    def test_a_text_without_a_token_is_named(self, bert, blank, special_tokens):
-        with pytest.raises(InputError) as caught:
-            embed(["good", Document(blank, source="shelf/2")], bert, special_tokens=special_tokens)
-        assert str(caught.value) == "text 1 (shelf/2) gives no token: it is empty or only blanks; leave it out"
-
-    def test_no_text_is_refused(self):
-        with pytest.raises(InputError, match="`texts` holds no text; give at least one"):
-            embed([])
-
-    def test_what_is_no_text_is_refused(self):
-        with pytest.raises(InputError, match=r"text 1 \(int\) must be a string or a Document"):
-            as_documents(item for item in ("good", 3))
-
-    def test_progress_is_told_after_every_batch(self, bert):
-        told = []
-        embed(["good"] * 5, bert, batch_size=2, progress=lambda done, total: told.append((done, total)))
-        assert told == [(2, 5), (4, 5), (5, 5)]
-
-    def test_another_device_than_the_encoders_is_refused(self, bert):
-        assert len(embed("good", bert, device="cpu")) == 1
-        with pytest.raises(InputError, match=r"`device` \(='meta'\) is not where the given encoder is \('cpu'\)"):
-            embed("good", bert, device="meta")
 
     def test_an_encoder_of_ones_own_will_do(self, bert):
         class Letters(type(bert)):
@@ -261,12 +154,6 @@ class TestTextsOfLength:
         found = texts_of_length(self.TEXTS, 3, encoder=bert)
         assert [document.text for document in found] == ["the film was bad", "not very good"]
 
-    def test_special_tokens_count_where_they_are_kept(self, bert):
-        found = texts_of_length(self.TEXTS, 4, encoder=bert, special_tokens=True)
-        assert [document.text for document in found] == list(self.TEXTS[1:])
-        for text in embed(found, bert, max_words=4, special_tokens=True):
-            assert len(text) == 4
-
     def test_it_reads_no_further_than_needed(self, bert):
         def endless():
             while True:
@@ -281,7 +168,3 @@ class TestTextsOfLength:
             f"of 4 texts, only 2 have at least `words` (=3) tokens in {bert.name}, but `count` (=5) are wanted; "
             "give longer or more texts, or lower words or count"
         )
-
-    def test_none_is_an_error_too(self, bert):
-        with pytest.raises(InputError, match=r"of 4 texts, only 0 have at least `words` \(=9\) tokens"):
-            texts_of_length(self.TEXTS, 9, encoder=bert)

@@ -1,11 +1,9 @@
 """Data sets of the library `datasets`: saved in a folder, or from the hub, which is stood in for here."""
 
-import sys
-
 import datasets
 import pytest
 
-from wordsens.errors import InputError, MissingExtraError
+from wordsens.errors import InputError
 from wordsens.text import Document, read_documents
 from wordsens.text.hub import HubAnswer, ask_hub
 
@@ -60,14 +58,6 @@ class TestSaved:
         with pytest.raises(InputError, match="has no split 'dev'; its splits are test, train; name one with split"):
             read_documents(tmp_path / "mine", split="dev")
 
-    def test_a_damaged_folder(self, tmp_path, quiet):
-        (tmp_path / "state.json").write_text("{}")
-        with pytest.raises(InputError) as caught:
-            read_documents(tmp_path)
-        assert str(caught.value) == (
-            f"the folder {str(tmp_path)!r} cannot be read as a saved data set (FileNotFoundError); save it again"
-        )
-
     def test_classes_that_are_no_sentiments(self, tmp_path, quiet):
         data(["x"], [0], names=("World", "Sports")).save_to_disk(tmp_path / "news")
         with pytest.raises(InputError, match="news:1: the label 'World' is not understood"):
@@ -84,56 +74,11 @@ class TestHub:
         ]
         assert hub == [("stanfordnlp/imdb", None, "train", False)]
 
-    def test_any_name_and_configuration(self, hub):
-        (document,) = read_documents("hub:owner/name:small", limit=1)
-        assert document.source == "hub:owner/name:small/train:1"
-        assert hub == [("owner/name", "small", "train", False)]
-
-    def test_without_the_column(self, hub):
-        with pytest.raises(InputError) as caught:
-            read_documents("hub:owner/name", text_column="sentence")
-        assert str(caught.value) == (
-            "the data set 'hub:owner/name/train' has no column 'sentence'; its columns are 'text', 'label', 'extra'; "
-            "name one with text_column"
-        )
-
-    def test_an_error_of_the_library_is_told_in_one_line(self, hub):
-        with pytest.raises(InputError) as caught:
-            read_documents("imdb", split="dev")
-        assert str(caught.value) == (
-            "no data set 'stanfordnlp/imdb' with split 'dev': Unknown split \"dev\". Should be one of ['train']; "
-            "check name and network, or give a file or folder on this machine"
-        )
-
-    def test_a_name_that_the_hub_does_not_have(self, hub, monkeypatch):
-        monkeypatch.setattr("wordsens.text.hub.ask_hub", lambda name, kind: HubAnswer.MISSING)
-        with pytest.raises(InputError) as caught:
-            read_documents("hub:owner/name")
-        assert str(caught.value) == (
-            "no data set 'owner/name' with split 'train': the Hugging Face hub has nothing public of that name; "
-            "check name and network, or give a file or folder on this machine"
-        )
-        assert hub == []
-
     def test_without_a_network_the_cache_is_used_at_once(self, hub, monkeypatch):
         monkeypatch.setattr("wordsens.text.hub.ask_hub", lambda name, kind: HubAnswer.UNREACHABLE)
         assert len(read_documents("imdb")) == 3
         assert hub == [("stanfordnlp/imdb", None, "train", True)]
         assert datasets.config.HF_HUB_OFFLINE is False
-
-    def test_without_a_network_and_a_cache(self, hub, monkeypatch):
-        monkeypatch.setattr("wordsens.text.hub.ask_hub", lambda name, kind: HubAnswer.UNREACHABLE)
-        with pytest.raises(InputError, match="it is not on this machine, and the Hugging Face hub cannot be reached"):
-            read_documents("imdb", split="dev")
-
-    def test_without_datasets(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "datasets", None)
-        with pytest.raises(MissingExtraError) as caught:
-            read_documents("imdb")
-        assert str(caught.value) == (
-            "reading data sets of the Hugging Face hub needs the package 'datasets', which is not installed; "
-            "install it with: pip install 'wordsens[hub]'"
-        )
 
 
 class TestAskHub:
@@ -158,7 +103,3 @@ class TestAskHub:
         assert ask_hub("there", kind) is HubAnswer.FOUND
         assert ask_hub("gone", kind) is HubAnswer.MISSING
         assert ask_hub("down", kind) is HubAnswer.UNREACHABLE
-
-    def test_a_name_that_cannot_be_one(self):
-        with pytest.raises(InputError, match="'no such name' cannot be the name of a dataset on the hub: Repo id must"):
-            ask_hub("no such name", "dataset")

@@ -5,9 +5,7 @@ import os
 
 import pytest
 
-from wordsens.errors import InputError
-from wordsens.text import model_files
-from wordsens.text.model_files import model_digest, model_folder
+from wordsens.text.model_files import model_digest
 
 
 @pytest.fixture
@@ -54,22 +52,3 @@ def test_other_files_and_other_places_do_not_count(folder, tmp_path_factory):
     moved = tmp_path_factory.mktemp("elsewhere") / "model"
     folder.rename(moved)
     assert model_digest(str(moved)) == before
-
-
-def test_a_file_is_read_once(folder, monkeypatch):
-    model_digest(str(folder))
-    monkeypatch.setattr(model_files.hashlib, "file_digest", lambda *given: pytest.fail("read again"))
-    model_digest(str(folder))
-
-
-def test_a_model_that_is_not_here():
-    with pytest.raises(InputError, match="'no/such-model' is not on this machine"):
-        model_folder("no/such-model")
-    with pytest.raises(InputError, match="'a b' is not on this machine"):
-        model_digest("a b")
-
-
-def test_a_damaged_list_of_modules(folder):
-    (folder / "modules.json").write_text("{")
-    with pytest.raises(InputError, match="lists no modules; mend or remove it"):
-        model_digest(str(folder))

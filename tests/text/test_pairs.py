@@ -69,18 +69,3 @@ def test_the_words_that_changed(first, second, changed):
 def test_a_wrong_row_is_named(rows, message):
     with pytest.raises(ws.InputError, match=re.escape(message)):
         ws.read_pairs(rows)
-
-
-def test_a_wrong_line_of_a_file_is_named(tmp_path):
-    (tmp_path / "p.csv").write_text("kind,first,second,same\nk,a,b,no\nk,c,,no\n")
-    with pytest.raises(ws.InputError, match=re.escape("p.csv:2: `second` (='') must be a text that is not empty")):
-        ws.read_pairs(tmp_path / "p.csv")
-
-
-@pytest.mark.parametrize("name", ["p.csv", "p.jsonl", "p.parquet"])
-def test_pairs_that_cannot_be_written_are_an_input_error(tmp_path, name):
-    with pytest.raises(ws.InputError, match=r"`path` \(=.*nosuch.*\) cannot be written: .*; name a file in a folder"):
-        ws.write_pairs([Pair("k", "It works.", "It does not.", False)], tmp_path / "nosuch" / name)
-    with pytest.raises(ws.InputError, match=r"`pairs` \(=\[\]\) must hold at least one pair"):
-        ws.write_pairs([], tmp_path / name)
-    assert list(tmp_path.iterdir()) == []

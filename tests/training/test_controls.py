@@ -1,14 +1,11 @@
 """Controls: the penalty's value is attained, its gradient is that of finite differences, and each does what it says."""
 
-import dataclasses
 import math
 
 import pytest
 import torch
 
 import wordsens as ws
-from wordsens.errors import InputError, ZeroFeaturesError
-from wordsens.training.controls.short_search import MovedTexts, ascend
 
 CONVERGED = ws.training.ShortSearch(texts=2, words=None, steps=300)
 """A search whose ascents have stopped moving in float64 on these small texts."""
@@ -114,30 +111,6 @@ def test_three_lines_in_a_loop_of_ones_own_move_the_full_searchs_value(way):
     assert (after < 0.7 * before) if way == "lower" else (after > 1.4 * before)
 
 
-def test_ascent_reaches_the_largest_singular_value_and_stays_in_the_ball():
-    A = torch.randn(7, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    start = torch.randn(6, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    moved = MovedTexts(torch.zeros(6, 2, 5, dtype=torch.float64), torch.ones(6, 1, dtype=torch.int64))
-    found = ascend(lambda texts: (texts[:, 1] @ A.T).norm(dim=1), moved, start, 2.0, 200)
-    assert bool((found.norm(dim=1) <= 2 * (1 + 1e-12)).all())
-    assert torch.allclose((found @ A.T).norm(dim=1), 2 * torch.linalg.matrix_norm(A, 2), rtol=1e-6)
-
-
-def test_moved_texts_differ_in_their_word_alone():
-    X, words = texts(2), torch.tensor([[0, 3], [2, 1]])
-    delta = torch.ones(4, 5, dtype=torch.float64)
-    moved = MovedTexts(X, words)(delta)
-    for at, (text, word) in enumerate([(0, 0), (0, 3), (1, 2), (1, 1)]):
-        other = X[text].clone()
-        other[word] += 1
-        assert torch.equal(moved[at], other)
-    beside = MovedTexts(X, words, beside=True)
-    assert torch.equal(beside(delta), torch.cat([X, moved]))
-    assert torch.equal(
-        beside.words_of(beside(delta)), torch.stack([moved[0, 0], moved[1, 3], moved[2, 2], moved[3, 1]])
-    )
-
-
 def test_the_spectral_penalty_is_the_sum_of_the_squared_operator_norms():
     net = small("dense", layers=2)
     penalty = ws.training.SpectralPenalty(0.5)
@@ -172,23 +145,6 @@ def some_pairs(n=4, d=5):
     return ws.training.text_pairs([(one[2 * at], one[2 * at + 1], at < 3) for at in range(6)])
 
 
-def test_supervised_pairs_add_the_contrastive_loss_of_relative_changes():
-    net, pairs = small("softmax"), some_pairs()
-    flips = pairs.part(pairs.flipped)
-    (first, second), apart = flips.part(slice(0, 1)).rows(), 3.0
-    with torch.no_grad():
-        before, after = (net.features(rows.double())[0] for rows in (first, second))
-    change = float((after - before).norm() / before.norm())
-    only = flips.part(slice(0, 1))
-    for margin in (apart, change / 2):
-        control = ws.training.SupervisedPairs(only, weight=0.5, margin=margin)
-        wanted = 0.5 * max(0.0, margin - change) ** 2
-        assert float(control.term(net, texts()).detach()) == pytest.approx(wanted, rel=1e-6)
-    kept = dataclasses.replace(only, flipped=torch.tensor([False]))
-    term = ws.training.SupervisedPairs(kept, weight=0.5).term(net, texts())
-    assert float(term.detach()) == pytest.approx(0.5 * change**2, rel=1e-6)
-
-
 def test_supervised_pairs_move_flips_apart_and_the_others_together():
     net, pairs = small("softmax"), some_pairs()
     control = ws.training.SupervisedPairs(pairs, batch=12)
@@ -215,38 +171,8 @@ def test_supervised_pairs_move_flips_apart_and_the_others_together():
     assert float(end[pairs.flipped].min()) > float(end[~pairs.flipped].max())
 
 
-def test_pairs_whose_features_are_zero_are_left_out():
-    net = small("dense")
-    for one in net.parameters():
-        torch.nn.init.zeros_(one)
-    assert ws.training.SupervisedPairs(some_pairs()).term(net, texts()) is None
-    with pytest.raises(InputError, match="at least one"):
-        ws.training.SupervisedPairs(some_pairs().part(slice(0, 0)))
-    for keys in ({"weight": 0.0}, {"margin": -1.0}, {"batch": 0}):
-        with pytest.raises(InputError, match=f"`{next(iter(keys))}`"):
-            ws.training.SupervisedPairs(some_pairs(), **keys)
-
-
 def test_a_text_whose_features_are_zero_is_left_out_and_counted():
     penalty = ws.training.SensitivityPenalty(lambda X: torch.relu(X))
     X = torch.stack([torch.ones(3, 4), -torch.ones(3, 4)])
     assert bool(torch.isfinite(penalty(X)))
     assert (penalty.left_out, len(penalty.last)) == (1, 1)
-
-
-def test_wrong_input_is_refused():
-    penalty = ws.training.SensitivityPenalty
-    with pytest.raises(InputError, match="`target`"):
-        penalty(abs, target=-1.0)
-    with pytest.raises(InputError, match="goes with way='hold'"):
-        penalty(abs, way="hold")
-    with pytest.raises(InputError, match="`way`"):
-        penalty(abs, way="rise")
-    with pytest.raises(InputError, match="must be a batch of texts"):
-        penalty(abs)(torch.ones(0, 3, 4))
-    with pytest.raises(ZeroFeaturesError, match=r"phi\(X\) = 0 for all 2 texts"):
-        penalty(lambda X: 0 * X)(torch.ones(2, 3, 4))
-    with pytest.raises(InputError, match="`share`"):
-        ws.training.WordDropout(1.0)
-    with pytest.raises(InputError, match="`steps`"):
-        ws.training.ShortSearch(steps=0)

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.errors import InputError
 from wordsens.training.networks.attention import POOLINGS
 
 ATTENTION = ("softmax", "relu", "relu-unnormalized", "sigmoid", "linear")
@@ -80,17 +79,3 @@ def test_a_first_layer_that_is_attention_alone_is_the_map_that_has_certificates(
         architecture = ws.training.Architecture(layer=score, **other)
         assert ws.training.build_network(architecture, 6, 8).certified_layer() is None
     assert ws.training.build_network(ws.training.Architecture(layer="dense"), 6, 8).certified_layer() is None
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"layer": "sofmax"}, "did you mean 'softmax'"),
-        ({"layer": "dense", "pooling": "max"}, "option of attention"),
-        ({"layers": 0}, "`layers`"),
-        ({"temperature": 0.0}, "`temperature`"),
-    ],
-)
-def test_wrong_architectures_are_refused(keys, message):
-    with pytest.raises(InputError, match=message):
-        ws.training.Architecture(**keys)

@@ -57,17 +57,6 @@ def test_pairs_of_the_one_word_task_flip_the_label_or_keep_it():
     assert not torch.equal(other.second, second)
 
 
-def test_pairs_of_the_majority_task_keep_its_label():
-    part = ws.training.majority_task(SIZE, seed=3).test
-    pairs = ws.training.majority_pairs(part, seed=1)
-    signs = 1 - 2 * (pairs.second >= SIGNED).long()
-    assert torch.equal(signs.sum(dim=1).sign().float(), part.labels)
-    assert bool(((pairs.first != pairs.second).sum(dim=1) == 1).all())
-    assert not bool(pairs.flipped.any())
-    rows, moved = pairs.part(pairs.flipped.logical_not()).rows(torch.tensor([2]))
-    assert int((rows != moved).any(dim=2).sum()) == 1
-
-
 def test_pairs_of_real_texts_are_their_rows():
     texts = [ws.TextMatrix(ws.gaussian_text(3, 4, seed).rows) for seed in range(4)]
     pairs = ws.training.text_pairs([(texts[0], texts[1], True), (texts[2], texts[3], False)])
@@ -91,17 +80,3 @@ def test_the_shipped_reviews_are_a_task():
     first = task.training.rows(slice(0, 1))[0]
     (found,) = [text for text in texts if torch.allclose(text.rows.float(), first)]
     assert found.label == int(task.training.labels[0])
-
-
-def test_wrong_input_is_refused():
-    rows = torch.ones(3, 4)
-    with pytest.raises(InputError, match="has no label"):
-        ws.training.texts_task([ws.TextMatrix(rows)], (1, 1, 1))
-    with pytest.raises(InputError, match="2 shapes"):
-        ws.training.texts_task([ws.TextMatrix(rows, label=1), ws.TextMatrix(rows[:2], label=1)], (1, 1, 1))
-    with pytest.raises(InputError, match="has 1 texts, but training, validation and test want 3"):
-        ws.training.texts_task([ws.TextMatrix(rows, label=1)], (1, 1, 1))
-    with pytest.raises(InputError, match="at least 5"):
-        ws.training.majority_task(ws.training.TaskSize(n=4, d=6))
-    with pytest.raises(InputError, match="`n`"):
-        ws.training.TaskSize(n=1, d=6)

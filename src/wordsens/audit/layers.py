@@ -14,8 +14,8 @@ from wordsens.search.plan import SearchPlan
 from wordsens.sensitivity.whole_words import whole_word_sensitivity
 from wordsens.text.document import Document
 
-_SHORT = SearchPlan(steps=0, generations=0)
-"""The climbs of the starts alone: every layer of every text has a search of its own."""
+_SHORT = SearchPlan("quick", starts=2, steps=6)
+"""A few steps: every layer of every text has a search of its own."""
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from wordsens.errors import InputError
 from wordsens.maps.mapping import feature_norm
@@ -25,8 +23,8 @@ from wordsens.text.whole_words import whole_words, with_word, word_spans
 
 NEGATION = "negation"
 
-AUDIT_SEARCH = SearchPlan(starts=4, kept=1, climb_steps=3, relays=2, steps=0, generations=0)
-"""An audit's search of a word: three steps from the best of `common_directions`, then from other words' witnesses."""
+AUDIT_SEARCH = SearchPlan("quick", starts=4, steps=6)
+"""An audit's search of a word: about forty evaluations."""
 
 NO_SWAP = (math.nan, "")
 
@@ -127,7 +125,6 @@ def audit_text(
     document: Document,
     plan: AuditPlan,
     alternatives: Alternatives | None = None,
-    directions: Float[Tensor, "k d"] | None = None,
 ) -> AuditedText:
     """Measure a few words of one text. It depends on the text's content, not on where it came from.
 
@@ -136,7 +133,6 @@ def audit_text(
         document: the text.
         plan: how it is measured.
         alternatives: the words that are tried in the place of one; None: no swaps.
-        directions: starts of the search, such as `common_directions(phi)`.
 
     Raises:
         InputError: fewer than two whole words.
@@ -146,9 +142,7 @@ def audit_text(
     if len(whole) < 2:
         raise InputError(f"{document.source} has {len(whole)} words among those that are read; an audit compares words")
     chosen = chosen_words(text, plan.words_per_text, seed=plan.seed, content=document.text)
-    searched = whole_word_sensitivity(
-        phi, text, chosen, plan.seed, radius=plan.radius, search=plan.search, directions=directions
-    )
+    searched = whole_word_sensitivity(phi, text, chosen, plan.seed, radius=plan.radius, search=plan.search)
     removed = removal_effects(phi, document, chosen, way=plan.removal, max_words=plan.max_words)
     swaps = {} if alternatives is None else _swaps(phi, document, whole, chosen, alternatives, plan)
     lost = _lost(phi, document, len(whole))

@@ -6,13 +6,12 @@ from contextlib import contextmanager
 from wordsens.cli.audit.options import AuditOptions
 from wordsens.cli.check.options import CheckRequest
 from wordsens.cli.compare.options import CompareRequest
-from wordsens.cli.explain.options import ExplainRequest
-from wordsens.cli.flips.options import FlipsRequest
+from wordsens.cli.explain import ExplainRequest
+from wordsens.cli.flips import FlipsRequest
 from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.options import takes
 from wordsens.cli.paper.options import PaperOptions
-from wordsens.cli.report.options import ReportOptions
-from wordsens.cli.tune.options import TuneRequest
+from wordsens.cli.report import ReportOptions
 
 
 @contextmanager
@@ -105,7 +104,7 @@ def explain(request: ExplainRequest) -> None:
 
     Example: wordsens explain minilm "How do I enable it?" "How do I disable it?" --html explained.html
     """
-    from wordsens.cli.explain.run import run_explain
+    from wordsens.cli.explain import run_explain
 
     with _cpu_threads(request.threads):
         run_explain(request)
@@ -120,25 +119,10 @@ def flips(request: FlipsRequest) -> None:
 
     Example: wordsens flips ./toxicity-model --dataset comments.csv
     """
-    from wordsens.cli.flips.run import run_flips
+    from wordsens.cli.flips import run_flips
 
     with _cpu_threads(request.threads):
         run_flips(request)
-
-
-@takes(TuneRequest)
-def tune(request: TuneRequest) -> None:
-    """Make a "not", an antonym, an amount or a time move a model's embeddings: an adapter, made on your CPU.
-
-    The tuned model is a folder that sentence-transformers loads. It is judged before and after on domains and kinds
-    that it was not trained on, and on finding paraphrases. A run that was stopped goes on when it is called again.
-
-    Example: wordsens tune minilm --out ./minilm-tuned --texts my-texts.csv
-    """
-    from wordsens.cli.tune.run import run_tune
-
-    with _cpu_threads(request.threads):
-        run_tune(request)
 
 
 @takes(PaperOptions)
@@ -165,6 +149,6 @@ def report(options: ReportOptions) -> None:
 
     Example: wordsens report results --open
     """
-    from wordsens.cli.report.run import run_report
+    from wordsens.cli.report import run_report
 
     run_report(options)

@@ -1,6 +1,5 @@
 """The frontier of the one-word experiment: the least error that leaves gamma below a limit."""
 
-import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -10,8 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.errors import InputError, require_count, require_positive
-from wordsens.generalization.loss import OneWordLoss, loss_for, reachable_loss
+from wordsens.errors import InputError, require_positive
+from wordsens.generalization.loss import OneWordLoss, loss_for
 from wordsens.generalization.loss_objective import FEW_WORDS, Loss, LossObjective, stages_for
 from wordsens.generalization.new_text import Learned, NewText, as_new_text
 from wordsens.generalization.one_word import Word, ball_of, words_of
@@ -22,8 +21,8 @@ from wordsens.regression.features import Texts
 from wordsens.results import Look, Result
 from wordsens.search.ball import Ball
 from wordsens.search.climb import Climb, Momentum, QuasiNewton
-from wordsens.search.plan import Search, SearchPlan, Stages
 from wordsens.search.maximize import maximize
+from wordsens.search.plan import Search, SearchPlan, Stages
 from wordsens.seeds import Seed, generator
 from wordsens.text.matrix import TextMatrix
 
@@ -40,7 +39,7 @@ INSIDE = 1e-4
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OneWordFrontier(Result):
-    """The least errors found under each limit on gamma, and the reachable pairs (delta, F).
+    """The least errors found under each limit on gamma.
 
     Every point is attained and recomputed through the map: `errors` are upper bounds of the least errors.
 
@@ -52,8 +51,6 @@ class OneWordFrontier(Result):
         words: (g,), its word.
         perturbations: (g, d).
         theorem: (g,), (2 - limit)², where Theorems 4 and 5 put RF in the limit; 0 past 2.
-        reachable_shifts, reachable_alignments: (a,), delta and F at the points that reach farthest in a directions of
-            the plane: corners of a polygon inside the hull of the reachable set. Empty unless asked for.
         error_unchanged: Err at Delta = 0.
         training: how (X, y) was learned.
         output_before: phi(X).theta*.
@@ -72,8 +69,6 @@ class OneWordFrontier(Result):
     words: Int[Tensor, " g"]
     perturbations: Float[Tensor, "g d"]
     theorem: Float[Tensor, " g"]
-    reachable_shifts: Float[Tensor, " a"]
-    reachable_alignments: Float[Tensor, " a"]
     error_unchanged: float
     training: str
     output_before: float
@@ -119,7 +114,6 @@ def one_word_frontier(
     gammas: Iterable[Any] = DEFAULT_GAMMAS,
     seed: Seed = 0,
     *,
-    reachable: int = 0,
     radius: float | int | None = None,
     ridge: float | int = 0.0,
     fit: MinNormFit | None = None,
@@ -136,7 +130,6 @@ def one_word_frontier(
         phi, texts, y, x, y_x, word, training, seed, radius, ridge, fit, memory_budget: as for
             one_word_generalization.
         gammas: the limits, positive.
-        reachable: in how many directions of the (delta, F) plane to look for the farthest reachable point; 0 for none.
         search: "quick", "normal", "thorough" or a SearchPlan: what each search spends.
 
     Raises:
@@ -145,28 +138,23 @@ def one_word_frontier(
     started, plan = time.perf_counter(), SearchPlan.of(search)
     new = as_new_text(x, y_x, Learned(phi, texts, y, ridge, fit), memory_budget=memory_budget)
     limits = limits_of(gammas)
-    require_count("reachable", reachable, least=0)
     loss = loss_for(new, training, "error")
     words = words_of(word, len(new.text)).to(new.rows.device)
     best = BestUnderLimits(new, loss, limits.to(new.rows.device))
-    corners = _Corners(reachable, new.rows)
-    looks = _Looks(new, loss, best, corners, plan, generator(seed, "frontier", training))
+    looks = _Looks(new, loss, best, plan, generator(seed, "frontier", training))
     one_at_a_time = new.functionals(loss.kind).one_word_at_a_time
 
     def look(chosen: Int[Tensor, " w"], stages: Stages, rounds: int) -> None:
         for group in chosen.split(1 if one_at_a_time else len(chosen)):
-            ball = ball_of(new, group, radius)
-            looks.limits(group, ball, stages, rounds)
-            if reachable:
-                looks.corners(group, ball, stages)
+            looks.limits(group, ball_of(new, group, radius), stages, rounds)
 
     first_look, close_look = stages_for(new.functionals(loss.kind))
     if len(words) > FEW_WORDS:
         look(words, first_look, 1)
-        words = torch.cat([best.word, corners.word]).unique()
+        words = best.word.unique()
     look(words, close_look, ROUNDS)
     effort = Effort(str(plan), best.evaluations, time.perf_counter() - started, int(seed))
-    return frontier_at(new, training, best, effort, corners)
+    return frontier_at(new, training, best, effort)
 
 
 def limits_of(gammas: Iterable[Any]) -> Float[Tensor, " g"]:
@@ -206,39 +194,13 @@ class BestUnderLimits:
         self.perturbation = torch.where(better.unsqueeze(1), perturbations[at], self.perturbation)
 
 
-class _Corners:
-    """The farthest point seen in each direction of the plane of (delta, F - F(X))."""
-
-    def __init__(self, count: int, rows: Tensor):
-        self.angles = 2 * math.pi * torch.arange(count, dtype=torch.float64, device=rows.device) / max(1, count)
-        self._directions = torch.stack([torch.cos(self.angles), torch.sin(self.angles)], dim=1)
-        self._reach = torch.zeros_like(self.angles)
-        self.word = torch.zeros_like(self.angles, dtype=torch.long)
-        self.perturbation = rows.new_zeros(count, rows.shape[1])
-
-    def see(self, values: Float[Tensor, "b 2"], words: Int[Tensor, " b"], perturbations: Float[Tensor, "b d"]) -> None:
-        if len(self.angles) == 0:
-            return
-        reach, at = (self._directions @ values.double().T).max(dim=1)
-        better = reach > self._reach
-        self._reach = torch.where(better, reach, self._reach)
-        self.word = torch.where(better, words[at], self.word)
-        self.perturbation = torch.where(better.unsqueeze(1), perturbations[at], self.perturbation)
-
-
 class _Looks:
-    """Searches on some words: for the least error under each limit, and for the corners of the reachable set."""
+    """Searches on some words for the least error under each limit."""
 
     def __init__(
-        self,
-        new: NewText,
-        loss: OneWordLoss,
-        best: BestUnderLimits,
-        corners: _Corners,
-        plan: SearchPlan,
-        stream: torch.Generator,
+        self, new: NewText, loss: OneWordLoss, best: BestUnderLimits, plan: SearchPlan, stream: torch.Generator
     ):
-        self._loss, self._best, self._corners, self._plan, self._stream = loss, best, corners, plan, stream
+        self._loss, self._best, self._plan, self._stream = loss, best, plan, stream
         self._functionals, self._dtype = new.functionals(loss.kind), new.rows.dtype
 
     def limits(self, words: Int[Tensor, " w"], ball: Ball, stages: Stages, rounds: int) -> None:
@@ -247,7 +209,14 @@ class _Looks:
         limits = (self._best.limits * (1 - INSIDE)).repeat(len(words)).to(self._dtype)
         multipliers = torch.zeros_like(limits)
         loss = _limited(self._loss, limits, multipliers)
-        objective = self._objective(words.repeat_interleave(count), loss, self._loss.wanted(), stages)
+        objective = LossObjective(
+            self._functionals,
+            words.repeat_interleave(count),
+            loss,
+            wanted=self._loss.wanted(),
+            observe=self._best.see,
+            stages=stages,
+        )
         items = torch.arange(len(limits), device=limits.device)
         radius = ball.radius.repeat_interleave(count)
         found = maximize(objective, items, Ball(radius), self._plan, generator=self._stream)
@@ -260,28 +229,6 @@ class _Looks:
             for _ in range(ROUND_STEPS):
                 rule.step(climb, objective.stages.tolerance)
             points = climb.x
-
-    def corners(self, words: Int[Tensor, " w"], ball: Ball, stages: Stages) -> None:
-        """Every pair of a word and a direction is an item."""
-        count = len(self._corners.angles)
-        angles = self._corners.angles.repeat(len(words)).to(self._dtype)
-
-        def loss(values: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
-            return reachable_loss(angles[items], values)
-
-        objective = self._objective(words.repeat_interleave(count), loss, (1.0, -1.0), stages)
-        items = torch.arange(len(angles), device=angles.device)
-        radius = ball.radius.repeat_interleave(count)
-        maximize(objective, items, Ball(radius), self._plan, generator=self._stream)
-
-    def _objective(
-        self, words: Int[Tensor, " m"], loss: Loss, wanted: tuple[float, float], stages: Stages
-    ) -> LossObjective:
-        return LossObjective(self._functionals, words, loss, wanted=wanted, observe=self._observe, stages=stages)
-
-    def _observe(self, values: Tensor, words: Tensor, perturbations: Tensor) -> None:
-        self._best.see(values, words, perturbations)
-        self._corners.see(values, words, perturbations)
 
 
 def _limited(loss: OneWordLoss, limits: Float[Tensor, " m"], multipliers: Float[Tensor, " m"]) -> Loss:
@@ -297,11 +244,8 @@ def _limited(loss: OneWordLoss, limits: Float[Tensor, " m"], multipliers: Float[
     return limited
 
 
-def frontier_at(
-    new: NewText, training: str, best: BestUnderLimits, effort: Effort, corners: "_Corners | None" = None
-) -> OneWordFrontier:
+def frontier_at(new: NewText, training: str, best: BestUnderLimits, effort: Effort) -> OneWordFrontier:
     """The result: every witness is mapped through phi; a point that then breaks a limit does not count for it."""
-    corners = corners or _Corners(0, new.rows)
     at = [new.outputs(int(word), delta, training) for word, delta in zip(best.word, best.perturbation, strict=True)]
     rest = new.outputs(int(best.word[0]), torch.zeros_like(best.perturbation[0]), training)
     chosen = []
@@ -311,9 +255,6 @@ def frontier_at(
     outputs = [rest if index is None else at[index] for _, index in chosen]
     picked = torch.tensor([0 if index is None else index for _, index in chosen], device=best.word.device)
     still = torch.tensor([index is None for _, index in chosen], device=best.word.device)
-    far = [
-        new.outputs(int(word), delta, training) for word, delta in zip(corners.word, corners.perturbation, strict=True)
-    ]
     return OneWordFrontier(
         gammas=best.limits,
         errors=torch.tensor([error for error, _ in chosen], dtype=torch.float64),
@@ -322,8 +263,6 @@ def frontier_at(
         words=best.word[picked],
         perturbations=torch.where(still.unsqueeze(1), 0.0, best.perturbation[picked]),
         theorem=(2 - best.limits).clamp(min=0).square(),
-        reachable_shifts=torch.tensor([one.shift for one in far], dtype=torch.float64),
-        reachable_alignments=torch.tensor([one.alignment for one in far], dtype=torch.float64),
         error_unchanged=error_of(new, rest),
         training=training,
         output_before=new.output_before,

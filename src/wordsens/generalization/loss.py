@@ -68,10 +68,3 @@ def loss_for(new: NewText, training: str, name: str, penalty: float | int = 1.0)
         raise InputError(f"`penalty` (={penalty!r}) must be a finite number, at least 0")
     kind = name.removesuffix("-alignment") if name.endswith("-alignment") else training
     return OneWordLoss(name, kind, new.label, new.surprise, new.update(kind).alignment, float(penalty))
-
-
-def reachable_loss(angles: Float[Tensor, " b"], values: Float[Tensor, "b 2"]) -> tuple[Tensor, Tensor]:
-    """A loss that falls as (delta, F - F(X)) goes far in the direction of each angle."""
-    directions = torch.stack([torch.cos(angles), torch.sin(angles)], dim=1)
-    loss = torch.exp(-(directions * values).sum(dim=1))
-    return loss, -loss.unsqueeze(1) * directions

@@ -21,7 +21,9 @@ FEW_WORDS = 4
 """Up to this many words are looked at closely; of more, those that come out best of a first look."""
 
 CLOSE_LOOK = Stages(starts=16, steps=60, generations=3, population=6, children=8, finish=80, tolerance=1e-8)
-FIRST_LOOK = Stages(starts=12, steps=15, generations=2, population=4, children=4, child_steps=12, finish=30, tolerance=1e-7)
+FIRST_LOOK = Stages(
+    starts=12, steps=15, generations=2, population=4, children=4, child_steps=12, finish=30, tolerance=1e-7
+)
 # Fully connected features are nearly linear in one word: the first gradient points to the optimum.
 CLOSE_LOOK_LINEAR = Stages(starts=4, steps=8, finish=30, tolerance=1e-7)
 FIRST_LOOK_LINEAR = Stages(starts=3, steps=3, finalists=1, finish=0, tolerance=1e-7)

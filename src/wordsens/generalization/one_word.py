@@ -18,8 +18,8 @@ from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.regression import MinNormFit
 from wordsens.regression.features import Texts
 from wordsens.search.ball import Ball
-from wordsens.search.plan import Search, SearchPlan, Stages
 from wordsens.search.maximize import maximize
+from wordsens.search.plan import Search, SearchPlan, Stages
 from wordsens.search.result import Progress, SearchResult
 from wordsens.seeds import Seed, generator
 from wordsens.text.matrix import TextMatrix

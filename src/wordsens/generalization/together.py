@@ -138,9 +138,7 @@ def one_word_outcomes(
     climbed = objective(losses)
     items = torch.arange(len(losses.own), device=words.device)
     reach = ball.radius.expand(len(items))
-    found = maximize(
-        climbed, items, Ball(reach), plan, generator=generator(seed, "together")
-    ).perturbations
+    found = maximize(climbed, items, Ball(reach), plan, generator=generator(seed, "together")).perturbations
     # Points inside a limit and, beside them, those that the stiffness of the limits leaves a little outside.
     both = losses.repeated(2)
     climbed, items, reach = objective(both), torch.arange(len(both.own), device=words.device), reach.repeat(2)

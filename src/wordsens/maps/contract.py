@@ -6,7 +6,7 @@ the change of many perturbed words faster than by mapping each perturbed text; a
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 import torch
@@ -17,7 +17,7 @@ from wordsens.errors import InputError
 from wordsens.maps.mapping import checked_features, feature_norm, features_by_text, perturbed_texts
 from wordsens.maps.plain_change import PlainGroupChange, PlainWordChange
 from wordsens.maps.repeatable import require_equal_answers
-from wordsens.maps.word_change import MovedRows, WordChange
+from wordsens.maps.word_change import WordChange
 from wordsens.text.matrix import TextMatrix
 
 Row = TypeVar("Row")

@@ -14,11 +14,9 @@ from wordsens.maps.function import as_feature_map
 from wordsens.regression.features import TRAINING_BYTES, Texts, TrainingFeatures
 from wordsens.regression.solver import (
     RESIDUAL,
-    SOLVERS,
     Conditioning,
     KernelSolver,
     SingularGramError,
-    kernel_solver,
 )
 from wordsens.results import InMemory, Result
 from wordsens.text.matrix import TextMatrix
@@ -135,12 +133,11 @@ def fit_min_norm(
     y: Iterable[Any],
     *,
     ridge: float | int = 0.0,
-    solver: str = "auto",
     memory_budget: int = TRAINING_BYTES,
 ) -> MinNormFit:
     """The least-norm parameters that interpolate N labelled texts, from their N x N kernel matrix.
 
-    theta* = Phi^T (Phi Phi^T)^-1 Y (docs/theory/generalization.md). Nothing of size p x p is formed. With Cholesky:
+    theta* = Phi^T (Phi Phi^T)^-1 Y (docs/theory/generalization.md). Nothing of size p x p is formed. Costs
     O(N² p + N³) time and 8 N² bytes beyond the features.
 
     Args:
@@ -148,7 +145,6 @@ def fit_min_norm(
         texts: N texts of one shape; a list, or one array (N, n, d).
         y: N labels.
         ridge: added to the kernel's diagonal; 0 interpolates.
-        solver: "cholesky", "cg" (the kernel is never formed), or "auto": cg past `LARGEST_CHOLESKY` texts.
         memory_budget: bytes for kept features; past it they are streamed.
 
     Raises:
@@ -160,7 +156,6 @@ def fit_min_norm(
     >>> fit_min_norm(FunctionFeatures(lambda X: X, batched=True), texts, [1, -1, 1]).theta
     tensor([ 1., -1.,  1.], dtype=torch.float64)
     """
-    require_choice("solver", solver, SOLVERS)
     require_count("memory_budget", memory_budget)
     if not (isinstance(ridge, (int, float)) and 0 <= ridge < float("inf")):
         raise InputError(f"`ridge` (={ridge!r}) must be a finite number, at least 0")
@@ -172,14 +167,12 @@ def fit_min_norm(
             f"{len(features)} texts have only {features.size} features, so their labels cannot all be interpolated; "
             "take fewer texts, a wider map, or a ridge"
         )
-    system = kernel_solver(features, solver, float(ridge))
+    system = KernelSolver(features, float(ridge))
     right = labels.unsqueeze(0)
     solution = system.solve(right)
     residual = system.residual(solution, right) if float(labels.norm()) > 0 else 0.0
     largest, smallest = system.extremes()
-    conditioning = Conditioning(
-        system.name, largest, smallest, float(ridge), system.jitter, residual, system.iterations
-    )
+    conditioning = Conditioning(largest, smallest, float(ridge), system.jitter, residual)
     if residual > RESIDUAL:
         raise SingularGramError(
             f"the labels are not interpolated (relative residual {residual:.2g}; the kernel's condition number is "

@@ -13,7 +13,6 @@ from wordsens.report.findings.of_runs import comparison, run_findings
 from wordsens.report.load import Run, load_runs
 from wordsens.report.markdown import markdown
 from wordsens.report.page import Content, html_page
-from wordsens.report.pdf import print_page, require_browser
 from wordsens.report.provenance import origin
 from wordsens.report.tables import run_tables
 from wordsens.report.texts import heat_texts
@@ -58,8 +57,7 @@ def write_report(folders: str | Path | Iterable[str | Path], path: str | Path) -
 
     Args:
         folders: what was `--out` of `wordsens measure`, `paper`, `audit` or `sweep`; one, or several side by side.
-        path: of the file; its ending is the format: .html, one page that needs no network; .md, findings and tables;
-            .pdf, the page as Chromium prints it.
+        path: of the file; its ending is the format: .html, one page that needs no network; .md, findings and tables.
 
     Raises:
         InputError: a folder is none, or holds no records that can be read; the path has another ending or lies nowhere.
@@ -79,21 +77,16 @@ def require_form(path: Path) -> str:
     """The format of a report of that name, when it can be written there.
 
     Raises:
-        InputError: another ending, a folder that is not there, or no browser for a PDF.
+        InputError: another ending, or a folder that is not there.
     """
     if (form := path.suffix.removeprefix(".")) not in FORMATS:
-        raise InputError(f"`path` (={str(path)!r}) must end with .html, .md or .pdf")
+        raise InputError(f"`path` (={str(path)!r}) must end with .html or .md")
     if not path.absolute().parent.is_dir():
         raise InputError(f"`path` (={str(path)!r}) lies in a folder that does not exist; make it first")
-    if form == "pdf":
-        require_browser()
     return form
 
 
 def write_content(content: Content, path: Path) -> None:
     """Write the report whole, in the format of the path's ending."""
-    if path.suffix == ".pdf":
-        print_page(html_page(content), path)
-    else:
-        text = markdown(content) if path.suffix == ".md" else html_page(content)
-        write_whole(path, lambda file: file.write(text.encode()))
+    text = markdown(content) if path.suffix == ".md" else html_page(content)
+    write_whole(path, lambda file: file.write(text.encode()))

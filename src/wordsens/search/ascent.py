@@ -160,9 +160,7 @@ class _Ascent:
         for step in range(steps + 1):
             squared, slope = self._evaluate(x)
             better = squared > best.squared
-            best = Points(
-                torch.where(better[..., None, None], x, best.x), torch.where(better, squared, best.squared)
-            )
+            best = Points(torch.where(better[..., None, None], x, best.x), torch.where(better, squared, best.squared))
             if step == steps:
                 break
             if step in halvings and len(x) > 1:
@@ -178,11 +176,13 @@ class _Ascent:
         """The points, and what ascents from mixtures of the best of them meet, generation after generation."""
         for _ in range(generations):
             points = points.fittest(self.stages.population)
-            points = points.joined(self._climb(self._children(points.x, children), self.stages.child_steps, _CHILD_STEP))
+            points = points.joined(
+                self._climb(self._children(points.x, children), self.stages.child_steps, _CHILD_STEP)
+            )
         return points
 
     def _children(self, parents: Float[Tensor, "ranks w blocks size"], count: int) -> Tensor:
-        """Mixtures of two points, the second in half of them another word's; as long as the mixture of their lengths."""
+        """Mixtures of two points, the second in half of them another word's, and of their lengths."""
         ranks, w = parents.shape[:2]
         own = torch.arange(w, device=parents.device).expand(count, w)
         first, second, elsewhere = self._integers(ranks, own), self._integers(ranks, own), self._integers(w, own)

@@ -78,7 +78,7 @@ class SearchPlan:
         effort: "quick" (a tenth to a quarter of normal's evaluations), "normal", or "thorough" (a normal search, then a
             wider one; the better result of each word: never less than normal, about six times the evaluations).
         starts: starting points of every word: the map's own first, random points after them.
-        steps: steps of every start, and of the finish at most.
+        steps: steps of every start, and of children and the finish at most.
 
     Raises:
         InputError: an unknown effort, or a number that is not a whole number of at least 1.
@@ -113,7 +113,8 @@ class SearchPlan:
         if self.starts is not None:
             stages = replace(stages, starts=self.starts)
         if self.steps is not None:
-            stages = replace(stages, steps=self.steps, finish=self.steps)
+            few = min(stages.child_steps, self.steps)
+            stages = replace(stages, steps=self.steps, child_steps=few, finish=self.steps)
         if self.effort == "quick":
             quick = stages.quick()
             return [quick if self.starts is None else replace(quick, starts=self.starts)]

@@ -120,7 +120,9 @@ def word_sensitivity(
     ball = Ball(radii(radius, phi, rows, chosen))
     if gap is not None and require_positive("gap", gap) and certificate:
         options = {"certificate": certificate, "text_depends_on_weights": text_depends_on_weights}
-        first = word_sensitivity(phi, text, chosen, radius, seed, search="quick", memory_budget=memory_budget, **options)
+        first = word_sensitivity(
+            phi, text, chosen, radius, seed, search="quick", memory_budget=memory_budget, **options
+        )
         if first.upper is not None and first.upper <= gap * first.value:
             return first
     change = phi.word_change(rows, memory_budget=memory_budget)

@@ -16,8 +16,8 @@ from wordsens.maps.function import as_feature_map
 from wordsens.maps.repeatable import leaves_the_map_as_found
 from wordsens.results import Look, Result
 from wordsens.search.ball import Ball
-from wordsens.search.objective import Objective
 from wordsens.search.maximize import maximize
+from wordsens.search.objective import Objective
 from wordsens.search.plan import Search
 from wordsens.seeds import generator
 from wordsens.sensitivity.budget import Budget
@@ -81,7 +81,6 @@ def whole_word_sensitivity(
     *,
     radius: float | None = None,
     search: Search | Budget = "normal",
-    directions: Float[Tensor, "k d"] | None = None,
 ) -> WholeWordSensitivity:
     """sup over whole words G and ‖Delta_j‖ <= radius_j, j in G, of ‖phi(X^G(Delta)) - phi(X)‖ / ‖phi(X)‖ (ours).
 
@@ -95,7 +94,6 @@ def whole_word_sensitivity(
         radius: of every token's ball; None for the map's default, a transformer's being the token's own row norm.
         seed: as for word_sensitivity.
         search: likewise; or a Budget.
-        directions: starts for every token of every word, before the map's own; such as witnesses of other texts.
 
     Raises:
         InputError: a text that does not know its words, or an index out of range.
@@ -119,7 +117,7 @@ def whole_word_sensitivity(
         at = [index for index, word in enumerate(whole) if len(word.rows) == size]
         members = torch.tensor([whole[index].rows for index in at], device=rows.device)
         moved = phi.group_change(rows, members, memory_budget=budget.memory_budget)
-        change = InRadii(moved, lengths[members], directions)
+        change = InRadii(moved, lengths[members])
         found = maximize(
             change,
             torch.arange(len(at), device=rows.device),
@@ -159,12 +157,9 @@ class InRadii(Objective):
     Args:
         change: the change.
         radius: of each row of each group.
-        directions: starts besides the change's own.
     """
 
-    def __init__(
-        self, change: Objective, radius: Float[Tensor, "m g"], directions: Float[Tensor, "k d"] | None = None
-    ):
+    def __init__(self, change: Objective, radius: Float[Tensor, "m g"]):
         super().__init__(
             change.shape,
             dtype=change.dtype,
@@ -172,7 +167,7 @@ class InRadii(Objective):
             memory_budget=change.memory_budget,
             typical_length=change.typical_length,
         )
-        self._change, self._radius, self._directions = change, radius.unsqueeze(-1), directions
+        self._change, self._radius = change, radius.unsqueeze(-1)
         self.stages, self.kinked = change.stages, change.kinked
 
     def bytes_per_pair(self) -> int:
@@ -180,14 +175,10 @@ class InRadii(Objective):
 
     def coarse(self) -> Objective:
         coarse = self._change.coarse()
-        return self if coarse is self._change else InRadii(coarse, self._radius.squeeze(-1), self._directions)
+        return self if coarse is self._change else InRadii(coarse, self._radius.squeeze(-1))
 
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Tensor:
-        own = self._change.starts(words, torch.ones_like(radius)) / self._radius[words].to(self.dtype)
-        if self._directions is None:
-            return own
-        given = self._directions.to(self._radius.device, self.dtype)
-        return torch.cat([given.view(len(given), 1, 1, -1).expand(-1, len(words), self._radius.shape[1], -1), own])
+        return self._change.starts(words, torch.ones_like(radius)) / self._radius[words].to(self.dtype)
 
     def _evaluate(self, perturbations: Tensor, words: Tensor, *, gradient: bool) -> tuple[Tensor, Tensor | None]:
         scale = self._radius[words].to(perturbations.dtype)

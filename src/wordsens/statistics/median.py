@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import bdtr
 
 COVERAGE = 0.95
 
@@ -15,11 +16,8 @@ def median_ends(size: int) -> int:
     >>> median_ends(5), median_ends(6), median_ends(20)
     (-1, 0, 5)
     """
-    place, below = -1, 1
-    while 2 * below <= (1 - COVERAGE) * 2**size:
-        place += 1
-        below += math.comb(size, place + 1)
-    return place
+    tails = bdtr(np.arange(size + 1), size, 0.5)
+    return int(np.count_nonzero(2 * tails <= 1 - COVERAGE)) - 1
 
 
 def least_values() -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import betaincinv
 
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import DRAWS, LEVEL
@@ -83,18 +84,7 @@ def share_at_most(hits: int, trials: int, level: float = LEVEL) -> float:
     >>> round(share_at_most(0, 66), 4)
     0.0444
     """
-    if hits >= trials:
-        return 1.0
-    low, high = hits / trials, 1.0
-    while high - low > 1e-12:
-        middle = (low + high) / 2
-        terms = [
-            math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1)
-            + k * math.log(middle) + (trials - k) * math.log1p(-middle)
-            for k in range(hits + 1)
-        ]  # fmt: skip
-        low, high = (middle, high) if sum(map(math.exp, terms)) > 1 - level else (low, middle)
-    return high
+    return 1.0 if hits >= trials else float(betaincinv(hits + 1, trials - hits, level))
 
 
 def trials_for(share: float, level: float = LEVEL) -> int:

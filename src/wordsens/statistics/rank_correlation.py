@@ -1,8 +1,10 @@
 """The rank correlation of two columns, with an interval over draws."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import LEVEL
@@ -17,10 +19,10 @@ def rank_correlation(first: Sequence[int | float], second: Sequence[int | float]
     >>> rank_correlation([1, 2, 3, 4], [0.1, 0.4, 0.2, 9.0]), rank_correlation([1, 1, 2], [5, 5, 5])
     (0.8, nan)
     """
-    a, b = _ranks(first), _ranks(second)
-    a, b = a - a.mean(), b - b.mean()
-    scale = float(np.sqrt((a @ a) * (b @ b)))
-    return round(float(a @ b) / scale, 12) if scale else float("nan")
+    if len(set(first)) < 2 or len(set(second)) < 2:
+        return float("nan")
+    result: Any = spearmanr(first, second)
+    return round(float(result.statistic), 12)
 
 
 def correlation_interval(
@@ -37,11 +39,3 @@ def correlation_interval(
     drawn = [of([keys[at] for at in stream.integers(len(keys), size=len(keys))]) for _ in range(RESAMPLES)]
     low, high = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return of(keys), float(low), float(high)
-
-
-def _ranks(values: Sequence[int | float]) -> np.ndarray:
-    """Each value's rank; equal ones have the mean of theirs."""
-    array = np.asarray(values, dtype=float)
-    _, at, counts = np.unique(array, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[at]

@@ -23,7 +23,7 @@ TYPICAL = "a typical word"
 Range = dict[str, tuple[float | int, float | int]]
 """The least and the largest of each size at which a prediction was compared with measurements."""
 
-# From the tables of docs/theory/predictions.md and docs/measurements.md; all of random features are of ReLU.
+# From the tables of docs/theory/predictions.md; all of random features are of ReLU.
 RF_RANGE: Range = {"n": (20, 250), "d": (96, 768), "k / (n d)": (0.25, 4)}
 DRF_RANGE: Range = {"n": (20, 160), "d": (64, 96), "k / (n d)": (1, 1), "depth": (2, 8)}
 RAF_RANGE: Range = {"n": (20, 250), "d": (192, 768), "mean cosine": (0, 0.3), "spread of cosines": (0, 9)}

@@ -1,8 +1,3 @@
-from .adapter.parity.plan import ParityPlan as ParityPlan
-from .adapter.plan import TunePlan as TunePlan
-from .adapter.result import Tuned as Tuned
-from .adapter.tune import HeldOut as HeldOut
-from .adapter.tune import tune as tune
 from .controls.adversarial import AdversarialWords as AdversarialWords
 from .controls.contract import Control as Control
 from .controls.dropout import WordDropout as WordDropout

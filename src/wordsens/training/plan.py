@@ -18,7 +18,7 @@ class TrainingPlan:
         warmup: the share of the steps in which the rate rises linearly to it.
         weight_decay: AdamW's.
         clip: gradients are scaled down to this norm.
-        every: steps between two looks at the validation texts, each followed by a checkpoint.
+        every: steps between two looks at the validation texts.
         patience: looks without a smaller validation loss after which training stops; the weights of the best look are
             then taken. None: all steps, and the last weights.
         seed: of the batches and of the controls' random numbers.

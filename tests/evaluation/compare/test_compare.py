@@ -41,50 +41,6 @@ def test_two_copies_have_no_difference():
     assert {(row.difference, row.low, row.high) for row in found.rows} == {(0.0, 0.0, 0.0)}
 
 
-def test_vectors_are_the_same_where_all_are():
-    """A model that is deaf to a word which few texts have: most vectors agree, and it is not said that they all do."""
-    letters = lambda texts: [[text.count(letter) + 0.1 for letter in "aeilnorst"] for text in texts]  # noqa: E731
-    deaf = lambda texts: letters([text.replace(" zzz not", "") for text in texts])  # noqa: E731
-    texts = [f"the {noun} was {state}" for noun in ("film", "plot", "end") for state in ("good", "long", "bad")]
-    texts = [text + " zzz not" * (at % 4 == 0) for at, text in enumerate(texts)]
-    found = ws.compare(letters, deaf, texts, "none", plan=PLAN)
-    assert found.apart > 0
-    assert not any("are the same" in line for line in found.answer)
-
-
-def test_rounding_is_no_difference():
-    def rounded(texts):
-        return (bag_of_words(texts) / 7).astype(np.float32)
-
-    found = ws.compare(bag_of_words, rounded, TEXTS, few_pairs())
-    assert not found.differs
-    assert "none beyond 1%" in found.answer[0]
-
-
-class Noisy:
-    """A model whose every answer has fresh noise of this share of its length."""
-
-    def __init__(self, seed, size=0.005):
-        self.random, self.size, self.__name__ = np.random.default_rng(seed), size, f"noisy {seed}"
-
-    def __call__(self, texts):
-        vectors = bag_of_words(texts)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors + self.size * lengths * self.random.standard_normal(vectors.shape) / vectors.shape[1] ** 0.5
-
-
-@pytest.mark.slow
-def test_two_noisy_copies_hardly_ever_differ():
-    """Eight resampled datasets; 100 of them are in docs/measurements.md."""
-    random = np.random.default_rng(0)
-    false = 0
-    for run in range(8):
-        texts = [TEXTS[at] for at in random.choice(len(TEXTS), 40, replace=False)]
-        found = ws.compare(Noisy(2 * run), Noisy(2 * run + 1), texts, "none", run, plan=PLAN)
-        false += found.differs
-    assert false <= 1
-
-
 def test_a_planted_difference_is_found_where_it_is(deaf):
     assert deaf.differs
     words = {row.name for row in deaf.rows if row.differs and row.part == "word"}
@@ -123,13 +79,6 @@ def test_the_other_order_is_the_same_comparison_with_the_signs_turned(deaf):
             assert other.difference == pytest.approx(-row.difference)
             assert other.low == pytest.approx(-row.high)
         assert other.differs == row.differs
-
-
-def test_a_text_without_texts_to_compare_it_with():
-    with pytest.raises(ws.InputError, match="holds 2 different texts; give 6 or more"):
-        ws.compare(bag_of_words, bag_of_words, ["one text", "another", "another"])
-    with pytest.raises(ws.InputError, match="must be a list of texts"):
-        ws.compare(bag_of_words, bag_of_words, "one text")
 
 
 def test_models_of_pairs_have_the_check_alone():

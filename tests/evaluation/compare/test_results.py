@@ -46,26 +46,3 @@ def test_requirements_fail_with_what_was_found(found):
     assert "removal.negation differs by -0." in told
     assert "check." not in told
     assert "count" not in told
-
-
-@pytest.mark.parametrize(
-    ("requirement", "message"),
-    [
-        ("negation", "write it as KIND.FIELD >= NUMBER, such as 'neighbours.nearest.second <= .05'"),
-        ("check.negation.auc >= .5", "must be one of first, second, difference"),
-        ("kind.negation.first >= .5", "must be one of check, removal, word, rank, neighbours, all"),
-        ("check.irony.first >= .5", "is on no row; name 'negation' or 'antonym' or 'all kinds', or 'all'"),
-        ("word.zebra.first >= .5", "is on no row; name a word that is removed, or 'all'"),
-        ("check.first >= .5", "names no row; write check.all"),
-    ],
-)
-def test_requirements_that_cannot_be_asked(requirement, message):
-    with pytest.raises(ws.InputError, match=message):
-        ws.compare(bag_of_words, bag_of_words, TEXTS, few_pairs(), requirements=requirement)
-
-
-def test_a_requirement_on_a_row_with_too_few_texts_fails():
-    rare = next(iter({word.lower() for word in TEXTS[0].split() if word.isalpha() and len(word) > 9}))
-    plan = ws.ComparePlan(words_per_text=400)
-    found = ws.compare(bag_of_words, bag_of_words, TEXTS[:6], "none", plan=plan, requirements=f"word.{rare}.low >= -1")
-    assert "there is no such row; it may have too few texts" in found.failures[0]

@@ -123,8 +123,3 @@ def test_a_transformer_has_radii_and_comes_back_from_a_file(phi, tmp_path):
 def test_what_is_no_classifier(model, message):
     with pytest.raises(ws.InputError, match=message):
         ws.label_flips(model, TEXTS)
-
-
-def test_texts_without_words():
-    with pytest.raises(ws.InputError, match="holds none of two words"):
-        ws.label_flips(moderation, ["one", "!"])

@@ -25,9 +25,7 @@ from wordsens.text.document import Document
 from wordsens.text.embedding import embed
 from wordsens.text.matrix import TextMatrix
 
-FIRST_LOOK = SearchPlan(
-    "quick", starts=1, generations=0, relays=0, finalists=1, climb_steps=2, steps=1, inner=0, kick_steps=0
-)
+FIRST_LOOK = SearchPlan("quick", starts=1, steps=1)
 """A handful of evaluations a word: enough to rank most words, and done before a reader has looked up."""
 
 SOON = 0.25

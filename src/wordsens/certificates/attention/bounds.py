@@ -40,8 +40,8 @@ def attention_certificate(
 
     None where the score offers no bounds (`Certified`), or none where rows do not see all words.
 
-    `effort` "thorough" optimises the multipliers, with a weight for every row: O(N³) some 150 times a word, but for words
-    whose bound is no larger than their `target`.
+    `effort` "thorough" optimises the multipliers, with a weight for every row: O(N³) some 150 times a word, unless its
+    bound is no larger than its `target`.
 
     Computed in float64, whatever phi's dtype. O(heads (n d² + n² d) + N³ + w N²) with N = heads n; memory O(N²).
     Heads that are taken apart, where N would be large or where they have values of their own, have their bounds

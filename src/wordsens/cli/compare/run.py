@@ -1,15 +1,19 @@
-"""The work of `wordsens compare`: read the texts, load the models, compare, write what was asked for, and judge."""
+"""The work of `wordsens compare`: read the texts, load the models, compare, print, write files, and judge."""
 
+from collections.abc import Sequence
 from pathlib import Path
+
+from rich.text import Text
 
 from wordsens import __version__
 from wordsens.cli.compare.options import CompareRequest
-from wordsens.cli.compare.tables import print_comparison
 from wordsens.cli.junit import write_junit
-from wordsens.cli.terminal import print_json, reporting
+from wordsens.cli.terminal import LITTLE, MUCH, print_json, reporting, stdout, table
 from wordsens.errors import RequirementError
 from wordsens.evaluation.compare.compare import ComparePlan, compare_models, prepare
 from wordsens.evaluation.compare.comparison import Comparison
+from wordsens.evaluation.compare.difference import CHECK, NEIGHBOURS, RANK, REMOVAL, WORD, Difference
+from wordsens.evaluation.compare.neighbours import ChangedNeighbour
 from wordsens.files import named_path
 from wordsens.models.choice import as_model, as_pair_model, is_pair_model
 from wordsens.models.contract import Model
@@ -17,6 +21,21 @@ from wordsens.models.endpoint import Endpoint
 from wordsens.models.function import load_named
 from wordsens.models.pairs import PairModel
 from wordsens.text.readers import read_documents
+
+_TITLES = {
+    CHECK: "Flipped meanings: area under the curve of opposites against paraphrases",
+    REMOVAL: "Kinds of words: how far a text moves without one, relative to its length",
+    RANK: "Words' ranks among the words of their text (0 the least, 1 the most)",
+    WORD: "Single words: how far a text moves without it",
+    NEIGHBOURS: "Neighbours: between two calls of one model, and between the models",
+}
+_WORDS = 8
+"""Rows of single words and ranks that are printed; --json has all."""
+
+_TEXTS = 5
+"""Texts with another first neighbour that are printed."""
+
+_LETTERS = 90
 
 
 def run_compare(request: CompareRequest) -> None:
@@ -78,3 +97,66 @@ def _page(found: Comparison) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>wordsens compare</title></head>'
         f'<body style="margin:2em">{found._repr_html_()}</body></html>\n'
     )
+
+
+def print_comparison(found: Comparison) -> None:
+    """The answer, what failed, then the rows of every part and the texts whose neighbours changed."""
+    console = stdout()
+    first, *others = found.answer
+    console.print(Text(first, style="bold"))
+    for line in others:
+        console.print(Text(line))
+    for failure in found.failures:
+        console.print(Text(f"FAILED: {failure}", style="bold red"))
+    if found.passed and found.requirements:
+        console.print("All requirements are met.", style="bold green")
+    for part, title in _TITLES.items():
+        rows = [row for row in found.rows if row.part == part and row.low is not None]
+        if part in (RANK, WORD):
+            rows = sorted(rows, key=lambda row: (not row.differs, -abs(row.difference)))
+        _rows(found, title, rows, _WORDS if part in (RANK, WORD) else len(rows))
+    _changed(found.changed)
+    console.print()
+    if found.apart is not None:
+        console.print(f"The two vectors of a text, at length one, lie {found.apart:.2g} apart (mean).")
+    for note in found.notes:
+        console.print(Text(f"Note: {note}"))
+
+
+def _rows(found: Comparison, title: str, rows: Sequence[Difference], most: int) -> None:
+    if not rows:
+        return
+    console = stdout()
+    console.print()
+    console.print(title, style="bold")
+    shown = table(("", "left"), ("first", "right"), ("second", "right"), ("difference", "right"), ("95 %", "right"),
+                  ("", "right"))  # fmt: skip
+    for row in rows[:most]:
+        style = "" if not row.differs else MUCH if row.difference > 0 else LITTLE
+        shown.add_row(
+            Text(row.name, style=style), f"{row.first:.4f}", f"{row.second:.4f}", f"{row.difference:+.4f}",
+            f"{row.low:+.4f} to {row.high:+.4f}", f"{row.count} {'pairs' if row.part == CHECK else 'texts'}",
+        )  # fmt: skip
+    console.print(shown)
+    if len(rows) > most:
+        console.print(f"and {len(rows) - most} more (--json)")
+
+
+def _changed(changed: Sequence[ChangedNeighbour]) -> None:
+    if not changed:
+        return
+    console = stdout()
+    console.print()
+    console.print("Texts with another first neighbour, the clearest first", style="bold")
+    for one in changed[:_TEXTS]:
+        console.print(Text(_cut(one.text)))
+        console.print(Text(f"  was next to: {_cut(one.old_text)}"))
+        console.print(Text(f"  is next to:  {_cut(one.new_text)}"))
+        if one.words:
+            told = ", ".join(f"'{word.word}' {word.first:+.3f} / {word.second:+.3f}" for word in one.words[:3])
+            console.print(Text(f"  without these words the old one leads by more or less, first / second: {told}"))
+
+
+def _cut(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= _LETTERS else plain[:_LETTERS].rsplit(" ", 1)[0] + " ..."

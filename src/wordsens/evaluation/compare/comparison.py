@@ -1,20 +1,52 @@
-"""The result of a comparison."""
+"""The result of a comparison, its findings in sentences, and its page."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from html import escape
 from typing import Any
 
-from wordsens.evaluation.compare.compared import Compared
-from wordsens.evaluation.compare.difference import Difference
-from wordsens.evaluation.compare.findings import findings
-from wordsens.evaluation.compare.page import page
+from wordsens.evaluation.compare.difference import ALL_KINDS, CHECK, NEIGHBOURS, RANK, REMOVAL, WORD, Difference
+from wordsens.evaluation.compare.neighbours import NEAREST, RECALL, ChangedNeighbour
+from wordsens.evaluation.compare.words import EVERY
 from wordsens.results import Look, Result
 
 _COLUMNS = ("part", "name", "count", "first", "second", "difference", "low", "high", "p", "differs")
 
+_NAMED = 3
+"""Rows that a sentence names."""
+
+_TEXT = 60
+"""Letters of a text that a sentence shows."""
+
+_PARTS = {CHECK: "flipped meanings", REMOVAL: "kinds of words", WORD: "single words", RANK: "words' ranks",
+          NEIGHBOURS: "neighbours"}  # fmt: skip
+
+MORE, LESS, QUIET = "#b3540b", "#1f6f9f", "#9aa0a6"
+"""Colours of a difference that counts, up and down, and of one that does not."""
+
+_TITLES = {
+    CHECK: "Flipped meanings: area under the curve, opposites against paraphrases",
+    REMOVAL: "Kinds of words: how far a text moves without one",
+    RANK: "Words' ranks among the words of their text",
+    WORD: "Single words: how far a text moves without it",
+    NEIGHBOURS: "Neighbours: texts whose nearest is another, and the share of the nearest that is kept",
+}
+
+_ROWS = 12
+"""Rows of a part that are shown at once: those that count first, then the largest differences."""
+
+_WIDTH = 220
+"""Pixels of the drawing of intervals."""
+
+_STYLE = (
+    "font-family:system-ui,sans-serif;color:#202124;max-width:62em;line-height:1.5",
+    "border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.92em",
+)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Compared, Result):
+class Comparison(Result):
     """The differences between two models, over pairs and over the user's own texts.
 
     Attributes:
@@ -29,6 +61,18 @@ class Comparison(Compared, Result):
         requirements: as they were asked.
         notes: what a reader should know of texts and pairs.
     """
+
+    first: str
+    second: str
+    identities: tuple[str, str]
+    texts: int
+    apart: float | None
+    rows: tuple[Difference, ...]
+    changed: tuple[ChangedNeighbour, ...]
+    tolerance: float
+    failures: tuple[str, ...]
+    requirements: tuple[str, ...]
+    notes: tuple[str, ...]
 
     @property
     def passed(self) -> bool:
@@ -89,3 +133,252 @@ class Comparison(Compared, Result):
 
     def _repr_html_(self) -> str:
         return page(self, self.answer)
+
+
+def findings(found: Comparison) -> Iterator[str]:
+    """The overall answer first; nothing is said of a row whose interval includes the opposite, or no difference."""
+    rows = [row for row in found.rows if row.differs]
+    if not rows:
+        yield from _nothing(found)
+        return
+    parts = [f"{told} ({count})" for part, told in _PARTS.items() if (count := sum(row.part == part for row in rows))]
+    yield (
+        f"{found.second} differs from {found.first} in {len(rows)} of {len(found.rows)} comparisons over "
+        f"{found.texts} texts: {', '.join(parts)}."
+    )
+    yield from _meanings(found, [row for row in rows if row.part == CHECK])
+    yield from _words(found, rows)
+    yield from _ranks(found, rows)
+    yield from _neighbours(found, [row for row in rows if row.part == NEIGHBOURS])
+    if kept := [_PARTS[part] for part in _PARTS if _quiet(found.rows, part)]:
+        yield f"No difference found in {', '.join(kept)}."
+
+
+def _quiet(rows: Sequence[Difference], part: str) -> bool:
+    own = [row for row in rows if row.part == part]
+    return bool(own) and not any(row.differs for row in own)
+
+
+def _nothing(found: Comparison) -> Iterator[str]:
+    same = ": their vectors are the same" if found.apart == 0 else f", none beyond {found.tolerance:.0%}"
+    yield (
+        f"No difference between {found.first} and {found.second} was found in {len(found.rows)} comparisons over "
+        f"{found.texts} texts{same}."
+    )
+    main = [row for row in found.rows if row.name in (ALL_KINDS, EVERY, NEAREST)]
+    if told := [f"{_what(row)} {row.interval}" for row in main if row.low is not None]:
+        yield f"Second less first: {'; '.join(told)}."
+    if unsure := [_what(row) for row in main if not row.excluded]:
+        yield (
+            f"Too few {'pairs or ' * (main[0].name == ALL_KINDS)}texts to exclude one beyond {found.tolerance:.0%} in "
+            f"{', '.join(unsure)}: give more."
+        )
+
+
+def _what(row: Difference) -> str:
+    names = {ALL_KINDS: "AUC of all kinds", EVERY: "change without a word", NEAREST: "texts with another neighbour"}
+    return names[row.name]
+
+
+def _meanings(found: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
+    kinds = [row for row in rows if row.name != ALL_KINDS] or rows
+    for direction, verdict, advice in (
+        (-1, "tells fewer opposites from paraphrases", f"keep {found.first} where these matter, or add a reranker"),
+        (1, "tells more opposites from paraphrases", "thresholds set before may now be too strict; set them anew"),
+    ):
+        some = sorted((row for row in kinds if row.difference * direction > 0), key=lambda row: -abs(row.difference))
+        if some:
+            told = "; ".join(
+                f"{row.name} AUC {row.first:.3f} -> {row.second:.3f}, {row.interval}, {row.count} pairs"
+                for row in some[:_NAMED]
+            )
+            yield f"{found.second} {verdict}: {told}{_more(some)}. To do: {advice}."
+
+
+def _words(found: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
+    every = next((row for row in rows if row.part == REMOVAL and row.name == EVERY), None)
+    if every is not None:
+        yield (
+            f"Without one word a text moves {_share(every)} in {found.second}: {every.second:.3f} of its length "
+            f"against {every.first:.3f}, {every.interval}. To do: set thresholds on cosines anew, on your own texts."
+        )
+    kinds = [row for row in rows if row.part == REMOVAL and row.name != EVERY]
+    # Where every word moves a text more, single words do too, and their ranks say the rest.
+    single = [row for row in rows if row.part == WORD and (every is None or every.difference * row.difference < 0)]
+    for title, some in (("By kind, place and length", kinds), ("Single words", single)):
+        if some:
+            first = sorted(some, key=lambda row: -abs(row.relative))
+            told = "; ".join(
+                f"{_quoted(row)} {_share(row)}, {row.interval}, {row.count} texts" for row in first[:_NAMED]
+            )
+            yield f"{title} (a text without them moves): {told}{_more(some)}."
+
+
+def _ranks(found: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
+    ranks = sorted((row for row in rows if row.part == RANK), key=lambda row: -abs(row.difference))
+    crossing = [row for row in ranks if row.crosses]
+    for row in crossing[:_NAMED]:
+        ignores, reacts = (found.first, found.second) if row.difference > 0 else (found.second, found.first)
+        yield (
+            f"{ignores} ignores '{row.name}' and {reacts} reacts to it: its rank among the words of its text goes from "
+            f"{row.first:.2f} to {row.second:.2f}, {row.interval}, {row.count} texts. To do: try texts with and "
+            "without it (wordsens explain)."
+        )
+    if others := [row for row in ranks if not row.crosses]:
+        told = "; ".join(
+            f"'{row.name}' {row.first:.2f} -> {row.second:.2f}, {row.interval}, {row.count} texts"
+            for row in others[:_NAMED]
+        )
+        yield f"Words that changed rank (0 the least of their text, 1 the most): {told}{_more(others)}."
+
+
+def _neighbours(found: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
+    told = {row.name: row for row in rows}
+    if (row := told.get(NEAREST)) is not None:
+        yield (
+            f"{row.second:.1%} of {row.count} texts have another first neighbour ({row.first:.1%} between two calls of "
+            f"one model; {row.interval}). To do: encode the whole corpus anew, and read the changed ones."
+        )
+    elif (row := told.get(RECALL)) is not None:
+        yield f"The recall of neighbours is {row.second:.3f} ({row.first:.3f} between two calls; {row.interval})."
+    for one in found.changed:
+        if rows and (sentence := _example(found, one)):
+            yield sentence
+            return
+
+
+def _example(found: Comparison, one: ChangedNeighbour) -> str | None:
+    """A changed text, with the word that turns the change back in one of the models; None where no single word does."""
+    word = next((word for word in one.words if word.back or word.away), None)
+    if word is None:
+        return None
+    turned = f"{found.second} has the old one nearer" if word.back else f"{found.first} has the new one nearer too"
+    return (
+        f"Such as {_short(one.text)}: its first neighbour was {_short(one.old_text)} and is {_short(one.new_text)}; "
+        f"without '{word.word}' {turned} (one change)."
+    )
+
+
+def _share(row: Difference) -> str:
+    """The difference as a share of the first number, in words."""
+    return f"{abs(row.relative):.1%} {'more' if row.difference > 0 else 'less'}"
+
+
+def _quoted(row: Difference) -> str:
+    return f"'{row.name}'" if row.part == WORD else row.name
+
+
+def _more(rows: Sequence[Difference]) -> str:
+    return f"; and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+
+
+def _short(text: str) -> str:
+    plain = " ".join(text.split())
+    return repr(plain if len(plain) <= _TEXT else plain[:_TEXT].rsplit(" ", 1)[0] + " ...")
+
+
+def page(found: Comparison, answer: Sequence[str]) -> str:
+    """The comparison as one HTML element, without scripts."""
+    head, *others = answer
+    said = "".join(f"<li>{escape(sentence)}</li>" for sentence in others)
+    failed = "".join(f'<p style="color:#b42318"><b>FAILED:</b> {escape(one)}</p>' for one in found.failures)
+    tables = "".join(_table(found, part, title) for part, title in _TITLES.items())
+    notes = "".join(f'<p style="color:#5f6368">{escape(note)}</p>' for note in found.notes)
+    legend = (
+        f'<p style="color:#5f6368">Bars: second less first with its 95 % interval, over pairs or texts. '
+        f'<b style="color:{MORE}">More</b> and <b style="color:{LESS}">less</b> count: they hold in a test of all rows '
+        f"together, beyond {found.tolerance:.3g}; grey ones do not.</p>"
+    )
+    return (
+        f'<div style="{_STYLE[0]}"><p style="font-size:1.15em"><b>{escape(head)}</b></p><ul>{said}</ul>{failed}{legend}'
+        f"{tables}{_changed(found)}{notes}</div>"
+    )
+
+
+def _table(found: Comparison, part: str, title: str) -> str:
+    rows = [row for row in found.rows if row.part == part and row.low is not None]
+    if not rows:
+        return ""
+    rows.sort(key=lambda row: (not row.differs, -abs(row.difference)))
+    most = max(max(abs(row.low or 0), abs(row.high or 0)) for row in rows[:_ROWS]) or 1.0
+    lines = "".join(_line(row, most) for row in rows[:_ROWS])
+    more = f'<p style="color:#5f6368">and {len(rows) - _ROWS} more</p>' if len(rows) > _ROWS else ""
+    first, second = ("between two calls", "between the models") if part == NEIGHBOURS else (found.first, found.second)
+    heads = ("", escape(first), escape(second), "difference", "95 %", "", "of")
+    head = "".join(
+        f'<th style="text-align:{_side(at)};padding:2px 9px;white-space:nowrap">{name}</th>'
+        for at, name in enumerate(heads)
+    )
+    return f'<h3>{escape(title)}</h3><table style="{_STYLE[1]}"><tr>{head}</tr>{lines}</table>{more}'
+
+
+def _side(at: int) -> str:
+    return "left" if at in (0, 5) else "right"
+
+
+def _line(row: Difference, most: float) -> str:
+    counts = "pairs" if row.part == CHECK else "texts"
+    cells = (
+        f"<b>{escape(row.name)}</b>" if row.differs else escape(row.name), f"{row.first:.3f}", f"{row.second:.3f}",
+        f"{row.difference:+.3f}", f"{row.low:+.3f} to {row.high:+.3f}", _bar(row, most), f"{row.count} {counts}",
+    )  # fmt: skip
+    return (
+        "<tr>"
+        + "".join(
+            f'<td style="text-align:{_side(at)};padding:2px 9px;white-space:nowrap">{cell}</td>'
+            for at, cell in enumerate(cells)
+        )
+        + "</tr>"
+    )
+
+
+def _bar(row: Difference, most: float) -> str:
+    """The interval and the difference on a common scale, 0 in the middle."""
+    colour = QUIET if not row.differs else MORE if row.difference > 0 else LESS
+    low, middle, high = (
+        _WIDTH / 2 * (1 + value / most * 0.96) for value in (row.low or 0, row.difference, row.high or 0)
+    )
+    return (
+        f'<svg width="{_WIDTH}" height="16" role="img" aria-label="{row.difference:+.3f}">'
+        f'<line x1="{_WIDTH / 2}" x2="{_WIDTH / 2}" y1="0" y2="16" stroke="#dadce0"/>'
+        f'<line x1="{low:.1f}" x2="{high:.1f}" y1="8" y2="8" stroke="{colour}" stroke-width="3"/>'
+        f'<circle cx="{middle:.1f}" cy="8" r="4" fill="{colour}"/></svg>'
+    )
+
+
+def _changed(found: Comparison) -> str:
+    shown: Sequence[ChangedNeighbour] = found.changed[:_ROWS]
+    if not shown:
+        return ""
+    blocks = "".join(
+        f'<div style="border-left:3px solid #dadce0;padding:2px 12px;margin:12px 0"><p>{_coloured(one)}</p>'
+        f'<p style="color:#5f6368;margin:4px 0">{escape(found.first)}: {escape(_cut(one.old_text))}<br>'
+        f"{escape(found.second)}: {escape(_cut(one.new_text))}</p></div>"
+        for one in shown
+    )
+    return (
+        "<h3>Texts with another first neighbour, the clearest first</h3>"
+        '<p style="color:#5f6368">Below each text its neighbour in either model. Shaded: words that the two models '
+        "weigh differently between the old and the new neighbour (removed one by one); underlined: without this one "
+        f"word the models agree again.</p>{blocks}"
+    )
+
+
+def _coloured(one: ChangedNeighbour) -> str:
+    most = max((abs(word.apart) for word in one.words), default=0.0)
+    at, parts = 0, []
+    for word in sorted(one.words, key=lambda word: word.start):
+        strength = round(0.6 * 255 * abs(word.apart) / most) if most else 0
+        line = "text-decoration:underline;" * (word.back or word.away)
+        style = f"background:{MORE if word.apart > 0 else LESS}{strength:02x};border-radius:3px;{line}"
+        title = f"{word.first:+.4f} and {word.second:+.4f}"
+        parts += [
+            escape(one.text[at : word.start]),
+            f'<span style="{style}" title="{title}">{escape(word.word)}</span>',
+        ]
+        at = word.stop
+    return "".join([*parts, escape(one.text[at:])])
+
+
+def _cut(text: str, most: int = 240) -> str:
+    return text if len(text) <= most else text[:most].rsplit(" ", 1)[0] + " ..."

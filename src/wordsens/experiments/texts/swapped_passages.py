@@ -6,6 +6,7 @@ from functools import cache, lru_cache
 
 from wordsens.errors import InputError
 from wordsens.evaluation.kinds import SYNONYM
+from wordsens.evaluation.near_misses.word_lists import Table, antonyms, exchange, negations, synonyms
 from wordsens.experiments.texts.documents import documents
 from wordsens.experiments.texts.source import Embedded
 from wordsens.seeds import derive_seed
@@ -13,7 +14,6 @@ from wordsens.text import Document, load_encoder
 from wordsens.text.encoder import Encoder
 from wordsens.text.pairs import Pair
 from wordsens.text.whole_words import word_spans
-from wordsens.training.adapter.word_lists import Table, antonyms, exchange, negations, synonyms
 
 FLIPS = ("antonym", "negation")
 

@@ -10,8 +10,8 @@ without word i (zero for scores that are not divided by their sum). Squared norm
 with the u_j, the o_j and x_i. Row i, whose query, key and value all move, is evaluated plainly. With a value matrix V,
 read V^T Delta for Delta and V^T x_i for x_i, but in u_j . Delta.
 
-A batch of (word, Delta) pairs costs a few matrix products: all n words the price of one plain evaluation. Arrays indexed
-[word, row] are stored word first: a batch gathers whole rows.
+A batch of (word, Delta) pairs costs a few matrix products: all n words the price of one plain evaluation. Arrays
+indexed [word, row] are stored word first: a batch gathers whole rows.
 """
 
 from collections.abc import Sequence
@@ -98,7 +98,9 @@ class Head(ScoredHead):
             largest, word = attention.max(dim=1)
             dominated = (largest > 0.5).nonzero().squeeze(1)
             without = self.score.attention_without(self.scores[block][dominated], word[dominated])
-            parts.append((word[dominated], dominated + block.start, self.values[word[dominated]] - without @ self.values))
+            parts.append(
+                (word[dominated], dominated + block.start, self.values[word[dominated]] - without @ self.values)
+            )
         words, rows, rest = (torch.cat(part) for part in zip(*parts, strict=True))
         self.lengths[words, rows] = rest.square().sum(dim=1)
         self.dominant = Dominant(words, rows, rest) if len(words) else None

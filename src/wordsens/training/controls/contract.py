@@ -1,4 +1,4 @@
-"""The contract of a control: texts that it changes, a term that it adds to the loss, and a state to resume from."""
+"""The contract of a control: texts that it changes, and a term that it adds to the loss."""
 
 from jaxtyping import Float
 from torch import Tensor
@@ -18,10 +18,3 @@ class Control:
     def term(self, network: TextNetwork, rows: Float[Tensor, "b n d"]) -> Tensor | None:
         """A differentiable number that is added to the loss of a step; None for nothing."""
         return None
-
-    def state(self) -> dict[str, Tensor]:
-        """The tensors that `restore` needs to go on as if nothing had happened."""
-        return {}
-
-    def restore(self, state: dict[str, Tensor]) -> None:
-        """Take up the state of an interrupted training."""

@@ -33,7 +33,7 @@ class SensitivityPenalty:
     the value that it attained with that Delta. With over="max" the same holds for the word.
 
     **Warm start.** Half of the searches start from the last call's perturbations, the others at random: directions that
-    move one text often move others. `state` and `restore` carry them, and the count of calls, over an interruption.
+    move one text often move others.
 
     Args:
         phi: differentiable, from (b, n, d) to (b, ...), the same each time it is asked: no dropout inside. Of a network
@@ -162,15 +162,6 @@ class SensitivityPenalty:
         features = self._phi(both).flatten(1)
         before, after = features[:texts], features[texts:]
         return before, torch.linalg.vector_norm(after - _copies(before, len(after) // texts), dim=1)
-
-    def state(self) -> dict[str, Tensor]:
-        """The warm start and the count of calls."""
-        found = {} if self._found is None else {"found": self._found}
-        return {"calls": torch.tensor(self._calls), **found}
-
-    def restore(self, state: dict[str, Tensor]) -> None:
-        """Go on from a state."""
-        self._calls, self._found = int(state["calls"]), state.get("found")
 
     def _words(self, texts: int, n: int, stream: torch.Generator) -> Int[Tensor, "b w"]:
         if self._search.words is None or self._search.words >= n:

@@ -17,9 +17,3 @@ class SensitivityControl(Control):
 
     def term(self, network: TextNetwork, rows: Float[Tensor, "b n d"]) -> Tensor:
         return self._weight * self.penalty(rows)
-
-    def state(self) -> dict[str, Tensor]:
-        return self.penalty.state()
-
-    def restore(self, state: dict[str, Tensor]) -> None:
-        self.penalty.restore(state)

@@ -23,8 +23,7 @@ class ShortSearch:
     Attributes:
         texts: at most so many of a batch's texts are searched, drawn anew each time.
         words: so many words of each, drawn anew; None for all.
-        steps: of projected ascent. The usual numbers keep a training step of 32 texts below 3 plain ones
-            (benchmarks.penalty).
+        steps: of projected ascent. The usual numbers keep a training step of 32 texts below 3 plain ones.
     """
 
     texts: int = 8

@@ -40,9 +40,3 @@ class SpectralPenalty(Control):
             right = nn.functional.normalize(weight.T @ left, dim=0)
             self._vectors[name] = right
         return left @ weight @ right
-
-    def state(self) -> dict[str, Tensor]:
-        return dict(self._vectors)
-
-    def restore(self, state: dict[str, Tensor]) -> None:
-        self._vectors = dict(state)

@@ -1,11 +1,8 @@
 """A score's part in the closed form of attention's change: how a moved word's weight answers, and derivatives."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 

@@ -1,1 +1,0 @@
-"""`wordsens explain`: its options, its work, and what it prints."""

@@ -1,0 +1,129 @@
+"""`wordsens flips`: its options, its work and what it prints."""
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from wordsens import __version__
+from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
+from wordsens.cli.terminal import MUCH, stdout, table
+from wordsens.errors import InputError, require_count
+
+if TYPE_CHECKING:
+    from wordsens.evaluation.flips.result import FlipWord, LabelFlips
+
+_SHOWN = 10
+"""Flips and words that are printed; --json has all."""
+
+_AROUND = 40
+"""Letters of a text on either side of a word."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlipsRequest:
+    """The options of `wordsens flips`."""
+
+    model: Annotated[
+        str | None,
+        typer.Argument(metavar="[MODEL]", help="A name or folder of a classifier.", show_default=False),
+    ] = None
+    encode: Annotated[
+        str | None,
+        typer.Option(
+            help="module:function, from a list of texts to an array (texts, classes); instead of MODEL.",
+            show_default=False,
+        ),
+    ] = None
+    labels: Annotated[
+        list[str] | None, typer.Option(help="A class's name, in the order of classes; repeat it.", show_default=False)
+    ] = None
+    dataset: Annotated[str, typer.Option(help="Texts: a file, Parquet or CSV table, folder, or 'shipped'.")]
+    text_column: Annotated[str, typer.Option(help="The column of a table that holds the text.")] = "text"
+    limit: Annotated[int | None, typer.Option(help="At most this many texts.")] = 200
+    words_per_text: Annotated[int, typer.Option(help="Words of a text that are measured.")] = 12
+    tries: Annotated[int, typer.Option(help="Other words tried in the place of each; 0: none.")] = 4
+    radius_texts: Annotated[int, typer.Option(help="Texts whose words are moved as vectors; 0: none.")] = 20
+    device: Device = "cpu"
+    seed: Seed = 0
+    threads: Threads = 1
+    as_json: AsJson = False
+    quiet: Quiet = False
+
+    def __post_init__(self) -> None:
+        if (self.model is None) == (self.encode is None):
+            raise InputError("give one model: MODEL, or --encode module:function")
+        require_count("threads", self.threads)
+        if self.limit is not None:
+            require_count("limit", self.limit)
+
+
+def run_flips(request: FlipsRequest) -> None:
+    """Find the flips and print them."""
+    from wordsens.evaluation.flips.flips import FlipPlan, label_flips
+    from wordsens.models.classifier import as_classifier
+    from wordsens.models.function import load_named
+    from wordsens.text.readers import read_documents
+
+    documents = read_documents(
+        request.dataset, text_column=request.text_column, labels=False, limit=request.limit, skip_empty=True
+    )
+    plan = FlipPlan(words_per_text=request.words_per_text, tries=request.tries, radius_texts=request.radius_texts)
+    given = request.model if request.encode is None else load_named(request.encode)
+    model = as_classifier(given, labels=request.labels or None, device=request.device)
+    found = label_flips(model, [document.text for document in documents], plan=plan, seed=request.seed)
+    if request.as_json:
+        document = {"command": "flips", "version": __version__, "seed": request.seed, **found.to_dict()}
+        json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
+        sys.stdout.write("\n")
+    else:
+        _print(found)
+
+
+def _print(found: "LabelFlips") -> None:
+    console = stdout()
+    console.print(Text(f"{found.model}: {len(found.texts)} texts, {len(found.words)} words", style="bold"))
+    for sentence in found.answer:
+        console.print(Text(sentence))
+    flipping = sorted((word for word in found.words if word.removed_to), key=lambda word: word.removal)
+    if flipping:
+        console.print()
+        console.print("Words whose removal flips the label (one change)", style="bold")
+    for word in flipping[:_SHOWN]:
+        console.print(_shown(found, word))
+    if len(flipping) > _SHOWN:
+        console.print(f"and {len(flipping) - _SHOWN} more (--json)")
+    _words(found)
+    for note in found.notes:
+        console.print(Text(f"Note: {note}"))
+
+
+def _shown(found: "LabelFlips", word: "FlipWord") -> Text:
+    """The word in its text, and where the text goes without it, or with another."""
+    text = found.texts[word.text]
+    before, after = text[max(0, word.start - _AROUND) : word.start], text[word.stop : word.stop + _AROUND]
+    told = f"  {word.label} -> {word.removed_to} ({word.removal:+.3f})"
+    told += f", with '{word.swapped_for}' -> {word.swapped_to}" if word.swapped_to else ""
+    told += f", radius {word.radius:.2f}" if word.radius is not None else ""
+    shown = Text("..." * (word.start > _AROUND) + before.replace("\n", " "))
+    shown.append(word.word, style=MUCH)
+    return shown.append(after.replace("\n", " ") + told)
+
+
+def _words(found: "LabelFlips") -> None:
+    rows = [row for row in found.by_word if row.share.value > 0][:_SHOWN]
+    if not rows:
+        return
+    shown = table(("word", "left"), ("class", "left"), ("flipped", "right"), ("texts", "right"), ("others", "right"))
+    for row in rows:
+        style = MUCH if row.more else ""
+        shown.add_row(
+            Text(row.word, style=style), Text(row.label), str(row.share), str(row.share.count), f"{row.usual:.0%}"
+        )
+    console = stdout()
+    console.print()
+    console.print("Share of a word's texts that its removal flips; coloured where surely more than other words do")
+    console.print(shown)

@@ -1,1 +1,0 @@
-"""`wordsens flips`: its options, its work, and what it prints."""

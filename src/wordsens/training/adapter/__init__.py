@@ -1,1 +1,0 @@
-"""A small adapter on a frozen encoder that makes flipped meanings show."""
