@@ -7,6 +7,7 @@ import wordsens
 
 ROOMS = (
     "errors",
+    "drawing",
     "files",
     "seeds",
     "results",

@@ -29,8 +29,8 @@ _MOMENTUM = 0.8
 _FIRST_STEP, _CHILD_STEP, _FINISH_STEP = 0.5, 0.3, 0.1
 """eta of a start, of a child, and of a finalist of a kinked objective."""
 
-_INNER, _INNER_SHARE = 0.3, 8
-"""One of so many random starts lies at that radius: a maximum may be inside the ball."""
+_INNER = 4
+"""One of so many random starts lies inside the ball: a maximum may."""
 
 _ALIKE = 0.98
 """Two points of a word whose cosine exceeds this are taken for one hill: the second ranks after all others."""
@@ -145,7 +145,8 @@ class _Ascent:
         shape = (count - len(informed), len(self.words), self.blocks, self.coarse.coordinates // self.blocks)
         kind = {"dtype": self.coarse.dtype, "device": self.coarse.device}
         random = unit(gaussian_on(*shape, generator=self.generator, **kind))
-        random[: len(random) // _INNER_SHARE] *= _INNER
+        inner = len(random) // _INNER
+        random[:inner] *= ((torch.arange(inner) + 0.5) / max(1, inner)).to(random).view(-1, 1, 1, 1)
         return torch.cat([informed, random])
 
     def _climb(
