@@ -29,6 +29,10 @@ _MOMENTUM = 0.8
 _FIRST_STEP, _CHILD_STEP, _FINISH_STEP = 0.5, 0.3, 0.1
 """eta of a start, of a child, and of a finalist of a kinked objective."""
 
+_LAST_KINKED, _KINKED_TOLERANCE = 30, 1e-5
+"""Steps of a kinked objective in its own precision at most, and the relative gain that counts there: a step from kink to
+kink gains a little for ever."""
+
 _INNER = 4
 """One of so many random starts lies inside the ball: a maximum may."""
 
@@ -205,7 +209,9 @@ class _Ascent:
             points = points.joined(self._of_climb(climb))
         points = points.take(points.squared.topk(min(2, len(points.x)), dim=0).indices)
         climb = self._as_climb(self.objective, points.x.to(self.objective.dtype))
-        converged = self._polish(climb, replace(stages, finish=min(stages.finish, 20)) if kinked else stages)
+        if kinked:
+            stages = replace(stages, finish=min(stages.finish, _LAST_KINKED), tolerance=_KINKED_TOLERANCE)
+        converged = self._polish(climb, stages)
         points = self._of_climb(climb)
         best = points.squared.argmax(dim=0, keepdim=True)
         chosen = points.take(best)
