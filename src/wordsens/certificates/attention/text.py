@@ -24,7 +24,7 @@ class _Separations:
         squares: (w, N), ‖r_j‖².
         reach: (w, N), V r_j . direction.
         crude: (w, N), a bound of the length of the rest, where that is not left to the offsets; else 0.
-        counted: (w, N), 0 for the words' own rows.
+        counted: (w, N), 0 for row i of word i.
         coupled: (w, N), 1 where the offsets carry the rest.
         direction: (w, d).
     """
@@ -49,7 +49,7 @@ class AttentionText:
         others: (N, n), entry (j, i) is what row j's scores but the i-th add up to (`Certified.others`).
         values: (n, p), V^T x_l: the rows, without a value matrix.
         outputs: (N, p), o_j.
-        distances: (N, n), ‖V^T x_i - o_j‖ for divided scores, ‖V^T x_i‖ for others.
+        distances: (N, n), ‖V^T x_i - o_j‖ for normalized scores, ‖V^T x_i‖ for others.
         longest: at least the length of every value, and of the sum of the terms' absolute values that make it up.
         value_error: of any value, at most; 0 for rows as they are.
     """
@@ -79,12 +79,12 @@ class AttentionText:
 
     @property
     def lift_size(self) -> float:
-        """V's Frobenius norm, which its rounding is measured by; 1 where there is none."""
+        """The Frobenius norm of V, a unit for its rounding; 1 where there is none."""
         return 1.0 if self.lift is None else self.weights[0].norms.value
 
     @property
     def lift_error(self) -> float:
-        """A bound of the Frobenius norm of what rounding may have put V off by."""
+        """A bound of the Frobenius norm of the rounding error of V."""
         return 0.0 if self.lift is None else rounding(self.weights[0].norms.terms + 16) * self.lift_size
 
     def lifted(self, vectors: Float[Tensor, "*batch p"]) -> Float[Tensor, "*batch d"]:
