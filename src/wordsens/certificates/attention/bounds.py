@@ -204,9 +204,7 @@ def _bounds(
     own = own_row(text, words, radius, direction, errors)
     pairs = pairs_of(text, words, radius, own.unit * own.fixed.sqrt(), fineness=fineness)
     own = own.in_units(pairs.unit)
-    forms = quadratic.bounds(
-        pairs, radius, own.unit * own.fixed.sqrt(), apart=content is not None and not text.score.normalized
-    )
+    forms = quadratic.bounds(pairs, radius, own.unit * own.fixed.sqrt())
     own = own.at_most(forms.own)
     off = row_errors(text, errors, pairs, radius)
     loose = (~forms.tight).nonzero().squeeze(1)

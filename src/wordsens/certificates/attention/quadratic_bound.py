@@ -30,13 +30,11 @@ _BATCH_NUMBERS = 1 << 22  # of the forms that are in memory at a time: 32 MiB an
 class QuadraticBounds:
     """In units of the radius: of the whole change, except rounding of the other rows, and of row i.
 
-    `tight` where the first bound is so close to the first-order change that no other is computed. `others`: of all rows
-    but i, except their rounding; infinite unless requested.
+    `tight` where the first bound is so close to the first-order change that no other is computed.
     """
 
     whole: Float[Tensor, " w"]
     own: Float[Tensor, " w"]
-    others: Float[Tensor, " w"]
     tight: Bool[Tensor, " w"]
 
 
@@ -48,25 +46,20 @@ class QuadraticBound:
         self._score = offered(text.score, Expanded)
         self._prepared: tuple[Coordinates, Tensor] | None = None
 
-    def bounds(
-        self, pairs: Pairs, radius: Float[Tensor, " w"], own: Float[Tensor, " w"], *, apart: bool = False
-    ) -> QuadraticBounds:
-        """Infinite where the score has no expansion, and where they cannot improve on `own`, a bound of row i.
-
-        `apart`: the other rows are bounded separately as well.
-        """
-        whole, mine, others = (torch.full_like(own, torch.inf) for _ in range(3))
+    def bounds(self, pairs: Pairs, radius: Float[Tensor, " w"], own: Float[Tensor, " w"]) -> QuadraticBounds:
+        """Infinite where the score has no expansion, and where they cannot improve on `own`, a bound of row i."""
+        whole, mine = torch.full_like(own, torch.inf), torch.full_like(own, torch.inf)
         tight = torch.zeros_like(own, dtype=torch.bool)
         if self._score is not None:
             chosen = self._promising(self._score, pairs.words, radius, own).nonzero().squeeze(1)
             if len(chosen):
                 coordinates, twist = self._prepare()
                 for part in chosen.split(max(1, _BATCH_NUMBERS // coordinates.queries.shape[2] ** 2)):
-                    found = self._batch(self._score, coordinates, twist, pairs.of(part), radius[part], apart)
-                    whole[part], mine[part], others[part], tight[part] = found
+                    found = self._batch(self._score, coordinates, twist, pairs.of(part), radius[part])
+                    whole[part], mine[part], tight[part] = found
         # Where a slope has no bound the forms hold infinities, and their products are no numbers.
-        whole, mine, others = (bound.nan_to_num(torch.inf) for bound in (whole, mine, others))
-        return QuadraticBounds(whole, mine, others, tight & whole.isfinite())
+        whole, mine = whole.nan_to_num(torch.inf), mine.nan_to_num(torch.inf)
+        return QuadraticBounds(whole, mine, tight & whole.isfinite())
 
     def _promising(
         self, score: Expanded, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], own: Float[Tensor, " w"]
@@ -104,8 +97,7 @@ class QuadraticBound:
         twist: Float[Tensor, " heads"],
         pairs: Pairs,
         radius: Float[Tensor, " w"],
-        apart: bool,
-    ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"], Float[Tensor, " w"], Bool[Tensor, " w"]]:
+    ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"], Bool[Tensor, " w"]]:
         _, n, m = coordinates.queries.shape
         roundings = rounding(8 * (self._text.heads * n + m) + 400) + 16 * coordinates.error
         heads = [
@@ -118,16 +110,14 @@ class QuadraticBound:
         own, *more = [head.form(unit) for head in heads]
         for form in more:
             own = own.plus(form)
-        rest = others.form(unit)
-        whole = own.plus(rest)
+        whole = own.plus(others.form(unit))
         tight = whole.excess < _TIGHT
         mine = torch.stack([head.hull() for head in heads]).square().sum(dim=0).sqrt()
         if not score.sums_to_one:
             mine = torch.full_like(mine, torch.inf)
         if not bool(tight.all()):
             mine = torch.minimum(mine, own.bound(roundings) * unit)
-        beside = rest.bound(roundings) * unit if apart else torch.full_like(mine, torch.inf)
-        return whole.bound(roundings) * unit, mine, beside, tight
+        return whole.bound(roundings) * unit, mine, tight
 
 
 class _Others:

@@ -34,7 +34,6 @@ class Pairs:
         words: (w,), the words i.
         unit: (w,), about the largest change of a row, over the radius: no square overflows, and none that counts
             underflows.
-        moved: at least ‖V^T y‖²; 1.
         t, p, q, base: at the nodes of the curve.
         chord, bend: what the second-order bound on a cell takes for curvature times squared width (see row_suprema).
         widths: squared widths of the cells.
@@ -52,7 +51,6 @@ class Pairs:
 
     words: Int[Tensor, " w"]
     unit: Float[Tensor, " w"]
-    moved: float
     t: Float[Tensor, "w N K"]
     p: Float[Tensor, "w N K"]
     q: Float[Tensor, "w N K"]
@@ -207,7 +205,7 @@ def _row_suprema(
     spread = pairs.coupled * (centre.e.abs() + (pairs.most_q + 2 * lam * by.beta.abs()) / (2 * lam * by.b))
     curvature = torch.addcmul(pairs.chord, pairs.bend, spread.unsqueeze(-1)).addcmul_(pairs.widths, 2 * hold)
     if pairs.affine is not None:
-        squares = 2 * pairs.moved + pairs.steep * (2 * pairs.reach * z.unsqueeze(1) + pairs.steep / 2 * pairs.lengths)
+        squares = 2 + pairs.steep * (2 * pairs.reach * z.unsqueeze(1) + pairs.steep / 2 * pairs.lengths)
         curvature = (curvature - pairs.affine * squares.unsqueeze(-1)).clamp_(min=0)
     jump = (h[..., 1:] - h[..., :-1]).abs_()
     above = (0.5 * curvature).sub_(jump).clamp_(min=0).square_()
