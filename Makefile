@@ -6,14 +6,13 @@ INSTALLED := $(VENV)/.installed
 JOBS ?= auto
 OUT ?= demo-output
 
-.PHONY: install demo test test-all test-slurm test-models check lint fuzz package bench docs theory-pdf lock clean help
+.PHONY: install demo test test-all test-models check lint fuzz package bench docs theory-pdf lock clean help
 
 help:
 	@echo "make install  set up .venv with every extra"
 	@echo "make demo     measure a sentence and the shipped reviews, print the exponents, write the report"
 	@echo "make test     run the tests, but for the slow ones"
 	@echo "make test-all run every test but those that ask for trained models, with every shape and type checked"
-	@echo "make test-slurm  a sweep on a SLURM of this machine, which apt installs where it may"
 	@echo "make test-models  the tests with trained models that only PyPI has (downloads 150 MB)"
 	@echo "make check    format, lint, types, then exactly what CI runs"
 	@echo "make fuzz     readers, specs and the command line under 20,000 made-up inputs (an hour of one core)"
@@ -45,10 +44,6 @@ test: $(INSTALLED)
 
 test-all: $(INSTALLED)
 	$(BIN)/python -m pytest -m "not models" --jaxtyping-packages=wordsens,beartype.beartype --numprocesses $(JOBS) --durations 25 --durations-min 5
-
-test-slurm: $(INSTALLED)
-	command -v slurmctld > /dev/null || apt-get install -y -qq slurm-wlm munge
-	PATH="$$PATH:/usr/sbin" $(BIN)/python -m pytest -m slow tests/slurm
 
 test-models: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \

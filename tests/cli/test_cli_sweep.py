@@ -169,7 +169,6 @@ def test_export_and_merge(wordsens, here):
             ["run", "small.yaml", "--workers", "2", "--scheduler", "x"],
             "--workers and --scheduler both say where cells run",
         ),
-        (["run", "small.yaml", "--slurm", "none.yaml"], "--slurm (='none.yaml') cannot be read"),
         (["run", "small.yaml", "--threads", "0"], "--threads (=0) must be"),
         (["resume", "small.yaml"], "has nothing to go on with in small; start with: sweep run"),
         (["export", "small.yaml", "x.xls"], "`file` (='x.xls') must end with .parquet, .csv, .jsonl"),

@@ -13,7 +13,7 @@ from safetensors import safe_open
 from wordsens.errors import InputError, WordsensError
 from wordsens.experiments.dry_run.cell import KIND as DRY_RUN
 from wordsens.experiments.dry_run.cell import DryRunCell, DryRunRecord
-from wordsens.experiments.kinds import MOST_TOGETHER, kind_named
+from wordsens.experiments.kinds import kind_named
 from wordsens.experiments.run.cluster import LOSSES, DaskExecutor, LostSchedulerError, local_workers, remote_workers
 from wordsens.experiments.run.executor import InProcess
 from wordsens.experiments.run.runner import run_cells
@@ -46,24 +46,6 @@ def test_workers_give_the_values_of_one_process_and_failures_are_records(cluster
     assert len({one.process for one in records}) == 2
     assert store.read() == sorted(records, key=lambda one: one.cell)
     assert cluster.executor.described == "2 workers on this machine"
-
-
-def test_short_cells_share_tasks_and_long_ones_do_not(cluster, monkeypatch):
-    sent = []
-    real = cluster.executor._client.submit
-
-    def counted(function, job, payloads, *rest, **options):
-        sent.append([payload.get("pause", 0.0) for payload in payloads])
-        return real(function, job, payloads, *rest, **options)
-
-    monkeypatch.setattr(cluster.executor._client, "submit", counted)
-    # The long ones come first, while no cell has told how long its like takes.
-    cells = [DryRunCell(draw=draw, pause=0.2) for draw in range(6)] + [DryRunCell(draw=draw) for draw in range(300)]
-    found = dict(cluster.executor.outcomes(Job("dry-run"), cells))
-    assert all(found[place].record.value == DRY_RUN.attempt(cells[place]).value for place in range(len(cells)))
-    assert len(found) == len(cells) == sum(map(len, sent))
-    assert len(sent) < 100 and max(map(len, sent)) == MOST_TOGETHER
-    assert all(len(task) == 1 for task in sent if 0.2 in task)
 
 
 def test_workers_keep_no_profile(cluster):

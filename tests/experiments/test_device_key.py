@@ -64,7 +64,6 @@ def test_a_device_that_this_machine_lacks_is_refused_unless_others_compute():
     with pytest.raises(InputError, match="not available here"):
         require_devices(cells, RunRequest(executor=ExecutorRequest(workers=2)))
     require_devices(cells, RunRequest(executor=ExecutorRequest(scheduler="tcp://host:8786")))
-    require_devices(cells, RunRequest(executor=ExecutorRequest(slurm="slurm.yaml")))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")

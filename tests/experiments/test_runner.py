@@ -2,9 +2,8 @@
 
 import pytest
 
-from wordsens.experiments.generalization.spec import GeneralizationCell
 from wordsens.experiments.kinds import CellKind
-from wordsens.experiments.run.runner import RemainingTime, run_cells, unfinished
+from wordsens.experiments.run.runner import run_cells, unfinished
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.store.store import RecordStore
@@ -57,38 +56,3 @@ def test_a_failing_cell_does_not_stop_the_others_and_is_tried_again(tmp_path):
     statuses = [record.status for record in run_cells([BROKEN, *CELLS[:2]], store)]
     assert statuses == ["failed", "done", "done"]
     assert unfinished([BROKEN, *CELLS[:2]], store) == [BROKEN]
-
-
-def test_remaining_time():
-    clock = RemainingTime()
-    assert clock.of(CELLS) is None
-    clock.observe(CELLS[0], 2.0)
-    clock.observe(CELLS[1], 4.0)
-    assert clock.of(CELLS[2:]) == pytest.approx(6.0)
-    longer, longest, wider = (
-        SensitivityCell.parse({"map": "raf", "n": n, "d": d, "text": "gaussian"}) for n, d in ((6, 4), (12, 4), (6, 8))
-    )
-    assert clock.of([longer]) == pytest.approx(3.0 * 2)
-    clock.observe(longer, 3.0 * 2**1.5)
-    assert clock.of([longest]) == pytest.approx(3.0 * 4**1.5)
-    assert clock.of([wider]) == pytest.approx(3.0 * 2**1.5)
-    clock.observe(wider, 1.0)
-    assert clock.of([wider]) == 1.0
-    assert clock.of([]) == 0
-
-
-def test_cells_that_share_a_fit_count_when_all_have_finished():
-    usual = {"map": "raf", "n": 3, "d": 4, "text": "gaussian", "labels": "linear", "texts": 5, "together": True}
-    cells = [
-        GeneralizationCell.parse({**usual, "draw": draw, "objective": kind})
-        for draw in range(3)
-        for kind in ("alignment", "error", "frontier")
-    ]
-    clock = RemainingTime(cells)
-    clock.observe(cells[0], 9.0)
-    clock.observe(cells[1], 0.0)
-    assert clock.left() is None
-    clock.observe(cells[2], 0.0)
-    assert clock.left() == pytest.approx(18.0)
-    clock.observe(cells[3], 12.0)
-    assert clock.left() == pytest.approx(15.0)

@@ -125,18 +125,6 @@ def test_another_schema_version_or_a_missing_column_is_refused(tmp_path, records
         read_records(path, SensitivityRecord)
 
 
-def test_a_table_without_the_columns_that_came_later_is_read(tmp_path, records):
-    path = tmp_path / "older.parquet"
-    table = as_table([replace(record, rigor="certified", predicted=0.5) for record in records], SensitivityRecord)
-    later = ["rigor", "predicted", "digest", "steps", "word_choice", "mean_cosine"]
-    older = table.drop_columns(later).replace_schema_metadata({"wordsens.schema": "1"})
-    pq.write_table(older, path)
-    # What the spec says is read from it.
-    assert read_records(path, SensitivityRecord) == [replace(record, rigor=None, predicted=None) for record in records]
-    again = read_records(path, SensitivityRecord)
-    assert {(record.steps, record.word_choice, record.mean_cosine) for record in again} == {(2, "all", None)}
-
-
 @pytest.mark.parametrize(
     ("column", "value", "reason"),
     [
@@ -158,15 +146,6 @@ def test_an_edited_record_is_set_aside_and_measured_again(tmp_path, records, col
     pq.write_table(table.set_column(at, table.schema.field(at), edited), paths[0])
     assert len(unfinished(CELLS, store)) == (3 if together else 1)
     assert [reason in str(report) for report in reports] == [True]
-
-
-def test_a_record_without_a_digest_is_read_unless_its_value_is_not_finite(tmp_path, records):
-    path = tmp_path / f"{records[0].cell}.parquet"
-    for value, known in ((0.25, True), (float("inf"), False)):
-        table = as_table([replace(records[0], value=value)], SensitivityRecord).drop_columns(["digest"])
-        pq.write_table(table.replace_schema_metadata({"wordsens.schema": "1"}), path)
-        store = RecordStore(tmp_path, SensitivityRecord, read_only=True)
-        assert [record.value for record in store.read()] == ([value] if known else [])
 
 
 def test_a_file_of_a_later_version_stays_trusted_when_it_is_brought_together(tmp_path, records):

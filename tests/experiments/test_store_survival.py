@@ -7,7 +7,6 @@ import sys
 import threading
 from dataclasses import replace
 
-import pyarrow.parquet as pq
 import pytest
 
 from wordsens.experiments.dry_run.cell import KIND as DRY_RUN
@@ -20,7 +19,7 @@ from wordsens.experiments.sensitivity.spec import SensitivityCell
 from wordsens.experiments.store import store as store_module
 from wordsens.experiments.store.lock import LOCK, BusyStoreError, is_locked
 from wordsens.experiments.store.merge import merge_into
-from wordsens.experiments.store.shard import StoreError, read_shard, write_whole
+from wordsens.experiments.store.shard import StoreError, write_whole
 from wordsens.experiments.store.store import RecordStore
 from wordsens.experiments.store.witness import packed_witness, read_witness
 
@@ -142,16 +141,6 @@ def test_read_only_moves_nothing(tmp_path):
     missing, _ = opened(tmp_path / "none", read_only=True)
     assert missing.read() == []
     assert not (tmp_path / "none").exists()
-
-
-def test_a_shard_without_the_column_of_later_versions_is_read(tmp_path):
-    store, reports = opened(tmp_path)
-    path = store.write(RECORDS[0])
-    table = pq.read_table(path)
-    pq.write_table(table.drop_columns(["libraries", "digest"]), path)
-    assert store.read() == [replace(RECORDS[0], libraries=None)]
-    assert reports == []
-    assert read_shard(path, DryRunRecord).schema.names == table.schema.names
 
 
 def test_the_table_for_pandas(tmp_path):

@@ -23,7 +23,6 @@ with atheris.instrument_imports(include=["wordsens"]):
     from wordsens.cli import app, main
     from wordsens.evaluation.baseline import Baseline
     from wordsens.experiments.grid.sweep_file import parse_sweep
-    from wordsens.experiments.run.slurm import SlurmSpec
     from wordsens.experiments.run.state import current_run
     from wordsens.experiments.sensitivity.record import SensitivityRecord
     from wordsens.experiments.store.store import RecordStore
@@ -86,7 +85,6 @@ def targets(folder: Path) -> dict[str, Callable[[bytes], object]]:
         "override": lambda content: survives(
             lambda: parse_sweep(SPEC.decode(), where="s.yaml", overrides=[texts(content)]).cells()
         ),
-        "slurm": of_file("a.yaml", SlurmSpec.load),
         "baseline": of_file("b.json", Baseline.read),
         "run": of_file("run.json", lambda path: current_run(path.parent)),
         "result": of_file("a.safetensors", ws.Sensitivity.load),

@@ -20,7 +20,6 @@ from wordsens.cli import app, main
 from wordsens.evaluation.baseline import Baseline
 from wordsens.experiments.grid.sweep_file import parse_sweep
 from wordsens.experiments.run.commands import kept_commands
-from wordsens.experiments.run.slurm import SlurmSpec
 from wordsens.experiments.run.state import current_run
 from wordsens.experiments.sensitivity.record import SensitivityRecord
 from wordsens.experiments.store.store import RecordStore
@@ -162,7 +161,6 @@ def test_overrides(override):
 def test_small_files(tmp_path, content):
     for name in ("a.yaml", "run.json", "commands.jsonl"):
         (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
-    survives(lambda: SlurmSpec.load(tmp_path / "a.yaml"))
     survives(lambda: Baseline.read(tmp_path / "a.yaml"))
     current_run(tmp_path)
     kept_commands(tmp_path)

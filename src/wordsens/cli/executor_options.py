@@ -18,8 +18,7 @@ _PANEL = "Where cells run"
 Workers = Annotated[
     int | None,
     typer.Option(
-        help="So many processes on this machine, one cell each at a time; default: as many as there are cores and "
-        "memory for, once a run turns out to be long.",
+        help="So many processes on this machine, one cell each at a time; default: this process.",
         show_default=False,
         rich_help_panel=_PANEL,
     ),
@@ -32,10 +31,6 @@ Scheduler = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
-Slurm = Annotated[
-    str | None,
-    typer.Option(help="SLURM jobs as a YAML file asks for them.", show_default=False, rich_help_panel=_PANEL),
-]
 Witnesses = Annotated[
     bool,
     typer.Option(
@@ -46,7 +41,7 @@ Witnesses = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutorRequest:
-    """The place where cells run; none of the last three: this process, and all cores once a run turns out to be long.
+    """The place where cells run; neither of the last two: this process.
 
     Raises:
         InputError: two places are named, or a count is below 1.
@@ -55,20 +50,19 @@ class ExecutorRequest:
     threads: Threads = 1
     workers: Workers = None
     scheduler: Scheduler = None
-    slurm: Slurm = None
 
     def __post_init__(self) -> None:
         require_count("threads", self.threads)
         if self.workers is not None:
             require_count("workers", self.workers)
-        given = [name for name in ("workers", "scheduler", "slurm") if getattr(self, name) is not None]
+        given = [name for name in ("workers", "scheduler") if getattr(self, name) is not None]
         if len(given) > 1:
             raise InputError(f"--{given[0]} and --{given[1]} both say where cells run; give one of them")
 
     @property
     def elsewhere(self) -> bool:
         """True where they may run on other machines, which may have what this one lacks."""
-        return self.scheduler is not None or self.slurm is not None
+        return self.scheduler is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,27 +84,14 @@ def opened(request: ExecutorRequest, tell: Callable[[str], None]) -> "Iterator[E
 
 
 def _executor(request: ExecutorRequest, tell: Callable[[str], None]) -> "Executor":
-    if request.slurm is not None:
-        from wordsens.experiments.run.slurm import SlurmSpec, slurm_workers
-
-        return slurm_workers(SlurmSpec.load(request.slurm), tell=tell)
     if request.scheduler is not None:
         from wordsens.experiments.run.cluster import remote_workers
 
         return remote_workers(request.scheduler, tell=tell)
     from wordsens.experiments.run.executor import InProcess
 
-    if request.workers == 1:
+    if request.workers is None or request.workers == 1:
         return InProcess()
     from wordsens.experiments.run.cluster import local_workers
-    from wordsens.experiments.run.cores import cores
 
-    if request.workers is None:
-        from wordsens.experiments.run.all_cores import AllCores
-
-        return AllCores(
-            lambda count: local_workers(count, threads=request.threads, tell=tell), threads=request.threads, tell=tell
-        )
-    if request.workers * request.threads > cores():
-        tell(f"{request.workers} workers of {request.threads} threads on {cores()} cores will wait for each other")
     return local_workers(request.workers, threads=request.threads, tell=tell)

@@ -103,7 +103,7 @@ def fail_for(failed: Sequence[Record], total: int, *, called: str = "cells") -> 
 
 
 def _report(report: Reporter, record: Record, state: RunState) -> None:
-    report.update(state.done + state.failed, now=_named(record), remaining=state.remaining)
+    report.update(state.done + state.failed, now=_named(record))
 
 
 def _named(record: Any) -> str:

@@ -41,7 +41,6 @@ def print_status(spec: str, overrides: Iterable[str], out: str | None, *, as_jso
                 "failed": failed,
                 "running": run.running if run else 0,
                 "to_come": len(names) - done - len(failed),
-                "remaining": run.remaining if run else None,
                 "where": run.where if run else None,
                 "seconds": float(sum(found["seconds"])),
                 "records": str(source.records),
@@ -77,8 +76,7 @@ def _print_status(
             "no run is at work" + ("" if done == cells else f"; go on with: wordsens sweep resume {source.folder}")
         )
     else:
-        left = "it cannot tell yet how long" if run.remaining is None else f"about {duration(run.remaining)} left"
-        console.print(f"a run is at work {run.where} (process {run.pid} on {run.host}): {left}", soft_wrap=True)
+        console.print(f"a run is at work {run.where} (process {run.pid} on {run.host})", soft_wrap=True)
     console.print(f"records  {source.records}", soft_wrap=True)
 
 

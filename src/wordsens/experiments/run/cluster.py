@@ -7,16 +7,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from math import inf
 from pathlib import Path
 from typing import Any, NoReturn
 
 from wordsens import __version__
 from wordsens.errors import InputError, MissingExtraError, WordsensError
-from wordsens.experiments.kinds import MOST_TOGETHER
 from wordsens.experiments.run.executor import Executor, Tell
 from wordsens.experiments.run.provenance import error_line
-from wordsens.experiments.run.remaining_time import RemainingTime
 from wordsens.experiments.run.task import Job, OtherVersionError, Outcome, bundles, measure_payloads, payload_of
 
 POLL_SECONDS = 1.0
@@ -26,11 +23,12 @@ LOSSES = 5
 
 _AHEAD = 2
 
-TOGETHER_SECONDS = 0.25
-"""Cells whose like took less go to a worker together, `MOST_TOGETHER` at most: a task costs some milliseconds."""
-
 _NO_PROFILE = {"distributed": {"worker": {"profile": {"enabled": False}}}}
 """By default a worker samples its stacks and keeps them for an hour: about a MiB a second, for a page not served."""
+
+
+_IGNORE_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+"""A terminal sends SIGINT to every process of the group; ours ends the workers."""
 
 
 class LostSchedulerError(WordsensError):
@@ -40,8 +38,8 @@ class LostSchedulerError(WordsensError):
 class DaskExecutor(Executor):
     """Cells as tasks of a Dask scheduler.
 
-    A few tasks a slot are under way, so that a million cells do not fill the scheduler, and short cells share a
-    task. A task whose worker dies is run again, by the scheduler and after that by us, up to `LOSSES` times; a cell
+    A few tasks a slot are under way, so that a million cells do not fill the scheduler. A task whose
+    worker dies is run again, by the scheduler and after that by us, up to `LOSSES` times; a cell
     that is wrong gives a failed record.
 
     Args:
@@ -78,12 +76,6 @@ class DaskExecutor(Executor):
     def outcomes(self, job: Job, cells: Sequence[Any]) -> Iterator[tuple[int, Outcome]]:
         to_send = deque(bundles(job.cell_kind, cells))
         losses: dict[int, int] = {}
-        clock = RemainingTime()
-
-        def short(places: Sequence[int]) -> bool:
-            """True where these cells are one short task, and none of them has lost a worker."""
-            like = [inf if place in losses else clock.of_its_like(cells[place]) for place in places]
-            return sum(inf if seconds is None else seconds for seconds in like) <= TOGETHER_SECONDS
 
         under_way: dict[Any, list[int]] = {}
         finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -92,8 +84,6 @@ class DaskExecutor(Executor):
             while to_send or under_way:
                 while to_send and len(under_way) < _AHEAD * max(1, self.slots) + 1:
                     places = to_send.popleft()
-                    while to_send and len(places + to_send[0]) <= MOST_TOGETHER and short(places + to_send[0]):
-                        places = places + to_send.popleft()
                     future = self._client.submit(
                         measure_payloads, job, [payload_of(cells[place]) for place in places], __version__, pure=False
                     )
@@ -121,7 +111,6 @@ class DaskExecutor(Executor):
                 for place, outcome in zip(places, found, strict=True):
                     if isinstance(outcome, str):
                         outcome = Outcome(job.cell_kind.failed(cells[place], outcome))
-                    clock.observe(cells[place], outcome.record.seconds)
                     yield place, outcome
         finally:
             with suppress(Exception):
@@ -192,7 +181,7 @@ def local_workers(count: int, *, threads: int = 1, tell: Tell = lambda line: Non
         silence_logs=logging.CRITICAL,
         env=environment,
         config=dask.config.merge(dask.config.config, _NO_PROFILE),
-        preload=["wordsens.experiments.run.unresponsive_worker"],
+        preload=[_IGNORE_CTRL_C],
     )
     client = distributed.Client(cluster)
     return DaskExecutor(client, f"{_workers(count)} on this machine", tell=tell, closers=[cluster.close, client.close])

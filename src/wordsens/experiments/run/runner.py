@@ -6,7 +6,6 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from wordsens.experiments.kinds import kind_of_records
 from wordsens.experiments.run.executor import Executor, InProcess
-from wordsens.experiments.run.remaining_time import RemainingTime
 from wordsens.experiments.run.state import RunState
 from wordsens.experiments.run.task import Job, Outcome
 from wordsens.experiments.store.record import SomeRecord
@@ -66,7 +65,6 @@ def run_cells(
     """
     job = Job(kind_of_records(store.kind).name) if job is None else job
     executor = InProcess() if executor is None else executor
-    clock = RemainingTime(cells)
     state = RunState(executor.described, len(cells))
     with store.held():
         state.save(store.folder)
@@ -74,12 +72,9 @@ def run_cells(
             for place, outcome in outcomes:
                 record = _checked(job, cells[place], outcome)
                 store.write(record, outcome.witness if record.done else None)
-                clock.observe(cells[place], record.seconds)
                 state.done, state.failed = state.done + record.done, state.failed + (not record.done)
                 if state.due or state.running == 0:
                     state.where, state.slots = executor.described, max(1, executor.slots)
-                    left = clock.left()
-                    state.remaining = None if left is None else left / max(1, state.running)
                     state.save(store.folder)
                 tell(state)
                 yield record
@@ -96,4 +91,4 @@ def _checked(job: Job, cell: Cell, outcome: Outcome) -> Any:
     )
 
 
-__all__ = ["Cell", "RemainingTime", "run_cells", "unfinished"]
+__all__ = ["Cell", "run_cells", "unfinished"]

@@ -1,4 +1,4 @@
-"""The state of a run, written down for `status`: how far it is, what runs, how long it will take."""
+"""The state of a run, written down for `status`: how far it is, what runs."""
 
 import json
 import os
@@ -24,7 +24,6 @@ class RunState:
         to_do: cells it set out to measure.
         done, failed: of those.
         slots: how many cells it runs at once.
-        remaining: seconds until it ends, or None before it can tell.
         since, updated: seconds since the epoch.
         pid, host: of the process.
     """
@@ -34,7 +33,6 @@ class RunState:
     done: int = 0
     failed: int = 0
     slots: int = 1
-    remaining: float | None = None
     since: float = field(default_factory=time.time)
     updated: float = 0.0
     pid: int = field(default_factory=os.getpid)

@@ -12,7 +12,6 @@ from typing import Any
 from wordsens import __version__
 from wordsens.errors import WordsensError
 from wordsens.experiments.kinds import CellKind, kind_named
-from wordsens.experiments.run.allocator import keep_freed_memory
 from wordsens.experiments.run.provenance import error_line
 from wordsens.experiments.store.record import Record
 from wordsens.experiments.store.witness import packed_witness
@@ -84,7 +83,6 @@ def measure_payloads(job: Job, payloads: Sequence[Mapping[str, Any]], version: s
         # Read by BLAS libraries when they are loaded, which on a fresh worker is still to come.
         for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
             os.environ.setdefault(name, str(job.threads))
-    keep_freed_memory()
     with _ONE_AT_A_TIME:
         return [_measured(job, payload) for payload in payloads]
 

@@ -26,15 +26,6 @@ except ImportError as error:
     raise MissingExtraError("pyarrow", "records", "a store of records") from error
 
 SCHEMA_KEY = b"wordsens.schema"
-LATER_COLUMNS = frozenset(
-    {
-        "libraries", "rigor", "predicted", "predicted_of", "predicted_in_range", "median_word", "threads", DIGEST,
-        "content", "tokens", "whole_words", "searched", "per_word", "upper_per_word", "swap", "swapped_for", "moved",
-        "first_upper",
-    }
-)  # fmt: skip
-"""Columns that files of earlier versions lack; they read as None. Those that the spec decides are read from it."""
-
 _MANY = 1000
 
 
@@ -98,8 +89,6 @@ def _in_schema(table: Any, kind: type[Record]) -> Any:
             columns.append(table.column(field.name))
         elif field.name in kind.SPEC_COLUMNS and lacks_spec:
             columns.append(pa.array([spec.get(field.name) for spec in specs], field.type))
-        elif field.name in LATER_COLUMNS:
-            columns.append(pa.nulls(table.num_rows, field.type))
         else:
             raise InputError(f"its table has no column {field.name!r}")
     try:
