@@ -23,10 +23,7 @@ except ImportError:
     compress = None
 
 ARCHIVE = "wordsens/texts.tar.bz2"
-PATTERNS = (
-    "*.jsonl", "training/adapter/words/*.txt", "report/static/*", "report/templates/*", "app/static/*",
-    "experiments/grid/examples/*.yaml",
-)  # fmt: skip
+PATTERNS = ("*.jsonl", "training/adapter/words/*.txt", "report/static/*", "report/templates/*", "app/static/*")
 
 
 class CompressedTexts(BuildHookInterface):

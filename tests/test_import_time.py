@@ -83,7 +83,7 @@ def test_a_wrong_option_loads_no_torch():
 def test_the_check_sees_what_is_loaded():
     assert loaded_of(
         ("torch", "matplotlib", "pydantic", "transformers"),
-        "import wordsens.figures.scaling, wordsens.experiments.sensitivity.spec",
+        "import wordsens.figures.scaling, wordsens.experiments.sensitivity",
     ) == [
         "torch",
         "matplotlib",

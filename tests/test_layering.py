@@ -52,7 +52,6 @@ ONLY_IN = {
     "rich": ("cli",),
     "pydantic": ("experiments",),
     "distributed": ("experiments",),
-    "dask_jobqueue": ("experiments",),
 }
 
 

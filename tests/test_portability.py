@@ -86,15 +86,14 @@ names = [one.name for one in pkgutil.walk_packages(wordsens.__path__, "wordsens.
 for name in names:
     if not name.endswith("__main__"):
         importlib.import_module(name)
-from wordsens.experiments.run.provenance import peak_memory_mb
-from wordsens.experiments.store import lock
-print(len(names), peak_memory_mb(), lock.fcntl)
+from wordsens.experiments.provenance import peak_memory_mb
+print(len(names), peak_memory_mb())
 """
 
 
 def test_every_module_is_imported_without_the_modules_that_windows_lacks():
     run = subprocess.run([sys.executable, "-c", HIDDEN], capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
-    count, *lacking = run.stdout.split()
-    assert int(count) > 300
-    assert lacking == ["None", "None"]
+    count, lacking = run.stdout.split()
+    assert int(count) > 200
+    assert lacking == "None"

@@ -22,11 +22,10 @@ from wordsens.audit import text as audit_text_module
 from wordsens.audit.decay import Decay, pair_distances
 from wordsens.cli.audit import run as audit_run
 from wordsens.cli.audit.tables import advice
-from wordsens.experiments.audit import cell as audit_cell
-from wordsens.experiments.audit.record import AuditRecord
-from wordsens.experiments.audit.spec import AuditCell
-from wordsens.experiments.kinds import kind_named
-from wordsens.experiments.store.store import RecordStore
+from wordsens.experiments import audit as audit_cell
+from wordsens.experiments.audit import AuditCell
+from wordsens.experiments.run import measure
+from wordsens.experiments.store import Store
 from wordsens.statistics.power_law import PowerLaw
 from wordsens.text.shipped_data import MinimalPair
 
@@ -69,6 +68,11 @@ def measured(monkeypatch):
 
 def cells_of(out):
     return set(pq.read_table(out / "audit.parquet").column("cell").to_pylist())
+
+
+def records(out):
+    with Store(out, read_only=True) as store:
+        return store.records()
 
 
 def test_the_report(wordsens, asked):
@@ -123,10 +127,10 @@ def test_a_stopped_audit_goes_on_and_measures_each_text_once(wordsens, asked, me
     assert "1 of 3 texts are in" in again.err
     # The text that was under way is measured again.
     assert seen == ["t.csv:1", "t.csv:2", "t.csv:2", "t.csv:3"]
-    first = RecordStore(out / "records", AuditRecord).read()
+    first = records(out)
     assert wordsens(*arguments).code == 0
     assert len(seen) == 4
-    assert RecordStore(out / "records", AuditRecord).read() == first
+    assert records(out) == first
 
 
 def test_a_text_that_fails_is_counted_and_ends_in_exit_code_1(wordsens, asked, measured):
@@ -194,10 +198,10 @@ def test_weights_that_were_edited_share_no_record(wordsens, asked, tmp_path, mea
 @pytest.mark.parametrize("file", ["tokenizer.json", "config.json"])
 def test_a_tokenizer_or_configuration_that_was_edited_shares_no_record(asked, tmp_path, file):
     cell = {"model": str(tmp_path / "model"), "text": {"content": "the film"}}
-    before = AuditCell.parse(cell).content_hash()
+    before = AuditCell.parse(cell).key()
     path = tmp_path / "model" / file
     path.write_text(path.read_text() + " ")
-    assert AuditCell.parse(cell).content_hash() != before
+    assert AuditCell.parse(cell).key() != before
 
 
 def test_weights_that_change_during_an_audit_fail_its_texts(wordsens, asked, tmp_path, measured):
@@ -213,14 +217,6 @@ def test_weights_that_change_during_an_audit_fail_its_texts(wordsens, asked, tmp
     assert run.code == 1
     assert "2 of 3 texts failed, the first with InputError: the files of the model" in run.err
     assert "are not those that the audit began with" in run.err
-
-
-def test_another_run_is_kept_away(wordsens, asked):
-    arguments, out = asked
-    with RecordStore(out / "records", AuditRecord).held():
-        run = wordsens(*arguments)
-    assert run.code == 1
-    assert "another run is at work on" in run.err
 
 
 def test_workers_give_the_same_records(wordsens, asked, tmp_path):
@@ -261,7 +257,7 @@ def test_starts_that_all_texts_share_are_measured_once_an_audit(wordsens, asked,
     phi = audit_cell.audited_model(cell)
     audit_cell._directions(phi, cell.model_copy(update={"kept_in": str(out / "elsewhere")}))
     assert len(measured) == 2
-    assert cell.content_hash() == cell.model_copy(update={"kept_in": None}).content_hash()
+    assert cell.key() == cell.model_copy(update={"kept_in": None}).key()
 
 
 # One text is audited, the others get its numbers: what counts is which texts are asked for, across the kills.
@@ -270,7 +266,7 @@ import os, signal, sys
 from dataclasses import replace
 from wordsens.cli.audit import run as audit_run
 from wordsens.cli import main
-from wordsens.experiments.audit import cell as audit_cell
+from wordsens.experiments import audit as audit_cell
 real, log, stop = audit_cell.audit_text, open(sys.argv[1], "a"), int(sys.argv[2])
 seen, found = [], []
 def counted(phi, document, *options):
@@ -290,7 +286,7 @@ sys.exit(main(sys.argv[3:]))
 
 @pytest.mark.slow
 def test_1200_texts_killed_twice_are_each_measured_once(asked, tmp_path):
-    arguments, out = asked
+    arguments, _ = asked
     save_model(tmp_path / "model", num_hidden_layers=1)
     words = ("the", "film", "was", "good", "bad", "very", "long", "short", "and", "not", "un")
     texts = [f"{first} {second} {third} {fourth}" for first in words for second in words for third in words
@@ -298,7 +294,6 @@ def test_1200_texts_killed_twice_are_each_measured_once(asked, tmp_path):
     (tmp_path / "t.csv").write_text("text\n" + "\n".join(texts) + "\n")
     log = tmp_path / "log"
     options = ["--words-per-text", "1", "--json", "--workers", "1"]
-    # The first is killed with 500 files of one record each, the second when 1,001 of them have become one file.
     for stop, code, kept in ((501, -9, None), (601, -9, 500), (0, 0, 1100)):
         run = subprocess.run(
             [sys.executable, "-c", DRIVER, str(log), str(stop), *arguments, *options],
@@ -310,7 +305,6 @@ def test_1200_texts_killed_twice_are_each_measured_once(asked, tmp_path):
     counts = Counter(log.read_text().split())
     assert len(counts) == 1200
     assert set(counts.values()) == {1}
-    assert list((out / "records").glob("many-*.parquet"))
 
 
 def test_a_system_without_the_module_resource(asked, tmp_path, monkeypatch):
@@ -320,10 +314,8 @@ def test_a_system_without_the_module_resource(asked, tmp_path, monkeypatch):
         fresh = spec_from_file_location(f"fresh.{module.__name__}", module.__file__)
         monkeypatch.setitem(sys.modules, fresh.name, module_from_spec(fresh))
         fresh.loader.exec_module(sys.modules[fresh.name])
-    record = kind_named("audit").attempt(
-        AuditCell.parse({"model": str(tmp_path / "model"), "text": {"content": TEXTS[0]}})
-    )
-    assert record.done, record.error
+    cell = AuditCell.parse({"model": str(tmp_path / "model"), "text": {"content": TEXTS[0]}})
+    record, _ = measure(audit_cell.EXPERIMENT, cell)
     assert record.peak_memory_mb is None
 
 
@@ -501,7 +493,7 @@ def test_an_earlier_audit_is_compared(wordsens, asked, tmp_path):
     assert same.code == 2
     assert "holds no other audit of any of these texts" in same.err
     nothing = wordsens(*arguments, "--compare", str(tmp_path / "nothing"))
-    assert (nothing.code, "holds no records of an audit" in nothing.err) == (2, True)
+    assert (nothing.code, "holds no results.sqlite" in nothing.err) == (2, True)
 
 
 def test_the_only_column_with_texts_is_read_and_every_word_is_in_the_records(wordsens, asked, tmp_path):
@@ -520,7 +512,7 @@ def test_two_workers_give_the_same_numbers(wordsens, asked, tmp_path):
     assert wordsens(*arguments, "--out", str(other), "--workers", "2", "--swaps").code == 0
     ours, theirs = (
         {record.cell: (record.sensitivity, record.removal, record.swapped_for, record.value)
-         for record in RecordStore(folder / "records", AuditRecord).read()}
+         for record in records(folder)}
         for folder in (out, other)
     )  # fmt: skip
     assert len(ours) == 3

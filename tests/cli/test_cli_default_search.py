@@ -2,12 +2,14 @@
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 import torch
 from benchmarks.straightforward_attention import plain_ascent
 
 import wordsens as ws
-from wordsens.experiments.sensitivity.spec import SensitivityCell
+from wordsens.experiments.sensitivity import SensitivityCell
+from wordsens.experiments.texts import load_text
 from wordsens.maps.registry import MAP_NAMES, MODEL, MapOptions, build_map
 from wordsens.seeds import derive_seed
 
@@ -26,8 +28,7 @@ def test_a_sweep_gives_what_the_library_finds_by_default(wordsens, tmp_path, mon
     spec = f"name: real\ngrids: [{{map: {name}, n: {N}, d: {D}, text: gaussian}}]\n"
     (tmp_path / "real.yaml").write_text(spec, encoding="utf-8")
     assert wordsens("sweep", "run", "real.yaml", "--quiet").code == 0
-    assert wordsens("sweep", "export", "real.yaml", "real.jsonl").code == 0
-    record = json.loads((tmp_path / "real.jsonl").read_text(encoding="utf-8"))
+    (record,) = pq.read_table(tmp_path / "real" / "sensitivity.parquet").to_pylist()
     seed = {purpose: derive_seed(0, purpose, "gaussian", N, D, 0) for purpose in ("map", "search", "text")}
     phi = build_map(name, N, D, options=MapOptions(), seed=seed["map"])
     X = drawn_text()
@@ -49,8 +50,6 @@ def test_a_sweep_gives_what_the_library_finds_by_default(wordsens, tmp_path, mon
 
 
 def drawn_text():
-    from wordsens.experiments.texts.documents import load_text
-
     cell = SensitivityCell.parse({"map": "raf", "n": N, "d": D, "text": "gaussian"})
     return load_text(cell.text, N, D, draw=0, seed=0)
 

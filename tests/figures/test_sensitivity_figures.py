@@ -2,17 +2,18 @@
 
 import math
 from itertools import pairwise
-from pathlib import Path
 
 import matplotlib
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 
-from wordsens.cli.paper import sensitivity as command
 from wordsens.errors import InputError
-from wordsens.experiments.sensitivity.preset import SCALES, paper_sensitivity
+from wordsens.experiments.experiment import SCALES
+from wordsens.experiments.spec import experiment_named
 from wordsens.figures import sensitivity
+from wordsens.figures.of_experiments import save_figures
+from wordsens.figures.style_file import StyledFigure
 from wordsens.figures.styles import MOST_SERIES
 
 
@@ -216,9 +217,10 @@ def test_a_map_looks_the_same_in_panels_of_different_d_whose_titles_name_it(make
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_figures_of_every_scale_are_drawn(make_record, monkeypatch, scale):
+def test_figures_of_every_scale_are_drawn(make_record, monkeypatch, tmp_path, scale):
     """As `wordsens paper sensitivity` draws them, from records with made-up values of all cells of the scale."""
-    cells = [cell for cell in paper_sensitivity(scale).sweep.cells() if cell.draw < 2]
+    experiment = experiment_named("sensitivity")
+    cells = [cell for cell in experiment.sweep(scale)[0].cells() if cell.draw < 2]
     records = [
         make_record(
             map=f"{cell.map}{cell.depth}" if cell.map == "drf" else cell.map,
@@ -231,8 +233,8 @@ def test_figures_of_every_scale_are_drawn(make_record, monkeypatch, scale):
         for cell in cells
     ]
     figures = {}
-    monkeypatch.setattr(command, "save_figure", lambda figure, folder, name: figures.setdefault(name, figure) and [])
-    command.write_figures(records, Path("nowhere"), None)
+    monkeypatch.setattr(StyledFigure, "savefig", lambda figure, path: figures.setdefault(path.stem, figure))
+    assert len(save_figures(experiment, records, tmp_path, None)) == 12
     assert set(figures) == {"rf", "drf", "raf", "sensitivity"}
     drawn(figures["sensitivity"])
     shown = {(cell.map, cell.depth if cell.map == "drf" else None) for cell in cells}

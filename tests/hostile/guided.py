@@ -22,10 +22,8 @@ with atheris.instrument_imports(include=["wordsens"]):
     import wordsens as ws
     from wordsens.cli import app, main
     from wordsens.evaluation.baseline import Baseline
-    from wordsens.experiments.grid.sweep_file import parse_sweep
-    from wordsens.experiments.run.state import current_run
-    from wordsens.experiments.sensitivity.record import SensitivityRecord
-    from wordsens.experiments.store.store import RecordStore
+    from wordsens.experiments.spec import parse_sweep
+    from wordsens.experiments.store import read_records
     from wordsens.maps.transformer.settings import folder_settings
     from wordsens.models.choice import as_model
     from wordsens.models.endpoint import Endpoint
@@ -35,13 +33,15 @@ with atheris.instrument_imports(include=["wordsens"]):
 from tests.hostile.fuzz import survives
 
 ENDINGS = (".txt", ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
-SPEC = b"name: a\nkind: dry-run\nseeds: 2\ngrids:\n- {draw: [0, 1], pause: 1e-3}\n- zip: {draw: {range: [2, 3]}}\n"
+SPEC = (
+    b"name: a\ncommon: {map: rf}\ngrids: [{n: [4, 5], d: 6, text: gaussian}, {n: 4, d: 8, text: {kind: orthogonal}}]\n"
+)
 SEEDS = {
     ".csv": b"text,label\nGood film,1\nBad film,0\n",
     ".jsonl": b'{"text": "Good film", "label": 1}\n',
     "pairs.csv": b"kind,first,second,same\nnegation,It works.,It does not work.,false\n",
     "spec": SPEC,
-    "override": b"seeds=3",
+    "override": b"text.mean_cosine=0.3",
     "answer": b'{"data": [{"index": 0, "embedding": [1.0, 0.5]}, {"index": 1, "embedding": [0.5, 1.0]}]}',
     "settings": b'{"pooling_mode_mean_tokens": true, "max_seq_length": 128}',
     "words": b"check\0minilm\0--pairs\0p.csv",
@@ -81,16 +81,11 @@ def targets(folder: Path) -> dict[str, Callable[[bytes], object]]:
     return {
         **{ending: of_file(f"a{ending}", lambda path: list(read_documents(path))) for ending in ENDINGS},
         **{f"pairs{ending}": of_file(f"p{ending}", read_pairs) for ending in ENDINGS[1:]},
-        "spec": lambda content: survives(lambda: parse_sweep(texts(content), where="s.yaml").cells()),
-        "override": lambda content: survives(
-            lambda: parse_sweep(SPEC.decode(), where="s.yaml", overrides=[texts(content)]).cells()
-        ),
+        "spec": lambda content: survives(lambda: parse_sweep(texts(content)).cells()),
+        "override": lambda content: survives(lambda: parse_sweep(SPEC.decode(), [texts(content)]).cells()),
         "baseline": of_file("b.json", Baseline.read),
-        "run": of_file("run.json", lambda path: current_run(path.parent)),
         "result": of_file("a.safetensors", ws.Sensitivity.load),
-        "records": of_file(
-            "0.parquet", lambda path: RecordStore(path.parent, SensitivityRecord, read_only=True).read()
-        ),
+        "records": of_file("results.sqlite", lambda path: read_records(path.parent)),
         "settings": of_settings,
         "answer": of_answer,
         "words": of_words,

@@ -1,6 +1,7 @@
 """Readers, specs, pair files, answers of endpoints and the command line, under inputs that hypothesis makes up."""
 
 import csv
+import importlib
 import io
 import json
 import shutil
@@ -18,11 +19,8 @@ from tests.hostile.fuzz import NUMBERS, SIGNS, TEXTS, WORDS, damaged, fuzzed, js
 import wordsens as ws
 from wordsens.cli import app, main
 from wordsens.evaluation.baseline import Baseline
-from wordsens.experiments.grid.sweep_file import parse_sweep
-from wordsens.experiments.run.commands import kept_commands
-from wordsens.experiments.run.state import current_run
-from wordsens.experiments.sensitivity.record import SensitivityRecord
-from wordsens.experiments.store.store import RecordStore
+from wordsens.experiments.spec import parse_sweep
+from wordsens.experiments.store import FILE, Store, read_records
 from wordsens.maps.transformer.settings import folder_settings
 from wordsens.models.choice import as_model, is_pair_model
 from wordsens.models.endpoint import Endpoint
@@ -115,21 +113,22 @@ def test_folders_of_saved_data_sets(tmp_path, name, content):
 
 
 KEYS = st.sampled_from(
-    ["name", "kind", "seeds", "common", "grids", "include", "override", "map", "n", "d", "draw", "seed", "text", "zip",
-     "range", "words", "depth", "model", "work", "device", "sample", "mean_cosine", "path", "<<", "starts", "tolerance"]
+    ["name", "experiment", "common", "grids", "map", "n", "d", "draw", "seed", "text", "words", "depth", "model",
+     "device", "sample", "mean_cosine", "path", "<<", "starts", "kind"]
 )  # fmt: skip
 PARTS = st.lists(KEYS, min_size=1, max_size=2).map(".".join)
 VALUES = st.one_of(
     json_values(KEYS),
-    st.sampled_from(["rf", "raf", "drf", "orthogonal", "gaussian", "dry-run", "sensitivity", {"range": [0, 3]}]),
+    st.sampled_from(["rf", "raf", "drf", "orthogonal", "gaussian", "sensitivity", "control"]),
 )
 GRIDS = st.lists(st.dictionaries(KEYS, VALUES, max_size=5), max_size=3)
 SWEEPS = st.fixed_dictionaries(
     {"name": st.one_of(st.just("a"), TEXTS), "grids": st.one_of(GRIDS, VALUES)},
-    optional={"kind": st.one_of(st.just("dry-run"), VALUES), "seeds": VALUES, "common": VALUES, "include": VALUES,
-              "override": st.dictionaries(KEYS, VALUES, max_size=2)},
-)  # fmt: skip
-SPEC = b"name: a\nkind: dry-run\nseeds: 2\ncommon: &c {work: 1}\ngrids:\n- {draw: [0, 1], pause: 1e-3, <<: *c}\n- zip: {draw: {range: [2, 3]}, seed: [1, 2]}\n"  # noqa: E501
+    optional={"experiment": st.one_of(st.just("control"), VALUES), "common": VALUES},
+)
+SPEC = (
+    b"name: a\ncommon: {map: rf}\ngrids: [{n: [4, 5], d: 6, text: gaussian}, {n: 4, d: 8, text: {kind: orthogonal}}]\n"
+)
 
 
 @fuzzed(40)
@@ -152,38 +151,30 @@ def test_yaml(text):
 @fuzzed(40)
 @given(st.one_of(TEXTS, st.tuples(PARTS, st.one_of(VALUES.map(repr), TEXTS)).map("=".join)))
 def test_overrides(override):
-    survives(lambda: parse_sweep(SPEC.decode(), where="s.yaml", overrides=[override]).cells())
+    survives(lambda: parse_sweep(SPEC.decode(), [override]).cells())
 
 
 @fuzzed(20)
-@given(json_values(st.sampled_from(["queue", "walltime", "cores", "processes", "memory", "format", "model", "identity",
-                                    "similarities", "job_extra_directives", "pid", "updated"])))  # fmt: skip
-def test_small_files(tmp_path, content):
-    for name in ("a.yaml", "run.json", "commands.jsonl"):
-        (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
+@given(json_values(st.sampled_from(["format", "model", "identity", "similarities"])))
+def test_baselines(tmp_path, content):
+    (tmp_path / "a.yaml").write_text(json.dumps(content), encoding="utf-8")
     survives(lambda: Baseline.read(tmp_path / "a.yaml"))
-    current_run(tmp_path)
-    kept_commands(tmp_path)
 
 
 @pytest.fixture(scope="module")
-def shard(make_record, tmp_path_factory):
-    """The bytes of a file of one record, and its name."""
+def database(make_record, tmp_path_factory):
+    """The bytes of a store of one record."""
     folder = tmp_path_factory.mktemp("records")
-    path = RecordStore(folder, SensitivityRecord).write(make_record())
-    return path.name, path.read_bytes()
+    with Store(folder) as store:
+        store.write(make_record())
+    return (folder / FILE).read_bytes()
 
 
 @fuzzed(20)
 @given(st.data())
-def test_files_of_records(tmp_path, shard, data):
-    name, content = shard
-    (tmp_path / name).write_bytes(data.draw(damaged(content)))
-    told = []
-    store = RecordStore(tmp_path, SensitivityRecord, read_only=True, on_set_aside=told.append)
-    records = survives(store.read)
-    assert records is not None
-    assert len(records) + len(told) == 1
+def test_stores(tmp_path, database, data):
+    (tmp_path / FILE).write_bytes(data.draw(damaged(database)))
+    survives(lambda: read_records(tmp_path))
 
 
 @pytest.fixture(scope="module")
@@ -264,14 +255,14 @@ def test_files_of_models(tiny_bert, tmp_path, name, data):
 
 COMMANDS = {
     "measure": "--file --dataset --map --encoder --layer --max-words --word --sample --radius --depth --seed --json",
-    "paper": "--scale --data --encoder --out --seed --device --json",
+    "paper": "--scale --texts --encoder --out --seed --device --json",
     "audit": "--dataset --layer --limit --seed --out --json",
     "check": "--pairs --budget --baseline --require --json --seed",
     "explain": "--target --tries --html --json --seed",
     "report": "--out --title --json",
     "sweep": "--out --json --x --y --by --file",
 }
-KNOWN = ["dry-run", "minilm", "shipped", "quick", "rf", "show", "status", "fit", "seed=1", "draw=[0, 1]", "-", "--"]
+KNOWN = ["minilm", "shipped", "quick", "rf", "run", "status", "plot", "seed=1", "draw=[0, 1]", "-", "--"]
 PLAIN = st.one_of(TEXTS.filter(lambda text: "\0" not in text), NUMBERS.map(str), st.sampled_from(KNOWN))
 
 
@@ -279,7 +270,7 @@ PLAIN = st.one_of(TEXTS.filter(lambda text: "\0" not in text), NUMBERS.map(str),
 def command_lines(draw):
     """The words of a command line, mostly near one that there is."""
     command = draw(st.sampled_from(sorted(COMMANDS)))
-    words = [command] if command != "sweep" else [command, draw(st.sampled_from(["show", "status", "fit", "export"]))]
+    words = [command] if command != "sweep" else [command, draw(st.sampled_from(["status", "plot", "export"]))]
     for _ in range(draw(st.integers(0, 4))):
         if draw(st.booleans()):
             words.append(draw(st.sampled_from(COMMANDS[command].split())))
@@ -294,8 +285,9 @@ def no_work(monkeypatch, tmp_path):
     from wordsens.cli.check import run as check
     from wordsens.cli.explain import run as explain
     from wordsens.cli.measure import run as measure
-    from wordsens.cli.paper import run as paper
     from wordsens.cli.report import run as report
+
+    paper = importlib.import_module("wordsens.cli.paper")
 
     monkeypatch.chdir(tmp_path)
     for module in (audit, check, explain, measure, paper, report):
@@ -305,7 +297,7 @@ def no_work(monkeypatch, tmp_path):
 
 @fuzzed(25)
 @given(words=command_lines())
-@example(words=["sweep", "fit", "dry-run", "--out", "", "--x", ""])
+@example(words=["sweep", "plot", "a", "--out", "", "--x", ""])
 def test_command_lines(no_work, words):
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):

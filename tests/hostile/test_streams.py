@@ -21,9 +21,8 @@ def ended(command, **streams):
     return run.returncode, run.stderr
 
 
-@pytest.mark.slow_cases("command1", "command2")
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a full disk is a file on Linux alone")  # noqa: PTH110
-@pytest.mark.parametrize("command", [["--version"], ["sweep", "show", "dry-run"], ["sweep", "show", "--json"]])
+@pytest.mark.parametrize("command", [["--version"], ["sweep", "--help"]])
 def test_a_full_disk_under_stdout(command):
     with open("/dev/full", "w") as full:  # noqa: PTH123
         assert ended(command, stdout=full) == (1, "wordsens: the output cannot be written: No space left on device\n")
@@ -32,7 +31,7 @@ def test_a_full_disk_under_stdout(command):
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell's >&-")
 def test_a_closed_stdout_or_stderr():
     def told(closed):
-        script = f'"{sys.executable}" -m wordsens sweep show nosuch {closed}'
+        script = f'"{sys.executable}" -m wordsens sweep status nosuch {closed}'
         return subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=120)
 
     run = told(">&-")
@@ -47,9 +46,9 @@ def test_a_closed_stdout_or_stderr():
 @pytest.mark.parametrize(
     "command",
     [
-        ["sweep", "show", LONG],
-        ["sweep", "show", f"{LONG}.yaml"],
-        ["sweep", "run", "dry-run", "--out", LONG],
+        ["sweep", "status", LONG],
+        ["sweep", "status", f"{LONG}.yaml"],
+        ["paper", "attention", "--out", LONG],
         ["measure", "--file", LONG, "--map", "rf"],
         ["measure", "--dataset", LONG, "--map", "rf"],
         ["audit", LONG, "--dataset", "shipped"],
@@ -59,7 +58,7 @@ def test_a_closed_stdout_or_stderr():
         ["explain", LONG, "a b"],
         ["measure", "--file", "a\0b", "--map", "rf"],
         ["report", "a\0b"],
-        ["sweep", "run", "dry-run", "--out", "a\0b"],
+        ["sweep", "run", "a\0b"],
     ],
 )
 def test_a_path_that_cannot_be_one(wordsens, command):
@@ -69,38 +68,37 @@ def test_a_path_that_cannot_be_one(wordsens, command):
     assert "cannot be used as a path" in run.err
 
 
-def test_a_sweep_that_is_not_there_is_named_as_it_was_asked_for(wordsens, tmp_path):
-    run = wordsens("sweep", "export", "nosuch", str(tmp_path / "x.csv"))
+def test_a_sweep_that_is_not_there_is_named_as_it_was_asked_for(wordsens):
+    run = wordsens("sweep", "status", "nosuch")
     assert run.code == 2
-    assert run.err.startswith("wordsens: `spec` (='nosuch') must be one of paper-sensitivity-quick,")
-    assert "include" not in run.err
+    assert run.err.startswith("wordsens: `path` (='nosuch')")
 
 
 def test_the_systems_own_word_is_kept_where_it_refuses_a_path(wordsens, monkeypatch):
-    from wordsens.cli.sweep import look
+    from wordsens.cli import sweep
 
     def refused(*_, **__):
         raise PermissionError(13, "Permission denied", "/locked/a.yaml")
 
-    monkeypatch.setattr(look, "print_sweep", refused)
-    run = wordsens("sweep", "show", "dry-run")
+    monkeypatch.setattr(sweep, "_source", refused)
+    run = wordsens("sweep", "status", "a")
     assert run == (2, "", "wordsens: '/locked/a.yaml' cannot be used: Permission denied; give another path\n")
 
 
 def test_too_little_memory_is_one_line(wordsens, monkeypatch):
-    from wordsens.cli.sweep import look
+    from wordsens.cli import sweep
 
     def full(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(look, "print_sweep", full)
-    run = wordsens("sweep", "show", "dry-run")
+    monkeypatch.setattr(sweep, "_source", full)
+    run = wordsens("sweep", "status", "a")
     assert (run.code, run.out, run.err.count("\n")) == (1, "", 1)
     assert "the memory does not suffice" in run.err
 
 
 def test_a_message_has_no_control_characters_and_an_end(wordsens):
-    run = wordsens("sweep", "show", "\x1b[31m\x07\x9b" + "b" * 100_000 + ".yaml\x7f")
+    run = wordsens("sweep", "status", "\x1b[31m\x07\x9b" + "b" * 100_000 + ".yaml\x7f")
     assert run.code == 2
     assert run.err.count("\n") == 1
     assert run.err.rstrip("\n").isprintable()

@@ -1,23 +1,15 @@
 """Folders to runs: what is read, what is passed over with a word, and what is refused."""
 
-import pyarrow.parquet as pq
 import pytest
 from tests.report.conftest import write_records
 
 from wordsens.errors import InputError
-from wordsens.experiments.store.shard import SCHEMA_KEY
 from wordsens.report.load import load_runs
-
-
-def with_schema(path, version):
-    """The same file, as a version with that record schema would have written it."""
-    table = pq.read_table(path)
-    pq.write_table(table.replace_schema_metadata({SCHEMA_KEY: version}), path, write_page_checksum=True)
 
 
 def test_every_kind_of_a_folder_is_read(everything):
     (run,) = load_runs([everything])
-    assert {part.kind.name: len(part.records) for part in run.parts} == {
+    assert {part.name: len(part.records) for part in run.parts} == {
         "sensitivity": 36,
         "generalization": 48,
         "audit": 6,
@@ -34,20 +26,12 @@ def test_folders_of_one_name_are_told_apart(tmp_path, make_record):
     assert [run.name for run in runs] == ["one/out", "two/out"]
 
 
-def test_failed_cells_and_files_of_another_version_are_told_not_hidden(tmp_path, make_record):
-    write_records(
-        tmp_path,
-        [make_record(), make_record(draw=1), make_record(draw=2, status="failed", value=None, error="ValueError: no")],
-    )
-    old = sorted((tmp_path / "records").glob("*.parquet"))[0]
-    failed = ".failed" in old.name
-    with_schema(old, b"0")
+def test_failed_cells_and_other_versions_are_told_not_hidden(tmp_path, make_record):
+    failed = make_record(draw=2, status="failed", value=None, error="ValueError: no")
+    write_records(tmp_path, [make_record(draw=3, code="another"), make_record(), make_record(draw=1), failed])
     (run,) = load_runs([tmp_path])
-    assert len(run.unread) == 1
-    assert "was written with record schema 0; this version reads record schema 1" in run.unread[0]
-    assert len(run.failed) == (0 if failed else 1)
-    assert len(run.records) == 2
-    assert old.is_file()  # nothing is moved
+    assert run.unread == ("1 sensitivity cells of another version of the code",)
+    assert (len(run.records), len(run.failed)) == (3, 1)
 
 
 @pytest.mark.parametrize(
@@ -55,9 +39,9 @@ def test_failed_cells_and_files_of_another_version_are_told_not_hidden(tmp_path,
     [
         ("nothing", "does not exist; give the folder that was a command's --out"),
         ("file", "is a file"),
-        ("empty", "holds no records; give the folder that was the --out of a measure, paper, audit or sweep"),
+        ("empty", "holds no results.sqlite; give the --out of a run"),
         ("inside", "did you mean"),
-        ("old", "no record can be read: records/"),
+        ("old", "holds results of an earlier version of wordsens, as Parquet files in records"),
     ],
 )
 def test_what_is_no_folder_of_records_is_refused_in_one_line(tmp_path, make_record, made, told):
@@ -66,12 +50,14 @@ def test_what_is_no_folder_of_records_is_refused_in_one_line(tmp_path, make_reco
         folder.write_text("")
     elif made != "nothing":
         folder.mkdir()
-    if made in ("inside", "old"):
+    if made == "inside":
         write_records(folder, [make_record()])
+        (folder / "figures").mkdir()
     if made == "old":
-        with_schema(next((folder / "records").glob("*.parquet")), b"0")
+        (folder / "records").mkdir()
+        (folder / "records" / "0.parquet").write_bytes(b"")
     with pytest.raises(InputError) as raised:
-        load_runs([folder / "records" if made == "inside" else folder])
+        load_runs([folder / "figures" if made == "inside" else folder])
     assert told in str(raised.value)
     assert "\n" not in str(raised.value)
 

@@ -5,8 +5,6 @@ import json
 import pytest
 from tests.report.conftest import write_records
 
-from wordsens.experiments.store.shard import as_table
-from wordsens.experiments.store.store import RecordStore
 from wordsens.report import texts
 from wordsens.report.load import load_runs
 from wordsens.report.tables import ROWS, run_tables
@@ -131,8 +129,8 @@ def test_a_black_box_is_coloured_by_what_taking_a_word_out_does(tmp_path, audit_
 
 def test_many_records_are_cut_with_a_note(tmp_path, make_record):
     records = [make_record(draw=at, value=1.0 + at % 7, source=f"{at}") for at in range(ROWS + 10)]
-    store = RecordStore(tmp_path / "records", type(records[0]))
-    store.add_table(as_table(records, type(records[0])))
-    table = next(one for one in run_tables(load_runs([tmp_path])) if one.title == "Records: sensitivity")
+    table = next(
+        one for one in run_tables(load_runs([write_records(tmp_path, records)])) if one.title == "Records: sensitivity"
+    )
     assert len(table.rows) == ROWS
     assert table.note == f"The first {ROWS:,} of {ROWS + 10}; `wordsens sweep export` writes all."

@@ -140,10 +140,12 @@ def test_it_opens_in_the_browser(small, monkeypatch, capsys):
 
 def test_the_command_that_measured_is_told(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    command = ["sweep", "run", "dry-run", "draw=[0, 1]", "work=0", "--out", "try", "--quiet"]
+    spec = "name: try\nexperiment: tests.experiments.squares:SQUARES\ngrids: [{draw: [0, 1]}]\n"
+    Path("squares.yaml").write_text(spec, encoding="utf-8")
+    command = ["sweep", "run", "squares.yaml", "seed=[1, 2]", "--out", "try", "--quiet"]
     assert main(command) == 0
     assert main(command) == 0
     assert report(capsys, "try")[0] == 0
     page = (tmp_path / "try" / "report.html").read_text(encoding="utf-8")
-    assert page.count("wordsens sweep run dry-run &#39;draw=[0, 1]&#39; work=0 --out try --quiet") == 1
-    assert "2 cells were measured; their values lie between" in page
+    assert page.count("wordsens sweep run squares.yaml &#39;seed=[1, 2]&#39; --out try --quiet") == 1
+    assert "4 cells were measured; their values lie between" in page

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from wordsens.errors import InputError, MissingExtraError
-from wordsens.experiments.along_axis import AxisSeries
+from wordsens.experiments.series import AxisSeries
 from wordsens.figures.style_file import COLUMN_INCHES, StyledFigure, StyleFile, styled
 from wordsens.figures.styles import MOST_SERIES, round_values, series_styles
 from wordsens.maps.registry import map_title
