@@ -161,6 +161,7 @@ def plot(options: PlotOptions) -> None:
     Example: wordsens sweep plot try --x temperature --by n
     """
     from wordsens.experiments.series import series_along
+    from wordsens.experiments.spec import experiment_named
     from wordsens.figures import along
 
     chosen, folder = _source(options.spec, options.overrides or (), options.out)
@@ -174,7 +175,8 @@ def plot(options: PlotOptions) -> None:
     path = Path(options.file) if options.file else folder / "figures" / f"{options.y}-against-{options.x}.png"
     if path.suffix not in (".pdf", ".png", ".svg"):
         raise InputError(f"`file` (={options.file!r}) must end with .pdf, .png, .svg")
-    figure = along(series, options.x, options.y, logarithmic=not options.linear)
+    label = experiment_named(chosen.experiment).value if options.y == "value" else ""
+    figure = along(series, options.x, options.y, y_label=label, logarithmic=not options.linear)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
     if options.as_json:

@@ -106,6 +106,7 @@ class Experiment:
         preset: function of (scale, source of real texts, seed, labels) that gives the grids of `wordsens paper`; None
             where there is no such command.
         summarize: function of the finished records.
+        value: what the column `value` is, in a figure.
         figures: the names of its figures in `wordsens.figures.of_experiments`.
         together: function of a cell; equal results mean that cells share costly work, a fit, so that one worker should
             get them together.
@@ -117,6 +118,7 @@ class Experiment:
     measure: Callable[[Any], Mapping[str, Any]]
     preset: Callable[[str, Any, int, str | None], Grids] | None = None
     summarize: Callable[[Sequence[Record]], Summary] | None = None
+    value: str = "value"
     figures: tuple[str, ...] = ()
     together: Callable[[Any], Hashable] | None = None
     most_together: int = 16

@@ -532,14 +532,12 @@ def summarize(records: Sequence[Record]) -> Summary:
     """Exponents, bounds and predictions of each series; sentences about them."""
     series = sensitivity_series([record for record in records if record.text != GIVEN])
     keyed = any(one.varied for one in series)
-    headings = (
-        *("map", "texts", *(("at",) if keyed else ()), "d", "n", "draws", "exponent", "95 % CI"),
-        *("S at first n", "S at last n", "average", "upper / S", "predicted / S"),
-    )
+    at = ("at",) if keyed else ()
+    headings = ("map", "texts", *at, "d", "n", "exponent (95 % CI)", "S at last n", "average", "upper / S")
     rows = tuple(_row(one, keyed=keyed) for one in series)
     note = (
-        "S is attained by a search, a lower bound. Average: random Deltas in place of the worst, at the last n. "
-        "upper / S and predicted / S: medians over n; a prediction is divided by what it is of."
+        "S is attained by a search, a lower bound; upper / S is a median over n. Average: random Deltas in place of "
+        "the worst, at the last n."
     )
     return Summary((Section("Word sensitivity S ~ n^exponent", headings, rows),), note, tuple(claims(series)))
 
@@ -547,13 +545,11 @@ def summarize(records: Sequence[Record]) -> Summary:
 def _row(one: Series, *, keyed: bool) -> tuple[Any, ...]:
     first, last = one.points[0], one.points[-1]
     trend = one.trend
+    exponent = None if trend is None else f"{trend.exponent:.2f} ({trend.low:.2f}, {trend.high:.2f})"
     return (
         *(map_title(one.map), text_title(one.text), *((", ".join(one.varied),) if keyed else ()), one.d),
         f"{first.n}-{last.n}" if last.n > first.n else str(last.n),
-        min(point.draws for point in one.points),
-        exponent_text(one.fit),
-        None if trend is None else f"{trend.low:.2f} to {trend.high:.2f}",
-        *(first.mean, last.mean, last.average, one.bracket_ratio, one.prediction_ratio),
+        *(exponent, last.mean, last.average, one.bracket_ratio),
     )
 
 
@@ -718,6 +714,7 @@ EXPERIMENT = Experiment(
     Cell=SensitivityCell,
     measure=measure_sensitivity,
     preset=preset,
+    value="word sensitivity S",
     summarize=summarize,
     figures=("sensitivity",),
 )

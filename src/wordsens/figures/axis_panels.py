@@ -68,7 +68,11 @@ def _ends(series: AxisSeries) -> tuple[Any, Any]:
 
 
 def _name(series: AxisSeries) -> str:
-    told = [map_title(value) if name == "map" else f"{name.replace('_', ' ')} = {value}" for name, value in series.keys]
+    told = [
+        map_title(value) if name == "map" else f"{name.replace('_', ' ')} = {value}"
+        for name, value in series.keys
+        if value is not None
+    ]
     return ", ".join(told) or "all records"
 
 
