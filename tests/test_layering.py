@@ -51,7 +51,6 @@ ONLY_IN = {
     "rich": ("cli",),
     "pydantic": ("experiments",),
     "distributed": ("experiments",),
-    "dask_jobqueue": ("experiments",),
 }
 
 

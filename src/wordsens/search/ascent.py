@@ -30,8 +30,8 @@ _FIRST_STEP, _CHILD_STEP, _FINISH_STEP = 0.5, 0.3, 0.1
 """eta of a start, of a child, and of a finalist of a kinked objective."""
 
 _LAST_KINKED, _KINKED_TOLERANCE = 30, 1e-5
-"""Steps of a kinked objective in its own precision at most, and the relative gain that counts there: a step from kink to
-kink gains a little for ever."""
+"""Steps of a kinked objective in its own precision at most, and the relative gain that counts there: from kink to kink
+an ascent gains a little for ever."""
 
 _INNER = 4
 """One of so many random starts lies inside the ball: a maximum may."""
