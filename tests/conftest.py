@@ -11,7 +11,7 @@ import torch
 from tests import shape_checks  # noqa: F401 - before the package is imported
 from tests.made_records import made_record
 
-from wordsens.certificates.attention import own_lagrangian
+from wordsens.certificates.attention import own_table
 from wordsens.certificates.attention import sweep as attention
 from wordsens.maps.attention import word_change as attention_change
 
@@ -54,7 +54,7 @@ def loose_bounds(monkeypatch):
         monkeypatch.setattr(attention, name, [0.3])
     for name in ("_NEXT_TEMPERATURES", "_CAUTIOUS_NEXT_TEMPERATURES"):
         monkeypatch.setattr(attention, name, [])
-    monkeypatch.setattr(own_lagrangian, "_STEPS", 1)
+    monkeypatch.setattr(own_table, "_STEPS", 1)
 
 
 TOLD = ("app", "audit", "cli", "evaluation", "experiments", "figures", "hostile", "report")

@@ -8,10 +8,7 @@ import torch
 
 import wordsens as ws
 from wordsens.certificates.attention.bounds import _scaled
-from wordsens.certificates.attention.text import attention_text
-from wordsens.certificates.attention.value_share import _tilted
 from wordsens.errors import ZeroFeaturesError
-from wordsens.maps.attention.scores import Softmax
 
 RADII = (1e-6, 1e-2, 0.3, 1.0, 10.0)
 """The last two in units of sqrt(d)."""
@@ -183,28 +180,3 @@ def test_the_value_matrix_is_divided_by_no_less_than_its_norm() -> None:
             value = problem.value[h] if problem.output is None else problem.value[h] @ problem.output[h]
             norm = np.linalg.norm(value, 2)
             assert norm <= head.unit <= norm * (1 + 1e-8)
-
-
-def test_a_tilted_text_is_the_same_seen_through_other_coordinates() -> None:
-    """u_j . y and V r . y are kept, ‖y~‖² is ‖y‖² - theta ‖V^T y‖², and the bound it gives is the smaller one."""
-    stream = torch.Generator().manual_seed(2)
-    query, key, rows = (
-        torch.randn(*size, generator=stream, dtype=torch.float64) for size in ((24, 4), (24, 4), (12, 24))
-    )
-    value = torch.randn(24, 3, generator=stream, dtype=torch.float64)
-    phi = ws.AttentionFeatures(2 * query, key, value)
-    scaled, heads, _ = _scaled(phi, rows)
-    text = attention_text(scaled, [head.weights for head in heads], Softmax())
-    tilted = _tilted(text, 0.6)
-    assert tilted is not None and text.lift is not None
-    y = torch.randn(24, 7, generator=stream, dtype=torch.float64)
-    held = torch.eye(24, dtype=torch.float64) - 0.6 * text.lift @ text.lift.mT
-    values, vectors = torch.linalg.eigh(held)
-    seen = (vectors * values.sqrt()) @ vectors.mT @ y
-    torch.testing.assert_close(tilted.queries @ seen, text.queries @ y, rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(tilted.lifted(text.values) @ seen, text.lifted(text.values) @ y, rtol=1e-9, atol=1e-9)
-    squares = y.square().sum(dim=0) - 0.6 * (text.lift.mT @ y).square().sum(dim=0)
-    torch.testing.assert_close(seen.square().sum(dim=0), squares, rtol=1e-9, atol=0)
-    found = ws.word_sensitivity(phi, rows, search="quick")
-    assert found.upper_per_word is not None
-    assert 1 <= float((found.upper_per_word / found.per_word).median()) < 1.6

@@ -97,7 +97,7 @@ def test_the_limit_is_the_norm_of_the_jacobian_that_autograd_finds(score: str, h
     assert 1 <= float(upper) / (float(exact) * 1e-7) <= (1.05 if score == "relu" else 1.003)
 
 
-REACHED = {0.15: 1.75, 0.2: 1.88, 0.3: 1.95}
+REACHED = {0.15: 1.75, 0.2: 1.88, 0.3: 2.4}
 """Radii at which the bound is not yet within 1.6 of what is attained, and within what it is."""
 
 

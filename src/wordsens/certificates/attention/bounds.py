@@ -1,24 +1,20 @@
 """Upper bounds of word sensitivity for attention: all rows jointly, through one Lagrangian (docs/theory)."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates.attention.joint_bound import LEAST_SUM, joint_bound, may_be_joint
 from wordsens.certificates.attention.multipliers import MultiplierSearch
-from wordsens.certificates.attention.own_row import OwnRow, own_row
-from wordsens.certificates.attention.own_weights import OwnRows, may_gain, own_weights_bound
+from wordsens.certificates.attention.own_row import own_row
+from wordsens.certificates.attention.own_table import own_table_bound
 from wordsens.certificates.attention.quadratic_bound import QuadraticBound
 from wordsens.certificates.attention.refined import FINENESS, Refinement, together
-from wordsens.certificates.attention.relaxation import Pairs
 from wordsens.certificates.attention.rounding import RoundingErrors, rounding_errors, row_errors
-from wordsens.certificates.attention.self_score import self_score_bound
 from wordsens.certificates.attention.sweep import swept
 from wordsens.certificates.attention.text import AttentionText, attention_text, directions, pairs_of
-from wordsens.certificates.attention.value_share import by_share, tilt_size
 from wordsens.certificates.contract import Certificate
 from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound, rounding
 from wordsens.errors import InputError, ZeroFeaturesError
@@ -29,8 +25,6 @@ from wordsens.maps.attention.weights import HeadWeights, Sizes
 
 _CHUNK_NUMBERS = 1 << 19  # words that are bounded together: a half of it took 1.14 of the time at n = 250, d = 384
 _MOST_ROWS = 1200  # of several heads, taken together; more are taken apart, a head or a few at a time
-_MOSTLY_OWN = 0.8
-_LOPSIDED = 10.0  # where the own row or the others have so much more of the bound, it gains little from both together
 _LARGEST_SCORES = 1e130  # fourth powers of scores would leave float64 past 1e±77, squares past 1e±154
 
 
@@ -49,9 +43,8 @@ def attention_certificate(
     places in `words` of some that are likely to have the largest bounds, only the largest bound is as low as without:
     those that are no larger are searched for once, where they would be searched for again.
 
-    `effort` "thorough" optimises the multipliers, with a weight for every row: O(N³) some 150 times a word; where own
-    row and others are bounded together (`joint_bound`), some thousand times. A word whose bound is no larger than its
-    `target` is left at that.
+    `effort` "thorough" optimises the multipliers, with a weight for every row: O(N³) some 150 times a word, but for words
+    whose bound is no larger than their `target`.
 
     Computed in float64, whatever phi's dtype. O(heads (n d² + n² d) + N³ + w N²) with N = heads n; memory O(N²).
     Heads that are taken apart, where N would be large or where they have values of their own, have their bounds
@@ -235,22 +228,14 @@ def _bounds(
         pairs, radius, own.unit * own.fixed.sqrt(), apart=content is not None and not text.score.normalized
     )
     own = own.at_most(forms.own)
-    tilted = errors if text.lift is None else replace(errors, speed=errors.speed * (1 + tilt_size(text)))
-    off = row_errors(text, tilted, pairs, radius)
+    off = row_errors(text, errors, pairs, radius)
     enough = (enough * (1 - 1e-11) - off).clamp(min=0)
     loose = (~forms.tight).nonzero().squeeze(1)
-    gaining = loose[may_gain(text, words[loose], radius[loose])]
-    if len(gaining):
+    tabulated = offered(text.score, Tabulated)
+    if tabulated is not None and len(loose):
         mine = torch.full_like(forms.own, torch.inf)
-        mine[gaining] = own_weights_bound(text, errors, quadratic.twist, words[gaining], radius[gaining])
+        mine[loose] = own_table_bound(text, tabulated, errors, quadratic.twist, words[loose], radius[loose])
         own = own.at_most(mine)
-    whole = forms.whole
-    if content is not None and not text.score.normalized:
-        mine = torch.full_like(forms.own, torch.inf)
-        open_ = forms.whole + off > content
-        mine[open_] = self_score_bound(text, errors, words[open_], radius[open_])
-        own = own.at_most(mine)
-        whole = torch.minimum(whole, torch.hypot(own.unit * own.fixed.sqrt(), forms.others) * (1 + 1e-12))
     apart = own.fixed + pairs.worst_apart()
     plain, rounded = apart.clone(), apart * (1 + 1e-11)
     if len(loose):
@@ -263,54 +248,10 @@ def _bounds(
         plain[loose], rounded[loose] = (
             torch.minimum(*two) for two in zip((plain[loose], rounded[loose]), squares, strict=True)
         )
-    plain, rounded = (torch.minimum(squares.sqrt() * pairs.unit, whole) for squares in (plain, rounded))
-    tabulated = offered(text.score, Tabulated)
-    if content is not None and tabulated is not None:
-        rows = OwnRows(text, tabulated, errors, float(quadratic.twist[0]), 0)
-        enough = (content - off).clamp(min=0)
-        joint = _joint(search, rows, pairs, own, radius, (rounded > enough) & ~forms.tight, enough)
-        plain, rounded = torch.minimum(plain, joint), torch.minimum(rounded, joint)
-    if text.lift is not None and len(loose):
-        # Where the own row is most of the bound, a sharper one of the others gains little.
-        shared = loose[own.fixed[loose].sqrt() * pairs.unit[loose] < _MOSTLY_OWN * plain[loose]]
-        if len(shared):
-            sharper = by_share(text, words[shared], radius[shared], own.of(shared), refined=content is not None)
-            plain[shared], rounded[shared] = (
-                torch.minimum(*two) for two in zip((plain[shared], rounded[shared]), sharper, strict=True)
-            )
+    plain, rounded = (torch.minimum(squares.sqrt() * pairs.unit, forms.whole) for squares in (plain, rounded))
     hull = _hull(text, errors, words, radius)
     rounded = rounded + off
     return torch.minimum(plain, hull), torch.minimum(rounded, hull) * (1 + 1e-12)
-
-
-def _joint(
-    search: MultiplierSearch,
-    rows: OwnRows,
-    pairs: Pairs,
-    own: OwnRow,
-    radius: Float[Tensor, " w"],
-    wanted: Bool[Tensor, " w"],
-    enough: Float[Tensor, " w"],
-) -> Float[Tensor, " w"]:
-    """The joint bound of the words that are wanted and where it may be less, in units of the radius; else infinite.
-
-    What is no larger than `enough` is not sharpened.
-    """
-    bounds = torch.full_like(radius, torch.inf)
-    text = rows.text
-    wanted = wanted & may_be_joint(text, pairs.words, radius)
-    if not bool(wanted.any()):
-        return bounds
-    nothing = OwnRow(pairs.unit, torch.zeros_like(pairs.unit))
-    others = swept(text, search, pairs, nothing).rounded.amax(dim=0).sqrt() * pairs.unit
-    mine = own.fixed.sqrt() * own.unit
-    wanted = wanted & (mine < _LOPSIDED * others) & (others < _LOPSIDED * mine)
-    for at in wanted.nonzero().squeeze(1).tolist():
-        problem = rows.problem(pairs.words[[at]], radius[[at]], floor=LEAST_SUM)
-        if problem is not None and len(problem.bounded):
-            parts = float(mine[at]), float(others[at]), float(enough[at])
-            bounds[at] = joint_bound(text, problem, int(pairs.words[at]), float(radius[at]), *parts)
-    return bounds.nan_to_num(torch.inf)
 
 
 def _hull(

@@ -1,7 +1,5 @@
 """Positive parts of the scores, divided by their sum."""
 
-from dataclasses import replace
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -9,19 +7,18 @@ from torch import Tensor
 from wordsens.maps.attention.scores.certified import Rounding, RowSteps
 from wordsens.maps.attention.scores.closed_form import ClosedForm, Moved, Response, row_blocks
 from wordsens.maps.attention.scores.curves import Curve, between, nodes
-from wordsens.maps.attention.scores.expanded import Expansion
+from wordsens.maps.attention.scores.expanded import Expanded, Expansion
 from wordsens.maps.attention.scores.rounded_relu import RoundedRelu
 from wordsens.maps.attention.scores.soft_relu import SoftRelu
-from wordsens.maps.attention.scores.tabulated import RowMoves, Tabulated, WeightTable, relu_table
 
 _JUMP_MARGIN = 1e-6
 _JUMP = 1e60  # stands for no bound: where p jumps from 0 to 1, monotony gives the smaller bound, or the hull does
 
 
-class DividedRelu(ClosedForm, Tabulated):
+class DividedRelu(ClosedForm, Expanded):
     """relu(s_l) / sum_m relu(s_m); a row whose sum is 0 stays 0."""
 
-    name, normalized, kinked, homogeneous, rectified = "relu", True, True, True, True
+    name, normalized, kinked, homogeneous = "relu", True, True, True
 
     def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
         weights = torch.relu(scores)
@@ -135,45 +132,6 @@ class DividedRelu(ClosedForm, Tabulated):
             scale=scale.squeeze(1),
             cap=torch.ones_like(scale).squeeze(1),
         )
-
-    def table(self, row: RowMoves) -> WeightTable:
-        """E_l = relu(s_l + tau_l + q_l) over the old sum. Z is convex in y: a dual bounds it from below."""
-        total = torch.relu(row.scores).sum(dim=1, keepdim=True)
-        table = relu_table(row, total)
-        least = (_least_sum(row) - 2 * row.scores.shape[1] * row.error.squeeze(1)) / total.squeeze(1) * (1 - 1e-12)
-        most = table.high[..., -1].sum(dim=1) * (1 + 1e-9) + table.off
-        # |E'/Z' - E/Z| sums to at most 2 sum |E' - E| / Z'.
-        return replace(table, least=least, most=most, off=torch.zeros_like(least), off_by_sum=2 * table.off)
-
-    def table_gains(self, scores: Float[Tensor, "w n"], moves: Float[Tensor, "w n"]) -> Bool[Tensor, " w"]:
-        """Unless the sum can come near 0, as it would along the mean of keys at right angles."""
-        weights = torch.relu(scores)
-        return weights.sum(dim=1) > torch.linalg.vector_norm(torch.where(scores > 0, moves, 0.0), dim=1)
-
-
-def _least_sum(row: RowMoves) -> Float[Tensor, " w"]:
-    """A lower bound of sum_l relu(s_l + tau_l + q_l): for any g in [0, 1]^n it is at least
-
-    sum_l g_l s_l - ‖sum_l g_l kappa_l‖ - sum_l g_l |q_l|.
-
-    g by projected ascent.
-    """
-    worth = row.scores - row.turns
-    sizes = row.scores.abs() + row.moves + row.turns
-    step = 1 / sizes.amax(dim=1, keepdim=True)
-    g, best = (worth > 0).to(worth.dtype), torch.zeros_like(worth[:, 0])
-    for k in range(_DUAL_STEPS):
-        image = (row.gram @ g.unsqueeze(2)).squeeze(2)
-        square = (g * image).sum(dim=1, keepdim=True) + row.slack * (g * row.moves).sum(dim=1, keepdim=True).square()
-        length = square.clamp(min=0).sqrt()
-        value = (g * worth).sum(dim=1) - length.squeeze(1) - row.slack * (g * sizes).sum(dim=1)
-        best = torch.maximum(best, value)
-        slope = worth - image / torch.where(length > 0, length, torch.ones_like(length))
-        g = (g + step * slope * (1 - k / _DUAL_STEPS)).clamp(0, 1)
-    return best
-
-
-_DUAL_STEPS = 60
 
 
 class _DividedReluResponse(Response):

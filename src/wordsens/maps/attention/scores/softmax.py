@@ -1,18 +1,17 @@
 """Softmax scores."""
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.scores.certified import Rounding, RowSteps
 from wordsens.maps.attention.scores.closed_form import ClosedForm, Moved, Response, row_blocks
 from wordsens.maps.attention.scores.curves import Curve
-from wordsens.maps.attention.scores.expanded import Expansion
+from wordsens.maps.attention.scores.expanded import Expanded, Expansion
 from wordsens.maps.attention.scores.sigmoid_curve import sigmoid_curve, sigmoid_errors, sigmoid_gain, tanh_half
-from wordsens.maps.attention.scores.tabulated import RowMoves, Tabulated, WeightTable, even_nodes
 
 
-class Softmax(ClosedForm, Tabulated):
+class Softmax(ClosedForm, Expanded):
     """exp(s_l) / sum_m exp(s_m)."""
 
     name, normalized, sums_to_one, shift_invariant, masks = "softmax", True, True, True, True
@@ -111,31 +110,7 @@ class Softmax(ClosedForm, Tabulated):
             cap=cap.nan_to_num(1.0),
         )
 
-    def table(self, row: RowMoves) -> WeightTable:
-        """E_l = a_l e^(tau_l + q_l); as sum_l a_l tau_l = 0, Z is at least e^(-sum_l a_l |q_l|) by Jensen."""
-        attention, tau = self.attention(row.scores), even_nodes(row.moves)
-        low, high = (attention.unsqueeze(-1) * torch.exp(tau + sign * row.turns.unsqueeze(-1)) for sign in (-1, 1))
-        below = low[..., 1:] * (tau[..., 1:] - tau[..., :-1]).square() / 8
-        error = row.error.squeeze(1) + row.slack
-        least = torch.exp(-(attention * row.turns).sum(dim=1) - 10 * error - 1e-6)
-        most = high[..., -1].sum(dim=1) * (1 + 2e-6)
-        # Each weight is off by a factor between e^(-2 error) and e^(2 error).
-        off = torch.where(error < _LOOSEST, 4 * error, torch.inf)
-        above, size = torch.zeros_like(below), high[..., -1]
-        return WeightTable(attention, tau, low, high, below, above, size, least, most, off)
 
-    def table_gains(self, scores: Float[Tensor, "w n"], moves: Float[Tensor, "w n"]) -> Bool[Tensor, " w"]:
-        """Between where an expansion is exact enough, and where one weight can come near 1."""
-        weights = self.attention(scores)
-        odds = weights.log() - torch.log1p(-weights)
-        most = torch.sigmoid(odds + moves / (1 - weights)).amax(dim=1)
-        furthest = moves.amax(dim=1)
-        return (most < _LARGEST_WEIGHT) & (furthest > _LEAST_MOVE) & (furthest < _LARGEST_MOVE)
-
-
-_LOOSEST = 1e-7  # rounding errors of the scores that the table's constants allow for
-_LEAST_MOVE, _LARGEST_MOVE = 1e-3, 20.0  # below, an expansion is exact enough; above, every weight can become 1
-_LARGEST_WEIGHT = 0.93  # where a weight can exceed it, nothing was gained at half of sqrt(d)
 _CELLS = 48
 """Of the range of a score's move: the remainder is taken 2 % too large where scores move by 2."""
 

@@ -1,10 +1,10 @@
-"""Weights before they are divided, tabulated over all that their scores may do: for bounds at medium radii."""
+"""Weights tabulated over all that their scores may do: for bounds of the word's own row where nothing is divided."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from wordsens.maps.attention.scores.expanded import Expanded
@@ -14,39 +14,30 @@ CELLS, STRIDE = 48, 4  # of a score's range; a kink stands at a node of those th
 
 @dataclass(frozen=True)
 class RowMoves:
-    """Some rows of scores, and what can move them: score l by kappa_l . y + q_l, ‖y‖ <= 1 and |q_l| <= turns_l.
+    """Some rows of scores, and what can move them: score l by tau_l + q_l, |tau_l| <= moves_l and |q_l| <= turns_l.
 
-    Word first.
-
-    Attributes:
-        moves: at least ‖kappa_l‖.
-        gram: kappa_l . kappa_m; computed, it is off by at most `slack` moves_l moves_m.
-        error: what rounding may have put any score off by, moved or not.
+    `error` is the most that rounding may have put any score off by, moved or not. Word first.
     """
 
     scores: Float[Tensor, "w n"]
     moves: Float[Tensor, "w n"]
     turns: Float[Tensor, "w n"]
-    gram: Float[Tensor, "w n n"]
     error: Float[Tensor, "w 1"]
-    slack: float
 
 
 @dataclass(frozen=True)
 class WeightTable:
-    """Weights E_l before they are divided by Z = sum_l E_l (or that are not), where score l has moved by tau_l + q_l.
+    """Weights E_l where score l has moved by tau_l + q_l.
 
     On a cell between two nodes of tau_l the lowest E_l is at most `below` below its chord, and the highest at most
     `above` above its own.
 
     Attributes:
-        before: where nothing has moved, the sum being 1 where scores are divided.
+        before: where nothing has moved.
         tau: the nodes, from -moves to moves.
         low, high: E at the nodes, q smallest and largest.
-        least, most: bounds of Z; 1 where nothing is divided.
         size: entries are off by at most a few roundings of it.
-        off, off_by_sum: rounding may have put the new weights, summed over the row, off by the first and by the
-            second (None for 0) over the least Z; infinite where that is not known.
+        off: the most that rounding changes the new weights by, summed over the row.
     """
 
     before: Float[Tensor, "w n"]
@@ -56,31 +47,15 @@ class WeightTable:
     below: Float[Tensor, "w n cells"]
     above: Float[Tensor, "w n cells"]
     size: Float[Tensor, "w n"]
-    least: Float[Tensor, " w"]
-    most: Float[Tensor, " w"]
     off: Float[Tensor, " w"]
-    off_by_sum: Float[Tensor, " w"] | None = None
 
-    @property
-    def error(self) -> Float[Tensor, " w"]:
-        """off + off_by_sum / least: the most that rounding changes the new weights by, summed over the row."""
-        if self.off_by_sum is None:
-            return self.off
-        return self.off + torch.where(self.least > 0, self.off_by_sum / self.least, torch.inf)
-
-    def of(self, chosen: Int[Tensor, " c"]) -> "WeightTable":
+    def of(self, chosen: Bool[Tensor, " w"]) -> "WeightTable":
         """Of some of the rows."""
-        return replace(self, **{name: part[chosen] for name, part in vars(self).items() if part is not None})
+        return replace(self, **{name: part[chosen] for name, part in vars(self).items()})
 
 
 class Tabulated(Expanded):
-    """A score whose weights are w(s_l), or w(s_l) over their sum, w never falling; it says w over a range.
-
-    Attributes:
-        rectified: whether weights are positive parts of the scores over their sum.
-    """
-
-    rectified = False
+    """A score whose weights are w(s_l), not divided, w never falling; it says w over a range."""
 
     @abstractmethod
     def table(self, row: RowMoves) -> WeightTable:
@@ -96,28 +71,24 @@ def even_nodes(moves: Float[Tensor, "w n"]) -> Float[Tensor, "w n nodes"]:
     return moves.unsqueeze(-1) * places
 
 
-def relu_table(row: RowMoves, unit: Float[Tensor, "w 1"]) -> WeightTable:
-    """Of relu(s_l) / unit, as if nothing were divided."""
+def relu_table(row: RowMoves) -> WeightTable:
+    """Of relu(s_l)."""
     tau = _nodes_about(-row.scores, row.moves)
     here, turns = row.scores.unsqueeze(-1) + tau, row.turns.unsqueeze(-1)
-    low, high = (torch.relu(here + sign * turns) / unit.unsqueeze(-1) for sign in (-1, 1))
+    low, high = (torch.relu(here + sign * turns) for sign in (-1, 1))
     # A chord over the kink is above it by before (width - before)/width, `before` being the part of the cell before it.
     width = tau[..., 1:] - tau[..., :-1]
     before = torch.minimum((turns - here[..., :-1]).clamp(min=0), width)
-    below = before * (width - before) / torch.where(width > 0, width, torch.ones_like(width)) / unit.unsqueeze(-1)
-    ones = torch.ones_like(unit.squeeze(1))
-    off = 2 * row.scores.shape[1] * (row.error / unit).squeeze(1)
+    below = before * (width - before) / torch.where(width > 0, width, torch.ones_like(width))
     return WeightTable(
-        before=torch.relu(row.scores) / unit,
+        before=torch.relu(row.scores),
         tau=tau,
         low=low,
         high=high,
         below=below,
         above=torch.zeros_like(below),
-        size=(row.scores.abs() + row.moves + row.turns) / unit,
-        least=ones,
-        most=ones,
-        off=off,
+        size=row.scores.abs() + row.moves + row.turns,
+        off=2 * row.scores.shape[1] * row.error.squeeze(1),
     )
 
 

@@ -88,7 +88,7 @@ class Relu(Undivided, CertifiedElementwise, Tabulated):
         return shift.expand_as(rounding.most_p), rounding.kink.expand_as(rounding.most_g)
 
     def table(self, row: RowMoves) -> WeightTable:
-        return relu_table(row, torch.ones_like(row.error))
+        return relu_table(row)
 
     def table_gains(self, scores: Float[Tensor, "w n"], moves: Float[Tensor, "w n"]) -> Bool[Tensor, " w"]:
         return moves.amax(dim=1) < _FARTHEST * scores.square().mean(dim=1).sqrt()
@@ -162,7 +162,6 @@ class Sigmoid(Undivided, CertifiedElementwise, Tabulated):
         here, turns = row.scores.unsqueeze(-1) + tau, row.turns.unsqueeze(-1)
         low, high = (torch.sigmoid(here + sign * turns) for sign in (-1, 1))
         below, above = (_sag(here + sign * turns, tau, sign) for sign in (-1, 1))
-        one = torch.ones_like(row.error.squeeze(1))
         off = 2 * row.scores.shape[1] * self.lipschitz * row.error.squeeze(1)
         return WeightTable(
             before=self.attention(row.scores),
@@ -172,8 +171,6 @@ class Sigmoid(Undivided, CertifiedElementwise, Tabulated):
             below=below,
             above=above,
             size=torch.ones_like(row.scores),
-            least=one,
-            most=one,
             off=off,
         )
 
