@@ -42,7 +42,7 @@ OUTPUTS = ("embedding", "probabilities")
 DEFAULT_MAX_WORDS = 126
 
 
-class AuditText(Strict):
+class AuditText(Strict, frozen=True):
     """A text itself: a worker needs no dataset.
 
     Attributes:
@@ -56,7 +56,7 @@ class AuditText(Strict):
     label: Literal[1, -1] | None = None
 
 
-class BlackBox(Strict):
+class BlackBox(Strict, frozen=True):
     """A model that gives vectors and nothing else: a function, or an endpoint.
 
     Attributes:
@@ -71,7 +71,7 @@ class BlackBox(Strict):
     retries: int = 4
 
 
-class AuditCell(Cell):
+class AuditCell(Cell, frozen=True):
     """One text, one model.
 
     Attributes:

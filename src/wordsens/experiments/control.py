@@ -4,7 +4,7 @@ import copy
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 from typing import Annotated, Any, ClassVar
 
@@ -66,7 +66,7 @@ STRENGTHS = {
 CONTROLS = ("none", *STRENGTHS)
 
 
-class ControlCell(Cell):
+class ControlCell(Cell, frozen=True):
     """One network, one task, one control, one seed.
 
     Attributes:
@@ -499,7 +499,8 @@ _CONTROL_TITLES = {
 
 def control_title(record: Record) -> str:
     """The control in words."""
-    return _CONTROL_TITLES.get(record.control, record.control.replace("-", " "))
+    name = str(record.control)
+    return _CONTROL_TITLES.get(name, name.replace("-", " "))
 
 
 def network_title(record: Record) -> str:
@@ -595,7 +596,7 @@ def _section(
     title: str,
     keys: tuple[str, ...],
     records: Sequence[Record],
-    columns: dict[str, str | Callable[[Record], float | None]],
+    columns: Mapping[str, str | Callable[[Record], float | None]],
 ) -> Section:
     """A row for each network and value of the keys: the estimates of the columns."""
     groups: dict[tuple[Hashable, ...], list[Record]] = defaultdict(list)

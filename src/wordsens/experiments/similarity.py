@@ -43,7 +43,7 @@ _BATCH = 32
 """Texts that a random map takes at once: attention on 32 texts of 320 rows holds 26 MB of scores."""
 
 
-class SimilarityCell(MapCell):
+class SimilarityCell(MapCell, frozen=True):
     """The features of one map, pairs of one kind and length, one draw of weights and passages.
 
     Attributes:
@@ -137,6 +137,7 @@ def pairs_of(cell: SimilarityCell) -> tuple[Pair, ...]:
     """The pairs that the cell compares, each passage or text in its words."""
     if cell.length is not None:
         return some_pairs(cell.length, cell.count, cell.pairs_seed)
+    assert isinstance(cell.text, Embedded), "others are refused"
     plain = cell.text.model_copy(update={"encoder": cell.encoder, "layer": 0})
     return swapped_passages(plain, cell.encoder, cell.n, cell.count, cell.pairs_seed)
 
