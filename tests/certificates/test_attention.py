@@ -38,7 +38,7 @@ def test_no_perturbation_exceeds_the_certificate(case: Case) -> None:
         assume(False)
         return
     assert upper.shape == (len(case.rows),)
-    assert not exceeded(upper, case, count=256, search=ws.SearchPlan(starts=6, steps=20, generations=0))
+    assert not exceeded(upper, case, count=256, search=ws.SearchPlan("quick", starts=6, steps=20))
 
 
 @pytest.mark.slow_cases("relu", "sigmoid")
@@ -58,7 +58,7 @@ def test_a_certificate_five_percent_too_small_is_caught(score: str, n: int, d: i
     rows = rows * (math.sqrt(d) / torch.linalg.vector_norm(rows, dim=1, keepdim=True))
     case = Case(ws.RandomAttentionFeatures(d, score=score, seed=1), rows, math.sqrt(d))
     upper = ws.certify(case.phi, rows)
-    plan = ws.SearchPlan(starts=4, steps=40, generations=0)
+    plan = ws.SearchPlan("quick", starts=4, steps=40)
     assert not exceeded(upper, case, search=plan)
     assert exceeded(0.95 * upper, case, search=plan)
 

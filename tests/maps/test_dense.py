@@ -113,7 +113,7 @@ def test_deep_relu_searches_start_higher_than_the_jacobian_leads():
     length = torch.full((len(words),), math.sqrt(d), dtype=torch.float64)
 
     def attained(radius):
-        leading = change.starting_directions(words, radius)[:2] * length[0]
+        leading = change.starts(words, radius)[:2] * length[0]
         return torch.stack([change.value(side, words) for side in leading]).amax(dim=0).sqrt().mean()
 
     # In a tiny ball the slopes are the Jacobian's. Measured: 1.030, and 1.031 to 1.055 with three other seeds.

@@ -39,10 +39,10 @@ def short_searches(monkeypatch):
     monkeypatch.setattr(dense_change, "_LANCZOS_STEPS", 4)
     # Small dense maps are searched more widely than those on demand.
     monkeypatch.setattr(dense_change, "_MOST_SMALL", 0)
-    for name in ("plan", "_FRUGAL_PLAN"):
-        one_layer = Stages(starts=2, climb_steps=1, finalists=1, steps=1)
+    for name in ("stages", "_FRUGAL_STAGES"):
+        one_layer = Stages(starts=2, steps=1, finalists=1, finish=1)
         monkeypatch.setattr(OneLayerChange, name, one_layer)
-        monkeypatch.setattr(dense_change.DenseChange, name, Stages(starts=1, climb_steps=0, finalists=1, steps=1))
+        monkeypatch.setattr(dense_change.DenseChange, name, Stages(starts=1, steps=1, finalists=1, finish=1))
 
 
 def draw(depth, gaussian, seed):

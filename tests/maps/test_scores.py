@@ -65,7 +65,7 @@ def test_without_the_terms_there_is_no_certificate_and_no_prediction():
 @pytest.mark.parametrize("heads", [1, 3])
 def test_a_score_that_brings_the_terms_is_bounded(heads):
     phi = ws.RandomAttentionFeatures(6, score=Arctangent(), seed=2, heads=heads)
-    found = ws.word_sensitivity(phi, X, search=ws.SearchPlan(starts=8, steps=60, generations=0))
+    found = ws.word_sensitivity(phi, X, search=ws.SearchPlan("quick", starts=8, steps=60))
     assert found.rigor == "certified"
     assert bool((found.per_word <= found.upper_per_word).all())
     assert bool((found.upper_per_word <= 3 * found.per_word).all())

@@ -27,7 +27,7 @@ def test_attention(score, text):
     else:
         X = ws.embed(["I love her much and she never loved me back"], encoder="minilm")[0]
     phi = ws.RandomAttentionFeatures(X.rows.shape[1], score=score, seed=1)
-    r = ws.word_sensitivity(phi, X, search=ws.SearchPlan(starts=4, generations=1))
+    r = ws.word_sensitivity(phi, X, search=ws.SearchPlan(starts=4))
     W = phi.weight.numpy()
     values = recomputed(lambda rows: attention(W, score, rows), X.rows.numpy(), r)
     np.testing.assert_allclose(values, r.per_word.numpy(), rtol=1e-9)

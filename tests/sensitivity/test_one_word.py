@@ -12,7 +12,7 @@ import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.sensitivity.one_word import attained
 
-QUICK = {"search": ws.SearchPlan(starts=2, generations=0, steps=3), "certificate": False}
+QUICK = {"search": ws.SearchPlan("quick", starts=2, steps=3), "certificate": False}
 TEXT = ws.TextMatrix(ws.gaussian_text(4, 3, seed=0).rows, tokens=("I", "love", "her", "much"), source="here")
 PHI = ws.RandomAttentionFeatures(3, seed=0)
 
@@ -183,11 +183,11 @@ class TestOptions:
 
     def test_a_small_memory_budget_changes_the_value_little(self):
         """Words are then searched apart, so witnesses are not shared."""
-        fifty = ws.SearchPlan(starts=2, generations=0, steps=50)
+        fifty = ws.SearchPlan("quick", starts=2, steps=50)
         assert measured(memory_budget=1, search=fifty).value == pytest.approx(measured(search=fifty).value, rel=0.02)
 
     def test_more_spending_is_counted_and_no_worse(self):
-        little, much = measured(search=ws.SearchPlan(starts=1, generations=0, steps=0)), ws.word_sensitivity(PHI, TEXT)
+        little, much = measured(search=ws.SearchPlan("quick", starts=1, steps=1)), ws.word_sensitivity(PHI, TEXT)
         assert little.evaluations < much.evaluations
         assert much.value >= little.value
         assert bool(much.converged.all())

@@ -13,7 +13,7 @@ from wordsens.sensitivity.one_word import with_neighbours
 
 LONG = np.longdouble
 RADII = (1e-12, 1e-9, 1e-6, 1e-3, 1.0, 1e2, 1e4)
-QUICK = {"search": ws.SearchPlan(starts=4, generations=0, steps=20)}
+QUICK = {"search": ws.SearchPlan("quick", starts=4, steps=20)}
 
 
 def attention(phi, X):

@@ -90,7 +90,7 @@ def test_words_of_users_are_shown_as_text_and_in_order():
 def test_a_long_text_stays_light():
     tokens = tuple(f"word{number}" for number in range(300))
     X = ws.TextMatrix(ws.gaussian_text(300, 6, seed=1).rows, tokens=tokens)
-    plan = ws.SearchPlan(starts=1, steps=1, generations=0, relays=0, again=0)
+    plan = ws.SearchPlan("quick", starts=1, steps=1)
     found = ws.word_sensitivity(PHI, X, search=plan, certificate=False)
     assert len(found._repr_html_().encode()) < LIGHT
     assert "and 220 more" in found._repr_html_()
