@@ -45,7 +45,7 @@ def exceeded(values, upper, rounding=0.0):
     return (values > upper * (1 + rounding) + rounding).nonzero().flatten().tolist()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12)
 @given(
     n=st.integers(2, 5),
     d=st.integers(1, 6),
@@ -64,7 +64,7 @@ def test_no_value_exceeds_its_certificate(n, d, width, depth, activation, log_ra
         return
     # The bounds are about exact arithmetic: float32 features carry their own rounding.
     rounding = 2e-4 if single else 1e-12
-    plan = ws.SearchPlan(starts=3, steps=10)
+    plan = ws.SearchPlan("quick", starts=3, steps=10)
     searched = ws.word_sensitivity(phi, rows, radius=radius, search=plan, certificate=False).per_word
     found = torch.maximum(searched, sampled(phi, rows, radius, 50, seed))
     for method in ("weights", "gaussian"):
@@ -72,9 +72,9 @@ def test_no_value_exceeds_its_certificate(n, d, width, depth, activation, log_ra
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
-def test_no_random_perturbation_of_a_hundred_thousand_exceeds_the_certificate(activation):
+def test_no_random_perturbation_of_thirty_thousand_exceeds_the_certificate(activation):
     phi, rows = ws.RandomFeatures(3, 4, 24, activation, seed=1), text(3, 4, 1)
-    found = sampled(phi, rows, 2.0, 100_000 // 3 + 1)
+    found = sampled(phi, rows, 2.0, 10_000)
     assert exceeded(found, bounds(phi, rows, 2.0, "weights").upper) == []
 
 
@@ -93,7 +93,7 @@ def test_the_bound_of_a_linear_map_is_exact_so_one_five_percent_too_small_is_fou
 def test_a_five_percent_too_small_bound_of_relu_is_found_at_a_small_radius():
     phi, rows = ws.RandomFeatures(4, 8, 64, seed=3), text(4, 8, 3)
     certificate = bounds(phi, rows, 1e-5, "weights")
-    found = ws.word_sensitivity(phi, rows, radius=1e-5, search=ws.SearchPlan(starts=6, steps=200)).per_word
+    found = ws.word_sensitivity(phi, rows, radius=1e-5, search=ws.SearchPlan("quick", starts=6, steps=200)).per_word
     assert exceeded(found, certificate.upper, 1e-9) == []
     assert exceeded(found, 0.95 * certificate.upper) == [0, 1, 2, 3]
 
@@ -112,7 +112,7 @@ def test_at_a_small_radius_the_bound_is_the_jacobians_norm(activation):
 def test_the_bracket_of_random_features_is_at_most_one_point_two():
     phi, rows = ws.RandomFeatures(50, 32, seed=5, gaussian="dense"), text(50, 32, 5)
     words = list(range(0, 50, 10))
-    found = ws.word_sensitivity(phi, rows, words=words, search=ws.SearchPlan(starts=3, steps=100)).per_word
+    found = ws.word_sensitivity(phi, rows, words=words, search="quick").per_word
     radius = torch.full((5,), math.sqrt(32), dtype=torch.float64)
     ratio = dense_certificate(phi, rows, torch.tensor(words), radius).upper / found
     assert bool((ratio >= 1).all())
@@ -121,7 +121,7 @@ def test_the_bracket_of_random_features_is_at_most_one_point_two():
 
 def test_the_bracket_without_the_matrix_is_at_most_one_point_two():
     phi, rows = ws.RandomFeatures(50, 192, seed=6, gaussian="lazy", gaussian_bytes=1 << 30), text(50, 192, 6)
-    found = ws.word_sensitivity(phi, rows, words=[0], search=ws.SearchPlan(starts=2, steps=30))
+    found = ws.word_sensitivity(phi, rows, words=[0], search="quick")
     certificate = ws.certificate(phi, rows, words=[0])
     assert 1 <= float(certificate.upper) / found.value <= 1.2
     assert certificate.rigor == "with probability 1 - 1e-09 over the weights, for a text chosen without them"
@@ -131,7 +131,7 @@ def test_deep_bounds_without_the_matrices_are_far_below_the_product_of_norms():
     phi, rows = ws.DeepRandomFeatures(20, 48, 2, seed=7, gaussian="dense"), text(20, 48, 7)
     weights, gaussian = (bounds(phi, rows, math.sqrt(48), method).upper for method in ("weights", "gaussian"))
     assert bool((gaussian < 0.85 * weights).all())
-    found = ws.word_sensitivity(phi, rows, words=[0, 1], search=ws.SearchPlan(starts=2, steps=20)).per_word
+    found = ws.word_sensitivity(phi, rows, words=[0, 1], search="quick").per_word
     assert exceeded(found, gaussian[:2]) == []
 
 
@@ -161,7 +161,7 @@ def test_what_cannot_be_done_is_refused():
         )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40)
 @given(
     activation=st.sampled_from(sorted(ACTIVATIONS)),
     h=st.floats(-6, 6),

@@ -60,8 +60,7 @@ def exceeds(sample, bound):
 
 
 @pytest.mark.usefixtures("unchecked_types")  # checks triple the time
-@pytest.mark.parametrize("along", [0.0, 0.5, 1.5, 6.0])
-@pytest.mark.parametrize("across", [0.1, 3.0])
+@pytest.mark.parametrize(("across", "along"), [(3.0, 0.0), (0.1, 1.5), (3.0, 6.0)])
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
 def test_no_mean_over_a_finite_set_exceeds_its_bound(activation, across, along):
     stream = torch.Generator().manual_seed(11)

@@ -104,9 +104,8 @@ def radius_of(problem: Problem, seed: int) -> float:
     return share if share < 1 else share * math.sqrt(problem.d)
 
 
-@pytest.mark.slow
 def test_no_attack_exceeds_softmax_certificates() -> None:
-    for seed in range(10):
+    for seed in range(5):
         problem = Problem(seed)
         radius = radius_of(problem, seed)
         rows = torch.from_numpy(problem.rows)
@@ -119,11 +118,10 @@ def test_no_attack_exceeds_softmax_certificates() -> None:
         assert (attacked <= allowed).all(), (seed, radius, attacked / upper)
 
 
-@pytest.mark.slow_cases("relu*")
 @pytest.mark.parametrize("score", ["relu", "relu-unnormalized", "sigmoid", "linear"])
 def test_no_attack_exceeds_those_of_other_scores(score: str) -> None:
     bounded = 0
-    for seed in range(3):
+    for seed in range(2):
         problem = Problem(seed, score)
         radius = radius_of(problem, seed)
         try:
@@ -134,7 +132,7 @@ def test_no_attack_exceeds_those_of_other_scores(score: str) -> None:
         bounded += 1
         attacked = problem.attacked(radius, seed)
         assert (attacked <= found.upper.numpy() + 1e-13 / min(1.0, radius)).all(), (seed, radius)
-    assert bounded >= 2
+    assert bounded >= 1
 
 
 def test_brackets_are_tight_enough_to_be_caught_when_made_smaller() -> None:
@@ -156,10 +154,9 @@ def test_scores_under_a_mask_have_no_bounds_unless_proved() -> None:
         assert ws.certificate(phi, ws.gaussian_text(3, d, seed=0)) is None
 
 
-@pytest.mark.slow
 def test_an_identity_in_place_of_values_changes_little() -> None:
     """V = I and V a rotation: the bounds of the same map, up to what its own row no longer knows of y . b."""
-    X, W = ws.gaussian_text(12, 16, seed=1).rows, ws.RandomAttentionFeatures(16, seed=1).weight
+    X, W = ws.gaussian_text(5, 16, seed=1).rows, ws.RandomAttentionFeatures(16, seed=1).weight
     identity = torch.eye(16, dtype=torch.float64)
     rotation = torch.linalg.qr(torch.randn(16, 16, generator=torch.Generator().manual_seed(0), dtype=torch.float64)).Q
     plain = ws.certify(ws.RandomAttentionFeatures(16, seed=1), X)

@@ -20,7 +20,7 @@ from wordsens.certificates.dense.layer_change import GaussianLayer, InputChange
 from wordsens.certificates.dense.pullback import ALONG, NORM, WIDTH, Functional, Pullback
 
 RELU, MARGIN = activation_named("relu"), math.sqrt(2 * math.log(1e9))
-UNITS, COLUMNS, BALL = 600, 300, 12
+UNITS, COLUMNS, BALL = 600, 200, 12
 
 
 def layer_and_ball(radius, lean, ball=BALL, units=UNITS, shift=0.0, scale=1.0):
@@ -73,8 +73,7 @@ def bound(layer, change, functional, length, ball=BALL):
 
 
 @pytest.mark.usefixtures("unchecked_types")
-@pytest.mark.parametrize("radius", [0.5, 3.0, 9.0])
-@pytest.mark.parametrize("lean", [0.0, 0.6])
+@pytest.mark.parametrize(("radius", "lean"), [(0.5, 0.6), (9.0, 0.0)])
 @pytest.mark.parametrize(
     "functional",
     [
@@ -133,7 +132,7 @@ def test_two_layers_together_cost_less_than_one_after_the_other():
     assert math.sqrt(2) * step * 0.98 <= gain <= 1.75 * step
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50)
 @given(a=st.floats(0, 9), b=st.floats(-9, 9), m=st.floats(0, 9), p=st.floats(0, 3))
 def test_square_roots_give_way_to_linear_terms_as_the_proof_says(a, b, m, p):
     inside = a * a + 2 * a * b + m
@@ -161,11 +160,11 @@ def test_weighed_and_shifted_hinges_are_above_their_means_and_near(shift):
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_deep_brackets_are_as_close_as_they_were_measured():
-    """n = 50, d = 96, k = D: 1.5 at L = 2, 2.2 at L = 4; one layer at a time gave 1.7 and 3.2."""
+    """n = 40, d = 48, k = D: 1.5 at L = 2, 2.2 at L = 4; one layer at a time gave 1.7 and 3.2."""
     for depth, most in ((2, 1.55), (4, 2.3)):
-        X = ws.gaussian_text(50, 96, seed=3)
-        phi = ws.DeepRandomFeatures(50, 96, depth, seed=3)
-        plan = ws.SearchPlan(starts=2, steps=30)
+        X = ws.gaussian_text(40, 48, seed=3)
+        phi = ws.DeepRandomFeatures(40, 48, depth, seed=3)
+        plan = "quick"
         found = ws.word_sensitivity(phi, X, words=[0], search=plan, certificate=False).value
         assert 1 <= float(ws.certify(phi, X, words=[0])[0]) / found <= most
 
@@ -180,7 +179,7 @@ def test_few_deep_maps_of_many_exceed_a_bound_that_may_fail_for_half():
     ratios = []
     for seed in range(40):
         phi = ws.DeepRandomFeatures(40, 24, 3, seed=seed, gaussian="dense")
-        plan = ws.SearchPlan(starts=2, steps=30)
+        plan = "quick"
         found = ws.word_sensitivity(phi, X, words=[0], search=plan, certificate=False).value
         radius = torch.full((1,), math.sqrt(24), dtype=torch.float64)
         law = {"method": "gaussian", "failure_probability": 0.5}

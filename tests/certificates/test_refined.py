@@ -119,7 +119,7 @@ def test_newton_steps_lower_the_bound_and_the_weights_fit_the_joint_constraint(s
     assert float(by.a.amax() / by.a[by.a > 0].median()) > 1.05  # rows differ
 
 
-@settings(max_examples=25)
+@settings(max_examples=6)
 @given(cases())
 def test_no_random_perturbation_exceeds_a_thorough_bound(case: Case):
     try:
@@ -129,18 +129,17 @@ def test_no_random_perturbation_exceeds_a_thorough_bound(case: Case):
         return
     assert bool((thorough <= plain * (1 + 1e-3)).all())
     base = case.phi(case.rows)
-    for word, points in enumerate(random_perturbations(case, 60, 1).unbind(1)):
+    for word, points in enumerate(random_perturbations(case, 30, 1).unbind(1)):
         texts = case.rows.expand(len(points), -1, -1).clone()
         texts[:, word] += points
         changes = torch.linalg.vector_norm((case.phi(texts) - base).flatten(1), dim=1) / torch.linalg.vector_norm(base)
         assert float(changes.max()) <= float(thorough[word]) * (1 + 1e-9) + 1e-12
 
 
-@pytest.mark.parametrize("score", ["softmax", "relu", "relu-unnormalized", "sigmoid"])
-@pytest.mark.parametrize(("heads", "radius"), [(1, None), (2, 2.0)])
+@pytest.mark.parametrize(("score", "heads", "radius"), [("softmax", 2, 2.0), ("relu", 1, None), ("sigmoid", 1, 2.0)])
 def test_a_thorough_bound_is_above_what_is_attained_and_below_the_plain_one(score, heads, radius):
-    phi, X = ws.RandomAttentionFeatures(24, score=score, heads=heads, seed=5), ws.gaussian_text(14, 24, seed=6)
-    words = [0, 6, 13]
+    phi, X = ws.RandomAttentionFeatures(24, score=score, heads=heads, seed=5), ws.gaussian_text(9, 24, seed=6)
+    words = [0, 6]
     found = ws.word_sensitivity(phi, X, words, radius, search="thorough", certificate=False)
     plain, thorough = (ws.certify(phi, X, words, radius, effort=effort) for effort in ("normal", "thorough"))
     assert bool((thorough >= found.per_word).all())

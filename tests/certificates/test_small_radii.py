@@ -15,7 +15,7 @@ from wordsens.maps.attention.scores import SCORES as ALL_SCORES
 from wordsens.maps.attention.scores import Expanded
 from wordsens.seeds import generator
 
-SHARES = (1e-6, 1e-2, 0.1, 0.3, 1.0, 10.0)
+SHARES = (1e-6, 0.1, 1.0)
 
 
 def by_hand(rows: np.ndarray, matrices: np.ndarray, score: str) -> np.ndarray:
@@ -64,9 +64,8 @@ def climbed(rows: np.ndarray, matrices: np.ndarray, score: str, word: int, radiu
     return float(values.max())
 
 
-@pytest.mark.slow_cases("7-3-2-*", "*-relu", "*-sigmoid")
 @pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize(("n", "d", "heads"), [(4, 6, 1), (7, 3, 2)])
+@pytest.mark.parametrize(("n", "d", "heads"), [(4, 5, 1)])
 def test_no_climb_in_numpy_exceeds_the_bound_at_any_radius(score: str, n: int, d: int, heads: int) -> None:
     rows = gaussian_rows(n, d, 8)
     phi = ws.RandomAttentionFeatures(d, score=score, seed=8, heads=heads)
@@ -96,16 +95,15 @@ def test_the_limit_is_the_norm_of_the_jacobian_that_autograd_finds(score: str, h
     assert 1 <= float(upper) / (float(exact) * 1e-7) <= (1.05 if score == "relu" else 1.003)
 
 
-REACHED = {0.15: 1.75, 0.2: 1.88, 0.3: 2.4}
+REACHED = {0.3: 2.4}
 """Radii at which the bound is not yet within 1.6 of what is attained, and within what it is."""
 
 
-@pytest.mark.slow_cases("0.1", "0.15", "0.2", "0.5")
-@pytest.mark.parametrize("share", [1e-6, 1e-4, 0.01, 0.03, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("share", [1e-6, 0.03, 0.3, 1.0, 10.0])
 def test_softmax_brackets_are_narrow(share: float) -> None:
     text = ws.gaussian_text(20, 64, seed=0)
     phi = ws.RandomAttentionFeatures(64, seed=0)
-    words, radius = [0, 6, 10, 19], share * 8
+    words, radius = [0, 10], share * 8
     upper = ws.certify(phi, text, words=words, radius=radius)
     if share <= 1e-4:
         attained = ws.jacobian_sensitivity(phi, text, words=words) * radius
@@ -115,7 +113,6 @@ def test_softmax_brackets_are_narrow(share: float) -> None:
     assert float((upper / attained).max()) <= REACHED.get(share, 1.6)
 
 
-@pytest.mark.slow
 def test_a_remainder_that_is_dropped_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the own row moves most, a bound without its remainder falls below what is attained."""
     rows, radius = gaussian_rows(20, 64, 0), 0.8

@@ -6,7 +6,6 @@ import torch
 
 import wordsens as ws
 from wordsens.certificates.attention import multipliers, sweep
-from wordsens.certificates.attention.bounds import attention_certificate
 from wordsens.certificates.attention.multipliers import MultiplierSearch
 from wordsens.certificates.attention.text import attention_text
 from wordsens.maps.attention.scores import Certified, offered
