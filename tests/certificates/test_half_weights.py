@@ -61,18 +61,3 @@ def test_divided_relu_one_last_bit_off() -> None:
         phi = ws.RandomAttentionFeatures.of_weight(torch.from_numpy(matrix * 2), "relu")
         upper = float(ws.certify(phi, torch.from_numpy(rows), words=[0], radius=0.02))
         assert attained(rows, matrix, "relu", 0.02) <= upper * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("effort", ["normal", "thorough"])
-def test_a_plain_text_of_two_words(effort: str) -> None:
-    """Against every point of two circles."""
-    rows, matrix, word, radius = np.array([[1.0, 0.0], [1.0, 3.0]]), 0.3 * np.eye(2), 1, 3.0
-    phi = ws.RandomAttentionFeatures.of_weight(torch.from_numpy(matrix * np.sqrt(2)), "softmax")
-    angle = np.linspace(0, 2 * np.pi, 721)
-    points = np.concatenate([part * np.stack([np.cos(angle), np.sin(angle)], axis=1) for part in (0.5, 1)])
-    texts = np.repeat(rows[None], len(points), axis=0)
-    texts[:, word] += radius * points
-    base = by_hand(rows, matrix, "softmax")
-    moved = np.linalg.norm((by_hand(texts, matrix, "softmax") - base).reshape(len(points), -1), axis=1)
-    upper = float(ws.certify(phi, torch.from_numpy(rows), [word], radius, effort=effort))
-    assert moved.max() <= upper * np.linalg.norm(base) * (1 + 1e-9)

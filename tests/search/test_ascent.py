@@ -11,7 +11,6 @@ from wordsens.search.ascent import ascend
 from wordsens.search.ball import Ball
 from wordsens.search.plan import Stages
 from wordsens.seeds import generator
-from wordsens.sensitivity.one_word import attained
 
 
 def maximum(objective, radius, *, blocks=1, seed=0):
@@ -119,15 +118,3 @@ def test_words_that_do_not_fit_in_memory_together_are_searched_in_groups():
     best = maximum(objective, torch.ones(4, dtype=torch.float64))
     exact = torch.linalg.eigvalsh(A)[-1].expand(4)
     torch.testing.assert_close(best.squared, exact, rtol=1e-9, atol=0)
-
-
-def test_a_map_of_signs_is_at_least_its_best_random_point():
-    X = ws.gaussian_text(6, 8, seed=0)
-    phi = ws.FunctionFeatures(lambda text: torch.sign(text @ text.mT + 0.3), batched=True)
-    r = ws.word_sensitivity(phi, X)
-    ball = Ball(torch.full((6,), math.sqrt(8), dtype=torch.float64))
-    drawn = ball.sample(500, dimension=8, generator=generator(1, "draws"), dtype=torch.float64)
-    words = torch.arange(6).repeat(500).unsqueeze(1)
-    best = attained(phi, X.rows, words, drawn.reshape(-1, 1, 8)).view(500, 6).amax(dim=0)
-    assert bool((r.per_word >= best * (1 - 1e-12)).all())
-    assert not bool(r.converged.any())

@@ -66,14 +66,6 @@ def test_it_asks_few_products():
     assert bool(r.converged.all())
 
 
-def test_words_in_groups_are_words_one_by_one():
-    n, d = 6, 10
-    phi = ws.RandomFeatures(n, d, gaussian="dense", activation="identity")
-    X = gaussian_text(n, d)
-    values = [ws.word_sensitivity(phi, X, memory_budget=budget).per_word for budget in (1, 1 << 30)]
-    torch.testing.assert_close(*values, rtol=1e-5, atol=0)
-
-
 def test_progress_is_told_to_the_end():
     seen = []
     phi = ws.RandomFeatures(5, 6, gaussian="lazy")

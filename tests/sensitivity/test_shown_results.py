@@ -111,12 +111,6 @@ def test_the_bars_are_the_numbers():
         made("one word").plot()
 
 
-def test_a_missing_extra_is_named(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with pytest.raises(ws.WordsensError, match=r"to_pandas needs the package 'pandas'.*wordsens\[tables\]"):
-        made("sensitivity").to_pandas()
-
-
 def test_an_audit_says_what_it_found(tmp_path):
     found = AuditSummary(3, 9, (), 0, 0, (), (), {})
     assert "9 words of 3 texts" in found._repr_html_()
