@@ -72,18 +72,18 @@ def bound(layer, change, functional, length, ball=BALL):
 
 
 @pytest.mark.usefixtures("unchecked_types")
-@pytest.mark.parametrize(("radius", "lean"), [(0.5, 0.6), (9.0, 0.0)])
 @pytest.mark.parametrize(
-    "functional",
+    ("functional", "radius", "lean"),
     [
-        NORM,
-        WIDTH,
-        ALONG,
-        Functional(norm=1.0, constant=1.5, along=2.0, width=0.05),
-        Functional(norm=0.4, constant=0.2, along=0.0, width=0.3),
-        Functional(along=30.0, width=1.0),
+        (NORM, 0.5, 0.6),
+        (NORM, 9.0, 0.0),
+        (WIDTH, 9.0, 0.6),
+        (ALONG, 0.5, 0.6),
+        (Functional(norm=1.0, constant=1.5, along=2.0, width=0.05), 3.0, 0.6),
+        (Functional(norm=0.4, constant=0.2, along=0.0, width=0.3), 0.5, 0.0),
+        (Functional(along=30.0, width=1.0), 3.0, 0.0),
     ],
-    ids=["norm", "width", "along", "all", "mixed", "no norm"],
+    ids=["norm near", "norm far", "width", "along", "all", "mixed", "no norm"],
 )
 def test_the_mean_supremum_of_a_functional_is_below_its_bound_and_not_far(functional, lean, radius):
     layer, change, phi, basis = layer_and_ball(radius, lean)
@@ -176,10 +176,10 @@ def test_layers_with_few_active_units_are_left_to_the_single_layers_lemmas():
     assert events(1) == 1 and events(8) == 36
 
 
-@pytest.mark.parametrize("radius", [1e-280, 1e-170, 1e-3, 1e170])
+@pytest.mark.parametrize("radius", [1e-280, 1e170])
 def test_the_chain_loses_no_digit_at_extreme_radii(radius):
     X = ws.gaussian_text(20, 16, seed=1)
     phi = ws.DeepRandomFeatures(20, 16, 3, 900, seed=1)
     share = float(ws.certify(phi, X, words=[0], radius=radius)[0]) / radius
     near = float(ws.certify(phi, X, words=[0], radius=1e-9 if radius < 1 else 1e9)[0]) * (1e9 if radius < 1 else 1e-9)
-    assert share == pytest.approx(near, rel=1e-2 if radius == 1e-3 else 1e-5)
+    assert share == pytest.approx(near, rel=1e-5)
