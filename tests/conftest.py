@@ -1,6 +1,5 @@
 """What the whole suite shares: devices, hypothesis and threads, and records made up for tests."""
 
-import json
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,11 +9,10 @@ import jaxtyping
 import pytest
 import torch
 from tests import shape_checks  # noqa: F401 - before the package is imported
+from tests.made_records import made_record
 
 from wordsens.certificates.attention import own_table
 from wordsens.certificates.attention import sweep as attention
-from wordsens.experiments.sensitivity.record import SensitivityRecord
-from wordsens.experiments.store.record import hash_identity
 from wordsens.maps.attention import word_change as attention_change
 
 pytest.register_assert_rewrite("tests.laws.feature_map_laws", "tests.laws.mixins")
@@ -89,16 +87,13 @@ def make_record():
     `asked` holds keys of the spec, `asked={"text": {"mean_cosine": 0.3}, "temperature": 2.0}`.
     """
 
-    def made(*, asked=None, **changes) -> SensitivityRecord:
+    def made(*, asked=None, **changes):
         keys = {name: changes[name] for name in ("map", "n", "d", "draw", "seed") if name in changes} | (asked or {})
         keys["text"] = {"kind": changes.get("text", "gaussian"), **keys.get("text", {})}
         values = {
-            "spec": json.dumps(keys, sort_keys=True),
-            "status": "done",
             "map": "raf",
             "n": 10,
             "d": 8,
-            "text": "gaussian",
             "source": "gaussian(seed=0)",
             "seed": 0,
             "draw": 0,
@@ -109,15 +104,9 @@ def make_record():
             "value": 1.0,
             "evaluations": 1,
             "converged": 1.0,
-            "seconds": 0.1,
             "dtype": "float64",
-            "device": "cpu",
-            "started": "2026-01-01T00:00:00+00:00",
-            "wordsens_version": "0",
-            "torch_version": "0",
-            "machine": "none",
             **changes,
         }
-        return SensitivityRecord(cell=hash_identity(values["spec"]), **values)
+        return made_record("sensitivity", keys, **values)
 
     return made

@@ -7,6 +7,7 @@ import wordsens
 
 ROOMS = (
     "errors",
+    "drawing",
     "files",
     "seeds",
     "results",
@@ -50,7 +51,6 @@ ONLY_IN = {
     "rich": ("cli",),
     "pydantic": ("experiments",),
     "distributed": ("experiments",),
-    "dask_jobqueue": ("experiments",),
 }
 
 

@@ -4,8 +4,21 @@ The public names are those of `__init__.pyi`. Each is loaded on first use, so th
 the command line's help, stay light.
 """
 
+from typing import Any
+
 import lazy_loader
+
+from wordsens import drawing
 
 __version__ = "0.1.0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def _draw(result: Any, *, style: Any = None) -> Any:
+    from wordsens.figures.results import plot
+
+    return plot(result, style=style)
+
+
+drawing.register(_draw)

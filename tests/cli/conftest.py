@@ -1,6 +1,5 @@
 """Running the command line inside the test's own process."""
 
-import math
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -8,13 +7,11 @@ from typing import NamedTuple
 import pytest
 
 from wordsens.cli import main
-from wordsens.experiments.run import all_cores
 
 
 @pytest.fixture(autouse=True)
-def _cheap(short_searches, monkeypatch):
-    """How good a search is belongs to other tests; so does where long runs go."""
-    monkeypatch.setattr(all_cores, "TRIED_SECONDS", math.inf)
+def _cheap(short_searches):
+    """How good a search is belongs to other tests."""
 
 
 class Run(NamedTuple):

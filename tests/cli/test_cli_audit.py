@@ -15,9 +15,7 @@ from tests.models.server import good, serving, slow
 
 from wordsens.audit.decay import pair_distances
 from wordsens.cli.audit import run as audit_run
-from wordsens.experiments.audit import cell as audit_cell
-from wordsens.experiments.audit.record import AuditRecord
-from wordsens.experiments.store.store import RecordStore
+from wordsens.experiments import audit as audit_cell
 from wordsens.text.shipped_data import MinimalPair
 
 TEXTS = ("the film was not good", "the film was very long and not unlikely bad", "good and bad and short", "good")
@@ -102,10 +100,10 @@ def test_a_stopped_audit_goes_on_and_measures_each_text_once(wordsens, asked, me
     assert "1 of 3 texts are in" in again.err
     # The text that was under way is measured again.
     assert seen == ["t.csv:1", "t.csv:2", "t.csv:2", "t.csv:3"]
-    first = RecordStore(out / "records", AuditRecord).read()
+    first = records(out)
     assert wordsens(*arguments).code == 0
     assert len(seen) == 4
-    assert RecordStore(out / "records", AuditRecord).read() == first
+    assert records(out) == first
 
 
 def test_a_text_that_fails_is_counted_and_ends_in_exit_code_1(wordsens, asked, measured):

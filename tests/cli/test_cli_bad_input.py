@@ -65,9 +65,9 @@ def folder(tmp_path, monkeypatch):
             "must be one of sensitivity, generalization, attention, departures, correlations, several-words, "
             "similarity, control, all; did you mean 'sensitivity'?",
         ),
-        (["paper", "--data", "none.csv"], "there is no file or folder 'none.csv'"),
+        (["paper", "--texts", "none.csv"], "there is no file or folder 'none.csv'"),
         (["paper", "--encoder", "no/such-model"], "no model 'no/such-model'"),
-        (["paper", "--out", "empty.txt"], "--out (='empty.txt/records') cannot be used as a folder for records"),
+        (["paper", "--out", "empty.txt"], "--out (='empty.txt') cannot be used as a folder for results"),
     ],
 )
 def test_wrong_input_is_one_line_and_code_2(wordsens, folder, arguments, line):

@@ -1,195 +1,203 @@
-"""`wordsens paper`: records, figures and words; resumed after an interrupt."""
+"""`wordsens paper`: results, figures and words; resumed after an interrupt."""
 
 import json
 import re
-import shutil
-from dataclasses import replace
-from pathlib import Path
 
-import pyarrow.parquet as pq
+import pandas as pd
 import pytest
 
-from wordsens.cli.paper import sensitivity as paper_sensitivity
-from wordsens.experiments.grid.sweep_file import load_sweep
-from wordsens.experiments.kinds import CellKind
-from wordsens.experiments.sensitivity import preset as presets
-from wordsens.experiments.sensitivity.preset import Part
-from wordsens.experiments.sensitivity.record import SensitivityRecord
-from wordsens.experiments.store.store import read_records
+from wordsens.experiments import (
+    control,
+    correlations,
+    departures,
+    generalization,
+    run,
+    sensitivity,
+    several_words,
+    similarity,
+)
+from wordsens.experiments.spec import load_sweep
+from wordsens.report.findings.finding import minus
+from wordsens.report.findings.of_runs import run_findings
+from wordsens.report.load import load_runs
 
-_SEARCH = {"starts": 1, "steps": 3, "generations": 0}
+FEW = {"starts": 1, "steps": 3, "generations": 0}
+FIGURES = {
+    "sensitivity": ["rf", "drf", "raf", "sensitivity"],
+    "generalization": ["generalization-error-gaussian", "generalization-frontier-gaussian"],
+    "departures": ["departures", "departures-error"],
+    "similarity": ["similarity", "similarity-check", "similarity-sensitivity"],
+    "control": [
+        f"control-{name}"
+        for name in ("accuracy", "along", "along-sensitivity", "layers", "sensitivity", "target", "tradeoff")
+    ],
+}
 
 
 @pytest.fixture(autouse=True)
-def small_scale(monkeypatch):
-    parts = (
-        Part(("rf",), (4, 6, 8), (8,), 2, {**_SEARCH, "words": {"sample": 2}}),
-        Part(("drf",), (4, 6), (8,), 2, _SEARCH, (2,)),
-        Part(("raf", "relu-raf"), (4, 8, 12), (16,), 2, _SEARCH),
+def small_scales(monkeypatch):
+    monkeypatch.setitem(sensitivity.PRESETS, "quick", [
+        {"map": ["rf"], "n": (4, 6, 8), "d": (8,), "draw": 2, **FEW, "words": {"sample": 2}},
+        {"map": ["drf"], "n": (4, 6), "d": (8,), "draw": 2, **FEW, "depth": [2]},
+        {"map": ["raf", "relu-raf"], "n": (4, 8, 12), "d": (16,), "draw": 2, **FEW},
+    ])  # fmt: skip
+    monkeypatch.setitem(
+        generalization.PRESETS, "quick", {"texts": [8], "d": 6, "sample": 1, "draw": 1, "held_out": 4, **FEW}
     )
-    monkeypatch.setitem(presets.SCALES, "quick", parts)
+    monkeypatch.setattr(generalization, "MAPS_AND_WORDS", (("raf", 4),))
+    monkeypatch.setattr(generalization, "available", lambda source, n, *, labelled: 0)
+    monkeypatch.setitem(departures.PRESETS, "quick", {
+        "d": {"raf": 8}, "n": (3, 4), "error": {"raf": (3, 8)}, "texts": 4, "draws": 1,
+    })  # fmt: skip
+    monkeypatch.setitem(departures._SEARCHES, "raf", FEW)
+    monkeypatch.setitem(correlations.PRESETS, "quick", (1, [{"map": ["rf", "raf"], "n": 8, "d": 12, **FEW}]))
+    monkeypatch.setitem(several_words.PRESETS, "quick", (4, 8, 1, [{"map": "rf", **FEW}, {"map": "raf", **FEW}]))
+    monkeypatch.setitem(similarity.PRESETS, "quick", {
+        "n": (8,), "draws": 1, "count": 2, "lengths": ("question",), "of_a_kind": 2, "check_draws": 1, "every": 6,
+        "maps": {"raf": {**FEW, "words": 1}}, "pooled": {"pool": "mean", "words": 0},
+    })  # fmt: skip
+    monkeypatch.setitem(control.PRESETS, "quick", {
+        "draws": 1, "steps": 2, "n": [6, 8], "controlled": 6, "targets": [0.5, 1.0], "depths": ([6], 2),
+        "real": (8, 8), "layers": ["softmax"], "held": ["softmax"], "others": ["none"], "stacks": ({},),
+        "along": ["softmax"], "along_real": False,
+    })  # fmt: skip
 
 
 @pytest.fixture
 def no_figures(monkeypatch):
     """Figures take most of the time of a small run; one test looks at them."""
-    monkeypatch.setattr(paper_sensitivity, "write_figures", lambda *_: [])
+    monkeypatch.setattr("wordsens.figures.of_experiments.save_figures", lambda *_: [])
 
 
-_FINISHED = []
-
-
-@pytest.fixture
-def finished(wordsens, no_figures, tmp_path, tmp_path_factory):
-    """The folder of a finished run: measured once, a copy for every test."""
-    if not _FINISHED:
-        folder = tmp_path_factory.mktemp("finished") / "out"
-        assert wordsens("paper", "--out", str(folder), "--quiet").code == 0
-        _FINISHED.append(folder)
-    return Path(shutil.copytree(_FINISHED[0], tmp_path / "finished"))
-
-
-CELLS = 2 * (3 * 2 + 2 * 2 + 2 * 3 * 2)
-
-
-@pytest.mark.slow
-def test_records_figures_and_a_table_of_exponents(wordsens, tmp_path):
-    run = wordsens("paper", "sensitivity", "--scale", "quick", "--out", str(tmp_path))
-    assert run.code == 0
-    assert f"{CELLS} of {CELLS} cells after" in run.err
-    records = read_records(tmp_path / "sensitivity.parquet", SensitivityRecord)
-    assert len(records) == len(list((tmp_path / "records").glob("*.parquet"))) == CELLS
-    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
-        f"{name}.{kind}" for name in ("drf", "raf", "rf", "sensitivity") for kind in ("pdf", "png", "svg")
-    ]
-    assert (tmp_path / "figures" / "rf.pdf").read_bytes().startswith(b"%PDF")
-    rows = re.findall(
-        r"^(RF|DRF, L = 2|RAF \(softmax\)|ReLU-RAF) +(movie reviews|Gaussian texts) ", run.out, re.MULTILINE
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sensitivity",
+        "several-words",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("generalization", "departures", "correlations")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("similarity", "control")),
+    ],
+)
+def test_the_answer_first_one_table_figures_and_the_report_s_sentences(wordsens, tmp_path, documented, name):
+    first = wordsens("paper", name, "--out", str(tmp_path), "--quiet")
+    assert first.code == 0, first.err
+    frame = pd.read_parquet(tmp_path / f"{name}.parquet")
+    assert len(frame) == len(load_sweep(tmp_path / f"{name}.yaml").cells())
+    assert set(frame["status"]) == {"done"}
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == sorted(
+        f"{file}.{end}" for file in FIGURES.get(name, [name]) for end in ("pdf", "png", "svg")
     )
-    assert len(rows) == 16
-    assert len(set(rows)) == 8
-    assert len(re.findall(r"-?\d\.\d{3} ± \d\.\d{3}", run.out)) >= 8
-    assert "Against softmax attention, ReLU attention falls" in run.out
-    assert "A random sample of each text's words searched: RF." in run.out
-    assert str(tmp_path / "sensitivity.parquet") in run.out
-    assert len(load_sweep(tmp_path / "sweep.yaml").cells()) == CELLS
-
-
-def test_json_has_the_documented_keys(wordsens, finished, documented):
-    run = wordsens("paper", "--scale", "quick", "--out", str(finished), "--json", "--quiet")
-    assert run.err == ""
-    document = json.loads(run.out)
+    document = json.loads(wordsens("paper", name, "--out", str(tmp_path), "--json", "--quiet").out)
     assert list(document) == documented("The document of `paper`")
-    assert document["cells"] == CELLS
-    assert document["failed"] == []
-    for series in document["series"]:
-        assert list(series) == documented("Each of `series`")
-    assert pq.read_schema(document["records"]).names == documented("The columns of the records")
+    said = " ".join(first.out.split())
+    if document["claims"]:
+        assert said.startswith(" ".join(document["claims"][0]["sentence"].split())[:60])
+    titles = [table["title"] for table in document["tables"]]
+    assert [title for title in titles if title in first.out] == titles[:1]
+    everything = wordsens("paper", name, "--out", str(tmp_path), "--verbose", "--quiet").out
+    assert all(title in everything for title in titles)
+    findings = [finding.sentence for finding in run_findings(load_runs([tmp_path])[0])]
+    assert findings[:8] == [minus(claim["sentence"]) for claim in document["claims"]][:8]
 
 
-@pytest.mark.slow
-def test_an_interrupted_run_is_resumed_with_the_same_values(wordsens, finished, tmp_path, monkeypatch):
-    whole = wordsens("paper", "--out", str(finished), "--json", "--quiet")
-    attempt = CellKind.attempt
-    seen = []
+def test_overrides_change_the_cells(wordsens, tmp_path, no_figures):
+    arguments = ("paper", "sensitivity", "n=[4, 5]", "map=raf", "d=6", "--out", str(tmp_path), "--json", "--quiet")
+    document = json.loads(wordsens(*arguments).out)
+    assert document["cells"] == 2 * 2 * 2
+    frame = pd.read_parquet(document["records"])
+    assert (set(frame["map"]), set(frame["n"]), set(frame["d"])) == ({"raf"}, {4, 5}, {6})
+    wrong = wordsens("paper", "sensitivity", "nn=4")
+    assert (wrong.code, "override 'nn=4': `key` (='nn') must be one of" in wrong.err) == (2, True)
 
-    def interrupted(kind, cell, **options):
-        seen.append(cell)
+
+def test_an_interrupted_run_says_what_it_has_and_is_resumed(wordsens, tmp_path, monkeypatch, no_figures):
+    small = ("paper", "n=[4, 6]", "map=[rf, raf]", "--out", str(tmp_path))
+    measured, seen = run._measured, []
+
+    def interrupted(*arguments):
+        seen.append(arguments)
         if len(seen) == 6:
             raise KeyboardInterrupt
-        return attempt(kind, cell, **options)
+        return measured(*arguments)
 
-    monkeypatch.setattr(CellKind, "attempt", interrupted)
-    stopped = wordsens("paper", "--out", str(tmp_path / "halves"))
+    monkeypatch.setattr(run, "_measured", interrupted)
+    stopped = wordsens(*small)
     assert stopped.code == 130
-    assert stopped.out.startswith(f"5 of {CELLS} cells are finished; of these:")
-    assert len(read_records(tmp_path / "halves" / "sensitivity.parquet", SensitivityRecord)) == 5
-    assert f"interrupted: 5 of {CELLS} cells are finished in" in stopped.err
+    assert stopped.out.startswith("5 of 16 cells are finished; of these:")
+    assert "interrupted: 5 of 16 cells are finished in" in stopped.err
     assert "the same command goes on from there" in stopped.err
-    assert "Traceback" not in stopped.err
     seen.clear()
-    monkeypatch.setattr(
-        CellKind, "attempt", lambda kind, cell, **options: seen.append(cell) or attempt(kind, cell, **options)
-    )
-    resumed = wordsens("paper", "--out", str(tmp_path / "halves"), "--json")
-    assert f"5 of {CELLS} cells are in" in resumed.err
-    assert len(seen) == CELLS - 5
-    assert json.loads(resumed.out)["series"] == json.loads(whole.out)["series"]
-    values = [
-        [record.value for record in read_records(folder / "sensitivity.parquet", SensitivityRecord)]
-        for folder in (finished, tmp_path / "halves")
-    ]
-    assert values[0] == values[1]
-    seen.clear()
-    again = wordsens("paper", "--out", str(tmp_path / "halves"), "--json", "--quiet")
-    assert seen == []
-    assert again.out == resumed.out
+    monkeypatch.setattr(run, "_measured", lambda *arguments: seen.append(arguments) or measured(*arguments))
+    resumed = wordsens(*small)
+    assert (resumed.code, len(seen)) == (0, 11)
+    assert "5 of 16 cells are in" in resumed.err
 
 
-def test_a_torn_shard_is_reported_and_measured_again(wordsens, finished):
-    shard = next((finished / "records").glob("*.parquet"))
-    shard.write_bytes(shard.read_bytes()[:100])
-    run = wordsens("paper", "--out", str(finished))
-    assert run.code == 0
-    assert f"set aside: {shard.name} is not a whole Parquet file" in run.err
-    assert len(read_records(finished / "sensitivity.parquet", SensitivityRecord)) == CELLS
+def test_a_failed_cell_is_told_after_everything_else(wordsens, tmp_path, monkeypatch, no_figures):
+    measured = run._measured
+
+    def failing(experiment, cell, *more):
+        if cell.map == "rf" and cell.draw == 0:
+            return run.failed(cell, "RuntimeError: out of luck"), None
+        return measured(experiment, cell, *more)
+
+    monkeypatch.setattr(run, "_measured", failing)
+    small = ("paper", "n=[4, 6]", "map=[rf, raf]", "--out", str(tmp_path))
+    ended = wordsens(*small)
+    assert ended.code == 1
+    assert "wordsens: 4 of 16 cells failed, the first with RuntimeError: out of luck" in ended.err
+    assert "Word sensitivity S" in ended.out
+    monkeypatch.setattr(run, "_measured", measured)
+    assert wordsens(*small, "--quiet").code == 0
 
 
-def test_a_failed_cell_is_told_after_everything_else(wordsens, finished, monkeypatch):
-    for record in read_records(finished / "sensitivity.parquet", SensitivityRecord):
-        if record.map == "rf" and record.n == 4:
-            (finished / "records" / f"{record.cell}.parquet").unlink()
-    attempt = CellKind.attempt
-
-    def failing(kind, cell, **options):
-        record = attempt(kind, cell, **options)
-        if cell.map == "rf" and cell.n == 4 and cell.draw == 0:
-            return replace(record, status="failed", value=None, error="RuntimeError: out of luck")
-        return record
-
-    monkeypatch.setattr(CellKind, "attempt", failing)
-    run = wordsens("paper", "--out", str(finished))
-    assert run.code == 1
-    assert f"wordsens: 2 of {CELLS} cells failed, the first with RuntimeError: out of luck" in run.err
-    assert "ReLU-RAF" in run.out
-    monkeypatch.setattr(CellKind, "attempt", attempt)
-    assert wordsens("paper", "--out", str(finished), "--quiet").code == 0
-
-
-@pytest.mark.slow
-def test_data_of_ones_own(wordsens, no_figures, tmp_path):
+def test_texts_of_ones_own(wordsens, no_figures, tmp_path):
     (tmp_path / "t.csv").write_text("text\n" + "a good film that goes on and on and on until it stops\n" * 3)
-    run = wordsens("paper", "--data", str(tmp_path / "t.csv"), "--out", str(tmp_path / "out"), "--json", "--quiet")
-    assert run.code == 0
-    series = json.loads(run.out)["series"]
-    assert {one["text"] for one in series} == {"dataset", "gaussian"}
-    assert {one["texts"] for one in series if one["text"] == "dataset"} == {3}
+    arguments = ("paper", "map=raf", "n=[4, 8]", "--texts", str(tmp_path / "t.csv"), "--out", str(tmp_path / "out"))
+    document = json.loads(wordsens(*arguments, "--json", "--quiet").out)
+    assert {row["texts"] for row in document["tables"][0]["rows"]} == {"the dataset", "Gaussian texts"}
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--text-column", "review"], "--text-column (='review') is for the texts of --data; name them, or drop it"),
-        (["--data", "t.csv", "--labels", "liner"], "--labels (='liner') must be one of sentiment, linear, random"),
+        (["--text-column", "review"], "--text-column (='review') is for the texts of --texts; name them, or drop it"),
+        (["--texts", "t.csv", "--labels", "liner"], "--labels (='liner') must be one of sentiment, linear, random"),
         (["--limit", "0"], "--limit (=0) must be a whole number, at least 1"),
+        (["sensitivty"], "`figure` (='sensitivty') must be one of"),
+        (["--scale", "quik"], "did you mean 'quick'"),
+        (["--head", "3"], "--head (='3') is an option of attention; draw that, or drop it"),
+        (["attention", "--layer", "7"], "--layer (=7) has no attention; choose 1 to 6, or -1 for the last"),
+        (["attention", "--head", "first"], "--head (='first') must be 0, 1, ..., or mean"),
+        (["attention", "I love her"], "`attention` is followed by 1 texts (I love her); give two texts in quotes"),
+        (["attention", "I love her", "I LOVE her"], "reads the same as `first` to minilm; change a word"),
+        (["attention", "--prompt", "one"], "--prompt is given 1 times; give two prompts that differ in a word"),
+        (["attention", "--prompt", "a b", "--prompt", "a c"], "--prompt and --answer need a causal language model"),
+        (["--style", "nowhere"], "--style (='nowhere') is neither a file nor a style of matplotlib"),
+        (["--workers", "2", "--scheduler", "tcp://a:1"], "both say where cells run"),
     ],
 )
-def test_wrong_options_of_the_data(wordsens, arguments, message):
-    run = wordsens("paper", *arguments)
-    assert run.code == 2
-    assert message in run.err
+def test_wrong_options_are_one_line(wordsens, tmp_path, arguments, message):
+    ended = wordsens("paper", *arguments, "--out", str(tmp_path / "out"))
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+    assert ended.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("columns", ["80", "120"])
-def test_the_table_stays_readable(wordsens, finished, monkeypatch, columns):
+def test_the_table_stays_readable(wordsens, tmp_path, monkeypatch, no_figures, columns):
     monkeypatch.setenv("COLUMNS", columns)
-    monkeypatch.chdir(finished.parent)
-    run = wordsens("paper", "--out", finished.name, "--quiet")
-    assert max(len(line) for line in run.out.splitlines()) <= int(columns)
-    assert len(re.findall(r"^(?:RF|DRF|RAF|ReLU-RAF)\b.* ± \d\.\d{3} ", run.out, re.MULTILINE)) == 8
+    monkeypatch.chdir(tmp_path)
+    ended = wordsens("paper", "n=[4, 6]", "--out", "here", "--quiet")
+    assert max(map(len, ended.out.splitlines())) <= int(columns)
+    assert len(re.findall(r"^(?:RF|DRF|RAF|ReLU)", ended.out, re.MULTILINE)) >= 8
 
 
-@pytest.mark.slow
-def test_progress_off_a_terminal_is_sparse(wordsens, no_figures, tmp_path):
-    lines = wordsens("paper", "--out", str(tmp_path)).err.splitlines()
-    assert 1 <= len(lines) <= 3
+def test_everything_and_the_report(wordsens, tmp_path, monkeypatch):
+    monkeypatch.setattr("wordsens.cli.paper._run", lambda name, options: {"command": f"paper {name}"})
+    monkeypatch.setattr("wordsens.report.write.write_report", lambda folders, path: path)
+    document = json.loads(wordsens("paper", "all", "--out", str(tmp_path), "--json").out)
+    names = ("sensitivity", "generalization", "attention", "departures", "correlations", "several-words", "similarity")
+    assert [part["command"] for part in document["parts"]] == [f"paper {name}" for name in names]
+    assert document["report"] == str(tmp_path / "report.html")

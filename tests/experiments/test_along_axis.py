@@ -8,11 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wordsens import experiments
 from wordsens.cli import main
 from wordsens.errors import InputError
-from wordsens.experiments import kinds
-from wordsens.experiments.along_axis import series_along
+from wordsens.experiments.series import series_along
 from wordsens.figures import along
 from wordsens.statistics.power_law import exponent_interval, fit_power_law
 
@@ -68,7 +66,7 @@ def test_what_would_be_averaged_is_refused_and_what_moves_along_is_told(heated, 
 
 
 def test_words_can_be_an_axis(heated):
-    (one,) = series_along([record for record in heated if record.n == 10 and "1.0" in record.spec], "map")
+    (one,) = series_along([record for record in heated if record.n == 10 and record.temperature == 1.0], "map")
     assert [point.x for point in one.points] == ["raf", "relu-raf"]
     assert one.fit is None
 
@@ -102,46 +100,42 @@ def test_the_figure_has_every_series_and_its_exponent(heated):
         for (title, n), one in zip(product(("RAF (softmax)", "ReLU-RAF"), (10, 40)), series, strict=True)
     ]
     assert len({line.get_color() for line in panel.get_lines()}) == 4
-    plain = along(series_along([one for one in heated if one.n == 10 and "1.0" in one.spec], "map"), "map", "value")
+    plain = along(
+        series_along([one for one in heated if one.n == 10 and one.temperature == 1.0], "map"), "map", "value"
+    )
     assert [tick.get_text() for tick in plain.axes[0].get_xticklabels()] == ["raf", "relu-raf"]
 
 
-@pytest.fixture
-def new_kind(tmp_path, monkeypatch):
-    """The kind of docs/guides/own_kind.py, added as the page says: one folder, one line."""
-    folder = tmp_path / "rooms" / "row_norm"
-    folder.mkdir(parents=True)
-    (folder / "__init__.py").write_text("")
-    shutil.copy(GUIDES / "own_kind.py", folder / "cell.py")
-    monkeypatch.setattr(experiments, "__path__", [*experiments.__path__, str(folder.parent)])
-    for module in ("grid.override", "grid.sweep", "kinds"):
-        home = __import__(f"wordsens.experiments.{module}", fromlist=["KIND_NAMES"])
-        monkeypatch.setattr(home, "KIND_NAMES", (*kinds.KIND_NAMES, "row-norm"))
+def test_the_interval_does_not_depend_on_the_order_of_rows_or_the_names_of_texts():
+    stream = np.random.default_rng(1)
+    sizes, texts = np.repeat([5, 10, 20, 40], 6).tolist(), list(range(24))
+    values = (np.array(sizes) ** -0.5 * np.exp(0.3 * stream.standard_normal(24))).tolist()
+    order = stream.permutation(24)
+    shuffled = [[column[at] for at in order] for column in (sizes, values, [f"text {at}" for at in texts])]
+    assert exponent_interval(sizes, values, texts) == exponent_interval(*shuffled)
+
+
+def test_an_experiment_of_ones_own_is_one_file(tmp_path, monkeypatch, capsys):
+    shutil.copy(GUIDES / "own_kind.py", tmp_path)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_a_new_kind_is_one_folder_and_one_line(new_kind, capsys):
+    monkeypatch.syspath_prepend(tmp_path)
     page = (GUIDES / "own_kind.md").read_text()
-    spec = page.split("$ cat norms.yaml\n")[1].split("$ wordsens")[0]
-    (new_kind / "norms.yaml").write_text(spec)
+    (tmp_path / "norms.yaml").write_text(page.split("$ cat norms.yaml\n")[1].split("$ wordsens")[0])
     assert main(["sweep", "run", "norms.yaml", "--quiet"]) == 0
     assert "norms: 15 cells done, 0 failed" in capsys.readouterr().out
-    assert main(["sweep", "fit", "norms", "--x", "n", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    (series,) = document["series"]
+    assert main(["sweep", "plot", "norms", "--x", "n", "--json"]) == 0
+    (series,) = json.loads(capsys.readouterr().out)["series"]
     assert series["fit"]["exponent"] == pytest.approx(0, abs=1e-9)
     assert [point["mean"] for point in series["points"]] == pytest.approx([4.0] * 3)
-    assert main(["sweep", "fit", "norms", "--x", "n"]) == 0
-    assert "norms: value ~ n^exponent" in capsys.readouterr().out
     assert main(["sweep", "plot", "norms", "n=[2, 4]", "--x", "n", "--file", "norms.svg"]) == 0
-    assert (new_kind / "norms.svg").read_text().startswith("<?xml")
-    assert main(["sweep", "plot", "norms", "--x", "n", "--file", "norms.xls"]) == 2
-    assert "must end with .pdf, .png, .svg" in capsys.readouterr().err
-    assert main(["sweep", "plot", "norms.yaml", "--out", "none", "--x", "n"]) == 2
-    said = capsys.readouterr().err
-    assert "has no finished record" in said
-    assert said.count("\n") == 1
+    assert (tmp_path / "norms.svg").read_text().startswith("<?xml")
+    for command, message in (
+        (["norms", "--x", "n", "--file", "norms.xls"], "must end with .pdf, .png, .svg"),
+        (["norms.yaml", "--out", "none", "--x", "n"], "holds no results.sqlite"),
+    ):
+        assert main(["sweep", "plot", *command]) == 2
+        said = capsys.readouterr().err
+        assert message in said and said.count("\n") == 1
 
 
 def test_the_guide_s_own_map_is_measured_swept_fitted_and_drawn(tmp_path, monkeypatch, capsys, short_searches):
@@ -157,8 +151,7 @@ def test_the_guide_s_own_map_is_measured_swept_fitted_and_drawn(tmp_path, monkey
     cheap = ["starts=1", "steps=2", "generations=0", "n=[2, 4]", "d=4", "draw=[0, 1]"]
     assert main(["sweep", "run", "own.yaml", *cheap, "--quiet"]) == 0
     capsys.readouterr()
-    assert main(["sweep", "fit", "own", "--x", "n", "--by", "map", "--json"]) == 0
+    assert main(["sweep", "plot", "own", "--x", "n", "--by", "map", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [one["keys"] for one in document["series"]] == [{"map": "own_map:WeightedMeans"}, {"map": "raf"}]
-    assert main(["sweep", "plot", "own", "--x", "n", "--by", "map"]) == 0
     assert (tmp_path / "own" / "figures" / "value-against-n.png").read_bytes().startswith(b"\x89PNG")

@@ -1,18 +1,24 @@
 """Training under control: cells that are what their keys say, and sentences no surer than their intervals."""
 
-from dataclasses import replace
-
 import pytest
 import torch
+from tests.made_records import measured
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.experiments.control import preset
-from wordsens.experiments.control.along import probe_accuracy, told_apart
-from wordsens.experiments.control.cell import KIND, measure_control
-from wordsens.experiments.control.pairs import pairs_of
-from wordsens.experiments.control.spec import CONTROLS, ControlCell
-from wordsens.experiments.control.summary import summarise_control
+from wordsens.experiments.control import (
+    ALONG,
+    CONTROLS,
+    EXPERIMENT,
+    PRESETS,
+    ControlCell,
+    measure_control,
+    pairs_answers,
+    pairs_of,
+    probe_accuracy,
+    summarize,
+)
+from wordsens.experiments.run import failed
 from wordsens.figures.control_panels import CONTROL_FIGURES
 
 SMALL = {"task": "one-word", "n": 6, "d": 8, "steps": 4, "training": 32, "texts": 2, "words": 2, "hidden": 8}
@@ -24,20 +30,19 @@ SMALL = {"task": "one-word", "n": 6, "d": 8, "steps": 4, "training": 32, "texts"
 def test_every_control_of_every_task_gives_a_record(control, task):
     target = {"target": 0.5} if control == "hold" else {}
     cell = ControlCell.parse({**SMALL, "task": task, "control": control, **target})
-    record = KIND.run(cell)
+    record = measured(cell)
     assert record.done
     assert 0 <= record.value <= 1
     assert 0 < record.sensitivity >= record.median_word
     assert (record.short is None) == (control not in ("hold", "lower", "raise"))
-    assert record.value == KIND.run(cell).value
+    assert record.value == measured(cell).value
 
 
 def test_the_kept_weights_are_the_network_that_was_measured():
     cell = ControlCell.parse({**SMALL, "layer": "dense", "texts": 1, "words": 6})
-    kept = []
-    columns = measure_control(cell, kept.append)
+    columns = measure_control(cell)
     network = ws.training.build_network(cell.architecture, 6, 8)
-    network.load_state_dict(kept[0])
+    network.load_state_dict(columns["arrays"])
     network.requires_grad_(False)
     size = ws.training.TaskSize(6, 8, training=32)
     X = ws.training.one_word_task(size, cell.seed_of("task")).test.rows(torch.tensor([0]))[0]
@@ -54,15 +59,15 @@ def test_a_network_whose_units_have_died_has_an_accuracy_and_no_sensitivity(cont
         torch.nn.init.constant_(network.stack[0].bias, -1e4)
         return network
 
-    monkeypatch.setattr("wordsens.experiments.control.cell.build_network", dead)
-    record = KIND.run(ControlCell.parse({**SMALL, "layer": "dense", **control}))
+    monkeypatch.setattr("wordsens.experiments.control.build_network", dead)
+    record = measured(ControlCell.parse({**SMALL, "layer": "dense", **control}))
     assert record.done, record.error
     assert 0 <= record.value <= 1
     assert record.sensitivity is None and record.robust is None
 
 
 def test_layers_are_measured_one_by_one():
-    record = KIND.run(ControlCell.parse({**SMALL, "layers": 3, "residual": True, "by_layer": True, "steps": 0}))
+    record = measured(ControlCell.parse({**SMALL, "layers": 3, "residual": True, "by_layer": True, "steps": 0}))
     assert len(record.by_layer) == 3
     assert all(value > 0 for value in record.by_layer)
     assert record.first_upper is None
@@ -70,14 +75,14 @@ def test_layers_are_measured_one_by_one():
 
 @pytest.mark.parametrize("score", ["softmax", "relu"])
 def test_the_first_layer_has_a_bracket_where_it_is_attention_alone(score):
-    record = KIND.run(ControlCell.parse({**SMALL, "layers": 2, "layer": score, "by_layer": True}))
+    record = measured(ControlCell.parse({**SMALL, "layers": 2, "layer": score, "by_layer": True}))
     assert record.by_layer[0] < record.first_upper * (1 + 1e-5)
     assert record.first_upper < 3 * record.by_layer[0]
 
 
 def test_a_training_is_measured_along_its_way():
     keys = {**SMALL, "n": 8, "d": 16, "steps": 32, "training": 256, "along": True}
-    record = KIND.run(ControlCell.parse(keys))
+    record = measured(ControlCell.parse(keys))
     assert record.along_steps == (0, 1, 2, 4, 8, 16, 32)
     for name in ("accuracy", "sensitivity", "kept", "told", "probe"):
         values = getattr(record, f"along_{name}")
@@ -85,8 +90,8 @@ def test_a_training_is_measured_along_its_way():
         assert all(0 <= value <= 1 for value in values) or name == "sensitivity"
     assert record.along_accuracy[-1] == record.value
     # Looking changes nothing: the network ends as one that nobody looked at.
-    assert record.value == KIND.run(ControlCell.parse({**keys, "along": False})).value
-    majority = KIND.run(ControlCell.parse({**keys, "task": "majority", "steps": 2}))
+    assert record.value == measured(ControlCell.parse({**keys, "along": False})).value
+    majority = measured(ControlCell.parse({**keys, "task": "majority", "steps": 2}))
     assert majority.along_told is None
     assert len(majority.along_kept) == 3  # some shares of two steps are one step
 
@@ -114,8 +119,8 @@ def test_pairs_are_told_apart_by_how_far_they_move_the_features():
         def features(self, rows):
             return rows[:, 0, :1] + 10
 
-    assert told_apart(Sees(), pairs) == {"kept": 1.0, "told": 1.0}
-    found = told_apart(Blind(), pairs)
+    assert pairs_answers(Sees(), pairs) == {"kept": 1.0, "told": 1.0}
+    found = pairs_answers(Blind(), pairs)
     assert found["kept"] == 1.0
     assert 0.35 < found["told"] < 0.65
     probe = ws.training.one_word_task(ws.training.TaskSize(6, 8, training=64, validation=1, test=40))
@@ -131,12 +136,12 @@ def test_pairs_of_real_passages_share_none_between_learning_and_judging():
     assert int(learned.flipped.sum()) == len(learned) // 2
     rows = {tuple(row.flatten().tolist()) for row in learned.rows()[0]}
     assert not rows & {tuple(row.flatten().tolist()) for row in judged.rows()[0]}
-    assert KIND.run(cell).done
+    assert measured(cell).done
 
 
 def test_real_texts_are_learned_by_their_labels():
     keys = {**SMALL, "task": "texts", "text": "reviews", "n": 8, "d": 16, "training": 40}
-    record = KIND.run(ControlCell.parse(keys))
+    record = measured(ControlCell.parse(keys))
     assert record.done
     assert record.text_content
     assert (record.value * 8).is_integer()  # a fifth of 40 texts is held out
@@ -162,27 +167,28 @@ def test_wrong_keys_are_refused(keys, message):
 
 def test_cells_are_named_by_what_can_change_them():
     cell = ControlCell.parse(SMALL)
-    assert cell.content_hash() == ControlCell.parse({**SMALL, "pooling": "mean"}).content_hash()
-    assert cell.content_hash() != ControlCell.parse({**SMALL, "rate": 0.02}).content_hash()
+    assert cell.key() == ControlCell.parse({**SMALL, "pooling": "mean"}).key()
+    assert cell.key() != ControlCell.parse({**SMALL, "rate": 0.02}).key()
     usual = ControlCell.parse({**SMALL, "control": "lower"})
-    assert usual.content_hash() == ControlCell.parse({**SMALL, "control": "lower", "strength": 0.1}).content_hash()
+    assert usual.key() == ControlCell.parse({**SMALL, "control": "lower", "strength": 0.1}).key()
 
 
-@pytest.mark.parametrize("scale", preset.SCALES)
+@pytest.mark.parametrize("scale", PRESETS)
 def test_presets_have_five_draws_of_every_point(scale):
-    cells = preset.paper_control(scale).sweep.cells()
-    assert {cell.draw for cell in cells} == set(range(preset.SCALES[scale].draws))
+    cells = EXPERIMENT.sweep(scale)[0].cells()
+    assert {cell.draw for cell in cells} == set(range(PRESETS[scale]["draws"]))
     assert {cell.task for cell in cells} == {"one-word", "majority", "texts"}
 
 
 def _record(value, sensitivity, draw, robust=0.5, **keys):
     cell = ControlCell.parse({**SMALL, "draw": draw, **keys})
-    failed = KIND.failed(cell, "none")
-    return replace(failed, status="done", error=None, value=value, sensitivity=sensitivity, robust=robust)
+    columns = dict.fromkeys(("by_layer", "first_upper", "median_word", "along_steps", *ALONG.values()))
+    columns |= {"value": value, "sensitivity": sensitivity, "robust": robust}
+    return failed(cell, "none").replace(status="done", error=None, **columns)
 
 
 def _told(records):
-    return [claim.sentence for claim in summarise_control(records).claims]
+    return [claim.sentence for claim in summarize(records).claims]
 
 
 JITTER = (0.0, 0.01, -0.01, 0.02, -0.02)
@@ -206,7 +212,7 @@ def test_sentences_about_the_length():
 def test_dead_networks_are_in_no_mean_and_are_told():
     alive = [_record(0.9, t + j, at, control="hold", target=t) for at, j in enumerate(JITTER) for t in (0.5, 1.0)]
     gone = [_record(0.5, None, draw, robust=None, control="hold", target=1.0) for draw in (5, 6)]
-    summary = summarise_control([*alive, *gone])
+    summary = summarize([*alive, *gone])
     (section,) = [one for one in summary.sections if one.title == "S held at a target"]
     assert [row[-1] for row in section.rows] == [5, 5]
     told = [claim.sentence for claim in summary.claims if "died" in claim.sentence]
@@ -226,7 +232,7 @@ def test_sentences_about_targets_and_costs():
     assert any("S follows its target over a factor of 16" in one for one in told)
     assert any("S held at 0.25 costs 0.2 of accuracy (0.9 without)" in one for one in told)
     assert not any("S held at 1 " in one for one in told)
-    shuffled = [replace(one, sensitivity=1.0 + (7 * at) % 15) for at, one in enumerate(held)]
+    shuffled = [one.replace(sensitivity=1.0 + (7 * at) % 15) for at, one in enumerate(held)]
     assert not any("its target" in one for one in _told(plain + shuffled))
 
 
@@ -234,7 +240,7 @@ def test_sentences_about_the_way_of_a_training():
     def along(at, control, end):
         one = _record(1.0, 1.0, at, along=True, control=control)
         own = {"along_steps": (0, 4), "along_accuracy": (0.5, 1.0), "along_sensitivity": (2.0, end + JITTER[at])}
-        return replace(one, **own, along_kept=(0.9, 0.9), along_told=None, along_probe=(0.5, 0.5 + 30 * JITTER[at]))
+        return one.replace(**own, along_kept=(0.9, 0.9), along_told=None, along_probe=(0.5, 0.5 + 30 * JITTER[at]))
 
     plain, paired = ([along(at, control, end) for at in range(5)] for control, end in (("none", 4.0), ("pairs", 1.0)))
     told = _told([*plain, *paired])
@@ -242,7 +248,7 @@ def test_sentences_about_the_way_of_a_training():
     lowers = "supervision by pairs lowers S at the end of the training: 1.000 ± 0.007 in place of 4.00"
     assert [any(sentence in one for one in told) for sentence in (rises, lowers)] == [True, True]
     assert len(told) == 2  # what stays, or changes by less than its error, is not told
-    table = next(one for one in summarise_control([*plain, *paired]).sections if one.title == "Along the training")
+    table = next(one for one in summarize([*plain, *paired]).sections if one.title == "Along the training")
     assert len(table.rows) == 4
     assert table.rows[0][:5] == ("softmax attention", "one word decides", 6, "no control", 0)
     curves = CONTROL_FIGURES["control-along-sensitivity"]([*plain, *paired]).panels[0].curves
@@ -255,7 +261,7 @@ def test_sentences_about_the_way_of_a_training():
 
 def test_sentences_about_layers_and_attacks():
     stacks = [
-        replace(_record(0.5, 1.0, at, layers=3, by_layer=True, steps=0, norm=norm), by_layer=(1.0, 1.5, last + j))
+        _record(0.5, 1.0, at, layers=3, by_layer=True, steps=0, norm=norm).replace(by_layer=(1.0, 1.5, last + j))
         for norm, last in ((False, 4.0), (True, 1.0))
         for at, j in enumerate(JITTER)
     ]
@@ -275,7 +281,7 @@ def test_sentences_about_layers_and_attacks():
 
 def test_figures_hold_what_was_measured():
     records = [
-        replace(_record(0.5 + n / 100, 1.0, at, n=n, task=task), by_layer=None)
+        _record(0.5 + n / 100, 1.0, at, n=n, task=task).replace(by_layer=None)
         for task in ("one-word", "majority")
         for n in (6, 12)
         for at in range(2)

@@ -1,14 +1,13 @@
 """Correlated texts: rows as they were asked for, cosines as they are, and sentences within their intervals."""
 
-from dataclasses import replace
-
 import pytest
 import torch
+from tests.made_records import measured
 
 from wordsens.errors import InputError
-from wordsens.experiments.correlations.cell import KIND, CorrelationCell
-from wordsens.experiments.correlations.summary import summarise_correlations
-from wordsens.experiments.sensitivity.cell import mean_cosine
+from wordsens.experiments.correlations import CorrelationCell, summarize
+from wordsens.experiments.run import failed
+from wordsens.experiments.sensitivity import mean_cosine
 from wordsens.text import repeated_text
 
 SMALL = {"map": "raf", "n": 8, "d": 12, "search": "quick"}
@@ -37,7 +36,7 @@ def test_the_mean_cosine_is_that_of_every_pair():
     [{"kind": "correlated", "mean_cosine": 0.9}, {"kind": "repeated", "distinct": 2}, {"kind": "reviews", "layer": 6}],
 )
 def test_a_cell_is_a_sensitivity_with_its_cosine(text):
-    record = KIND.run(CorrelationCell.parse({**SMALL, "text": text}))
+    record = measured(CorrelationCell.parse({**SMALL, "text": text}))
     assert record.value > 0
     assert record.upper is None
     if text["kind"] == "correlated":
@@ -48,7 +47,7 @@ def test_a_cell_is_a_sensitivity_with_its_cosine(text):
 def _record(cosine, draw, value, kind="correlated"):
     text = {"kind": kind, "mean_cosine": cosine} if kind == "correlated" else {"kind": kind}
     cell = CorrelationCell.parse({**SMALL, "text": text, "draw": draw})
-    return replace(KIND.failed(cell, "none"), status="done", error=None, value=value, cosine=cosine)
+    return failed(cell, "none").replace(status="done", error=None, value=value, cosine=cosine)
 
 
 def test_sentences_are_told_only_where_their_interval_supports_them():
@@ -56,7 +55,7 @@ def test_sentences_are_told_only_where_their_interval_supports_them():
         records = [_record(0.0, draw, 4.0 + scatter * (draw % 3)) for draw in range(6)]
         records += [_record(0.9, draw, end + scatter * ((draw + 1) % 3)) for draw in range(6)]
         records += [_record(0.45, draw, review + scatter * (draw % 3), kind="reviews") for draw in range(6)]
-        return [claim.sentence for claim in summarise_correlations(records).claims]
+        return [claim.sentence for claim in summarize(records).claims]
 
     assert [one for one in told(1.0, 0.01) if "falls by the factor 0.25" in one] == told(1.0, 0.01)
     assert "hardly changes" in told(4.0, 0.01)[0]

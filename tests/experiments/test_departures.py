@@ -1,20 +1,26 @@
 """Protocols: each switch does what it says, and the numbers are those of the definition at the Delta that was found."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.experiments.departures.ascent import raw_ascent, refined
-from wordsens.experiments.departures.cell import KIND, DepartureCell, _untouched_map, measure_departure
-from wordsens.experiments.departures.protocol import ERROR, NOISE, PROTOCOLS, SENSITIVITY, protocols_of
-from wordsens.experiments.departures.record import DepartureRecord
-from wordsens.experiments.departures.summary import summarise_departures
-from wordsens.experiments.texts.documents import load_text
-from wordsens.experiments.texts.training import Draw, labelled_texts
+from wordsens.experiments.departures import (
+    ERROR,
+    NOISE,
+    PROTOCOLS,
+    SENSITIVITY,
+    DepartureCell,
+    _protocols_of,
+    _untouched_map,
+    measure_departure,
+    raw_ascent,
+    refined,
+    summarize,
+)
+from wordsens.experiments.run import failed
+from wordsens.experiments.texts import labelled_texts, load_text
 from wordsens.search.ball import Ball
 
 SMALL = {"map": "raf", "n": 12, "d": 16, "text": "reviews", "search": "quick"}
@@ -22,13 +28,12 @@ SMALL = {"map": "raf", "n": 12, "d": 16, "text": "reviews", "search": "quick"}
 
 def measured(**keys):
     """The columns of a cell, and its witness."""
-    kept = []
-    columns = measure_departure(DepartureCell.parse({**SMALL, **keys}), kept.append)
-    return columns, kept[0]
+    columns = measure_departure(DepartureCell.parse({**SMALL, **keys}))
+    return columns, columns.pop("arrays")
 
 
 @pytest.mark.parametrize("name", ["rf", "raf"])
-@pytest.mark.parametrize("protocol", protocols_of(SENSITIVITY))
+@pytest.mark.parametrize("protocol", _protocols_of(SENSITIVITY))
 def test_sensitivities_are_attained_by_their_witness(name, protocol):
     columns, kept = measured(map=name, protocol=protocol, n=6)
     cell, chosen = DepartureCell.parse({**SMALL, "map": name, "protocol": protocol, "n": 6}), PROTOCOLS[protocol]
@@ -58,15 +63,14 @@ def test_a_noisy_ball_lets_delta_exceed_the_radius():
 
 
 @pytest.mark.slow_cases("cls", "first-word", "raw-alignment")
-@pytest.mark.parametrize("protocol", protocols_of(ERROR))
+@pytest.mark.parametrize("protocol", _protocols_of(ERROR))
 def test_errors_are_those_of_the_definition_with_a_pseudo_inverse(protocol):
     keys = {"measures": "error", "protocol": protocol, "texts": 8, "n": 6}
     columns, kept = measured(**keys)
     cell = DepartureCell.parse({**SMALL, **keys})
     phi = cell.build()
-    data = labelled_texts(
-        PROTOCOLS[protocol].source(cell.text), "sentiment", Draw(6, 16, 8, 1, 0, 0), dtype=torch.float64
-    )
+    source, size = PROTOCOLS[protocol].source(cell.text), {"training": 8, "held_out": 1, "draw": 0, "seed": 0}
+    data = labelled_texts(source, "sentiment", (6, 16), **size, dtype=torch.float64)
     features = np.stack([phi(text.rows).flatten().numpy() for text in data.training[0]])
     theta = np.linalg.pinv(features) @ data.training[1].numpy()
     rows, y = data.test[0][0].rows, float(data.test[1][0])
@@ -95,9 +99,9 @@ def test_what_a_protocol_cannot_mean_is_refused(keys, rule):
 
 def test_keys_of_errors_are_no_part_of_a_sensitivitys_identity():
     one, other = (DepartureCell.parse({**SMALL, "texts": texts}) for texts in (5, 6))
-    assert one.content_hash() == other.content_hash()
+    assert one.key() == other.key()
     one, other = (DepartureCell.parse({**SMALL, "measures": "error", "texts": texts}) for texts in (5, 6))
-    assert one.content_hash() != other.content_hash()
+    assert one.key() != other.key()
 
 
 def test_protocols_of_a_draw_share_its_map_and_no_answer_of_another():
@@ -108,9 +112,9 @@ def test_protocols_of_a_draw_share_its_map_and_no_answer_of_another():
     for name in reversed(names):
         assert measured(**lazy, protocol=name)[0] == alone[name]
     assert _untouched_map.cache_info().misses == 1
-    groups = {KIND.shared_by(DepartureCell.parse({**SMALL, "protocol": name})) for name in names}
+    groups = {DepartureCell.parse({**SMALL, "protocol": name}).of_draw() for name in names}
     assert len(groups) == 1
-    assert KIND.shared_by(DepartureCell.parse({**SMALL, "draw": 1})) not in groups
+    assert DepartureCell.parse({**SMALL, "draw": 1}).of_draw() not in groups
 
 
 def test_ascents_stay_in_the_ball_around_their_centre_and_refining_never_loses():
@@ -128,8 +132,8 @@ def test_ascents_stay_in_the_ball_around_their_centre_and_refining_never_loses()
 
 
 def _record(protocol, draw, n, value, **columns):
-    record = KIND.failed(DepartureCell.parse({**SMALL, "protocol": protocol, "n": n, "draw": draw}), "none")
-    return replace(record, status="done", error=None, value=value, map="raf", **columns)
+    record = failed(DepartureCell.parse({**SMALL, "protocol": protocol, "n": n, "draw": draw}), "none")
+    return record.replace(status="done", error=None, value=value, map="raf", **columns)
 
 
 def test_a_difference_is_called_one_only_beyond_its_error():
@@ -140,16 +144,11 @@ def test_a_difference_is_called_one_only_beyond_its_error():
             for n in (8, 16, 32)
             for draw in range(6)
         ]
-        return [claim.sentence for claim in summarise_departures(records).claims]
+        return [claim.sentence for claim in summarize(records).claims]
 
     assert "differs by -0.500" in summary(lambda n: 4.0 * n**-0.5)[0]
     assert "cannot be told apart" in summary(lambda n: 4.0)[0]
-    assert summarise_departures([]).claims == ()
-
-
-def test_records_go_to_a_table_and_back():
-    record = _record("defined", 0, 8, 1.0)
-    assert DepartureRecord(**record.to_dict()) == record
+    assert summarize([]).claims == ()
 
 
 def test_raw_steps_end_where_a_step_moves_nothing():

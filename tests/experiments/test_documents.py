@@ -4,13 +4,16 @@ import pytest
 import torch
 
 from wordsens.errors import InputError
-from wordsens.experiments.texts.documents import documents, fingerprint, load_text, texts_at_least
-from wordsens.experiments.texts.source import (
+from wordsens.experiments.texts import (
     CorrelatedText,
     DatasetText,
     GaussianText,
     OrthogonalText,
     ReviewsText,
+    documents,
+    fingerprint,
+    load_text,
+    texts_at_least,
 )
 
 

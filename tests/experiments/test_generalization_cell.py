@@ -1,23 +1,22 @@
 """Generalization cells: what they are, that they do not depend on each other, and that they are stored and resumed."""
 
-from dataclasses import replace
-
 import pytest
 import torch
+from tests.made_records import attempted
 
 from wordsens.errors import InputError
-from wordsens.experiments.generalization import cell as generalization_cell
-from wordsens.experiments.generalization.cell import KIND as GENERALIZATION
-from wordsens.experiments.generalization.preset import MAPS_AND_WORDS, SCALES, paper_generalization
-from wordsens.experiments.generalization.record import GeneralizationRecord
-from wordsens.experiments.generalization.spec import GeneralizationCell
-from wordsens.experiments.generalization.summary import generalization_findings, summarise_generalization
-from wordsens.experiments.grid.sweep import Sweep
-from wordsens.experiments.run.runner import run_cells, unfinished
-from wordsens.experiments.store.store import RecordStore, read_records, write_aside
-from wordsens.experiments.texts.documents import available
-from wordsens.experiments.texts.source import GaussianText, ReviewsText
-from wordsens.experiments.texts.training import Draw, labelled_texts
+from wordsens.experiments import generalization
+from wordsens.experiments.generalization import (
+    EXPERIMENT,
+    MAPS_AND_WORDS,
+    PRESETS,
+    GeneralizationCell,
+    generalization_series,
+    summarize,
+)
+from wordsens.experiments.sensitivity import times
+from wordsens.experiments.spec import Sweep
+from wordsens.experiments.texts import GaussianText, ReviewsText, available, labelled_texts
 
 USUAL = {
     "map": "raf",
@@ -34,7 +33,7 @@ USUAL = {
 SWEEP = Sweep.parse(
     {
         "name": "small",
-        "kind": "generalization",
+        "experiment": "generalization",
         "common": USUAL,
         "grids": [
             {"map": ["rf", "raf"], "training": ["fine-tuned", "retrained"], "objective": ["error", "frontier"]},
@@ -48,23 +47,23 @@ def cell(**changes):
 
 
 def forget():
-    generalization_cell._fitted.cache_clear()
-    generalization_cell._new_text.cache_clear()
-    generalization_cell._outcomes.cache_clear()
+    generalization._fitted.cache_clear()
+    generalization._new_text.cache_clear()
+    generalization._outcomes.cache_clear()
 
 
 @pytest.mark.parametrize("name", ["rf", "raf"])
 def test_a_cell_gives_the_same_values_whatever_ran_before(name):
     wanted = [cell(map=name, objective=kind, sample=sample) for sample in (2, 3) for kind in ("error", "frontier")]
     forget()
-    together = [GENERALIZATION.attempt(one) for one in wanted]
+    together = [attempted(one) for one in wanted]
     for one, record in zip(reversed(wanted), reversed(together), strict=True):
         forget()
-        alone = GENERALIZATION.attempt(one)
+        alone = attempted(one)
         assert record.done and alone.done, (record.error, alone.error)
         assert alone.value == pytest.approx(record.value, abs=1e-6)
         assert alone.output_before == pytest.approx(record.output_before, abs=1e-9)
-        assert alone.cell == record.cell == one.content_hash()
+        assert alone.cell == record.cell == one.key()
 
 
 @pytest.mark.slow_cases("raf")
@@ -77,49 +76,31 @@ def test_cells_searched_together_give_what_each_gives_alone(name):
         for kind in ("alignment", "retrained-alignment", "error", "penalized-error", "frontier")
     ]
     forget()
-    together = [GENERALIZATION.attempt(one) for one in wanted]
+    together = [attempted(one) for one in wanted]
     assert {record.status for record in together} == {"done"}
     assert len({record.evaluations for record in together[:10]}) == 1
     for one, record in zip(reversed(wanted), reversed(together), strict=True):
         forget()
-        alone = GENERALIZATION.attempt(one)
+        alone = attempted(one)
         assert (alone.value, alone.gamma, alone.least_errors) == (record.value, record.gamma, record.least_errors)
     least = {(record.sample, record.training, record.objective): record.value for record in together}
     for sample in (2, 3):
         for training in ("fine-tuned", "retrained"):
             assert least[sample, training, "error"] <= least[sample, training, "penalized-error"] + 1e-6
-    hashes = {cell(**keys).content_hash() for keys in ({}, {"together": False}, {"together": True})}
+    hashes = {cell(**keys).key() for keys in ({}, {"together": False}, {"together": True})}
     assert len(hashes) == 2
-    assert cell(together=True).content_hash() != cell(together=True, penalty=2.0).content_hash()
-
-
-def test_records_are_stored_resumed_and_read_back(tmp_path):
-    cells = SWEEP.cells()
-    assert len(cells) == 8
-    store = RecordStore(tmp_path, GeneralizationRecord)
-    records = list(run_cells(cells[:3], store))
-    assert unfinished(cells, store) == cells[3:]
-    assert sorted(store.read(), key=lambda record: record.cell) == sorted(records, key=lambda record: record.cell)
-    write_aside(tmp_path / "all.parquet", records, GeneralizationRecord)
-    assert read_records(tmp_path / "all.parquet", GeneralizationRecord) == records
-    frontier = next(record for record in records if record.objective == "frontier")
-    assert len(frontier.limits) == len(frontier.least_errors) == len(frontier.least_gammas) == 8
-    assert frontier.value == frontier.least_errors[-1]
-    for record in records:
-        assert record.bound <= record.value + 1e-9
-        assert 0 <= record.accuracy <= 1
-        assert record.error_unchanged == pytest.approx(4.0, abs=1e-6)
+    assert cell(together=True).key() != cell(together=True, penalty=2.0).key()
 
 
 def test_a_failing_cell_is_a_record():
-    record = GENERALIZATION.attempt(cell(texts=40))
+    record = attempted(cell(texts=40))
     assert record.status == "failed"
     assert "40 texts have only 24 features" in record.error
 
 
 def test_the_hash_covers_what_matters_and_nothing_else():
-    base = cell().content_hash()
-    assert base == cell(penalty=3.0).content_hash() == cell(gammas=(0.5,)).content_hash()
+    base = cell().key()
+    assert base == cell(penalty=3.0).key() == cell(gammas=(0.5,)).key()
     changed = [
         cell(objective="penalized-error", penalty=3.0),
         cell(objective="penalized-error"),
@@ -128,7 +109,7 @@ def test_the_hash_covers_what_matters_and_nothing_else():
         *(cell(**{name: value}) for name, value in {"sample": 1, "texts": 7, "training": "retrained"}.items()),
         *(cell(**{name: value}) for name, value in {"labels": "random", "word": "all", "ridge": 0.5}.items()),
     ]
-    assert len({one.content_hash() for one in changed} | {base}) == len(changed) + 1
+    assert len({one.key() for one in changed} | {base}) == len(changed) + 1
 
 
 @pytest.mark.parametrize(
@@ -152,7 +133,9 @@ def test_wrong_cells_are_named(changes, message):
 
 def test_test_texts_do_not_depend_on_the_number_of_training_texts():
     few, many = (
-        labelled_texts(GaussianText(), "linear", Draw(3, 4, count, held_out=5, seed=1), dtype=torch.float64)
+        labelled_texts(
+            GaussianText(), "linear", (3, 4), training=count, held_out=5, draw=0, seed=1, dtype=torch.float64
+        )
         for count in (4, 9)
     )
     assert len(few.training[0]) == 4 and len(many.training[0]) == 9
@@ -162,27 +145,27 @@ def test_test_texts_do_not_depend_on_the_number_of_training_texts():
 
 
 def test_shipped_reviews_bring_their_sentiment():
-    texts = labelled_texts(ReviewsText(), "sentiment", Draw(10, 16, 20, held_out=10), dtype=torch.float32)
+    usual = {"held_out": 10, "draw": 0, "seed": 0, "dtype": torch.float32}
+    texts = labelled_texts(ReviewsText(), "sentiment", (10, 16), training=20, **usual)
     assert [text.label for text in texts.texts] == texts.labels.tolist()
     assert set(texts.labels.tolist()) == {-1.0, 1.0}
     assert available(ReviewsText(), 10) > available(ReviewsText(), 120) > 0
     with pytest.raises(InputError, match="but 100000 are wanted"):
-        labelled_texts(ReviewsText(), "sentiment", Draw(10, 16, 99_990, held_out=10), dtype=torch.float32)
+        labelled_texts(ReviewsText(), "sentiment", (10, 16), training=99_990, **usual)
 
 
 def test_the_paper_s_sweep_has_every_map_training_and_objective():
-    preset = paper_generalization("quick")
-    cells = preset.sweep.cells()
+    cells = EXPERIMENT.sweep("quick")[0].cells()
     assert {(one.map, one.n) for one in cells} == set(MAPS_AND_WORDS)
     assert {one.training for one in cells} == {"fine-tuned", "retrained"}
     assert len({one.objective for one in cells}) == 5
-    assert {one.texts for one in cells if one.text.kind == "gaussian"} == set(SCALES["quick"].texts)
+    assert {one.texts for one in cells if one.text.kind == "gaussian"} == set(PRESETS["quick"]["texts"])
     assert all(one.word == 0 and one.texts + one.held_out <= 66 for one in cells if one.text.kind == "reviews")
 
 
 def test_findings_speak_of_the_median_at_one_half():
-    records = [GENERALIZATION.attempt(one) for one in SWEEP.cells()]
-    series = summarise_generalization(records)
+    records = [attempted(one) for one in SWEEP.cells()]
+    series = generalization_series(records)
     assert [(one.map, one.training) for one in series] == [
         (name, training) for name in ("rf", "raf") for training in ("fine-tuned", "retrained")
     ]
@@ -190,13 +173,13 @@ def test_findings_speak_of_the_median_at_one_half():
     at_half = next(record for record in records if record.objective == "frontier").least_errors[2]
     assert series[0].median() == at_half
     assert all(one.texts == SWEEP.cells()[0].texts for one in series)
-    larger = [replace(record, texts=2 * record.texts) for record in records]
-    both = summarise_generalization([*larger, *records])
+    larger = [record.replace(texts=2 * record.texts) for record in records]
+    both = generalization_series([*larger, *records])
     assert [(one.map, one.training, one.texts) for one in both] == [
         (one.map, one.training, times * one.texts) for one in series for times in (1, 2)
     ]
-    assert f"N = {both[1].texts}" in generalization_findings(both)[0]
-    sentences = generalization_findings(series)
-    assert len(sentences) == 3
-    assert f"is {at_half:.2f} fine-tuned (below 1 in" in sentences[0]
-    assert generalization_findings([]) == []
+    *maps, theory = summarize(records).claims
+    assert len(maps) == 2
+    assert any("median least errors" in one.known and f"{times(at_half)} fine-tuned" in one.known for one in maps)
+    assert "(2 − 0.5)² = 2.25" in theory.sentence
+    assert summarize([]).claims == ()

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+from tests.made_records import attempted, measured
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
-from wordsens.experiments.grid.sweep_file import parse_sweep
-from wordsens.experiments.kinds import kind_named
+from wordsens.experiments.spec import experiment_named, parse_sweep
 from wordsens.seeds import derive_seed
 
 
@@ -25,12 +25,12 @@ def model(tmp_path):
 def cells(kind, model, **keys):
     text = {"kind": "dataset", "path": str(model / "texts.csv"), "text_column": "review", "label_column": "sign"}
     usual = {"map": "model", "model": str(model / "model"), "n": 7, "d": 16, "text": text, "starts": 2, "steps": 3}
-    return kind_named(kind), kind_named(kind).cell_type.parse({**usual, **keys})
+    return experiment_named(kind).Cell.parse({**usual, **keys})
 
 
 def test_a_transformer_in_a_sensitivity_cell(model):
-    kind, cell = cells("sensitivity", model, model_layer=2, pool="mean", dtype="float32")
-    record = kind.run(cell)
+    cell = cells("sensitivity", model, model_layer=2, pool="mean", dtype="float32")
+    record = measured(cell)
     phi = ws.TransformerFeatures.from_pretrained(str(model / "model"), layer=2, pool="mean")
     (source,) = [one for one in ws.read_documents(str(model / "texts.csv"), text_column="review", label_column="sign")
                  if one.source == record.source]  # fmt: skip
@@ -51,25 +51,25 @@ def test_sizes_that_do_not_fit_the_model_are_one_line(model):
         ({"n": 99}, r"has `n` \(=99\) words"),
     )
     for keys, message in wrong:
-        kind, cell = cells("sensitivity", model, **keys)
+        cell = cells("sensitivity", model, **keys)
         with pytest.raises(ws.InputError, match=message):
-            kind.run(cell)
-    kind, cell = cells("sensitivity", model, n=99)
-    failed = kind.attempt(cell)
+            measured(cell)
+    cell = cells("sensitivity", model, n=99)
+    failed = attempted(cell)
     assert (failed.status, failed.map) == ("failed", f"{model / 'model'} layer -1")
 
 
 def test_a_transformer_and_drf_are_learned_too(model):
     usual = {"texts": 3, "held_out": 2, "ridge": 1e-3, "generations": 0, "dtype": "float64"}
-    kind, cell = cells("generalization", model, model_layer=1, **usual)
-    record = kind.run(cell)
+    cell = cells("generalization", model, model_layer=1, **usual)
+    record = measured(cell)
     assert (record.map, record.features) == (f"{model / 'model'} layer 1", 7 * 16)
     assert record.value is not None and record.label in (1, -1)
     drf = {"map": "drf", "depth": 2, "n": 3, "d": 4, "text": "gaussian", "labels": "linear", "starts": 2, "steps": 3}
-    record = kind.run(kind.cell_type.parse({**drf, **usual}))
+    record = measured(type(cell).parse({**drf, **usual}))
     assert (record.map, record.features) == ("drf2", 12)
     with pytest.raises(ws.InputError, match=r"`gaussian` \(='dense'\) is not an option of the map 'drf'"):
-        kind.cell_type.parse({**drf, **usual, "gaussian": "dense"})
+        type(cell).parse({**drf, **usual, "gaussian": "dense"})
 
 
 def test_a_sweep_over_a_model_s_layers(model):
@@ -78,8 +78,7 @@ name: layers
 common: {{model: {model / "model"}, pool: mean, n: 4, d: 16, text: gaussian, starts: 1, steps: 1}}
 grids: [{{map: model, model_layer: [0, 1, 3]}}]
 """
-    kind = kind_named("sensitivity")
-    records = [kind.run(cell) for cell in parse_sweep(text, where="s.yaml").cells()]
+    records = [measured(cell) for cell in parse_sweep(text).cells()]
     assert [record.map.rpartition("layer ")[2] for record in records] == ["0 mean", "1 mean", "3 mean"]
     assert len({record.cell for record in records}) == 3
     # The mean of the rows themselves: one row moves by its own norm, sqrt(d).

@@ -1,15 +1,18 @@
 """Several words at once: attained by a witness, below the bound of every set, and said no more surely than known."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
 import wordsens as ws
 from wordsens.certificates.dense.bounds import dense_certificate, dense_group_certificate
 from wordsens.errors import InputError
-from wordsens.experiments.several_words.cell import KIND, SeveralWordsCell, bound_of_every_set, measure_several_words
-from wordsens.experiments.several_words.summary import summarise_several_words
+from wordsens.experiments.run import failed
+from wordsens.experiments.several_words import (
+    SeveralWordsCell,
+    bound_of_every_set,
+    measure_several_words,
+    summarize,
+)
 
 SMALL = {"map": "rf", "n": 6, "d": 8, "text": "gaussian", "search": "quick"}
 
@@ -18,11 +21,11 @@ SMALL = {"map": "rf", "n": 6, "d": 8, "text": "gaussian", "search": "quick"}
 @pytest.mark.parametrize("count", [1, 3, 6])
 def test_the_value_is_attained_by_the_kept_witness(name, count):
     cell = SeveralWordsCell.parse({**SMALL, "map": name, "count": count})
-    kept = []
-    columns = measure_several_words(cell, kept.append)
-    phi, rows = cell.build(), kept[0]["rows"]
+    columns = measure_several_words(cell)
+    kept = columns["arrays"]
+    phi, rows = cell.build(), kept["rows"]
     moved = rows.clone()
-    moved[kept[0]["words"]] += kept[0]["perturbations"]
+    moved[kept["words"]] += kept["perturbations"]
     assert len(columns["group"]) == count
     assert columns["value"] == pytest.approx(float((phi(moved) - phi(rows)).norm() / phi(rows).norm()), rel=1e-9)
     assert (columns["upper"] is None) == (name.endswith("raf"))
@@ -70,13 +73,13 @@ def test_more_words_than_the_text_has_are_refused():
 
 def test_more_words_attain_what_fewer_do():
     records = [_record("raf", k, 0, value) for k, value in ((1, 2.0), (4, 3.0), (16, 1.0))]
-    (section,) = summarise_several_words(records).sections
+    (section,) = summarize(records).sections
     assert [row[6].mean for row in section.rows] == [2.0, 3.0, 3.0]
 
 
 def _record(name, count, draw, value, upper=None):
     cell = SeveralWordsCell.parse({**SMALL, "map": name, "n": 64, "count": count, "draw": draw})
-    return replace(KIND.failed(cell, "none"), status="done", error=None, value=value, upper=upper)
+    return failed(cell, "none").replace(status="done", error=None, value=value, upper=upper)
 
 
 def test_sentences_say_from_how_many_words_on_a_map_notices():
@@ -87,10 +90,10 @@ def test_sentences_say_from_how_many_words_on_a_map_notices():
         for k in counts
         for draw, scale in enumerate(scatter)
     ]
-    told = [claim.sentence for claim in summarise_several_words(records).claims]
+    told = [claim.sentence for claim in summarize(records).claims]
     assert any("RF on Gaussian texts of 64 words notices (S reaches 0.5) when 16.0 ± 0.2 words" in one for one in told)
     assert any("No 4 of its words" in one for one in told)
     assert any("b = 0.500 ± 0.003" in one for one in told)
     assert any("RAF (softmax) on Gaussian texts of 64 words notices a single word" in one for one in told)
     few = [record for record in records if record.draw < 3]
-    assert not any("notices a single word" in claim.sentence for claim in summarise_several_words(few).claims)
+    assert not any("notices a single word" in claim.sentence for claim in summarize(few).claims)

@@ -1,28 +1,28 @@
 """Similarity where one word matters: AUC and changes by plain NumPy, swaps of one word, one line for what cannot be."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from tests.made_records import attempted
 
 import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError
-from wordsens.experiments.kinds import kind_named
-from wordsens.experiments.run.runner import run_cells, unfinished
-from wordsens.experiments.similarity.cell import compared, measure_similarity, pairs_of
-from wordsens.experiments.similarity.check_pairs import shipped_pairs, some_pairs
-from wordsens.experiments.similarity.preset import paper_similarity
-from wordsens.experiments.similarity.spec import SimilarityCell
-from wordsens.experiments.similarity.summary import summarise_similarity
-from wordsens.experiments.store.store import RecordStore
-from wordsens.experiments.texts.source import DatasetText, ReviewsText
-from wordsens.experiments.texts.swapped_passages import single_words, swapped_passages
+from wordsens.experiments.passages import shipped_pairs, single_words, some_pairs, swapped_passages
+from wordsens.experiments.run import failed
+from wordsens.experiments.similarity import (
+    EXPERIMENT,
+    SimilarityCell,
+    compared,
+    measure_similarity,
+    pairs_of,
+    summarize,
+)
+from wordsens.experiments.texts import DatasetText, ReviewsText
 from wordsens.text import load_encoder
 from wordsens.text.whole_words import reading_words
 
-KIND = kind_named("similarity")
 SMALL = {"map": "raf", "n": 12, "d": 16, "text": "reviews", "search": "quick", "count": 5, "words": 0}
 POOLED = {"map": "model", "pool": "mean", "model_layer": 2, "d": 384}
 
@@ -58,9 +58,9 @@ def test_swaps_are_compared_as_numpy_does():
 
 def test_pairs_of_check_are_compared_kind_by_kind():
     cell = SimilarityCell.parse({**SMALL, "pairs": "check", "length": "question", "n": 25, "count": 3})
-    kept = []
-    columns, pairs = measure_similarity(cell, kept.append), pairs_of(cell)
-    cosines = kept[0]["cosines"].numpy()
+    columns, pairs = measure_similarity(cell), pairs_of(cell)
+    kept = columns["arrays"]
+    cosines = kept["cosines"].numpy()
     sides = {
         name: cosines[[test(pair) for pair in pairs]]
         for name, test in {
@@ -75,16 +75,15 @@ def test_pairs_of_check_are_compared_kind_by_kind():
         own = cosines[[pair.kind == kind for pair in pairs]]
         assert columns["auc_by_kind"][at] == pytest.approx(by_numpy(own, sides["paraphrase"]))
         assert columns["auc_synonym_by_kind"][at] == pytest.approx(by_numpy(own, sides["synonym"]))
-    moved = kept[0]["moved"].numpy()[[pair.kind == "synonym" for pair in pairs]]
+    moved = kept["moved"].numpy()[[pair.kind == "synonym" for pair in pairs]]
     assert columns["moved_synonym"] == pytest.approx(np.median(moved))
 
 
 def test_layers_are_the_pooled_states_of_the_model():
     cell = SimilarityCell.parse({**SMALL, **POOLED})
-    kept = []
-    measure_similarity(cell, kept.append)
+    kept = measure_similarity(cell)["arrays"]
     phi = ws.TransformerFeatures.from_pretrained("minilm", layer=2, pool="mean")
-    for pair, cosine in zip(pairs_of(cell), kept[0]["cosines"].tolist(), strict=True):
+    for pair, cosine in zip(pairs_of(cell), kept["cosines"].tolist(), strict=True):
         a, b = (phi(phi.embed([text])[0].rows).double() for text in (pair.first, pair.second))
         assert cosine == pytest.approx(float(torch.nn.functional.cosine_similarity(a, b, dim=0)), abs=1e-5)
 
@@ -150,7 +149,7 @@ def test_specs_that_mean_nothing(keys, message):
     ],
 )
 def test_cells_that_fail_say_why_in_one_line(keys, message):
-    record = KIND.attempt(SimilarityCell.parse({**SMALL, **keys}))
+    record = attempted(SimilarityCell.parse({**SMALL, **keys}))
     assert record.status == "failed"
     assert message in record.error
     assert "\n" not in record.error
@@ -161,29 +160,21 @@ def test_texts_without_a_word_of_the_tables_leave_the_swaps_out(tmp_path):
     source = DatasetText(path=str(tmp_path / "text.txt"))
     with pytest.raises(InputError, match=r"has a passage of `n` \(=8\) rows that holds"):
         swapped_passages(source, "minilm", 8, 3, seed=0)
-    preset = paper_similarity("quick", source)
-    assert {cell.pairs for cell in preset.sweep.cells()} == {"check"}
-    assert preset.notices == ("no text has a passage of 8, 32 words in which one can be swapped: left out",)
-
-
-def test_a_second_run_measures_nothing(tmp_path):
-    cells = [SimilarityCell.parse({**SMALL, "n": 8, "count": 2, "draw": draw}) for draw in (0, 1)]
-    store = RecordStore(tmp_path, KIND.record_type)
-    assert [record.done for record in run_cells(cells[:1], store)] == [True]
-    assert unfinished(cells, store) == cells[1:]
-    assert [record.done for record in run_cells(unfinished(cells, store), store)] == [True]
-    assert unfinished(cells, store) == []
+    sweep, notices = EXPERIMENT.sweep("quick", source)
+    assert {cell.pairs for cell in sweep.cells()} == {"check"}
+    assert notices == ["no text has a passage of 8, 32 words in which one can be swapped: left out"]
 
 
 def _record(name, n, draw, value, s, **columns):
     keys = POOLED | {"d": 384} if name == "model" else {"map": name}
     cell = SimilarityCell.parse({**SMALL, **keys, "n": n, "draw": draw})
-    done = replace(KIND.failed(cell, "none"), status="done", error=None, value=value, sensitivity=s, kinds="[]")
-    return replace(done, auc_by_kind=(), opposites=5, **columns)
+    plain = dict.fromkeys(("moved_flip", "moved_synonym", "auc_synonym", "auc_low", "auc_high"))
+    made = {"value": value, "sensitivity": s, "kinds": "[]", "auc_by_kind": (), "opposites": 5}
+    return failed(cell, "none").replace(status="done", error=None, **plain | made | columns)
 
 
 def _told(records):
-    return [claim.sentence for claim in summarise_similarity(records).claims]
+    return [claim.sentence for claim in summarize(records).claims]
 
 
 def test_sentences_say_what_the_intervals_allow():
@@ -200,14 +191,14 @@ def test_sentences_say_what_the_intervals_allow():
     told = _told(study(0.7, 0.5, 0.1))
     assert "RF, swaps in movie reviews: AUC 0.720 ± 0.007 in passages of 8 words, better than a coin" in told[0]
     assert "0.520 ± 0.007 in passages of 16, better than a coin, less by 0.2" in told[0]
-    assert "worse than a coin, which is no change beyond its scatter" in _told(study(0.3, 0.3, 0.0))[0]
+    assert "worse than a coin, no change beyond its scatter" in _told(study(0.3, 0.3, 0.0))[0]
     moved = next(one for one in told if "In passages of 8 words a flip" in one)
     assert "0.6667 (ReLU-RAF) to 2 (RF) times as far as a synonym" in moved
     assert any("over the random maps and the lengths measured AUC rises with S" in one for one in told)
     assert any("AUC falls with S" in one for one in _told(study(0.7, 0.5, -0.15)))
     assert not any("all features" in one for one in told)  # there are no layers among them
     check = {"pairs": "check", "length": "page", "auc_low": 0.0, "auc_high": 0.3}
-    told = _told([replace(_record(name, 40, 0, value, None), **check) for name, value in (("rf", 0.1), ("raf", 0.2))])
+    told = _told([_record(name, 40, 0, value, None).replace(**check) for name, value in (("rf", 0.1), ("raf", 0.2))])
     assert told == [
         "Pairs of check, pages, against paraphrases: AUC between 0.10 (RF) and 0.20 (RAF (softmax)); every feature "
         "finds the flipped pairs more alike than paraphrases."

@@ -1,139 +1,146 @@
-"""The spec of a cell: what it refuses, and a hash that changes exactly when the result could."""
+"""Cells and sweeps: what they spell out, what names them, and one line for each mistake."""
 
 import json
 
 import pytest
+from tests.made_records import CELLS
 
 from wordsens.errors import InputError
-from wordsens.experiments.sensitivity.spec import SensitivityCell
-from wordsens.experiments.store.record import hash_identity
+from wordsens.experiments.sensitivity import SensitivityCell
+from wordsens.experiments.spec import EXPERIMENTS, Sweep, experiment_named, load_sweep, overridden, parse_sweep
 
-RF = {"map": "rf", "n": 4, "d": 8, "text": "gaussian"}
-RAF = {"map": "raf", "n": 4, "d": 8, "text": "gaussian"}
-
-
-def cell(base, **changes):
-    return SensitivityCell.parse({**base, **changes})
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"dephts": 2}, "`key` (='dephts') must be one of map, n, d, depth,"),
-        ({"dephts": 2}, "did you mean 'depth'?"),
-        ({"map": "rff"}, "map: `map` (='rff') must be one of rf, drf, raf,"),
-        ({"n": 1}, "`n` (=1) must be greater than or equal to 2"),
-        ({"n": "4"}, "`n` (='4') must be a valid integer"),
-        ({"n": True}, "`n` (=True) must be a valid integer"),
-        ({"radius": 0}, "`radius` (=0) must be greater than 0"),
-        ({"radius": float("nan")}, "`radius` (=nan) must be"),
-        ({"dtype": "float16"}, "`dtype` (='float16') must be 'float64' or 'float32'"),
-        ({"search": "quik"}, "`search` (='quik') must be one of quick, normal, thorough; did you mean 'quick'?"),
-        ({"activation": "rleu"}, "did you mean 'relu'?"),
-        ({"gaussian": "sparse"}, "`gaussian` (='sparse') must be one of auto, dense, lazy"),
-        ({"words": "al"}, "`words` (='al') must be one of all; did you mean 'all'?"),
-        ({"words": {"sample": 2, "indices": [0]}}, "`words` has both a sample and indices"),
-        ({"words": {"indices": [4]}}, "`words` has 4, but the text has n = 4 words; indices run from 0 to 3"),
-        ({"text": "gausian"}, "`kind` (='gausian') must be one of reviews, dataset, given, gaussian,"),
-        ({"text": {"encoder": "minilm"}}, "has no kind; give one of reviews"),
-        ({"text": {"kind": "correlated"}}, "`text.correlated.mean_cosine` is missing"),
-        ({"text": {"kind": "correlated", "mean_cosine": 1.0}}, "(=1.0) must be less than 1"),
-        ({"text": {"kind": "reviews", "layr": 1}}, "did you mean 'layer'?"),
-        ({"temperature": 2.0}, "`temperature` (=2.0) is not an option of the map 'rf', which takes activation,"),
-        ({"depth": 2}, "`depth` (=2) is not an option of the map 'rf'"),
-        ({"sampled": 2}, "`sampled` (=2) is the number of words searched beside `contenders`; give both"),
-        ({"contenders": 2}, "`contenders` (=2) is for maps of several layers and attention"),
-        ({"contenders": 0}, "`contenders` (=0) must be greater than or equal to 1"),
-    ],
-)
-def test_a_mistake_is_one_line_with_key_value_and_rule(change, message):
-    with pytest.raises(InputError) as caught:
-        cell(RF, **change)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+RAF = {"map": "raf", "n": 4, "d": 6, "text": "gaussian"}
+RF = {**RAF, "map": "rf"}
+GRIDS = """name: two
+common: {text: gaussian, d: 6}
+grids:
+- {map: [raf, relu-raf], n: [4, 8]}
+- {map: rf, n: 5, width: 9}
+"""
 
 
-def test_a_missing_key_is_named():
-    with pytest.raises(InputError, match=r"^a\.yaml: `map` is missing; give it a value$"):
-        SensitivityCell.parse({"n": 4, "d": 8, "text": "gaussian"}, where="a.yaml")
+def cell(keys=RAF, **changes):
+    return SensitivityCell.parse({**keys, **changes})
+
+
+def key(keys=RAF, **changes):
+    return cell(keys, **changes).key()
+
+
+def test_lists_are_axes_and_draws_come_one_after_the_other():
+    sweep = parse_sweep("name: a\ngrids: [{map: raf, text: gaussian, n: [4, 6], d: 8, draw: [0, 1]}]")
+    assert [(one.draw, one.n) for one in sweep.cells()] == [(0, 4), (0, 6), (1, 4), (1, 6)]
+    assert len(parse_sweep(GRIDS).cells()) == 5
+    assert parse_sweep(parse_sweep(GRIDS).to_yaml()).cells() == parse_sweep(GRIDS).cells()
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("override", "seen"),
     [
-        {"n": 5},
-        {"d": 9},
-        {"draw": 1},
-        {"seed": 1},
-        {"width": 7},
-        {"activation": "tanh"},
-        {"gaussian": "lazy"},
-        {"words": {"sample": 2}},
-        {"words": {"indices": [0]}},
-        {"radius": 2.0},
-        {"search": "quick"},
-        {"starts": 1},
-        {"steps": 1},
-        {"generations": 1},
-        {"tolerance": 0.1},
-        {"dtype": "float32"},
-        {"device": "cuda"},
-        {"text": "orthogonal"},
-        {"text": {"kind": "correlated", "mean_cosine": 0.5}},
-        {"text": "reviews"},
-        {"text": {"kind": "reviews", "layer": 1}},
-        {"map": "drf"},
-        {"map": "drf", "depth": 2},
+        ("n=[10, 20]", {("raf", 10), ("raf", 20), ("relu-raf", 10), ("relu-raf", 20), ("rf", 10), ("rf", 20)}),
+        ("map=raf", {("raf", 4), ("raf", 8)}),
+        ("map=[rf, raf]", {("raf", 4), ("raf", 8), ("rf", 5)}),
     ],
 )
-def test_whatever_can_change_the_result_changes_the_hash(change):
-    assert cell(RF, **change).content_hash() != cell(RF).content_hash()
+def test_overrides_do_what_one_would_guess(override, seen):
+    cells = parse_sweep(GRIDS, [override]).cells()
+    assert {(one.map, one.n) for one in cells} == seen
+    assert {one.d for one in cells} == {6}
 
 
-def test_the_usual_effort_is_not_in_the_name():
-    assert cell(RF, search="normal").content_hash() == cell(RF).content_hash()
+def test_overrides_of_one_grid_of_a_text_and_of_the_name():
+    cells = parse_sweep(GRIDS, ["width=11", "d=7", "name=other"]).cells()
+    assert {(one.map, one.width) for one in cells} == {("raf", None), ("relu-raf", None), ("rf", 11)}
+    real = Sweep.parse({"name": "a", "grids": [{**RAF, "text": ["reviews", {"kind": "reviews", "layer": 1}]}]})
+    assert {one.text.layer for one in overridden(real, ["text.layer=2"]).cells()} == {2}
+    assert parse_sweep(GRIDS, ["name=other"]).name == "other"
 
 
-def test_the_changes_above_cover_every_key():
-    reached = {"n", "d", "draw", "seed", "width", "activation", "gaussian", "words", "radius", "starts", "steps"}
-    reached |= {"search", "generations", "tolerance", "dtype", "device", "text", "map", "depth"}
-    reached |= {"model", "model_layer", "pool"}  # test_a_transformer_is_known_by_its_content
-    of_attention = {"temperature": {"temperature": 2.0}, "contenders": {"contenders": 1}}
-    of_attention["sampled"] = {"contenders": 1, "sampled": 1}
-    assert set(SensitivityCell.model_fields) - reached == set(of_attention)
-    assert len({cell(RAF, **change).content_hash() for change in ({}, *of_attention.values())}) == 4
+@pytest.mark.parametrize(
+    ("text", "overrides", "message"),
+    [
+        (GRIDS.replace("width", "widht"), [], "two, grid 1: `key` (='widht') must be one of"),
+        (GRIDS.replace("n: 5", "n: []"), [], "`n` is an empty list"),
+        (GRIDS.replace("n: 5", "n: five"), [], "two, grid 1: `n` (='five') must be a valid integer"),
+        (GRIDS.replace("n: 5", "n: 1"), [], "`n` (=1) must be greater than or equal to 2"),
+        (GRIDS.replace("map: rf", "map: raff"), [], "did you mean 'raf'?"),
+        (GRIDS.replace("n: 5", "temperature: 2.0, n: 5"), [], "`temperature` (=2.0) is not an option of the map 'rf'"),
+        (GRIDS.replace("two", "a/b"), [], "becomes a folder"),
+        (GRIDS + "experiment: sensitvity\n", [], "did you mean 'sensitivity'?"),
+        (GRIDS + "grid: 3\n", [], "did you mean 'grids'?"),
+        ("- a\n- b\n", [], "a sweep is a mapping with the keys name, experiment"),
+        ("name: [", [], "a.yaml, line 1: not valid YAML"),
+        ("a: &x [1]\nb: *x\n", [], "aliases (*name) are not read"),
+        ("a: " + "[" * 5000, [], "a.yaml"),
+        (GRIDS, ["n"], "must be key=value, for example n=[10, 20]"),
+        (GRIDS, ["nn=3"], "override 'nn=3': `key` (='nn') must be one of name, device"),
+        (GRIDS, ["n.part=3"], "has no parts"),
+        (GRIDS, [f"draw={list(range(100_000))}"], "500,000 cells, at most 200,000"),
+    ],
+)
+def test_a_mistake_is_one_line_with_the_key_and_the_rule(tmp_path, text, overrides, message):
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(InputError) as error:
+        load_sweep(tmp_path / "a.yaml", overrides).cells()
+    assert message in str(error.value)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 1000
 
 
-def test_what_cannot_change_the_result_does_not_change_the_hash():
-    assert cell(RF, activation="relu").content_hash() == cell(RF).content_hash()
-    assert cell(RF, text={"kind": "gaussian"}).content_hash() == cell(RF).content_hash()
-    assert cell(RF, device="cpu").content_hash() == cell(RF).content_hash()
-    assert cell(RF, device="cuda:1").content_hash() == cell(RF, device="cuda").content_hash()
-    assert cell(RF, words="all").content_hash() == cell(RF).content_hash()
-    assert cell(RF, radius=2).content_hash() == cell(RF, radius=2.0).content_hash()
-    assert set(json.loads(cell(RAF).identity())).isdisjoint({"depth", "width", "activation", "gaussian"})
+def test_a_grid_too_large_to_be_meant_is_refused_before_a_cell_is_built(monkeypatch):
+    grids = [{**RAF, "n": list(range(2, 2000)), "d": list(range(2, 2000)), "draw": list(range(2000))}]
+    monkeypatch.setattr(SensitivityCell, "parse", None)
+    with pytest.raises(InputError, match="7,984,008,000 cells"):
+        Sweep.parse({"name": "a", "grids": grids}).cells()
 
 
-def test_a_dataset_is_known_by_its_content_not_its_path(tmp_path):
+def test_large_files_and_wrong_texts_are_refused(tmp_path):
+    (tmp_path / "a.yaml").write_text("name: a" + " " * 600_000)
+    with pytest.raises(InputError, match="has more than 500,000 bytes"):
+        load_sweep(tmp_path / "a.yaml")
+    for text, message in (({"layer": 1}, "has no kind"), ("gausian", "did you mean 'gaussian'?")):
+        with pytest.raises(InputError, match=message):
+            cell(text=text)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_small_cells_are_named_by_what_can_change_them(name):
+    kind = experiment_named(name).Cell
+    one = kind.parse(CELLS[name])
+    assert one.key() == kind.parse(CELLS[name]).key() != one.key("another version")
+    gpus = [kind.parse({**CELLS[name], "device": device}) for device in ("cuda", "cuda:1")]
+    assert gpus[0].key() == gpus[1].key() != one.key()
+    json.dumps(one.spec())
+
+
+def test_the_name_is_of_what_the_map_reads():
+    assert key(RF) == key(RF, depth=4) if "depth" in cell(RF).used_options else key(RF) == key(RF, activation="relu")
+    assert key(RF, text={"kind": "gaussian"}) == key(RF) == key(RF, words="all") == key(RF, radius=None)
+    assert key(RF, radius=2) == key(RF, radius=2.0)
+    assert set(cell().spec()).isdisjoint({"depth", "width", "activation", "gaussian", "model"})
+    assert len({key(RF, **one) for one in ({}, {"seed": 1}, {"draw": 1}, {"words": {"sample": 2}}, {"steps": 3})}) == 5
+
+
+def test_real_texts_are_known_by_their_content(tmp_path):
     for folder, text in (("a", "good film"), ("b", "good film"), ("c", "bad film")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "one.txt").write_text(text)
-    a, b, c = (
-        cell(RAF, text={"kind": "dataset", "path": str(tmp_path / name / "one.txt")}).content_hash() for name in "abc"
-    )
+    a, b, c = (key(text={"kind": "dataset", "path": str(tmp_path / name / "one.txt")}) for name in "abc")
     assert a == b != c
 
+    def given(content, **keys):
+        return key(text={"kind": "given", "content": content, **keys})
 
-def test_a_given_text_is_known_by_its_content():
-    def of(content, **keys):
-        return cell(RAF, text={"kind": "given", "content": content, **keys}).content_hash()
-
-    assert of("a film") == of("a film", source="my.txt", label=1) == of("a film", encoder="minilm")
-    assert len({of("a film"), of("A film"), of("a film", layer=1), of("a film", keep_special_tokens=True)}) == 4
-    assert cell(RAF, search="normal").identity() == cell(RAF).identity()
+    assert given("a film") == given("a film", source="my.txt", label=1) == given("a film", encoder="minilm")
+    assert len({given("a film"), given("A film"), given("a film", layer=1)}) == 3
 
 
-def test_a_transformer_is_known_by_its_content(tmp_path):
+def test_a_relative_path_becomes_absolute(tmp_path, monkeypatch):
+    (tmp_path / "t.txt").write_text("a film")
+    monkeypatch.chdir(tmp_path)
+    assert cell(text={"kind": "dataset", "path": "t.txt"}).text.path == str(tmp_path / "t.txt")
+
+
+def test_models_are_known_by_their_files(tmp_path):
     for folder in ("a", "b", "c"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "config.json").write_text("other" if folder == "c" else "{}")
@@ -141,28 +148,38 @@ def test_a_transformer_is_known_by_its_content(tmp_path):
     def of(folder, **keys):
         return cell({"map": "model", "model": str(tmp_path / folder), "n": 4, "d": 8, "text": "reviews"}, **keys)
 
-    assert of("a").content_hash() == of("b").content_hash() != of("c").content_hash()
-    assert len({of("a", **keys).content_hash() for keys in ({}, {"model_layer": 1}, {"pool": "mean"})}) == 3
-    assert not {"encoder", "layer", "keep_special_tokens"} & set(json.loads(of("a").identity())["text"])
+    assert of("a").key() == of("b").key() != of("c").key()
+    assert not {"encoder", "layer", "keep_special_tokens"} & set(of("a").spec()["text"])
     with pytest.raises(InputError, match="`layer` is not for the map 'model'"):
         of("a", text={"kind": "reviews", "layer": 2})
 
 
-def test_a_map_of_ones_own_is_known_by_its_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for number in (1, 2):
-        (tmp_path / f"own_spec_{number}.py").write_text(f"def phi(X):\n    return X * {number}\n")
-    one, two = (json.loads(cell(RF, map=f"own_spec_{number}:phi").identity()) for number in (1, 2))
-    assert one["map_content"] != two["map_content"]
-    assert not {"depth", "width", "activation", "gaussian", "temperature", "model"} & set(one)
+@pytest.mark.parametrize("scale", ["quick", "laptop", "full"])
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "audit"])
+def test_presets_are_valid_at_every_scale(name, scale):
+    sweep, notices = experiment_named(name).sweep(scale, seed=5)
+    cells = sweep.cells()
+    assert len({one.key() for one in cells}) == len(cells) >= 1
+    assert {getattr(one, "seed", 5) for one in cells} == {5}
+    assert all("\n" not in line for line in notices)
 
 
-def test_the_identity_is_json_whose_hash_is_the_name():
-    one = cell(RF)
-    assert json.loads(one.identity())["schema"] == 1
-    assert hash_identity(one.identity()) == one.content_hash()
+def test_an_effort_takes_the_place_of_the_scale_s_own_counts():
+    experiment = experiment_named("sensitivity")
+    usual, thorough = (experiment.sweep("quick", search=search)[0].cells() for search in (None, "thorough"))
+    assert [(one.map, one.n, one.dtype) for one in thorough] == [(one.map, one.n, one.dtype) for one in usual]
+    assert {(one.search, one.starts, one.steps) for one in thorough} == {("thorough", None, None)}
 
 
-def test_the_hash_of_a_cell_is_the_same_in_every_session():
-    # Pinned: a change here abandons every record on users' disks; then SCHEMA_VERSION must rise too.
-    assert cell(RF).content_hash() == "919c5550c46a29bf285b8d6319d02d66"
+def test_presets_follow_the_data(tmp_path):
+    experiment = experiment_named("sensitivity")
+    real = {one.d for one in experiment.sweep("full")[0].cells() if (one.map, one.text.kind) == ("raf", "reviews")}
+    assert real == {192, 384}
+    (tmp_path / "text.txt").write_text("good film " * 60)
+    source = cell(text={"kind": "dataset", "path": str(tmp_path)}).text
+    sweep, notices = experiment.sweep("quick", source)
+    assert {one.n for one in sweep.cells() if (one.map, one.text.kind) == ("raf", "dataset")} == {10, 20, 50, 100}
+    assert any("no text has 150, 200, 250 words" in line for line in notices)
+    (tmp_path / "text.txt").write_text("good film")
+    with pytest.raises(InputError, match="has no text of 20 words or more"):
+        experiment.sweep("quick", source.model_copy(update={"limit": 1}))

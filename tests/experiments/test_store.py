@@ -1,237 +1,157 @@
-"""The store: whole shards only, nothing trusted unread, nothing dropped in silence."""
+"""The database of a run: records go in and come back, whatever stops it."""
 
-import hashlib
-import json
-from dataclasses import replace
-from pathlib import Path
+import os
+import sqlite3
+import stat
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pandas as pd
 import pytest
+import torch
+from tests.experiments.squares import SquareCell, squares
 
+import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.experiments.run.runner import unfinished
-from wordsens.experiments.sensitivity.cell import KIND as SENSITIVITY
-from wordsens.experiments.sensitivity.record import SensitivityRecord
-from wordsens.experiments.sensitivity.spec import SensitivityCell
-from wordsens.experiments.store.record import digest_of
-from wordsens.experiments.store.store import RecordStore, as_table, read_records, write_aside
-
-CELLS = [
-    SensitivityCell.parse({"map": "raf", "n": 3, "d": 4, "text": "gaussian", "steps": 2, "draw": draw})
-    for draw in range(3)
-]
-
-
-@pytest.fixture(scope="module")
-def records() -> list[SensitivityRecord]:
-    return [SENSITIVITY.run(cell) for cell in CELLS]
-
-
-def filled(folder, records):
-    reports = []
-    store = RecordStore(folder / "records", SensitivityRecord, on_set_aside=reports.append)
-    paths = [store.write(record) for record in records]
-    return store, paths, reports
-
-
-def test_what_is_written_is_read_bit_for_bit(tmp_path, records):
-    store, paths, reports = filled(tmp_path, records)
-    assert store.read() == sorted(records, key=lambda record: record.cell)
-    assert [path.name for path in paths] == [f"{record.cell}.parquet" for record in records]
-    assert sorted(path.name for path in store.folder.iterdir()) == sorted(path.name for path in paths)
-    assert reports == []
-
-
-def test_only_the_cells_asked_for(tmp_path, records):
-    store, _, _ = filled(tmp_path, records)
-    assert store.read([records[1].cell]) == [records[1]]
-    assert store.read([]) == []
-
-
-def test_a_shard_is_an_ordinary_parquet_file(tmp_path, records):
-    _, paths, _ = filled(tmp_path, records)
-    row = pq.read_table(paths[0]).to_pylist()[0]
-    digest = row.pop("digest")
-    assert row == json.loads(json.dumps(records[0].to_dict()))
-    said = {name: value for name, value in row.items() if value is not None}
-    assert digest == hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
-
-
-@pytest.mark.parametrize(
-    ("damage", "reason"),
-    [
-        (lambda path: path.write_bytes(path.read_bytes()[:-20]), "is not a whole Parquet file"),
-        (lambda path: path.write_bytes(b""), "is not a whole Parquet file"),
-        (lambda path: path.write_bytes(b"\x00garbage" * 400), "is not a whole Parquet file"),
-        (lambda path: pq.write_table(pa.table({"a": [1]}), path), "was not written by wordsens"),
-    ],
+from wordsens.experiments.run import failed, measure
+from wordsens.experiments.spec import experiment_named
+from wordsens.experiments.store import (
+    FILE,
+    Store,
+    StoreError,
+    as_frame,
+    as_records,
+    read_records,
+    write_tables,
+    write_whole,
 )
-def test_a_torn_or_foreign_shard_is_set_aside_and_reported(tmp_path, records, damage, reason):
-    store, paths, reports = filled(tmp_path, records)
-    damage(paths[0])
-    content = paths[0].read_bytes()
-    assert store.read() == sorted(records[1:], key=lambda record: record.cell)
-    assert len(reports) == 1
-    assert reason in str(reports[0])
-    assert not paths[0].exists()
-    assert reports[0].moved_to.read_bytes() == content
-    store.read()
-    assert len(reports) == 1
 
 
-def test_a_flipped_bit_in_a_page_is_noticed(tmp_path, records):
-    store, paths, reports = filled(tmp_path, records)
-    content = bytearray(paths[0].read_bytes())
-    at = content.index(records[0].spec.encode()[:20])
-    content[at] ^= 1
-    paths[0].write_bytes(bytes(content))
-    assert len(store.read()) == 2
-    assert len(reports) == 1
+@pytest.fixture
+def records():
+    return [measure(experiment_named(SquareCell.experiment), cell)[0] for cell in squares(4)]
 
 
-def test_a_shard_under_another_name_is_set_aside(tmp_path, records):
-    store, paths, reports = filled(tmp_path, records[:1])
-    paths[0].rename(store.folder / f"{records[1].cell}.parquet")
-    assert store.read() == []
-    assert "does not hold the one cell that its name says" in str(reports[0])
+def test_records_come_back_as_they_were(tmp_path, records):
+    arrays = {"root": torch.tensor([1.5, 2.0])}
+    with Store(tmp_path) as store:
+        for record in records:
+            store.write(record, arrays if record.draw == 2 else None)
+        assert store.records() == records
+        assert store.records([records[2].cell, "none"]) == [records[2]]
+        assert torch.equal(store.arrays(records[2].cell)["root"], arrays["root"])
+        assert store.arrays(records[1].cell) is None
+        assert store.with_arrays() == {records[2].cell}
+    with pytest.raises(AttributeError, match="no column 'drawn'"):
+        _ = records[0].drawn
+    assert records[0].replace(value=7.0).value == 7.0
 
 
-@pytest.mark.parametrize(
-    ("forge", "reason"),
-    [
-        (lambda record: replace(record, spec=record.spec.replace('"n":3', '"n":4')), "hash is not that of its spec"),
-        (lambda record: replace(record, status="maybe"), "status (='maybe') must be done or failed"),
-        (lambda record: replace(record, value=None), "says done, but has no value"),
-        (lambda record: replace(record, value=float("nan")), "says done, but its value is nan"),
-    ],
-)
-def test_a_forged_row_is_refused(tmp_path, records, forge, reason):
-    path = tmp_path / f"{records[0].cell}.parquet"
-    write_aside(path, [forge(records[0])], SensitivityRecord)
-    with pytest.raises(InputError) as caught:
-        read_records(path, SensitivityRecord)
-    assert reason in str(caught.value)
+def test_a_finished_cell_is_not_replaced_by_a_failure(tmp_path, records):
+    cell = squares(1)[0]
+    with Store(tmp_path) as store:
+        store.write(failed(cell, "no"))
+        assert store.statuses([cell.key()]) == {cell.key(): "failed"}
+        store.write(records[0])
+        store.write(failed(cell, "no"))
+        assert [(record.status, record.value) for record in store.records()] == [("done", 0.0)]
 
 
-def test_another_schema_version_or_a_missing_column_is_refused(tmp_path, records):
-    path = tmp_path / "old.parquet"
-    table = as_table(records, SensitivityRecord)
-    pq.write_table(table.replace_schema_metadata({"wordsens.schema": "0"}), path)
-    with pytest.raises(InputError, match="was written with record schema 0; this version reads record schema 1"):
-        read_records(path, SensitivityRecord)
-    pq.write_table(table.drop_columns(["value"]).replace_schema_metadata({"wordsens.schema": "1"}), path)
-    with pytest.raises(InputError, match="its table has no column 'value'"):
-        read_records(path, SensitivityRecord)
+def test_two_versions_of_the_code_are_not_mixed(tmp_path, records):
+    with Store(tmp_path) as store:
+        for record in records[:3]:
+            store.write(record.replace(code="older", cell=f"older {record.draw}"))
+        store.write(records[0])
+        assert [record.draw for record in store.records()] == [0]
+        assert store.other_versions(SquareCell.experiment, records[0].code) == 3
+        assert store.last_code(SquareCell.experiment) == records[0].code
 
 
-def test_a_table_without_the_columns_that_came_later_is_read(tmp_path, records):
-    path = tmp_path / "older.parquet"
-    table = as_table([replace(record, rigor="certified", predicted=0.5) for record in records], SensitivityRecord)
-    later = ["rigor", "predicted", "digest", "steps", "word_choice", "mean_cosine"]
-    older = table.drop_columns(later).replace_schema_metadata({"wordsens.schema": "1"})
-    pq.write_table(older, path)
-    # What the spec says is read from it.
-    assert read_records(path, SensitivityRecord) == [replace(record, rigor=None, predicted=None) for record in records]
-    again = read_records(path, SensitivityRecord)
-    assert {(record.steps, record.word_choice, record.mean_cosine) for record in again} == {(2, "all", None)}
+def test_the_frame_the_tables_and_the_records_say_the_same(tmp_path, records):
+    records = [record.replace(list=(1, 2), hole=None if at else 3) for at, record in enumerate(records)]
+    with Store(tmp_path) as store:
+        for record in records:
+            store.write(record)
+        write_tables(records, tmp_path, "squares")
+    frame = ws.read_records(tmp_path)
+    assert frame["value"].tolist() == [0.0, 1.0, 4.0, 9.0]
+    assert str(frame["hole"].dtype) == "Int64"
+    assert as_records(frame) == records
+    assert as_records(records) == records
+    assert as_records(frame[frame.draw > 1]) == [record.replace(hole=None) for record in records[2:]]
+    plain = pd.read_parquet(tmp_path / "squares.parquet")
+    assert set(plain.columns) == set(frame.columns)
+    assert plain["list"].map(list).tolist() == [[1, 2]] * 4
+    assert pd.read_csv(tmp_path / "squares.csv")["value"].tolist() == frame["value"].tolist()
+    assert as_frame([]).empty
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "reason"),
-    [
-        ("value", float("nan"), "it says done, but its value is nan"),
-        ("value", 1.0, "it does not say what was written: its digest differs"),
-        ("upper", 0.5, "it does not say what was written: its digest differs"),
-        ("token", "other", "it does not say what was written: its digest differs"),
-    ],
-)
-@pytest.mark.parametrize("together", [False, True])
-def test_an_edited_record_is_set_aside_and_measured_again(tmp_path, records, column, value, reason, together):
-    store, paths, reports = filled(tmp_path, records)
-    if together:
-        assert store.compact() == 3
-        paths = list(store.folder.glob("many-*.parquet"))
-    table = pq.read_table(paths[0])
-    at = table.column_names.index(column)
-    edited = pa.array([value, *table.column(column).to_pylist()[1:]], table.schema.field(at).type)
-    pq.write_table(table.set_column(at, table.schema.field(at), edited), paths[0])
-    assert len(unfinished(CELLS, store)) == (3 if together else 1)
-    assert [reason in str(report) for report in reports] == [True]
+def test_what_is_no_folder_of_results_is_one_line(tmp_path, records):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "old" / "generalization-records").mkdir(parents=True)
+    (tmp_path / "old" / "generalization-records" / "0.parquet").write_bytes(b"")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / FILE).write_bytes(b"no database at all" * 100)
+    for place, message in (
+        (tmp_path / "file", "cannot be used as a folder for results"),
+        (tmp_path / "old", "holds results of an earlier version of wordsens, as Parquet files"),
+        (tmp_path / "broken", "cannot be used: file is not a database"),
+    ):
+        with pytest.raises((InputError, StoreError), match=message) as error:
+            Store(place)
+        assert "\n" not in str(error.value)
+    with pytest.raises(InputError, match=r"holds no results\.sqlite"):
+        read_records(tmp_path / "none")
+    with pytest.raises(InputError, match="has format 7; this version of wordsens reads format 1"):
+        with Store(tmp_path / "later"):
+            pass
+        with sqlite3.connect(tmp_path / "later" / FILE) as connection:
+            connection.execute("PRAGMA user_version=7")
+        Store(tmp_path / "later")
 
 
-def test_a_record_without_a_digest_is_read_unless_its_value_is_not_finite(tmp_path, records):
-    path = tmp_path / f"{records[0].cell}.parquet"
-    for value, known in ((0.25, True), (float("inf"), False)):
-        table = as_table([replace(records[0], value=value)], SensitivityRecord).drop_columns(["digest"])
-        pq.write_table(table.replace_schema_metadata({"wordsens.schema": "1"}), path)
-        store = RecordStore(tmp_path, SensitivityRecord, read_only=True)
-        assert [record.value for record in store.read()] == ([value] if known else [])
+def test_a_full_disk_is_one_line_and_what_was_written_is_whole(tmp_path, records):
+    with Store(tmp_path) as store:
+        store.write(records[0])
+        (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
+        store._connection.execute(f"PRAGMA max_page_count={pages}")
+        with pytest.raises(StoreError, match="database or disk is full") as error:
+            store.write(records[1], {"large": torch.zeros(100_000)})
+        assert "\n" not in str(error.value)
+    with Store(tmp_path, read_only=True) as store:
+        assert store.records() == [records[0]]
+        assert store._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_a_file_of_a_later_version_stays_trusted_when_it_is_brought_together(tmp_path, records):
-    store, paths, reports = filled(tmp_path, records)
-    row = {**pq.read_table(paths[0]).to_pylist()[0], "of_later": 2.5}
-    table = pq.read_table(paths[0]).append_column("of_later", pa.array([2.5]))
-    digests = pa.array([digest_of(row)])
-    table = table.set_column(table.column_names.index("digest"), "digest", digests)
-    pq.write_table(table, paths[0])
-    store.compact()
-    assert store.read() == sorted(records, key=lambda record: record.cell)
-    assert reports == []
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder_can_be_read_and_says_that_it_cannot_be_written(tmp_path, records):
+    with Store(tmp_path) as store:
+        store.write(records[0])
+    (tmp_path / FILE).chmod(stat.S_IREAD)
+    tmp_path.chmod(stat.S_IREAD | stat.S_IEXEC)
+    try:
+        assert len(read_records(tmp_path)) == 1
+        with pytest.raises(StoreError, match="readonly database"), Store(tmp_path) as store:
+            store.write(records[1])
+    finally:
+        tmp_path.chmod(stat.S_IRWXU)
 
 
-@pytest.mark.parametrize("read_only", [False, True])
-def test_a_link_to_nothing_is_told_once_and_passed_over(tmp_path, records, read_only):
-    _, paths, reports = filled(tmp_path, records)
-    paths[0].unlink()
-    paths[0].symlink_to(tmp_path / "none.parquet")
-    store = RecordStore(tmp_path / "records", SensitivityRecord, on_set_aside=reports.append, read_only=read_only)
-    assert store.read() == sorted(records[1:], key=lambda record: record.cell)
-    assert ["is listed but cannot be opened" in str(report) for report in reports] == [True]
-    assert paths[0].is_symlink() == read_only
+def test_reading_leaves_nothing_behind(tmp_path, records):
+    with Store(tmp_path) as store:
+        store.write(records[0])
+    read_records(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
 
 
-def test_a_folder_with_the_name_of_home(tmp_path, records, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    store, _, reports = filled(Path("~"), records)
-    assert store.read() == sorted(records, key=lambda record: record.cell)
-    assert reports == []
-    assert (tmp_path / "~" / "records").is_dir()
+def test_commands_are_kept_once_and_without_secrets(tmp_path):
+    with Store(tmp_path) as store:
+        for _ in range(2):
+            store.add_command(["audit", "--endpoint=https://me:secret@host/v1"])
+        (command,) = store.commands()
+    assert command["arguments"] == ["audit", "--endpoint=https://host/v1"]
 
 
-def test_many_records_in_one_file(tmp_path, records):
-    write_aside(tmp_path / "all.parquet", records, SensitivityRecord)
-    assert read_records(tmp_path / "all.parquet", SensitivityRecord) == records
-    assert as_table(records, SensitivityRecord).column("value").to_pylist() == [record.value for record in records]
-
-
-def test_a_failure_gives_way_to_a_value_and_not_the_other_way_round(tmp_path, records):
-    broken = SensitivityCell.parse({"map": "raf", "n": 3, "d": 2, "text": "orthogonal"})
-    failure = SENSITIVITY.attempt(broken)
-    store, _, _ = filled(tmp_path, [failure])
-    assert store.read() == [failure]
-    healed = replace(failure, status="done", error=None, value=1.0)
-    store.write(healed)
-    assert store.read() == [healed]
-    assert [path.name for path in store.folder.iterdir()] == [f"{failure.cell}.parquet"]
-    store.write(failure)
-    assert store.read() == [healed]
-
-
-def test_nothing_is_left_behind_when_writing_fails(tmp_path, records, monkeypatch):
-    def full_disk(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(pq, "write_table", full_disk)
-    with pytest.raises(OSError, match="No space left"):
-        write_aside(tmp_path / "one.parquet", records, SensitivityRecord)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_in_place_of_the_folder(tmp_path):
-    (tmp_path / "out").write_text("")
-    with pytest.raises(InputError, match=r"`out` \(=.*\) cannot be used as a folder for records"):
-        RecordStore(tmp_path / "out", SensitivityRecord)
-    with pytest.raises(InputError, match="cannot be used as a folder for records"):
-        RecordStore(tmp_path / "out" / "records", SensitivityRecord)
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    write_whole(tmp_path / "a", b"one")
+    with pytest.raises(StoreError, match="cannot be written to"):
+        write_whole(tmp_path / "none" / "a", b"two")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"one")]

@@ -1,12 +1,9 @@
 """The generalization figures: what is drawn, and what is refused."""
 
-import json
-
 import pytest
+from tests.made_records import made_record
 
 from wordsens.errors import InputError
-from wordsens.experiments.generalization.record import GeneralizationRecord
-from wordsens.experiments.store.record import hash_identity
 from wordsens.figures import frontier, generalization
 
 COLUMNS = [("rf", 40), ("raf", 40), ("raf", 120)]
@@ -14,10 +11,7 @@ COLUMNS = [("rf", 40), ("raf", 40), ("raf", 120)]
 
 def record(*, asked=None, **changes):
     values = {
-        "spec": json.dumps({"objective": changes.get("objective"), "sample": changes.get("sample"), **(asked or {})}),
-        "status": "done",
         "value": 3.0,
-        "seconds": 0.1,
         "map": "rf",
         "n": 40,
         "d": 8,
@@ -35,14 +29,12 @@ def record(*, asked=None, **changes):
         "bound": 2.0,
         "accuracy": 0.6,
         "dtype": "float64",
-        "device": "cpu",
-        "started": "2026-01-01T00:00:00+00:00",
-        "wordsens_version": "0",
-        "torch_version": "0",
-        "machine": "none",
+        "limits": (),
+        "least_errors": (),
         **changes,
     }
-    return GeneralizationRecord(cell=hash_identity(values["spec"]), **values)
+    spec = {"objective": changes.get("objective"), "sample": changes.get("sample"), **(asked or {})}
+    return made_record("generalization", spec, **values)
 
 
 def some():

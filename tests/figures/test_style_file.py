@@ -6,7 +6,7 @@ import pytest
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.experiments.sensitivity.summary import summarise
+from wordsens.experiments.sensitivity import sensitivity_series
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_letters_stay_letters_in_files(records):
 
 
 def test_the_band_of_every_word(records):
-    (series,) = summarise(records)
+    (series,) = sensitivity_series(records)
     assert [point.words for point in series.points] == [(1.0, 1.75, 3.25, 4.0), (1.0, 2.75, 6.25, 8.0)]
     panel = ws.figures.sensitivity(records).axes[0]
     bands = [{(x, y) for x, y in band.get_paths()[0].vertices} for band in panel.collections if band.get_alpha()]

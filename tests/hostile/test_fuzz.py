@@ -4,6 +4,7 @@ One rule for every input: it is accepted, or refused in one line.
 """
 
 import csv
+import importlib
 import io
 import json
 import shutil
@@ -228,6 +229,9 @@ def no_work(monkeypatch, tmp_path):
     from wordsens.cli.audit import run as audit
     from wordsens.cli.check import run as check
     from wordsens.cli.measure import run as measure
+    from wordsens.cli.report import run as report
+
+    paper = importlib.import_module("wordsens.cli.paper")
 
     monkeypatch.chdir(tmp_path)
     for module in (audit, check, explain, measure, report):

@@ -2,43 +2,30 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
+from tests.made_records import made_record
 from tests.report.browser import Browser
 
 import wordsens as ws
-from wordsens.experiments.attention.record import AttentionRecord
-from wordsens.experiments.audit.record import AuditRecord
-from wordsens.experiments.generalization.record import GeneralizationRecord
-from wordsens.experiments.sensitivity.record import SensitivityRecord
-from wordsens.experiments.store.record import hash_identity
-from wordsens.experiments.store.store import RecordStore
-
-MADE = {
-    "status": "done",
-    "seconds": 0.1,
-    "device": "cpu",
-    "started": "2026-01-01T00:00:00+00:00",
-    "wordsens_version": "0",
-    "torch_version": "0",
-    "machine": "none",
-}
+from wordsens.experiments.store import Store
 
 
 @pytest.fixture(scope="session")
 def audit_record():
     """A function that gives the record of an audited text from its measured words: (word, sensitivity) pairs."""
 
-    def made(words, /, **changes) -> AuditRecord:
-        spec = json.dumps({"kind": "audit", "text": json.dumps(words), **{k: str(v) for k, v in changes.items()}})
+    def made(words, /, **changes):
+        spec = {"text_content": json.dumps(words), **{name: str(value) for name, value in changes.items()}}
         names, values = [word for word, _ in words], tuple(value for _, value in words)
         places = tuple(at / max(1, len(words) - 1) for at in range(len(words)))
-        return AuditRecord(
+        return made_record(
+            *("audit", spec),
             **{
-                **MADE,
-                "cell": hash_identity(spec),
-                "spec": spec,
+                "evaluations": 0,
+                "words_lost": 0,
+                "negations_lost": 0,
+                "read": "[]",
                 "audit": "a",
                 "model": "tiny",
                 "map": "tiny layer 2",
@@ -54,7 +41,7 @@ def audit_record():
                 "swap": tuple(value / 2 for value in values),
                 "swapped_for": json.dumps([name[::-1] for name in names]),
                 **changes,
-            }
+            },
         )
 
     return made
@@ -64,28 +51,28 @@ def audit_record():
 def generalization_record():
     """A function that gives a record of one word's change after learning."""
 
-    def made(**changes) -> GeneralizationRecord:
+    def made(**changes):
         keys = {"map": "raf", "n": 10, "d": 8, "texts": 50, "training": "fine-tuned", "objective": "error"}
         keys |= {"draw": 0, "sample": 0, "seed": 0}
         keys |= {name: changes[name] for name in keys if name in changes}
-        spec = json.dumps({"kind": "generalization", "text": {"kind": "gaussian"}, **keys}, sort_keys=True)
-        return GeneralizationRecord(
+        return made_record(
+            *("generalization", {"text": {"kind": "gaussian"}, **keys}),
             **{
-                **MADE,
-                "cell": hash_identity(spec),
-                "spec": spec,
                 "held_out": 10,
                 "labels": "sentiment",
                 "text": "gaussian",
                 "dtype": "float64",
                 "value": 0.5,
+                "bound": 0.4,
+                "limits": (),
+                "least_errors": (),
                 "gamma": 0.3,
                 "alignment": -0.2,
                 "accuracy": 0.8,
                 "word": 0,
                 **keys,
                 **changes,
-            }
+            },
         )
 
     return made
@@ -95,13 +82,10 @@ def generalization_record():
 def attention_record():
     """A function that gives the record of a pair of texts of three words, which differ in the last."""
 
-    def made(**changes) -> AttentionRecord:
-        spec = json.dumps({"kind": "attention", **{key: str(value) for key, value in changes.items()}})
-        return AttentionRecord(
+    def made(**changes):
+        return made_record(
+            *("attention", {key: str(value) for key, value in changes.items()}),
             **{
-                **MADE,
-                "cell": hash_identity(spec),
-                "spec": spec,
                 "model": "tiny",
                 "layer": 1,
                 "first": "I love her",
@@ -113,22 +97,17 @@ def attention_record():
                 "changed": (2,),
                 "value": 0.1,
                 **changes,
-            }
+            },
         )
 
     return made
 
 
 def write_records(folder, records):
-    """A folder as a command would have left it: each record in the home of its kind."""
-    homes = {
-        SensitivityRecord: "records",
-        GeneralizationRecord: "generalization-records",
-        AuditRecord: "records",
-        AttentionRecord: "attention-records",
-    }
-    for record in records:
-        RecordStore(Path(folder) / homes[type(record)], type(record)).write(record)
+    """A folder as a command would have left it."""
+    with Store(folder) as store:
+        for record in records:
+            store.write(record)
     return folder
 
 

@@ -1,11 +1,9 @@
 """Pairs of texts: their attention as coloured tables, and what is said of them."""
 
-import json
-
 from tests.report.conftest import write_records
 
+from wordsens.experiments.attention import summarize
 from wordsens.report.attention import attention_pairs
-from wordsens.report.findings.attention import attention_findings
 from wordsens.report.load import load_runs
 
 
@@ -22,7 +20,7 @@ def test_both_matrices_and_the_difference_are_the_records_numbers(tmp_path, atte
 
 
 def test_the_share_that_moves_is_half_the_sum_of_the_differences(attention_record):
-    (found,) = attention_findings([attention_record()])
+    (found,) = summarize([attention_record()]).claims
     # Row 1 moves (0.25 + 0.05 + 0.30) / 2 = 0.3, the others nothing.
     assert found.number == "10.0%"
     assert "When “her” becomes “him”, 10.0% of the attention goes elsewhere" in found.sentence
@@ -30,7 +28,7 @@ def test_the_share_that_moves_is_half_the_sum_of_the_differences(attention_recor
 
 
 def test_answers_are_told_with_both_probabilities(attention_record):
-    asked = {"prompts": json.dumps(["a", "b"]), "answers": json.dumps(["yes", "no"])}
-    _, answers = attention_findings([attention_record(probabilities=(0.75, 0.25, 0.5, 0.5), **asked)])
-    assert answers.number == "−0.25"
+    asked = {"prompts": ("a", "b"), "answers": ("yes", "no")}
+    _, answers = summarize([attention_record(probabilities=(0.75, 0.25, 0.5, 0.5), **asked)]).claims
+    assert answers.number == "-0.25"
     assert "“yes” from 0.75 to 0.5 and of “no” from 0.25 to 0.5" in answers.sentence

@@ -3,10 +3,9 @@
 import pytest
 from tests.report.conftest import write_records
 
+from wordsens.experiments import generalization, sensitivity
 from wordsens.report.findings.audit import audit_findings, mean_intervals
-from wordsens.report.findings.generalization import generalization_findings
 from wordsens.report.findings.of_runs import comparison
-from wordsens.report.findings.sensitivity import sensitivity_findings
 from wordsens.report.load import load_runs
 from wordsens.statistics.operating_point import share_interval
 from wordsens.statistics.power_law import PowerLaw
@@ -14,15 +13,15 @@ from wordsens.statistics.trend import BOOTSTRAP, TWO_ERRORS, Trend
 
 
 def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):
-    contrast, attention, layer = sensitivity_findings(series_records)
+    contrast, attention, layer = sensitivity.summarize(series_records).claims
     assert contrast.sentence.startswith(
         "One word moves attention 25.3 times as far as a fully connected layer: by 2.02"
     )
-    assert "whatever the searches missed, the mean over these draws is at least 21.3 times as far" in contrast.known
-    assert contrast.surety == ("attained", "certified")
+    assert "at least 21.3 times as far, whatever the searches missed" in contrast.known
+    assert contrast.kinds == ("attained", "certified")
     assert "it hardly changes: n^0.00" in attention.sentence.replace("\N{MINUS SIGN}", "")
     assert "it falls as 1/√n: n^−0.50" in layer.sentence
-    assert layer.surety == ("attained", "certified", "predicted", "95 % interval")
+    assert layer.kinds == ("attained", "certified", "predicted", "95 % interval")
     assert layer.number == "0.08×"
 
 
@@ -56,10 +55,10 @@ def test_shares_have_exact_intervals(generalization_record):
     assert (low, high) == (pytest.approx(0.7513, abs=1e-4), pytest.approx(0.9987, abs=1e-4))
     made = {"objective": "frontier", "limits": (0.5,), "least_gammas": (0.4,), "least_alignments": (0.0,)}
     records = [generalization_record(sample=at, least_errors=(0.1 if at else 2.0,), **made) for at in range(4)]
-    (found, theory) = generalization_findings(records)
+    (found, theory) = generalization.summarize(records).claims
     assert found.number == "75%"
     assert "in 3 of 4 texts fine-tuned (19% to 99%)" in found.sentence
-    assert theory.surety == ("predicted",)
+    assert "predicted" in theory.kinds
 
 
 def test_negations_are_compared_only_as_far_as_the_interval_goes(audit_record):

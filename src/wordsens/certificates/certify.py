@@ -32,10 +32,10 @@ def certify(
 ) -> Float[Tensor, " w"]:
     """Upper bounds of sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, one for each word i.
 
-    No perturbation in the ball exceeds them (docs/theory): for certain, where the map's weights are read. A map whose
-    weights are sampled on demand (RF and DRF past 128 MiB) has bounds that hold with probability 1 - 1e-9 over the
-    draw of its weights, all words of this call together, for a text, words and a radius that were chosen without
-    looking at the weights or at what the map answered; m calls: 1 - m 1e-9. `certificate` also says how rigorous
+    No perturbation in the ball exceeds them (docs/theory): with certainty, where the map's weights are read. A map
+    whose weights are sampled on demand (RF and DRF past 128 MiB) has bounds that hold with probability 1 - 1e-9 over
+    the draw of its weights, all words of this call together, for a text, words and a radius that were chosen without
+    looking at the weights or the map's outputs; m calls: 1 - m 1e-9. `certificate` also says how rigorous
     they are (`rigor`), by which method and with what slack.
 
     Args:
@@ -43,15 +43,12 @@ def certify(
         X: the text, (n, d).
         words: the word indices; None for all.
         radius: of the ball, one number or one a word; None for the map's default, sqrt(d).
-        effort: "normal", or "thorough": under divided scores bounds are then 1 to 8 % lower, for .05 (n = 20), .5
-            (n = 100) or 6 s (n = 250) of processor time a word; of texts of up to 100 words, where a word moves by .1
-            to .9 of its length, up to half as large, for 10 to 130 s (n = 20, 50) or 2 to 5 minutes (n = 100) a word,
-            less where `gap` is met before (docs/theory/certificates-attention). Under other scores less so, and other
-            maps have but one effort.
-        attained, gap: what a search attained for each of the words (`per_word`), and the ratio of upper to attained at
-            which a thorough effort leaves a word; None for as low as it goes.
-        text_depends_on_weights: the text, words or radius were chosen by what the map answers or by its weights (an
-            optimised text, say). Then only bounds that hold for certain are given.
+        effort: "normal", or "thorough", which for attention optimises one weight a row: tighter, at O(n³) some 150
+            times a word (docs/theory/certificates-attention). Other maps have one effort.
+        attained, gap: a lower bound for each of the words (`per_word`), and the ratio upper / attained at which a
+            thorough effort leaves a word; None to optimise all.
+        text_depends_on_weights: whether the text, words or radius were chosen by the map's outputs or weights (an
+            optimised text). Then only bounds that hold with certainty are returned.
         lipschitz: for any map: a number L with ‖phi(X') - phi(X)‖ <= L ‖X' - X‖ wherever one word of X has moved by at
             most its radius. The bounds are then L radius / ‖phi(X)‖, whatever else phi has, and rest on your L: nothing
             here checks it, and `certificate(...).rigor` says so.
@@ -110,7 +107,7 @@ def certificate(
 
 
 def _target(attained: Tensor | None, gap: float | None, words: Int[Tensor, " w"]) -> Float[Tensor, " w"] | None:
-    """gap * attained, where there are both."""
+    """gap * attained, if both are given."""
     if (attained is None) != (gap is None):
         raise InputError(f"`gap` (={gap!r}) is of upper over `attained`, which goes with it; give both or none")
     if attained is None or gap is None:

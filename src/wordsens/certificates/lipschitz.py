@@ -1,4 +1,4 @@
-"""Upper bounds for anyone's map, from a Lipschitz constant that the caller states."""
+"""Upper bounds for any map, from a Lipschitz constant that the caller states."""
 
 import torch
 from jaxtyping import Float, Int
@@ -11,7 +11,7 @@ from wordsens.maps.mapping import feature_norm
 from wordsens.maps.repeatable import require_repeatable
 
 _DIGITS = 8 * torch.finfo(torch.float64).eps
-"""Of a product, a quotient and a norm that is summed, beside what the features themselves are wrong by."""
+"""Of a product, a quotient and a norm that is summed, beside the error of the features."""
 
 
 def lipschitz_certificate(

@@ -27,7 +27,7 @@ def _of_dense(
     effort: str,
     target: Float[Tensor, " w"] | None,
 ) -> Certificate | None:
-    """One bound costs what another does, whichever words lead, and there is but one effort."""
+    """All words cost the same, and there is one effort."""
     del effort, target
     return dense_certificate(phi, rows, words, radius)
 

@@ -11,7 +11,7 @@ from wordsens.gaussian.lanczos import lanczos
 
 UNIT_ROUNDOFF = 2.0**-53
 _KRYLOV_STEPS = 12
-"""Leave an estimate 0.1 to 1 % low on the forms of attention; Cholesky's factorisation then fails once or twice."""
+"""Estimates are then slightly low: Cholesky's factorisation fails once or twice before one is enlarged enough."""
 
 
 def rounding(count: int) -> float:

@@ -15,7 +15,7 @@ from wordsens.cli.commands import audit, check, compare, explain, flips, measure
 from wordsens.cli.option_names import in_options, options_of
 from wordsens.cli.page import page
 from wordsens.cli.stopping import Terminated
-from wordsens.cli.sweep.command import sweep
+from wordsens.cli.sweep import sweep
 from wordsens.cli.terminal import printable, typed
 from wordsens.errors import InputError, MissingExtraError, RequirementError, WordsensError, shown
 

@@ -10,7 +10,7 @@ from wordsens.cli.explain import ExplainRequest
 from wordsens.cli.flips import FlipsRequest
 from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.options import takes
-from wordsens.cli.paper.options import PaperOptions
+from wordsens.cli.paper import PaperOptions
 from wordsens.cli.report import ReportOptions
 
 
@@ -51,7 +51,7 @@ def measure(options: MeasureOptions) -> None:
 def audit(options: AuditOptions) -> None:
     """Find the words that move a model of embeddings or classes, those it ignores, and how that decays with length.
 
-    Each finished text is one Parquet file in OUT/records; the same command goes on where an earlier run stopped.
+    Each finished text is a row of OUT/results.sqlite; the same command goes on where an earlier run stopped.
     Texts that are empty or have one word are left out and counted; exit code 1 if any other text failed.
 
     Example: wordsens audit minilm --dataset reviews.parquet --limit 200 --out audit
@@ -129,16 +129,14 @@ def flips(request: FlipsRequest) -> None:
 def paper(options: PaperOptions) -> None:
     """The paper's experiments on real and Gaussian texts: records, figures and tables.
 
-    Each finished cell is one Parquet file in OUT/records (OUT/generalization-records, OUT/attention-records). The same
-    command resumes an interrupted run.
+    Each finished cell is a row of OUT/results.sqlite. The same command resumes an interrupted run.
 
     Example: wordsens paper sensitivity --scale quick --out results
     """
-    from wordsens.cli.paper.experiments import EXPERIMENTS
-    from wordsens.cli.paper.run import run_paper
+    from wordsens.cli.paper import run_paper
 
     with _cpu_threads(options.threads):
-        run_paper(options, EXPERIMENTS)
+        run_paper(options)
 
 
 @takes(ReportOptions)

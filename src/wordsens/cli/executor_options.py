@@ -1,25 +1,29 @@
-"""The place where an experiment's cells run: the options that `paper` and `sweep` share. Loads no torch and no dask."""
+"""Running the cells of an experiment from the command line: where, with what progress, and how it ends.
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+Loads no torch and no dask before cells are run.
+"""
+
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wordsens.cli.options import AsJson, Quiet, Threads
-from wordsens.errors import InputError, require_count
+from wordsens.cli.stopping import stopped_by_sigterm
+from wordsens.cli.terminal import notice, reporting, typed
+from wordsens.errors import InputError, WordsensError, require_count
 
 if TYPE_CHECKING:
-    from wordsens.experiments.run.executor import Executor
+    from wordsens.experiments.store import Record, Store
 
 _PANEL = "Where cells run"
 
 Workers = Annotated[
     int | None,
     typer.Option(
-        help="So many processes on this machine, one cell each at a time; default: as many as there are cores and "
-        "memory for, once a run turns out to be long.",
+        help="So many processes on this machine, one cell each at a time; default: this process.",
         show_default=False,
         rich_help_panel=_PANEL,
     ),
@@ -32,21 +36,15 @@ Scheduler = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
-Slurm = Annotated[
-    str | None,
-    typer.Option(help="SLURM jobs as a YAML file asks for them.", show_default=False, rich_help_panel=_PANEL),
-]
 Witnesses = Annotated[
     bool,
-    typer.Option(
-        "--witnesses", help="Keep each cell's perturbations too, one safetensors file a cell.", rich_help_panel="Store"
-    ),
+    typer.Option("--witnesses", help="Keep each cell's perturbations too.", rich_help_panel=_PANEL),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExecutorRequest:
-    """The place where cells run; none of the last three: this process, and all cores once a run turns out to be long.
+class PlaceOptions:
+    """The options that commands with cells share; their own are the fields of a subclass.
 
     Raises:
         InputError: two places are named, or a count is below 1.
@@ -55,62 +53,82 @@ class ExecutorRequest:
     threads: Threads = 1
     workers: Workers = None
     scheduler: Scheduler = None
-    slurm: Slurm = None
+    as_json: AsJson = False
+    quiet: Quiet = False
 
     def __post_init__(self) -> None:
         require_count("threads", self.threads)
         if self.workers is not None:
             require_count("workers", self.workers)
-        given = [name for name in ("workers", "scheduler", "slurm") if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise InputError(f"--{given[0]} and --{given[1]} both say where cells run; give one of them")
-
-    @property
-    def elsewhere(self) -> bool:
-        """True where they may run on other machines, which may have what this one lacks."""
-        return self.scheduler is not None or self.slurm is not None
+            if self.scheduler is not None:
+                raise InputError("--workers and --scheduler both say where cells run; give one of them")
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlaceOptions(ExecutorRequest):
-    """The options that commands with cells share; their own are the fields of a subclass."""
+def require_devices(cells: Sequence[Any], options: PlaceOptions) -> None:
+    """InputError where the cells are computed on this machine, and it lacks a device of theirs."""
+    if options.scheduler is None:
+        for device in sorted({cell.device for cell in cells} - {"cpu"}):
+            from wordsens.text.encoders import require_device
 
-    as_json: AsJson = False
-    quiet: Quiet = False
+            require_device(device)
 
 
-@contextmanager
-def opened(request: ExecutorRequest, tell: Callable[[str], None]) -> "Iterator[Executor]":
-    """The executor that was asked for, closed at the end; `tell` gets what a user should know while it runs."""
-    executor = _executor(request, tell)
+def run_missing(
+    cells: Sequence[Any], store: "Store", options: PlaceOptions, *, witnesses: bool = False, called: str = "cells"
+) -> None:
+    """Measure the cells that the store has no value for; `called` is what a user calls them. The command is noted
+    there.
+
+    Raises:
+        KeyboardInterrupt: it was stopped; the message says what is kept and how to go on.
+        StoreError: a record cannot be written; likewise.
+    """
+    from wordsens.experiments.provenance import code_version
+    from wordsens.experiments.run import run, unfinished
+    from wordsens.experiments.store import StoreError
+
+    require_devices(cells, options)
+    store.add_command(typed.get())
+    left = unfinished(cells, store, witnesses=witnesses)
+    kept = len(cells) - len(left)
+    if not options.quiet:
+        if kept:
+            notice(f"{kept} of {len(cells)} {called} are in {store.folder} already")
+        if left and (others := store.other_versions(left[0].experiment, code_version())):
+            notice(f"{others} {called} there are of another version of the code, and are not mixed with this one's")
+    if not left:
+        return
+    logging.getLogger("wordsens").setLevel(logging.ERROR if options.quiet else logging.WARNING)
+    done = failed = 0
+
+    def finished() -> str:
+        return f"{kept + done} of {len(cells)} {called} are finished in {store.folder}"
+
+    where = {"workers": options.workers, "scheduler": options.scheduler, "threads": options.threads}
     try:
-        yield executor
-    finally:
-        executor.close()
+        with stopped_by_sigterm(), reporting(len(left), called, quiet=options.quiet) as report:
+            for record in run(left, store, witnesses=witnesses, **where):
+                done, failed = done + record.done, failed + (not record.done)
+                report.update(done + failed, now=_name(record))
+    except KeyboardInterrupt as stop:
+        raise type(stop)(f"interrupted: {finished()}; the same command goes on from there") from None
+    except StoreError as error:
+        raise StoreError(f"{error}: {finished()}; free some space, and the same command goes on from there") from error
 
 
-def _executor(request: ExecutorRequest, tell: Callable[[str], None]) -> "Executor":
-    if request.slurm is not None:
-        from wordsens.experiments.run.slurm import SlurmSpec, slurm_workers
-
-        return slurm_workers(SlurmSpec.load(request.slurm), tell=tell)
-    if request.scheduler is not None:
-        from wordsens.experiments.run.cluster import remote_workers
-
-        return remote_workers(request.scheduler, tell=tell)
-    from wordsens.experiments.run.executor import InProcess
-
-    if request.workers == 1:
-        return InProcess()
-    from wordsens.experiments.run.cluster import local_workers
-    from wordsens.experiments.run.cores import cores
-
-    if request.workers is None:
-        from wordsens.experiments.run.all_cores import AllCores
-
-        return AllCores(
-            lambda count: local_workers(count, threads=request.threads, tell=tell), threads=request.threads, tell=tell
+def fail_for(failed: Sequence["Record"], total: int, *, called: str = "cells") -> None:
+    """Raise WordsensError when any cell failed, after everything else is written."""
+    if failed:
+        raise WordsensError(
+            f"{len(failed)} of {total} {called} failed, the first with {failed[0].error}; "
+            "the same command tries them again"
         )
-    if request.workers * request.threads > cores():
-        tell(f"{request.workers} workers of {request.threads} threads on {cores()} cores will wait for each other")
-    return local_workers(request.workers, threads=request.threads, tell=tell)
+
+
+def _name(record: "Record") -> str:
+    """A few words that tell a record apart, of whatever columns its experiment has."""
+    columns = record.columns
+    if columns.get("n") is not None:
+        texts = f"N={columns['texts']}" if columns.get("texts") else columns.get("text") or ""
+        return f"{columns.get('map') or columns.get('task') or ''} n={columns['n']} {texts}".strip()
+    return str(columns.get("source") or record.cell[:8])

@@ -1,1 +1,1 @@
-"""Experiments: a typed spec, independent cells, one record each in a Parquet store."""
+"""Experiments: sweeps of cells that are measured here or on a cluster, kept in one database, and summarized."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from wordsens.errors import InputError, MissingExtraError
-from wordsens.experiments.along_axis import AxisSeries
+from wordsens.experiments.series import AxisSeries
 from wordsens.figures.style_file import COLUMN_INCHES, StyledFigure, StyleFile, styled
 from wordsens.figures.styles import MOST_SERIES, round_values, series_styles
 from wordsens.maps.registry import map_title
@@ -19,15 +19,25 @@ _LEGEND_LINE_INCHES = 0.14
 _LEGEND_SIGN_INCHES, _LETTER_INCHES = 0.6, 0.049
 _MOST_TICKS = 12
 _SPARE = 1.05
+_GUIDE = "1/√n, the fall of a fully connected layer"
 
 
 @styled
-def along(series: Sequence[AxisSeries], x: str, y: str, *, logarithmic: bool = True, style: StyleFile = None) -> Figure:
+def along(
+    series: Sequence[AxisSeries],
+    x: str,
+    y: str,
+    *,
+    y_label: str = "",
+    logarithmic: bool = True,
+    style: StyleFile = None,
+) -> Figure:
     """The mean of y against x, a curve for each series; bars are one standard deviation of the records.
 
     Args:
         series: of `series_along`.
-        x, y: names of the columns, for the axes.
+        x, y: names of the columns, for the axes. Along n the guide 1/sqrt(n) is drawn where both axes are logarithmic.
+        y_label: in place of y.
         logarithmic: both axes, where x and y are positive numbers; the fitted power laws are drawn then, and their
             exponents stand in the legend, with 95 % intervals, or standard errors where there is none.
         style: a .mplstyle file in place of ours, or a name that matplotlib knows.
@@ -81,8 +91,12 @@ def along(series: Sequence[AxisSeries], x: str, y: str, *, logarithmic: bool = T
         )
         if logarithmic and one.fit is not None:
             panel.plot(at, [one.fit.at(place) for place in at], color=colour)
+    if logarithmic and x == "n" and len(places) > 1:
+        first, *_, last = sorted(places)
+        start = max(one.points[0].mean for one in series)
+        panel.plot([first, last], [start, start * (first / last) ** 0.5], ":", color="0.5", label=_GUIDE)
     panel.set_xlabel(x.replace("_", " "))
-    panel.set_ylabel(y.replace("_", " "))
+    panel.set_ylabel(y_label or y.replace("_", " "))
     figure.legend(loc="outside lower center")
     return figure
 
@@ -90,7 +104,9 @@ def along(series: Sequence[AxisSeries], x: str, y: str, *, logarithmic: bool = T
 def _label(series: AxisSeries, fitted: bool) -> str:
     names = {"map": map_title}
     shown = [
-        names.get(name, str)(value) if name in ("map", "text") else f"{name} = {value}" for name, value in series.keys
+        names.get(name, str)(value) if name in ("map", "text") else f"{name} = {value}"
+        for name, value in series.keys
+        if value is not None
     ]
     label = ", ".join(shown) or "all records"
     if fitted and series.fit is not None:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from wordsens.experiments.audit.record import AuditRecord
+from wordsens.experiments.audit import audited
+from wordsens.experiments.store import Record
 from wordsens.figures.panels import MARKS, Curve, FigureData, Mark, Panel
 from wordsens.figures.styles import STYLES
 from wordsens.text.english import KINDS, kind_of
@@ -14,9 +15,9 @@ _MEASURES = {
 }
 
 
-def audit_panels(records: Iterable[AuditRecord], *, title: str) -> FigureData | None:
+def audit_panels(records: Iterable[Record], *, title: str) -> FigureData | None:
     """The relative change of the output against the text's tokens, a mark a measured word; None without any."""
-    texts = [record.audited() for record in records if record.done]
+    texts = [audited(record) for record in records if record.done]
     words = [(text.tokens, word) for text in texts for word in text.measured]
     measures = [name for name in _MEASURES if any(getattr(word, name) > 0 for _, word in words)]
     most = MARKS // max(1, len(measures))

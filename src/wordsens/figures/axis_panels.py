@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from wordsens.errors import InputError
-from wordsens.experiments.along_axis import AxisSeries, series_along
-from wordsens.experiments.store.spec_columns import varying_columns
+from wordsens.experiments.experiment import varying_columns
+from wordsens.experiments.series import AxisSeries, series_along
 from wordsens.figures.panels import Curve, FigureData, Mark, Panel
 from wordsens.figures.styles import MOST_SERIES, series_styles
 from wordsens.maps.registry import map_title
@@ -13,7 +13,7 @@ from wordsens.maps.registry import map_title
 
 def numeric_axes(records: Sequence[Any], besides: Sequence[str] = ()) -> list[str]:
     """The keys of the records' specs, repetitions aside, that have several values, all of them numbers."""
-    varying = varying_columns((record.spec for record in records if record.done), besides=besides)
+    varying = varying_columns((record for record in records if record.done), besides=besides)
     return [
         name
         for name, values in varying.items()
@@ -68,7 +68,11 @@ def _ends(series: AxisSeries) -> tuple[Any, Any]:
 
 
 def _name(series: AxisSeries) -> str:
-    told = [map_title(value) if name == "map" else f"{name.replace('_', ' ')} = {value}" for name, value in series.keys]
+    told = [
+        map_title(value) if name == "map" else f"{name.replace('_', ' ')} = {value}"
+        for name, value in series.keys
+        if value is not None
+    ]
     return ", ".join(told) or "all records"
 
 

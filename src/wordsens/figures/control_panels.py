@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from wordsens.experiments.control.record import ControlRecord
-from wordsens.experiments.control.series import (
+from wordsens.experiments.control import (
     ALONG,
+    HOLD,
     TASK_TITLES,
     along_training,
     control_title,
@@ -17,7 +17,7 @@ from wordsens.experiments.control.series import (
     stacked,
     uncontrolled,
 )
-from wordsens.experiments.control.spec import HOLD
+from wordsens.experiments.store import Record
 from wordsens.figures.panels import Curve, FigureData, Mark, Panel
 from wordsens.figures.several_words_panels import mark
 from wordsens.figures.styles import Style, series_styles
@@ -27,19 +27,19 @@ _BARS = "Marks are means over draws; bars are two standard errors."
 _CHANCE = 0.5
 _STEPS = "steps of the training + 1"
 
-Column = Callable[[ControlRecord], float | None]
+Column = Callable[[Record], float | None]
 
 
-def _accuracy_along(records: Sequence[ControlRecord]) -> FigureData | None:
+def _accuracy_along(records: Sequence[Record]) -> FigureData | None:
     return _along_length(records, _accuracy, "accuracy", "Accuracy against the length of the text")
 
 
-def _sensitivity_along(records: Sequence[ControlRecord]) -> FigureData | None:
+def _sensitivity_along(records: Sequence[Record]) -> FigureData | None:
     title = "Sensitivity of trained networks against the length"
     return _along_length(records, _sensitivity, "word sensitivity S", title)
 
 
-def _along_length(records: Sequence[ControlRecord], column: Column, y_label: str, title: str) -> FigureData | None:
+def _along_length(records: Sequence[Record], column: Column, y_label: str, title: str) -> FigureData | None:
     own = [one for one in uncontrolled(records) if one.task != "texts"]
     if len({one.n for one in own}) < 2:
         return None
@@ -72,7 +72,7 @@ def _along_length(records: Sequence[ControlRecord], column: Column, y_label: str
     )
 
 
-def _targets(study: Sequence[ControlRecord]) -> FigureData | None:
+def _targets(study: Sequence[Record]) -> FigureData | None:
     records = held(study)
     targets = [one.target or 0.0 for one in records]
     if len(set(targets)) < 2:
@@ -91,13 +91,13 @@ def _targets(study: Sequence[ControlRecord]) -> FigureData | None:
     return FigureData("Sensitivity held at a target", caption, "target of S", "S, measured", tuple(panels))
 
 
-def _tradeoff(records: Sequence[ControlRecord]) -> FigureData | None:
+def _tradeoff(records: Sequence[Record]) -> FigureData | None:
     """Accuracy against S: a curve through the targets, the other controls beside it."""
     sizes = {(one.task, one.n, one.layer) for one in held(records)}
     own = [one for one in single(records) if (one.task, one.n, one.layer) in sizes]
     if not own:
         return None
-    groups: dict[Hashable, list[ControlRecord]] = defaultdict(list)
+    groups: dict[Hashable, list[Record]] = defaultdict(list)
     for one in own:
         groups[one.task, one.layer, one.control, one.target].append(one)
     names = list(dict.fromkeys(_control_name(one) for one in own))
@@ -125,16 +125,16 @@ def _tradeoff(records: Sequence[ControlRecord]) -> FigureData | None:
     )
 
 
-def _key(records: Sequence[ControlRecord], task: str, layer: str) -> Hashable:
+def _key(records: Sequence[Record], task: str, layer: str) -> Hashable:
     one = next(one for one in records if (one.task, one.layer) == (task, layer))
     return one.task, one.layer, one.control, one.target
 
 
-def _control_name(record: ControlRecord) -> str:
+def _control_name(record: Record) -> str:
     return "held at a target" if record.control == HOLD else control_title(record)
 
 
-def _place(records: Sequence[ControlRecord]) -> Mark:
+def _place(records: Sequence[Record]) -> Mark:
     value = Estimate.of([one.value or 0.0 for one in records])
     s = Estimate.of([one.sensitivity or 0.0 for one in records])
     target = records[0].target
@@ -142,7 +142,7 @@ def _place(records: Sequence[ControlRecord]) -> Mark:
     return told if target is None else Mark(told.x, told.y, told.low, told.high, (f"target {target:g}", *told.told))
 
 
-def _layers(study: Sequence[ControlRecord]) -> FigureData | None:
+def _layers(study: Sequence[Record]) -> FigureData | None:
     records = stacked(study)
     if not records:
         return None
@@ -162,7 +162,7 @@ def _layers(study: Sequence[ControlRecord]) -> FigureData | None:
     return FigureData("Sensitivity behind each layer", caption, "layer", "S", tuple(panels), (False, True))
 
 
-def _along_quality(study: Sequence[ControlRecord]) -> FigureData | None:
+def _along_quality(study: Sequence[Record]) -> FigureData | None:
     """A panel for each task and network: shares and areas between 0 and 1 along the training, without control."""
     records = [one for one in along_training(study) if one.control == "none"]
     if not records:
@@ -186,7 +186,7 @@ def _along_quality(study: Sequence[ControlRecord]) -> FigureData | None:
     return FigureData("Along the training", caption, _STEPS, "share, or AUC", tuple(panels), (True, False))
 
 
-def _along_sensitivity(study: Sequence[ControlRecord]) -> FigureData | None:
+def _along_sensitivity(study: Sequence[Record]) -> FigureData | None:
     records = along_training(study)
     if not records:
         return None
@@ -204,11 +204,11 @@ def _along_sensitivity(study: Sequence[ControlRecord]) -> FigureData | None:
     return FigureData("Sensitivity along the training", caption, _STEPS, "word sensitivity S", tuple(panels))
 
 
-def _along_name(record: ControlRecord) -> str:
+def _along_name(record: Record) -> str:
     return network_title(record) if record.control == "none" else f"{network_title(record)}, {control_title(record)}"
 
 
-def _along_marks(records: Sequence[ControlRecord], column: str) -> tuple[Mark, ...]:
+def _along_marks(records: Sequence[Record], column: str) -> tuple[Mark, ...]:
     """The mean over draws at each step; none where a record lacks the column."""
     found: dict[int, list[float]] = defaultdict(list)
     for one in records:
@@ -223,7 +223,7 @@ def _in_order(key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _curves(
-    records: Sequence[ControlRecord], styles: dict[str, Style], x: Callable[[ControlRecord], int | float], y: Column
+    records: Sequence[Record], styles: dict[str, Style], x: Callable[[Record], int | float], y: Column
 ) -> tuple[Curve, ...]:
     groups: dict[str, dict[int | float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one in records:
@@ -235,7 +235,7 @@ def _curves(
     )
 
 
-def _styles(records: Sequence[ControlRecord]) -> dict[str, Style]:
+def _styles(records: Sequence[Record]) -> dict[str, Style]:
     names = list(dict.fromkeys(network_title(one) for one in records))
     return dict(zip(names, series_styles([(name, None) for name in names]), strict=True))
 
@@ -252,7 +252,7 @@ def _sensitivity(record: Any) -> float | None:
     return record.sensitivity
 
 
-CONTROL_FIGURES: dict[str, Callable[[Sequence[ControlRecord]], FigureData | None]] = {
+CONTROL_FIGURES: dict[str, Callable[[Sequence[Record]], FigureData | None]] = {
     "control-accuracy": _accuracy_along,
     "control-sensitivity": _sensitivity_along,
     "control-target": _targets,

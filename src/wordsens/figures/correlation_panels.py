@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from wordsens.experiments.correlations.record import CorrelationRecord
-from wordsens.experiments.correlations.summary import CORRELATED, Place, places
-from wordsens.experiments.sensitivity.findings import text_title
+from wordsens.experiments.correlations import CORRELATED, Place, places
+from wordsens.experiments.experiment import text_title
+from wordsens.experiments.store import Record
 from wordsens.figures.panels import Curve, FigureData, Panel
 from wordsens.figures.several_words_panels import mark
 from wordsens.figures.styles import series_styles
@@ -14,7 +14,7 @@ _ONE_TO_ANOTHER = (CORRELATED, "repeated")
 """Kinds of text that form a curve; the others are single places."""
 
 
-def correlation_panels(records: Sequence[CorrelationRecord], *, title: str) -> FigureData | None:
+def correlation_panels(records: Sequence[Record], *, title: str) -> FigureData | None:
     """S against the measured mean cosine; None where no finished record is there."""
     found = places(records)
     if not found:

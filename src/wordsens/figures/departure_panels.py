@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from wordsens.experiments.departures.protocol import DEFINED, PROTOCOLS
-from wordsens.experiments.departures.record import DepartureRecord
-from wordsens.experiments.departures.summary import Measured, measured
-from wordsens.experiments.summary import ratio
+from wordsens.experiments.departures import DEFINED, PROTOCOLS, Measured, measured
+from wordsens.experiments.experiment import ratio
+from wordsens.experiments.store import Record
 from wordsens.figures.panels import Curve, FigureData, Mark, Panel
 from wordsens.figures.several_words_panels import mark
 from wordsens.figures.styles import Style, series_styles
@@ -15,7 +14,7 @@ _LIMIT_STEPS = 40
 _STYLES: dict[str, Style] = dict(zip(PROTOCOLS, series_styles([(name, None) for name in PROTOCOLS]), strict=True))
 
 
-def departure_panels(records: Sequence[DepartureRecord], *, title: str) -> FigureData | None:
+def departure_panels(records: Sequence[Record], *, title: str) -> FigureData | None:
     """S of each protocol over that of the definition, against n; a panel a map. None without any."""
     found = measured(records)
     panels = []
@@ -47,7 +46,7 @@ def _curve(one: Measured, defined: Measured) -> Curve:
     return Curve(PROTOCOLS[one.protocol].title, _STYLES[one.protocol], marks, joined=True)
 
 
-def departure_error_panels(records: Sequence[DepartureRecord], *, title: str) -> FigureData | None:
+def departure_error_panels(records: Sequence[Record], *, title: str) -> FigureData | None:
     """Err of each protocol against its gamma, with (2 - gamma)²; a panel a map. None without any."""
     found = {key: one for key, one in measured(records).items() if one.errors}
     if not found:

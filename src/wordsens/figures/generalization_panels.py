@@ -5,9 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wordsens.errors import InputError
-from wordsens.experiments.generalization.record import GeneralizationRecord
-from wordsens.experiments.generalization.spec import FRONTIER
-from wordsens.experiments.generalization.summary import GeneralizationSeries, summarise_generalization
+from wordsens.experiments.generalization import FRONTIER, GeneralizationSeries, generalization_series
+from wordsens.experiments.store import Record
 from wordsens.figures.panels import MARKS, Curve, FigureData, Mark, Panel
 from wordsens.figures.styles import STYLES
 from wordsens.maps.registry import map_title
@@ -28,7 +27,7 @@ _CURVE = tuple((step / 20, (2 - step / 20) ** 2) for step in range(41))
 _GUIDE = (("(2 − γ)²: the limit for random features", _CURVE),)
 
 
-def error_panels(records: Iterable[GeneralizationRecord], *, title: str) -> FigureData | None:
+def error_panels(records: Iterable[Record], *, title: str) -> FigureData | None:
     """Err against gamma, a mark a sample; None where no record is finished."""
     points = [one for one in records if one.done and one.objective != FRONTIER and one.gamma is not None]
     if not points:
@@ -57,10 +56,10 @@ def error_panels(records: Iterable[GeneralizationRecord], *, title: str) -> Figu
     )
 
 
-def frontier_panels(records: Iterable[GeneralizationRecord], *, title: str) -> FigureData | None:
+def frontier_panels(records: Iterable[Record], *, title: str) -> FigureData | None:
     """The least Err found under each limit on gamma; None without a finished frontier."""
     try:
-        series = [one for one in summarise_generalization(records) if one.limits]
+        series = [one for one in generalization_series(records) if one.limits]
     except InputError:  # they differ in what no legend here tells apart
         return None
     if not series:
@@ -100,7 +99,7 @@ def _keys(found: Sequence[Any]) -> list[tuple[str, int, str]]:
     return sorted(keys, key=lambda key: trainings.index(key[2]))
 
 
-def _mark(record: GeneralizationRecord) -> Mark:
+def _mark(record: Record) -> Mark:
     told = [f"N = {record.texts:,}", f"word {record.word}" + (f" “{record.token}”" if record.token else "")]
     return Mark(record.gamma or 0.0, record.value or 0.0, told=tuple(told))
 

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wordsens.errors import InputError, MissingExtraError
-from wordsens.experiments.generalization.record import GeneralizationRecord
-from wordsens.experiments.generalization.spec import FRONTIER
-from wordsens.experiments.generalization.summary import GeneralizationSeries, summarise_generalization
+from wordsens.experiments.generalization import FRONTIER, GeneralizationSeries, generalization_series
+from wordsens.experiments.store import Record, as_records
 from wordsens.figures.style_file import COLUMN_INCHES, PAGE_INCHES, StyledFigure, StyleFile, styled
 from wordsens.maps.registry import map_title
 from wordsens.regression import TRAININGS
@@ -37,7 +36,7 @@ _SMALLEST, _LARGEST = 8.0, 26.0
 
 
 @styled
-def generalization(records: Iterable[GeneralizationRecord], *, title: str = "", style: StyleFile = None) -> Figure:
+def generalization(records: Iterable[Record], *, title: str = "", style: StyleFile = None) -> Figure:
     """Err against gamma, a point a sample: a row for each training, a column for each map and n.
 
     The curve is (2 - gamma)², below which Theorems 4 and 5 leave RF no point in the limit. Larger points had larger
@@ -51,10 +50,10 @@ def generalization(records: Iterable[GeneralizationRecord], *, title: str = "", 
     Raises:
         InputError: no record is finished, or they differ in what the figure does not tell apart.
     """
-    points = [record for record in records if record.done and record.objective != FRONTIER]
+    points = [record for record in as_records(records) if record.done and record.objective != FRONTIER]
     if not points:
         raise InputError("`records` has no finished record; run the experiment first")
-    summarise_generalization(points)  # refuses what no legend here tells apart
+    generalization_series(points)  # refuses what no legend here tells apart
     columns = list(dict.fromkeys((record.map, record.n) for record in points))
     figure, panels = _panels(columns, title)
     sizes = _point_sizes(sorted({record.texts for record in points}))
@@ -85,7 +84,7 @@ def generalization(records: Iterable[GeneralizationRecord], *, title: str = "", 
 
 
 @styled
-def frontier(records: Iterable[GeneralizationRecord], *, title: str = "", style: StyleFile = None) -> Figure:
+def frontier(records: Iterable[Record], *, title: str = "", style: StyleFile = None) -> Figure:
     """The least Err found against the limit on gamma, with (2 - gamma)²: for each N, the median and each sample.
 
     Args:
@@ -96,7 +95,7 @@ def frontier(records: Iterable[GeneralizationRecord], *, title: str = "", style:
     Raises:
         InputError: no frontier is among the records, or they differ in what the figure does not tell apart.
     """
-    series = [one for one in summarise_generalization(records) if one.limits]
+    series = [one for one in generalization_series(records) if one.limits]
     if not series:
         raise InputError("`records` has no finished frontier; run the experiment first")
     columns = list(dict.fromkeys((one.map, one.n) for one in series))
@@ -139,7 +138,7 @@ def _point_sizes(texts: Sequence[int]) -> dict[int, float]:
     return {n: _SMALLEST + (_LARGEST - _SMALLEST) * at / steps for at, n in enumerate(texts)}
 
 
-def _scatter(panel: Axes, records: Sequence[GeneralizationRecord], sizes: dict[int, float]) -> None:
+def _scatter(panel: Axes, records: Sequence[Record], sizes: dict[int, float]) -> None:
     _curve(panel)
     for name, (_, colour, marker) in _OBJECTIVES.items():
         own = [(one.gamma, one.value, sizes[one.texts]) for one in records if one.objective == name]

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 
 from wordsens.certificates.contract import CERTIFIED
 from wordsens.errors import InputError, MissingExtraError
-from wordsens.experiments.sensitivity.findings import exponent_text, text_title
-from wordsens.experiments.sensitivity.record import SensitivityRecord
-from wordsens.experiments.sensitivity.summary import Series, summarise
+from wordsens.experiments.experiment import text_title
+from wordsens.experiments.sensitivity import Series, exponent_text, sensitivity_series
+from wordsens.experiments.store import Record
 from wordsens.figures.style_file import COLUMN_INCHES, PAGE_INCHES, StyledFigure, StyleFile, styled
 from wordsens.figures.styles import MOST_SERIES, Style, round_values, series_styles
 from wordsens.maps.registry import map_title
@@ -34,7 +34,7 @@ _LEGEND_SIGN_INCHES, _LETTER_INCHES = 0.75, 0.049
 
 
 @styled
-def sensitivity(records: Iterable[SensitivityRecord], *, title: str = "", style: StyleFile = None) -> Figure:
+def sensitivity(records: Iterable[Record], *, title: str = "", style: StyleFile = None) -> Figure:
     """S against n on logarithmic axes, one panel for each kind of text, with common axes.
 
     One panel is a column wide, two are a page wide; longer legends take more.
@@ -57,7 +57,7 @@ def sensitivity(records: Iterable[SensitivityRecord], *, title: str = "", style:
     Raises:
         InputError: no record is finished, or there are more than MOST_SERIES series; no such style.
     """
-    series = summarise(records)
+    series = sensitivity_series(records)
     if not series:
         raise InputError("`records` has no finished record; run the experiment first")
     kinds = list(dict.fromkeys(one.text for one in series))

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable, Sequence
 
 from wordsens.certificates.contract import CERTIFIED
-from wordsens.experiments.sensitivity.findings import exponent_text, text_title
-from wordsens.experiments.sensitivity.record import SensitivityRecord
-from wordsens.experiments.sensitivity.summary import Series, SizePoint, summarise
+from wordsens.experiments.experiment import text_title
+from wordsens.experiments.sensitivity import Series, SizePoint, exponent_text, sensitivity_series
+from wordsens.experiments.store import Record
 from wordsens.figures.panels import Curve, FigureData, Mark, Panel, Point
 from wordsens.figures.styles import MOST_SERIES, Style, series_styles
 from wordsens.maps.registry import map_title
@@ -15,9 +15,9 @@ TALLEST_BAND = 2.0
 """A series whose upper bounds go farther beyond everything else has no band: it would press the curves flat."""
 
 
-def sensitivity_panels(records: Iterable[SensitivityRecord], *, title: str) -> FigureData | None:
+def sensitivity_panels(records: Iterable[Record], *, title: str) -> FigureData | None:
     """S against n; None where no finished record is there. Series past MOST_SERIES are left out, with a note."""
-    series = summarise(records)
+    series = sensitivity_series(records)
     keys = list(dict.fromkeys(map(_key, series)))
     shown = dict(zip(keys[:MOST_SERIES], series_styles([(key, key[0]) for key in keys[:MOST_SERIES]]), strict=True))
     drawn = [one for one in series if _key(one) in shown]

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from wordsens.experiments.sensitivity.findings import text_title
-from wordsens.experiments.several_words.record import SeveralWordsRecord
-from wordsens.experiments.several_words.summary import NOTICED, series_of_counts
+from wordsens.experiments.experiment import text_title
+from wordsens.experiments.several_words import NOTICED, series_of_counts
+from wordsens.experiments.store import Record
 from wordsens.figures.panels import Curve, FigureData, Mark, Number, Panel
 from wordsens.figures.styles import Style, series_styles
 from wordsens.maps.registry import map_title
 from wordsens.statistics.mean import Estimate
 
 
-def several_words_panels(records: Sequence[SeveralWordsRecord], *, title: str) -> FigureData | None:
+def several_words_panels(records: Sequence[Record], *, title: str) -> FigureData | None:
     """S against k; None where no finished record is there."""
     series = series_of_counts(records)
     if not series:
@@ -38,7 +38,7 @@ def several_words_panels(records: Sequence[SeveralWordsRecord], *, title: str) -
     )
 
 
-def _curve(name: str, counts: dict[int, list[SeveralWordsRecord]], style: Style) -> Curve:
+def _curve(name: str, counts: dict[int, list[Record]], style: Style) -> Curve:
     found = {count: Estimate.of([one.value or 0.0 for one in own]) for count, own in counts.items()}
     bounds = {count: [one.upper for one in own if one.upper is not None] for count, own in counts.items()}
     return Curve(

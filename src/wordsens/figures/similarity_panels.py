@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from wordsens.experiments.sensitivity.findings import text_title
-from wordsens.experiments.similarity.record import SimilarityRecord
-from wordsens.experiments.similarity.series import Column, Place, auc_of, places, s_of
-from wordsens.experiments.similarity.spec import CHECK, SWAPS
+from wordsens.experiments.experiment import text_title
+from wordsens.experiments.similarity import CHECK, SWAPS, Column, Place, auc_of, places, s_of
+from wordsens.experiments.store import Record
 from wordsens.figures.panels import Curve, FigureData, Mark, Panel, Point
 from wordsens.figures.several_words_panels import mark
 from wordsens.figures.styles import Style, series_styles
@@ -16,7 +15,7 @@ _WHOLE: Point = (-0.03, 1.03)
 """From no pair to every pair, and room for the marks."""
 
 
-def _along(records: Sequence[SimilarityRecord]) -> FigureData | None:
+def _along(records: Sequence[Record]) -> FigureData | None:
     found = places(records, SWAPS)
     if not found:
         return None
@@ -38,7 +37,7 @@ def _along(records: Sequence[SimilarityRecord]) -> FigureData | None:
     )
 
 
-def _against_s(records: Sequence[SimilarityRecord]) -> FigureData | None:
+def _against_s(records: Sequence[Record]) -> FigureData | None:
     found = [one for one in places(records, SWAPS) if one.by_draw(s_of)]
     if not found:
         return None
@@ -57,7 +56,7 @@ def _against_s(records: Sequence[SimilarityRecord]) -> FigureData | None:
     )
 
 
-def _check(records: Sequence[SimilarityRecord]) -> FigureData | None:
+def _check(records: Sequence[Record]) -> FigureData | None:
     found = places(records, CHECK)
     if not found:
         return None
@@ -117,11 +116,11 @@ def _styles(found: Sequence[Place]) -> dict[str, Style]:
     return dict(zip(titles, series_styles([(title, maps[title]) for title in titles]), strict=True))
 
 
-def _synonyms(record: SimilarityRecord) -> float | None:
+def _synonyms(record: Record) -> float | None:
     return record.auc_synonym
 
 
-SIMILARITY_FIGURES: dict[str, Callable[[Sequence[SimilarityRecord]], FigureData | None]] = {
+SIMILARITY_FIGURES: dict[str, Callable[[Sequence[Record]], FigureData | None]] = {
     "similarity": _along,
     "similarity-sensitivity": _against_s,
     "similarity-check": _check,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wordsens.experiments.attention.summary import AttentionSummary, summarise_attention
+from wordsens.experiments.attention import AttentionSummary, attention_summary
 from wordsens.maps.attention_pair import AttentionPair
 from wordsens.report.load import Run
 from wordsens.report.texts import LEVELS
@@ -46,8 +46,8 @@ def attention_pairs(runs: Sequence[Run]) -> list[ShownPair]:
         (run.name, one)
         for run in runs
         for part in run.parts
-        if part.kind.name == "attention"
-        for one in summarise_attention(part.done)
+        if part.name == "attention"
+        for one in map(attention_summary, part.done)
     ]
     return [_shown(name, one) for name, one in found[:PAIRS]]
 
@@ -59,7 +59,7 @@ def _shown(run: str, pair: AttentionSummary) -> ShownPair:
     return ShownPair(
         f"{pair.model}, layer {pair.layer}, {heads}",
         run,
-        _matrices(pair.weights, titles, (*pair.tokens, pair.names), pair.changed),
+        _matrices(pair.weights, titles, (*pair.pair.tokens, pair.names), pair.pair.changed),
         f"The first {ROWS} of {rows} rows." if rows > ROWS else "",
     )
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from wordsens.errors import InputError
-from wordsens.experiments.sensitivity.findings import text_title
+from wordsens.experiments.experiment import text_title
+from wordsens.experiments.sensitivity import GIVEN
 from wordsens.figures.audit_panels import audit_panels
 from wordsens.figures.axis_panels import axis_panels, numeric_axes
 from wordsens.figures.control_panels import CONTROL_FIGURES
@@ -20,7 +21,6 @@ from wordsens.figures.several_words_panels import several_words_panels
 from wordsens.figures.similarity_panels import SIMILARITY_FIGURES
 from wordsens.figures.still import still_figure
 from wordsens.maps.registry import base_name, map_entry
-from wordsens.report.findings.of_runs import GIVEN
 from wordsens.report.load import Part, Run
 
 AXES = 3
@@ -73,7 +73,7 @@ def run_figures(runs: Sequence[Run], *, pictures: bool = True) -> list[ReportFig
         for run in runs
         for part in run.parts
         if part.done
-        for data in _MAKERS.get(part.kind.name, _along)(part)
+        for data in _MAKERS.get(part.name, _along)(part)
     ]
     titles = list(dict.fromkeys(one.data.title for one in made))
     return sorted(made, key=lambda one: titles.index(one.data.title))

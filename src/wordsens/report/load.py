@@ -6,25 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from wordsens.errors import InputError
-from wordsens.experiments.kinds import KIND_NAMES, CellKind, kind_named
-from wordsens.experiments.store.record import Record
-from wordsens.experiments.store.store import RecordStore, SetAside
+from wordsens.experiments.store import FILE, Record, Store
 from wordsens.files import named_path
-
-_AUDITS = "records"
-"""An audit keeps its records in a folder of the name that sensitivities have."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """The records of one kind in a folder, in the order in which they were measured."""
+    """The records of one experiment in a folder, in the order in which they were measured."""
 
-    kind: CellKind
-    records: tuple[Any, ...]
-    store: RecordStore[Any]
+    name: str
+    records: tuple[Record, ...]
 
     @property
-    def done(self) -> list[Any]:
+    def done(self) -> list[Record]:
         """The records with a value."""
         return [record for record in self.records if record.done]
 
@@ -36,8 +30,8 @@ class Run:
     Attributes:
         name: what the report calls it: the folder's name, told apart from others of that name.
         folder: where it lies.
-        parts: a kind each.
-        unread: files that are no records of this version, each with the reason.
+        parts: an experiment each.
+        unread: what is there and not shown, with the reason.
         specs: the sweeps that the folder holds, by file name.
     """
 
@@ -46,6 +40,7 @@ class Run:
     parts: tuple[Part, ...]
     unread: tuple[str, ...]
     specs: dict[str, str]
+    commands: tuple[dict[str, Any], ...] = ()
 
     @property
     def records(self) -> list[Record]:
@@ -75,54 +70,18 @@ def _load(path: Path, name: str) -> Run:
     if not path.is_dir():
         what = "is a file" if path.is_file() else "does not exist"
         raise InputError(f"`folders` has {str(path)!r}, which {what}; give the folder that was a command's --out")
-    parts: list[Part] = []
-    unread: list[str] = []
-    kinds = list(map(kind_named, KIND_NAMES))
-    for home in dict.fromkeys([*(kind.folder for kind in kinds), _AUDITS]):
-        if (path / home).is_dir():
-            own = [kind for kind in kinds if kind.folder == home or (home == _AUDITS and kind.name == "audit")]
-            read, refused = _read(path / home, own)
-            parts += read
-            unread += [f"{home}/{line}" for line in refused]
-    if not parts:
-        raise InputError(f"`folders` has {str(path)!r}, {_nothing(path, unread)}")
-    return Run(name, path, tuple(parts), tuple(unread), _specs(path))
-
-
-def _read(home: Path, kinds: Sequence[CellKind]) -> tuple[list[Part], list[str]]:
-    """The records of every kind in one folder, and the files that are of none, each with a reason."""
-    parts: list[Part] = []
-    refused: dict[str, list[str]] = {}
-    for tried, kind in enumerate(kinds):
-        if tried and not refused:
-            break
-        told: list[SetAside] = []
-        store = RecordStore(home, kind.record_type, on_set_aside=told.append, read_only=True)
-        if records := store.read():
-            parts.append(Part(kind, tuple(sorted(records, key=_order)), store))
-        known = {one.path.name: one.reason for one in told}
-        refused = {
-            file: [*refused.get(file, []), reason] for file, reason in known.items() if not tried or file in refused
-        }
-    return parts, [f"{file} {_reason(reasons)}" for file, reasons in refused.items()]
-
-
-def _order(record: Any) -> tuple[str, str]:
-    return (record.started, record.cell)
-
-
-def _reason(reasons: Sequence[str]) -> str:
-    """The least technical of the reasons for which readers refused a file."""
-    return min(reasons, key=lambda reason: ("has no column" in reason, len(reason)))
-
-
-def _nothing(path: Path, unread: Sequence[str]) -> str:
-    if unread:
-        more = "" if len(unread) == 1 else f" (and {len(unread) - 1} more files)"
-        return f"in which no record can be read: {unread[0]}{more}; measure again with this version"
-    if any(path.glob("*.parquet")) and path.parent != path and not (path / "sweep.yaml").is_file():
-        return f"which holds tables, but no folder of records; did you mean {str(path.parent)!r}?"
-    return "which holds no records; give the folder that was the --out of a measure, paper, audit or sweep"
+    if not (path / FILE).is_file() and path.parent != path and (path.parent / FILE).is_file():
+        raise InputError(f"`folders` has {str(path)!r}, which holds no results; did you mean {str(path.parent)!r}?")
+    with Store(path, read_only=True) as store:
+        records, commands = store.records(), tuple(store.commands())
+        names = list(dict.fromkeys(record.experiment for record in records))
+        codes = {record.experiment: record.code for record in records}
+        others = {one: count for one, code in codes.items() if (count := store.other_versions(one, code))}
+    if not records:
+        raise InputError(f"`folders` has {str(path)!r}, which holds no results yet; give the --out of a finished run")
+    parts = tuple(Part(one, tuple(record for record in records if record.experiment == one)) for one in names)
+    unread = tuple(f"{count} {one} cells of another version of the code" for one, count in others.items())
+    return Run(name, path, parts, unread, _specs(path), commands)
 
 
 def _specs(path: Path) -> dict[str, str]:

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from wordsens.experiments.run.commands import kept_commands
-from wordsens.experiments.store.record import Record
+from wordsens.experiments.store import Record
 from wordsens.report.load import Run, readable
 
 LISTED = 12
@@ -41,6 +40,7 @@ def origin(run: Run) -> Origin:
         ("folder", readable(run.folder.resolve())),
         ("records", _counts(run)),
         ("wordsens", _values(records, "wordsens_version")),
+        ("code", _values(records, "code")),
         ("libraries", _libraries(records)),
         ("seeds", _values(records, "seed")),
         ("computed in", _values(records, "dtype")),
@@ -61,7 +61,7 @@ def _commands(run: Run) -> tuple[tuple[str, str], ...]:
             f"Typed on {one.get('started', 'a day that was not kept')}",
             shlex.join(["wordsens", *map(str, one["arguments"])]),
         )
-        for one in kept_commands(run.folder)
+        for one in run.commands
     ]
     folder = shlex.quote(readable(run.folder.name))
     again = [
@@ -73,7 +73,7 @@ def _commands(run: Run) -> tuple[tuple[str, str], ...]:
 
 def _counts(run: Run) -> str:
     return "; ".join(
-        f"{len(part.done):,} {part.kind.name}"
+        f"{len(part.done):,} {part.name}"
         + (f" and {len(part.records) - len(part.done):,} failed" if len(part.records) > len(part.done) else "")
         for part in run.parts
     )
@@ -81,7 +81,7 @@ def _counts(run: Run) -> str:
 
 def _values(records: Iterable[Any], name: str) -> str:
     """The different values, the most frequent first."""
-    found = Counter(value for record in records if (value := getattr(record, name, None)) not in (None, ""))
+    found = Counter(value for record in records if (value := record.columns.get(name)) not in (None, ""))
     listed = [str(value) for value, _ in found.most_common(LISTED)]
     if all(isinstance(value, int) for value in found):
         listed = [str(value) for value in sorted(found)[:LISTED]]

@@ -1,15 +1,16 @@
 """Tables of the report: plain cells, numbers with what they are sorted by."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from wordsens.errors import InputError
-from wordsens.experiments.generalization.summary import LIMIT, summarise_generalization
-from wordsens.experiments.sensitivity.findings import text_title
-from wordsens.experiments.sensitivity.summary import summarise
+from wordsens.experiments.audit import audited
+from wordsens.experiments.experiment import text_title
+from wordsens.experiments.generalization import LIMIT, generalization_series
+from wordsens.experiments.sensitivity import GIVEN, sensitivity_series
+from wordsens.experiments.spec import experiment_named
 from wordsens.maps.registry import map_title
-from wordsens.report.findings.of_runs import GIVEN
 from wordsens.report.load import Part, Run
 from wordsens.report.texts import measured_text
 from wordsens.statistics.mean import Estimate
@@ -19,7 +20,8 @@ ROWS = 500
 """A table shows so many rows: a page of 5,000 took a browser over a second to lay out."""
 
 _HIDDEN = (
-    *("cell", "spec", "status", "error", "libraries", "machine", "started", "wordsens_version", "torch_version"),
+    *("cell", "spec", "status", "error", "libraries", "machine", "started", "wordsens_version", "code", "experiment"),
+    "map_content",
     *(
         "dtype",
         "device",
@@ -35,6 +37,9 @@ _HIDDEN = (
     *("first", "second", "tokens_first", "tokens_second", "prompts", "answers"),
 )
 """Columns of a record that are told elsewhere, or are lists as text; tuples are left out too."""
+
+_OWN_TABLES = ("sensitivity", "generalization", "attention")
+"""Experiments whose tables stand elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ def _exponents(runs: Sequence[Run]) -> Table | None:
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for run in runs:
         records = [one for part in _parts(run, "sensitivity") for one in part.done if one.text != GIVEN]
-        for series in summarise(records):
+        for series in sensitivity_series(records):
             found.setdefault((series.map, series.text, series.varied, series.d), {})[run.name] = series
     several = len(runs) > 1
     headings = ["map", "texts", "d"]
@@ -126,7 +131,7 @@ def _generalization(runs: Sequence[Run]) -> Table | None:
     for run in runs:
         for part in _parts(run, "generalization"):
             try:
-                series = summarise_generalization(part.done)
+                series = generalization_series(part.done)
             except InputError:
                 continue
             for one in series:
@@ -143,9 +148,10 @@ def _generalization(runs: Sequence[Run]) -> Table | None:
 
 def _summary(part: Part, run: str) -> Iterator[Table]:
     """The tables of a kind that has a summary."""
-    if part.kind.summarise is None or not part.done:
+    function = None if part.name in _OWN_TABLES else experiment_named(part.name).summarize
+    if function is None or not part.done:
         return
-    summary = part.kind.summarise(part.done)
+    summary = function(part.done)
     for one in summary.sections:
         rows = tuple(tuple(_summarised(value) for value in row) for row in one.rows)
         yield Table(f"{one.title}{f', {run}' if run else ''}", one.headings, rows, summary.note)
@@ -163,7 +169,7 @@ def _words(runs: Sequence[Run]) -> Table | None:
     for run in runs:
         for part in _parts(run, "audit"):
             for record in part.done:
-                for word in record.audited().measured:
+                for word in audited(record).measured:
                     cells = [Cell(run.name)] if len(runs) > 1 else []
                     cells += [Cell(word.word), Cell(record.source), number(record.tokens), number(word.place)]
                     cells += [number(word.sensitivity), number(word.removal), number(word.swap)]
@@ -194,11 +200,11 @@ def _given_words(runs: Sequence[Run]) -> Table | None:
 
 
 def _records(part: Part, run: str) -> Table | None:
-    names = [field.name for field in fields(part.kind.record_type) if field.name not in _HIDDEN]
+    names = [name for name in part.records[0].columns if name not in _HIDDEN]
     values = {name: [getattr(record, name) for record in part.done] for name in names}
     shown = [name for name, own in values.items() if any(_is_told(value) for value in own)]
     rows = [tuple(_cell(name, getattr(record, name)) for name in shown) for record in part.done[:ROWS]]
-    title = f"Records: {part.kind.name}{f', {run}' if run else ''}"
+    title = f"Records: {part.name}{f', {run}' if run else ''}"
     left = len(part.done) - len(rows)
     note = f"The first {len(rows):,} of {len(part.done):,}; `wordsens sweep export` writes all." if left > 0 else ""
     return Table(title, tuple(name.replace("_", " ") for name in shown), tuple(rows), note)
@@ -229,4 +235,4 @@ def _cut(rows: Sequence[tuple[Cell, ...]], note: str) -> tuple[tuple[tuple[Cell,
 
 
 def _parts(run: Run, kind: str) -> Iterable[Part]:
-    return (part for part in run.parts if part.kind.name == kind)
+    return (part for part in run.parts if part.name == kind)

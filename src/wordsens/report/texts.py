@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wordsens.experiments.audit import audited as audited_text
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Run
 
@@ -107,13 +108,13 @@ def heat_texts(runs: Sequence[Run]) -> Shown:
         for run in runs
         for part in run.parts
         for record in part.done
-        if getattr(record, "per_word", None) or getattr(record, "removal", None)
+        if record.columns.get("per_word") or record.columns.get("removal")
     ]
     # A text that a user gave comes before those that an experiment drew.
-    found.sort(key=lambda pair: getattr(pair[1], "text", "given") != "given")
+    found.sort(key=lambda pair: pair[1].columns.get("text", "given") != "given")
     shown, left = Shown(), WORDS
     for run, record in found[:TEXTS]:
-        text = _of_audit(record) if hasattr(record, "removal") else measured_text(record)
+        text = _of_audit(record) if record.experiment == "audit" else measured_text(record)
         if text is None or not text.words:
             continue
         if len(runs) > 1:
@@ -131,7 +132,7 @@ def heat_texts(runs: Sequence[Run]) -> Shown:
 
 def _of_audit(record: Any) -> Text | None:
     """The measured words; what was not measured between them is an ellipsis: an audit's record has no other words."""
-    audited = record.audited()
+    audited = audited_text(record)
     pieces: list[Word | str] = []
     before = -1  # a text begins where it begins, without a blank
     for word in audited.measured:

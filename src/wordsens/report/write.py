@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from wordsens.errors import InputError
-from wordsens.experiments.store.shard import write_whole
+from wordsens.experiments.store import write_whole
 from wordsens.report import FORMATS
 from wordsens.report.attention import attention_pairs
 from wordsens.report.figures import run_figures
@@ -89,4 +89,4 @@ def require_form(path: Path) -> str:
 def write_content(content: Content, path: Path) -> None:
     """Write the report whole, in the format of the path's ending."""
     text = markdown(content) if path.suffix == ".md" else html_page(content)
-    write_whole(path, lambda file: file.write(text.encode()))
+    write_whole(path, text.encode())

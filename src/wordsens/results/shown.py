@@ -1,6 +1,5 @@
 """Results as a reader sees them: a short table, a notebook's HTML, a DataFrame, a figure."""
 
-import importlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from wordsens.drawing import draw
 from wordsens.errors import MissingExtraError, require_count
 
 Columns = Mapping[str, Sequence[Any]]
@@ -77,7 +77,7 @@ class Shown:
         `style` is a .mplstyle file in place of ours. InputError where there is nothing to draw.
         """
         # Figures lie in a higher room, which knows the results that it draws.
-        return importlib.import_module("wordsens.figures.results").plot(self, style=style)
+        return draw(self, style=style)
 
     def _repr_html_(self) -> str:
         look = self.look()

@@ -29,8 +29,12 @@ _MOMENTUM = 0.8
 _FIRST_STEP, _CHILD_STEP, _FINISH_STEP = 0.5, 0.3, 0.1
 """eta of a start, of a child, and of a finalist of a kinked objective."""
 
-_INNER, _INNER_SHARE = 0.3, 8
-"""One of so many random starts lies at that radius: a maximum may be inside the ball."""
+_LAST_KINKED, _KINKED_TOLERANCE = 30, 1e-5
+"""Steps of a kinked objective in its own precision at most, and the relative gain that counts there: from kink to kink
+an ascent gains a little for ever."""
+
+_INNER = 4
+"""One of so many random starts lies inside the ball: a maximum may."""
 
 _ALIKE = 0.98
 """Two points of a word whose cosine exceeds this are taken for one hill: the second ranks after all others."""
@@ -145,7 +149,8 @@ class _Ascent:
         shape = (count - len(informed), len(self.words), self.blocks, self.coarse.coordinates // self.blocks)
         kind = {"dtype": self.coarse.dtype, "device": self.coarse.device}
         random = unit(gaussian_on(*shape, generator=self.generator, **kind))
-        random[: len(random) // _INNER_SHARE] *= _INNER
+        inner = len(random) // _INNER
+        random[:inner] *= ((torch.arange(inner) + 0.5) / max(1, inner)).to(random).view(-1, 1, 1, 1)
         return torch.cat([informed, random])
 
     def _climb(
@@ -204,7 +209,9 @@ class _Ascent:
             points = points.joined(self._of_climb(climb))
         points = points.take(points.squared.topk(min(2, len(points.x)), dim=0).indices)
         climb = self._as_climb(self.objective, points.x.to(self.objective.dtype))
-        converged = self._polish(climb, replace(stages, finish=min(stages.finish, 20)) if kinked else stages)
+        if kinked:
+            stages = replace(stages, finish=min(stages.finish, _LAST_KINKED), tolerance=_KINKED_TOLERANCE)
+        converged = self._polish(climb, stages)
         points = self._of_climb(climb)
         best = points.squared.argmax(dim=0, keepdim=True)
         chosen = points.take(best)

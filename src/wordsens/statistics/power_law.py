@@ -3,6 +3,7 @@
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -154,9 +155,13 @@ def exponent_interval(
     >>> exponent_interval([1, 2, 4, 8, 16], [1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16], range(5))
     (-1.0, -1.0)
     """
-    x, y = np.log(np.asarray(sizes, dtype=np.float64)), np.log(np.asarray(values, dtype=np.float64))
-    sums = _sums_by_text(x - x.mean(), y - y.mean(), texts)
-    groups = len(sums[0])
+    points = sorted(zip(sizes, values, texts, strict=True), key=lambda point: point[:2])
+    x, y = (np.log(np.asarray([point[at] for point in points], dtype=np.float64)) for at in (0, 1))
+    sums = _sums_by_text(x - x.mean(), y - y.mean(), [point[2] for point in points])
+    # The texts in an order of their own points: neither their names nor the order of the rows changes the interval.
+    order = np.lexsort(sums)
+    sums = [one[order] for one in sums]
+    groups = len(order)
     if groups < LEAST_TEXTS:
         return None
     drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=BOOTSTRAP_SAMPLES)
@@ -168,3 +173,16 @@ def exponent_interval(
     slopes = (suv - su * sv / count)[usable] / spread[usable]
     low, high = np.quantile(slopes, (0.025, 0.975))
     return round(float(low), 12), round(float(high), 12)
+
+
+def power_law_and_interval(
+    sizes: Sequence[Any], values: Sequence[float], texts: Sequence[Hashable]
+) -> tuple[PowerLaw | None, tuple[float, float] | None]:
+    """`fit_power_law` of all points as draws of their own, and `exponent_interval` over texts.
+
+    None, None where there is no fit: fewer than three points or two sizes, or a size or value that is not positive.
+    """
+    numbers = all(isinstance(size, int | float) and size > 0 for size in sizes)
+    if not numbers or len(set(sizes)) < 2 or len(values) < 3 or min(values) <= 0:
+        return None, None
+    return fit_power_law(sizes, values), exponent_interval(sizes, values, texts)

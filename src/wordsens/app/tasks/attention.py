@@ -7,7 +7,7 @@ import torch
 
 from wordsens.app.work.worker import Desk
 from wordsens.errors import InputError
-from wordsens.experiments.attention.cell import moved_attention
+from wordsens.experiments.attention import moved_attention
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention_pair import attention_pair
 from wordsens.maps.attention_words import comparable_pair

@@ -1,9 +1,9 @@
 """One text under one map: a first look word by word, then the measurement itself."""
 
-import dataclasses
 import json
 import math
 import time
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,9 +11,8 @@ import torch
 
 from wordsens.app.request import MeasureRequest
 from wordsens.app.work.worker import Desk
-from wordsens.experiments.run.provenance import Watch
-from wordsens.experiments.sensitivity.cell import KIND, columns_of_result, json_text
-from wordsens.experiments.sensitivity.spec import SensitivityCell
+from wordsens.experiments.sensitivity import SensitivityCell, columns_of_result, json_text
+from wordsens.experiments.store import record_of
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.registry import MODEL, build_map, map_entry
 from wordsens.report.page import word_data
@@ -34,7 +33,7 @@ SOON = 0.25
 
 def measure(desk: Desk, request: dict[str, Any]) -> dict[str, Any]:
     """Measure as asked; parts have the text so far, or the share that is done; the answer has record and witnesses."""
-    asked, watch = MeasureRequest(**request), Watch()
+    asked, started = MeasureRequest(**request), datetime.now(UTC).isoformat(timespec="seconds")
     phi, text = built(asked)
     chosen = sampled_words(phi, len(text), asked.seed)
     radius = radius_of(asked, text)
@@ -42,11 +41,12 @@ def measure(desk: Desk, request: dict[str, Any]) -> dict[str, Any]:
     _first_look(desk, asked, built(asked)[0] if on_demand(phi) else phi, text, chosen, radius)
 
     result = word_sensitivity(phi, text, chosen, radius, asked.seed, search=asked.search, progress=desk.share)
-    columns = {"status": "done", **columns_of_result(phi, text, result, usual_radius=radius is None)}
-    record = KIND.record(cell_of(asked, text, chosen, radius), watch, columns)
+    columns = columns_of_result(phi, text, result, usual_radius=radius is None)
+    cell = cell_of(asked, text, chosen, radius)
+    record = record_of(cell, "done", columns, started=started, seconds=result.seconds)
     return {
         "text": text_data(record),
-        "record": dataclasses.asdict(record),
+        "record": record.columns,
         "witnesses": dict(zip(result.words.tolist(), result.perturbations.tolist(), strict=True)),
         "radius": radius,
         "searched": chosen,

@@ -23,8 +23,8 @@ from wordsens.maps.attention.scores import Certified, Tabulated, offered
 from wordsens.maps.attention.scores.curves import NODES
 from wordsens.maps.attention.weights import HeadWeights, Sizes
 
-_CHUNK_NUMBERS = 1 << 19  # words that are bounded together: a half of it took 1.14 of the time at n = 250, d = 384
-_MOST_ROWS = 1200  # of several heads, taken together; more are taken apart, a head or a few at a time
+_CHUNK_NUMBERS = 1 << 19  # of the arrays of the words that are bounded together
+_MOST_ROWS = 1200  # of several heads in one Lagrangian; more are bounded a head or a few at a time
 _LARGEST_SCORES = 1e130  # fourth powers of scores would leave float64 past 1e±77, squares past 1e±154
 
 
@@ -38,14 +38,14 @@ def attention_certificate(
 ) -> Certificate | None:
     """The certificate of attention, of any temperature and number of heads, for the words of one text.
 
-    None where the score offers no bounds (`Certified`), or none where rows do not see all words.
+    None where the score offers no bounds (`Certified`), or none for rows that do not see all words.
 
-    `effort` "thorough" optimises the multipliers, with a weight for every row: O(N³) some 150 times a word, unless its
-    bound is no larger than its `target`.
+    `effort` "thorough" optimises the multipliers with one weight a row, O(N³) some 150 times a word, for words whose
+    bound exceeds their `target`.
 
     Computed in float64, whatever phi's dtype. O(heads (n d² + n² d) + N³ + w N²) with N = heads n; memory O(N²).
-    Heads that are taken apart, where N would be large or where they have values of their own, have their bounds
-    combined by Pythagoras; those that are summed, by the triangle inequality.
+    Bounds of groups of heads (where N would be large, or heads have value matrices) are combined by Pythagoras;
+    those of heads that are summed, by the triangle inequality.
 
     Raises:
         ZeroFeaturesError: phi(X) = 0, or so small that rounding hides it.
@@ -171,7 +171,7 @@ def _changes(
     radius: Float[Tensor, " w"],
     refining: Float[Tensor, " w"] | None,
 ) -> _Changes:
-    """`refining`: relative to the features and over the radius, what bounds a word is content with; None for no such
+    """`refining`: bounds, relative to the features and over the radius, below which a word is not refined; None for no
     refinement."""
     text, unit = attention_text(rows, [head.weights for head in heads], score), heads[0].unit
     errors = rounding_errors(text)
@@ -204,9 +204,7 @@ def _bounds(
     own = own_row(text, words, radius, direction, errors)
     pairs = pairs_of(text, words, radius, own.unit * own.fixed.sqrt(), fineness=fineness)
     own = own.in_units(pairs.unit)
-    forms = quadratic.bounds(
-        pairs, radius, own.unit * own.fixed.sqrt(), apart=content is not None and not text.score.normalized
-    )
+    forms = quadratic.bounds(pairs, radius, own.unit * own.fixed.sqrt())
     own = own.at_most(forms.own)
     off = row_errors(text, errors, pairs, radius)
     loose = (~forms.tight).nonzero().squeeze(1)
@@ -236,7 +234,7 @@ def _bounds(
 def _hull(
     text: AttentionText, errors: RoundingErrors, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
 ) -> Float[Tensor, " w"]:
-    """A bound, over the radius, of what any weights may do that are divided by their sum; infinite for others.
+    """A bound, over the radius, of the change under any normalized weights; infinite for others.
 
     Every new output is a mean of the x_l and of x_i + Delta, or zero. Finite at any radius, temperature and rounding.
     """

@@ -11,11 +11,11 @@ from wordsens.certificates.attention.relaxation import Multipliers
 
 @dataclass(frozen=True)
 class Point:
-    """l, m, k, lam and g of (3') in docs/theory/certificates-attention.md; one row a word.
+    """l, m, k, lam and g (there eta) of (4) in docs/theory/certificates-attention.md; one row a word.
 
     Attributes:
         linear: l_j = 2 lam (alpha_j - a_j t'_j).
-        hold: m_j = lam a_j; 0 for the word's own row.
+        hold: m_j = lam a_j; 0 for row i.
         outputs: k_j = 2 lam (beta_j - b e'_j).
         lam: lam > 0.
         push: g = 2 lam gamma.

@@ -1,4 +1,4 @@
-"""A text's vectors in an orthonormal basis of the space that perturbations are seen through."""
+"""A text's vectors in an orthonormal basis of the space in which perturbations act."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from wordsens.certificates.verified import rounding
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Queries u_j and keys of every head; values and outputs; V^T, `lift`, from which values see perturbations.
+    """Queries u_j and keys of every head; values and outputs; V^T, `lift`, through which perturbations enter values.
 
     Without a value matrix `lift` is None, and the values are the rows in the same basis. `error` bounds how far each
     vector is off, relative to its length.

@@ -25,8 +25,8 @@ class Geometry:
             rows is then one for each, less where many of the others go the same way.
         fastest: at least the operator norm of all W^T x_j / scale together.
         queries: (N, d), u_j = W^T x_j / (scale speed_j).
-        offsets: (N, d), v_j, times V where there is one; zeros where rows are not divided by their sum.
-        centre: (p,), the mean output; zero for scores that are not divided.
+        offsets: (N, d), v_j, times V where there is one; zeros for unnormalized scores.
+        centre: (p,), the mean output; zero for unnormalized scores.
         query_gram, cross_gram, offset_gram: (N, N), u_j . u_l, u_j . v_l, v_j . v_l.
     """
 
@@ -45,7 +45,7 @@ class Geometry:
 def geometry_of(
     queries: Float[Tensor, "N d"], outputs: Float[Tensor, "N p"], lift: Float[Tensor, "d p"] | None, *, divided: bool
 ) -> Geometry:
-    """The geometry of N rows with these u_j and outputs, which count where the weights are `divided` by their sum."""
+    """The geometry of N rows with these u_j; the outputs enter where weights are normalized (`divided`)."""
     longest = float(torch.linalg.vector_norm(queries, dim=1).amax()) or 1.0
     queries = queries / longest
     # diag(1 / row sums of |U U^T|) <= (U U^T)^-1: Gershgorin. No unit is so small that a square underflows.

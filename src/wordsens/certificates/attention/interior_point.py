@@ -1,4 +1,4 @@
-"""The best multipliers, with a weight for each row: an interior-point method for the bound with smoothed suprema.
+"""Optimal multipliers with one weight a row: an interior-point method for the bound with smoothed suprema.
 
 With l_j = 2 lam (alpha_j - a_j t'_j), m_j = lam a_j, k_j = 2 lam (beta_j - b e'_j), g = 2 lam gamma, the bound is
 
@@ -22,19 +22,19 @@ from wordsens.certificates.attention.relaxation import Centre, Multipliers, Pair
 from wordsens.certificates.verified import at_most_one
 
 _OUTPUT_SHARE = 0.08
-"""Of the joint constraint, for the v_j: b ‖sum_j v_j v_j^T‖. At n = 100, d = 768 the best is .075."""
+"""Of the joint constraint, for the v_j: b ‖sum_j v_j v_j^T‖."""
 
 _COOLING, _LOWERING = 0.8, 0.75
-"""By which the temperature of the suprema and the barrier's weight fall from step to step."""
+"""Factors of the temperature and of the barrier's weight from step to step."""
 
 _HOT, _BARRIER = 0.6, 0.12
-"""The first of both, in units of the bound over the number of rows."""
+"""Their initial values, in units of the bound over the number of rows."""
 
 _INSIDE = 0.9
-"""The share of the geometry's weights that the method starts from."""
+"""The initial weights, as a share of those of the geometry."""
 
 _SHARES = (1 - 1e-9, 1 - 1e-6, 0.999, 0.99, 0.9)
-"""Of the weights that are asked for: the first that is verified is taken, and none where none is."""
+"""Factors of the weights: the first that passes verification is used; none if none does."""
 
 _HALVINGS = 12
 _RIDGE = 1e-9
@@ -42,7 +42,7 @@ _RIDGE = 1e-9
 
 @dataclass(frozen=True)
 class _Seen:
-    """What follows from a point inside.
+    """Quantities of a feasible point.
 
     Attributes:
         inverse: (w, N, N), M^(1/2) K^-1 M^(1/2), K = lam I - M^(1/2) G M^(1/2), G = U N^-1 U^T.

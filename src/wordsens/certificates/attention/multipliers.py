@@ -1,6 +1,6 @@
-"""Good multipliers for the bound: Newton's method on the bound with its suprema smoothed.
+"""Multipliers of the normal bound: Newton's method on the bound with its suprema smoothed.
 
-Nothing here is rigorous, and nothing needs to be: `upper_bound` holds for whatever multipliers it is given.
+Nothing here is rigorous, and nothing needs to be: `relaxation.bound_at` holds for any multipliers.
 """
 
 from copy import copy
@@ -107,13 +107,13 @@ class MultiplierSearch:
         self._from_offsets = self._resolvent @ geometry.cross_gram
 
     def cautious(self) -> "MultiplierSearch":
-        """The same search with shorter steps of lam: slower, and steadier."""
+        """The same search with shorter steps of lam: slower and more stable."""
         other = copy(self)
         other._lam_share = _CAUTIOUS_LAM_SHARE
         return other
 
     def start(self, pairs: Pairs) -> State:
-        """No linear multipliers, and lam a tenth of the bound that lets every row do its worst."""
+        """No linear multipliers, and lam a tenth of the sum of the rows' largest changes."""
         worst = (pairs.base.amax(dim=-1) * pairs.counted).sum(dim=1)
         worst = worst + (worst == 0).to(worst.dtype)
         zeros = torch.zeros_like(pairs.reach)

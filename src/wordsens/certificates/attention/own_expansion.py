@@ -1,4 +1,4 @@
-"""The word's own row to first order: a linear map of the perturbation, and a bound of the remainder."""
+"""Row i to first order: a linear map of the perturbation, and a bound of the remainder."""
 
 from dataclasses import dataclass
 
@@ -39,7 +39,7 @@ class Form:
 
 @dataclass(frozen=True)
 class OwnRows:
-    """The own rows of some words under one head, of a text whose score has an expansion."""
+    """Row i of some words i under one head, of a text whose score has an expansion."""
 
     text: AttentionText
     score: Expanded
@@ -53,7 +53,7 @@ class OwnRows:
 
 
 class OwnExpansion:
-    """Own rows of some words under one head, in the coordinates given.
+    """The expansion of row i for some words i under one head, in the given coordinates.
 
     In units of the radius r, with kappa_l = k_l - sum_m mean_m k_m (k_i + u_i for the word itself), the score moves by
     tau_l = r kappa_l . y + away_l q, |q| <= twist r² being its quadratic part. The row's change is at most
@@ -107,7 +107,7 @@ class OwnExpansion:
 
     @property
     def unit(self) -> Float[Tensor, " w"]:
-        """About how large the change is."""
+        """An estimate of the size of the change."""
         return (self._row.slope.abs() * self._distances * self._speeds).amax(dim=1) + self._weight.abs()
 
     def form(self, unit: Float[Tensor, " w"]) -> Form:
@@ -166,7 +166,7 @@ class OwnExpansion:
         return torch.where(both, 2.0, 1.0) * (factors + spread)
 
     def _constant(self, per: Float[Tensor, "w 1"]) -> Float[Tensor, " w"]:
-        """All that is neither: the quadratic part of the scores, the word's own new weight, and rounding."""
+        """The quadratic part of the scores, the new weight of word i, and rounding."""
         row, radius, twisted = self._row, self._radius.unsqueeze(1), self._away * self._twist
         along = row.slope * (self._itself - (self._mean * self._itself).sum(dim=1, keepdim=True))
         pushed = torch.linalg.vector_norm((along.unsqueeze(1) @ self._apart).squeeze(1), dim=1)

@@ -1,4 +1,4 @@
-"""The word's own row: query, key and value all move, and its new output is bounded apart from the others."""
+"""Row i, whose query, key and value all move: bounds of its change, apart from the other rows."""
 
 from dataclasses import dataclass, replace
 
@@ -14,7 +14,7 @@ from wordsens.maps.attention.scores.certified import RowSteps
 
 @dataclass(frozen=True)
 class OwnRow:
-    """Two bounds of the squared change of the word's own rows, over all heads, in units of (radius unit)².
+    """Two bounds of the squared change of row i, over all heads, in units of (radius unit)².
 
     Attributes:
         unit: (w,), positive.
@@ -66,10 +66,10 @@ def own_row(
     direction: Float[Tensor, "w d"],
     errors: RoundingErrors,
 ) -> OwnRow:
-    """The bounds of some words' own rows, rounding included.
+    """The bounds of row i for some words i, rounding included.
 
-    Divided scores: the new output is a mean of the x_l, l != i, and of x_i + Delta (or zero, for relu), so its distance
-    from o_i is at most the largest of theirs. Small radii: Lipschitz bounds of the weights.
+    Normalized scores: the new output is a mean of the x_l, l != i, and of x_i + Delta (or zero, for relu), so its
+    distance from o_i is at most the largest of theirs. Small radii: Lipschitz bounds of the weights.
     """
     own = text.own_rows(words)
     x = text.values[words]

@@ -1,4 +1,4 @@
-"""The word's own row under scores that are not divided, each weight tabulated over all that its score may do.
+"""Row i under unnormalized scores, each weight tabulated over the range of its score.
 
 The weights after the change are E_l, a monotone function of tau_l = radius kappa_l . y. Along a unit vector b the row's
 change is at most sum_l (E_l - a_l) beta_l + E_i radius y . b with beta_l = x_l . b. The Lagrangian of the constraints
@@ -18,7 +18,7 @@ from wordsens.maps.attention.scores import Tabulated
 from wordsens.maps.attention.scores.tabulated import CELLS, STRIDE, RowMoves, WeightTable
 
 _MOST_SHARED, _SHARED_STEPS = 0.9, 6  # of nu; verified at each step, and nothing of hold and pin is left at the last
-_SHARE = 0.7  # of each word in what y and b can do: its weight's secant to this power; .5 and 1 are up to 5 % wider
+_SHARE = 0.7  # of each word in what y and b can do: its weight's secant to this power
 _LEAST_SHARE = 1e-20  # of words that cannot get a weight
 _LEAST_SQUARE = 1e-250  # of a score's move, and its inverse the largest: nothing overflows
 _CHUNK_NUMBERS = 1 << 18  # of one array in the search: words that fit are searched together
@@ -33,7 +33,7 @@ def own_table_bound(
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
 ) -> Float[Tensor, " w"]:
-    """Upper bounds of the change of the words' own rows over all heads, in units of the radius.
+    """Upper bounds of the change of row i over all heads, for each word i, in units of the radius.
 
     Infinite where moves are so large that a table gains nothing, and where numbers are extreme. `twist` bounds
     |Delta^T W Delta| / (scale ‖Delta‖²) for each head.
@@ -71,7 +71,7 @@ def _of_head(
     kappa = keys + here.unsqueeze(2) * text.queries[own].unsqueeze(1)
     lengths = torch.linalg.vector_norm(kappa, dim=2)
     moves = radius.unsqueeze(1) * lengths * (1 + slack)
-    # The most that rounding may do to any score: to the score itself and to its move.
+    # A bound of the rounding error of any score and of its move.
     error = (
         8 * errors.score[own]
         + slack * (scores.masked_fill(text.hidden[own], 0.0).abs() + moves).amax(dim=1)
@@ -112,11 +112,11 @@ class _Multipliers:
 
 @dataclass(frozen=True)
 class _Lagrangian:
-    """The own rows of some words under one head.
+    """Row i of some words i under one head.
 
     Attributes:
         table: of the weights.
-        alike: whether y and b are in one space; where b is among values of their own, nu is 0.
+        alike: whether y and b are in one space; with a value matrix they are not, and nu is 0.
         moved, apart, mixed: Gram matrices of radius kappa_l and of x_l, and of the first by the second.
         held: (w, steps + 1), shares of hold and pin that remain valid beside nu = 0 to `_MOST_SHARED`; concave in nu.
         hold, pin: (w, n), with sum hold_l tau_l² <= ‖y‖² and sum pin_l beta_l² <= ‖b‖², verified.

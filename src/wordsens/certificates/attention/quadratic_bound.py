@@ -1,7 +1,7 @@
 """Bounds of attention's change by quadratic forms in the perturbation: exact to first order as the radius goes to zero.
 
 In units of the radius (Delta = radius y, ‖y‖ <= 1) row j != i changes by p y + rho (u_j . y) r_j, rho = g/t between two
-numbers; the word's own row by J y plus a remainder. The squares of both are at most quadratic forms in y, apart from
+numbers; row i by J y plus a remainder. The squares of both are at most quadratic forms in y, apart from
 small constants; the bound is the largest eigenvalue of the sum of the forms, verified
 (docs/theory/certificates-attention.md).
 """
@@ -22,56 +22,49 @@ from wordsens.certificates.verified import rounding
 from wordsens.maps.attention.scores import Expanded, offered
 from wordsens.maps.attention.scores.curves import Curve
 
-_TIGHT = 0.3  # the bound is then at most 15 % above first order, where the Lagrangian is off by a factor of 4 and more
+_TIGHT = 0.3  # of the form's excess: the bound is then at most 15 % above first order
 _BATCH_NUMBERS = 1 << 22  # of the forms that are in memory at a time: 32 MiB an array
 
 
 @dataclass(frozen=True)
 class QuadraticBounds:
-    """In units of the radius: of the whole change, but for rounding of the other rows, and of the word's own rows.
+    """In units of the radius: of the whole change, except rounding of the other rows, and of row i.
 
-    `tight` where the first bound is so close to the first-order change that no other need be tried. `others`: of all
-    rows but the word's own, but for their rounding; infinite where it was not asked for.
+    `tight` where the first bound is so close to the first-order change that no other is computed.
     """
 
     whole: Float[Tensor, " w"]
     own: Float[Tensor, " w"]
-    others: Float[Tensor, " w"]
     tight: Bool[Tensor, " w"]
 
 
 class QuadraticBound:
-    """The bounds for one text; nothing is computed before a radius is small enough to gain from them."""
+    """The bounds for one text, computed on the first radius that is small enough to gain from them."""
 
     def __init__(self, text: AttentionText, errors: RoundingErrors):
         self._text, self._errors = text, errors
         self._score = offered(text.score, Expanded)
         self._prepared: tuple[Coordinates, Tensor] | None = None
 
-    def bounds(
-        self, pairs: Pairs, radius: Float[Tensor, " w"], own: Float[Tensor, " w"], *, apart: bool = False
-    ) -> QuadraticBounds:
-        """Infinite where the score has no expansion, and where they cannot improve on `own`, known of the own rows.
-
-        `apart`: the other rows are bounded apart as well.
-        """
-        whole, mine, others = (torch.full_like(own, torch.inf) for _ in range(3))
+    def bounds(self, pairs: Pairs, radius: Float[Tensor, " w"], own: Float[Tensor, " w"]) -> QuadraticBounds:
+        """Infinite where the score has no expansion, and where they cannot improve on `own`, a bound of row i."""
+        whole, mine = torch.full_like(own, torch.inf), torch.full_like(own, torch.inf)
         tight = torch.zeros_like(own, dtype=torch.bool)
         if self._score is not None:
             chosen = self._promising(self._score, pairs.words, radius, own).nonzero().squeeze(1)
             if len(chosen):
                 coordinates, twist = self._prepare()
                 for part in chosen.split(max(1, _BATCH_NUMBERS // coordinates.queries.shape[2] ** 2)):
-                    found = self._batch(self._score, coordinates, twist, pairs.of(part), radius[part], apart)
-                    whole[part], mine[part], others[part], tight[part] = found
+                    found = self._batch(self._score, coordinates, twist, pairs.of(part), radius[part])
+                    whole[part], mine[part], tight[part] = found
         # Where a slope has no bound the forms hold infinities, and their products are no numbers.
-        whole, mine, others = (bound.nan_to_num(torch.inf) for bound in (whole, mine, others))
-        return QuadraticBounds(whole, mine, others, tight & whole.isfinite())
+        whole, mine = whole.nan_to_num(torch.inf), mine.nan_to_num(torch.inf)
+        return QuadraticBounds(whole, mine, tight & whole.isfinite())
 
     def _promising(
         self, score: Expanded, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], own: Float[Tensor, " w"]
     ) -> Tensor:
-        """True where no term of the remainder of an own row exceeds the bound known of it. Keys are not centred."""
+        """True where no term of the remainder of row i exceeds its known bound. Keys are not centred."""
         text, n = self._text, len(self._text.rows)
         least = torch.zeros_like(own)
         for head in range(text.heads):
@@ -104,8 +97,7 @@ class QuadraticBound:
         twist: Float[Tensor, " heads"],
         pairs: Pairs,
         radius: Float[Tensor, " w"],
-        apart: bool,
-    ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"], Float[Tensor, " w"], Bool[Tensor, " w"]]:
+    ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"], Bool[Tensor, " w"]]:
         _, n, m = coordinates.queries.shape
         roundings = rounding(8 * (self._text.heads * n + m) + 400) + 16 * coordinates.error
         heads = [
@@ -118,20 +110,18 @@ class QuadraticBound:
         own, *more = [head.form(unit) for head in heads]
         for form in more:
             own = own.plus(form)
-        rest = others.form(unit)
-        whole = own.plus(rest)
+        whole = own.plus(others.form(unit))
         tight = whole.excess < _TIGHT
         mine = torch.stack([head.hull() for head in heads]).square().sum(dim=0).sqrt()
         if not score.sums_to_one:
             mine = torch.full_like(mine, torch.inf)
         if not bool(tight.all()):
             mine = torch.minimum(mine, own.bound(roundings) * unit)
-        beside = rest.bound(roundings) * unit if apart else torch.full_like(mine, torch.inf)
-        return whole.bound(roundings) * unit, mine, beside, tight
+        return whole.bound(roundings) * unit, mine, tight
 
 
 class _Others:
-    """All rows but the word's own. For low <= rho <= high and any p', the square of p y + rho (u . y) r is at most
+    """All rows but i. For low <= rho <= high and any p', the square of p y + rho (u . y) r is at most
 
     (1 + eps) p'² ‖V^T y‖² + 2 p' high (u . y) (r . y) + high² ‖r‖² (u . y)²,     1 + eps = 2 high / (high + low),
 

@@ -1,8 +1,8 @@
-"""The Lagrangian's bound with the best multipliers, where it is largest: weights of their own for rows and places.
+"""The thorough bound: the Lagrangian with optimal multipliers and one weight a row, where it is largest.
 
 The bound over all z is the largest of those on intervals between neighbouring places. Multipliers are optimised at one
-place of each word, then outward from it as far as the plain bound might still be the largest, and at last, with all
-care, where it is.
+place of each word, then outward from it as far as the normal bound might still be the largest, and last, with more
+steps, where it is.
 """
 
 from dataclasses import dataclass, replace
@@ -21,16 +21,16 @@ from wordsens.certificates.attention.sweep import PLACES, End, IntervalBounds, I
 from wordsens.certificates.attention.text import AttentionText
 
 FINENESS = 2
-"""Cells of a curve for each that the plain bound has: at n = 250, d = 768 they take 1.5 % from it, 3 take .2 % more."""
+"""Cells of a curve for each cell of the normal bound."""
 
 _TEMPERATURES = [0.5, 0.4, 0.3, 0.2, 0.2, 0.2, 0.15, 0.15]
-"""Of the plain multipliers that the method starts from."""
+"""Of the normal multipliers that the method starts from."""
 
 _CAREFUL, _BRIEF = range(24), range(0, 24, 2)
-"""Newton steps: within .0003 of the best, and within .5 to 1 % when started from another place."""
+"""Newton steps of a full solution, and of one that starts from another place."""
 
 _INWARD = 0.8
-"""Of the weights of another place, so that a brief search starts well inside."""
+"""A factor of the weights of another place, so that a brief search starts well inside."""
 
 _MIDDLE = 6
 """The place that is tried first where the worst interval is beside it."""
@@ -40,7 +40,7 @@ _CLOSE = 2e-3
 """A word is done where its largest interval is at most this share above what no interval can be below."""
 
 _MOST_BYTES = 1 << 23
-"""Of the Hessians of words that are refined together: at n = 250 one word at a time takes 2/3 of the time of four."""
+"""Of the Hessians of words that are refined together."""
 
 
 def together(rows: int) -> int:
@@ -49,7 +49,7 @@ def together(rows: int) -> int:
 
 
 class Refinement:
-    """The bounds of some words, squared, as far as they are known; `run` makes them smaller."""
+    """The squared bounds of some words; `run` makes them smaller."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Refinement:
         return Intervals(self._plain, self._rounded, self._rounded.amax(dim=0))
 
     def _outward(self, words: Int[Tensor, " c"]) -> Float[Tensor, " w"]:
-        """From one place of each word to both sides; what the bound is at that place, below which none will come."""
+        """From one place of each word to both sides; returns the bound at that place, a lower limit of the result."""
         worst = self._rounded[:, words].argmax(dim=0)
         # Of a coarse interval the end that is nearer to where bounds are largest as a rule.
         first = worst - worst % 2

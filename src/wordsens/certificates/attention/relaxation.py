@@ -1,4 +1,4 @@
-"""The bound itself: for any multipliers, no Delta of the ball makes a larger change than `bound_at` returns.
+"""The Lagrangian bound: for any multipliers, no Delta of the ball makes a larger change than `bound_at` returns.
 
 Everything is in units of the radius: Delta = radius y with ‖y‖ <= 1, t_j = u_j . y, e_j = v_j . y, z = direction . y.
 The change of row j, divided by the radius, is p y + g r_j, p and g depending on t_j alone; its square is at most
@@ -34,7 +34,6 @@ class Pairs:
         words: (w,), the words i.
         unit: (w,), about the largest change of a row, over the radius: no square overflows, and none that counts
             underflows.
-        moved: at least ‖V^T y‖²: 1, unless it is known to be less.
         t, p, q, base: at the nodes of the curve.
         chord, bend: what the second-order bound on a cell takes for curvature times squared width (see row_suprema).
         widths: squared widths of the cells.
@@ -46,13 +45,12 @@ class Pairs:
         sag: (w, N), how negative d²Psi/dp² can be without the coupled and crude parts.
         lengths: (w, N), ‖r_j‖².
         most_q, most_g: (w, N), the largest |q| and |g|.
-        counted: (w, N), 0 for the word's own row, which is bounded apart.
+        counted: (w, N), 0 for row i, which has its own bound.
         along_queries, along_offsets: (w, N), u_j . direction and v_j . direction.
     """
 
     words: Int[Tensor, " w"]
     unit: Float[Tensor, " w"]
-    moved: float
     t: Float[Tensor, "w N K"]
     p: Float[Tensor, "w N K"]
     q: Float[Tensor, "w N K"]
@@ -79,14 +77,14 @@ class Pairs:
         return replace(self, **{name: array[chosen] for name, array in arrays.items() if isinstance(array, Tensor)})
 
     def worst_apart(self) -> Float[Tensor, " w"]:
-        """The sum of the rows' squared changes if each could do its worst: (|p| + |g| ‖r_j‖)². Holds for every z."""
+        """The sum over rows of the largest (|p| + |g| ‖r_j‖)²: holds for every z."""
         most = self.p.abs().amax(dim=-1) + self.most_g * self.lengths.sqrt()
         return (most.square() * self.counted).sum(dim=1)
 
 
 @dataclass(frozen=True)
 class Multipliers:
-    """lam (w,) > 0; alpha, beta (w, N), zero on the word's own row; gamma (w,). Any values give a valid bound.
+    """lam (w,) > 0; alpha, beta (w, N), zero on row i; gamma (w,). Any values give a valid bound.
 
     `a` and `b`, at least 0, are the weights: sum_j a_j (u_j . y)² + b sum_j (v_j . y)² <= ‖y‖² for every y, verified.
     (w, 1) where all rows have one weight, as those of the geometry are.
@@ -207,7 +205,7 @@ def _row_suprema(
     spread = pairs.coupled * (centre.e.abs() + (pairs.most_q + 2 * lam * by.beta.abs()) / (2 * lam * by.b))
     curvature = torch.addcmul(pairs.chord, pairs.bend, spread.unsqueeze(-1)).addcmul_(pairs.widths, 2 * hold)
     if pairs.affine is not None:
-        squares = 2 * pairs.moved + pairs.steep * (2 * pairs.reach * z.unsqueeze(1) + pairs.steep / 2 * pairs.lengths)
+        squares = 2 + pairs.steep * (2 * pairs.reach * z.unsqueeze(1) + pairs.steep / 2 * pairs.lengths)
         curvature = (curvature - pairs.affine * squares.unsqueeze(-1)).clamp_(min=0)
     jump = (h[..., 1:] - h[..., :-1]).abs_()
     above = (0.5 * curvature).sub_(jump).clamp_(min=0).square_()

@@ -13,8 +13,9 @@ from wordsens.certificates.attention.relaxation import Bound, Multipliers, Pairs
 from wordsens.certificates.attention.text import AttentionText
 from wordsens.certificates.verified import rounding
 
-# Places of z = Delta . (x_i - centre)/(‖x_i - centre‖ radius) with multipliers of their own; the bound is interpolated
-# between them. The sup lies near .45 as a rule: dense there. A little beyond [-1, 1]: ‖direction‖ is 1 up to rounding.
+# Places of z = Delta . (x_i - centre)/(‖x_i - centre‖ radius) at which multipliers are optimised; the bound is
+# interpolated between them. Dense around .45, where the sup usually lies. A little beyond [-1, 1]: ‖direction‖ is 1 up
+# to rounding.
 PLACES = (-1 - 1e-9, -0.4, 0.0, 0.18, 0.32, 0.42, 0.52, 0.64, 0.8, 1 + 1e-9)
 _FIRST = 5
 _FIRST_TEMPERATURES = [0.5, 0.4, 0.3, 0.2, 0.2, 0.2, 0.15, 0.15]
@@ -33,7 +34,7 @@ def swept(
 ) -> "Intervals":
     """The Lagrangian's bounds of some words' squared changes on intervals that cover all z.
 
-    A bound that is at most `enough` is not searched for again.
+    A bound that is at most `enough` is not improved again.
     """
     found = Intervals.unknown(pairs.reach[:, 0])
     _Sweep(text, search, pairs, own).lower(found, _FIRST_TEMPERATURES, _NEXT_TEMPERATURES)
@@ -52,7 +53,7 @@ def swept(
 class Intervals:
     """The least bounds known on each interval between neighbouring places, before and after rounding outward.
 
-    `searched` is the largest bound that multipliers of an interval's own gave, on any.
+    `searched` is the largest bound from multipliers optimised for their interval.
     """
 
     plain: Float[Tensor, "intervals w"]
@@ -73,7 +74,7 @@ class Intervals:
         return Intervals(self.plain[:, words], self.rounded[:, words], self.searched[words])
 
     def take(self, at: int, words: Int[Tensor, " c"], bounds: tuple[Tensor, Tensor]) -> None:
-        """Keep the smaller of these bounds of some words, and of what is known."""
+        """Replace the stored bounds of some words where these are smaller."""
         lower = bounds[1] < self.rounded[at, words]
         for known, new in zip((self.plain, self.rounded), bounds, strict=True):
             known[at, words] = torch.where(lower, new, known[at, words])

@@ -24,7 +24,7 @@ class _Separations:
         squares: (w, N), ‖r_j‖².
         reach: (w, N), V r_j . direction.
         crude: (w, N), a bound of the length of the rest, where that is not left to the offsets; else 0.
-        counted: (w, N), 0 for the words' own rows.
+        counted: (w, N), 0 for row i of word i.
         coupled: (w, N), 1 where the offsets carry the rest.
         direction: (w, d).
     """
@@ -49,7 +49,7 @@ class AttentionText:
         others: (N, n), entry (j, i) is what row j's scores but the i-th add up to (`Certified.others`).
         values: (n, p), V^T x_l: the rows, without a value matrix.
         outputs: (N, p), o_j.
-        distances: (N, n), ‖V^T x_i - o_j‖ for divided scores, ‖V^T x_i‖ for others.
+        distances: (N, n), ‖V^T x_i - o_j‖ for normalized scores, ‖V^T x_i‖ for others.
         longest: at least the length of every value, and of the sum of the terms' absolute values that make it up.
         value_error: of any value, at most; 0 for rows as they are.
     """
@@ -79,12 +79,12 @@ class AttentionText:
 
     @property
     def lift_size(self) -> float:
-        """V's Frobenius norm, which its rounding is measured by; 1 where there is none."""
+        """The Frobenius norm of V, a unit for its rounding; 1 where there is none."""
         return 1.0 if self.lift is None else self.weights[0].norms.value
 
     @property
     def lift_error(self) -> float:
-        """A bound of the Frobenius norm of what rounding may have put V off by."""
+        """A bound of the Frobenius norm of the rounding error of V."""
         return 0.0 if self.lift is None else rounding(self.weights[0].norms.terms + 16) * self.lift_size
 
     def lifted(self, vectors: Float[Tensor, "*batch p"]) -> Float[Tensor, "*batch d"]:
@@ -158,17 +158,16 @@ def pairs_of(
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
     own: Float[Tensor, " w"],
-    moved: float = 1.0,
     fineness: int = 1,
 ) -> Pairs:
     """The pairs of some words with all rows; `own`, (w,), the size of the change of the words' own rows / radius.
 
-    `moved` is at least ‖V^T Delta‖² / radius²; curves have `fineness` times as many cells.
+    Curves have `fineness` times as many cells.
     """
     speeds = text.geometry.query_gram.diagonal().clamp(min=0).sqrt()
     reach = radius.unsqueeze(1) * text.geometry.speed * speeds * (1 + 1e-12)
     curve = text.score.curve(text.scores[:, words].T, text.others[:, words].T, reach, fineness)
-    return _assemble(words, curve, radius, own, _separations(text, words, curve), text.geometry, moved)
+    return _assemble(words, curve, radius, own, _separations(text, words, curve), text.geometry)
 
 
 def _separations(text: AttentionText, words: Int[Tensor, " w"], curve: Curve) -> _Separations:
@@ -213,7 +212,6 @@ def _assemble(
     own: Float[Tensor, " w"],
     apart: _Separations,
     geometry: Geometry,
-    moved: float,
 ) -> Pairs:
     squares, reach, counted = apart.squares, apart.reach, apart.counted
     per_t = (radius.unsqueeze(1) * geometry.speed).unsqueeze(2)
@@ -226,24 +224,23 @@ def _assemble(
     per = unit[:, None, None]
     p, g = p / per, g / per
     q = 2 * p * g
-    base = moved * p.square() + g.square() * squares.unsqueeze(-1)
+    base = p.square() + g.square() * squares.unsqueeze(-1)
     steep = 2 * curve.factor / radius.unsqueeze(1)
     sag = torch.minimum(
-        2 * (reach.square() / torch.where(squares > 0, squares, torch.full_like(squares, 1e-300)) - moved),
-        2 * steep * reach.abs() - 2 * moved,
+        2 * (reach.square() / torch.where(squares > 0, squares, torch.full_like(squares, 1e-300)) - 1),
+        2 * steep * reach.abs() - 2,
     ).clamp(min=0)
     most_p = torch.maximum(p[..., 1:].abs(), p[..., :-1].abs())
     most_g = torch.maximum(g[..., 1:].abs(), g[..., :-1].abs())
     turn, slope = curve.turn / per, (curve.rise / per).square()
     climb = turn * (2 * most_p + (curve.before / unit.unsqueeze(1)).abs().unsqueeze(-1)) + 2 * slope
     climb = climb * steep.unsqueeze(-1)
-    chord = 2 * turn * (max(1.0, moved) * most_p + most_g * longest.unsqueeze(-1))
+    chord = 2 * turn * (most_p + most_g * longest.unsqueeze(-1))
     chord = chord * (1 + steep / 2 * longest).unsqueeze(-1)
     chord = chord + slope * sag.unsqueeze(-1) + climb * apart.crude.unsqueeze(-1)
     return Pairs(
         words=words,
         unit=unit,
-        moved=moved,
         t=t,
         p=p,
         q=q,

@@ -38,7 +38,7 @@ class InputChange:
 
 @dataclass(frozen=True)
 class GaussianLayer:
-    """A layer act(V phi): what was seen of it, and the law of the rest.
+    """A layer act(V phi): what is known of it, and the law of the rest.
 
     Attributes:
         activation: act.

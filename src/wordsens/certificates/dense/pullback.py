@@ -15,7 +15,7 @@ from wordsens.certificates.dense.hinges import POSITIVE_MEAN, reached, reached_s
 from wordsens.certificates.dense.layer_change import GaussianLayer, InputChange
 
 _RAMP = 0.7
-"""Half the length of the rounded hinge's ramp, in units of sigma rho; .5 to 1 differ by 1 % at n = 50, d = 192."""
+"""Half the length of the rounded hinge's ramp, in units of sigma rho."""
 _NEAR = 1.0
 """Inactive units this near to 0, in units of sigma rho, count in <g, delta> as though they were active."""
 _LIKELY, _CERTAIN = 2.5, 6.0

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from wordsens.audit.categories import PLACES, place_of
 from wordsens.audit.text import AuditedText, AuditedWord
+from wordsens.experiments.audit import audited
 from wordsens.report.findings.audit import mean_intervals
 from wordsens.report.findings.finding import times
 from wordsens.text.english import kind_of
@@ -22,7 +23,7 @@ _REACTIONS = 2
 
 def findings(audit: "Audit") -> list[str]:
     """At most MOST sentences; none whose interval includes its opposite."""
-    texts = [record.audited() for record in audit.records if record.done]
+    texts = [audited(record) for record in audit.records if record.done]
     lines = [
         *_changed(audit),
         *_advice(audit),

@@ -10,7 +10,7 @@ from wordsens.audit.summary import AuditSummary
 from wordsens.audit.texts import AuditTexts
 from wordsens.cli.audit.options import AuditOptions
 from wordsens.evaluation.advice.result import LengthAdvice
-from wordsens.experiments.audit.record import AuditRecord
+from wordsens.experiments.store import Record
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
 
 
@@ -35,7 +35,7 @@ class Audit:
     options: AuditOptions
     name: str
     texts: AuditTexts
-    records: list[AuditRecord]
+    records: list[Record]
     summary: AuditSummary
     layers: list[LayerSensitivity]
     substitution: SubstitutionSensitivity | None
@@ -48,12 +48,12 @@ class Audit:
     context: int | None
 
     @property
-    def failed(self) -> list[AuditRecord]:
+    def failed(self) -> list[Record]:
         """The texts that could not be measured, though nothing was wrong with them."""
         return [record for record in self.records if not record.done]
 
     @property
-    def cut(self) -> list[AuditRecord]:
+    def cut(self) -> list[Record]:
         """The texts that lost words, those that lost most first."""
         return sorted((record for record in self.records if record.words_lost), key=lambda record: -record.words_lost)
 

@@ -1,6 +1,5 @@
 """The work of `wordsens audit`: sort the texts, measure what is missing, summarise."""
 
-import json
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import islice
@@ -16,18 +15,26 @@ from wordsens.cli.audit.document import print_json
 from wordsens.cli.audit.options import NO_PAIRS, OUTPUTS, SHIPPED_PAIRS, AuditOptions
 from wordsens.cli.audit.outcome import Audit
 from wordsens.cli.audit.tables import print_audit
-from wordsens.cli.running import RunRequest, fail_for, open_store, run_missing
+from wordsens.cli.executor_options import fail_for, run_missing
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import reporting
 from wordsens.errors import InputError
 from wordsens.evaluation.advice.advise import advise_length
 from wordsens.evaluation.advice.result import LengthAdvice
-from wordsens.experiments.audit.cell import audited_model, black_box, prepare
-from wordsens.experiments.audit.kept import KeptDistances, KeptLayers, content_key, kept
-from wordsens.experiments.audit.record import AuditRecord
-from wordsens.experiments.audit.spec import AuditCell, BlackBox
-from wordsens.experiments.run.runner import unfinished
-from wordsens.experiments.store.store import write_aside
+from wordsens.experiments.audit import (
+    AuditCell,
+    BlackBox,
+    SavedDistances,
+    SavedLayers,
+    audited,
+    audited_model,
+    black_box,
+    content_key,
+    load_or_compute,
+    prepare,
+)
+from wordsens.experiments.run import unfinished
+from wordsens.experiments.store import Record, Store, write_tables
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.loading import content_of
 from wordsens.models.choice import is_pair_model
@@ -59,13 +66,13 @@ def run_audit(options: AuditOptions) -> None:
     phi = audited_model(cells[0])
     _require_mask(phi, options.removal)
     folder = Path(options.out)
-    store = open_store(folder / "records", AuditRecord)
-    if not options.elsewhere and unfinished(cells, store):
-        prepare(cells[0])
-    run_missing(cells, store, "audit", RunRequest(executor=options, quiet=options.quiet), called="texts")
-    order = {cell.content_hash(): at for at, cell in enumerate(cells)}
-    records = sorted(store.read(order), key=lambda record: order[record.cell])
-    write_aside(folder / "audit.parquet", store.read(), AuditRecord)
+    order = {cell.key(): at for at, cell in enumerate(cells)}
+    with Store(folder) as store:
+        if options.scheduler is None and unfinished(cells, store):
+            prepare(cells[0])
+        run_missing(cells, store, options, called="texts")
+        records = sorted(store.records(order), key=lambda record: order[record.cell])
+        write_tables(store.records(experiment="audit"), folder, "audit")
     failed = [record for record in records if not record.done]
     if len(failed) == len(records):
         fail_for(failed, len(cells), called="texts")
@@ -74,7 +81,7 @@ def run_audit(options: AuditOptions) -> None:
             audit = _finish(options, texts, cells, records, phi)
     except KeyboardInterrupt as stop:
         raise type(stop)(
-            f"interrupted: all {len(cells)} texts are finished in {store.folder}; the same command makes the report"
+            f"interrupted: all {len(cells)} texts are finished in {folder}; the same command makes the report"
         ) from None
     (print_json if options.as_json else print_audit)(audit)
     fail_for(failed, len(cells), called="texts")
@@ -99,7 +106,6 @@ def _texts(options: AuditOptions) -> AuditTexts:
 def _cells(options: AuditOptions, documents: Sequence[Document]) -> list[AuditCell]:
     """One cell a text, each with the content that the model's files have now."""
     common = {name: getattr(options, name) for name in _OF_CELLS} | _model_keys(options)
-    common["kept_in"] = str(Path(options.out).absolute())
     return [
         AuditCell.parse(
             {**common, "text": {"content": document.text, "source": document.source, "label": document.label}}
@@ -136,12 +142,12 @@ def _finish(
     options: AuditOptions,
     texts: AuditTexts,
     cells: Sequence[AuditCell],
-    records: list[AuditRecord],
+    records: list[Record],
     phi: TransformerFeatures | Model,
 ) -> Audit:
     """The summary of the records, and what is measured of the model beside them, once an audit's folder."""
     done = {record.cell for record in records if record.done}
-    whole = [text for text, cell in zip(texts.documents, cells, strict=True) if cell.content_hash() in done]
+    whole = [text for text, cell in zip(texts.documents, cells, strict=True) if cell.key() in done]
     parts = _Parts(options, phi, cells[0])
     decays, no_decays = parts.decays()
     advice, no_advice = parts.advice(whole)
@@ -150,7 +156,7 @@ def _finish(
         name=records[0].audit,
         texts=texts,
         records=records,
-        summary=summarise_audit((record.audited() for record in records if record.done), texts.counts),
+        summary=summarise_audit((audited(record) for record in records if record.done), texts.counts),
         layers=parts.layers(whole),
         substitution=_substitution(options, phi, whole, texts),
         decays=decays,
@@ -178,15 +184,15 @@ class _Parts:
         pairs = decay_pairs(options.pairs)
         key = {**self._model, "pairs": content_key([text for pair in pairs for text in (pair.first, pair.second)])}
 
-        def measure() -> KeptDistances:
+        def measure() -> SavedDistances:
             with reporting(1, "pairs of sentences", quiet=options.quiet) as report:
                 found = pair_distances(
                     self._phi, pairs, progress=lambda done, total: report.update(done / total, now="")
                 )
-            return KeptDistances(tuple(found))
+            return SavedDistances(tuple(found))
 
         try:
-            distances = kept(self._folder, KeptDistances, key, measure).distances
+            distances = load_or_compute(self._folder, SavedDistances, key, measure).distances
         except InputError as error:  # the pairs are English, the model need not be
             return [], str(error)
         return decay(distances, threshold=options.threshold, seed=options.seed), None
@@ -217,7 +223,7 @@ class _Parts:
                 )
 
         try:
-            return kept(self._folder, LengthAdvice, key, measure), None
+            return load_or_compute(self._folder, LengthAdvice, key, measure), None
         except InputError as error:
             return None, str(error)
 
@@ -230,7 +236,7 @@ class _Parts:
         key = {**self._model, "texts": content_key([document.text for document in some])}
         key |= {name: getattr(options, name) for name in ("words_per_text", "max_words", "seed")}
 
-        def measure() -> KeptLayers:
+        def measure() -> SavedLayers:
             with reporting(1, "layers", quiet=options.quiet) as report:
                 found = layer_sensitivities(
                     phi.at(),
@@ -240,9 +246,9 @@ class _Parts:
                     seed=options.seed,
                     progress=lambda share: report.update(share, now=""),
                 )
-            return KeptLayers(tuple(found))
+            return SavedLayers(tuple(found))
 
-        return list(kept(self._folder, KeptLayers, key, measure).layers)
+        return list(load_or_compute(self._folder, SavedLayers, key, measure).layers)
 
 
 def decay_pairs(pairs: str) -> Sequence[MinimalPair | MeaningPair]:
@@ -252,12 +258,12 @@ def decay_pairs(pairs: str) -> Sequence[MinimalPair | MeaningPair]:
     return [MinimalPair(f"{at}", pair.kind, pair.first, pair.second) for at, pair in enumerate(read_pairs(pairs))]
 
 
-def _changes(folder: str, records: Sequence[AuditRecord]) -> list[AuditChange]:
+def _changes(folder: str, records: Sequence[Record]) -> list[AuditChange]:
     """Since the audit in that folder: of several there, the one that shares most texts with this one."""
-    if not (Path(folder) / "records").is_dir():
-        raise InputError(f"`compare` (={folder!r}) holds no records of an audit; give the --out of an earlier one")
-    earlier: dict[str, dict[str, AuditRecord]] = {}
-    for record in open_store(Path(folder) / "records", AuditRecord, read_only=True).read():
+    with Store(folder, read_only=True) as store:
+        held = store.records(experiment="audit")
+    earlier: dict[str, dict[str, Record]] = {}
+    for record in held:
         if record.done and record.audit != records[0].audit:
             earlier.setdefault(record.audit, {})[_text_of(record)] = record
     now = {_text_of(record): record for record in records if record.done}
@@ -268,12 +274,12 @@ def _changes(folder: str, records: Sequence[AuditRecord]) -> list[AuditChange]:
             "same texts by another model, or with other options"
         )
     before = next(own for own in earlier.values() if own.keys() & now.keys() == shared)
-    return audit_changes([(before[name].audited(), now[name].audited()) for name in now if name in shared])
+    return audit_changes([(audited(before[name]), audited(now[name])) for name in now if name in shared])
 
 
-def _text_of(record: AuditRecord) -> str:
+def _text_of(record: Record) -> str:
     """The digest of the record's text."""
-    return str(json.loads(record.spec)["text"])
+    return record.text_content
 
 
 def _substitution(

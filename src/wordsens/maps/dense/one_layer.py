@@ -22,12 +22,11 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
 
     stages = Stages(starts=24, steps=12, finalists=3, finish=40, tolerance=1e-7)
     _FRUGAL_STAGES = Stages(starts=8, steps=5, finalists=1, finish=40, tolerance=1e-4)
-    _SATURATING_STAGES = Stages(starts=48, steps=20, finalists=4, finish=40, tolerance=1e-7)
 
     def _search_widely(self, activation: Activation) -> None:
         """A narrow layer's words are also searched by ascent: crossing then reaches hills that restarts do not."""
         if activation.saturates:
-            self.stages, self.far_angles = self._SATURATING_STAGES, _FAR_ANGLES
+            self.far_angles = _FAR_ANGLES
         if self.width <= NARROW:
             self.narrow, self.ascent, self.kinked = True, self._SMALL_STAGES, activation.kinked
 

@@ -9,7 +9,8 @@ import numpy as np
 from wordsens.audit.reactions import Reaction
 from wordsens.audit.summary import AuditSummary, summarise_audit
 from wordsens.audit.text import AuditedText
-from wordsens.experiments.audit.record import AuditRecord
+from wordsens.experiments.audit import audited
+from wordsens.experiments.store import Record
 from wordsens.report.findings.finding import ATTAINED, INTERVAL, Finding, minus, times
 from wordsens.statistics.power_law import LEAST_TEXTS
 from wordsens.text.english import KINDS, kind_of
@@ -25,9 +26,9 @@ _NAMES = {
 }
 
 
-def audit_findings(records: Sequence[AuditRecord]) -> list[Finding]:
+def audit_findings(records: Sequence[Record]) -> list[Finding]:
     """The effect of taking a word out, by its kind, the words with an effect of their own, length, and what was cut."""
-    texts = [record.audited() for record in records]
+    texts = [audited(record) for record in records]
     summary = summarise_audit(texts, Counter())
     return [
         *_negations(texts),

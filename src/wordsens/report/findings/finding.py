@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from wordsens.experiments.sensitivity import times as times
+
 ATTAINED, CERTIFIED, PREDICTED, INTERVAL = "attained", "certified", "predicted", "95 % interval"
 SURETIES = {
     ATTAINED: "Reached by a change that was found. The truth may be larger.",
@@ -27,15 +29,6 @@ class Finding:
     sentence: str
     known: str
     surety: tuple[str, ...] = (ATTAINED,)
-
-
-def times(value: float) -> str:
-    """A relative change as a person says it.
-
-    >>> times(2.0453), times(0.0312)
-    ('2.05', '0.031')
-    """
-    return f"{value:.3g}" if abs(value) >= 1 else f"{value:.2g}"
 
 
 def minus(text: str) -> str:

@@ -6,29 +6,29 @@ from collections.abc import Sequence
 from statistics import median
 
 from wordsens.certificates.contract import CERTIFIED as PROVED
-from wordsens.experiments.sensitivity.record import SensitivityRecord
+from wordsens.experiments.sensitivity import plain_name
+from wordsens.experiments.store import Record
 from wordsens.report.findings.finding import ATTAINED, CERTIFIED, INTERVAL, PREDICTED, Finding, times
-from wordsens.report.findings.sensitivity import plain_name
 from wordsens.statistics.power_law import LEAST_RANGE, LEAST_TEXTS, exponent_interval, fit_power_law
 from wordsens.statistics.trend import BOOTSTRAP, Trend
 
 
-def measured_findings(records: Sequence[SensitivityRecord]) -> list[Finding]:
+def measured_findings(records: Sequence[Record]) -> list[Finding]:
     """A sentence for each map, over the given texts; the maps that a word moves most come first."""
-    by_map: dict[str, list[SensitivityRecord]] = defaultdict(list)
+    by_map: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         by_map[record.map].append(record)
     groups = sorted(by_map.values(), key=lambda own: -median(record.value or 0.0 for record in own))
     return [_of_one(own[0]) if len(own) == 1 else _of_many(own) for own in groups]
 
 
-def word_of(record: SensitivityRecord) -> str:
+def word_of(record: Record) -> str:
     """The most sensitive word as it is written: the whole word that its token is of."""
     whole = json.loads(record.whole_words) if record.whole_words else ()
     return next((word for word, rows in whole if record.word in rows), record.token or f"#{record.word}")
 
 
-def _of_one(record: SensitivityRecord) -> Finding:
+def _of_one(record: Record) -> Finding:
     value, whole = record.value or 0.0, record.words == record.n
     sentence = (
         f"The word that moves {plain_name(record.map)} most is “{word_of(record)}”: by {times(value)} times the size "
@@ -48,7 +48,7 @@ def _of_one(record: SensitivityRecord) -> Finding:
     return Finding(f"{times(value)}×", sentence, known + ".", tuple(surety))
 
 
-def _of_many(records: Sequence[SensitivityRecord]) -> Finding:
+def _of_many(records: Sequence[Record]) -> Finding:
     values = sorted(record.value or 0.0 for record in records)
     middle = median(values)
     sentence = (
@@ -72,7 +72,7 @@ def _of_many(records: Sequence[SensitivityRecord]) -> Finding:
     return Finding(f"{times(middle)}×", sentence, known + ".", tuple(surety))
 
 
-def _trend(records: Sequence[SensitivityRecord]) -> Trend | None:
+def _trend(records: Sequence[Record]) -> Trend | None:
     """None for few texts, or texts of nearly one length: their slope would be all noise."""
     sizes, values = [record.n for record in records], [record.value or 0.0 for record in records]
     if len(records) < LEAST_TEXTS or max(sizes) < LEAST_RANGE * min(sizes) or min(values) <= 0:

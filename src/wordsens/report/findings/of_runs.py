@@ -4,19 +4,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from wordsens.experiments.sensitivity.findings import text_and_keys
-from wordsens.experiments.sensitivity.summary import Series, summarise
+from wordsens.errors import InputError
+from wordsens.experiments.sensitivity import GIVEN, Series, sensitivity_series, text_and_keys
+from wordsens.experiments.spec import experiment_named
 from wordsens.maps.registry import map_title
-from wordsens.report.findings.attention import attention_findings
 from wordsens.report.findings.audit import audit_findings
 from wordsens.report.findings.finding import ATTAINED, INTERVAL, Finding, minus, times
-from wordsens.report.findings.generalization import generalization_findings
 from wordsens.report.findings.measured import measured_findings
-from wordsens.report.findings.sensitivity import sensitivity_findings
 from wordsens.report.load import Part, Run
-
-GIVEN = "given"
-"""The kind of text of `wordsens measure`."""
 
 MOST = 8
 """So many sentences of a kind of record are shown; the tables have the rest."""
@@ -39,11 +34,7 @@ def run_findings(run: Run) -> list[Finding]:
 def _of_part(part: Part) -> list[Finding]:
     if not part.done:
         return []
-    if part.kind.summarise is not None:
-        claims = part.kind.summarise(part.done).claims
-        found = [Finding(one.number, minus(one.sentence), one.known, (ATTAINED, INTERVAL)) for one in claims]
-    else:
-        found = _FINDINGS.get(part.kind.name, _counted)(part.done)
+    found = _findings(part)
     left = len(found) - MOST
     if left > 0:
         more = Finding(f"+{left}", f"{left} more series like these are in the tables.", "", ())
@@ -51,10 +42,19 @@ def _of_part(part: Part) -> list[Finding]:
     return found
 
 
-def _sensitivity(records: Sequence[Any]) -> list[Finding]:
-    given = [record for record in records if record.text == GIVEN]
-    others = [record for record in records if record.text != GIVEN]
-    return [*(measured_findings(given) if given else ()), *(sensitivity_findings(others) if others else ())]
+def _findings(part: Part) -> list[Finding]:
+    if part.name == "audit":
+        return audit_findings(part.done)
+    function = experiment_named(part.name).summarize
+    if function is None:
+        return _counted(part.done)
+    given = [record for record in part.done if part.name == "sensitivity" and record.text == GIVEN]
+    try:
+        claims = function(part.done).claims
+    except InputError as error:  # records that differ in more than these sentences tell
+        return [Finding("", f"These records are not summarized in sentences: {error}.", "See the tables.", ())]
+    found = [Finding(minus(one.number), minus(one.sentence), one.known, one.kinds) for one in claims]
+    return [*(measured_findings(given) if given else ()), *found]
 
 
 def _counted(records: Sequence[Any]) -> list[Finding]:
@@ -63,14 +63,6 @@ def _counted(records: Sequence[Any]) -> list[Finding]:
         f"{len(records):,} cells were measured; their values lie between {min(values):.3g} and {max(values):.3g}."
     )
     return [Finding(f"{len(records):,}", sentence, "Counted.", ())]
-
-
-_FINDINGS = {
-    "sensitivity": _sensitivity,
-    "generalization": generalization_findings,
-    "audit": audit_findings,
-    "attention": attention_findings,
-}
 
 
 def comparison(runs: Sequence[Run]) -> list[Finding]:
@@ -87,9 +79,9 @@ def comparison(runs: Sequence[Run]) -> list[Finding]:
 
 def _series(run: Run) -> dict[tuple[Any, ...], Series]:
     records = [
-        record for part in run.parts if part.kind.name == "sensitivity" for record in part.done if record.text != GIVEN
+        record for part in run.parts if part.name == "sensitivity" for record in part.done if record.text != GIVEN
     ]
-    return {(one.map, one.text, one.d, one.varied): one for one in summarise(records)}
+    return {(one.map, one.text, one.d, one.varied): one for one in sensitivity_series(records)}
 
 
 def _difference(first: str, one: Series, second: str, other: Series) -> Finding | None:

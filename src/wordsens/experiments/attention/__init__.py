@@ -1,1 +1,0 @@
-"""Attention cells: one pair of texts, one layer of one model."""

@@ -1,1 +1,0 @@
-"""Audit cells: one text, one model."""

@@ -1,0 +1,883 @@
+"""Small networks trained with their word sensitivity held, raised or lowered, and what comes of it."""
+
+import copy
+import math
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import pairwise
+from statistics import fmean, median
+from typing import Annotated, Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from pydantic import Field, field_validator, model_validator
+from torch import Tensor
+
+from wordsens.certificates.certify import certify
+from wordsens.errors import InputError, ZeroFeaturesError, require_choice
+from wordsens.experiments.experiment import Claim, Experiment, Grids, Section, Summary
+from wordsens.experiments.passages import swapped_passages
+from wordsens.experiments.spec import Cell
+from wordsens.experiments.store import Record
+from wordsens.experiments.texts import (
+    SENTIMENT,
+    Embedded,
+    TextKey,
+    available,
+    fingerprint,
+    labelled_texts,
+    text_rows,
+    text_spec,
+)
+from wordsens.search.plan import EFFORTS
+from wordsens.seeds import derive_seed, generator
+from wordsens.sensitivity.one_word import word_sensitivity
+from wordsens.sensitivity.result import Sensitivity
+from wordsens.statistics.auc import auc
+from wordsens.statistics.mean import LEAST, Estimate
+from wordsens.statistics.rank_correlation import correlation_interval
+from wordsens.text import Document, load_encoder
+from wordsens.training.controls.adversarial import AdversarialWords
+from wordsens.training.controls.contract import Control
+from wordsens.training.controls.dropout import WordDropout
+from wordsens.training.controls.pairs import SupervisedPairs
+from wordsens.training.controls.penalty import SensitivityPenalty
+from wordsens.training.controls.sensitivity import SensitivityControl
+from wordsens.training.controls.short_search import ShortSearch
+from wordsens.training.controls.spectral import SpectralPenalty
+from wordsens.training.judge import judged, robust_accuracy, share_right
+from wordsens.training.loop import train
+from wordsens.training.networks.architecture import DENSE, Architecture, build_network
+from wordsens.training.networks.contract import TextNetwork
+from wordsens.training.plan import TrainingPlan
+from wordsens.training.tasks.contract import Task, TaskSize
+from wordsens.training.tasks.majority import majority_pairs, majority_task
+from wordsens.training.tasks.one_word import one_word_pairs, one_word_task
+from wordsens.training.tasks.pairs import TextPairs, text_pairs
+from wordsens.training.tasks.texts import texts_task
+
+TASK_TITLES = {"one-word": "one word decides", "majority": "majority", "texts": "sentiment"}
+HOLD = "hold"
+STRENGTHS = {
+    HOLD: 1.0, "lower": 0.1, "raise": 0.1, "spectral": 0.01, "word-dropout": 0.3, "adversarial": 0.5, "pairs": 1.0,
+}  # fmt: skip
+"""The usual weight of a term, share of blank words, share of the radius: round numbers, not tuned."""
+
+CONTROLS = ("none", *STRENGTHS)
+
+
+class ControlCell(Cell):
+    """One network, one task, one control, one seed.
+
+    Attributes:
+        task: one-word, majority, or texts for labelled real ones.
+        n, d: of a text.
+        layer, layers, hidden, temperature, value, residual, norm, mlp, pooling: see `ws.training.Architecture`.
+        control: none; hold, lower or raise (the sensitivity penalty); spectral, word-dropout, adversarial; pairs
+            (supervised ones).
+        target: S to hold.
+        strength: the weight of the control's term, the share of blank words, the share of the radius; None: STRENGTHS.
+        steps, rate: of the training; 0 steps leave the network random.
+        training: texts to learn from.
+        text: the source of real texts; None for the other tasks.
+        texts, words: so many held-out texts have their S measured, over so many random words of each, and the word that
+            decides the label, where one does.
+        search: what the full search spends on each word.
+        by_layer: whether S is also measured behind every layer.
+        along: whether the network is also measured along its training.
+        draw: 0, 1, ...: another vocabulary, other texts, other weights.
+        seed: of the whole experiment.
+    """
+
+    experiment: ClassVar[str] = "control"
+
+    task: str
+    n: Annotated[int, Field(ge=2)]
+    d: Annotated[int, Field(ge=1)]
+    layer: str = "softmax"
+    layers: Annotated[int, Field(ge=1)] = 1
+    hidden: Annotated[int, Field(ge=1)] = 64
+    temperature: float = 1.0
+    value: bool = True
+    residual: bool = False
+    norm: bool = False
+    mlp: bool = False
+    pooling: str = "mean"
+    control: str = "none"
+    target: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    strength: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    steps: Annotated[int, Field(ge=0)] = 300
+    rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.01
+    training: Annotated[int, Field(ge=1)] = 4096
+    text: TextKey | None = None
+    texts: Annotated[int, Field(ge=1)] = 5
+    words: Annotated[int, Field(ge=1)] = 6
+    search: str = EFFORTS[0]
+    by_layer: bool = False
+    along: bool = False
+    draw: Annotated[int, Field(ge=0)] = 0
+    seed: int = 0
+
+    @field_validator("search")
+    @classmethod
+    def _known_effort(cls, name: str) -> str:
+        return require_choice("search", name, EFFORTS)
+
+    @model_validator(mode="after")
+    def _valid(self) -> "ControlCell":
+        require_choice("task", self.task, TASK_TITLES)
+        require_choice("control", self.control, CONTROLS)
+        if (self.control == HOLD) != (self.target is not None):
+            raise InputError(f"`target` (={self.target}) goes with control 'hold', and `control` is {self.control!r}")
+        if (self.task == "texts") != isinstance(self.text, Embedded):
+            raise InputError(f"`text` is for the task 'texts', which needs real ones; `task` is {self.task!r}")
+        if self.strength is not None and self.control == "none":
+            raise InputError(f"`strength` (={self.strength}) is of a control, and `control` is 'none'; drop it")
+        if self.along and not self.steps:
+            raise InputError("`along` (=True) needs a training, and `steps` is 0; drop it")
+        _ = self.architecture
+        return self
+
+    @property
+    def architecture(self) -> Architecture:
+        """The network's architecture."""
+        names = ("layer", "layers", "hidden", "temperature", "value", "residual", "norm", "mlp", "pooling")
+        return Architecture(**{name: getattr(self, name) for name in names})
+
+    @property
+    def used_strength(self) -> float | None:
+        """The strength, or the usual one; None without a control."""
+        return STRENGTHS.get(self.control) if self.strength is None else self.strength
+
+    def seed_of(self, purpose: str) -> int:
+        """A seed of its own for a purpose: cells that differ in their network or control alone share it."""
+        return derive_seed(self.seed, "control", purpose, self.task, self.n, self.d, self.draw)
+
+    def spec(self) -> dict[str, Any]:
+        """Those of attention for attention, and the texts' content. `value` of the layer is `value_matrix`."""
+        of_attention = ("temperature", "value", "residual", "norm", "mlp", "pooling") if self.layer == DENSE else ()
+        keys = {name: one for name, one in super().spec().items() if name not in (*of_attention, "text")}
+        keys["strength"] = self.used_strength
+        if "value" in keys:
+            keys["value_matrix"] = keys.pop("value")
+        if isinstance(self.text, Embedded):
+            keys["text"] = text_spec(self.text, fingerprint(self.text, labelled=True), own_rows=False)
+        return keys
+
+
+SHORT = ShortSearch(steps=4)
+"""Twice the usual steps: at n = 32 they still cost little, and what they attain lies nearer to the full search's."""
+
+ATTACKED_TEXTS, ATTACKED_WORDS = 64, 4
+"""Held-out texts whose words are moved against the label, and words of each: a second at n = 256."""
+
+_FEW_TEXTS, _FEW_WORDS = 2, 4
+"""Texts and words of each on which S is measured behind every layer, and along the training."""
+
+_PROBED = 1024
+"""Texts from which a linear function of the features is learned: 16 for each of 64 features."""
+
+PASSAGES = 160
+"""Passages of real texts of which pairs are made; one half is learned from, the other judged by."""
+
+_JUDGED = 256
+"""Held-out texts of the other tasks of which pairs are made."""
+
+_RESULTS = ("sensitivity", "median_word", "left_out", "short", "robust", "by_layer", "first_upper", "evaluations")
+
+ALONG = {
+    "accuracy": "along_accuracy",
+    "S": "along_sensitivity",
+    "synonyms kept": "along_kept",
+    "flips told": "along_told",
+    "new words": "along_probe",
+}
+"""What is measured along a training, and its column."""
+
+
+def measure_control(cell: ControlCell) -> dict[str, Any]:
+    """Train, judge, search. `value` is the accuracy on the held-out texts.
+
+    `sensitivity`: S of the features that the head reads: the median over some held-out texts of the largest value of
+    the searched words. A network whose units have died, so that phi(X) = 0 for all texts that a penalty chose, or for
+    all held-out ones, is judged as it then is, and has no sensitivity. `short`: S by the training's own short search.
+    `robust`: the share of held-out texts whose label stays right while a word moves by at most sqrt(d), by a short
+    ascent. `by_layer`: S behind each layer, and `first_upper` a certified bound of the first. `along_...`: see
+    AlongTraining.
+    """
+    task = _task(cell)
+    network = build_network(cell.architecture, cell.n, cell.d, cell.seed_of("network")).to(cell.device)
+    learned, asked = pairs_of(cell, task) if cell.along or cell.control == "pairs" else (None, None)
+    control = _control(cell, network, learned)
+    plan = TrainingPlan(steps=cell.steps, rate=cell.rate, every=max(1, cell.steps), seed=cell.seed_of("training"))
+    along = AlongTraining(cell, network, task, asked) if cell.along and asked is not None else None
+    if along is not None:
+        along(0, cell.steps)
+    began, seed = time.process_time(), cell.seed_of("search")
+    try:
+        train(network, task, plan, control, progress=along)
+        spent = time.process_time() - began
+        network.requires_grad_(False)
+        results, left_out = _searched_texts(cell, network, task, seed, cell.texts, cell.words)
+    except ZeroFeaturesError:
+        results, left_out, spent = {}, None, time.process_time() - began
+        network.requires_grad_(False)
+    loss, accuracy = judged(network, task.test)
+    columns = {
+        **dict.fromkeys((*_RESULTS, "along_steps", *ALONG.values())),
+        "value": accuracy,
+        "loss": loss,
+        "cpu_seconds": spent,
+        "arrays": dict(network.state_dict()),
+    }
+    if not results:
+        return columns
+    short = control.penalty.last if isinstance(control, SensitivityControl) else torch.empty(0)
+    return {
+        **columns,
+        "sensitivity": median(one.value for one in results.values()),
+        "median_word": median(float(one.per_word.median()) for one in results.values()),
+        "left_out": left_out,
+        "short": float(short.mean()) if len(short) else None,
+        "robust": robust_accuracy(network, task.test, texts=ATTACKED_TEXTS, words=ATTACKED_WORDS, seed=seed),
+        **(_by_layer(cell, network, task, seed) if cell.by_layer else {}),
+        **({} if along is None else along.columns()),
+        "evaluations": sum(one.evaluations for one in results.values()),
+    }
+
+
+def _task(cell: ControlCell) -> Task:
+    seed = cell.seed_of("task")
+    if isinstance(cell.text, Embedded):
+        # Of the source's texts a fifth is held out, and a tenth is for looks during the training.
+        most = min(cell.training, available(cell.text, cell.n))
+        test, looks = most // 5, most // 10
+        texts = labelled_texts(
+            *(cell.text, SENTIMENT, (cell.n, cell.d)),
+            training=most,
+            held_out=0,
+            draw=cell.draw,
+            seed=cell.seed,
+            dtype=torch.float32,
+        ).texts
+        return texts_task(texts, (most - test - looks, looks, test), seed)
+    size = TaskSize(cell.n, cell.d, training=cell.training)
+    return one_word_task(size, seed) if cell.task == "one-word" else majority_task(size, seed)
+
+
+def pairs_of(cell: ControlCell, task: Task) -> tuple[TextPairs, TextPairs]:
+    """Pairs to learn from, and pairs to judge by: of the training and of the held-out texts of a synthetic task.
+
+    Of real texts: passages of n rows in which one word is exchanged; no passage is in both parts, but another one of
+    the same text may be, and the exchanges come from the same lists.
+    """
+    seed = cell.seed_of("pairs")
+    if not isinstance(cell.text, Embedded):
+        make = one_word_pairs if cell.task == "one-word" else majority_pairs
+        held_out = make(task.test, seed)
+        some = torch.arange(len(task.test)) < _JUDGED
+        return make(task.training, seed), held_out.part(some.repeat(len(held_out) // len(some)))
+    plain = cell.text.model_copy(update={"keep_special_tokens": False})
+    pairs = swapped_passages(plain, cell.text.encoder, cell.n, PASSAGES, seed)
+    texts = [Document(text, None, "a passage") for pair in pairs for text in (pair.first, pair.second)]
+    rows = text_rows(texts, plain, cell.n, cell.d, dtype=torch.float32)
+    whole = text_pairs([(rows[2 * at], rows[2 * at + 1], not pair.same) for at, pair in enumerate(pairs)])
+    # A passage's two pairs stand half the list apart: it is in one part with both.
+    first = torch.arange(len(pairs)) % (len(pairs) // 2) < len(pairs) // 4
+    return whole.part(first), whole.part(~first)
+
+
+def _control(cell: ControlCell, network: TextNetwork, pairs: TextPairs | None) -> Control | None:
+    strength, seed = cell.used_strength, cell.seed_of("training")
+    if strength is None:
+        return None
+    if pairs is not None and cell.control == "pairs":
+        return SupervisedPairs(pairs, strength, seed=seed)
+    if cell.control == "spectral":
+        return SpectralPenalty(strength, seed)
+    if cell.control == "word-dropout":
+        return WordDropout(strength, seed)
+    if cell.control == "adversarial":
+        return AdversarialWords(strength, seed=seed)
+    way = None if cell.control == HOLD else cell.control
+    penalty = SensitivityPenalty(network.features, cell.target, way=way, search=SHORT, seed=seed)
+    return SensitivityControl(penalty, strength)
+
+
+def _searched_texts(
+    cell: ControlCell, network: TextNetwork, task: Task, seed: int, texts: int, words: int, layer: int | None = None
+) -> tuple[dict[int, Sensitivity], int]:
+    """The sensitivity of the first held-out texts with phi(X) != 0, by their places, and how many were passed over.
+
+    Of each text random words are searched, and the word that decides where there is one.
+    """
+    results, left_out = {}, 0
+    phi = network.feature_map(layer)
+    for at in range(len(task.test)):
+        drawn = torch.randperm(cell.n, generator=generator(seed, "words", at))[:words].tolist()
+        if task.test.deciding is not None:
+            drawn = list(dict.fromkeys([int(task.test.deciding[at]), *drawn]))
+        rows = task.test.rows(torch.tensor([at]))[0]
+        options: dict[str, Any] = {"seed": seed, "search": cell.search, "certificate": False}
+        try:
+            results[at] = word_sensitivity(phi, rows, words=sorted(drawn), **options)
+        except ZeroFeaturesError:
+            left_out += 1
+        if len(results) == texts:
+            break
+    if not results:
+        raise ZeroFeaturesError(f"phi(X) = 0 for all {left_out} held-out texts: no unit of the network is on")
+    return results, left_out
+
+
+def _of_few(
+    cell: ControlCell, network: TextNetwork, task: Task, seed: int, layer: int | None = None
+) -> dict[int, Sensitivity]:
+    """The sensitivity of a few held-out texts, over a few words of each."""
+    return _searched_texts(cell, network, task, seed, _FEW_TEXTS, _FEW_WORDS, layer)[0]
+
+
+def _by_layer(cell: ControlCell, network: TextNetwork, task: Task, seed: int) -> dict[str, Any]:
+    """The mean S behind each layer, and behind the first a certified bound of it, where that layer has certificates."""
+    of_layers = [_of_few(cell, network, task, seed, layer) for layer in range(1, cell.layers + 1)]
+    phi = network.certified_layer()
+    upper = None
+    if phi is not None:
+        rows = task.test.rows(torch.tensor(list(of_layers[0]))).to(phi.dtype)
+        bounds = [certify(phi, X, one.words.tolist()) for X, one in zip(rows, of_layers[0].values(), strict=True)]
+        upper = fmean(float(each.max()) for each in bounds)
+    return {"by_layer": tuple(fmean(one.value for one in own.values()) for own in of_layers), "first_upper": upper}
+
+
+SHARES = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
+"""Of the training's steps, after which the network is measured: most is learned early."""
+
+_AT_ONCE = 128
+"""Texts whose features are taken in one batch."""
+
+
+class AlongTraining:
+    """Looks at a network after given steps of its training; called as the `progress` of `train`.
+
+    Measured are the accuracy on the held-out texts, S, what becomes of the pairs (`pairs_answers`), and the accuracy
+    of a linear function of the features on a one-word task with a vocabulary of its own.
+    """
+
+    def __init__(self, cell: ControlCell, network: TextNetwork, task: Task, pairs: TextPairs):
+        self._cell, self._network, self._task, self._pairs = cell, network, task, pairs
+        self._probe = one_word_task(TaskSize(cell.n, cell.d, training=_PROBED), cell.seed_of("probe"))
+        self._steps = {round(share * cell.steps) for share in SHARES}
+        self._looks: list[dict[str, float | None]] = []
+
+    def __call__(self, step: int, most: int) -> None:
+        """Measure the network where that step is one of those."""
+        if step not in self._steps:
+            return
+        still = copy.deepcopy(self._network).requires_grad_(False)
+        try:
+            found = _of_few(self._cell, still, self._task, self._cell.seed_of("search"))
+            sensitivity = fmean(one.value for one in found.values())
+        except ZeroFeaturesError:
+            sensitivity = None
+        self._looks.append(
+            {
+                "steps": step,
+                "accuracy": judged(still, self._task.test)[1],
+                "sensitivity": sensitivity,
+                **pairs_answers(still, self._pairs),
+                "probe": probe_accuracy(still, self._probe),
+            }
+        )
+
+    def columns(self) -> dict[str, Any]:
+        """A column for each thing that was measured, of one number a look; None where a look does not have it."""
+        columns = {name: tuple(look[name] for look in self._looks) for name in self._looks[0]}
+        return {f"along_{name}": None if None in values else values for name, values in columns.items()}
+
+
+def pairs_answers(network: TextNetwork, pairs: TextPairs) -> dict[str, float | None]:
+    """What a network makes of pairs: the answer to those that mean the same, and how well it tells the others.
+
+    Returns:
+        `kept`: the share of pairs that mean the same whose two logits have one sign. `told`: the chance that the
+        relative change ‖phi(B) - phi(A)‖ / ‖phi(A)‖ of a flipped pair is larger than that of one that means the same,
+        ties half (AUC); None where no pair is flipped, or where some phi(A) = 0.
+    """
+    first, second = (_features(network, rows) for rows in pairs.rows())
+    before, after = (network.head(features).squeeze(1) > 0 for features in (first, second))
+    same = ~pairs.flipped
+    kept = float((before == after)[same].double().mean())
+    lengths = torch.linalg.vector_norm(first.double(), dim=1)
+    if not bool(pairs.flipped.any()) or not bool((lengths > 0).all()):
+        return {"kept": kept, "told": None}
+    moved = torch.linalg.vector_norm((second - first).double(), dim=1) / lengths
+    return {"kept": kept, "told": auc(moved[same].numpy(), moved[pairs.flipped].numpy())}
+
+
+def probe_accuracy(network: TextNetwork, probe: Task) -> float:
+    """The accuracy on a task of a linear function of the features: least squares on its training texts, min-norm."""
+    parts = (_features(network, part.rows()) for part in (probe.training, probe.test))
+    learned, asked = (torch.cat([part, torch.ones(len(part), 1)], dim=1).double() for part in parts)
+    weights = torch.linalg.lstsq(learned, probe.training.labels.double().unsqueeze(1), driver="gelsd").solution
+    return share_right(probe.test.labels * (asked @ weights).squeeze(1))
+
+
+@torch.no_grad()
+def _features(network: TextNetwork, rows: Float[Tensor, "m n d"]) -> Float[Tensor, "m h"]:
+    weight = network.head.weight
+    return torch.cat([network.features(some.to(weight)) for some in rows.split(_AT_ONCE)]).cpu()
+
+
+LEAST_TEXTS = 50
+"""Fewer labelled texts leave less than ten held out, which tells two accuracies apart in no case."""
+
+STACKS: tuple[dict[str, bool], ...] = (
+    {},
+    {"residual": True},
+    {"norm": True},
+    {"residual": True, "norm": True},
+    {"residual": True, "norm": True, "mlp": True},
+)
+"""Stacks of softmax attention: alone, with residual connections, with LayerNorm, with both, and a transformer."""
+
+_LARGE: dict[str, Any] = {
+    "n": [8, 16, 32, 64, 128, 256], "controlled": 32, "targets": [0.125, 0.25, 0.5, 1.0, 2.0], "depths": ([32, 128], 6),
+    "real": (64, 64), "layers": ["dense", "softmax", "relu"], "held": ["dense", "softmax"],
+    "others": [name for name in CONTROLS if name != HOLD], "stacks": STACKS, "along": ["dense", "softmax", "relu"],
+    "along_real": True,
+}  # fmt: skip
+PRESETS: dict[str, dict[str, Any]] = {
+    "quick": {
+        "draws": 5, "steps": 150, "n": [8, 32], "controlled": 16, "targets": [0.25, 1.0], "depths": ([16], 3),
+        "real": (32, 32), "layers": ["dense", "softmax"], "held": ["softmax"], "others": ["none", "lower", "raise"],
+        "stacks": (STACKS[0], STACKS[-1]), "along": ["softmax"], "along_real": False,
+    },
+    "laptop": {"draws": 5, "steps": 300, **_LARGE},
+    "full": {"draws": 20, "steps": 600, **_LARGE},
+}  # fmt: skip
+"""Draws, steps; n of the tasks against the length; n of the controls, S to hold; n of the stacks and their layers; n
+and d of real texts; networks along n, those that are controlled, the other controls, the stacks; networks that are
+measured along their training, and whether those of real texts are."""
+
+
+def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids:
+    """Networks on one-word and majority tasks against n, under controls, on real texts, by layer, along training."""
+    size = PRESETS[scale]
+    own: dict[str, Any] = {"draw": list(range(size["draws"])), "steps": size["steps"]}
+    tasks, d = ["one-word", "majority"], 32
+    grids: list[dict[str, Any]] = [{**own, "task": tasks, "layer": size["layers"], "n": size["n"], "d": d}]
+    at = {**own, "task": tasks, "layer": size["held"], "n": size["controlled"], "d": d}
+    grids += [{**at, "control": HOLD, "target": size["targets"]}, {**at, "control": size["others"]}]
+    lengths, layers = size["depths"]
+    stack = {**own, "task": "one-word", "n": lengths, "d": d, "layers": layers, "by_layer": True}
+    grids += [{**stack, "steps": 0, **options} for options in size["stacks"]]
+    grids += [{**stack, **options} for options in (size["stacks"][0], size["stacks"][-1])]
+    followed = {"along": True, "control": ["none", "pairs"]}
+    grids += [{**at, "layer": size["along"], **followed}]
+    n, most = size["real"]
+    try:
+        enough = available(source, n) >= LEAST_TEXTS
+    except InputError:
+        enough = False
+    if not enough:
+        return grids, [f"fewer than {LEAST_TEXTS} labelled texts have {n} words: real texts are left out"]
+    d = min(most, load_encoder(source.encoder).dimension)
+    real = {**own, "task": "texts", "text": source.model_dump(mode="json"), "n": n, "d": d, "layer": size["held"]}
+    grids += [real, {**real, "control": HOLD, "target": size["targets"]}]
+    return grids + ([{**real, **followed}] if size["along_real"] else []), []
+
+
+_CONTROL_TITLES = {
+    "none": "no control",
+    "lower": "the penalty",
+    "raise": "the reward",
+    "spectral": "the spectral penalty",
+    "adversarial": "adversarial words",
+    "pairs": "supervision by pairs",
+}
+
+
+def control_title(record: Record) -> str:
+    """The control in words."""
+    return _CONTROL_TITLES.get(record.control, record.control.replace("-", " "))
+
+
+def network_title(record: Record) -> str:
+    """The network in words: "softmax attention, 6 layers, residual, LayerNorm"."""
+    names = {"dense": "fully connected", "softmax": "softmax attention", "relu": "ReLU attention"}
+    parts = [names.get(record.layer, f"{record.layer} attention")]
+    parts += [f"{record.layers} layers"] if record.layers > 1 else []
+    options = {"residual": record.residual, "LayerNorm": record.norm, "MLP": record.mlp}
+    return ", ".join([*parts, *(name for name, has in options.items() if has)])
+
+
+def living(records: Sequence[Record]) -> list[Record]:
+    """Networks with a sensitivity: some unit answers to a held-out text."""
+    return [one for one in records if one.sensitivity is not None]
+
+
+def single(records: Sequence[Record]) -> list[Record]:
+    """Those measured at the end of the training alone, and behind the last layer."""
+    return [one for one in living(records) if one.by_layer is None and one.along_steps is None]
+
+
+def uncontrolled(records: Sequence[Record]) -> list[Record]:
+    """Trained single layers without control."""
+    return [one for one in single(records) if one.control == "none" and one.steps]
+
+
+def held(records: Sequence[Record]) -> list[Record]:
+    """Those whose S was held at a target."""
+    return [one for one in living(records) if one.control == HOLD]
+
+
+def controlled(records: Sequence[Record]) -> list[Record]:
+    """Those of the other controls, and of none at the same size."""
+    own = [one for one in single(records) if one.control != HOLD]
+    sizes = {(one.task, one.n, one.layer) for one in own if one.control != "none"}
+    return [one for one in own if (one.task, one.n, one.layer) in sizes]
+
+
+def along_training(records: Sequence[Record]) -> list[Record]:
+    """Those measured along their training."""
+    return [one for one in living(records) if one.along_steps is not None]
+
+
+def stacked(records: Sequence[Record]) -> list[Record]:
+    """Those measured behind each of several layers."""
+    return [one for one in living(records) if one.by_layer is not None and len(one.by_layer) > 1]
+
+
+def growth(record: Record) -> float | None:
+    """The factor of S from one layer to the next, geometric mean; None where S is 0 behind one of them."""
+    values = record.by_layer or ()
+    if len(values) < 2 or not values[0] or not values[-1]:
+        return None
+    return (values[-1] / values[0]) ** (1 / (len(values) - 1))
+
+
+def summarize(records: Sequence[Record]) -> Summary:
+    """Tables of the tasks against n, of S held at targets, of other controls and of layers; sentences about them."""
+    accuracy = {"S": "sensitivity", "accuracy": "value", "robust": "robust"}
+    sections = (
+        _section("Accuracy against length", ("task", "n", "d"), uncontrolled(records), accuracy),
+        _section(
+            "S held at a target", ("task", "n", "target"), held(records), {"median word": "median_word", **accuracy}
+        ),
+        _section("Other controls", ("task", "n", "control", "strength"), controlled(records), accuracy),
+        _section(
+            "S behind the layers",
+            ("weights", "n", "layers"),
+            [one.replace(weights="trained" if one.steps else "random") for one in stacked(records)],
+            {
+                "first": lambda own: own.by_layer[0],
+                "at most": "first_upper",
+                "last": lambda own: own.by_layer[-1],
+                "a layer": growth,
+            },
+        ),
+        _along_section(along_training(records)),
+    )
+    return Summary(
+        tuple(one for one in sections if one.rows),
+        "Means over draws with standard errors. S: attained by the full search on held-out texts, over random words "
+        "and the deciding one. Robust: right while a word of a few moves by sqrt(d), by short ascent: an upper bound. "
+        "At most: a certified bound of S behind the first layer, over the same words, where it is attention alone. "
+        "A layer: the factor from one layer to the next, geometric mean. Synonyms kept: copies of a text in which a "
+        "word is another that means the same, whose label stays. Flips told: the AUC by which copies whose meaning is "
+        "flipped move the features farther than those. New words: the accuracy of a linear function of the features on "
+        "a one-word task of another vocabulary.",
+        tuple(_claims(records)),
+    )
+
+
+def _section(
+    title: str,
+    keys: tuple[str, ...],
+    records: Sequence[Record],
+    columns: dict[str, str | Callable[[Record], float | None]],
+) -> Section:
+    """A row for each network and value of the keys: the estimates of the columns."""
+    groups: dict[tuple[Hashable, ...], list[Record]] = defaultdict(list)
+    for record in records:
+        groups[network_title(record), *(getattr(record, key) for key in keys)].append(record)
+    rows = []
+    for name, own in groups.items():
+        cells = []
+        for column in columns.values():
+            values = [getattr(one, column) if isinstance(column, str) else column(one) for one in own]
+            known = [value for value in values if value is not None]
+            cells.append(Estimate.of(known) if known and all(map(math.isfinite, known)) else None)
+        rows.append((*(TASK_TITLES.get(str(part), part) for part in name), *cells, len(own)))
+    return Section(title, ("map", *keys, *columns, "draws"), tuple(rows))
+
+
+def _along_section(records: Sequence[Record]) -> Section:
+    """A row for each network, task, control and step of the training."""
+    groups: dict[tuple[str | int, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    draws: Counter[tuple[str | int, ...]] = Counter()
+    for record in records:
+        for at, step in enumerate(record.along_steps):
+            key = network_title(record), TASK_TITLES[record.task], record.n, control_title(record), step
+            draws[key] += 1
+            for name, column in ALONG.items():
+                if (values := getattr(record, column)) is not None:
+                    groups[key][name].append(values[at])
+    rows = [
+        (*key, *(Estimate.of(own[name]) if own[name] else None for name in ALONG), draws[key])
+        for key, own in groups.items()
+    ]
+    return Section("Along the training", ("map", "task", "n", "control", "step", *ALONG, "draws"), tuple(rows))
+
+
+NEAR = 0.02
+"""Accuracies whose difference has an interval within this of 0 are said to be equal."""
+
+CHANCE = 0.5
+
+FOLLOWS = 0.9
+"""The rank correlation beyond which S is said to follow its target."""
+
+Groups = dict[tuple[Any, ...], dict[Any, list[Record]]]
+
+
+def _claims(records: Sequence[Record]) -> Iterator[Claim]:
+    """Every sentence that the records support."""
+    yield from _along_length(uncontrolled(records))
+    yield from _held(held(records), uncontrolled(records))
+    yield from _controls(controlled(records))
+    yield from _layers(stacked(records))
+    yield from _along(along_training(records))
+    yield from _dead(records)
+
+
+def _grouped(records: Sequence[Record], keys: Callable[[Record], tuple[Any, ...]], within: str) -> Groups:
+    groups: Groups = defaultdict(lambda: defaultdict(list))
+    for one in records:
+        groups[keys(one)][getattr(one, within)].append(one)
+    return groups
+
+
+def _pairs(records: Sequence[Record], others: Sequence[Record]) -> list[tuple[Record, Record]]:
+    """Pairs of records of one draw: they share vocabulary, texts and, in one architecture, the first weights."""
+    by_draw = {one.draw: one for one in others}
+    return [(one, by_draw[one.draw]) for one in records if one.draw in by_draw]
+
+
+def _change(pairs: Sequence[tuple[Record, Record]], column: str) -> Estimate:
+    """The first less the second, draw by draw."""
+    return Estimate.of([(getattr(a, column) or 0.0) - (getattr(b, column) or 0.0) for a, b in pairs])
+
+
+def _mean(records: Sequence[Record], column: str) -> Estimate:
+    return Estimate.of([getattr(one, column) or 0.0 for one in records])
+
+
+def _paired(estimate: Estimate) -> str:
+    return f"Paired over {estimate.draws} draws, ± one standard error; its 95 % interval decides."
+
+
+def _dead(records: Sequence[Record]) -> Iterator[Claim]:
+    dead = [one for one in records if one.sensitivity is None]
+    if dead:
+        names = Counter(
+            f"{network_title(one)}, {TASK_TITLES[one.task]}, "
+            f"{control_title(one) if one.target is None else f'S held at {one.target:g}'}"
+            for one in dead
+        )
+        listed = "; ".join(f"{name} ({count})" for name, count in names.items())
+        sentence = (
+            f"In {len(dead)} of {len(records)} trainings the network's units died: its features are 0 for every text "
+            f"that was looked at, and S is not defined. They are in no mean: {listed}."
+        )
+        yield Claim(str(len(dead)), sentence, "A unit of ReLU that is off for every text has no gradient.")
+
+
+def _along_length(records: Sequence[Record]) -> Iterator[Claim]:
+    groups = _grouped(records, lambda one: (network_title(one), one.task), "n")
+    for (name, task), sizes in groups.items():
+        (first, few), (last, many) = min(sizes.items()), max(sizes.items())
+        pairs = _pairs(many, few)
+        if first == last or not pairs:
+            continue
+        before, after = _mean(few, "value"), _mean(many, "value")
+        change = _change(pairs, "value")
+        low, high = change.interval
+        subject = f"{name}, {TASK_TITLES[task]}: accuracy"
+        beside = f"S, beside it, is {_mean(few, 'sensitivity')} and {_mean(many, 'sensitivity')}"
+        if high < 0:
+            chance = after.interval[0] <= CHANCE <= after.interval[1]
+            also = ", which is not told from chance" if chance else ""
+            sentence = f"{subject} falls from {before} at {first:.0f} words to {after} at {last:.0f}{also}; {beside}."
+        elif low > -NEAR and high < NEAR:
+            sentence = f"{subject} stays from {first:.0f} words ({before}) to {last:.0f} ({after}); {beside}."
+        else:
+            continue
+        yield Claim(f"{after.mean:.2g}", sentence, _paired(change))
+    # Networks two by two on the longest texts that no single word decides: who stays right while a word moves.
+    longest = {name: own[max(own)] for (name, task), own in groups.items() if task == "majority"}
+    for (first, own), (second, other) in pairwise(longest.items()):
+        if not (pairs := _pairs(own, other)):
+            continue
+        gap = _change(pairs, "robust")
+        low, high = gap.interval
+        if low > 0 or high < 0:
+            sentence = (
+                f"Majority, {own[0].n} words: while one word moves, {first} stays right in {_mean(own, 'robust')} of "
+                f"the texts, {second} in {_mean(other, 'robust')}."
+            )
+            yield Claim(f"{gap.mean:+.2g}", sentence, _paired(gap) + " By a short attack: upper bounds.")
+
+
+def _held(records: Sequence[Record], plain: Sequence[Record]) -> Iterator[Claim]:
+    for (name, task), targets in _grouped(records, lambda one: (network_title(one), one.task), "target").items():
+        if len(targets) < 2:
+            continue
+        draws: dict[int, list[tuple[float, float]]] = defaultdict(list)
+        for target, own in targets.items():
+            for one in own:
+                draws[one.draw].append((target, one.sensitivity))
+        subject = f"{name}, {TASK_TITLES[task]}"
+        if len(draws) >= LEAST:
+            yield from _follows(subject, targets, draws)
+        beside = [one for one in plain if (network_title(one), one.task) == (name, task)]
+        for target, own in targets.items():
+            yield from _cost(f"{subject}: S held at {target:g}", _pairs(own, [b for b in beside if b.n == own[0].n]))
+
+
+def _follows(
+    subject: str, targets: dict[float, list[Record]], draws: dict[int, list[tuple[float, float]]]
+) -> Iterator[Claim]:
+    """The rank correlation of S with its target, where its interval lies above 0."""
+    value, low, high = correlation_interval(draws)
+    first, last = min(targets), max(targets)
+    if low > 0:
+        sentence = (
+            f"{subject}: {'S follows' if low > FOLLOWS else 'S rises with'} its target over a factor of "
+            f"{last / first:g}, from {_mean(targets[first], 'sensitivity')} at {first:g} to "
+            f"{_mean(targets[last], 'sensitivity')} at {last:g}; rank correlation {value:.2f} over targets and draws "
+            f"({low:.2f} to {high:.2f})."
+        )
+        yield Claim(f"{value:.2f}", sentence, "Spearman's; 95 % bootstrap interval over draws. S by the full search.")
+
+
+def _cost(subject: str, pairs: Sequence[tuple[Record, Record]]) -> Iterator[Claim]:
+    """The accuracy that a control costs or gains, and what it does to the accuracy under attack."""
+    for column, word in (("value", "accuracy"), ("robust", "accuracy while a word moves")):
+        if not pairs:
+            return
+        gain = _change(pairs, column)
+        low, high = gain.interval
+        if low > 0 or high < 0:
+            verb = "gains" if low > 0 else "costs"
+            size = Estimate(abs(gain.mean), gain.error, gain.draws)
+            was = fmean(getattr(b, column) or 0.0 for _, b in pairs)
+            yield Claim(f"{gain.mean:+.2g}", f"{subject} {verb} {size} of {word} ({was:.3g} without).", _paired(gain))
+
+
+def _controls(records: Sequence[Record]) -> Iterator[Claim]:
+    for (name, task, n), controls in _grouped(
+        records, lambda one: (network_title(one), one.task, one.n), "control"
+    ).items():
+        for control, own in controls.items():
+            pairs = _pairs(own, controls["none"])
+            if control == "none" or not pairs:
+                continue
+            change = Estimate.of([a.sensitivity / b.sensitivity for a, b in pairs if b.sensitivity])
+            low, high = change.interval
+            subject = f"{name}, {TASK_TITLES[task]}, {n} words: {control_title(own[0])}"
+            if low > 1 or high < 1:
+                sentence = f"{subject} {'raises' if low > 1 else 'lowers'} S, by the factor {change}."
+                yield Claim(f"×{change.mean:.2g}", sentence, _paired(change))
+            yield from _cost(subject, pairs)
+
+
+def _layers(records: Sequence[Record]) -> Iterator[Claim]:
+    groups: dict[tuple[str, int, bool], list[Record]] = defaultdict(list)
+    for one in records:
+        groups[network_title(one), one.n, one.steps > 0].append(one)
+    for (name, n, trained), own in groups.items():
+        factors = [factor for one in own if (factor := growth(one)) is not None]
+        if not factors:
+            continue
+        factor = Estimate.of(factors)
+        low, high = factor.interval
+        if low > 1 or high < 1:
+            first, last = (Estimate.of([one.by_layer[at] for one in own]) for at in (0, -1))
+            sentence = (
+                f"{name}, {'trained' if trained else 'random'}, {n} words: S {'grows' if low > 1 else 'falls'} from "
+                f"layer to layer by the factor {factor}, from {first} to {last}."
+            )
+            yield Claim(f"×{factor.mean:.3g}", sentence, _paired(factor))
+
+
+_ALONG_TITLES = {
+    "along_sensitivity": "S",
+    "along_kept": "the share of synonyms that keep the label",
+    "along_told": "the AUC of flips against synonyms",
+    "along_probe": "the accuracy of a linear function of the features on a one-word task of new words",
+}
+"""What of a training is said, besides the accuracy: the column, and its name in a sentence."""
+
+
+def _along(records: Sequence[Record]) -> Iterator[Claim]:
+    """What changes from the first step to the last without control, and what each control changes at the last."""
+    groups = _grouped(records, lambda one: (network_title(one), one.task, one.n), "control")
+    for (name, task, n), controls in groups.items():
+        subject = f"{name}, {TASK_TITLES[task]}, {n} words"
+        for control, own in controls.items():
+            if control == "none":
+                yield from _from_first_to_last(subject, own)
+            else:
+                yield from _against(f"{subject}: {control_title(own[0])}", own, controls["none"])
+
+
+def _from_first_to_last(subject: str, records: Sequence[Record]) -> Iterator[Claim]:
+    before, after = (Estimate.of([one.along_accuracy[at] for one in records]) for at in (0, -1))
+    for column, title in _ALONG_TITLES.items():
+        values = [getattr(one, column) for one in records]
+        if not all(values):
+            continue
+        first, last = (Estimate.of([one[at] for one in values]) for at in (0, -1))
+        change = Estimate.of([one[-1] - one[0] for one in values])
+        low, high = change.interval
+        if low > 0 or high < 0:
+            sentence = (
+                f"{subject}: along the training {title} {'rises' if low > 0 else 'falls'} from {first} to {last}, "
+                f"while accuracy goes from {before} to {after}."
+            )
+            yield Claim(f"{change.mean:+.2g}", sentence, _paired(change))
+
+
+def _against(subject: str, records: Sequence[Record], plain: Sequence[Record]) -> Iterator[Claim]:
+    for column, title in _ALONG_TITLES.items():
+        pairs = [(getattr(a, column), getattr(b, column)) for a, b in _pairs(records, plain)]
+        both = [(a[-1], b[-1]) for a, b in pairs if a and b]
+        if not both:
+            continue
+        change = Estimate.of([a - b for a, b in both])
+        low, high = change.interval
+        if low > 0 or high < 0:
+            with_it, without = (Estimate.of(list(part)) for part in zip(*both, strict=True))
+            verb = "raises" if low > 0 else "lowers"
+            sentence = f"{subject} {verb} {title} at the end of the training: {with_it} in place of {without}."
+            yield Claim(f"{change.mean:+.2g}", sentence, _paired(change))
+
+
+EXPERIMENT = Experiment(
+    name="control",
+    Cell=ControlCell,
+    measure=measure_control,
+    preset=preset,
+    summarize=summarize,
+    figures=(
+        "control-accuracy",
+        "control-sensitivity",
+        "control-target",
+        "control-tradeoff",
+        "control-layers",
+        "control-along",
+        "control-along-sensitivity",
+    ),
+)

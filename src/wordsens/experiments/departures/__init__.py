@@ -1,1 +1,0 @@
-"""Cells of the published protocol and of the definition, switch by switch: what each departure does to S and Err."""

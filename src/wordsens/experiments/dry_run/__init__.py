@@ -1,1 +1,0 @@
-"""Dry runs: cells that only take time, to try a cluster with."""

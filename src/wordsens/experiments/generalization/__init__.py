@@ -1,1 +1,0 @@
-"""Generalization cells: one fit, one text that differs in a word."""

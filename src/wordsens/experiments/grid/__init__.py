@@ -1,1 +1,0 @@
-"""Sweeps: axes, files, presets by name, and the cells that they spell out."""

@@ -1,0 +1,299 @@
+"""Running cells: the only loop. In this process, or on the workers of a Dask scheduler; every record is committed
+before the next cell counts as begun."""
+
+import json
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wordsens.errors import InputError, MissingExtraError, WordsensError
+from wordsens.experiments.experiment import Experiment
+from wordsens.experiments.provenance import code_version, error_line
+from wordsens.experiments.spec import Cell, Sweep, experiment_named, load_sweep, overridden
+from wordsens.experiments.store import (
+    Record,
+    Store,
+    file_name,
+    packed,
+    read_records,
+    record_of,
+    write_tables,
+    write_whole,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_CONNECT_SECONDS = 20.0
+_AHEAD = 2
+"""Tasks under way a worker: a million cells do not fill the scheduler."""
+
+_IGNORE_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+"""A terminal sends SIGINT to every process of the group; the driver ends its workers itself."""
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Cells of one process share fits and torch's number of threads: on a worker with several threads they take turns."""
+
+Outcome = tuple[Record, bytes | None]
+"""The record of a cell, and its packed arrays where they are kept."""
+
+
+def run_sweep(
+    sweep: Sweep | str | Path,
+    out: str | Path | None = None,
+    overrides: Iterable[str] = (),
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    witnesses: bool = False,
+) -> "DataFrame":
+    """Measure the cells of a sweep that the folder has no value for, and give all of its records.
+
+    Args:
+        sweep: a Sweep, or the YAML file of one.
+        out: the folder of the results; None for one with the sweep's name. The same call goes on after whatever
+        stopped it.
+        overrides: `key=value`, applied in order.
+        workers: processes of this machine; None for this process.
+        scheduler: the address of a Dask scheduler, or its scheduler file, in place of `workers`.
+        witnesses: whether the arrays from which values can be computed again are kept.
+    """
+    chosen = overridden(sweep, overrides) if isinstance(sweep, Sweep) else load_sweep(sweep, overrides)
+    cells = chosen.cells()
+    with Store(out or chosen.name) as store:
+        save_sweep(chosen, store.folder)
+        for _ in run(cells, store, workers=workers, scheduler=scheduler, witnesses=witnesses):
+            pass
+        write_tables(store.records([cell.key() for cell in cells]), store.folder, file_name(chosen.experiment))
+    return read_records(out or chosen.name, chosen.experiment)
+
+
+def save_sweep(sweep: Sweep, folder: Path) -> Path:
+    """Write the sweep to EXPERIMENT.yaml in the folder, unless it is there."""
+    path, content = folder / f"{file_name(sweep.experiment)}.yaml", sweep.to_yaml().encode()
+    if not path.is_file() or path.read_bytes() != content:
+        write_whole(path, content)
+    return path
+
+
+def unfinished(cells: Sequence[Cell], store: Store, *, witnesses: bool = False) -> list[Any]:
+    """The cells that the store has no value for, in order; failed ones are tried again. With `witnesses`, finished ones
+    without arrays too.
+    """
+    keys = [cell.key() for cell in cells]
+    done = {key for key, status in store.statuses(keys).items() if status == "done"}
+    if witnesses:
+        done &= store.with_arrays()
+    return [cell for cell, key in zip(cells, keys, strict=True) if key not in done]
+
+
+def run(
+    cells: Sequence[Cell],
+    store: Store,
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    threads: int | None = None,
+    witnesses: bool = False,
+) -> Iterator[Record]:
+    """Measure the cells that the store has no value for, and yield each record once it is committed.
+
+    A cell that fails gives a record with status "failed"; the others run on. An interrupt goes through: what has been
+    yielded is in the store, and the same call goes on from there.
+
+    Args:
+        cells: of one experiment.
+        store: for their records; this process alone writes there.
+        workers: processes of this machine, one cell each at a time; None for this process.
+        scheduler: the address of a Dask scheduler or its scheduler file.
+        threads: CPU threads of torch meanwhile; None leaves them as they are.
+        witnesses: whether the cells' arrays are kept.
+
+    Raises:
+        InputError: nothing answers at the scheduler's address.
+        StoreError: a record cannot be written; what was written before is whole.
+    """
+    left = unfinished(cells, store, witnesses=witnesses)
+    if not left:
+        return
+    experiment = experiment_named(left[0].experiment)
+    if scheduler is None and workers is None:
+        outcomes = (_measured(experiment, cell, threads, witnesses) for cell in left)
+        yield from _written(outcomes, store)
+        return
+    with _connected(workers, scheduler, threads or 1) as client:
+        yield from _written(_on_workers(client, experiment, left, threads, witnesses), store)
+
+
+def _written(outcomes: Iterable[Outcome], store: Store) -> Iterator[Record]:
+    for record, arrays in outcomes:
+        store.write(record, arrays)
+        yield record
+
+
+def measure(experiment: Experiment, cell: Any) -> tuple[Record, dict[str, Any]]:
+    """The record of one cell, and its arrays; an error is raised."""
+    started, begin = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
+    columns = dict(experiment.measure(cell))
+    arrays = columns.pop("arrays", {})
+    value = columns.get("value")
+    if value is None or value != value or abs(value) == float("inf"):
+        raise WordsensError(f"the value (={value!r}) is no finite number")
+    seconds = time.perf_counter() - begin
+    return record_of(cell, "done", columns, started=started, seconds=seconds), arrays
+
+
+def failed(cell: Any, error: str, *, seconds: float = 0.0) -> Record:
+    """The record of a cell that could not be measured."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return record_of(cell, "failed", {}, started=now, seconds=seconds, error=error)
+
+
+def _measured(experiment: Experiment, cell: Any, threads: int | None, witnesses: bool) -> Outcome:
+    if threads is not None:
+        import torch
+
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+    begin = time.perf_counter()
+    try:
+        record, arrays = measure(experiment, cell)
+    except Exception as error:
+        return failed(cell, error_line(error), seconds=time.perf_counter() - begin), None
+    return record, packed(arrays) if witnesses and arrays else None
+
+
+def measure_cells(
+    experiment: Experiment, cells: Sequence[Any], code: str, threads: int | None, witnesses: bool
+) -> list[Outcome]:
+    """On a worker: measure the cells.
+
+    Raises:
+        WordsensError: the worker has another version of the code, whose values could differ.
+    """
+    if code_version() != code:
+        raise WordsensError(f"a worker has another version of wordsens (code {code_version()}, here {code})")
+    with _ONE_AT_A_TIME:
+        return [_measured(experiment, cell, threads, witnesses) for cell in cells]
+
+
+def _on_workers(client: Any, experiment: Experiment, cells: Sequence[Any], threads: int | None, witnesses: bool) -> Any:
+    """The outcomes of the cells, as they finish. A cell whose workers die again and again becomes a failed record."""
+    from distributed import KilledWorker, as_completed
+
+    waiting = deque(_groups(experiment, cells))
+    under_way: dict[Any, list[Any]] = {}
+    finished = as_completed()
+    suspects: deque[Any] = deque()
+    slots, looked, alone = 1, 0.0, False
+    try:
+        while waiting or under_way or suspects:
+            if not waiting and not under_way:
+                waiting.append([suspects.popleft()])
+                alone = True
+            if time.monotonic() - looked > 1.0:
+                slots, looked = max(1, len(client.nthreads())), time.monotonic()
+            while waiting and len(under_way) <= _AHEAD * slots:
+                group = waiting.popleft()
+                future = client.submit(measure_cells, experiment, group, code_version(), threads, witnesses, pure=False)
+                under_way[future] = group
+                finished.add(future)
+            future = next(finished)
+            group = under_way.pop(future)
+            if future.status == "finished":
+                for cell, (record, arrays) in zip(group, future.result(), strict=True):
+                    yield _of_cell(cell, record), arrays
+            elif future.status != "error":
+                raise WordsensError("the scheduler went away")
+            elif not isinstance(error := future.exception(), KilledWorker):
+                raise WordsensError(
+                    f"a worker failed ({error_line(error)}); install the same version of wordsens there"
+                )
+            elif not alone:  # each by itself at the end, so that a cell that kills its worker takes no other with it
+                suspects.extend(group)
+            else:
+                yield failed(group[0], "its worker died each time it was run; does it need more memory?"), None
+    finally:
+        with suppress(Exception):
+            client.cancel(list(under_way), force=True)
+
+
+def _groups(experiment: Experiment, cells: Sequence[Any]) -> Iterator[list[Any]]:
+    """The cells in order, neighbours that share costly work together."""
+
+    def shared(place: int) -> Hashable:
+        own = None if experiment.together is None else experiment.together(cells[place])
+        return ("alone", place) if own is None else own
+
+    for _, places in groupby(range(len(cells)), key=shared):
+        own = [cells[place] for place in places]
+        for first in range(0, len(own), experiment.most_together):
+            yield own[first : first + experiment.most_together]
+
+
+def _of_cell(cell: Any, record: Record) -> Record:
+    """The record; a failed one where what came back is not of this cell."""
+    if record.cell == cell.key():
+        return record
+    return failed(cell, "what came back is of another cell: the dataset differs where it was measured")
+
+
+@contextmanager
+def _connected(workers: int | None, scheduler: str | None, threads: int) -> Iterator[Any]:
+    """A Dask client: of the scheduler that is named, or of so many new processes on the loopback interface."""
+    try:
+        import dask.config
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise MissingExtraError("distributed", "cluster", "running cells on workers") from error
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    if scheduler is not None:
+        try:
+            client = Client(_address(scheduler), timeout=_CONNECT_SECONDS)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise InputError(
+                f"`scheduler` (={scheduler!r}) does not answer ({error_line(error)}); start one with: dask scheduler"
+            ) from error
+        if not client.nthreads():
+            logging.getLogger("wordsens").warning("no worker of %s yet; waiting for one", scheduler)
+        with client:
+            yield client
+        return
+    settings = {
+        # Dask's own setting hands every freed block back to the system, a third of the CPU time of attention.
+        "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 30,
+        "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 32 << 20,
+        "distributed.worker.profile.enabled": False,
+    }
+    environment = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    with (
+        dask.config.set(settings),
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+            env=environment,
+            preload=[_IGNORE_CTRL_C],
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def _address(scheduler: str) -> str:
+    """The address itself, or the one in a scheduler file; Dask would wait for a file for ever."""
+    if not scheduler.endswith(".json"):
+        return scheduler
+    written = json.loads(Path(scheduler).read_text(encoding="utf-8"))
+    if not isinstance(written, dict) or not isinstance(written.get("address"), str):
+        raise ValueError("the file holds no scheduler's address")
+    return written["address"]

@@ -1,1 +1,0 @@
-"""Running cells: here, in worker processes, or on a Dask cluster."""

@@ -1,1 +1,0 @@
-"""Sensitivity cells: one text, one map."""

@@ -1,1 +1,0 @@
-"""Cells of several words that move at once."""

@@ -1,1 +1,0 @@
-"""The texts of cells: shipped, generated, or read from a dataset."""

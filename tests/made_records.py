@@ -1,0 +1,59 @@
+"""Records made up for tests, and keys of one small cell of each experiment."""
+
+import hashlib
+import json
+
+from wordsens.experiments.run import _measured, measure
+from wordsens.experiments.spec import experiment_named
+from wordsens.experiments.store import Record, spec_columns
+
+CELLS = {
+    "sensitivity": {"map": "raf", "n": 3, "d": 4, "text": "gaussian", "steps": 2},
+    "generalization": {"map": "raf", "n": 3, "d": 4, "texts": 4, "text": "gaussian", "labels": "linear", "held_out": 2,
+                       "starts": 1, "steps": 2, "generations": 0},
+    "attention": {"first": "a good film", "second": "a bad film"},
+    "audit": {"model": "minilm", "text": {"content": "a good film"}, "words_per_text": 1, "starts": 1},
+    "departures": {"map": "raf", "n": 6, "d": 8, "text": "reviews", "search": "quick"},
+    "correlations": {"map": "raf", "n": 4, "d": 6, "text": "gaussian", "search": "quick"},
+    "several-words": {"map": "rf", "n": 4, "d": 6, "text": "gaussian", "search": "quick", "count": 2},
+    "similarity": {"map": "raf", "n": 8, "d": 6, "text": "reviews", "search": "quick", "count": 2},
+    "control": {"task": "one-word", "n": 5, "d": 6, "steps": 3, "training": 16, "texts": 1, "words": 1,
+                "control": "hold", "target": 0.5},
+}  # fmt: skip
+
+_RESULTS = {
+    "sensitivity": "source label tokens whole_words words searched per_word upper_per_word swap swapped_for moved word "
+    "token average cosine median_word upper rigor predicted predicted_of predicted_in_range radius evaluations "
+    "converged content map_seed encoder layer mean_cosine",
+    "generalization": "source label word token features gamma alignment bound output_before output_after "
+    "error_unchanged accuracy condition converged fit_seconds limits least_errors least_gammas least_alignments "
+    "conditions_hold evaluations",
+    "attention": "tokens_first tokens_second weights_first weights_second changed probabilities",
+    "audit": "audit map source label tokens words words_lost negations_lost measured rows places sensitivity removal "
+    "swap swapped_for read evaluations text_content",
+    "similarity": "sensitivity kinds auc_by_kind auc_synonym_by_kind auc_low auc_high auc_synonym opposites "
+    "moved_flip moved_synonym",
+}
+_MADE = {
+    "status": "done", "error": None, "value": None, "seconds": 0.1, "started": "2026-01-01T00:00:00+00:00",
+    "wordsens_version": "0", "code": "0", "libraries": '{"python": "3"}', "machine": "none", "threads": 1,
+    "peak_memory_mb": None, "device": "cpu",
+}  # fmt: skip
+
+
+def made_record(experiment, spec, **columns):
+    """A record with that spec, and None in the columns that are not given."""
+    fields = dict.fromkeys([*experiment_named(experiment).Cell.model_fields, *_RESULTS.get(experiment, "").split()])
+    key = hashlib.sha256(json.dumps([experiment, spec], sort_keys=True).encode()).hexdigest()[:32]
+    known = {**fields, **_MADE, **spec_columns(spec), **columns}
+    return Record({**known, "cell": key, "experiment": experiment, "spec": spec})
+
+
+def measured(cell):
+    """The record of a cell that is measured here; an error is raised."""
+    return measure(experiment_named(cell.experiment), cell)[0]
+
+
+def attempted(cell):
+    """The record of a cell; an error is its own."""
+    return _measured(experiment_named(cell.experiment), cell, None, False)[0]
