@@ -70,14 +70,14 @@ def _cheap_bounds(request):
 
 @pytest.fixture
 def short_searches(monkeypatch):
-    """Attention's own plan with few starts and one generation: for tests of what is told, not of what is found."""
-    usual = attention_change.attention_plan
+    """Attention's own stages with few starts and one generation: for tests of what is reported, not of its size."""
+    usual = attention_change.attention_stages
 
-    def plan(words, d, score, heads=1):
-        few = {"starts": 4, "inner": 0, "generations": 1, "population": 4, "children": 4, "relays": 4, "finalists": 1}
-        return replace(usual(words, d, score, heads), **few, leaders=0, chosen=0, soft_steps=0, explored_share=0.0)
+    def stages(words, d):
+        few = {"starts": 4, "halvings": (), "generations": 1, "population": 4, "children": 4, "finalists": 1}
+        return replace(usual(words, d), **few, leaders=0)
 
-    monkeypatch.setattr(attention_change, "attention_plan", plan)
+    monkeypatch.setattr(attention_change, "attention_stages", stages)
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,6 @@ import wordsens as ws
 from wordsens.activations import ACTIVATIONS, activation_named
 from wordsens.certificates.dense.bounds import dense_certificate
 from wordsens.certificates.dense.hinges import beyond, chords, first_hinge, second_hinge
-from wordsens.certificates.dense.layer_change import GaussianLayer, InputChange, expected_change
-from wordsens.certificates.dense.layer_width import expected_width
 from wordsens.certificates.dense.slopes import steepest_secant
 from wordsens.errors import InputError
 from wordsens.sensitivity.one_word import attained
@@ -45,7 +43,7 @@ def exceeded(values, upper, rounding=0.0):
     return (values > upper * (1 + rounding) + rounding).nonzero().flatten().tolist()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12)
 @given(
     n=st.integers(2, 5),
     d=st.integers(1, 6),
@@ -64,18 +62,11 @@ def test_no_value_exceeds_its_certificate(n, d, width, depth, activation, log_ra
         return
     # The bounds are about exact arithmetic: float32 features carry their own rounding.
     rounding = 2e-4 if single else 1e-12
-    plan = ws.SearchPlan(starts=3, steps=10)
+    plan = ws.SearchPlan("quick", starts=3, steps=10)
     searched = ws.word_sensitivity(phi, rows, radius=radius, search=plan, certificate=False).per_word
     found = torch.maximum(searched, sampled(phi, rows, radius, 50, seed))
     for method in ("weights", "gaussian"):
         assert exceeded(found, bounds(phi, rows, radius, method).upper, rounding) == []
-
-
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
-def test_no_random_perturbation_of_a_hundred_thousand_exceeds_the_certificate(activation):
-    phi, rows = ws.RandomFeatures(3, 4, 24, activation, seed=1), text(3, 4, 1)
-    found = sampled(phi, rows, 2.0, 100_000 // 3 + 1)
-    assert exceeded(found, bounds(phi, rows, 2.0, "weights").upper) == []
 
 
 @pytest.mark.parametrize("width", [9, 40])
@@ -93,7 +84,7 @@ def test_the_bound_of_a_linear_map_is_exact_so_one_five_percent_too_small_is_fou
 def test_a_five_percent_too_small_bound_of_relu_is_found_at_a_small_radius():
     phi, rows = ws.RandomFeatures(4, 8, 64, seed=3), text(4, 8, 3)
     certificate = bounds(phi, rows, 1e-5, "weights")
-    found = ws.word_sensitivity(phi, rows, radius=1e-5, search=ws.SearchPlan(starts=6, steps=200)).per_word
+    found = ws.word_sensitivity(phi, rows, radius=1e-5, search=ws.SearchPlan("quick", starts=6, steps=200)).per_word
     assert exceeded(found, certificate.upper, 1e-9) == []
     assert exceeded(found, 0.95 * certificate.upper) == [0, 1, 2, 3]
 
@@ -112,7 +103,7 @@ def test_at_a_small_radius_the_bound_is_the_jacobians_norm(activation):
 def test_the_bracket_of_random_features_is_at_most_one_point_two():
     phi, rows = ws.RandomFeatures(50, 32, seed=5, gaussian="dense"), text(50, 32, 5)
     words = list(range(0, 50, 10))
-    found = ws.word_sensitivity(phi, rows, words=words, search=ws.SearchPlan(starts=3, steps=100)).per_word
+    found = ws.word_sensitivity(phi, rows, words=words, search="quick").per_word
     radius = torch.full((5,), math.sqrt(32), dtype=torch.float64)
     ratio = dense_certificate(phi, rows, torch.tensor(words), radius).upper / found
     assert bool((ratio >= 1).all())
@@ -121,7 +112,7 @@ def test_the_bracket_of_random_features_is_at_most_one_point_two():
 
 def test_the_bracket_without_the_matrix_is_at_most_one_point_two():
     phi, rows = ws.RandomFeatures(50, 192, seed=6, gaussian="lazy", gaussian_bytes=1 << 30), text(50, 192, 6)
-    found = ws.word_sensitivity(phi, rows, words=[0], search=ws.SearchPlan(starts=2, steps=30))
+    found = ws.word_sensitivity(phi, rows, words=[0], search="quick")
     certificate = ws.certificate(phi, rows, words=[0])
     assert 1 <= float(certificate.upper) / found.value <= 1.2
     assert certificate.rigor == "with probability 1 - 1e-09 over the weights, for a text chosen without them"
@@ -131,7 +122,7 @@ def test_deep_bounds_without_the_matrices_are_far_below_the_product_of_norms():
     phi, rows = ws.DeepRandomFeatures(20, 48, 2, seed=7, gaussian="dense"), text(20, 48, 7)
     weights, gaussian = (bounds(phi, rows, math.sqrt(48), method).upper for method in ("weights", "gaussian"))
     assert bool((gaussian < 0.85 * weights).all())
-    found = ws.word_sensitivity(phi, rows, words=[0, 1], search=ws.SearchPlan(starts=2, steps=20)).per_word
+    found = ws.word_sensitivity(phi, rows, words=[0, 1], search="quick").per_word
     assert exceeded(found, gaussian[:2]) == []
 
 
@@ -161,7 +152,7 @@ def test_what_cannot_be_done_is_refused():
         )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40)
 @given(
     activation=st.sampled_from(sorted(ACTIVATIONS)),
     h=st.floats(-6, 6),
@@ -175,15 +166,6 @@ def test_no_secant_is_steeper_than_its_bound(activation, h, log_reach):
     rises = (law(at + steps) - law(at)).abs()
     assert bool((rises <= bound * steps.abs() * (1 + 1e-9) + 1e-14).all())
     assert float(bound) <= law.lipschitz
-
-
-def test_the_secant_bound_of_relu_is_attained_at_the_end_of_the_reach():
-    bound = steepest_secant(
-        activation_named("relu"),
-        torch.tensor([-1.0, -3.0, 0.5], dtype=torch.float64),
-        torch.tensor([2.0, 2.0, 2.0], dtype=torch.float64),
-    )
-    assert bound.tolist() == [0.5, 0.0, 1.0]
 
 
 def test_hinges_agree_with_quadrature():
@@ -208,35 +190,3 @@ def test_chords_lie_above_a_convex_function_and_are_exact_for_linear_ones():
     square = sum(weight * edge**2 for weight, edge in zip(weights, edges, strict=True))
     exact = float(torch.trapezoid(y**2 * law, y))
     assert exact <= square + tail[1] <= 1.1 * exact
-
-
-@pytest.mark.parametrize("activation", ["relu", "identity", "tanh"])
-def test_the_expected_change_is_above_the_average_of_what_is_attained(activation):
-    """The average over 30 layers of the attained sup over a ball in R^6, given h. The seed is fixed; with another one a
-    true bound would fail with probability below 1e-6, since it lies more than five standard errors above the mean."""
-    law, k, d, columns = activation_named(activation), 80, 6, 60
-    stream = torch.Generator().manual_seed(9)
-    h = torch.randn(k, generator=stream, dtype=torch.float64)
-    base, radius = math.sqrt(columns), math.sqrt(d)
-    layer = GaussianLayer(law, columns**-0.5, h, float(torch.linalg.vector_norm(law(h))))
-    # The ball is orthogonal to the input here, so nothing moves along it.
-    bound = expected_change(layer, InputChange(norm=radius, width=radius * math.sqrt(d), along=0.0, base=base))
-    found, widths = [], []
-    for _ in range(30):
-        V = torch.randn(k, d, generator=stream, dtype=torch.float64) * columns**-0.5
-        delta = torch.randn(20, d, generator=stream, dtype=torch.float64)
-        for _ in range(60):
-            delta = delta / torch.linalg.vector_norm(delta, dim=1, keepdim=True) * radius
-            moved = delta @ V.T
-            slope = ((law(h + moved) - law(h)) * law.derivative(h + moved)) @ V
-            delta = delta + 3.0 * slope
-        delta = delta / torch.linalg.vector_norm(delta, dim=1, keepdim=True) * radius
-        change = law(h + delta @ V.T) - law(h)
-        found.append(float(torch.linalg.vector_norm(change, dim=1).max()))
-        g = torch.randn(k, generator=stream, dtype=torch.float64)
-        widths.append(float((change @ g).max()))
-    average = sum(found) / len(found)
-    assert average <= bound <= 1.35 * average
-    assert bound - average >= 5 * torch.tensor(found).std() / math.sqrt(30)
-    change = InputChange(norm=radius, width=radius * math.sqrt(d), along=0.0, base=base)
-    assert sum(widths) / len(widths) <= expected_width(layer, change)

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.activations import ACTIVATIONS
 from wordsens.certificates.dense.bounds import dense_certificate
 from wordsens.errors import InputError
 
@@ -49,10 +48,9 @@ def ascend(weights, rows, word, radius, starts, steps, seed=0):
     return best / np.linalg.norm(base)
 
 
-@pytest.mark.slow_cases("50-16-8-*")
 @pytest.mark.parametrize(
     ("n", "d", "depth", "width", "radius"),
-    [(50, 16, 8, None, 4.0), (50, 16, 8, None, 400.0), (3, 4, 5, 40, 1e3), (2, 3, 6, 12, 1e5), (4, 2, 3, 200, 0.01)],
+    [(20, 8, 4, None, 3.0), (3, 4, 5, 40, 1e3), (2, 3, 6, 12, 1e5), (4, 2, 3, 200, 0.01)],
 )
 def test_no_ascent_on_a_whole_network_goes_beyond_its_bounds(n, d, depth, width, radius):
     phi = ws.DeepRandomFeatures(n, d, depth, width, gaussian="dense", seed=5)
@@ -87,9 +85,7 @@ def test_a_text_built_from_the_weights_goes_beyond_what_the_law_allows_and_is_to
     certificate = ws.certificate(phi, rows, words=0, radius=radius, text_depends_on_weights=True)
     assert certificate is not None and certificate.rigor == "certified"
     assert attained <= certificate.value <= 1.5 * attained
-    found = ws.word_sensitivity(
-        phi, rows, words=0, radius=radius, text_depends_on_weights=True, search=ws.SearchPlan(starts=2, steps=5)
-    )
+    found = ws.word_sensitivity(phi, rows, words=0, radius=radius, text_depends_on_weights=True, search="quick")
     assert found.upper == certificate.value
 
 
@@ -102,16 +98,14 @@ def test_a_map_without_matrices_has_no_bound_for_a_text_that_depends_on_it():
     assert ws.certificate(phi, X, text_depends_on_weights=True) is None
     with pytest.raises(InputError, match="gaussian='dense'"):
         ws.certify(phi, X, text_depends_on_weights=True)
-    found = ws.word_sensitivity(phi, X, text_depends_on_weights=True, search=ws.SearchPlan(starts=2, steps=5))
+    found = ws.word_sensitivity(phi, X, text_depends_on_weights=True, search="quick")
     assert found.upper is found.upper_per_word is found.rigor is None
     attention = ws.certificate(ws.RandomAttentionFeatures(6), X, text_depends_on_weights=True)
     assert attention is not None and attention.rigor == "certified"
 
 
-@pytest.mark.slow_cases("gelu-3", "erf-3", "identity-3", "leaky_relu-3", "tanh-3", "gelu-*", "erf-*")
 @pytest.mark.usefixtures("unchecked_types")  # checks triple the time
-@pytest.mark.parametrize("depth", [1, 3])
-@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+@pytest.mark.parametrize(("activation", "depth"), [("relu", 1), ("tanh", 1), ("gelu", 1), ("relu", 3), ("erf", 3)])
 def test_bounds_hold_at_every_radius(activation, depth):
     n, d, words = 4, 5, [0, 3]
     phi = ws.DeepRandomFeatures(n, d, depth, 30, activation, "dense", seed=6)

@@ -60,8 +60,7 @@ def exceeds(sample, bound):
 
 
 @pytest.mark.usefixtures("unchecked_types")  # checks triple the time
-@pytest.mark.parametrize("along", [0.0, 0.5, 1.5, 6.0])
-@pytest.mark.parametrize("across", [0.1, 3.0])
+@pytest.mark.parametrize(("across", "along"), [(3.0, 0.0), (0.1, 1.5), (3.0, 6.0)])
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
 def test_no_mean_over_a_finite_set_exceeds_its_bound(activation, across, along):
     stream = torch.Generator().manual_seed(11)
@@ -89,52 +88,6 @@ def test_inactive_units_that_turn_on_are_counted():
     # E_g sup <g, delta'> = 180 E g_+.
     assert expected_width(layer, change) >= 180 / math.sqrt(2 * math.pi)
     assert likely_width(layer, change, MARGIN) >= 180 / math.sqrt(2 * math.pi)
-
-
-@pytest.mark.parametrize("activation", ["relu", "tanh", "gelu"])
-def test_no_mean_over_a_sphere_of_the_plane_exceeds_its_bound(activation):
-    """T: 0 and the circle of radius 2.5 ‖phi‖ around it, on a grid of 720 points: s runs over [-2.5, 2.5]."""
-    stream = torch.Generator().manual_seed(12)
-    law, k = activation_named(activation), 40
-    phi = torch.tensor([0.6, 0.8], dtype=torch.float64)
-    h = torch.randn(k, generator=stream, dtype=torch.float64) - 0.5
-    angle = torch.arange(720, dtype=torch.float64) * (math.pi / 360)
-    changes = 2.5 * torch.stack([angle.cos(), angle.sin()], dim=1)
-    # E sup <g, delta>² = 2.5² E ‖g‖².
-    change = InputChange(norm=2.5, width=2.5 * math.sqrt(2), along=2.5, base=1.0)
-    layer = GaussianLayer(law, 0.7, h, float(torch.linalg.vector_norm(law(h))))
-    norms, widths, alongs = drawn(law, h, phi, torch.cat([0 * changes[:1], changes]), 0.7, stream)
-    assert not exceeds(norms, expected_change(layer, change))
-    assert not exceeds(widths, expected_width(layer, change))
-    assert float(alongs.max()) <= likely_along(layer, change, MARGIN)
-
-
-def test_the_component_along_the_features_is_bounded_far_below_the_norm():
-    """k = D = 2000, a sphere in 20 dimensions: |s| <= ‖delta‖ / ‖phi‖ would give .39 and more."""
-    stream = torch.Generator().manual_seed(13)
-    law, k = activation_named("relu"), 2000
-    h = torch.randn(k, generator=stream, dtype=torch.float64)
-    layer = GaussianLayer(law, math.sqrt(2 / k), h, float(torch.linalg.vector_norm(law(h))))
-    change = InputChange(norm=10.0, width=10 * math.sqrt(20), along=0.02, base=math.sqrt(k / 2))
-    bound = likely_along(layer, change, MARGIN)
-    assert 0.02 + layer.deviation * change.width / layer.output <= bound <= 0.3
-
-
-@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
-def test_bounds_scale_with_tiny_changes(activation):
-    """In the limit of small changes every bound is proportional to them, down to 1e-280 and without underflow."""
-    stream = torch.Generator().manual_seed(14)
-    law = activation_named(activation)
-    h = torch.randn(50, generator=stream, dtype=torch.float64)
-    layer = GaussianLayer(law, 0.1, h, float(torch.linalg.vector_norm(law(h))))
-
-    def at(size):
-        change = InputChange(norm=size, width=3 * size, along=0.2 * size, base=4.0)
-        return [expected_change(layer, change), expected_width(layer, change), likely_along(layer, change, 6.0)]
-
-    for size in (1e-100, 1e-170, 1e-280):
-        assert [bound / size for bound in at(size)] == pytest.approx([bound / 1e-9 for bound in at(1e-9)], rel=1e-5)
-    assert all(bound > 0 and not math.isnan(bound) for bound in at(1e290))
 
 
 def test_hinges_of_a_half_normal_agree_with_quadrature():

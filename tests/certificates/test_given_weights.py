@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.certificates.attention.bounds import _scaled
 from wordsens.errors import ZeroFeaturesError
 
 RADII = (1e-6, 1e-2, 0.3, 1.0, 10.0)
@@ -104,37 +103,25 @@ def radius_of(problem: Problem, seed: int) -> float:
     return share if share < 1 else share * math.sqrt(problem.d)
 
 
-@pytest.mark.slow
-def test_no_attack_exceeds_softmax_certificates() -> None:
-    for seed in range(10):
-        problem = Problem(seed)
-        radius = radius_of(problem, seed)
-        rows = torch.from_numpy(problem.rows)
+@pytest.mark.parametrize(
+    ("score", "seeds"), [("softmax", 5), ("relu", 2), ("relu-unnormalized", 2), ("sigmoid", 2), ("linear", 2)]
+)
+def test_no_attack_exceeds_certificates(score: str, seeds: int) -> None:
+    bounded = 0
+    for seed in range(seeds):
+        problem = Problem(seed, score)
+        radius, rows = radius_of(problem, seed), torch.from_numpy(problem.rows)
         np.testing.assert_allclose(
             problem.phi(rows).numpy(), problem.features(problem.rows[None])[0], rtol=1e-9, atol=1e-9
         )
-        upper = ws.certify(problem.phi, rows, radius=radius).numpy()
-        attacked = problem.attacked(radius, seed)
-        allowed = upper + 1e-13 / min(1.0, radius)  # of the changes in float64
-        assert (attacked <= allowed).all(), (seed, radius, attacked / upper)
-
-
-@pytest.mark.slow_cases("relu*")
-@pytest.mark.parametrize("score", ["relu", "relu-unnormalized", "sigmoid", "linear"])
-def test_no_attack_exceeds_those_of_other_scores(score: str) -> None:
-    bounded = 0
-    for seed in range(3):
-        problem = Problem(seed, score)
-        radius = radius_of(problem, seed)
         try:
-            found = ws.certificate(problem.phi, torch.from_numpy(problem.rows), radius=radius)
+            upper = ws.certify(problem.phi, rows, radius=radius).numpy()
         except ZeroFeaturesError:  # a divided relu whose features rounding hides
             continue
-        assert found is not None
         bounded += 1
         attacked = problem.attacked(radius, seed)
-        assert (attacked <= found.upper.numpy() + 1e-13 / min(1.0, radius)).all(), (seed, radius)
-    assert bounded >= 2
+        assert (attacked <= upper + 1e-13 / min(1.0, radius)).all(), (seed, radius, attacked / upper)
+    assert bounded >= seeds - 1
 
 
 def test_brackets_are_tight_enough_to_be_caught_when_made_smaller() -> None:
@@ -154,29 +141,3 @@ def test_scores_under_a_mask_have_no_bounds_unless_proved() -> None:
     for score in ("relu", "relu-unnormalized", "sigmoid", "linear"):
         phi = ws.AttentionFeatures(W, W, score=score, mask="causal")
         assert ws.certificate(phi, ws.gaussian_text(3, d, seed=0)) is None
-
-
-@pytest.mark.slow
-def test_an_identity_in_place_of_values_changes_little() -> None:
-    """V = I and V a rotation: the bounds of the same map, up to what its own row no longer knows of y . b."""
-    X, W = ws.gaussian_text(12, 16, seed=1).rows, ws.RandomAttentionFeatures(16, seed=1).weight
-    identity = torch.eye(16, dtype=torch.float64)
-    rotation = torch.linalg.qr(torch.randn(16, 16, generator=torch.Generator().manual_seed(0), dtype=torch.float64)).Q
-    plain = ws.certify(ws.RandomAttentionFeatures(16, seed=1), X)
-    torch.testing.assert_close(ws.certify(ws.AttentionFeatures(W, identity), X), plain, rtol=1e-3, atol=0)
-    for value in (identity, rotation, 3 * rotation):
-        found = ws.certify(ws.AttentionFeatures(W, identity, value), X)
-        torch.testing.assert_close(found, plain, rtol=0.03, atol=0)
-
-
-def test_the_value_matrix_is_divided_by_no_less_than_its_norm() -> None:
-    for seed in range(20):
-        problem = Problem(seed)
-        _, heads, _ = _scaled(problem.phi, torch.from_numpy(problem.rows))
-        for h, head in enumerate(heads):
-            if problem.value is None:
-                assert head.unit == 1
-                continue
-            value = problem.value[h] if problem.output is None else problem.value[h] @ problem.output[h]
-            norm = np.linalg.norm(value, 2)
-            assert norm <= head.unit <= norm * (1 + 1e-8)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import wordsens as ws
 from wordsens.activations import activation_named
-from wordsens.certificates.dense.bounds import dense_certificate
 from wordsens.certificates.dense.chain import chain_bound, events
 from wordsens.certificates.dense.hinges import shifted_squares, weighed_hinges
 from wordsens.certificates.dense.layer_change import GaussianLayer, InputChange
@@ -73,19 +72,18 @@ def bound(layer, change, functional, length, ball=BALL):
 
 
 @pytest.mark.usefixtures("unchecked_types")
-@pytest.mark.parametrize("radius", [0.5, 3.0, 9.0])
-@pytest.mark.parametrize("lean", [0.0, 0.6])
 @pytest.mark.parametrize(
-    "functional",
+    ("functional", "radius", "lean"),
     [
-        NORM,
-        WIDTH,
-        ALONG,
-        Functional(norm=1.0, constant=1.5, along=2.0, width=0.05),
-        Functional(norm=0.4, constant=0.2, along=0.0, width=0.3),
-        Functional(along=30.0, width=1.0),
+        (NORM, 0.5, 0.6),
+        (NORM, 9.0, 0.0),
+        (WIDTH, 9.0, 0.6),
+        (ALONG, 0.5, 0.6),
+        (Functional(norm=1.0, constant=1.5, along=2.0, width=0.05), 3.0, 0.6),
+        (Functional(norm=0.4, constant=0.2, along=0.0, width=0.3), 0.5, 0.0),
+        (Functional(along=30.0, width=1.0), 3.0, 0.0),
     ],
-    ids=["norm", "width", "along", "all", "mixed", "no norm"],
+    ids=["norm near", "norm far", "width", "along", "all", "mixed", "no norm"],
 )
 def test_the_mean_supremum_of_a_functional_is_below_its_bound_and_not_far(functional, lean, radius):
     layer, change, phi, basis = layer_and_ball(radius, lean)
@@ -114,9 +112,10 @@ def test_the_mean_supremum_of_a_functional_is_below_its_bound_and_not_far(functi
 def test_terms_that_are_small_elsewhere_are_counted(functional, lean, radius, units, shift, scale, near):
     """Layers and balls of two dimensions in which one term of the bound is most of it."""
     layer, change, phi, basis = layer_and_ball(radius, lean, 2, units, shift, scale)
-    found = suprema(layer, phi, basis, radius, functional, 60)
+    layers = 20 if units > 1000 else 60
+    found = suprema(layer, phi, basis, radius, functional, layers)
     upper, _ = bound(layer, change, functional, lean * change.base, 2)
-    assert float(found.mean()) - 5 * float(found.std()) / math.sqrt(60) <= upper
+    assert float(found.mean()) - 5 * float(found.std()) / math.sqrt(layers) <= upper
     assert upper <= near * float(found.mean())
 
 
@@ -133,7 +132,7 @@ def test_two_layers_together_cost_less_than_one_after_the_other():
     assert math.sqrt(2) * step * 0.98 <= gain <= 1.75 * step
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50)
 @given(a=st.floats(0, 9), b=st.floats(-9, 9), m=st.floats(0, 9), p=st.floats(0, 3))
 def test_square_roots_give_way_to_linear_terms_as_the_proof_says(a, b, m, p):
     inside = a * a + 2 * a * b + m
@@ -165,28 +164,9 @@ def test_deep_brackets_are_as_close_as_they_were_measured():
     for depth, most in ((2, 1.55), (4, 2.3)):
         X = ws.gaussian_text(50, 96, seed=3)
         phi = ws.DeepRandomFeatures(50, 96, depth, seed=3)
-        plan = ws.SearchPlan(starts=2, steps=30)
+        plan = "quick"
         found = ws.word_sensitivity(phi, X, words=[0], search=plan, certificate=False).value
         assert 1 <= float(ws.certify(phi, X, words=[0])[0]) / found <= most
-
-
-@pytest.mark.usefixtures("unchecked_types")
-def test_few_deep_maps_of_many_exceed_a_bound_that_may_fail_for_half():
-    """failure_probability = .5, 40 maps of 3 layers: were it the true rate, 8 or fewer failures have probability 1e-4.
-
-    It is looser than that, and by less than 1.9 at the median.
-    """
-    X = ws.gaussian_text(40, 24, seed=5)
-    ratios = []
-    for seed in range(40):
-        phi = ws.DeepRandomFeatures(40, 24, 3, seed=seed, gaussian="dense")
-        plan = ws.SearchPlan(starts=2, steps=30)
-        found = ws.word_sensitivity(phi, X, words=[0], search=plan, certificate=False).value
-        radius = torch.full((1,), math.sqrt(24), dtype=torch.float64)
-        law = {"method": "gaussian", "failure_probability": 0.5}
-        ratios.append(float(dense_certificate(phi, X.rows, torch.tensor([0]), radius, **law).upper) / found)
-    assert sum(ratio < 1 for ratio in ratios) <= 8
-    assert sorted(ratios)[20] <= 1.9
 
 
 def test_layers_with_few_active_units_are_left_to_the_single_layers_lemmas():
@@ -196,10 +176,10 @@ def test_layers_with_few_active_units_are_left_to_the_single_layers_lemmas():
     assert events(1) == 1 and events(8) == 36
 
 
-@pytest.mark.parametrize("radius", [1e-280, 1e-170, 1e-3, 1e170])
+@pytest.mark.parametrize("radius", [1e-280, 1e170])
 def test_the_chain_loses_no_digit_at_extreme_radii(radius):
     X = ws.gaussian_text(20, 16, seed=1)
     phi = ws.DeepRandomFeatures(20, 16, 3, 900, seed=1)
     share = float(ws.certify(phi, X, words=[0], radius=radius)[0]) / radius
     near = float(ws.certify(phi, X, words=[0], radius=1e-9 if radius < 1 else 1e9)[0]) * (1e9 if radius < 1 else 1e-9)
-    assert share == pytest.approx(near, rel=1e-2 if radius == 1e-3 else 1e-5)
+    assert share == pytest.approx(near, rel=1e-5)

@@ -105,44 +105,6 @@ def test_curves_bound_slopes_and_turns_between_their_nodes(name: str) -> None:
         assert bool((turn.abs() * width.square() <= curve.turn * (1 + 1e-3) + 1e-6 + noise)[wide].all())
 
 
-@pytest.mark.parametrize("score", SCORES)
-def test_suprema_over_cells_cover_every_point_between_nodes(score: str) -> None:
-    from wordsens.certificates.attention import relaxation
-
-    _, rows, text = prepared(score, seed=2)
-    radius = torch.full((len(rows),), 3.0, dtype=torch.float64)
-    pairs = pairs_of(text, torch.arange(len(rows)), radius, torch.ones_like(radius))
-    by = random_multipliers(pairs, text.geometry, 4, 0.5)
-    z = torch.full_like(radius, 0.4)
-    centre = relaxation.centre_of(text.geometry, pairs, by)
-    force = relaxation.forces(pairs, by, centre, z)
-    across = torch.ones_like(radius).unsqueeze(1)
-    suprema = relaxation._row_suprema(pairs, by, centre, force, across, z)
-    share = torch.linspace(0, 1, 21, dtype=torch.float64)
-    t = pairs.t[..., :-1, None] * (1 - share) + pairs.t[..., 1:, None] * share
-    moved = 3.0 * text.geometry.speed.unsqueeze(1) * t.flatten(start_dim=2)
-    scores, others = text.scores.T.unsqueeze(-1), text.others.T.unsqueeze(-1)
-    before = text.score.attention(text.scores).T.unsqueeze(-1)
-    if score in ("softmax", "sigmoid"):
-        p = torch.sigmoid(scores - (others if score == "softmax" else 0) + moved)
-    elif score == "relu":
-        p = _share(scores + moved, others)
-    else:
-        p = scores + moved if score == "linear" else torch.relu(scores + moved)
-    unit = pairs.unit[:, None, None]
-    p, before = p / unit, before / unit
-    g = (pairs.steep.unsqueeze(-1) / 2) * (p - before)
-    t, q = t.flatten(start_dim=2), 2 * p * g
-    h = p.square() + pairs.lengths.unsqueeze(-1) * g.square()
-    h = h + q * (force.linear.unsqueeze(-1) + force.quadratic.unsqueeze(-1) * q)
-    h = h + q.abs() * pairs.crude.unsqueeze(-1)
-    h = h + t * (force.pull.unsqueeze(-1) - force.hold.unsqueeze(-1) * t)
-    most = h.amax(dim=-1)
-    counted = pairs.counted > 0
-    assert bool((most <= suprema + 1e-9 * suprema.abs())[counted].all())
-    assert bool((suprema <= most + 0.05 * (1 + most.abs()))[counted].all())
-
-
 def test_verified_norms_are_above_and_close() -> None:
     hadamard = torch.ones(1, 1, dtype=torch.float64)
     for _ in range(5):

@@ -8,14 +8,11 @@ import torch
 from tests.certificates.attention_cases import SCORES, gaussian_rows
 
 import wordsens as ws
-from wordsens.certificates.attention.own_expansion import OwnExpansion
 from wordsens.certificates.attention.quadratic_bound import secants
 from wordsens.certificates.verified import largest_eigenvalues
 from wordsens.maps.attention.scores import SCORES as ALL_SCORES
 from wordsens.maps.attention.scores import Expanded
 from wordsens.seeds import generator
-
-SHARES = (1e-6, 1e-2, 0.1, 0.3, 1.0, 10.0)
 
 
 def by_hand(rows: np.ndarray, matrices: np.ndarray, score: str) -> np.ndarray:
@@ -36,49 +33,6 @@ def by_hand(rows: np.ndarray, matrices: np.ndarray, score: str) -> np.ndarray:
     return weights @ rows
 
 
-def change(rows: np.ndarray, matrices: np.ndarray, score: str, word: int, delta: np.ndarray) -> np.ndarray:
-    """‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ for each row of `delta`."""
-    base = by_hand(rows, matrices, score)
-    texts = np.repeat(rows[None], len(delta), axis=0)
-    texts[:, word] += delta
-    moved = by_hand(texts[:, None], matrices, score) - base
-    return np.sqrt((moved**2).sum(axis=(1, 2, 3))) / np.linalg.norm(base)
-
-
-def climbed(rows: np.ndarray, matrices: np.ndarray, score: str, word: int, radius: float) -> float:
-    """The largest change that 400 random perturbations and an ascent by difference quotients find."""
-    random = np.random.default_rng(0)
-    d = rows.shape[1]
-    delta = random.standard_normal((400, d))
-    delta *= radius / np.linalg.norm(delta, axis=1, keepdims=True)
-    values = change(rows, matrices, score, word, delta)
-    best = delta[values.argsort()[-2:]]
-    for _ in range(15):
-        steps = 1e-4 * radius * np.concatenate([np.eye(d), -np.eye(d)])
-        around = [change(rows, matrices, score, word, start + steps) for start in best]
-        slopes = np.stack([value[:d] - value[d:] for value in around])
-        slopes /= np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), 1e-300)
-        best = best + 0.3 * radius * slopes
-        best *= radius / np.linalg.norm(best, axis=1, keepdims=True)
-        values = np.append(values, change(rows, matrices, score, word, best))
-    return float(values.max())
-
-
-@pytest.mark.slow_cases("7-3-2-*", "*-relu", "*-sigmoid")
-@pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize(("n", "d", "heads"), [(4, 6, 1), (7, 3, 2)])
-def test_no_climb_in_numpy_exceeds_the_bound_at_any_radius(score: str, n: int, d: int, heads: int) -> None:
-    rows = gaussian_rows(n, d, 8)
-    phi = ws.RandomAttentionFeatures(d, score=score, seed=8, heads=heads)
-    matrices = phi.matrices.numpy() / math.sqrt(d)
-    for share in SHARES:
-        radius = share * math.sqrt(d)
-        upper = ws.certify(phi, rows, words=[0, n - 1], radius=radius)
-        for word, bound in zip((0, n - 1), upper.tolist(), strict=True):
-            found = climbed(rows.numpy(), matrices, score, word, radius)
-            assert found <= bound + 1e-13, (share, word)
-
-
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("heads", [1, 2])
 def test_the_limit_is_the_norm_of_the_jacobian_that_autograd_finds(score: str, heads: int) -> None:
@@ -96,16 +50,15 @@ def test_the_limit_is_the_norm_of_the_jacobian_that_autograd_finds(score: str, h
     assert 1 <= float(upper) / (float(exact) * 1e-7) <= (1.05 if score == "relu" else 1.003)
 
 
-REACHED = {0.15: 1.75, 0.2: 1.88, 0.3: 2.4}
+REACHED = {0.3: 2.4}
 """Radii at which the bound is not yet within 1.6 of what is attained, and within what it is."""
 
 
-@pytest.mark.slow_cases("0.1", "0.15", "0.2", "0.5")
-@pytest.mark.parametrize("share", [1e-6, 1e-4, 0.01, 0.03, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("share", [1e-6, 0.03, 0.3, 1.0, 10.0])
 def test_softmax_brackets_are_narrow(share: float) -> None:
     text = ws.gaussian_text(20, 64, seed=0)
     phi = ws.RandomAttentionFeatures(64, seed=0)
-    words, radius = [0, 6, 10, 19], share * 8
+    words, radius = [0, 10], share * 8
     upper = ws.certify(phi, text, words=words, radius=radius)
     if share <= 1e-4:
         attained = ws.jacobian_sensitivity(phi, text, words=words) * radius
@@ -113,18 +66,6 @@ def test_softmax_brackets_are_narrow(share: float) -> None:
         attained = ws.word_sensitivity(phi, text, words=words, radius=radius, certificate=False).per_word
     assert bool((upper >= attained * (1 - 1e-3)).all())
     assert float((upper / attained).max()) <= REACHED.get(share, 1.6)
-
-
-@pytest.mark.slow
-def test_a_remainder_that_is_dropped_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the own row moves most, a bound without its remainder falls below what is attained."""
-    rows, radius = gaussian_rows(20, 64, 0), 0.8
-    phi = ws.RandomAttentionFeatures(64, seed=0)
-    found = ws.word_sensitivity(phi, rows, radius=radius, certificate=False).per_word
-    assert bool((found <= ws.certify(phi, rows, radius=radius) * (1 + 1e-9)).all())
-    kept = OwnExpansion._remainder
-    monkeypatch.setattr(OwnExpansion, "_remainder", lambda *arguments: 0 * kept(*arguments))
-    assert bool((found > ws.certify(phi, rows, radius=radius)).any())
 
 
 @pytest.mark.parametrize("score", SCORES)

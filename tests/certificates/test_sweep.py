@@ -6,7 +6,6 @@ import torch
 
 import wordsens as ws
 from wordsens.certificates.attention import multipliers, sweep
-from wordsens.certificates.attention.bounds import attention_certificate
 from wordsens.certificates.attention.multipliers import MultiplierSearch
 from wordsens.certificates.attention.text import attention_text
 from wordsens.maps.attention.scores import Certified, offered
@@ -30,39 +29,6 @@ def test_bounds_are_those_of_a_search_at_every_place_or_lower(score, monkeypatch
     assert few < 0.8 * sum(searched)
     assert bool((bounds <= everywhere * (1 + 1e-9)).all())
     assert bool((bounds >= 0.9 * everywhere).all())
-
-
-@pytest.mark.slow_cases("least", "any")
-@pytest.mark.parametrize("choice", ["largest", "least", "any"])
-def test_the_largest_bound_is_the_same_whichever_words_are_said_to_lead(choice, monkeypatch):
-    phi, X = ws.RandomAttentionFeatures(8, "relu", seed=3), ws.gaussian_text(40, 8, seed=4).rows
-    words, radius = torch.arange(40), torch.linspace(2.5, 3.0, 40, dtype=torch.float64)
-    searched = []
-    improve = MultiplierSearch.improve
-    monkeypatch.setattr(
-        MultiplierSearch,
-        "improve",
-        lambda *given, **more: searched.append(len(given[2].lam)) or improve(*given, **more),
-    )
-    every = attention_certificate(phi, X, words, radius).upper
-    whole = sum(searched)
-    searched.clear()
-    order = every.argsort(descending=True)
-    leading = {"largest": order[:6], "least": order[-6:], "any": torch.tensor([3, 8, 21])}[choice]
-    few = attention_certificate(phi, X, words, radius, leading).upper
-    assert float(few.max()) == pytest.approx(float(every.max()), rel=1e-9)
-    assert bool((few >= every * (1 - 1e-9)).all())
-    # Where those that lead are the least, all others are larger and are searched for again.
-    assert bool((few > every * (1 + 1e-4)).any()) == (choice != "least")
-    assert sum(searched) < {"largest": 0.8, "any": 1.0, "least": 1.1}[choice] * whole
-
-
-@pytest.mark.slow
-def test_heads_that_are_taken_apart_are_all_searched_again():
-    phi = ws.AttentionFeatures(*torch.randn(3, 2, 8, 4, generator=torch.Generator().manual_seed(1)).double())
-    X, words, radius = ws.gaussian_text(12, 8, seed=4).rows, torch.arange(12), torch.full((12,), 2.8).double()
-    every = attention_certificate(phi, X, words, radius).upper
-    assert torch.equal(attention_certificate(phi, X, words, radius, torch.tensor([0, 1])).upper, every)
 
 
 def test_newton_systems_are_solved():

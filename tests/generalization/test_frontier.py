@@ -14,7 +14,7 @@ from wordsens.seeds import generator
 
 WORDS, D, N_TEXTS = 4, 6, 9
 GAMMAS = (0.1, 0.5, 1.0, 1.5)
-SHORT = {"search": ws.SearchPlan(starts=8, steps=5, generations=0)}
+SHORT = {"search": ws.SearchPlan("quick", starts=8, steps=5)}
 
 
 def data(seed=0):

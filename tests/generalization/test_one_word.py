@@ -15,7 +15,7 @@ from wordsens.regression import TRAININGS
 from wordsens.seeds import generator
 
 N_TEXTS, WORDS, D = 14, 5, 8
-SHORT = {"search": ws.SearchPlan(starts=3, steps=5, generations=0)}
+SHORT = {"search": ws.SearchPlan("quick", starts=3, steps=5)}
 
 
 def build(name, seed=0):
@@ -101,7 +101,7 @@ def test_objectives_come_lowest_where_they_are_asked_for(name):
     new = ws.NewText(fit, x, 1)
     found = {
         objective: ws.one_word_generalization(
-            fit.phi, None, None, new, None, 0, "fine-tuned", objective, search=ws.SearchPlan(starts=8, generations=1)
+            fit.phi, None, None, new, None, 0, "fine-tuned", objective, search=ws.SearchPlan(starts=8)
         )
         for objective in OBJECTIVE_NAMES
     }

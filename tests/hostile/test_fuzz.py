@@ -225,16 +225,9 @@ def command_lines(draw):
 @pytest.fixture
 def no_work(monkeypatch, tmp_path):
     """Every command up to the point where it would compute, in an empty folder."""
-    from wordsens.cli import explain, report
-    from wordsens.cli.audit import run as audit
-    from wordsens.cli.check import run as check
-    from wordsens.cli.measure import run as measure
-    from wordsens.cli.report import run as report
-
-    paper = importlib.import_module("wordsens.cli.paper")
-
     monkeypatch.chdir(tmp_path)
-    for module in (audit, check, explain, measure, report):
+    for command in ("audit.run", "check.run", "explain", "measure.run", "paper", "report"):
+        module = importlib.import_module(f"wordsens.cli.{command}")
         for name in [name for name in vars(module) if name.startswith("run_")]:
             monkeypatch.setattr(module, name, lambda *_, **__: None)
 

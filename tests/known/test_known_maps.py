@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
 
@@ -56,9 +55,7 @@ def test_a_maximum_inside_the_ball():
     torch.testing.assert_close(X[0] + r.perturbations[0], target, atol=1e-3, rtol=0)
 
 
-@pytest.mark.slow_cases("[12]-*")
-@pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(("score", "seed"), [(score, 0) for score in SCORES] + [("softmax", 1), ("relu", 2)])
 def test_two_words_in_the_plane_against_a_grid(score, seed):
     """n = 2, d = 2: the disc is searched on a polar grid of 720 x 60 points; the search must reach its maximum."""
     X = gaussian_rows(2, 2, seed)
@@ -68,30 +65,13 @@ def test_two_words_in_the_plane_against_a_grid(score, seed):
     angle = torch.linspace(0, 2 * math.pi, 721, dtype=torch.float64)[:-1]
     length = torch.linspace(0, math.sqrt(2), 61, dtype=torch.float64)[1:]
     grid = torch.stack([torch.outer(length, angle.cos()), torch.outer(length, angle.sin())], dim=-1).view(-1, 2)
-    r = ws.word_sensitivity(phi, X)
+    r = ws.word_sensitivity(phi, X, certificate=False)
     base = phi(X)
     for word in (0, 1):
         texts = X.repeat(len(grid), 1, 1)
         texts[:, word] += grid
         best = float(((phi(texts) - base).flatten(1).norm(dim=1) / base.norm()).max())
         assert float(r.per_word[word]) >= best * (1 - 1e-4)
-
-
-def test_infinitesimal_radius_is_the_jacobian():
-    """S(radius)/radius tends to the Jacobian's largest singular value over ‖phi(X)‖."""
-    X = gaussian_rows(5, 4, 5)
-    phi = ws.RandomAttentionFeatures(4, seed=5)
-    r = ws.word_sensitivity(phi, X, radius=1e-5)
-    for word in range(5):
-
-        def row_only(delta, word=word):
-            moved = X.clone()
-            moved[word] = moved[word] + delta
-            return phi(moved).flatten()
-
-        jacobian = torch.autograd.functional.jacobian(row_only, torch.zeros(4, dtype=torch.float64))
-        exact = float(torch.linalg.matrix_norm(jacobian, 2) / phi(X).norm())
-        assert float(r.per_word[word]) / 1e-5 == pytest.approx(exact, rel=1e-4)
 
 
 @pytest.mark.parametrize("score", ["softmax", "sigmoid", "linear"])
@@ -108,37 +88,3 @@ def test_sensitivity_over_radius_tends_to_the_jacobian(score):
     assert float(off[2].max()) < 1e-4
     assert float(off[1].max()) < float(off[0].max()) / 8
     assert float(off[2].max()) < float(off[1].max()) / 8 + 1e-8
-
-
-def test_the_jacobian_of_a_linear_map_is_its_sensitivity():
-    n, d, k = 3, 5, 7
-    A = torch.randn(k, n * d, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    X = gaussian_rows(n, d, 4)
-    blocks = [torch.linalg.matrix_norm(A[:, i * d : (i + 1) * d], 2) for i in range(n)]
-    exact = torch.stack(blocks) / (A @ X.flatten()).norm()
-    found = ws.jacobian_sensitivity(lambda text: A @ text.flatten(), X)
-    torch.testing.assert_close(found, exact, rtol=1e-10, atol=0)
-
-
-def test_captum_style_sampling_never_beats_the_search():
-    """captum's sensitivity_max samples perturbations at random: an independent lower bound of the same sup."""
-    captum = pytest.importorskip("captum.metrics")
-    X = gaussian_rows(8, 6, 6)
-    phi = ws.RandomAttentionFeatures(6, seed=6)
-    r = ws.word_sensitivity(phi, X, words=[2])
-    stream = torch.Generator().manual_seed(0)
-
-    def moved(inputs):
-        delta = torch.randn(inputs.shape[0], 6, dtype=torch.float64, generator=stream)
-        texts = inputs.clone()
-        texts[:, 2] += delta / delta.norm(dim=1, keepdim=True) * math.sqrt(6)
-        return texts
-
-    sampled = captum.sensitivity_max(
-        lambda texts: (phi(texts[0] if isinstance(texts, tuple) else texts),),
-        X.unsqueeze(0),
-        perturb_func=lambda inputs: (moved(inputs[0] if isinstance(inputs, tuple) else inputs),),
-        n_perturb_samples=400,
-    )
-    assert np.isfinite(float(sampled))
-    assert 0 < float(sampled) <= r.value * (1 + 1e-9)

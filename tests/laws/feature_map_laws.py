@@ -14,7 +14,7 @@ from wordsens.search.ball import Ball
 from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import attained
 
-QUICK = {"search": ws.SearchPlan(starts=3, generations=0, steps=10), "certificate": False}
+QUICK = {"search": ws.SearchPlan("quick", starts=3, steps=10), "certificate": False}
 """A short search, for laws that hold whatever the search finds. The laws of upper bounds are in test_certified.py."""
 
 

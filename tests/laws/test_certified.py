@@ -89,21 +89,18 @@ def assert_bounded(phi: ws.RandomAttentionFeatures, rows: torch.Tensor, radii: l
         assert value <= bound, (phi.name, word, radii[word], value, bound)
 
 
-@pytest.mark.slow_cases("relu-unnormalized-[23]", "relu-3", "sigmoid-3", "relu-2", "softmax-2", "sigmoid-2")
-@pytest.mark.parametrize("heads", [1, 2, 3])
-@pytest.mark.parametrize("name", CERTIFIED)
+@pytest.mark.parametrize(("name", "heads"), [*((name, 1) for name in CERTIFIED), ("linear", 2), ("softmax", 2)])
 def test_no_radius_attains_more_than_is_certified(name: str, heads: int) -> None:
     phi = ws.RandomAttentionFeatures(D, score=CERTIFIED[name], seed=heads, heads=heads)
     assert_bounded(phi, gaussian(N, D, heads), RADII, search=True)
 
 
-@pytest.mark.parametrize("heads", [1, 2, 3])
+@pytest.mark.parametrize("heads", [1, 3])
 def test_a_score_without_the_terms_has_no_bound_at_any_radius(heads: int) -> None:
     phi = ws.RandomAttentionFeatures(D, score=DividedSquares(), seed=heads, heads=heads)
     assert ws.certificate(phi, gaussian(N, D, heads), words=range(N), radius=RADII) is None
 
 
-@pytest.mark.slow_cases("*-nearly parallel", "*-zero sum")
 @pytest.mark.parametrize("kind", ["one huge row", "zero sum", "repeated", "parallel", "nearly parallel"])
 @pytest.mark.parametrize("name", CERTIFIED)
 def test_hostile_texts_at_hostile_temperatures(name: str, kind: str, loose_bounds) -> None:
@@ -145,11 +142,10 @@ def test_the_jacobians_norm_bounds_the_smallest_radii_from_below() -> None:
         assert slope * radius <= upper <= 16 * slope * radius
 
 
-@pytest.mark.slow_cases("relu-unnormalized")
 @pytest.mark.parametrize("name", ["relu", "relu-unnormalized", "linear"])
 def test_the_temperature_of_a_homogeneous_score_does_not_matter(name: str) -> None:
     X = ws.gaussian_text(4, 4)
     at_one = ws.certify(ws.RandomAttentionFeatures(4, score=name, seed=1), X)
-    for temperature in (1e-20, 1e-7, 1e5, 1e20):
+    for temperature in (1e-20, 1e5):
         phi = ws.RandomAttentionFeatures(4, score=name, seed=1, temperature=temperature)
         torch.testing.assert_close(ws.certify(phi, X), at_one, rtol=1e-9, atol=0)

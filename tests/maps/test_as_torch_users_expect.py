@@ -56,12 +56,6 @@ def test_what_has_no_weights_computes_in_float64_and_the_caller_may_choose():
     assert FunctionFeatures(nn.Embedding(3, 6).to("meta")).device.type == "meta"
 
 
-def test_a_modules_value_is_that_of_the_function_it_computes():
-    module = linear(torch.float64)
-    of_module = ws.word_sensitivity(module, X)
-    assert of_module.value == ws.word_sensitivity(lambda rows: module(rows), X).value
-
-
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 @pytest.mark.parametrize("name", MAPS)
 def test_searches_differentiate_in_every_mode(name, mode):
@@ -113,11 +107,6 @@ def test_a_transformer_in_a_file_keeps_its_tokenizer_and_its_attention():
     assert pair == again
 
 
-def test_activations_keep_their_identity_in_a_pickle():
-    activation = ws.RandomFeatures(4, 6, activation="leaky_relu").activation
-    assert pickle.loads(pickle.dumps(activation)) is activation
-
-
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
@@ -130,12 +119,6 @@ def test_activations_keep_their_identity_in_a_pickle():
 )
 def test_maps_have_a_short_repr(name, shown):
     assert repr(MAPS[name]()) == shown
-
-
-def test_a_weight_of_ones_own_is_not_shown_as_a_seed():
-    assert repr(ws.RandomAttentionFeatures.of_weight(torch.eye(2))) == (
-        "RandomAttentionFeatures(d=2, score='softmax', weight=...)"
-    )
 
 
 @pytest.mark.parametrize(
@@ -204,8 +187,3 @@ def test_the_wrong_map_is_one_error(call, start, unchecked_types):
         call()
     assert str(caught.value).startswith(start)
     assert "AttributeError" not in str(caught.value)
-
-
-def test_pairs_that_are_tuples_are_one_error(unchecked_types):
-    with pytest.raises(ws.InputError, match=r"`pairs` has \('a', 'b'\), which is not a MinimalPair or MeaningPair"):
-        ws.pair_distances(MAPS["transformer"](), [("a", "b")])

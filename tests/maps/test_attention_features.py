@@ -147,7 +147,6 @@ def test_without_values_it_is_random_attention_features() -> None:
         torch.testing.assert_close(found.per_word, want.per_word, rtol=2e-3, atol=0)
 
 
-@pytest.mark.slow_cases("heads-seen")
 @pytest.mark.parametrize(("kind", "mask"), [("values", "none"), ("biases", "causal"), ("heads", "seen")])
 def test_no_ascent_from_random_points_is_ahead_of_the_search(kind: str, mask: str) -> None:
     X, phi = 2 * drawn(N, D, seed=14), layer(kind, mask=masks()[mask])

@@ -51,15 +51,6 @@ def test_what_a_model_does_not_have_is_refused(options, message):
     assert str(caught.value) == message
 
 
-def test_the_figure_shows_both_texts_and_the_difference():
-    figure = attention(attention_pair(phi_of(), *PAIR))
-    first, second, difference = figure.axes[:3]
-    assert [label.get_text() for label in first.get_xticklabels()] == ["[CLS]", "the", "film", "was", "good", "[SEP]"]
-    assert second.get_yticklabels()[4].get_fontweight() == "bold"
-    assert difference.get_xticklabels()[4].get_text() == "good/bad"
-    assert first.images[0].get_clim() == second.images[0].get_clim()
-
-
 def language_model():
     return phi_of("llama", "AutoModelForCausalLM", output="probabilities", pool="last")
 
@@ -98,8 +89,3 @@ def test_random_attention_features_have_a_pair_too(heads, score):
     assert pair.tokens == (first.tokens, second.tokens)
     with pytest.raises(ws.InputError, match=r"`layer` \(=2\) has no attention; choose 1 to 1"):
         attention_pair(phi, first, second, layer=2)
-
-
-def test_rows_without_tokens_have_numbers_for_names():
-    rows = ws.gaussian_text(3, 6).rows
-    assert attention_pair(ws.RandomAttentionFeatures(6), rows, rows).tokens[0] == ("#0", "#1", "#2")

@@ -28,7 +28,6 @@ def test_it_is_the_model_s_attention(kind, head):
     assert phi.attention_of(X.rows, 1).shape == (4 if head is None else 1, len(X), len(X))
 
 
-@pytest.mark.slow_cases("bert-None")
 @pytest.mark.parametrize(("kind", "head"), [("bert", 0), ("bert", None), ("gpt2", 1)])
 def test_a_bracket_of_a_trained_head(kind, head):
     whole = ws.TransformerFeatures(model_of(kind), tokenizer())

@@ -2,49 +2,21 @@
 
 import numpy as np
 import pytest
-from tests.peers.numpy_maps import attention, fully_connected
+from tests.peers.numpy_maps import attention, relative_change
 
 import wordsens as ws
-from wordsens.maps.attention.scores import SCORES
 
 
-def recomputed(features, X, r):
-    base = features(X)
-    values = []
-    for word, delta in zip(r.words.numpy(), r.perturbations.numpy(), strict=True):
-        moved = X.copy()
-        moved[word] = moved[word] + delta
-        values.append(np.linalg.norm(features(moved) - base) / np.linalg.norm(base))
-    return np.array(values)
-
-
-@pytest.mark.slow_cases("review-relu*", "review-sigmoid", "gaussian-relu-unnormalized")
-@pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize("text", ["gaussian", "review"])
-def test_attention(score, text):
-    if text == "gaussian":
-        X = ws.gaussian_text(15, 24, seed=3)
-    else:
-        X = ws.embed(["I love her much and she never loved me back"], encoder="minilm")[0]
+@pytest.mark.parametrize("score", ["softmax", "relu"])
+def test_attention_of_a_review(score):
+    X = ws.embed(["I love her much and she never loved me back"], encoder="minilm")[0]
     phi = ws.RandomAttentionFeatures(X.rows.shape[1], score=score, seed=1)
-    r = ws.word_sensitivity(phi, X, search=ws.SearchPlan(starts=4, generations=1))
+    r = ws.word_sensitivity(phi, X, search="quick", certificate=False)
     W = phi.weight.numpy()
-    values = recomputed(lambda rows: attention(W, score, rows), X.rows.numpy(), r)
-    np.testing.assert_allclose(values, r.per_word.numpy(), rtol=1e-9)
+    for word, delta, value in zip(r.words.tolist(), r.perturbations.numpy(), r.per_word.tolist(), strict=True):
+        again = relative_change(lambda rows: attention(W, score, rows), X.rows.numpy(), word, delta)
+        assert value == pytest.approx(again, rel=1e-9)
     assert (np.linalg.norm(r.perturbations.numpy(), axis=1) <= np.sqrt(X.rows.shape[1]) * (1 + 1e-12)).all()
-
-
-@pytest.mark.parametrize("depth", [1, 2, 4])
-def test_random_features(depth):
-    X = ws.gaussian_text(9, 8, seed=4)
-    phi = ws.RandomFeatures(9, 8, seed=2) if depth == 1 else ws.DeepRandomFeatures(9, 8, depth, seed=2)
-    r = ws.word_sensitivity(phi, X)
-    weights = [weight.numpy() for weight in phi.weights]
-    values = recomputed(lambda rows: fully_connected(weights, "relu", rows), X.rows.numpy(), r)
-    np.testing.assert_allclose(values, r.per_word.numpy(), rtol=1e-9)
-    if depth == 1:
-        features = np.maximum(phi.weight.numpy() @ X.rows.numpy().ravel(), 0)
-        np.testing.assert_allclose(phi(X).numpy().ravel(), features, rtol=1e-12)
 
 
 def test_weights_have_the_stated_variances():

@@ -7,14 +7,13 @@ from benchmarks.plain import attention_features, plain_ascent
 import wordsens as ws
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_types")
 def test_no_word_falls_short_of_plain_ascent():
-    n, d = 20, 48
+    n, d = 12, 32
     phi, X = ws.RandomAttentionFeatures(d, seed=0), ws.gaussian_text(n, d, seed=0).rows
-    r = ws.word_sensitivity(phi, X)
+    r = ws.word_sensitivity(phi, X, certificate=False)
     for word in range(n):
-        value, _ = plain_ascent(phi.weight, X, word, seed=word)
+        value, _ = plain_ascent(phi.weight, X, word, steps=200, seed=word)
         assert float(r.per_word[word]) >= value * (1 - 1e-9)
 
 

@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 from benchmarks.plain import dense_ascent
-from wordsens.search.population import search
 
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS
+from wordsens.search.ascent import ascend
 from wordsens.search.ball import Ball
 from wordsens.search.great_circle import CircleLimits, LinearEntry, climb_great_circles
 from wordsens.search.krylov import LANCZOS_STEPS, krylov_search
@@ -22,7 +22,7 @@ def test_the_identity_has_the_largest_singular_value_as_its_sensitivity(n, d):
     """S of word i is sqrt(d) ‖V_i‖_op / ‖V flat(X)‖; the Krylov space is the whole space for d = 3, not for d = 40."""
     phi = ws.RandomFeatures(n, d, width=60, activation="identity", gaussian="dense")
     X = gaussian_text(n, d)
-    r = ws.word_sensitivity(phi, X, search=ws.SearchPlan(tolerance=1e-12, steps=100))
+    r = ws.word_sensitivity(phi, X, search="thorough")
     blocks = phi.weight.view(60, n, d).transpose(0, 1)
     exact = math.sqrt(d) * torch.linalg.matrix_norm(blocks, 2) / phi(X).norm()
     torch.testing.assert_close(r.per_word, exact, rtol=1e-7, atol=0)
@@ -46,9 +46,9 @@ def test_it_finds_what_the_general_search_finds(activation):
     change = phi.word_change(gaussian_text(n, d).rows)
     words = torch.arange(n)
     ball = Ball(torch.full((n,), math.sqrt(d), dtype=torch.float64))
-    general = Stages(starts=8, climb_steps=20, finalists=2, steps=60)
-    reference = search(change, words, ball, general, generator=generator(0, "general"))
-    found = krylov_search(change, words, ball, change.plan, generator=generator(0, "krylov"))
+    general = Stages(starts=8, steps=20, finish=60)
+    reference = ascend(change, words, ball, general, generator=generator(0, "general"))
+    found = krylov_search(change, words, ball, change.stages, generator=generator(0, "krylov"))
     assert bool((found.squared >= reference.squared * (1 - 4e-3)).all())
     torch.testing.assert_close(found.squared, change.value(found.perturbations, words), rtol=1e-9, atol=0)
     assert ball.contains(found.perturbations)
@@ -64,15 +64,6 @@ def test_it_asks_few_products():
     # The text, its part in the word, the Lanczos vectors, and one direction a step.
     assert right <= 2 + LANCZOS_STEPS + steps
     assert bool(r.converged.all())
-
-
-@pytest.mark.slow
-def test_words_in_groups_are_words_one_by_one():
-    n, d = 6, 10
-    phi = ws.RandomFeatures(n, d, gaussian="dense", activation="identity")
-    X = gaussian_text(n, d)
-    values = [ws.word_sensitivity(phi, X, memory_budget=budget).per_word for budget in (1, 1 << 30)]
-    torch.testing.assert_close(*values, rtol=1e-5, atol=0)
 
 
 def test_progress_is_told_to_the_end():

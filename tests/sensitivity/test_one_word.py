@@ -12,7 +12,7 @@ import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.sensitivity.one_word import attained
 
-QUICK = {"search": ws.SearchPlan(starts=2, generations=0, steps=3), "certificate": False}
+QUICK = {"search": ws.SearchPlan("quick", starts=2, steps=3), "certificate": False}
 TEXT = ws.TextMatrix(ws.gaussian_text(4, 3, seed=0).rows, tokens=("I", "love", "her", "much"), source="here")
 PHI = ws.RandomAttentionFeatures(3, seed=0)
 
@@ -76,19 +76,19 @@ class TestTheMap:
     def test_what_is_not_finite_at_a_witness_is_not_reported(self):
         """exp(exp(x)) is finite on this text, and overflows elsewhere in the ball."""
         phi = ws.FunctionFeatures(lambda text: text[0, :1].exp().exp(), name="tower")
-        said = refused(torch.full((2, 1), 1.5, dtype=torch.float64), phi, radius=9.0, words=0)
+        said = refused(torch.full((2, 1), 1.5, dtype=torch.float64), phi, radius=9.0, words=0, search="quick")
         assert said == (
             "tower gives NaN or infinity when word 0 is perturbed; "
             "use float64, a smaller radius, or a map that is finite on the whole ball"
         )
 
     def test_where_the_map_is_not_a_number_no_witness_is_sought(self):
-        """log(x) at 1.5 + Delta, |Delta| <= 3: NaN at Delta <= -1.5. What is reported is finite, and attained."""
-        phi = ws.FunctionFeatures(lambda text: torch.log(text[0, :1]), name="log")
+        """log(x - .25) at 1.5 + Delta, |Delta| <= 3: NaN below .25. What is reported is finite, and attained."""
+        phi = ws.FunctionFeatures(lambda text: torch.log(text[0, :1] - 0.25), name="log")
         r = measured(torch.full((2, 1), 1.5, dtype=torch.float64), phi, radius=3.0, words=0)
         moved = 1.5 + float(r.perturbations[0, 0])
-        assert moved > 0
-        assert r.value == pytest.approx(abs(math.log(moved) - math.log(1.5)) / math.log(1.5), rel=1e-12)
+        assert moved > 0.25
+        assert r.value == pytest.approx(abs(math.log(moved - 0.25) - math.log(1.25)) / math.log(1.25), rel=1e-12)
 
 
 class TestWords:
@@ -183,11 +183,11 @@ class TestOptions:
 
     def test_a_small_memory_budget_changes_the_value_little(self):
         """Words are then searched apart, so witnesses are not shared."""
-        fifty = ws.SearchPlan(starts=2, generations=0, steps=50)
+        fifty = ws.SearchPlan("quick", starts=2, steps=50)
         assert measured(memory_budget=1, search=fifty).value == pytest.approx(measured(search=fifty).value, rel=0.02)
 
     def test_more_spending_is_counted_and_no_worse(self):
-        little, much = measured(search=ws.SearchPlan(starts=1, generations=0, steps=0)), ws.word_sensitivity(PHI, TEXT)
+        little, much = measured(search=ws.SearchPlan("quick", starts=1, steps=1)), ws.word_sensitivity(PHI, TEXT)
         assert little.evaluations < much.evaluations
         assert much.value >= little.value
         assert bool(much.converged.all())
@@ -215,18 +215,9 @@ class TestResult:
         r = measured(words=[3, 1], radius=[1.0, 2.0], seed=np.int64(5), certificate=True)
         r.save(tmp_path / "r.safetensors")
         again = ws.Sensitivity.load(str(tmp_path / "r.safetensors"))
-        for name in ("words", "per_word", "rounding", "perturbations", "radius", "converged", "upper_per_word"):
-            assert torch.equal(getattr(again, name), getattr(r, name))
-        for name in ("value", "word", "tokens", "evaluations", "seed", "map_name", "upper", "rigor"):
-            assert getattr(again, name) == getattr(r, name)
+        assert again == r
+        assert (again.upper, again.rigor) == (r.upper, "certified")
         assert again.to_dict() == r.to_dict()
-
-    def test_no_bounds_survive_too(self, tmp_path):
-        r = measured()
-        r.save(tmp_path / "r.safetensors")
-        again = ws.Sensitivity.load(tmp_path / "r.safetensors")
-        assert again.upper is again.upper_per_word is again.rigor is None
-        assert torch.equal(again.perturbations, r.perturbations)
 
     def test_files_that_are_something_else(self, tmp_path):
         from safetensors.torch import save_file
@@ -255,15 +246,6 @@ class TestResult:
             *("map", "value", "word", "token", "upper", "rigor", "words", "tokens", "per_word", "upper_per_word"),
             *("rounding", "radius", "converged", "search", "evaluations", "evaluations_per_word", "seed", "notes"),
         }
-
-    def test_the_table_has_one_row_a_word(self):
-        r = measured(certificate=True)
-        table = r.to_pandas()
-        assert list(table.columns) == ["word", "token", "sensitivity", "upper", "radius", "converged"]
-        assert table["token"].tolist() == list(TEXT.tokens)
-        assert table["sensitivity"].tolist() == r.per_word.tolist()
-        assert table["upper"].tolist() == r.upper_per_word.tolist()
-        assert measured().to_pandas()["upper"].isna().all()
 
     def test_show_puts_the_most_sensitive_word_first(self):
         r = measured()

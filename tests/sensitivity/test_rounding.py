@@ -12,8 +12,8 @@ from wordsens.search.ball import Ball
 from wordsens.sensitivity.one_word import with_neighbours
 
 LONG = np.longdouble
-RADII = (1e-12, 1e-9, 1e-6, 1e-3, 1.0, 1e2, 1e4)
-QUICK = {"search": ws.SearchPlan(starts=4, generations=0, steps=20)}
+RADII = (1e-12, 1e-6, 1.0, 1e4)
+QUICK = {"search": ws.SearchPlan("quick", starts=4, steps=20)}
 
 
 def attention(phi, X):
@@ -49,7 +49,6 @@ def cases():
         )
 
 
-@pytest.mark.slow_cases("relu", "tanh-3", "relu-unnormalized")
 @pytest.mark.parametrize(("make", "exactly"), list(cases()))
 def test_reported_values_are_within_their_error_and_below_the_bound(make, exactly, loose_bounds):
     assert np.finfo(LONG).eps < 1e-18, "this platform has no long double to compare with"

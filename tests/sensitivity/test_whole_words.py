@@ -58,14 +58,6 @@ def test_a_word_of_one_token_is_what_word_sensitivity_finds():
     torch.testing.assert_close(whole.per_word, single.per_word, rtol=0.02, atol=0)
 
 
-def test_tokens_are_shown_on_request():
-    phi = phi_of(pool="mean")
-    (X,) = phi.embed("the unlikely film")
-    r = ws.whole_word_sensitivity(phi, X, search=ws.SearchPlan(starts=1, steps=1))
-    assert "unlikely" in r.show()
-    assert "un ##like ##ly" in r.show()
-
-
 @pytest.mark.parametrize(
     ("text", "offsets", "expected"),
     [

@@ -15,7 +15,7 @@ from wordsens.maps.mapping import feature_norm
 from wordsens.maps.repeatable import leaves_the_map_as_found
 from wordsens.search.plan import Search
 from wordsens.search.result import Progress
-from wordsens.seeds import Seed
+from wordsens.seeds import Seed, derive_seed
 from wordsens.sensitivity.budget import Budget
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
@@ -63,6 +63,7 @@ def word_sensitivities(
     """
     phi = as_feature_map(phi)
     budget = Budget.of(search)
+    derive_seed(seed, "starts")  # checked, like the radius, before any text is mapped
     if radius is not None:
         require_positive("radius", radius, remedy="pass None for the map's default")
     checked, results = _checked(phi, texts), []

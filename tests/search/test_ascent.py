@@ -1,0 +1,120 @@
+"""The multistart ascent on functions whose maximum over the ball is known."""
+
+import math
+
+import pytest
+import torch
+from tests.search.functions import Function, quadratic
+
+import wordsens as ws
+from wordsens.search.ascent import ascend
+from wordsens.search.ball import Ball
+from wordsens.search.plan import Stages
+from wordsens.seeds import generator
+
+
+def maximum(objective, radius, *, blocks=1, seed=0):
+    radius = torch.atleast_1d(torch.as_tensor(radius, dtype=torch.float64))
+    ball = Ball(radius)
+    words = torch.arange(len(radius))
+    best = ascend(objective, words, ball, objective.stages, blocks=blocks, generator=generator(seed, "ascent"))
+    parts = best.perturbations.reshape(len(radius), blocks, -1)
+    assert bool((parts.norm(dim=2).double() <= radius.unsqueeze(1) * (1 + 1e-12)).all())
+    torch.testing.assert_close(best.squared, objective.value(best.perturbations, words), rtol=1e-5, atol=1e-12)
+    return best
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-5)])
+def test_on_the_sphere(dtype, tolerance):
+    """The maximum of a positive semidefinite form is its largest eigenvalue times the squared radius."""
+    f, A, _ = quadratic(20, 0, dtype=dtype)
+    radius = torch.tensor([0.5, 1.0, 3.0], dtype=torch.float64)
+    best = maximum(Function(f, (20,), dtype=dtype), radius)
+    exact = float(torch.linalg.eigvalsh(A.double())[-1]) * radius.square()
+    assert best.perturbations.dtype == dtype
+    torch.testing.assert_close(best.squared.double(), exact, rtol=tolerance, atol=0)
+    assert bool(best.converged.all())
+
+
+@pytest.mark.parametrize("kinked", [False, True])
+def test_inside_the_ball(kinked):
+    peak = torch.tensor([0.3, -0.2, 0.1, 0.0], dtype=torch.float64)
+    objective = Function(lambda x: 1 / (1 + (x - peak).square().sum(dim=-1)), (4,), kinked=kinked, inward=True)
+    best = maximum(objective, 2.0)
+    torch.testing.assert_close(best.perturbations[0], peak, rtol=0, atol=1e-3 if kinked else 1e-6)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_a_hill_that_few_random_points_see(share):
+    """A narrow peak on the sphere of R^3 beside a broad one that is lower."""
+    narrow, broad = torch.eye(3, dtype=torch.float64)[:2]
+
+    def f(x):
+        return 2 * torch.exp((x @ narrow - 1) / share) + torch.exp(x @ broad - 1)
+
+    best = maximum(Function(f, (3,), stages=Stages(starts=64, generations=4)), 1.0)
+    assert float(best.squared[0]) >= 2 + math.exp(-1)
+
+
+def test_several_blocks_have_a_ball_each():
+    """sum_k a_k . Delta_k is largest at Delta_k = radius a_k / ‖a_k‖."""
+    slopes = torch.randn(3, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    objective = Function(lambda x: 100 + (x * slopes).sum(dim=(1, 2)), (3, 5))
+    best = maximum(objective, [1.5, 2.0], blocks=3)
+    exact = 100 + torch.tensor([1.5, 2.0], dtype=torch.float64) * slopes.norm(dim=1).sum()
+    torch.testing.assert_close(best.squared, exact, rtol=1e-12, atol=0)
+
+
+def test_a_kink_at_the_top():
+    """-‖Delta - peak‖_1 has no gradient at its maximum, which lies inside the ball."""
+    peak = torch.tensor([0.5, -0.3, 0.2, 0.4, -0.1], dtype=torch.float64)
+    objective = Function(lambda x: 10 - (x - peak).abs().sum(dim=-1), (5,), kinked=True, inward=True)
+    assert float(maximum(objective, 1.0).squared[0]) >= 10 - 0.02
+
+
+def test_a_piecewise_constant_function_is_sampled_and_not_called_converged():
+    objective = Function(lambda x: 1 + (x > 0.2).double().sum(dim=-1) + 0 * x.sum(dim=-1), (6,))
+    best = maximum(objective, 1.0)
+    assert float(best.squared[0]) == 7
+    assert not bool(best.converged.any())
+
+
+def test_where_the_function_is_not_a_number():
+    """NaN on half of the ball: the maximum of the other half is returned."""
+    objective = Function(lambda x: torch.where(x[:, 0] > 0.5, torch.nan, 2 + x[:, 1]), (4,), inward=True)
+    best = maximum(objective, 1.0)
+    assert float(best.squared[0]) == pytest.approx(3, rel=1e-6)
+    everywhere = Function(lambda x: torch.nan * x[:, 0], (4,))
+    best = ascend(
+        everywhere,
+        torch.arange(1),
+        Ball(torch.ones(1, dtype=torch.float64)),
+        everywhere.stages,
+        generator=generator(0, "x"),
+    )
+    assert bool(torch.isfinite(best.perturbations).all())
+    assert not bool(best.converged.any())
+
+
+@pytest.mark.parametrize("radius", [1e-150, 1e-8, 1e-3, 1e3, 1e150])
+def test_radii_of_all_sizes(radius):
+    slope = torch.tensor([3.0, 4.0], dtype=torch.float64)
+    best = maximum(Function(lambda x: (x / radius) @ slope + 6, (2,)), radius)
+    assert float(best.squared[0]) == pytest.approx(11, rel=1e-9)
+
+
+@pytest.mark.parametrize("radius", [1e-5, 1e-3])
+def test_small_radii_reach_the_jacobians_limit(radius):
+    X = ws.gaussian_text(5, 40, seed=1)
+    phi = ws.FunctionFeatures(lambda text: torch.tanh(text @ text.T) @ text)
+    limit = ws.jacobian_sensitivity(phi, X)
+    assert bool((ws.word_sensitivity(phi, X, radius=radius).per_word >= 0.99 * radius * limit).all())
+
+
+def test_words_that_do_not_fit_in_memory_together_are_searched_in_groups():
+    f, A, _ = quadratic(20, 0)
+    objective = Function(f, (20,))
+    objective.memory_budget = 1
+    best = maximum(objective, torch.ones(4, dtype=torch.float64))
+    exact = torch.linalg.eigvalsh(A)[-1].expand(4)
+    torch.testing.assert_close(best.squared, exact, rtol=1e-9, atol=0)
