@@ -10,7 +10,7 @@ from wordsens.experiments.store import Record, spec_columns
 CELLS = {
     "sensitivity": {"map": "raf", "n": 3, "d": 4, "text": "gaussian", "steps": 2},
     "generalization": {"map": "raf", "n": 3, "d": 4, "texts": 4, "text": "gaussian", "labels": "linear", "held_out": 2,
-                       "starts": 1, "steps": 2, "generations": 0},
+                       "starts": 1, "steps": 2},
     "attention": {"first": "a good film", "second": "a bad film"},
     "audit": {"model": "minilm", "text": {"content": "a good film"}, "words_per_text": 1, "starts": 1},
     "departures": {"map": "raf", "n": 6, "d": 8, "text": "reviews", "search": "quick"},

@@ -11,7 +11,6 @@ from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
 from wordsens.audit.categories import counted, frequency_bands, place_of
-from wordsens.audit.common_directions import common_directions
 from wordsens.audit.layers import layer_sensitivities
 from wordsens.audit.reactions import reactions
 from wordsens.audit.summary import summarise_audit
@@ -21,7 +20,7 @@ from wordsens.sensitivity.one_word import attained
 from wordsens.text.english import FUNCTION_WORDS, KINDS, NEGATIONS, kind_of
 
 TEXT = ws.Document("the film was not unlikely good and very long", label=1, source="reviews:1")
-SHORT = AuditPlan(max_words=20, words_per_text=3, search=ws.SearchPlan(steps=0, generations=0))
+SHORT = AuditPlan(max_words=20, words_per_text=3, search=ws.SearchPlan("quick", starts=2, steps=2))
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def test_what_is_measured_of_a_text_is_what_the_library_measures(phi, removal):
     chosen = chosen_words(X, 3, seed=0, content=TEXT.text)
     assert [X.whole_words[at].text for at in chosen] == names
     assert [word.place for word in found.measured] == [at / 8 for at in chosen]
-    again = ws.whole_word_sensitivity(phi, X, chosen, search=ws.SearchPlan(steps=0, generations=0))
+    again = ws.whole_word_sensitivity(phi, X, chosen, search=ws.SearchPlan("quick", starts=2, steps=2))
     for word, whole, delta, value in zip(found.measured, again.whole, again.perturbations, again.per_word, strict=True):
         assert (word.word, word.tokens) == (whole.text, len(whole.rows))
         assert word.sensitivity == pytest.approx(float(value), rel=1e-6)
@@ -72,19 +71,6 @@ def test_swaps_are_the_farthest_of_the_words_that_are_offered(phi):
     best = max(moved, key=moved.get)
     assert (by_word["not"].swapped_for, by_word["not"].swap) == (best, pytest.approx(moved[best], rel=1e-5))
     assert by_word["good"].swap == pytest.approx(float((bad - base).norm() / base.norm()), rel=1e-5)
-
-
-def test_directions_are_starts_of_the_search(phi):
-    (X,) = phi.embed(TEXT)
-    strong = ws.whole_word_sensitivity(phi, X, [2], search=ws.SearchPlan(starts=4, climb_steps=30))
-    direction = strong.perturbations[0] / strong.perturbations[0].norm()
-    plan = replace(
-        SHORT, words_per_text=9, search=ws.SearchPlan(starts=1, climb_steps=0, relays=0, steps=0, generations=0)
-    )
-    found = audit_text(phi, TEXT, plan, directions=direction).measured[2]
-    assert found.sensitivity == pytest.approx(strong.value, rel=1e-4)
-    # The shipped texts are made of words that the tiny tokenizer does not know.
-    assert common_directions(phi) is None
 
 
 def test_negations_are_measured_first(phi):
@@ -181,7 +167,7 @@ def test_layers_and_heads(phi):
     chosen = chosen_words(X, 2, seed=0, content=TEXT.text)
     for layer in found:
         one = phi.at(layer=layer.layer)
-        r = ws.whole_word_sensitivity(one, X, chosen, search=ws.SearchPlan(steps=0, generations=0))
+        r = ws.whole_word_sensitivity(one, X, chosen, search=ws.SearchPlan("quick", starts=2, steps=2))
         assert layer.sensitivity == pytest.approx(r.value, rel=1e-5)
         head = phi.at(layer=layer.layer, head=3)
         changes = []

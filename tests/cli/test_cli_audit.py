@@ -16,6 +16,7 @@ from tests.models.server import good, serving, slow
 from wordsens.audit.decay import pair_distances
 from wordsens.cli.audit import run as audit_run
 from wordsens.experiments import audit as audit_cell
+from wordsens.experiments.store import Store
 from wordsens.text.shipped_data import MinimalPair
 
 TEXTS = ("the film was not good", "the film was very long and not unlikely bad", "good and bad and short", "good")
@@ -53,6 +54,11 @@ def measured(monkeypatch):
 
     monkeypatch.setattr(audit_cell, "audit_text", counted)
     return seen, stop
+
+
+def records(out):
+    with Store(out, read_only=True) as store:
+        return store.records()
 
 
 def test_the_report(wordsens, asked):
@@ -200,4 +206,4 @@ def test_an_earlier_audit_is_compared(wordsens, asked, tmp_path):
     assert same.code == 2
     assert "holds no other audit of any of these texts" in same.err
     nothing = wordsens(*arguments, "--compare", str(tmp_path / "nothing"))
-    assert (nothing.code, "holds no records of an audit" in nothing.err) == (2, True)
+    assert (nothing.code, "holds no results.sqlite" in nothing.err) == (2, True)

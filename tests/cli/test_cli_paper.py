@@ -21,7 +21,7 @@ from wordsens.report.findings.finding import minus
 from wordsens.report.findings.of_runs import run_findings
 from wordsens.report.load import load_runs
 
-FEW = {"starts": 1, "steps": 3, "generations": 0}
+FEW = {"starts": 1, "steps": 3}
 FIGURES = {
     "sensitivity": ["rf", "drf", "raf", "sensitivity"],
     "generalization": ["generalization-error-gaussian", "generalization-frontier-gaussian"],

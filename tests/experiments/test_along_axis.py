@@ -148,7 +148,7 @@ def test_the_guide_s_own_map_is_measured_swept_fitted_and_drawn(tmp_path, monkey
     assert main([*measured, "--json", "--quiet"]) == 0
     (result,) = json.loads(capsys.readouterr().out)["texts"][0]["results"]
     assert (result["map"], len(result["per_word"])) == ("own_map:WeightedMeans", 4)
-    cheap = ["starts=1", "steps=2", "generations=0", "n=[2, 4]", "d=4", "draw=[0, 1]"]
+    cheap = ["starts=1", "steps=2", "n=[2, 4]", "d=4", "draw=[0, 1]"]
     assert main(["sweep", "run", "own.yaml", *cheap, "--quiet"]) == 0
     capsys.readouterr()
     assert main(["sweep", "plot", "own", "--x", "n", "--by", "map", "--json"]) == 0

@@ -28,7 +28,6 @@ USUAL = {
     "held_out": 6,
     "starts": 2,
     "steps": 5,
-    "generations": 0,
 }
 SWEEP = Sweep.parse(
     {

@@ -60,7 +60,7 @@ def test_sizes_that_do_not_fit_the_model_are_one_line(model):
 
 
 def test_a_transformer_and_drf_are_learned_too(model):
-    usual = {"texts": 3, "held_out": 2, "ridge": 1e-3, "generations": 0, "dtype": "float64"}
+    usual = {"texts": 3, "held_out": 2, "ridge": 1e-3, "dtype": "float64"}
     cell = cells("generalization", model, model_layer=1, **usual)
     record = measured(cell)
     assert (record.map, record.features) == (f"{model / 'model'} layer 1", 7 * 16)
