@@ -105,7 +105,7 @@ def test_trained_heads_have_thorough_bounds_too():
 
 
 def test_a_word_is_left_where_its_bound_is_within_the_gap():
-    phi, X = ws.RandomAttentionFeatures(48, seed=1), ws.gaussian_text(10, 48, seed=2)
+    phi, X = ws.RandomAttentionFeatures(32, seed=1), ws.gaussian_text(7, 32, seed=2)
     attained = ws.word_sensitivity(phi, X, certificate=False).per_word
     plain, whole = (ws.certify(phi, X, effort=effort) for effort in ("normal", "thorough"))
     gap = float((plain / attained).median())
