@@ -7,7 +7,7 @@ from wordsens.experiments.spec import Cell
 from wordsens.text.synthetic import gaussian_text
 
 
-class RowNormCell(Cell):
+class RowNormCell(Cell, frozen=True):
     """The mean row norm of a Gaussian text of n words."""
 
     experiment: ClassVar[str] = "own_kind:ROW_NORM"

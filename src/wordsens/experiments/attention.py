@@ -32,7 +32,7 @@ PROMPTS = (
 ANSWERS = ("positive", "negative")
 
 
-class AttentionCell(Cell):
+class AttentionCell(Cell, frozen=True):
     """A pair of texts and a layer of a model.
 
     Attributes:

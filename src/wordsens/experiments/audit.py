@@ -39,7 +39,7 @@ OUTPUTS = ("embedding", "probabilities")
 DEFAULT_MAX_WORDS = 126
 
 
-class AuditText(Strict):
+class AuditText(Strict, frozen=True):
     """A text itself: a worker needs no dataset.
 
     Attributes:
@@ -53,7 +53,7 @@ class AuditText(Strict):
     label: Literal[1, -1] | None = None
 
 
-class BlackBox(Strict):
+class BlackBox(Strict, frozen=True):
     """A model that gives vectors and nothing else: a function, or an endpoint.
 
     Attributes:
@@ -68,7 +68,7 @@ class BlackBox(Strict):
     retries: int = 4
 
 
-class AuditCell(Cell):
+class AuditCell(Cell, frozen=True):
     """One text, one model.
 
     Attributes:

@@ -4,8 +4,7 @@ import copy
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 from typing import Annotated, Any, ClassVar
 
@@ -67,7 +66,7 @@ STRENGTHS = {
 CONTROLS = ("none", *STRENGTHS)
 
 
-class ControlCell(Cell):
+class ControlCell(Cell, frozen=True):
     """One network, one task, one control, one seed.
 
     Attributes:
@@ -500,7 +499,8 @@ _CONTROL_TITLES = {
 
 def control_title(record: Record) -> str:
     """The control in words."""
-    return _CONTROL_TITLES.get(record.control, record.control.replace("-", " "))
+    name = str(record.control)
+    return _CONTROL_TITLES.get(name, name.replace("-", " "))
 
 
 def network_title(record: Record) -> str:
@@ -596,7 +596,7 @@ def _section(
     title: str,
     keys: tuple[str, ...],
     records: Sequence[Record],
-    columns: dict[str, str | Callable[[Record], float | None]],
+    columns: Mapping[str, str | Callable[[Record], float | None]],
 ) -> Section:
     """A row for each network and value of the keys: the estimates of the columns."""
     groups: dict[tuple[Hashable, ...], list[Record]] = defaultdict(list)
@@ -643,19 +643,28 @@ Groups = dict[tuple[Any, ...], dict[Any, list[Record]]]
 
 
 def _claims(records: Sequence[Record]) -> Iterator[Claim]:
-    """Every sentence that the records support."""
+    """Every sentence that the records support: where the 95 % interval of a change, draw by draw, leaves out 0."""
     yield from _along_length(uncontrolled(records))
     yield from _held(held(records), uncontrolled(records))
     yield from _controls(controlled(records))
     yield from _layers(stacked(records))
     yield from _along(along_training(records))
-    yield from _dead(records)
+    if dead := [one for one in records if one.sensitivity is None]:
+        names = Counter(f"{network_title(one)}, {TASK_TITLES[one.task]}, {control_title(one)}" for one in dead)
+        sentence = (
+            f"In {len(dead)} of {len(records)} trainings the network's units died: its features are 0 for every text "
+            "that was looked at, and S is not defined. They are in no mean: "
+            f"{'; '.join(f'{name} ({count})' for name, count in names.items())}."
+        )
+        yield Claim(str(len(dead)), sentence, "A unit of ReLU that is off for every text has no gradient.")
 
 
-def _grouped(records: Sequence[Record], keys: Callable[[Record], tuple[Any, ...]], within: str) -> Groups:
+def _grouped(records: Sequence[Record], within: str, *, by_size: bool = True) -> Groups:
+    """By network, task and n, then by the values of a column."""
     groups: Groups = defaultdict(lambda: defaultdict(list))
     for one in records:
-        groups[keys(one)][getattr(one, within)].append(one)
+        head = network_title(one), TASK_TITLES[one.task], *((one.n,) if by_size else ())
+        groups[head][getattr(one, within)].append(one)
     return groups
 
 
@@ -674,122 +683,79 @@ def _mean(records: Sequence[Record], column: str) -> Estimate:
     return Estimate.of([getattr(one, column) or 0.0 for one in records])
 
 
+def _sign(change: Estimate, none: float = 0.0) -> int:
+    """1 or -1 where the interval lies above or below what no change is; else 0."""
+    low, high = change.interval
+    return (low > none) - (high < none)
+
+
 def _paired(estimate: Estimate) -> str:
     return f"Paired over {estimate.draws} draws, ± one standard error; its 95 % interval decides."
 
 
-def _dead(records: Sequence[Record]) -> Iterator[Claim]:
-    dead = [one for one in records if one.sensitivity is None]
-    if dead:
-        names = Counter(
-            f"{network_title(one)}, {TASK_TITLES[one.task]}, "
-            f"{control_title(one) if one.target is None else f'S held at {one.target:g}'}"
-            for one in dead
-        )
-        listed = "; ".join(f"{name} ({count})" for name, count in names.items())
-        sentence = (
-            f"In {len(dead)} of {len(records)} trainings the network's units died: its features are 0 for every text "
-            f"that was looked at, and S is not defined. They are in no mean: {listed}."
-        )
-        yield Claim(str(len(dead)), sentence, "A unit of ReLU that is off for every text has no gradient.")
-
-
 def _along_length(records: Sequence[Record]) -> Iterator[Claim]:
-    groups = _grouped(records, lambda one: (network_title(one), one.task), "n")
-    for (name, task), sizes in groups.items():
+    for (name, task), sizes in _grouped(records, "n", by_size=False).items():
         (first, few), (last, many) = min(sizes.items()), max(sizes.items())
         pairs = _pairs(many, few)
         if first == last or not pairs:
             continue
-        before, after = _mean(few, "value"), _mean(many, "value")
-        change = _change(pairs, "value")
+        before, after, change = _mean(few, "value"), _mean(many, "value"), _change(pairs, "value")
         low, high = change.interval
-        subject = f"{name}, {TASK_TITLES[task]}: accuracy"
-        beside = f"S, beside it, is {_mean(few, 'sensitivity')} and {_mean(many, 'sensitivity')}"
+        beside = f"S, beside it, is {_mean(few, 'sensitivity')} and {_mean(many, 'sensitivity')}."
         if high < 0:
             chance = after.interval[0] <= CHANCE <= after.interval[1]
             also = ", which is not told from chance" if chance else ""
-            sentence = f"{subject} falls from {before} at {first:.0f} words to {after} at {last:.0f}{also}; {beside}."
+            told = f"falls from {before} at {first} words to {after} at {last}{also}"
         elif low > -NEAR and high < NEAR:
-            sentence = f"{subject} stays from {first:.0f} words ({before}) to {last:.0f} ({after}); {beside}."
+            told = f"stays from {first} words ({before}) to {last} ({after})"
         else:
             continue
-        yield Claim(f"{after.mean:.2g}", sentence, _paired(change))
-    # Networks two by two on the longest texts that no single word decides: who stays right while a word moves.
-    longest = {name: own[max(own)] for (name, task), own in groups.items() if task == "majority"}
-    for (first, own), (second, other) in pairwise(longest.items()):
-        if not (pairs := _pairs(own, other)):
-            continue
-        gap = _change(pairs, "robust")
-        low, high = gap.interval
-        if low > 0 or high < 0:
-            sentence = (
-                f"Majority, {own[0].n} words: while one word moves, {first} stays right in {_mean(own, 'robust')} of "
-                f"the texts, {second} in {_mean(other, 'robust')}."
-            )
-            yield Claim(f"{gap.mean:+.2g}", sentence, _paired(gap) + " By a short attack: upper bounds.")
+        yield Claim(f"{after.mean:.2g}", f"{name}, {task}: accuracy {told}; {beside}", _paired(change))
 
 
 def _held(records: Sequence[Record], plain: Sequence[Record]) -> Iterator[Claim]:
-    for (name, task), targets in _grouped(records, lambda one: (network_title(one), one.task), "target").items():
+    """The rank correlation of S with its target, where its interval lies above 0; and what each target costs."""
+    beside = _grouped(plain, "control")
+    for head, targets in _grouped(records, "target").items():
         if len(targets) < 2:
             continue
         draws: dict[int, list[tuple[float, float]]] = defaultdict(list)
+        for one in (one for own in targets.values() for one in own):
+            draws[one.draw].append((one.target, one.sensitivity))
+        subject, (first, last) = ", ".join(head[:2]), (min(targets), max(targets))
+        value, low, high = correlation_interval(draws) if len(draws) >= LEAST else (0.0, 0.0, 0.0)
+        if low > 0:
+            sentence = (
+                f"{subject}: {'S follows' if low > FOLLOWS else 'S rises with'} its target over a factor of "
+                f"{last / first:g}, from {_mean(targets[first], 'sensitivity')} at {first:g} to "
+                f"{_mean(targets[last], 'sensitivity')} at {last:g}; rank correlation {value:.2f} over targets and "
+                f"draws ({low:.2f} to {high:.2f})."
+            )
+            yield Claim(f"{value:.2f}", sentence, "Spearman's; 95 % bootstrap interval over draws. S by full search.")
         for target, own in targets.items():
-            for one in own:
-                draws[one.draw].append((target, one.sensitivity))
-        subject = f"{name}, {TASK_TITLES[task]}"
-        if len(draws) >= LEAST:
-            yield from _follows(subject, targets, draws)
-        beside = [one for one in plain if (network_title(one), one.task) == (name, task)]
-        for target, own in targets.items():
-            yield from _cost(f"{subject}: S held at {target:g}", _pairs(own, [b for b in beside if b.n == own[0].n]))
-
-
-def _follows(
-    subject: str, targets: dict[float, list[Record]], draws: dict[int, list[tuple[float, float]]]
-) -> Iterator[Claim]:
-    """The rank correlation of S with its target, where its interval lies above 0."""
-    value, low, high = correlation_interval(draws)
-    first, last = min(targets), max(targets)
-    if low > 0:
-        sentence = (
-            f"{subject}: {'S follows' if low > FOLLOWS else 'S rises with'} its target over a factor of "
-            f"{last / first:g}, from {_mean(targets[first], 'sensitivity')} at {first:g} to "
-            f"{_mean(targets[last], 'sensitivity')} at {last:g}; rank correlation {value:.2f} over targets and draws "
-            f"({low:.2f} to {high:.2f})."
-        )
-        yield Claim(f"{value:.2f}", sentence, "Spearman's; 95 % bootstrap interval over draws. S by the full search.")
+            yield from _cost(f"{subject}: S held at {target:g}", _pairs(own, beside[head]["none"]))
 
 
 def _cost(subject: str, pairs: Sequence[tuple[Record, Record]]) -> Iterator[Claim]:
     """The accuracy that a control costs or gains, and what it does to the accuracy under attack."""
-    for column, word in (("value", "accuracy"), ("robust", "accuracy while a word moves")):
-        if not pairs:
-            return
+    for column, word in (("value", "accuracy"), ("robust", "accuracy while a word moves")) if pairs else ():
         gain = _change(pairs, column)
-        low, high = gain.interval
-        if low > 0 or high < 0:
-            verb = "gains" if low > 0 else "costs"
+        if sign := _sign(gain):
             size = Estimate(abs(gain.mean), gain.error, gain.draws)
             was = fmean(getattr(b, column) or 0.0 for _, b in pairs)
-            yield Claim(f"{gain.mean:+.2g}", f"{subject} {verb} {size} of {word} ({was:.3g} without).", _paired(gain))
+            told = f"{subject} {'gains' if sign > 0 else 'costs'} {size} of {word} ({was:.3g} without)."
+            yield Claim(f"{gain.mean:+.2g}", told, _paired(gain))
 
 
 def _controls(records: Sequence[Record]) -> Iterator[Claim]:
-    for (name, task, n), controls in _grouped(
-        records, lambda one: (network_title(one), one.task, one.n), "control"
-    ).items():
+    for (name, task, n), controls in _grouped(records, "control").items():
         for control, own in controls.items():
-            pairs = _pairs(own, controls["none"])
-            if control == "none" or not pairs:
-                continue
-            change = Estimate.of([a.sensitivity / b.sensitivity for a, b in pairs if b.sensitivity])
-            low, high = change.interval
-            subject = f"{name}, {TASK_TITLES[task]}, {n} words: {control_title(own[0])}"
-            if low > 1 or high < 1:
-                sentence = f"{subject} {'raises' if low > 1 else 'lowers'} S, by the factor {change}."
-                yield Claim(f"×{change.mean:.2g}", sentence, _paired(change))
+            pairs = _pairs(own, controls["none"]) if control != "none" else []
+            subject = f"{name}, {task}, {n} words: {control_title(own[0])}"
+            change = Estimate.of([a.sensitivity / b.sensitivity for a, b in pairs if b.sensitivity]) if pairs else None
+            if change is not None and (sign := _sign(change, 1.0)):
+                told = f"{subject} {'raises' if sign > 0 else 'lowers'} S, by the factor {change}."
+                yield Claim(f"×{change.mean:.2g}", told, _paired(change))
             yield from _cost(subject, pairs)
 
 
@@ -799,14 +765,10 @@ def _layers(records: Sequence[Record]) -> Iterator[Claim]:
         groups[network_title(one), one.n, one.steps > 0].append(one)
     for (name, n, trained), own in groups.items():
         factors = [factor for one in own if (factor := growth(one)) is not None]
-        if not factors:
-            continue
-        factor = Estimate.of(factors)
-        low, high = factor.interval
-        if low > 1 or high < 1:
+        if factors and (sign := _sign(factor := Estimate.of(factors), 1.0)):
             first, last = (Estimate.of([one.by_layer[at] for one in own]) for at in (0, -1))
             sentence = (
-                f"{name}, {'trained' if trained else 'random'}, {n} words: S {'grows' if low > 1 else 'falls'} from "
+                f"{name}, {'trained' if trained else 'random'}, {n} words: S {'grows' if sign > 0 else 'falls'} from "
                 f"layer to layer by the factor {factor}, from {first} to {last}."
             )
             yield Claim(f"×{factor.mean:.3g}", sentence, _paired(factor))
@@ -823,47 +785,31 @@ _ALONG_TITLES = {
 
 def _along(records: Sequence[Record]) -> Iterator[Claim]:
     """What changes from the first step to the last without control, and what each control changes at the last."""
-    groups = _grouped(records, lambda one: (network_title(one), one.task, one.n), "control")
-    for (name, task, n), controls in groups.items():
-        subject = f"{name}, {TASK_TITLES[task]}, {n} words"
+    for (name, task, n), controls in _grouped(records, "control").items():
         for control, own in controls.items():
-            if control == "none":
-                yield from _from_first_to_last(subject, own)
-            else:
-                yield from _against(f"{subject}: {control_title(own[0])}", own, controls["none"])
+            plain = control == "none"
+            subject = f"{name}, {task}, {n} words: {'along the training' if plain else control_title(own[0])}"
+            for column, title in _ALONG_TITLES.items():
+                both = [(getattr(a, column), getattr(b, column)) for a, b in _pairs(own, controls["none"])]
+                ends = [(a[-1], b[0] if plain else b[-1]) for a, b in both if a and b]
+                change = Estimate.of([a - b for a, b in ends]) if ends else None
+                if change is None or not (sign := _sign(change)):
+                    continue
+                now, before = (Estimate.of(list(part)) for part in zip(*ends, strict=True))
+                if plain:
+                    start, end = (Estimate.of([one.along_accuracy[at] for one in own]) for at in (0, -1))
+                    told = f"{title} {'rises' if sign > 0 else 'falls'} from {before} to {now}, "
+                    told += f"while accuracy goes from {start} to {end}."
+                else:
+                    verb = "raises" if sign > 0 else "lowers"
+                    told = f"{verb} {title} at the end of the training: {now} in place of {before}."
+                yield Claim(f"{change.mean:+.2g}", f"{subject} {told}", _paired(change))
 
 
-def _from_first_to_last(subject: str, records: Sequence[Record]) -> Iterator[Claim]:
-    before, after = (Estimate.of([one.along_accuracy[at] for one in records]) for at in (0, -1))
-    for column, title in _ALONG_TITLES.items():
-        values = [getattr(one, column) for one in records]
-        if not all(values):
-            continue
-        first, last = (Estimate.of([one[at] for one in values]) for at in (0, -1))
-        change = Estimate.of([one[-1] - one[0] for one in values])
-        low, high = change.interval
-        if low > 0 or high < 0:
-            sentence = (
-                f"{subject}: along the training {title} {'rises' if low > 0 else 'falls'} from {first} to {last}, "
-                f"while accuracy goes from {before} to {after}."
-            )
-            yield Claim(f"{change.mean:+.2g}", sentence, _paired(change))
-
-
-def _against(subject: str, records: Sequence[Record], plain: Sequence[Record]) -> Iterator[Claim]:
-    for column, title in _ALONG_TITLES.items():
-        pairs = [(getattr(a, column), getattr(b, column)) for a, b in _pairs(records, plain)]
-        both = [(a[-1], b[-1]) for a, b in pairs if a and b]
-        if not both:
-            continue
-        change = Estimate.of([a - b for a, b in both])
-        low, high = change.interval
-        if low > 0 or high < 0:
-            with_it, without = (Estimate.of(list(part)) for part in zip(*both, strict=True))
-            verb = "raises" if low > 0 else "lowers"
-            sentence = f"{subject} {verb} {title} at the end of the training: {with_it} in place of {without}."
-            yield Claim(f"{change.mean:+.2g}", sentence, _paired(change))
-
+_FIGURES = (
+    "control-accuracy", "control-sensitivity", "control-target", "control-tradeoff", "control-layers",
+    "control-along", "control-along-sensitivity",
+)  # fmt: skip
 
 EXPERIMENT = Experiment(
     name="control",
@@ -871,13 +817,5 @@ EXPERIMENT = Experiment(
     measure=measure_control,
     preset=preset,
     summarize=summarize,
-    figures=(
-        "control-accuracy",
-        "control-sensitivity",
-        "control-target",
-        "control-tradeoff",
-        "control-layers",
-        "control-along",
-        "control-along-sensitivity",
-    ),
+    figures=_FIGURES,
 )

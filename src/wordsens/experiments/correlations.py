@@ -31,7 +31,7 @@ NEAR = 0.05
 """A ratio whose interval lies this near to 1 is said to hardly change."""
 
 
-class CorrelationCell(SensitivityCell):
+class CorrelationCell(SensitivityCell, frozen=True):
     """A sensitivity cell of this experiment."""
 
     experiment: ClassVar[str] = "correlations"

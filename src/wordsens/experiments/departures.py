@@ -119,7 +119,7 @@ PROTOCOLS = {
 }
 
 
-class DepartureCell(MapCell):
+class DepartureCell(MapCell, frozen=True):
     """One text, one map, one protocol: S, or Err of a model that has just learned the text.
 
     Attributes:

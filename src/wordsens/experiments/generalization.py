@@ -60,7 +60,7 @@ NOTICED = 1.0
 _SAMPLE_KEYS = ("sample", "training", "objective", "penalty", "gammas", "together", "search", *MapCell.COUNTS)
 
 
-class GeneralizationCell(MapCell):
+class GeneralizationCell(MapCell, frozen=True):
     """One fit, one further text (X, y), one way to learn it, one choice of Delta. RF and DRF are sampled on demand.
 
     Attributes:

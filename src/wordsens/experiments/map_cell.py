@@ -24,7 +24,7 @@ MOST_NUMBERS = 2**27
 """Of one text in a cell: 1 GiB in float64, and a search holds several such."""
 
 
-class MapCell(Cell):
+class MapCell(Cell, frozen=True):
     """One map, texts of one source and size, one search. An experiment adds its keys.
 
     Attributes:

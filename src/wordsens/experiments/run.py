@@ -271,6 +271,7 @@ def _connected(workers: int | None, scheduler: str | None, threads: int) -> Iter
         "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 30,
         "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 32 << 20,
         "distributed.worker.profile.enabled": False,
+        "distributed.scheduler.allowed-failures": 1,
     }
     environment = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
     with (

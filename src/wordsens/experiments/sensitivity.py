@@ -50,7 +50,7 @@ _AVERAGE_WORDS, _AVERAGE_DELTAS = 8, 4
 """Searched words, and random Deltas of each, over which the average case is taken."""
 
 
-class WordChoice(Strict):
+class WordChoice(Strict, frozen=True):
     """The searched words of a text: all of them, a random sample, or those listed."""
 
     sample: Annotated[int, Field(ge=1)] | None = None
@@ -77,7 +77,7 @@ class WordChoice(Strict):
         return "all" if self.indices is None else {"indices": list(self.indices)}
 
 
-class SensitivityCell(MapCell):
+class SensitivityCell(MapCell, frozen=True):
     """One text, one map.
 
     Attributes:

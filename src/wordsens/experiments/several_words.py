@@ -39,7 +39,7 @@ NOTICED = 0.5
 """Features that move by half their norm: a constant fraction, which the theory of random features speaks of."""
 
 
-class SeveralWordsCell(MapCell):
+class SeveralWordsCell(MapCell, frozen=True):
     """One text, one map, sets of `count` words whose balls have the radius each.
 
     Attributes:

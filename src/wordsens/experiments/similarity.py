@@ -43,7 +43,7 @@ _BATCH = 32
 """Texts that a random map takes at once: attention on 32 texts of 320 rows holds 26 MB of scores."""
 
 
-class SimilarityCell(MapCell):
+class SimilarityCell(MapCell, frozen=True):
     """The features of one map, pairs of one kind and length, one draw of weights and passages.
 
     Attributes:
@@ -137,6 +137,7 @@ def pairs_of(cell: SimilarityCell) -> tuple[Pair, ...]:
     """The pairs that the cell compares, each passage or text in its words."""
     if cell.length is not None:
         return some_pairs(cell.length, cell.count, cell.pairs_seed)
+    assert isinstance(cell.text, Embedded), "others are refused"
     plain = cell.text.model_copy(update={"encoder": cell.encoder, "layer": 0})
     return swapped_passages(plain, cell.encoder, cell.n, cell.count, cell.pairs_seed)
 
@@ -469,7 +470,6 @@ def _claims(swaps: Sequence[Place], check: Sequence[Place]) -> Iterator[Claim]:
         own = [one for one in swaps if one.text == text]
         for title in dict.fromkeys(one.title for one in own):
             yield from _along([one for one in own if one.title == title])
-        yield from _moved(own)
         yield from _beside_s(own)
     for length in dict.fromkeys(one.records[0].length for one in check):
         yield from _check([one for one in check if one.records[0].length == length])
@@ -506,24 +506,6 @@ def _along(curve: Sequence[Place]) -> Iterator[Claim]:
 def _beside_a_coin(value: Estimate) -> str:
     low, high = value.interval
     return "better than a coin" if low > COIN else "worse than a coin" if high < COIN else "not told from a coin"
-
-
-def _moved(swaps: Sequence[Place]) -> Iterator[Claim]:
-    """How far a flip moves the features beside a synonym: the maps between which the ratio lies, at each length."""
-    for n in dict.fromkeys(one.n for one in swaps):
-        ratios: dict[str, Estimate] = {}
-        for one in (one for one in swaps if one.n == n):
-            pairs = [(each.moved_flip, each.moved_synonym) for each in one.records]
-            if both := [flip / synonym for flip, synonym in pairs if flip and synonym]:
-                ratios[one.title] = Estimate.of(both)
-        if len(ratios) < 2 or min(one.draws for one in ratios.values()) < LEAST:
-            continue
-        least, most = (pick(ratios, key=lambda title: ratios[title].mean) for pick in (min, max))
-        sentence = (
-            f"In passages of {n} words a flip moves the features {ratios[least]} ({least}) to {ratios[most]} ({most}) "
-            "times as far as a synonym does."
-        )
-        yield Claim(f"×{ratios[most].mean:.2g}", sentence, _known(ratios[most]) + " Ratios of medians.")
 
 
 def _beside_s(swaps: Sequence[Place]) -> Iterator[Claim]:

@@ -61,10 +61,10 @@ ModelName = Annotated[str, AfterValidator(_absolute_folder)]
 """minilm, a name on the hub, or a folder, kept as an absolute path: a worker may run in another folder."""
 
 
-class Strict(BaseModel):
+class Strict(BaseModel, frozen=True):
     """A frozen model that refuses unknown keys and bends no types. Build one with `parse`, which raises InputError."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -84,7 +84,7 @@ class Strict(BaseModel):
             raise InputError(f"{where}: {_one_line(error)}" if where else _one_line(error)) from error
 
 
-class Cell(Strict):
+class Cell(Strict, frozen=True):
     """One measurement. An experiment's cell is a subclass with its keys.
 
     Attributes:
@@ -132,7 +132,7 @@ def experiment_named(name: str) -> Any:
     return importlib.import_module(f"wordsens.experiments.{module}").EXPERIMENT
 
 
-class Sweep(Strict):
+class Sweep(Strict, frozen=True):
     """Grids of cells of one experiment. In a grid a list is an axis: every combination of the axes is a cell.
 
     Attributes:

@@ -97,7 +97,7 @@ def spec_columns(spec: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in spec.items():
         if key == "text" and isinstance(value, dict):
             names = {"kind": "text", "content": "text_content"}
-            columns |= {names.get(name, name): one for name, one in value.items()}
+            columns |= {names.get(str(name), str(name)): one for name, one in value.items()}
         elif key in ("words", "word"):
             columns["word_choice"] = value if isinstance(value, str) else json.dumps(value)
         else:
@@ -312,7 +312,7 @@ def as_records(records: Any) -> list[Record]:
         plain = {
             name: None if pd.api.types.is_scalar(value) and pd.isna(value) else value for name, value in row.items()
         }
-        plain["spec"] = json.loads(plain["spec"])
+        plain["spec"] = json.loads(str(plain["spec"]))
         found.append(Record({name: _plain(value) for name, value in plain.items()}))
     return found
 

@@ -39,7 +39,7 @@ def _absolute(path: str) -> str:
     return str(Path(path).absolute()) if Path(path).exists() else path
 
 
-class Embedded(Strict):
+class Embedded(Strict, frozen=True):
     """Real texts, embedded word by word.
 
     Attributes:
@@ -60,13 +60,13 @@ class Embedded(Strict):
         return words >= n if self.padded_below is None else words < self.padded_below
 
 
-class ReviewsText(Embedded):
+class ReviewsText(Embedded, frozen=True):
     """A movie review that ships with wordsens."""
 
     kind: Literal["reviews"] = "reviews"
 
 
-class DatasetText(Embedded):
+class DatasetText(Embedded, frozen=True):
     """A text of a file, a folder or a dataset of the hub, as `wordsens.text.readers` takes it.
 
     Attributes:
@@ -84,7 +84,7 @@ class DatasetText(Embedded):
     limit: Annotated[int, Field(ge=1)] | None = None
 
 
-class GivenText(Embedded):
+class GivenText(Embedded, frozen=True):
     """The text itself, of `wordsens measure`: every draw is this text; map and search take the cell's own seed.
 
     Attributes:
@@ -99,26 +99,26 @@ class GivenText(Embedded):
     label: Literal[1, -1] | None = None
 
 
-class GaussianText(Strict):
+class GaussianText(Strict, frozen=True):
     """Rows with iid N(0, 1) entries, rescaled to sqrt(d)."""
 
     kind: Literal["gaussian"] = "gaussian"
 
 
-class OrthogonalText(Strict):
+class OrthogonalText(Strict, frozen=True):
     """Orthogonal rows of length sqrt(d); needs n <= d."""
 
     kind: Literal["orthogonal"] = "orthogonal"
 
 
-class CorrelatedText(Strict):
+class CorrelatedText(Strict, frozen=True):
     """Rows of length sqrt(d) with a chosen mean cosine."""
 
     kind: Literal["correlated"] = "correlated"
     mean_cosine: Annotated[float, Field(ge=0, lt=1)]
 
 
-class RepeatedText(Strict):
+class RepeatedText(Strict, frozen=True):
     """Gaussian rows of length sqrt(d), of which `distinct` are different and the others repeat them."""
 
     kind: Literal["repeated"] = "repeated"

@@ -88,7 +88,7 @@ class MapEntry:
     Attributes:
         name: as specs and the command line write it.
         title: in tables and figures.
-        features: what it is, a few words for `--map`'s help and `sweep show`.
+        features: what it is, a few words for `--map`'s help.
         family: one of FAMILIES.
         build: gives the FeatureMap.
         options: those of MapOptions that it looks at; no other changes its features or its records' names.

@@ -31,9 +31,7 @@ from wordsens.experiments.audit import (
     black_box,
     content_key,
     load_or_compute,
-    prepare,
 )
-from wordsens.experiments.run import unfinished
 from wordsens.experiments.store import Record, Store, write_tables
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.loading import content_of
@@ -68,8 +66,6 @@ def run_audit(options: AuditOptions) -> None:
     folder = Path(options.out)
     order = {cell.key(): at for at, cell in enumerate(cells)}
     with Store(folder) as store:
-        if options.scheduler is None and unfinished(cells, store):
-            prepare(cells[0])
         run_missing(cells, store, options, called="texts")
         records = sorted(store.records(order), key=lambda record: order[record.cell])
         write_tables(store.records(experiment="audit"), folder, "audit")
