@@ -87,12 +87,12 @@ def bound(layer, change, functional, length, ball=BALL):
 )
 def test_the_mean_supremum_of_a_functional_is_below_its_bound_and_not_far(functional, lean, radius):
     layer, change, phi, basis = layer_and_ball(radius, lean)
-    found = suprema(layer, phi, basis, radius, functional, 60)
+    found = suprema(layer, phi, basis, radius, functional, 30)
     mean, error = float(found.mean()), float(found.std()) / math.sqrt(len(found))
     upper, lipschitz = bound(layer, change, functional, lean * change.base)
     assert mean - 5 * error <= upper * (1 + 1e-12)
     assert upper <= 1.6 * mean + 0.2 * lipschitz * MARGIN
-    # Lemma 6: a Lipschitz function of a Gaussian matrix; the sample's variance is at most C² (chi-squared, 59 degrees).
+    # Lemma 6: a Lipschitz function of a Gaussian matrix; the sample's variance is at most C² (chi-squared, 29 degrees).
     assert float(found.std()) <= 1.6 * math.hypot(lipschitz, functional.width * float(change.norm) * 1.6)
     assert float(found.max()) <= upper + 4 * math.hypot(lipschitz, functional.width * float(change.norm) * 1.6)
 

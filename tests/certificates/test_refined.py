@@ -55,7 +55,7 @@ def test_newton_steps_lower_the_bound_and_the_weights_fit_the_joint_constraint(s
     assert float(by.a.amax() / by.a[by.a > 0].median()) > 1.05  # rows differ
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(cases())
 def test_no_random_perturbation_exceeds_a_thorough_bound(case: Case):
     try:
@@ -72,7 +72,7 @@ def test_no_random_perturbation_exceeds_a_thorough_bound(case: Case):
         assert float(changes.max()) <= float(thorough[word]) * (1 + 1e-9) + 1e-12
 
 
-@pytest.mark.parametrize(("score", "heads", "radius"), [("softmax", 2, 2.0), ("relu", 1, None), ("sigmoid", 1, 2.0)])
+@pytest.mark.parametrize(("score", "heads", "radius"), [("softmax", 2, 2.0), ("relu", 1, None)])
 def test_a_thorough_bound_is_above_what_is_attained_and_below_the_plain_one(score, heads, radius):
     phi, X = ws.RandomAttentionFeatures(24, score=score, heads=heads, seed=5), ws.gaussian_text(9, 24, seed=6)
     words = [0, 6]
@@ -105,7 +105,7 @@ def test_trained_heads_have_thorough_bounds_too():
 
 
 def test_a_word_is_left_where_its_bound_is_within_the_gap():
-    phi, X = ws.RandomAttentionFeatures(48, seed=1), ws.gaussian_text(10, 48, seed=2)
+    phi, X = ws.RandomAttentionFeatures(32, seed=1), ws.gaussian_text(7, 32, seed=2)
     attained = ws.word_sensitivity(phi, X, certificate=False).per_word
     plain, whole = (ws.certify(phi, X, effort=effort) for effort in ("normal", "thorough"))
     gap = float((plain / attained).median())

@@ -130,7 +130,7 @@ class TestHotAttention(AttentionLaws):
     temperature = 5.0
 
 
-class TestColdAttention(AttentionLaws, SearchLaws):
+class TestColdAttention(AttentionLaws):
     temperature = 0.3
 
 

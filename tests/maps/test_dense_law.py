@@ -1,6 +1,6 @@
 """RF and DRF have the same law with dense and with on-demand matrices: sensitivity, feature norms, inner products.
 
-Two-sample Kolmogorov-Smirnov tests over 120 draws each, fixed seeds. A test's false-alarm rate over fresh seeds is 1e-3
+Two-sample Kolmogorov-Smirnov tests over 100 draws each, fixed seeds. A test's false-alarm rate over fresh seeds is 1e-3
 in all (Bonferroni over its five statistics). With the conditioning term dropped the same tests fail at once.
 """
 
@@ -21,7 +21,7 @@ from wordsens.search.plan import Stages
 from wordsens.text.synthetic import gaussian_text
 
 FALSE_ALARMS = 1e-3
-DRAWS = 120
+DRAWS = 100
 N, D, WIDTH, WORD = 3, 16, 24, 1
 DEPTHS = [1, 2]
 X, Y = gaussian_text(N, D, seed=0).rows, gaussian_text(N, D, seed=1).rows

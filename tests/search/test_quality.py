@@ -8,7 +8,7 @@ import torch
 import wordsens as ws
 
 
-def plain_ascent(phi, X, *, starts=24, steps=120, seed=0):
+def plain_ascent(phi, X, *, starts=16, steps=100, seed=0):
     """The largest relative change of any word: many random starts, steps of falling length along the gradient."""
     n, d = X.shape
     words = torch.arange(n).repeat(starts)
