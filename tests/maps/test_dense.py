@@ -80,7 +80,7 @@ def test_groups_of_words_move_together(gaussian):
     at = torch.tensor([1, 0, 1])
     for fast, slow in zip(change.value_and_gradient(delta, at), plain.value_and_gradient(delta, at), strict=True):
         torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-10)
-    assert change.starting_directions(torch.tensor([0, 1]), torch.ones(2)).shape == (4, 2, 2, D)
+    assert change.starts(torch.tensor([0, 1]), torch.ones(2)).shape == (4, 2, 2, D)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
