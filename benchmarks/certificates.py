@@ -18,6 +18,7 @@ import torch
 import wordsens as ws
 from benchmarks.reporting import header, least_time, seconds, table
 from benchmarks.search import review
+from wordsens.maps.transformer.attention import entering_attention, trained_attention
 
 COLUMNS = ("n", "d", "words", "attained", "upper", "median upper/attained", "largest", "rigor")
 
@@ -91,8 +92,8 @@ def heads(quick: bool) -> None:
     rows = []
     for layer in (1,) if quick else (1, 6):
         for head in range(2 if quick else whole.stack.heads):
-            phi = whole.at(layer=layer, head=head, input="its own")
-            (X,) = phi.embed([document], max_words=10 if quick else 62)
+            (text,) = whole.embed([document], max_words=10 if quick else 62)
+            phi, X = trained_attention(whole, layer, head), entering_attention(whole, text, layer)
             for share in (1.0, 0.1):
                 radius = share * torch.linalg.vector_norm(X.rows, dim=1)
                 cells = bracket(phi, X, radius=radius, search="quick")

@@ -33,7 +33,7 @@ CALLS = {
 COMMANDS = {
     "measure 'a b' --map rf": "models",
     "report x": "records",
-    "sweep show paper-sensitivity-quick": "records",
+    "sweep status records": "records",
     "app": "app",
 }
 PROGRAM = f"""

@@ -11,7 +11,7 @@ from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
 from wordsens.audit.categories import counted, frequency_bands, place_of
-from wordsens.audit.layers import layer_sensitivities
+from wordsens.audit.layers import SHORT_SEARCH, layer_sensitivities
 from wordsens.audit.reactions import reactions
 from wordsens.audit.summary import summarise_audit
 from wordsens.audit.text import AuditedText, AuditedWord, AuditPlan, audit_text, chosen_words
@@ -167,7 +167,7 @@ def test_layers_and_heads(phi):
     chosen = chosen_words(X, 2, seed=0, content=TEXT.text)
     for layer in found:
         one = phi.at(layer=layer.layer)
-        r = ws.whole_word_sensitivity(one, X, chosen, search=ws.SearchPlan("quick", starts=2, steps=2))
+        r = ws.whole_word_sensitivity(one, X, chosen, search=SHORT_SEARCH)
         assert layer.sensitivity == pytest.approx(r.value, rel=1e-5)
         head = phi.at(layer=layer.layer, head=3)
         changes = []

@@ -14,7 +14,7 @@ from wordsens.search.plan import SearchPlan
 from wordsens.sensitivity.whole_words import whole_word_sensitivity
 from wordsens.text.document import Document
 
-_SHORT = SearchPlan("quick", starts=2, steps=6)
+SHORT_SEARCH = SearchPlan("quick", starts=2, steps=6)
 """A few steps: every layer of every text has a search of its own."""
 
 
@@ -56,7 +56,7 @@ def layer_sensitivities(
         values, heads = [], []
         for document, text in texts:
             chosen = chosen_words(text, words, seed=seed, content=document.text)
-            result = whole_word_sensitivity(phi.at(layer=layer), text, chosen, seed, search=_SHORT)
+            result = whole_word_sensitivity(phi.at(layer=layer), text, chosen, seed, search=SHORT_SEARCH)
             values.append(result.value)
             moved = [
                 perturbed_texts(text.rows, torch.tensor([word.rows]), delta.unsqueeze(0).to(text.rows.dtype))

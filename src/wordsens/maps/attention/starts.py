@@ -8,10 +8,17 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.maps.word_change import replacements
-from wordsens.search.ball import unit
+from wordsens.search.ball import into_ball, unit
 
 _EIGENVECTORS = 6
 """Of W + W^T: 6 attained more than 1 or 3, and as much as 12 (n = 250, d = 768)."""
+
+
+_RAISED, _FARTHEST, _BISECTIONS = (0.25, 0.5, 0.8), 2.0, 7
+"""How far the word's score with itself is raised, in radii; the farthest point along x_i that is tried; halvings."""
+
+_FIRST, _NEXT, _MARGIN = 400, 100, 3e-4
+"""Steps to a point where a row's scores are negative, the first time and later; how far below zero they are led."""
 
 
 class ScoredHead:
@@ -48,8 +55,68 @@ class ScoredHead:
 
 
 def starting_points(
-    heads: Sequence[ScoredHead], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    heads: Sequence[ScoredHead], words: Int[Tensor, " w"], radius: Float[Tensor, " w"], *, emptied: bool = False
 ) -> Float[Tensor, "count w d"]:
-    """Every head's `directions`, -x_i and the mean of the rows less x_i, in units of each word's radius."""
+    """Every head's `directions`, -x_i and the mean of the rows less x_i, in units of each word's radius.
+
+    `emptied`: also points of `own_row_alone`, for scores under which a row can be left to one word.
+    """
     everywhere = torch.cat([head.directions for head in heads]).unsqueeze(1).expand(-1, len(words), -1)
-    return torch.cat([everywhere, replacements(heads[0].rows, words.unsqueeze(1), radius).squeeze(2)])
+    points = [everywhere, replacements(heads[0].rows, words.unsqueeze(1), radius).squeeze(2)]
+    if emptied:
+        points += [own_row_alone(head, words, radius) for head in heads]
+    return torch.cat(points)
+
+
+def own_row_alone(
+    head: ScoredHead, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+) -> Float[Tensor, "count w d"]:
+    """Points, in units of radii, far along x_i, at which no score of the word's own row with another word is positive.
+
+    The farthest such point is the nearest in the polyhedron {s_il + k_l . Delta <= 0, l != i} to r + zeta x_i for the
+    zeta that brings it to the sphere, found by bisection; r raises the word's score with itself.
+    """
+    reach = radius.to(head.rows).unsqueeze(1)
+    length = torch.linalg.vector_norm(head.keys, dim=1).clamp(min=torch.finfo(head.keys.dtype).tiny)
+    scores = (head.scores[words] / length / reach + _MARGIN).scatter(1, words.unsqueeze(1), -torch.inf)
+    polyhedron = _Polyhedron(head.keys / length.unsqueeze(1), scores)
+    raised = unit(head.queries + head.keys)[words] * head.rows.new_tensor(_RAISED).view(-1, 1, 1)
+    own = unit(head.rows)[words]
+    low, high = torch.zeros_like(raised[..., :1]), torch.full_like(raised[..., :1], _FARTHEST)
+    zeta, best, multipliers = low, raised, torch.zeros_like(raised @ head.keys.T)
+    for at in range(_BISECTIONS):
+        nearest, multipliers = polyhedron.nearest(raised + zeta * own, multipliers, _FIRST if at == 0 else _NEXT)
+        inside = torch.linalg.vector_norm(nearest, dim=2, keepdim=True) <= 1
+        best = torch.where(inside | (at == 0), nearest, best)
+        low, high = torch.where(inside, zeta, low), torch.where(inside, high, zeta)
+        zeta = (low + high) / 2
+    return into_ball(best)
+
+
+class _Polyhedron:
+    """All Delta with scores + K Delta <= 0; the rows of K have length 1, -inf stands where nothing is required."""
+
+    def __init__(self, keys: Float[Tensor, "m d"], scores: Float[Tensor, "w m"]):
+        self._keys, self._scores, self._gram = keys, scores, keys @ keys.T
+        self._step = 1 / torch.linalg.matrix_norm(keys, ord=2).square()
+
+    def nearest(
+        self, given: Float[Tensor, "c w d"], multipliers: Float[Tensor, "c w m"], steps: int
+    ) -> tuple[Float[Tensor, "c w d"], Float[Tensor, "c w m"]]:
+        """The points nearest to those given, z - K^T y, and their multipliers y >= 0, from those given on.
+
+        y minimises y . K K^T y / 2 - y . (scores at z), by accelerated gradient steps that restart where they turn back
+        (O'Donoghue and Candès 2015), O(c w m²) each; they end where no score is above half the margin.
+        """
+        wanted, ahead = self._scores + given @ self._keys.T, multipliers
+        pace = torch.ones_like(wanted[..., :1])
+        for at in range(steps):
+            if at % 20 == 19 and bool((wanted - multipliers @ self._gram).amax() <= _MARGIN / 2):
+                break
+            moved = (ahead - self._step * (ahead @ self._gram - wanted)).clamp(min=0)
+            back = ((ahead - moved) * (moved - multipliers)).sum(dim=-1, keepdim=True) > 0
+            pace = pace.masked_fill(back, 1.0)
+            faster = (1 + (1 + 4 * pace.square()).sqrt()) / 2
+            ahead = moved + ((pace - 1) / faster).masked_fill(back, 0.0) * (moved - multipliers)
+            multipliers, pace = moved, faster
+        return given - multipliers @ self._keys, multipliers

@@ -81,7 +81,8 @@ class AttentionWordChange(WordChange):
         return (20 * n + 8 * d) * self.rows.element_size()
 
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
-        return starting_points(self.heads, words, radius)
+        emptied = self._score.kinked and self._score.normalized
+        return starting_points(self.heads, words, radius, emptied=emptied)
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
