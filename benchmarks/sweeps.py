@@ -20,7 +20,7 @@ from benchmarks.reporting import header, table
 SWEEP = """\
 experiment: sensitivity
 name: cells
-grid: [{map: [rf, raf], n: [4, 6, 8], d: 8, draw: %s, text: {kind: gaussian}, search: quick}]
+grids: [{map: [rf, raf], n: [4, 6, 8], d: 8, draw: %s, text: {kind: gaussian}, search: quick}]
 """
 VALUES = "select key, json_extract(result, '$.value') from cells where status = 'done' order by key"
 
