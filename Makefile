@@ -34,7 +34,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 
 demo: $(INSTALLED)
 	$(BIN)/wordsens measure "I love her much" --map rf,raf,relu-raf
-	$(BIN)/wordsens paper sensitivity --scale quick --out $(OUT)
+	$(BIN)/wordsens paper sensitivity --scale quick --workers 2 --out $(OUT)
 	$(BIN)/wordsens report $(OUT)
 
 test: $(INSTALLED)
