@@ -11,7 +11,7 @@ import wordsens as ws
 from wordsens.activations import ACTIVATIONS
 from wordsens.errors import InputError
 from wordsens.experiments.map_cell import MapCell
-from wordsens.maps.dense.features import GAUSSIAN_KINDS
+from wordsens.maps.dense import GAUSSIAN_KINDS
 from wordsens.maps.registry import (
     FAMILIES,
     MAP_NAMES,

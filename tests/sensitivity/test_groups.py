@@ -8,7 +8,7 @@ import torch
 
 import wordsens as ws
 from wordsens.maps.attention.scores import SCORES
-from wordsens.maps.plain_change import PlainGroupChange
+from wordsens.maps.base import PlainGroupChange
 
 
 def unit_rows(n, d, seed):

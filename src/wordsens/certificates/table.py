@@ -12,8 +12,8 @@ from wordsens.certificates.dense.bounds import dense_certificate
 from wordsens.errors import require_choice
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.given_weights import AttentionFeatures
-from wordsens.maps.contract import FeatureMap
-from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
+from wordsens.maps.base import FeatureMap
+from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
 
 CertificateBuilder = Callable[..., Certificate | None]
 """(phi, rows (n, d) in the map's dtype, words (w,), radius (w,) float64, effort, target) -> Certificate, or None."""

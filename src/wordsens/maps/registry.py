@@ -109,7 +109,7 @@ class MapEntry:
 
 
 def _rf(asked: Build) -> Any:
-    from wordsens.maps.dense.features import RandomFeatures
+    from wordsens.maps.dense import RandomFeatures
 
     chosen = asked.options
     return RandomFeatures(
@@ -119,7 +119,7 @@ def _rf(asked: Build) -> Any:
 
 
 def _drf(asked: Build) -> Any:
-    from wordsens.maps.dense.features import DeepRandomFeatures
+    from wordsens.maps.dense import DeepRandomFeatures
 
     chosen = asked.options
     return DeepRandomFeatures(
@@ -143,7 +143,7 @@ def _attention(name: str, title: str, score: str, features: str) -> MapEntry:
 
 
 def _transformer(asked: Build) -> Any:
-    from wordsens.maps.transformer.loading import loaded_model
+    from wordsens.maps.transformer.features import loaded_model
 
     chosen = asked.options
     phi = loaded_model(chosen.model, asked.dtype, str(asked.device))
@@ -151,7 +151,7 @@ def _transformer(asked: Build) -> Any:
 
 
 def _files_of_model(options: MapOptions) -> str:
-    from wordsens.maps.transformer.loading import content_of
+    from wordsens.maps.transformer.features import content_of
 
     return content_of(options.model)
 
@@ -211,12 +211,12 @@ def map_entry(name: str) -> MapEntry:
         raise InputError(f"`map` (={name!r}) must be module:Name, a module that Python can import and a name in it")
 
     def build(asked: Build) -> Any:
-        from wordsens.maps.own_map import build_own
+        from wordsens.maps.custom import build_own
 
         return build_own(name, vars(asked))
 
     def content(options: MapOptions) -> str:
-        from wordsens.maps.own_map import content_of_own
+        from wordsens.maps.custom import content_of_own
 
         return content_of_own(name)
 

@@ -33,8 +33,7 @@ from wordsens.experiments.audit import (
     load_or_compute,
 )
 from wordsens.experiments.store import Record, Store, write_tables
-from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.maps.transformer.loading import content_of
+from wordsens.maps.transformer.features import TransformerFeatures, content_of
 from wordsens.models.choice import is_pair_model
 from wordsens.models.contract import Model
 from wordsens.sensitivity.substitution import SubstitutionPlan, SubstitutionSensitivity, substitution_sensitivity

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.maps.base import WordChange, replacements
 from wordsens.maps.mapping import TextMap, feature_norm, features_by_text, perturbed_texts
-from wordsens.maps.word_change import WordChange, replacements
 from wordsens.search.ball import unit
 from wordsens.search.plan import Stages
 

@@ -10,9 +10,8 @@ from torch import Tensor
 from wordsens.activations import activation_named
 from wordsens.errors import InputError, require_choice, require_count
 from wordsens.gaussian import ON_DEMAND_BYTES, DenseGaussian, GaussianMatrix, OnDemandGaussian, dense_bytes
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.maps.dense.one_layer import OneLayerChange
-from wordsens.maps.dense.word_change import DenseChange
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.dense_change import DenseChange, OneLayerChange
 from wordsens.maps.mapping import feature_norm
 from wordsens.seeds import Seed
 

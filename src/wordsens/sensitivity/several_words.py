@@ -12,16 +12,16 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count, require_positive
 from wordsens.maps.arguments import as_text
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
-from wordsens.maps.repeatable import leaves_the_map_as_found
+from wordsens.maps.mapping import leaves_the_map_as_found
 from wordsens.results import Look, Result
 from wordsens.search.ball import Ball
 from wordsens.search.maximize import maximize
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import Seed, generator
-from wordsens.sensitivity.budget import Budget
 from wordsens.sensitivity.one_word import attained, word_sensitivity
+from wordsens.sensitivity.result import Budget
 from wordsens.text.matrix import TextMatrix
 
 BALLS = ("each", "joint")

@@ -16,7 +16,7 @@ from typing import Any, cast
 from torch import nn
 
 from wordsens.errors import InputError
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
 
 GIVEN = ("n", "d", "seed", "dtype", "device")
