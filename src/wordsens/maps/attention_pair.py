@@ -1,6 +1,4 @@
-"""The attention of two texts side by side.
-
-Attention of a pair of texts that differ in words, word by word where their tokens do not stand one for one."""
+"""The attention of two texts side by side: by token, or by word where their tokens do not match one for one."""
 
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable

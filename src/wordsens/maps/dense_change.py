@@ -1,6 +1,7 @@
 """The change that one moved word, or a group of words, makes to dense random features, forward and backward by hand.
 
-The change that one moved word makes to one dense layer, which a search follows along great circles."""
+Of one layer a search follows it along great circles (`search.krylov`).
+"""
 
 from functools import partial
 

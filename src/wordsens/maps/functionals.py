@@ -1,20 +1,13 @@
 """Linear functionals of the features of a text with one word moved: phi(X^i(Delta)) . theta for several theta at once.
 
-What regression needs of a map: the outputs of linear models, and their gradients in Delta. Maps that have a structure
-of their own (attention, fully connected layers) evaluate the functionals without building the perturbed texts.
-
-Linear functionals of fully connected random features when one word moves.
-
-Linear functionals of attention features when one word moves, from the closed form of the change.
-
-With the notation of `attention_rows`, row j != i of the features changes by p_ji Delta + (p_ji - a_ji) r_ji, so
+What regression needs of a map: the outputs of linear models, and their gradients in Delta. Attention and dense layers
+evaluate them without building the perturbed texts. For attention, in the notation of `maps.attention.change`,
 
     c . theta = sum over j != i of [p_ji Delta . theta_j + (p_ji - a_ji) r_ji . theta_j] + (change of row i) . theta_i,
 
 theta_j being row j of theta (n, d). The products r_ji . theta_j do not depend on Delta: one number a row.
 Derivation: docs/theory/generalization.md.
-
-The functionals of each map: those of attention and of dense layers, and plain ones for all others."""
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

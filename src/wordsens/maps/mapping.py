@@ -1,6 +1,7 @@
-"""Texts to features: perturbed copies of a text, the features of each, their norm, and what a map may return.
+"""Texts to features: perturbed copies of a text, the features of each, and what a map may return.
 
-Maps with a state of their own: what a call leaves behind is put back, and answers that change are refused."""
+A map may have a state of its own: what a call leaves behind is put back, and answers that change are refused.
+"""
 
 import functools
 import math

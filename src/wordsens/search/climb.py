@@ -1,6 +1,4 @@
-"""Many independent ascents at once, and the two rules that tell each where to step next.
-
-The end of a search: a check that its best points are stationary, and sampling where there is no gradient."""
+"""Many independent ascents at once, the two rules that tell each where to step, and the check of where they end."""
 
 from abc import ABC, abstractmethod
 from dataclasses import replace

@@ -1,12 +1,9 @@
 """The contract of what a search climbs: a function of points in balls, with its gradient, for a batch of words.
 
-The contract of objectives through which Delta enters linearly: one layer, whatever follows entry by entry.
-
-phi(X^i(Delta)) - phi(X) = psi(A_i Delta), where A_i is a linear map and psi acts on each entry. Along a great circle of
-the ball's sphere, A_i (cos t a + sin t b) = cos t A_i a + sin t A_i b: once A_i a and A_i b are known, the whole circle
-is known without another product. Searches that need few products with A_i build on this (`search.krylov`).
-
-The result of a search, word by word."""
+Where Delta enters linearly, phi(X^i(Delta)) - phi(X) = psi(A_i Delta) with a linear map A_i and psi acting on each
+entry. Along a great circle of the ball's sphere, A_i (cos t a + sin t b) = cos t A_i a + sin t A_i b: once A_i a and
+A_i b are known, the whole circle is known without another product. `search.krylov` builds on this.
+"""
 
 import math
 from abc import ABC, abstractmethod

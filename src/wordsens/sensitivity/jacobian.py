@@ -1,6 +1,4 @@
-"""Products with J^T J, J the Jacobian at zero of a function that autograd differentiates twice.
-
-The small-radius limit of word sensitivity: the largest singular value of the Jacobian in one word."""
+"""The small-radius limit of word sensitivity: the largest singular value of the Jacobian in one word."""
 
 from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple, SupportsIndex, overload

@@ -1,6 +1,4 @@
-"""Deleting or masking a word: what other tools report, beside what the word could do.
-
-The effect of deleting one row of a text on what is left of the features."""
+"""Deleting or masking a word: what other tools report, beside what the word could do."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,6 +1,4 @@
-"""The budget of a measurement: evaluations, memory, and the report of how much is spent.
-
-The result of word sensitivity: attained values, witnesses and bounds."""
+"""The result of word sensitivity: attained values, witnesses and bounds; and the budget of a measurement."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,6 +1,4 @@
-"""The words that a measurement searches where nobody names them.
-
-Word sensitivity of several texts under one map."""
+"""Word sensitivity of several texts under one map, and the words that are searched where nobody names them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

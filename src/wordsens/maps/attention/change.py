@@ -12,8 +12,7 @@ read V^T Delta for Delta and V^T x_i for x_i, but in u_j . Delta.
 
 A batch of (word, Delta) pairs costs a few matrix products: all n words the price of one plain evaluation. Arrays
 indexed [word, row] are stored word first: a batch gathers whole rows.
-
-The change of an attention layer when one word moves, for every word at the price of one plain evaluation."""
+"""
 
 import math
 from collections.abc import Sequence

@@ -1,6 +1,4 @@
-"""Attention layers as feature maps: what random weights and one's own share.
-
-Random attention features (RAF): one attention layer with Gaussian query-key weights and no value matrix."""
+"""Attention layers as feature maps, and random attention features (RAF): one layer with Gaussian query-key weights."""
 
 import math
 from abc import abstractmethod

@@ -1,11 +1,9 @@
-"""The change of an attention layer when several words move at once.
+"""The change of an attention layer when several words move at once, or under a score that has no closed form.
 
 The scores of a row outside the group change only at the group's words, by u_j . Delta_i, so X W is never formed again:
 one (group, Delta) costs O(n² d + g d²) and n² numbers, against O(n² d + n d²) for mapping the perturbed text, and the
-change is computed from the change of the attention, so that small ones keep their digits. Gradients by autograd on
-this small graph.
-
-The change of an attention layer whose score or sum of heads offers no closed form: by autograd, searched alike."""
+change is computed from the change of the attention, so that small ones keep their digits. Gradients by autograd.
+"""
 
 from collections.abc import Sequence
 from copy import copy

@@ -1,6 +1,4 @@
-"""Pretrained transformers as feature maps: from the rows that enter the first layer to what the model makes of them.
-
-A transformer by name: loaded once a process, and known by the content of its files."""
+"""Pretrained transformers as feature maps: from the rows that enter the first layer to what the model makes of them."""
 
 import copy
 from collections.abc import Callable, Sequence

@@ -1,6 +1,4 @@
-"""From a text, or a pair of texts, to the tokens that a transformer reads.
-
-A transformer and what reads texts for it: by name, or taken from a pair, a pipeline, a SentenceTransformer."""
+"""A running transformer and what reads texts for it: by name, or from a pair, a pipeline, a SentenceTransformer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

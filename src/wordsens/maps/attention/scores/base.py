@@ -1,6 +1,4 @@
-"""The contract of an attention score.
-
-A score's part in the closed form of attention's change: how a moved word's weight answers, and derivatives."""
+"""Attention scores: the contract, and the answer of a weight to its own score in closed form."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

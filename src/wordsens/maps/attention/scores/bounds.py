@@ -1,14 +1,10 @@
-"""The growth of the attention p of a row to the changed word with the row's score gain t, cut into cells.
+"""What an upper bound needs of a score (docs/theory/certificates-attention.md): curves, rounding, expansions, tables.
 
-On a grid of t over the whole range |t| <= ‖u_j‖ radius, a curve holds p and the gain g at the nodes, and on each cell
-between two nodes bounds of p' and p'', times the cell's width and its square: no unit of t matters. p never falls in t,
-which is all that the widest cells rely on.
-
-The interface of a score that an upper bound needs (docs/theory/certificates-attention.md).
-
-A row of weights to first order in all its scores, with a remainder: for bounds at small radii.
-
-Weights tabulated over all that their scores may do: for bounds of the word's own row where nothing is divided."""
+A `Curve` is the growth of the attention p of a row to the changed word with the row's score gain t, on a grid of t over
+the whole range |t| <= ‖u_j‖ radius: p and the gain g at the nodes, and on each cell between two nodes bounds of p' and
+p'', times the cell's width and its square. p never falls in t, which is all that the widest cells rely on. An
+`Expansion` answers for a whole row to first order, for small radii; a `WeightTable` for rows that are not divided.
+"""
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace

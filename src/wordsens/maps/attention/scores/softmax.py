@@ -1,6 +1,4 @@
-"""The logistic curve, which a moved weight follows under softmax and under sigmoid scores.
-
-Softmax scores."""
+"""Softmax scores, and the logistic curve that a moved weight follows under softmax and sigmoid scores."""
 
 import torch
 from jaxtyping import Float, Int
