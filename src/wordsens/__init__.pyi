@@ -1,6 +1,7 @@
 from . import figures as figures
 from . import theory as theory
 from . import training as training
+from .activations import Activation as Activation
 from .audit.decay import PairDistance as PairDistance
 from .audit.decay import pair_distances as pair_distances
 from .certificates.certify import certificate as certificate

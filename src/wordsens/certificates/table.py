@@ -1,10 +1,12 @@
 """The certificate of each kind of map."""
 
+import math
 from collections.abc import Callable
 
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.activations import ACTIVATIONS
 from wordsens.certificates import EFFORTS
 from wordsens.certificates.attention.bounds import attention_certificate
 from wordsens.certificates.contract import Certificate
@@ -27,8 +29,11 @@ def _of_dense(
     effort: str,
     target: Float[Tensor, " w"] | None,
 ) -> Certificate | None:
-    """All words cost the same, and there is one effort."""
+    """All words cost the same, and there is one effort. None for activations of which too little is known."""
     del effort, target
+    shipped = ACTIVATIONS.get(phi.activation.name) is phi.activation
+    if phi.activation.lipschitz == math.inf or (phi.gaussian == "lazy" and not shipped):
+        return None
     return dense_certificate(phi, rows, words, radius)
 
 

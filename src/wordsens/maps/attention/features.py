@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice, require_count, require_positive
+from wordsens.errors import InputError, require_choice, require_count, require_device, require_dtype, require_positive
 from wordsens.maps.attention.change import AttentionWordChange
 from wordsens.maps.attention.groups import AnyScoreChange, AttentionGroupChange
 from wordsens.maps.attention.scores import SCORES, ClosedForm, Score, Softmax, offered
@@ -191,8 +191,8 @@ class RandomAttentionFeatures(AttentionLayer):
         self.temperature = require_positive("temperature", temperature)
         self.heads = require_count("heads", heads)
         self.seed = seed
-        self.dtype = dtype
-        self.device = torch.device(device)
+        self.dtype = require_dtype(dtype)
+        self.device = torch.device(require_device(device))
         self.name = "raf" if type(self.score) is Softmax else f"{self.score.name}-raf"
         self._weight_is_drawn = True
         with torch.inference_mode(False):

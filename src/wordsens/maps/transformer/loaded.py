@@ -10,10 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wordsens.errors import InputError, require_characters, require_choice
+from wordsens.errors import InputError, require_characters, require_choice, require_device
 from wordsens.maps.transformer.stack import Stack
 from wordsens.text.encoder import Tokenization
-from wordsens.text.encoders import require_device
 from wordsens.text.loaded_models import is_sentence_transformer, model_parts
 from wordsens.text.matrix import Word
 from wordsens.text.pretrained import ATTENTIONS, USUAL_ACCESS, Access, load_model
