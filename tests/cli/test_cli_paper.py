@@ -16,7 +16,7 @@ from wordsens.experiments import (
     several_words,
     similarity,
 )
-from wordsens.experiments.spec import load_sweep
+from wordsens.experiments.sweep import load_sweep
 from wordsens.report.findings.finding import minus
 from wordsens.report.findings.of_runs import run_findings
 from wordsens.report.load import load_runs

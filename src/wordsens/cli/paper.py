@@ -16,7 +16,7 @@ from wordsens.search.plan import EFFORTS
 
 if TYPE_CHECKING:
     from wordsens.experiments.experiment import Section, Summary
-    from wordsens.experiments.spec import Sweep
+    from wordsens.experiments.sweep import Sweep
 
 SCALES = ("quick", "laptop", "full")
 FIGURES = (
@@ -204,10 +204,9 @@ def run_paper(options: PaperOptions) -> None:
 
 def _run(name: str, options: PaperOptions) -> dict[str, Any]:
     """Measure the missing cells, write tables and figures, print the summary; of an interrupted run, what it has."""
-    from wordsens.experiments.experiment import summarize
     from wordsens.experiments.run import save_sweep
-    from wordsens.experiments.spec import experiment_named
     from wordsens.experiments.store import Store, write_tables
+    from wordsens.experiments.sweep import experiment_named, summarize
     from wordsens.figures.of_experiments import save_figures
 
     sweep, notices = _sweep(name, options)
@@ -253,7 +252,7 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
 
 def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
     """The sweep that the options ask for, and notices."""
-    from wordsens.experiments.spec import Sweep, experiment_named, overridden
+    from wordsens.experiments.sweep import Sweep, overridden, paper_sweep
     from wordsens.experiments.texts import DatasetText, ReviewsText
 
     if name == "attention":
@@ -269,9 +268,8 @@ def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
             keys = {key: getattr(options, key) for key in ("text_column", "label_column", "split", "limit", "encoder")}
             source = DatasetText.parse({"path": options.texts, **keys})
         labels = options.labels if options.texts is not None else None
-        experiment = experiment_named(name)
-        sweep, notices = experiment.sweep(
-            options.scale, source, seed=options.seed, labels=labels, search=options.search
+        sweep, notices = paper_sweep(
+            name, options.scale, source, seed=options.seed, labels=labels, search=options.search
         )
     device = [] if options.device == "cpu" else [f"device={options.device}"]
     return overridden(sweep, [*options.overrides, *device]), notices

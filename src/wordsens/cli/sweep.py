@@ -13,8 +13,8 @@ from wordsens.cli.terminal import duration, notice, print_json, stdout, table
 from wordsens.errors import InputError
 
 if TYPE_CHECKING:
-    from wordsens.experiments.spec import Sweep
     from wordsens.experiments.store import Record
+    from wordsens.experiments.sweep import Sweep
 
 sweep = typer.Typer(
     help="Any grid of cells: run, watched, exported and drawn. Guide: docs/sweeps.md.",
@@ -161,7 +161,7 @@ def plot(options: PlotOptions) -> None:
     Example: wordsens sweep plot try --x temperature --by n
     """
     from wordsens.experiments.series import series_along
-    from wordsens.experiments.spec import experiment_named
+    from wordsens.experiments.sweep import experiment_named
     from wordsens.figures import along
 
     chosen, folder = _source(options.spec, options.overrides or (), options.out)
@@ -207,7 +207,7 @@ def _source(spec: str, overrides: "list[str] | tuple[str, ...]", out: str | None
     Raises:
         InputError: there is no such sweep, or it is wrong.
     """
-    from wordsens.experiments.spec import load_sweep
+    from wordsens.experiments.sweep import load_sweep
     from wordsens.files import named_path
 
     path = named_path("spec", spec, home=False)

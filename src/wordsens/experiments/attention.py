@@ -231,7 +231,7 @@ def _claims(one: AttentionSummary) -> list[Claim]:
     return claims
 
 
-EXPERIMENT = Experiment(
+ATTENTION = Experiment(
     name="attention",
     Cell=AttentionCell,
     measure=measure_attention,

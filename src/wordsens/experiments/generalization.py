@@ -515,7 +515,7 @@ def _theory(groups: Sequence[Sequence[GeneralizationSeries]]) -> Claim:
     return Claim(f"{THEOREM:.2f}", sentence, "Predicted: Theorems 4 and 5, a limit.", ("predicted", "95 % interval"))
 
 
-EXPERIMENT = Experiment(
+GENERALIZATION = Experiment(
     name="generalization",
     Cell=GeneralizationCell,
     measure=measure_generalization,

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordsens.errors import InputError, MissingExtraError, WordsensError
 from wordsens.experiments.experiment import Experiment
-from wordsens.experiments.provenance import code_version, error_line
-from wordsens.experiments.spec import Cell, Sweep, experiment_named, load_sweep, overridden
+from wordsens.experiments.spec import Cell, code_version, error_line
 from wordsens.experiments.store import (
     Record,
     Store,
@@ -27,6 +26,7 @@ from wordsens.experiments.store import (
     write_tables,
     write_whole,
 )
+from wordsens.experiments.sweep import Sweep, experiment_named, load_sweep, overridden
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -695,7 +695,7 @@ def _relu_against_softmax(series: Sequence[Series]) -> list[Claim]:
     return [Claim(f"{largest:.2f}", sentence, "± one standard error of least squares.")] if gaps else []
 
 
-EXPERIMENT = Experiment(
+SENSITIVITY = Experiment(
     name="sensitivity",
     Cell=SensitivityCell,
     measure=measure_sensitivity,

@@ -109,7 +109,7 @@ def record_of(
     cell: Any, status: str, columns: Mapping[str, Any], *, started: str, seconds: float, error: str | None = None
 ) -> Record:
     """The record of a cell that was measured in this process."""
-    from wordsens.experiments.provenance import provenance
+    from wordsens.experiments.spec import provenance
 
     head = {"cell": cell.key(), "experiment": cell.experiment, "status": status, "error": error, "value": None}
     spec, made = cell.spec(), provenance()

@@ -9,7 +9,7 @@ from wordsens.experiments.audit import audited
 from wordsens.experiments.experiment import text_title
 from wordsens.experiments.generalization import LIMIT, generalization_series
 from wordsens.experiments.sensitivity import GIVEN, sensitivity_series
-from wordsens.experiments.spec import experiment_named
+from wordsens.experiments.sweep import experiment_named
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Part, Run
 from wordsens.report.texts import measured_text
