@@ -92,7 +92,7 @@ def test_the_interval_is_that_of_a_plain_bootstrap():
 
 def test_the_figure_has_every_series_and_its_exponent(heated):
     series = series_along(heated, "temperature")
-    figure = along(series, "temperature", "value")
+    figure = along(heated, "temperature")
     (panel,), (legend,) = figure.axes, figure.legends
     assert (panel.get_xscale(), panel.get_xlabel()) == ("log", "temperature")
     assert [text.get_text() for text in legend.get_texts()] == [
@@ -100,9 +100,8 @@ def test_the_figure_has_every_series_and_its_exponent(heated):
         for (title, n), one in zip(product(("RAF (softmax)", "ReLU-RAF"), (10, 40)), series, strict=True)
     ]
     assert len({line.get_color() for line in panel.get_lines()}) == 4
-    plain = along(
-        series_along([one for one in heated if one.n == 10 and one.temperature == 1.0], "map"), "map", "value"
-    )
+    assert panel.get_ylabel() == "word sensitivity S"
+    plain = along([one for one in heated if one.n == 10 and one.temperature == 1.0], "map")
     assert [tick.get_text() for tick in plain.axes[0].get_xticklabels()] == ["raf", "relu-raf"]
 
 

@@ -206,7 +206,7 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
     """Measure the missing cells, write tables and figures, print the summary; of an interrupted run, what it has."""
     from wordsens.experiments.run import save_sweep
     from wordsens.experiments.store import Store, write_tables
-    from wordsens.experiments.sweep import experiment_named, summarize
+    from wordsens.experiments.sweep import summarize
     from wordsens.figures.of_experiments import save_figures
 
     sweep, notices = _sweep(name, options)
@@ -232,7 +232,7 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
     failed = [record for record in records if not record.done]
     if not done:
         fail_for(failed, len(cells))
-    figures = save_figures(experiment_named(name), done, Path(options.out) / "figures", options.style)
+    figures = save_figures(done, Path(options.out) / "figures", options.style)
     summary = summarize(done)
     if not options.as_json:
         print_summary(summary, verbose=options.verbose)
@@ -291,6 +291,8 @@ def _print_section(section: "Section") -> None:
     console = stdout()
     console.print(section.title, style="bold")
     shown = table(*((heading, "left" if heading in _LEFT else "right") for heading in section.headings))
+    for column in shown.columns:
+        column.no_wrap = column.justify == "right"  # words wrap, numbers do not
     for row in section.rows:
         shown.add_row(*map(_shown, row))
     console.print(shown)

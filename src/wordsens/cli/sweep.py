@@ -160,8 +160,7 @@ def plot(options: PlotOptions) -> None:
 
     Example: wordsens sweep plot try --x temperature --by n
     """
-    from wordsens.experiments.series import series_along
-    from wordsens.experiments.sweep import experiment_named
+    from wordsens.experiments.series import column_title, series_along
     from wordsens.figures import along
 
     chosen, folder = _source(options.spec, options.overrides or (), options.out)
@@ -175,8 +174,7 @@ def plot(options: PlotOptions) -> None:
     path = Path(options.file) if options.file else folder / "figures" / f"{options.y}-against-{options.x}.png"
     if path.suffix not in (".pdf", ".png", ".svg"):
         raise InputError(f"`file` (={options.file!r}) must end with .pdf, .png, .svg")
-    label = experiment_named(chosen.experiment).value if options.y == "value" else ""
-    figure = along(series, options.x, options.y, y_label=label, logarithmic=not options.linear)
+    figure = along(records, options.x, options.y, by=by, logarithmic=not options.linear)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
     if options.as_json:
@@ -195,7 +193,7 @@ def plot(options: PlotOptions) -> None:
             "" if one.fit is None else f"{one.fit.exponent:.3f} ± {one.fit.standard_error:.3f}",
             "" if one.interval is None else f"{one.interval[0]:.3f} to {one.interval[1]:.3f}",
         )
-    console.print(f"{chosen.name}: {options.y} ~ {options.x}^exponent", style="bold")
+    console.print(f"{column_title(records, options.y)} ~ {options.x}^exponent", style="bold")
     console.print(exponents)
     console.print("± is the standard error of least squares; the CI is a bootstrap over texts (five or more).")
     console.print(f"figure   {path}", soft_wrap=True)

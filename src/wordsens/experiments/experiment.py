@@ -4,6 +4,7 @@ import math
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from wordsens.errors import InputError
@@ -85,9 +86,29 @@ class Summary:
         ]
         return {"tables": tables, "note": self.note, "claims": [asdict(one) for one in self.claims]}
 
+    def to_pandas(self) -> "DataFrame":
+        """The first table, the one that a terminal prints."""
+        return self.sections[0].to_pandas()
+
     def to_latex(self) -> str:
         """The tables as LaTeX."""
         return "\n".join(one.to_latex() for one in self.sections)
+
+    def show(self) -> str:
+        """The answer, the first table and the note."""
+        answer = [one.sentence for one in self.claims[:1]]
+        text = [
+            self.sections[0].title,
+            self.to_pandas().to_string(index=False, na_rep="", float_format="{:.3g}".format),
+        ]
+        return "\n".join([*answer, *text, self.note])
+
+    __str__ = show
+
+    def _repr_html_(self) -> str:
+        answer = "".join(f"<p><b>{escape(one.sentence)}</b></p>" for one in self.claims[:1])
+        shown = self.to_pandas().to_html(index=False, na_rep="", float_format="{:.3g}".format)
+        return f"{answer}{shown}<p><small>{escape(self.note)}</small></p>"
 
 
 Grids = tuple[list[dict[str, Any]], list[str]]

@@ -422,7 +422,7 @@ def generalization_series(records: Any) -> list[GeneralizationSeries]:
         InputError: records of one kind of text, map and n differ in more than N, training, objective and seeds.
     """
     groups: dict[tuple[str, str, int, str, int], list[Record]] = defaultdict(list)
-    for record in as_records(records):
+    for record in as_records(records, "generalization"):
         if record.done:
             groups[record.text, record.map, record.n, record.training, record.texts].append(record)
     for head in dict.fromkeys(key[:3] for key in groups):

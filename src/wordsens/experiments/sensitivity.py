@@ -405,7 +405,12 @@ def sensitivity_series(records: Any) -> list[Series]:
     their specs that varies among the records of a map, seeds and draws aside. Maps in the order they first appear,
     those of one name by their depth.
     """
-    by_map = {name: own for (name,), own in grouped((one for one in as_records(records) if one.done), "map").items()}
+    by_map = {
+        name: own
+        for (name,), own in grouped(
+            (one for one in as_records(records, "sensitivity", "correlations") if one.done), "map"
+        ).items()
+    }
     names = list(dict.fromkeys(map(base_name, by_map)))
     order = sorted(by_map, key=lambda name: (names.index(base_name(name)), len(name), name))
     return [one for name in order for one in _series_of_map(by_map[name])]
@@ -477,11 +482,11 @@ def summarize(records: Sequence[Record]) -> Summary:
     series = sensitivity_series([record for record in records if record.text != GIVEN])
     keyed = any(one.varied for one in series)
     at = ("at",) if keyed else ()
-    headings = ("map", "texts", *at, "d", "n", "exponent (95 % CI)", "S at last n", "average", "upper / S")
+    headings = ("map", "texts", *at, "d", "n", "exponent (95 % CI)", "S", "average", "upper/S")
     rows = tuple(_row(one, keyed=keyed) for one in series)
     note = (
-        "S is attained by a search, a lower bound; upper / S is a median over n. Average: random Deltas in place of "
-        "the worst, at the last n."
+        "S: attained at the last n, a lower bound; upper/S: median over n. Average: random Deltas in place of the "
+        "worst, at the last n."
     )
     return Summary((Section("Word sensitivity S ~ n^exponent", headings, rows),), note, tuple(claims(series)))
 
@@ -491,7 +496,7 @@ def _row(one: Series, *, keyed: bool) -> tuple[Any, ...]:
     trend = one.trend
     exponent = None if trend is None else f"{trend.exponent:.2f} ({trend.low:.2f}, {trend.high:.2f})"
     return (
-        *(map_title(one.map), text_title(one.text), *((", ".join(one.varied),) if keyed else ()), one.d),
+        *(map_title(one.map), one.text, *((", ".join(one.varied),) if keyed else ()), one.d),
         f"{first.n}-{last.n}" if last.n > first.n else str(last.n),
         *(exponent, last.mean, last.average, one.bracket_ratio),
     )

@@ -301,14 +301,25 @@ def as_frame(records: Iterable[Any]) -> "DataFrame":
     return pd.DataFrame(columns)
 
 
-def as_records(records: Any) -> list[Record]:
-    """Records of a DataFrame that `read_records` gave, or a part of it; records are given back as they are."""
-    if not hasattr(records, "to_dict") or not hasattr(records, "columns"):
-        return list(records)
+def as_records(records: Any, *experiments: str) -> list[Record]:
+    """Records of a DataFrame that `read_records` gave, or a part of it; records are given back as they are.
+
+    Raises:
+        InputError: one is not of these experiments; where none is named, any will do.
+    """
+    found = _of_frame(records) if hasattr(records, "to_dict") and hasattr(records, "columns") else list(records)
+    if others := [record.experiment for record in found if experiments and record.experiment not in experiments]:
+        raise InputError(f"`records` are of {others[0]}; this takes those of {' or '.join(experiments)}")
+    return found
+
+
+def _of_frame(frame: "DataFrame") -> list[Record]:
     import pandas as pd
 
+    if missing := {"cell", "experiment", "status", "spec"} - set(frame.columns):
+        raise InputError(f"`records` has no column {', '.join(sorted(missing))}; give the rows of read_records whole")
     found = []
-    for row in records.to_dict("records"):
+    for row in frame.to_dict("records"):
         plain = {
             name: None if pd.api.types.is_scalar(value) and pd.isna(value) else value for name, value in row.items()
         }

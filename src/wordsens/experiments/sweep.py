@@ -10,7 +10,7 @@ from wordsens import experiments
 from wordsens.errors import InputError, MissingExtraError, require_choice, shown
 from wordsens.experiments.experiment import Experiment, Summary
 from wordsens.experiments.spec import Cell, Strict, spelled_out
-from wordsens.experiments.store import as_records
+from wordsens.experiments.store import Record, as_records
 from wordsens.files import named_path, small_text
 
 try:
@@ -123,7 +123,7 @@ def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> Sweep:
     Raises:
         InputError: the file cannot be read, or describes no sweep: one line.
     """
-    text = small_text(named_path("path", path, home=False), "path")
+    text = small_text(named_path("spec", path, home=False), "spec")
     return parse_sweep(text, overrides, where=str(path))
 
 
@@ -248,11 +248,20 @@ def summarize(records: Any) -> Summary:
 
     >>> summarize(ws.read_records("out")).claims  # doctest: +SKIP
     """
+    experiment, done = finished_of_one(records)
+    if experiment.summarize is None:
+        raise InputError(f"`records` are of {experiment.name!r}, which has no summary")
+    return experiment.summarize(done)
+
+
+def finished_of_one(records: Any) -> tuple[Experiment, list[Record]]:
+    """The experiment whose records these are, and the finished ones.
+
+    Raises:
+        InputError: none is finished, or they are of several experiments.
+    """
     done = [record for record in as_records(records) if record.done]
     names = list(dict.fromkeys(record.experiment for record in done))
     if len(names) != 1:
         raise InputError(f"`records` must be finished ones of one experiment, and are of {', '.join(names) or 'none'}")
-    function = experiment_named(names[0]).summarize
-    if function is None:
-        raise InputError(f"`records` are of {names[0]!r}, which has no summary")
-    return function(done)
+    return experiment_named(names[0]), done

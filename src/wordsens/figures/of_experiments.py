@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from wordsens.experiments.attention import attention_summary
-from wordsens.experiments.experiment import Experiment, text_title
+from wordsens.experiments.experiment import text_title
 from wordsens.experiments.generalization import FRONTIER
 from wordsens.experiments.store import Record
+from wordsens.experiments.sweep import finished_of_one
 from wordsens.figures.attention_pairs import attention, prompts
 from wordsens.figures.control_panels import CONTROL_FIGURES
 from wordsens.figures.correlation_panels import correlation_panels
@@ -25,18 +26,34 @@ from wordsens.maps.registry import base_name, map_entry
 Figures = dict[str, Any]
 """By the name of the file."""
 
+
+def of_experiment(records: Any, *, style: StyleFile = None) -> Figures:
+    """The figures of the experiment whose records these are, by the names of the files that `wordsens paper` writes.
+
+    Args:
+        records: a DataFrame of `read_records`, or records; failed ones are left out.
+        style: a .mplstyle file in place of ours, or a name that matplotlib knows.
+
+    Raises:
+        InputError: no record is finished, or they are of several experiments.
+
+    >>> of_experiment(ws.read_records("out"))["sensitivity"]  # doctest: +SKIP
+    """
+    experiment, done = finished_of_one(records)
+    return {name: one for figure in experiment.figures for name, one in _FIGURES[figure](done, style).items()}
+
+
 _FAMILIES = {"rf": "Random features", "drf": "Deep random features", "raf": "Random attention features"}
 
 
-def save_figures(experiment: Experiment, records: Sequence[Record], folder: Path, style: StyleFile) -> list[Path]:
-    """Write the experiment's figures of finished records as PDF, SVG and PNG, and give their paths."""
+def save_figures(records: Sequence[Record], folder: Path, style: StyleFile) -> list[Path]:
+    """Write the figures of an experiment's records as PDF, SVG and PNG, and give their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for name in experiment.figures:
-        for file, figure in _FIGURES[name](records, style).items():
-            for suffix in ("pdf", "svg", "png"):
-                paths.append(folder / f"{file}.{suffix}")
-                figure.savefig(paths[-1])
+    for file, figure in of_experiment(records, style=style).items():
+        for suffix in ("pdf", "svg", "png"):
+            paths.append(folder / f"{file}.{suffix}")
+            figure.savefig(paths[-1])
     return paths
 
 

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from wordsens.certificates.contract import CERTIFIED
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.experiments.experiment import text_title
@@ -112,11 +114,11 @@ def _panel_title(kind: str, series: Sequence[Series]) -> str:
     return f"{name[0].upper()}{name[1:]}" + (f", d = {series[0].d}" if alone else "")
 
 
-def _guide(series: Sequence[Series]) -> list[tuple[int, float]]:
-    """Both ends of a line that falls as 1/sqrt(n), a little under the lowest curve's first point."""
+def _guide(series: Sequence[Series]) -> list[tuple[float, float]]:
+    """1/sqrt(n), a little under the lowest curve's first point."""
     sizes = sorted({point.n for one in series for point in one.points})
     start = 0.85 * min(one.points[0].mean for one in series)
-    return [(sizes[0], start), (sizes[-1], start * math.sqrt(sizes[0] / sizes[-1]))]
+    return [(n, start * math.sqrt(sizes[0] / n)) for n in np.geomspace(sizes[0], sizes[-1]).tolist()]
 
 
 def _limits(series: Sequence[Series], others: Iterable[float]) -> tuple[float, float]:
@@ -140,7 +142,7 @@ def _bar(mean: float, deviation: float) -> tuple[float, float]:
 def _draw_panel(
     panel: Axes,
     styles: Sequence[tuple[Series, Style]],
-    guide: Sequence[tuple[int, float]],
+    guide: Sequence[tuple[float, float]],
     limits: tuple[float, float],
 ) -> None:
     series = [one for one, _ in styles]
