@@ -117,14 +117,12 @@ def export(
     if not target.is_dir():
         raise InputError(f"`out` (={str(target)!r}) is no folder; make it first")
     with Store(folder, read_only=True) as store:
-        records = store.records()
-    names = list(dict.fromkeys(record.experiment for record in records))
-    paths = [
-        write_tables([one for one in records if one.experiment == name], target, file_name(name)) for name in names
-    ]
+        names = dict.fromkeys(record.experiment for record in store.records())
+        tables = {name: store.records(experiment=name) for name in names}
+    paths = [write_tables(records, target, file_name(name)) for name, records in tables.items()]
     if as_json:
-        files = [str(path) for path in paths]
-        print_json({"command": "sweep export", "version": __version__, "records": len(records), "files": files})
+        count, files = sum(map(len, tables.values())), [str(path) for path in paths]
+        print_json({"command": "sweep export", "version": __version__, "records": count, "files": files})
     for path in paths if not as_json else ():
         stdout().print(f"{path}\n{path.with_suffix('.csv')}", soft_wrap=True)
 

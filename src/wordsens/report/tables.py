@@ -138,7 +138,7 @@ def _generalization(runs: Sequence[Run]) -> Table | None:
                 cells = [Cell(run.name)] if len(runs) > 1 else []
                 cells += [Cell(map_title(one.map)), Cell(text_title(one.text)), number(one.n), number(one.texts)]
                 cells += [Cell(one.training), number(one.samples), number(one.accuracy), number(one.least_alignment)]
-                rows.append((*cells, number(one.median()), number(one.share_below(1.0))))
+                rows.append((*cells, number(one.median()), number(one.noticed)))
     headings = ["run"] if len(runs) > 1 else []
     headings += ["map", "texts", "words", "N", "training", "samples", "held-out accuracy", "least F"]
     headings += [f"median error, γ < {LIMIT:g}", "share below 1"]
