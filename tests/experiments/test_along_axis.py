@@ -10,7 +10,9 @@ import pytest
 
 from wordsens.cli import main
 from wordsens.errors import InputError
+from wordsens.experiments.sensitivity import sensitivity_series
 from wordsens.experiments.series import series_along
+from wordsens.experiments.store import as_frame
 from wordsens.figures import along
 from wordsens.statistics.power_law import exponent_interval, fit_power_law
 
@@ -154,3 +156,20 @@ def test_the_guide_s_own_map_is_measured_swept_fitted_and_drawn(tmp_path, monkey
     document = json.loads(capsys.readouterr().out)
     assert [one["keys"] for one in document["series"]] == [{"map": "own_map:WeightedMeans"}, {"map": "raf"}]
     assert (tmp_path / "own" / "figures" / "value-against-n.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_plot_and_summary_have_one_interval_whatever_the_order_of_the_rows(make_record):
+    stream = np.random.default_rng(5)
+    records = [
+        make_record(n=n, draw=draw, source=f"{n} {draw}", value=n**-0.5 * float(np.exp(0.2 * stream.standard_normal())))
+        for n in (5, 10, 20)
+        for draw in range(4)
+    ]
+    frame = as_frame(records)
+    intervals = {
+        one.interval
+        for seed in range(3)
+        for shuffled in [frame.sample(frac=1, random_state=seed)]
+        for one in (*series_along(shuffled, "n"), *sensitivity_series(shuffled))
+    }
+    assert len(intervals) == 1 and None not in intervals

@@ -70,7 +70,9 @@ def series_along(records: Any, x: str, y: str = "value", by: Sequence[str] | Non
         InputError: no such column, nothing to show, or records that differ in more would be averaged.
     """
     done = [record for record in as_records(records) if record.done]
-    known = list(dict.fromkeys(name for record in done for name in record.columns))
+    known = [
+        name for name in (done[0].columns if done else ()) if any(one.columns.get(name) is not None for one in done)
+    ]
     for name, column in (("x", x), ("y", y), *(("by", one) for one in by or ())):
         require_choice(name, column, known)
     of_map = ("depth",)  # a record's map is drf4

@@ -123,7 +123,10 @@ def _one_line(error: ValidationError) -> str:
     if first["type"] == "missing":
         return f"`{key}` is missing; give it a value"
     rule = first["msg"].removeprefix("Input ").replace("should be", "must be")
-    return f"`{key}` (={shown(first['input'])}) {rule[0].lower()}{rule[1:]}"
+    several = (
+        "; several values are a list: [10, 20]" if isinstance(value := first["input"], str) and "," in value else ""
+    )
+    return f"`{key}` (={shown(value)}) {rule[0].lower()}{rule[1:]}{several}"
 
 
 _SHOWING = ("app", "cli", "figures", "report")
