@@ -237,5 +237,4 @@ ATTENTION = Experiment(
     measure=measure_attention,
     preset=preset,
     summarize=summarize,
-    figures=("attention",),
 )

@@ -767,16 +767,10 @@ def _along(place: str, controls: Groups) -> Iterator[Claim]:
             yield Claim(f"{change.mean:+.2g}", f"{place}: {told}", _paired(change))
 
 
-_FIGURES = (
-    "control-accuracy", "control-sensitivity", "control-target", "control-tradeoff", "control-layers",
-    "control-along", "control-along-sensitivity",
-)  # fmt: skip
-
 CONTROL = Experiment(
     name="control",
     Cell=ControlCell,
     measure=measure_control,
     preset=preset,
     summarize=summarize,
-    figures=_FIGURES,
 )

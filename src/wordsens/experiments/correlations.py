@@ -167,5 +167,4 @@ CORRELATIONS = Experiment(
     measure=partial(measure_sensitivity, certificate=False),
     preset=preset,
     summarize=summarize,
-    figures=("correlations",),
 )

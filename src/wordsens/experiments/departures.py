@@ -558,6 +558,5 @@ DEPARTURES = Experiment(
     measure=measure_departure,
     preset=preset,
     summarize=summarize,
-    figures=("departures", "departures-error"),
     together=DepartureCell.of_draw,
 )

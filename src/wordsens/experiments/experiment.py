@@ -128,7 +128,6 @@ class Experiment:
             where there is no such command.
         summarize: function of the finished records.
         value: what the column `value` is, in a figure.
-        figures: the names of its figures in `wordsens.figures.of_experiments`.
         together: function of a cell; equal results mean that cells share costly work, a fit, so that one worker should
             get them together.
         most_together: so many of those at most: what a lost worker loses.
@@ -140,7 +139,6 @@ class Experiment:
     preset: Callable[[str, Any, int, str | None], Grids] | None = None
     summarize: Callable[[Sequence[Record]], Summary] | None = None
     value: str = "value"
-    figures: tuple[str, ...] = ()
     together: Callable[[Any], Hashable] | None = None
     most_together: int = 16
 

@@ -519,7 +519,6 @@ GENERALIZATION = Experiment(
     measure=measure_generalization,
     preset=preset,
     summarize=summarize,
-    figures=("generalization",),
     together=GeneralizationCell.of_fit,
     most_together=100,  # a fit of 1,300 texts takes as long as a hundred cells
 )

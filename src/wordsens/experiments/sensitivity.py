@@ -665,5 +665,4 @@ SENSITIVITY = Experiment(
     preset=preset,
     value="word sensitivity S",
     summarize=summarize,
-    figures=("sensitivity",),
 )

@@ -228,5 +228,4 @@ SEVERAL_WORDS = Experiment(
     measure=measure_several_words,
     preset=preset,
     summarize=summarize,
-    figures=("several-words",),
 )

@@ -492,6 +492,5 @@ SIMILARITY = Experiment(
     measure=measure_similarity,
     preset=preset,
     summarize=summarize,
-    figures=("similarity", "similarity-sensitivity", "similarity-check"),
     together=SimilarityCell.layers_of,
 )

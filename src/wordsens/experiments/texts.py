@@ -14,7 +14,6 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.spec import Strict, spelled_out
-from wordsens.generalization import linear_labels, random_labels
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import derive_seed, generator
 from wordsens.text import (
@@ -346,6 +345,8 @@ def labelled_texts(
     Raises:
         InputError: too few texts of n words, or a text without a label where sentiment is to be learned.
     """
+    from wordsens.generalization import linear_labels, random_labels
+
     (n, d), wanted = shape, training + held_out
     own = derive_seed(seed, "labelled texts", source.kind, n, d, draw)
     if isinstance(source, Embedded):

@@ -130,8 +130,9 @@ def _limits(series: Sequence[Series], others: Iterable[float]) -> tuple[float, f
     highest = _TALLEST_BAND * max(values)
     values += [point.words[0] for one in series if one.all_words for point in one.points if point.words is not None]
     values += [upper for one in series if max(uppers := _uppers(one), default=math.inf) <= highest for upper in uppers]
-    spare = max((max(values) / min(values)) ** 0.05, 1.02)
-    return min(values) / spare, max(values) * spare
+    shown = [value for value in values if value > 0] or [0.1, 1.0]
+    spare = max((max(shown) / min(shown)) ** 0.05, 1.02)
+    return min(shown) / spare, max(shown) * spare
 
 
 def _bar(mean: float, deviation: float) -> tuple[float, float]:
