@@ -144,6 +144,7 @@ def test_real_texts_are_learned_by_their_labels():
     record = measured(ControlCell.parse(keys))
     assert record.done
     assert record.text_content
+    assert (record.layer, record.text_layer) == ("softmax", 0)
     assert (record.value * 8).is_integer()  # a fifth of 40 texts is held out
 
 

@@ -276,19 +276,23 @@ def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
 
 
 def print_summary(summary: "Summary", *, verbose: bool = False) -> None:
-    """The answer, one table and what its numbers mean; with `verbose` every sentence and table."""
+    """The answer, one table and what its numbers mean; with `verbose` every sentence, table and note."""
     console = stdout()
     for claim in summary.claims[: None if verbose else 1]:
         console.print(claim.sentence, style=None if verbose else "bold")
+    if not summary.claims:
+        console.print(
+            "Too few draws for an interval: no difference is claimed. A larger --scale has more.", style="bold"
+        )
     for section in summary.sections[: None if verbose else 1]:
         console.print()
         _print_section(section)
     console.print()
-    console.print(summary.note)
+    console.print(f"{summary.note} {summary.details}".strip() if verbose else summary.note)
 
 
 def _print_section(section: "Section") -> None:
-    console = stdout()
+    console, section = stdout(), section.compact()
     console.print(section.title, style="bold")
     shown = table(*((heading, "left" if heading in _LEFT else "right") for heading in section.headings))
     for column in shown.columns:

@@ -590,14 +590,15 @@ def summarize(records: Sequence[Record]) -> Summary:
     )
     return Summary(
         tuple(one for one in sections if one.rows),
-        "Means over draws with standard errors. S: attained by the full search on held-out texts, over random words "
-        "and the deciding one. Robust: right while a word of a few moves by sqrt(d), by short ascent: an upper bound. "
-        "At most: a certified bound of S behind the first layer, over the same words, where it is attention alone. "
+        "Means over draws, ± one standard error. S: attained by the full search. Robust: right while a word of a few "
+        "moves by sqrt(d).",
+        tuple(_claims(records)),
+        "S: on held-out texts, over random words and the deciding one. Robust: by short ascent, an upper bound. At "
+        "most: a certified bound of S behind the first layer, over the same words, where it is attention alone. "
         "A layer: the factor from one layer to the next, geometric mean. Synonyms kept: copies of a text in which a "
         "word is another that means the same, whose label stays. Flips told: the AUC by which copies whose meaning is "
         "flipped move the features farther than those. New words: the accuracy of a linear function of the features on "
         "a one-word task of another vocabulary.",
-        tuple(_claims(records)),
     )
 
 

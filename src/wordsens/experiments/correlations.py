@@ -49,7 +49,7 @@ _ATTENTION: dict[str, Any] = {"map": ["raf", "relu-raf"]}
 _QUICK = {**_ATTENTION, "search": "quick"}
 
 PRESETS: dict[str, tuple[int, list[dict[str, Any]]]] = {
-    "quick": (3, [{**_RF, "n": 20, "d": 32}, {**_QUICK, "n": 20, "d": 32, "dtype": "float32"}]),
+    "quick": (5, [{**_RF, "n": 20, "d": 32}, {**_QUICK, "n": 20, "d": 32, "dtype": "float32"}]),
     "laptop": (10, [{**_RF, "n": 50, "d": 192}, {**_DRF, "n": 50, "d": 96}, {**_QUICK, "n": 50, "d": 192}]),
     "full": (
         10,
@@ -98,7 +98,7 @@ def by_cosine(records: Any) -> list[Record]:
     """The finished records map by map and kind of text, by `cosine`: from here on its mean over the draws."""
     groups = grouped((one for one in as_records(records) if one.done), "map", "text", "layer", texts_title)
     order = {key[:3]: at for at, key in enumerate(groups)}
-    means = {key: round(fmean(one.cosine for one in own), 9) for key, own in groups.items()}
+    means = {key: round(fmean(one.cosine for one in own), 9) + 0.0 for key, own in groups.items()}  # no -0.0
     keys = sorted(groups, key=lambda key: (order[key[:3]], means[key]))
     return [one.replace(cosine=means[key]) for key in keys for one in groups[key]]
 

@@ -43,6 +43,19 @@ class Section:
     headings: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
 
+    def compact(self) -> "Section":
+        """Without the columns that have one value in every row, which the title gives instead.
+
+        >>> Section("S against n", ("map", "d", "S"), (("rf", 8, 0.2), ("raf", 8, 3.0))).compact().title
+        'S against n: d = 8'
+        """
+        columns = list(zip(self.headings, zip(*self.rows, strict=True), strict=True))
+        same = {name: own[0] for name, own in columns if len(own) > 1 and len(set(own)) == 1 and own[0] is not None}
+        told = ", ".join(one if isinstance(one, str) else f"{name} = {one}" for name, one in same.items())
+        left = [own for name, own in columns if name not in same and any(one is not None for one in own)]
+        names = tuple(name for name, own in columns if own in left)
+        return Section(f"{self.title}: {told}" if told else self.title, names, tuple(zip(*left, strict=True)))
+
     def to_pandas(self) -> "DataFrame":
         """The table as a DataFrame, estimates as they are printed; `.to_latex(index=False)` of it is LaTeX."""
         import pandas as pd
@@ -61,13 +74,15 @@ class Summary:
 
     Attributes:
         sections: tables; the first is what a terminal prints.
-        note: what their numbers mean.
+        note: what its numbers mean, in two lines.
         claims: sentences; the first is the answer.
+        details: what else is to be known of the numbers.
     """
 
     sections: tuple[Section, ...]
     note: str
     claims: tuple[Claim, ...]
+    details: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, for `--json`: an estimate is its mean, its standard error and its draws."""
@@ -84,7 +99,11 @@ class Summary:
             }
             for one in self.sections
         ]
-        return {"tables": tables, "note": self.note, "claims": [asdict(one) for one in self.claims]}
+        return {
+            "tables": tables,
+            "note": f"{self.note} {self.details}".strip(),
+            "claims": [asdict(one) for one in self.claims],
+        }
 
     def to_pandas(self) -> "DataFrame":
         """The first table, the one that a terminal prints."""

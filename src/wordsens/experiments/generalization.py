@@ -452,17 +452,16 @@ def _series(key: tuple[str, str, int, str, int], records: Sequence[Record]) -> G
 def summarize(records: Sequence[Record]) -> Summary:
     """The least errors of each map and training set; a sentence a map, text and n at the largest N."""
     series = generalization_series(records)
-    headings = ("map", "texts", "n", "N", "training", "samples", "held-out accuracy", "least F")
-    headings += (f"median Err, gamma < {LIMIT:g}", "Err < 1")
+    headings = ("map", "texts", "n", "N", "training", "samples", "accuracy", "least F", "Err", "Err < 1")
     rows = tuple(
         (
-            *(map_title(one.map), text_title(one.text), one.n, one.texts, one.training, one.samples, one.accuracy),
+            *(map_title(one.map), one.text, one.n, one.texts, one.training, one.samples, one.accuracy),
             *(one.least_alignment, one.median(), one.noticed),
         )
         for one in series
     )
     below = sum(one.below_bound for one in series)
-    note = "N: texts learned. F: feature alignment. Errors are attained: less may be possible. " + (
+    note = f"N: texts learned. F: feature alignment. Err: the median least error with γ below {LIMIT:g}, attained. " + (
         f"{below} errors lie below their finite-sample bound." if below else "None lies below its finite-sample bound."
     )
     largest = {(one.text, one.map, one.n, one.training): one for one in series if one.errors}

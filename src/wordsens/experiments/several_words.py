@@ -149,7 +149,7 @@ def never_falling(records: Any) -> list[Record]:
 def summarize(records: Sequence[Record]) -> Summary:
     """A row a map, text and number of words; from how many on each map notices, and how its sensitivity grows."""
     found = [one for own in _series(records) for one in own]
-    keys: dict[str, Column] = {"map": lambda one: map_title(one.map), "texts": lambda one: text_title(one.text)}
+    keys: dict[str, Column] = {"map": lambda one: map_title(one.map), "texts": "text"}
     keys |= {"n": "n", "d": "d", "words moved": "count", "share": lambda one: one.count / one.n}
     claims = []
     for own in _series(records):
@@ -158,9 +158,9 @@ def summarize(records: Sequence[Record]) -> Summary:
         claims += _claims(subject, own[0].n, counts)
     return Summary(
         (table("Several words at once", found, keys, {"S": "value", "upper bound": "upper"}),),
-        "S: attained, means over draws with standard errors; every word moves in a ball of its own, or stays. The "
-        "upper bounds hold for every set of so many words, each with probability 1 - 1e-9 over the weights.",
+        "S: attained, mean over draws, ± one standard error; every word moves in a ball of its own, or stays.",
         tuple(claims),
+        "The upper bounds hold for every set of so many words, each with probability 1 - 1e-9 over the weights.",
     )
 
 

@@ -342,11 +342,11 @@ def _holds_swaps(source: Embedded, n: int, seed: int) -> bool:
 
 
 def features_title(record: Record) -> str:
-    """The features in words: "RF", "minilm layer 3, mean pooled"."""
+    """The features in words: "RF", "minilm layer 3" with the mean of its rows."""
     if not learned(record):
         return map_title(record.map)
     name = record.map.removesuffix(f" layer {record.model_layer}").rstrip("/").rpartition("/")[2]
-    return f"{name} layer {record.model_layer}, {record.pool} pooled"
+    return f"{name} layer {record.model_layer}{'' if record.pool == 'mean' else f' ({record.pool})'}"
 
 
 def learned(record: Record) -> bool:
@@ -367,7 +367,7 @@ _NUMBERS: dict[str, Column] = {"moved by flip": "moved_flip", "by synonym": "mov
 def summarize(records: Sequence[Record]) -> Summary:
     """A row a map and length of swaps, and of the pairs of check, there kind by kind too; sentences about them."""
     swaps, check = of_pairs(records, SWAPS), of_pairs(records, CHECK)
-    of_swaps: dict[str, Column] = {"map": features_title, "texts": lambda one: text_title(one.text), "n": "n"}
+    of_swaps: dict[str, Column] = {"map": features_title, "texts": "text", "n": "n"}
     of_check: dict[str, Column] = {"map": features_title, "texts": "length", "n": "n"}
     interval = {"from": "auc_low", "to": "auc_high", "beside synonyms": "auc_synonym"}
     sections = (
@@ -379,12 +379,12 @@ def summarize(records: Sequence[Record]) -> Summary:
     )
     return Summary(
         tuple(one for one in sections if one.rows),
-        "AUC: the chance that a flipped pair's features are less alike (cosine) than a pair's that means the same, "
-        "ties half; .5 is a coin. The same is a one-word synonym in swaps, a paraphrase in check. n counts tokens. "
-        "Means over draws of weights and passages with standard errors; in check the pairs are the same in each draw, "
-        "and from ... to is a 95 % interval over the pairs. Moved: median of the relative change of the features. S: "
-        "attained by a short search of a few words of one text.",
+        "AUC: the chance that a flipped pair's features are less alike (cosine) than a pair's that means the same; .5 "
+        "is a coin. Moved: median relative change.",
         tuple(_claims(swaps, check)),
+        "Ties count half. The same is a one-word synonym in swaps, a paraphrase in check. n counts tokens. Means over "
+        "draws of weights and passages with standard errors; in check the pairs are the same in each draw, and from "
+        "... to is a 95 % interval over the pairs. S: attained by a short search of a few words of one text.",
     )
 
 

@@ -83,7 +83,8 @@ class Record:
 
 
 def spec_columns(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a spec as columns: those of the text too, of which `text` keeps the kind.
+    """The keys of a spec as columns: those of the text too, of which `text` keeps the kind; a key that the cell has as
+    well, `layer` of a network, is `text_layer` there.
 
     `words` and `word` of a spec are `word_choice`: the columns of those names say what was searched.
 
@@ -93,8 +94,8 @@ def spec_columns(spec: Mapping[str, Any]) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for key, value in spec.items():
         if key == "text" and isinstance(value, dict):
-            names = {"kind": "text", "content": "text_content"}
-            columns |= {names.get(str(name), str(name)): one for name, one in value.items()}
+            names = {"kind": "text", **{name: f"text_{name}" for name in {"content", *spec} & value.keys()}}
+            columns |= {names.get(name, name): one for name, one in value.items()}
         elif key in ("words", "word"):
             columns["word_choice"] = value if isinstance(value, str) else json.dumps(value)
         else:

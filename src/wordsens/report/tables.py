@@ -154,7 +154,9 @@ def _summary(part: Part, run: str) -> Iterator[Table]:
     summary = function(part.done)
     for one in summary.sections:
         rows = tuple(tuple(_summarised(value) for value in row) for row in one.rows)
-        yield Table(f"{one.title}{f', {run}' if run else ''}", one.headings, rows, summary.note)
+        yield Table(
+            f"{one.title}{f', {run}' if run else ''}", one.headings, rows, f"{summary.note} {summary.details}".strip()
+        )
 
 
 def _summarised(value: Any) -> Cell:
