@@ -466,9 +466,10 @@ def _point(n: int, records: Sequence[Record]) -> SizePoint:
 
 def _words(per_word: Sequence[tuple[float, ...] | None]) -> tuple[float, float, float, float] | None:
     """The means over the draws of the words' least, quartiles and largest; None unless every draw has them."""
-    if not all(per_word):
+    known = [np.quantile(values, (0, 0.25, 0.75, 1)) for values in per_word if values]
+    if len(known) < len(per_word):
         return None
-    least, low, high, most = np.mean([np.quantile(values, (0, 0.25, 0.75, 1)) for values in per_word], axis=0).tolist()
+    least, low, high, most = np.mean(known, axis=0).tolist()
     return least, low, high, most
 
 

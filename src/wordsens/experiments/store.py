@@ -16,7 +16,7 @@ from wordsens.errors import InputError, MissingExtraError, WordsensError, withou
 from wordsens.files import named_path
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
     from torch import Tensor
 
 FILE = "results.sqlite"
@@ -94,8 +94,8 @@ def spec_columns(spec: Mapping[str, Any]) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for key, value in spec.items():
         if key == "text" and isinstance(value, dict):
-            names = {"kind": "text", **{name: f"text_{name}" for name in {"content", *spec} & value.keys()}}
-            columns |= {names.get(name, name): one for name, one in value.items()}
+            names = {"kind": "text"} | {name: f"text_{name}" for name in value if name == "content" or name in spec}
+            columns |= {names.get(str(name), str(name)): one for name, one in value.items()}
         elif key in ("words", "word"):
             columns["word_choice"] = value if isinstance(value, str) else json.dumps(value)
         else:
@@ -360,7 +360,7 @@ def write_whole(path: Path, content: bytes) -> None:
         raise StoreError(f"{path.name} cannot be written to {path.parent} ({error.strerror or error})") from error
 
 
-def _column(values: "Series[Any]") -> Any:
+def _column(values: Any) -> Any:
     """An Arrow column; values of several types as JSON."""
     import pyarrow as pa
 

@@ -24,7 +24,7 @@ MOST_CELLS = 200_000
 
 SCALES = ("quick", "laptop", "full")
 
-EXPERIMENTS = tuple(name.lower().replace("_", "-") for name in experiments.__all__)
+EXPERIMENTS = tuple(name.lower().replace("_", "-") for name in dir(experiments))
 """The names of the experiments: the table is `wordsens/experiments/__init__.pyi`."""
 
 _DEEPEST = 50
