@@ -13,7 +13,7 @@ from tests.made_records import made_record
 
 from wordsens.certificates.attention import own_table
 from wordsens.certificates.attention import sweep as attention
-from wordsens.maps.attention import word_change as attention_change
+from wordsens.maps.attention import change as attention_change
 
 pytest.register_assert_rewrite("tests.laws.feature_map_laws", "tests.laws.mixins")
 

@@ -13,7 +13,7 @@ from wordsens.certificates.lipschitz import lipschitz_certificate
 from wordsens.certificates.table import certificate_for
 from wordsens.errors import InputError, require_positive
 from wordsens.maps.arguments import as_text, radii, word_indices
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.text.matrix import TextMatrix
 

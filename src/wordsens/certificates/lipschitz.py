@@ -6,9 +6,8 @@ from torch import Tensor
 
 from wordsens.certificates.contract import Certificate
 from wordsens.errors import InputError, require_positive
-from wordsens.maps.contract import FeatureMap
-from wordsens.maps.mapping import feature_norm
-from wordsens.maps.repeatable import require_repeatable
+from wordsens.maps.base import FeatureMap
+from wordsens.maps.mapping import feature_norm, require_repeatable
 
 _DIGITS = 8 * torch.finfo(torch.float64).eps
 """Of a product, a quotient and a norm that is summed, beside the error of the features."""

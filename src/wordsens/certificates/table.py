@@ -1,10 +1,12 @@
 """The certificate of each kind of map."""
 
+import math
 from collections.abc import Callable
 
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.activations import ACTIVATIONS
 from wordsens.certificates import EFFORTS
 from wordsens.certificates.attention.bounds import attention_certificate
 from wordsens.certificates.contract import Certificate
@@ -12,8 +14,8 @@ from wordsens.certificates.dense.bounds import dense_certificate
 from wordsens.errors import require_choice
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.given_weights import AttentionFeatures
-from wordsens.maps.contract import FeatureMap
-from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
+from wordsens.maps.base import FeatureMap
+from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
 
 CertificateBuilder = Callable[..., Certificate | None]
 """(phi, rows (n, d) in the map's dtype, words (w,), radius (w,) float64, effort, target) -> Certificate, or None."""
@@ -27,8 +29,11 @@ def _of_dense(
     effort: str,
     target: Float[Tensor, " w"] | None,
 ) -> Certificate | None:
-    """All words cost the same, and there is one effort."""
+    """All words cost the same, and there is one effort. None for activations of which too little is known."""
     del effort, target
+    shipped = ACTIVATIONS.get(phi.activation.name) is phi.activation
+    if phi.activation.lipschitz == math.inf or (phi.gaussian == "lazy" and not shipped):
+        return None
     return dense_certificate(phi, rows, words, radius)
 
 

@@ -28,8 +28,8 @@ from wordsens.generalization import NewText, one_word_frontier, one_word_general
 from wordsens.generalization.loss import loss_for
 from wordsens.generalization.result import error_of
 from wordsens.maps.arguments import radii
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.registry import map_title
 from wordsens.regression import TRAININGS, fit_min_norm
 from wordsens.search.ball import Ball, unit

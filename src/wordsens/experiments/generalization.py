@@ -47,8 +47,8 @@ from wordsens.generalization import (
 )
 from wordsens.generalization.frontier import DEFAULT_GAMMAS
 from wordsens.generalization.result import error_of, finite_sample_bound, theorem_conditions
-from wordsens.maps.contract import FeatureMap
-from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
+from wordsens.maps.base import FeatureMap
+from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
 from wordsens.maps.registry import map_title
 from wordsens.regression import TRAININGS, MinNormFit, fit_min_norm
 from wordsens.seeds import derive_seed

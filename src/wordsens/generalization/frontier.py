@@ -15,7 +15,7 @@ from wordsens.generalization.loss_objective import FEW_WORDS, Loss, LossObjectiv
 from wordsens.generalization.new_text import Learned, NewText, as_new_text
 from wordsens.generalization.one_word import Word, ball_of, words_of
 from wordsens.generalization.result import Effort, error_of
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.regression import MinNormFit
 from wordsens.regression.features import Texts
 from wordsens.results import Look, Result

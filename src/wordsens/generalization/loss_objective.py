@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.word_change import MovedRows
-from wordsens.maps.word_functionals import WordFunctionals
+from wordsens.maps.base import MovedRows
+from wordsens.maps.functionals import WordFunctionals
 from wordsens.search.ball import unit
 from wordsens.search.plan import Stages
 

@@ -10,10 +10,9 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.arguments import as_text
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.function import as_feature_map
-from wordsens.maps.functionals import word_functionals
-from wordsens.maps.word_functionals import WordFunctionals
+from wordsens.maps.functionals import WordFunctionals, word_functionals
 from wordsens.regression import TRAININGS, MinNormFit, Update, fit_min_norm
 from wordsens.regression.features import Texts
 from wordsens.text.matrix import TextMatrix

@@ -14,13 +14,13 @@ from wordsens.generalization.loss import OneWordLoss, loss_for
 from wordsens.generalization.loss_objective import FEW_WORDS, LossObjective, stages_for
 from wordsens.generalization.new_text import Learned, NewText, as_new_text
 from wordsens.generalization.result import Effort, OneWordGeneralization, Witness, result_at
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.regression import MinNormFit
 from wordsens.regression.features import Texts
 from wordsens.search.ball import Ball
 from wordsens.search.maximize import maximize
+from wordsens.search.objective import Progress, SearchResult
 from wordsens.search.plan import Search, SearchPlan, Stages
-from wordsens.search.result import Progress, SearchResult
 from wordsens.seeds import Seed, generator
 from wordsens.text.matrix import TextMatrix
 

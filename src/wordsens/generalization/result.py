@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.generalization.new_text import NewText, Outputs
-from wordsens.maps.dense.features import RandomFeatures
+from wordsens.maps.dense import RandomFeatures
 from wordsens.results import Look, Result
 
 SOLVED_DIGITS = 3

@@ -13,7 +13,7 @@ from wordsens.generalization.loss import loss_for
 from wordsens.generalization.new_text import Learned, NewText, as_new_text
 from wordsens.generalization.one_word import Word, words_of
 from wordsens.generalization.result import Effort, OneWordGeneralization, Witness, result_at
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.regression import MinNormFit
 from wordsens.regression.features import Texts
 from wordsens.text.matrix import TextMatrix

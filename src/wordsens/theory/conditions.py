@@ -11,8 +11,8 @@ from torch import Tensor
 from wordsens.errors import require_choice
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores import Softmax
-from wordsens.maps.contract import FeatureMap, map_row
-from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.maps.base import FeatureMap, map_row
+from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 ROW_NORM_TOLERANCE = 1e-3
@@ -45,7 +45,7 @@ def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition
     reported and `holds` is None. The mean cosine is no condition of any theorem; it is reported because correlated
     words change S (docs/theory/predictions.md). A map that no theorem speaks of gets one condition that says so.
 
-    >>> from wordsens.maps.dense.features import RandomFeatures
+    >>> from wordsens.maps.dense import RandomFeatures
     >>> print(check_conditions(RandomFeatures(4, 9), torch.ones(4, 9))[0])
     [yes] rows of length sqrt(d): lengths 3 to 3, sqrt(d) = 3
     """

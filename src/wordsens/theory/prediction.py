@@ -8,10 +8,10 @@ from torch import Tensor
 
 from wordsens.errors import require_count
 from wordsens.maps.attention.features import RandomAttentionFeatures
-from wordsens.maps.attention.scores.divided_relu import DividedRelu
+from wordsens.maps.attention.scores.relu import DividedRelu
 from wordsens.maps.attention.scores.softmax import Softmax
-from wordsens.maps.contract import FeatureMap, map_row
-from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.maps.base import FeatureMap, map_row
+from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.attention import raf_sensitivity, sensitivity_of_gram
 from wordsens.theory.conditions import rows_are_scaled
@@ -69,7 +69,7 @@ def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
         words: over how many words S is the largest; None for all of the text's.
 
     >>> import torch
-    >>> from wordsens.maps.dense.features import RandomFeatures
+    >>> from wordsens.maps.dense import RandomFeatures
     >>> predict(RandomFeatures(4, 9), torch.ones(4, 9)).of
     'the largest of 4 words'
     """

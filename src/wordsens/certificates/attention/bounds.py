@@ -18,9 +18,9 @@ from wordsens.certificates.attention.text import AttentionText, attention_text, 
 from wordsens.certificates.contract import Certificate
 from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound, rounding
 from wordsens.errors import InputError, ZeroFeaturesError
-from wordsens.maps.attention.layer import AttentionLayer
+from wordsens.maps.attention.features import AttentionLayer
 from wordsens.maps.attention.scores import Certified, Tabulated, offered
-from wordsens.maps.attention.scores.curves import NODES
+from wordsens.maps.attention.scores.bounds import NODES
 from wordsens.maps.attention.weights import HeadWeights, Sizes
 
 _CHUNK_NUMBERS = 1 << 19  # of the arrays of the words that are bounded together

@@ -10,7 +10,7 @@ from wordsens.certificates.attention.coordinates import Coordinates
 from wordsens.certificates.attention.rounding import RoundingErrors
 from wordsens.certificates.attention.text import AttentionText
 from wordsens.certificates.verified import estimated_eigenvalues, largest_eigenvalues, rounding
-from wordsens.maps.attention.scores.expanded import Expanded, Expansion
+from wordsens.maps.attention.scores.bounds import Expanded, Expansion
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from torch import Tensor
 from wordsens.certificates.attention.rounding import RoundingErrors
 from wordsens.certificates.attention.text import AttentionText
 from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound, rounding
-from wordsens.maps.attention.scores.certified import RowSteps
+from wordsens.maps.attention.scores.bounds import RowSteps
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from wordsens.certificates.attention.rounding import RoundingErrors
 from wordsens.certificates.attention.text import AttentionText, apart_from
 from wordsens.certificates.verified import rounding
 from wordsens.maps.attention.scores import Expanded, offered
-from wordsens.maps.attention.scores.curves import Curve
+from wordsens.maps.attention.scores.bounds import Curve
 
 _TIGHT = 0.3  # of the form's excess: the bound is then at most 15 % above first order
 _BATCH_NUMBERS = 1 << 22  # of the forms that are in memory at a time: 32 MiB an array

@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.certificates.attention.geometry import Geometry
-from wordsens.maps.attention.scores.curves import HIGH_TAIL, LOW_TAIL, NODES
+from wordsens.maps.attention.scores.bounds import HIGH_TAIL, LOW_TAIL, NODES
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from torch import Tensor
 from wordsens.certificates.attention.relaxation import Pairs
 from wordsens.certificates.attention.text import AttentionText
 from wordsens.certificates.verified import UNIT_ROUNDOFF, rounding
-from wordsens.maps.attention.scores.certified import Rounding
+from wordsens.maps.attention.scores.bounds import Rounding
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from wordsens.certificates.attention.geometry import Geometry, geometry_of
 from wordsens.certificates.attention.relaxation import Pairs
 from wordsens.certificates.verified import rounding
 from wordsens.maps.attention.scores import Certified
-from wordsens.maps.attention.scores.curves import Curve
+from wordsens.maps.attention.scores.bounds import Curve
 from wordsens.maps.attention.weights import HeadWeights
 
 

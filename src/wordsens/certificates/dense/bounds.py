@@ -13,7 +13,7 @@ from wordsens.certificates.dense.layer_change import GaussianLayer
 from wordsens.certificates.dense.slopes import steepest_secant
 from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound, rounding
 from wordsens.errors import InputError, require_choice
-from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.mapping import feature_norm
 
 FAILURE_PROBABILITY = 1e-9
