@@ -10,9 +10,16 @@ import pytest
 import torch
 
 from wordsens.activations import ACTIVATIONS, activation_named
-from wordsens.certificates.dense.hinges import reached, reached_square
-from wordsens.certificates.dense.layer_change import GaussianLayer, InputChange, expected_change
-from wordsens.certificates.dense.layer_width import expected_width, likely_along, likely_width
+from wordsens.certificates.dense.layer import (
+    GaussianLayer,
+    InputChange,
+    expected_change,
+    expected_width,
+    likely_along,
+    likely_width,
+    reached,
+    reached_square,
+)
 
 LAYERS, MARGIN = 200, math.sqrt(2 * math.log(1e9))
 

@@ -5,11 +5,10 @@ import torch
 from tests.certificates.attention_cases import SCORES, gaussian_rows
 
 import wordsens as ws
-from wordsens.certificates.attention.own_row import own_row
-from wordsens.certificates.attention.relaxation import Multipliers, bound_at, rise_between
-from wordsens.certificates.attention.rounding import rounding_errors
-from wordsens.certificates.attention.text import attention_text, directions, pairs_of
-from wordsens.certificates.verified import at_most_one, gram_norm_bound
+from wordsens.certificates.attention.interior_point import at_most_one
+from wordsens.certificates.attention.relaxation import Multipliers, bound_at, pairs_of, rise_between
+from wordsens.certificates.attention.text import attention_text, directions, rounding_errors, self_row
+from wordsens.certificates.base import gram_norm_bound
 from wordsens.maps.attention.scores import SCORES as BY_NAME
 from wordsens.maps.attention.scores import Certified, offered
 from wordsens.seeds import generator
@@ -45,14 +44,14 @@ def test_any_multipliers_bound_every_perturbation(score: str, size: float) -> No
     radius = torch.full((n,), 2.5, dtype=torch.float64)
     words = torch.arange(n)
     direction, _ = directions(text, words)
-    own = own_row(text, words, radius, direction, rounding_errors(text))
-    pairs = pairs_of(text, words, radius, own.unit * own.fixed.sqrt())
-    own = own.in_units(pairs.unit)
+    row = self_row(text, words, radius, direction, rounding_errors(text))
+    pairs = pairs_of(text, words, radius, row.unit * row.fixed.sqrt())
+    row = row.in_units(pairs.unit)
     left, right = (random_multipliers(pairs, text.geometry, seed, size) for seed in (1, 2))
     low, high = torch.full_like(radius, -1 - 1e-9), torch.full_like(radius, 1 + 1e-9)
     across = torch.ones_like(radius)
     ends = [bound_at(text.geometry, pairs, by, z, across).value for by, z in ((left, low), (right, high))]
-    bound = torch.maximum(*ends) + rise_between(left, low, right, high) + own.fixed
+    bound = torch.maximum(*ends) + rise_between(left, low, right, high) + row.fixed
 
     stream = generator(3, "points")
     points = torch.randn(400, n, d, generator=stream, dtype=torch.float64)

@@ -8,8 +8,7 @@ import torch
 from tests.certificates.attention_cases import SCORES, gaussian_rows
 
 import wordsens as ws
-from wordsens.certificates.attention.quadratic_bound import secants
-from wordsens.certificates.verified import largest_eigenvalues
+from wordsens.certificates.attention.first_order import largest_eigenvalues, secants
 from wordsens.maps.attention.scores import SCORES as ALL_SCORES
 from wordsens.maps.attention.scores import Expanded
 from wordsens.seeds import generator

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.certificates.attention import multipliers, sweep
+from wordsens.certificates.attention import multipliers
 from wordsens.certificates.attention.multipliers import MultiplierSearch
 from wordsens.certificates.attention.text import attention_text
 from wordsens.maps.attention.scores import Certified, offered
@@ -24,7 +24,7 @@ def test_bounds_are_those_of_a_search_at_every_place_or_lower(score, monkeypatch
     bounds = ws.certify(phi, X)
     few = sum(searched)
     searched.clear()
-    monkeypatch.setattr(sweep._Sweep, "_without_search", lambda *given: None)
+    monkeypatch.setattr(multipliers._Sweep, "_without_search", lambda *given: None)
     everywhere = ws.certify(phi, X)
     assert few < 0.8 * sum(searched)
     assert bool((bounds <= everywhere * (1 + 1e-9)).all())

@@ -2,7 +2,7 @@
 
 import torch
 
-from wordsens.gaussian.lanczos import lanczos
+from wordsens.gaussian.vectors import lanczos
 from wordsens.seeds import generator
 
 

@@ -8,7 +8,7 @@ from tests.generalization.test_frontier import GAMMAS, data, linear_frontier
 
 import wordsens as ws
 from wordsens.generalization import one_word_outcomes
-from wordsens.generalization.together import _Losses
+from wordsens.generalization.outcomes import _Losses
 from wordsens.maps.function import FunctionFeatures
 from wordsens.regression import TRAININGS
 

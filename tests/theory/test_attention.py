@@ -9,9 +9,16 @@ import torch
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.theory.comparison import Direction, Problem
-from wordsens.theory.rows import Others, Rows
-from wordsens.theory.softmax_rows import attention_concentration, attention_lean, exchangeable_rows, softmax_others
-from wordsens.theory.text_rows import gram_moments, text_rows
+from wordsens.theory.rows import (
+    Others,
+    Rows,
+    attention_concentration,
+    attention_lean,
+    exchangeable_rows,
+    gram_moments,
+    softmax_others,
+    text_rows,
+)
 
 
 @pytest.mark.parametrize(("n", "variance"), [(2, 1.0), (10, 1.0), (20, 1.0), (50, 0.5)])

@@ -7,10 +7,15 @@ import pytest
 import torch
 from scipy.optimize import minimize, minimize_scalar
 
-from wordsens.theory.ascent import ascend
 from wordsens.theory.comparison import Direction, Problem
-from wordsens.theory.relu_rows import relu_others, relu_own_row, relu_rows
-from wordsens.theory.softmax_rows import exchangeable_rows, softmax_others, softmax_own_row
+from wordsens.theory.rows import (
+    exchangeable_rows,
+    relu_others,
+    relu_own_row,
+    relu_rows,
+    softmax_others,
+    softmax_own_row,
+)
 
 
 def problem(n: int, d: int, q: float, spread: float) -> Problem:
@@ -105,19 +110,3 @@ def test_slopes_are_those_of_differences(at):
     budget = 192 * at.rest * at.free(one.rows)
     values = [one.at(at, 0.3 * (1 + sign * step)).value for sign in (1, -1)]
     assert (values[0] - values[1]) / (2 * step * 0.3) == pytest.approx(inner.slope, abs=0.01 * budget)
-
-
-def test_an_ascent_finds_the_top_of_a_narrow_ridge_inside_its_bounds():
-    """-(1 - x)² - 100 (y - x²)², whose top is at (1, 1); past x = 1.2 it is minus infinity."""
-
-    def ridge(at: torch.Tensor) -> tuple[float, torch.Tensor]:
-        x, y = at.tolist()
-        if x > 1.2:
-            return -math.inf, torch.zeros(2, dtype=torch.float64)
-        away = y - x**2
-        return -((1 - x) ** 2) - 100 * away**2 - 1, torch.tensor(
-            [2 * (1 - x) + 400 * x * away, -200 * away], dtype=torch.float64
-        )
-
-    top = ascend(ridge, torch.tensor([-0.5, 1.0], dtype=torch.float64), tolerance=1e-12, most=200)
-    assert top.tolist() == pytest.approx([1, 1], abs=1e-4)

@@ -7,7 +7,7 @@ import torch
 
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS, activation_named
-from wordsens.theory.edge import _inverse_scaled, jacobian_edge, linear_gain, tracy_widom_quantile
+from wordsens.theory.random_features import _inverse_scaled, jacobian_edge, linear_gain, tracy_widom_quantile
 
 
 @pytest.mark.parametrize(("dimension", "width"), [(10, 10), (48, 960), (192, 200)])

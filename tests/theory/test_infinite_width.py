@@ -8,8 +8,14 @@ import torch
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS, activation_named
 from wordsens.errors import InputError
-from wordsens.theory.kernels import Moments, dual_kernel, gauss_hermite, mean_square, quadrature_kernel
-from wordsens.theory.random_features import orthogonal_change
+from wordsens.theory.random_features import (
+    Moments,
+    dual_kernel,
+    gauss_hermite,
+    mean_square,
+    orthogonal_change,
+    quadrature_kernel,
+)
 
 
 def moments(first, second, correlation):

@@ -7,7 +7,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.theory.relu_rows import relu_own_row, relu_rows, weight_moments
+from wordsens.theory.rows import relu_own_row, relu_rows, weight_moments
 
 
 @pytest.mark.parametrize(("n", "shift", "variance"), [(6, 0.0, 1.0), (40, 0.0, 1.0), (40, -0.4, 0.7)])

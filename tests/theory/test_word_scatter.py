@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from wordsens.theory.attention import raf_sensitivity
-from wordsens.theory.suprema import gaussian_nodes
-from wordsens.theory.word_scatter import cumulants, overlapping_variance
+from wordsens.theory.comparison import cumulants, gaussian_nodes, overlapping_variance
 
 ONE = torch.ones(1, 1, dtype=torch.float64)
 

@@ -27,7 +27,7 @@ from wordsens.experiments.texts import (
 )
 from wordsens.generalization import NewText, one_word_frontier, one_word_generalization
 from wordsens.generalization.loss import loss_for
-from wordsens.generalization.result import error_of
+from wordsens.generalization.one_word import error_of
 from wordsens.maps.arguments import radii
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.dense.features import DeepRandomFeatures

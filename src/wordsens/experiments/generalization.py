@@ -38,7 +38,7 @@ from wordsens.generalization import (
     one_word_outcomes,
 )
 from wordsens.generalization.frontier import DEFAULT_GAMMAS
-from wordsens.generalization.result import error_of, finite_sample_bound, theorem_conditions
+from wordsens.generalization.one_word import error_of, finite_sample_bound, theorem_conditions
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
 from wordsens.maps.registry import map_title

@@ -10,11 +10,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
-from wordsens.generalization.loss import OneWordLoss, loss_for
-from wordsens.generalization.loss_objective import FEW_WORDS, Loss, LossObjective, stages_for
+from wordsens.generalization.loss import FEW_WORDS, Loss, LossObjective, OneWordLoss, loss_for, stages_for
 from wordsens.generalization.new_text import Learned, NewText, as_new_text
-from wordsens.generalization.one_word import Word, ball_of, words_of
-from wordsens.generalization.result import Effort, error_of
+from wordsens.generalization.one_word import Effort, Word, ball_of, error_of, words_of
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.regression import MinNormFit
 from wordsens.regression.features import Texts

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.gaussian.lanczos import lanczos
+from wordsens.gaussian.vectors import lanczos
 from wordsens.search.ball import Ball, unit
 from wordsens.search.great_circle import CircleLimits, LinearEntry, climb_great_circles
 from wordsens.search.linear_entry import LinearEntryObjective

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.certificates import EFFORTS
-from wordsens.certificates.table import certificate_for
+from wordsens.certificates.certify import certificate_for
 from wordsens.errors import InputError, require_choice, require_positive
 from wordsens.maps.arguments import as_text, radii, word_indices
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap

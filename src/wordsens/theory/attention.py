@@ -13,10 +13,17 @@ from wordsens.errors import InputError, require_choice, require_count
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.comparison import Problem, Solution
 from wordsens.theory.conditions import rows_are_scaled
-from wordsens.theory.relu_rows import relu_others, relu_own_row, relu_rows
-from wordsens.theory.rows import Rows
-from wordsens.theory.softmax_rows import exchangeable_rows, softmax_others, softmax_own_row
-from wordsens.theory.text_rows import gram_moments, text_rows
+from wordsens.theory.rows import (
+    Rows,
+    exchangeable_rows,
+    gram_moments,
+    relu_others,
+    relu_own_row,
+    relu_rows,
+    softmax_others,
+    softmax_own_row,
+    text_rows,
+)
 
 _EULER = 0.57721566490153286
 _SHIFT, _STRETCH = 1.5, 0.05

@@ -1,17 +1,20 @@
-"""Gordon's comparison for one word of an attention layer: the scalar problem in place of the largest over Delta."""
+"""Gordon's comparison for one word of an attention layer: the scalar problem in place of the largest over Delta.
+
+The value of word i is a sum over rows j of suprema at (s_j, g_j), s_j the row's score with the word, g_j what the best
+Delta of the other rows does to it; its scatter from word to word is a prediction. docs/theory/sharp.md derives both.
+"""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from scipy.optimize import minimize
 from torch import Tensor
 
-from wordsens.theory.ascent import ascend
-from wordsens.theory.rows import Others, OwnRow, Rows
-from wordsens.theory.suprema import Largest, gaussian_nodes, largest
-from wordsens.theory.word_scatter import cumulants, overlapping_variance
+from wordsens.theory.rows import Others, OwnRow, Rows, gaussian_nodes
 
 _FINE, _COARSE = (33, 96), (17, 96)
 """Nodes of g and values of t: where all rows are alike, and where there are several kinds of them."""
@@ -19,17 +22,28 @@ _FINE, _COARSE = (33, 96), (17, 96)
 _STEPPED = 2000
 """Values of t for an own row whose other scores may all be lowered to zero: its weight is then a step."""
 
-_PRICED, _CLIMBED = 1e-5, 1e-5
-"""What is still to be had over the price, and by a step of the shares: relative to the value, which is of S²."""
+_PRICED = 1e-5
+"""What is still to be had over the price, relative to the value, which is of S²."""
+
+_OPTIONS = {"ftol": 1e-6, "gtol": 1e-4}
+"""Of SciPy's L-BFGS-B, for the shares, in units of the value at the start."""
 
 _MOST = 0.999
 """Of c: at 1 nothing is left to pay with."""
+
+_LIMITS = {"c": (0.0, _MOST), "b": (-1.0, 1.0), "w": (-1.0, 1.0), "alpha": (0.0, 2.0), "lowered": (0.0, None)}
+"""Of the shares; c is negative as well where the own row's scores may be lowered."""
 
 _LOWERED = (0.0, 0.7, 1.5, 3.0)
 """Starts, of how far the own row's other scores are lowered."""
 
 _CLIMBS = 2
 """Of the starts, how many are climbed from: there are maxima with much and with little of what rows share."""
+
+
+_STEPS, _ITERATIONS, _SETTLED = 48, 300, 1e-9
+_DEGREES = (16, 20)
+"""Of polynomials in s and g; fewer where there are fewer nodes."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +98,36 @@ class Solution:
             return replace(self, variance=self.variance + variance)
         wider = (self.variance + variance) / self.variance
         return replace(self, variance=wider * self.variance, third=wider**1.5 * self.third)
+
+
+@dataclass(frozen=True)
+class Largest:
+    """sup_t [psi(t) - y (t - z)²] of several rows, each at several z.
+
+    Attributes:
+        value: (k, g).
+        at: (k, g), the t.
+        force: (k, g), the derivative over z.
+        paid: (k, g), y (t - z)².
+        grid: the place on the grid of t next to it, and how many steps t lies beyond.
+    """
+
+    value: Float[Tensor, "..."]
+    at: Float[Tensor, "..."]
+    force: Float[Tensor, "..."]
+    paid: Float[Tensor, "..."]
+    grid: tuple[Int[Tensor, "k g"], Float[Tensor, "k g"]] | None = None
+
+    def read(self, values: Float[Tensor, "k r"]) -> Float[Tensor, "k g"]:
+        """Another function of t on the grid, at the t found: a parabola through three values."""
+        assert self.grid is not None
+        middle, off = self.grid
+        left, at, right = (values.gather(1, middle + by) for by in (-1, 0, 1))
+        return at + off * (right - left) / 2 + off**2 * (left + right - 2 * at) / 2
+
+    def row(self, k: int) -> "Largest":
+        """One row's."""
+        return Largest(self.value[k], self.at[k], self.force[k], self.paid[k])
 
 
 @dataclass(frozen=True)
@@ -246,34 +290,36 @@ class Problem:
 
     def solve(self) -> Solution:
         """The best direction by quasi-Newton ascents over the shares that this text has, and the scatter over words."""
-        price = None
-
-        def direction(shares: Float[Tensor, " m"]) -> Direction:
-            return Direction(**dict(zip(self.shares, shares.tolist(), strict=True)))
-
-        def value(shares: Float[Tensor, " m"]) -> tuple[float, Float[Tensor, " m"]]:
-            nonlocal price
-            at = direction(shares)
-            inner = self._least(at, price)
-            if inner is None:
-                return -math.inf, torch.zeros_like(shares)
-            price = inner.price
-            slope = self.slope(at, inner)
-            return inner.value, torch.tensor([slope[name] for name in self.shares], dtype=torch.float64)
-
         common = (0.1, 0.4, 0.7, 0.9) if self.rows.common else (0.0,)
         lowered = _LOWERED if self.lowers else (0.0,)
         starts = [Direction(0.45, b, lowered=by) for b in common for by in lowered]
         starts += [Direction(-0.5, b, lowered=_LOWERED[-1]) for b in common if self.lowers]
         if len(starts) > _CLIMBS:
             starts = sorted(starts, key=lambda one: -self.least(one)[0])[:_CLIMBS]
-        found = []
-        for one in starts:
-            shares = torch.tensor([getattr(one, name) for name in self.shares], dtype=torch.float64)
-            at = direction(ascend(value, shares, tolerance=_CLIMBED))
-            found.append((*self.least(at, price), at))
-        best, y, at = max(found, key=lambda one: one[0])
-        return self._scattered(at, best, y)
+        solutions = [self._climbed(one) for one in starts]
+        value, price, best = max(solutions, key=lambda one: one[0])
+        return self._scattered(best, value, price)
+
+    def _climbed(self, start: Direction) -> tuple[float, float, Direction]:
+        """The value, price and direction of a local maximum; where shares are more than there is the value counts 0."""
+        value, price = self.least(start)
+
+        def direction(shares: Float[np.ndarray, " m"]) -> Direction:
+            return Direction(**dict(zip(self.shares, map(float, shares), strict=True)))
+
+        def negative(shares: Float[np.ndarray, " m"]) -> tuple[float, Float[np.ndarray, " m"]]:
+            nonlocal price
+            at = direction(shares)
+            inner = self._least(at, price)
+            if inner is None:
+                return 0.0, np.zeros(len(shares))
+            price, slope = inner.price, self.slope(at, inner)
+            return -inner.value / value, np.array([-slope[name] / value for name in self.shares])
+
+        limits = [(-_MOST, _MOST) if name == "c" and self.lowers else _LIMITS[name] for name in self.shares]
+        first = [getattr(start, name) for name in self.shares]
+        best = direction(minimize(negative, first, jac=True, bounds=limits, options=_OPTIONS).x)
+        return *self.least(best, price), best
 
     def _scattered(self, direction: Direction, value: float, y: float) -> Solution:
         """Cumulants over words at the price found: of the sum over other rows, of the own row, of the word's shift."""
@@ -293,3 +339,77 @@ class Problem:
         force = float((drawn.weights * drawn.best.force**2 * drawn.alone).sum()) * direction.spent(self.rows)[2] ** 2
         apart, together = overlapping_variance(values, chances.sum(dim=1), force)
         return Solution(value, second, third, direction, y).scattered(self.rows.n * max(0.0, together - apart))
+
+
+def largest(
+    psi: Float[Tensor, "k r"],
+    t: Float[Tensor, " r"],
+    z: Float[Tensor, "k g"],
+    y: Float[Tensor, "k 1"],
+    *,
+    smooth: bool = True,
+) -> Largest:
+    """The largest of psi(t) - y (t - z)² along an even grid of t, and what a parabola through three values adds.
+
+    `smooth`: False where psi has a step, over which a parabola would rise.
+    """
+    bent, pulled = psi - y * t**2, 2 * y * z
+    # NumPy's argmax is several times as fast as torch's.
+    scores = torch.addcmul(bent.unsqueeze(1), pulled.unsqueeze(2), t)
+    middle = torch.from_numpy(scores.numpy().argmax(axis=-1)).clamp(1, len(t) - 2)
+    left, top, right = (bent.gather(1, middle + by) + pulled * t[middle + by] for by in (-1, 0, 1))
+    bend = (2 * top - left - right).clamp(min=1e-12)
+    off = ((right - left) / (2 * bend)).clamp(-1, 1) if smooth else torch.zeros_like(bend)
+    at = t[middle] + off * (t[1] - t[0])
+    value = top + off * (right - left) / 2 - off**2 * bend / 2 - y * z**2
+    paid = y * (at - z) ** 2
+    return Largest(value, at, 2 * y * (at - z), paid, (middle, off))
+
+
+def cumulants(values: Float[Tensor, " k"], weights: Float[Tensor, " k"]) -> tuple[float, float]:
+    """The second and third."""
+    away = values - weights @ values
+    return float(weights @ away**2), float(weights @ away**3)
+
+
+def overlapping_variance(
+    values: Float[Tensor, "c s r g"], weights: Float[Tensor, "c r"], force: float
+) -> tuple[float, float]:
+    """The variance over words of a row's value, per row, as though Delta were chosen anew for every word; and in truth.
+
+    The first is Var_s E_g F. For the second let words have scores of correlation rho with the rows, and their best
+    Deltas the overlap q(rho): it is the integral over rho of E [F_s(s, g) F_s(s', g')], s, s' of correlation rho and
+    g, g' of correlation q; and q = E [F_g(s, g) F_g(s', g')] / E F_g², since Delta is made of what rows are pulled by.
+    With b_kl the coefficients of F in the orthonormal polynomials of s and g these are
+    sum b_kl² k rho^(k-1) q^l and q = sum b_kl² l rho^k q^(l-1) / E F_g².
+
+    Args:
+        values: F at the nodes of s and g (`gaussian_nodes`), for kinds c and states r of rows that do not depend on
+            the word.
+        weights: of kinds and states, summing to one.
+        force: E F_g².
+    """
+    _, count, _, fine = values.shape
+    of_word, of_delta = (_polynomials(*some) for some in ((count, _DEGREES[0]), (fine, _DEGREES[1])))
+    squares = torch.einsum("cr,crkl->kl", weights, torch.einsum("sk,csrg,gl->crkl", of_word, values, of_delta) ** 2)
+    degree, power = (torch.arange(size, dtype=torch.float64) for size in squares.shape)
+    overlap, total = 0.0, 0.0
+    for step in range(_STEPS):
+        rho = (step + 0.5) / _STEPS
+        turned = squares[:, 1:] * power[1:] * (rho**degree).unsqueeze(1) / max(force, 1e-300)
+        for _ in range(_ITERATIONS):
+            found = min(1.0, float((turned * overlap ** (power[1:] - 1)).sum()))
+            overlap, settled = found, abs(found - overlap) < _SETTLED
+            if settled:
+                break
+        answer = squares[1:] * (degree[1:] * rho ** (degree[1:] - 1)).unsqueeze(1)
+        total += float((answer * overlap**power).sum()) / _STEPS
+    return float(squares[1:, 0].sum()), total
+
+
+def _polynomials(count: int, degree: int) -> Float[Tensor, "nodes degree"]:
+    """w p_k at the nodes, p_k the orthonormal polynomials of the nodes' weights w, k = 0, 1, ..."""
+    nodes, weights = gaussian_nodes(count)
+    powers = torch.stack([nodes**power for power in range(min(degree, count - 3) + 1)], dim=1)
+    basis, upper = torch.linalg.qr(powers * weights.sqrt().unsqueeze(1))
+    return basis * torch.sign(upper.diagonal()) * weights.sqrt().unsqueeze(1)

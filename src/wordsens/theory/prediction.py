@@ -16,7 +16,7 @@ from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.attention import raf_sensitivity, sensitivity_of_gram
 from wordsens.theory.conditions import rows_are_scaled
 from wordsens.theory.random_features import rf_sensitivity
-from wordsens.theory.text_rows import gram_moments
+from wordsens.theory.rows import gram_moments
 
 TYPICAL = "a typical word"
 

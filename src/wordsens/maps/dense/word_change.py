@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wordsens.activations import Activation
 from wordsens.gaussian import DenseGaussian, GaussianMatrix, OnDemandGaussian
-from wordsens.gaussian.lanczos import lanczos
+from wordsens.gaussian.vectors import lanczos
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.word_change import WordChange
 from wordsens.search.ball import unit

@@ -1,18 +1,125 @@
-"""A Gaussian matrix that is never built: exactly the law of a dense one, for the price of the products asked for."""
+"""The contract of a Gaussian matrix: products with it, with its transpose, and with the columns of one word."""
 
 import copy
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import Any, Required, TypedDict, Unpack
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, require_count
-from wordsens.gaussian.conditioned import ConditionedGaussian, QueryBudget, Source
-from wordsens.gaussian.contract import Entries, GaussianMatrix
-from wordsens.gaussian.splitting import split_columns
+from wordsens.errors import BudgetError, InputError, require_count
+from wordsens.gaussian.conditioned import ConditionedGaussian, QueryBudget, Source, split_columns
 from wordsens.seeds import Seed, generator
+
+
+class Entries(TypedDict, total=False):
+    """The options that every Gaussian matrix has: its entries' standard deviation, their dtype and their device."""
+
+    standard_deviation: Required[float]
+    dtype: torch.dtype
+    device: torch.device | str
+
+
+class GaussianMatrix(ABC):
+    """A (rows, columns) matrix V with iid N(0, standard_deviation²) entries, fixed by its seed.
+
+    Block products touch only the columns [start, stop): those that multiply one word of a flattened text.
+    Products are linear in the vectors and differentiable by autograd, any number of times.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        columns: int,
+        *,
+        standard_deviation: float,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+    ):
+        self.rows = rows
+        self.columns = columns
+        self.standard_deviation = standard_deviation
+        self.dtype = dtype
+        self.device = torch.device(device)
+
+    def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
+        """V q for every vector q of the batch."""
+        return self.multiply_block(vectors, 0)
+
+    def multiply_transposed(self, vectors: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
+        """V^T u for every vector u of the batch."""
+        return self.multiply_block_transposed(vectors, 0, self.columns)
+
+    @abstractmethod
+    def multiply_block(self, vectors: Float[Tensor, "*batch block"], start: int) -> Float[Tensor, "*batch rows"]:
+        """V[:, start : start + block] q for every vector q of the batch."""
+
+    @abstractmethod
+    def multiply_block_transposed(
+        self, vectors: Float[Tensor, "*batch rows"], start: int, stop: int
+    ) -> Float[Tensor, "*batch block"]:
+        """V[:, start:stop]^T u for every vector u of the batch."""
+
+    @abstractmethod
+    def fork(self, *, seed: int | None = None) -> "GaussianMatrix":
+        """A matrix that agrees on every answer given so far, and may then be asked other things.
+
+        Without a seed its future is the same too: equal calls get equal answers. With one, what is not yet determined
+        is drawn from the conditional law given the past, independently of this matrix's future.
+        """
+
+
+DENSE_BYTES = 4 << 30
+"""The largest dense matrix that is built: 4 GiB."""
+
+
+class DenseGaussian(GaussianMatrix):
+    """The matrix, drawn once and kept: O(rows * columns) memory and time a product.
+
+    Raises BudgetError when it would take more than `DENSE_BYTES`.
+    """
+
+    def __init__(self, rows: int, columns: int, *, seed: Seed, purpose: str = "gaussian", **entries: Unpack[Entries]):
+        super().__init__(rows, columns, **entries)
+        dtype = self.dtype
+        size = dense_bytes(rows, columns, dtype)
+        if size > DENSE_BYTES:
+            raise BudgetError(
+                f"a dense {rows} x {columns} matrix in {dtype} takes {size / 2**30:.1f} GiB, over the limit of "
+                f"{DENSE_BYTES / 2**30:.0f} GiB; use gaussian='lazy', which never builds it"
+            )
+        self.matrix: Float[Tensor, "rows columns"] = torch.empty(rows, columns, dtype=dtype, device=self.device)
+        stream = generator(seed, purpose)
+        # Row by row blocks: at most 64 MiB of extra memory when the matrix lives on another device.
+        step = max(1, (64 << 20) // (columns * self.matrix.element_size()))
+        for start in range(0, rows, step):
+            block = self.matrix[start : start + step]
+            block.copy_(torch.randn(block.shape, generator=stream, dtype=dtype))
+        self.matrix.mul_(self.standard_deviation)
+
+    def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
+        return vectors @ self.matrix.T
+
+    def multiply_block(self, vectors: Float[Tensor, "*batch block"], start: int) -> Float[Tensor, "*batch rows"]:
+        return vectors @ self.matrix[:, start : start + vectors.shape[-1]].T
+
+    def multiply_block_transposed(
+        self, vectors: Float[Tensor, "*batch rows"], start: int, stop: int
+    ) -> Float[Tensor, "*batch block"]:
+        return vectors @ self.matrix[:, start:stop]
+
+    def fork(self, *, seed: int | None = None) -> "DenseGaussian":
+        """The matrix itself: all of it is determined, whatever the seed."""
+        return self
+
+
+def dense_bytes(rows: int, columns: int, dtype: torch.dtype) -> int:
+    """Bytes of a dense (rows, columns) matrix."""
+    return rows * columns * math.ceil(torch.finfo(dtype).bits / 8)
+
 
 ON_DEMAND_BYTES = 4 << 30
 """The most memory that one matrix's remembered queries and answers may take, unless told otherwise: 4 GiB."""

@@ -22,11 +22,9 @@ from wordsens.generalization.frontier import (
     frontier_at,
     limits_of,
 )
-from wordsens.generalization.loss import OBJECTIVE_NAMES, OneWordLoss, loss_for
-from wordsens.generalization.loss_objective import LossObjective, stages_together
+from wordsens.generalization.loss import OBJECTIVE_NAMES, LossObjective, OneWordLoss, loss_for, stages_together
 from wordsens.generalization.new_text import NewText
-from wordsens.generalization.one_word import ball_of, words_of
-from wordsens.generalization.result import Effort, OneWordGeneralization, Witness, result_at
+from wordsens.generalization.one_word import Effort, OneWordGeneralization, Witness, ball_of, result_at, words_of
 from wordsens.regression import TRAININGS
 from wordsens.results import Look, Result
 from wordsens.search.ball import Ball

@@ -11,8 +11,7 @@ from torch import Tensor
 from wordsens.errors import InputError, require_positive
 from wordsens.generalization.loss import loss_for
 from wordsens.generalization.new_text import Learned, NewText, as_new_text
-from wordsens.generalization.one_word import Word, words_of
-from wordsens.generalization.result import Effort, OneWordGeneralization, Witness, result_at
+from wordsens.generalization.one_word import Effort, OneWordGeneralization, Witness, Word, result_at, words_of
 from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.regression import MinNormFit
 from wordsens.regression.features import Texts
