@@ -12,7 +12,7 @@ from tests import shape_checks  # noqa: F401 - before the package is imported
 from tests.made_records import made_record
 
 from wordsens.certificates.attention import multipliers, self_weight_table
-from wordsens.maps.attention import word_change as attention_change
+from wordsens.maps.attention import change as attention_change
 
 pytest.register_assert_rewrite("tests.laws.feature_map_laws", "tests.laws.mixins")
 

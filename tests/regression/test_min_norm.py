@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from wordsens.maps.attention.features import RandomAttentionFeatures
-from wordsens.maps.dense.features import RandomFeatures
+from wordsens.maps.dense import RandomFeatures
 from wordsens.maps.function import FunctionFeatures
 from wordsens.regression import (
     ConditioningWarning,

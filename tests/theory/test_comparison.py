@@ -11,26 +11,26 @@ from wordsens.theory.comparison import Direction, Problem
 from wordsens.theory.rows import (
     exchangeable_rows,
     relu_others,
-    relu_own_row,
     relu_rows,
+    relu_self_row,
     softmax_others,
-    softmax_own_row,
+    softmax_self_row,
 )
 
 
 def problem(n: int, d: int, q: float, spread: float) -> Problem:
     rows = exchangeable_rows(n, d, q, spread)
-    return Problem(rows, softmax_others(rows), lambda at: softmax_own_row(rows, at.c))
+    return Problem(rows, softmax_others(rows), lambda at: softmax_self_row(rows, at.c))
 
 
 def relu_problem(n: int, d: int, q: float, spread: float) -> Problem:
     rows = relu_rows(n, d, q, spread)
-    return Problem(rows, relu_others(rows), lambda at: relu_own_row(rows, at.c, at.lowered), lowers=True)
+    return Problem(rows, relu_others(rows), lambda at: relu_self_row(rows, at.c, at.lowered), lowers=True)
 
 
 def plain(one: Problem, at: Direction) -> float:
     """The least over y of the formula in Problem's docstring, at even nodes of g and 700 values of t."""
-    rows, others, own = one.rows, one.others, one.own(at)
+    rows, others, own = one.rows, one.others, one.self_row(at)
     rest = 1 - at.c**2
     free = 1 - at.b**2 - (at.w**2 + (at.alpha - 1) ** 2) / (min(rows.spread, 1) or 1)
     if free <= 0 or not (-1 if one.lowers else 0) <= at.c < 1 or at.lowered < 0:
@@ -43,7 +43,7 @@ def plain(one: Problem, at: Direction) -> float:
     farthest = 40 if one.lowers else 12
     t = np.linspace(z.min(), z.max() + farthest, 700)
     p = others.drawn(torch.from_numpy(t)).numpy()
-    turned = at.c * rows.own - others.pull * t / rows.d
+    turned = at.c * rows.unshared - others.pull * t / rows.d
     psi = p**2 + (p - a) ** 2 * others.apart + 2 * p * (p - a) * turned
     alone, twice = 1 - f**2, (2 * z)[..., None] * t
     own_z = math.sqrt(rest * rows.d) * at.b * rows.word + own.scatter * g

@@ -12,10 +12,9 @@ from wordsens.certificates import EFFORTS
 from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate
 from wordsens.errors import InputError, require_choice, require_positive
 from wordsens.maps.arguments import as_text, radii, word_indices
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
-from wordsens.maps.mapping import feature_norm
-from wordsens.maps.repeatable import require_repeatable
+from wordsens.maps.mapping import feature_norm, require_repeatable
 from wordsens.text.matrix import TextMatrix
 
 _DIGITS = 16 * UNIT_ROUNDOFF
@@ -171,13 +170,10 @@ def _attention() -> dict[type[FeatureMap], CertificateBuilder]:
 
 
 def _dense() -> dict[type[FeatureMap], CertificateBuilder]:
-    from wordsens.certificates.dense.bounds import dense_certificate
-    from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
+    from wordsens.certificates.dense.bounds import certificate_of_words
+    from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
 
-    def builder(phi, rows, words, radius, *, effort, target) -> Certificate:
-        return dense_certificate(phi, rows, words, radius)  # all words cost the same, and there is one effort
-
-    return {RandomFeatures: builder, DeepRandomFeatures: builder}
+    return {RandomFeatures: certificate_of_words, DeepRandomFeatures: certificate_of_words}
 
 
 _FAMILIES = {

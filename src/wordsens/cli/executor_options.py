@@ -68,7 +68,7 @@ def require_devices(cells: Sequence[Any], options: PlaceOptions) -> None:
     """InputError where the cells are computed on this machine, and it lacks a device of theirs."""
     if options.scheduler is None:
         for device in sorted({cell.device for cell in cells} - {"cpu"}):
-            from wordsens.text.encoders import require_device
+            from wordsens.errors import require_device
 
             require_device(device)
 

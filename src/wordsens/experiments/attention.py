@@ -16,8 +16,7 @@ from wordsens.experiments.experiment import Claim, Experiment, Grids, Section, S
 from wordsens.experiments.sensitivity import json_text, times
 from wordsens.experiments.spec import Cell, ModelName
 from wordsens.experiments.store import Record
-from wordsens.maps.attention_pair import AttentionPair
-from wordsens.maps.attention_words import comparable_pair
+from wordsens.maps.attention_pair import AttentionPair, comparable_pair
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.prompt_pair import PromptPair, prompt_pair
 from wordsens.text.model_files import model_digest

@@ -23,8 +23,7 @@ from wordsens.experiments.provenance import code_version
 from wordsens.experiments.sensitivity import json_text
 from wordsens.experiments.spec import Cell, ModelName, Strict
 from wordsens.experiments.store import Record
-from wordsens.maps.transformer.features import POOL_NAMES, TransformerFeatures
-from wordsens.maps.transformer.loading import content_of
+from wordsens.maps.transformer.features import POOL_NAMES, TransformerFeatures, content_of
 from wordsens.models.choice import as_model
 from wordsens.models.contract import Model
 from wordsens.models.endpoint import Endpoint

@@ -30,7 +30,7 @@ from wordsens.experiments.map_cell import MapCell
 from wordsens.experiments.spec import Strict
 from wordsens.experiments.store import Record, Store, as_records, record_of, spec_columns
 from wordsens.experiments.texts import Embedded, GivenText, load_text, texts_at_least
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import base_name, map_title
 from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import attained, word_sensitivity

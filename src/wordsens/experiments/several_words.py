@@ -27,10 +27,10 @@ from wordsens.experiments.experiment import (
 from wordsens.experiments.map_cell import MapCell
 from wordsens.experiments.store import Record, as_records
 from wordsens.experiments.texts import Embedded, load_text, texts_at_least
-from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.registry import map_title
 from wordsens.seeds import generator
-from wordsens.sensitivity.groups import group_sensitivity, word_sets
+from wordsens.sensitivity.several_words import group_sensitivity, word_sets
 from wordsens.statistics.mean import Estimate, with_error
 from wordsens.statistics.power_law import fit_power_law
 from wordsens.text import load_encoder
@@ -74,7 +74,7 @@ def measure_several_words(cell: SeveralWordsCell) -> dict[str, Any]:
         sets = word_sets(phi, text, cell.count, cell.radius, seed)
     result = group_sensitivity(phi, text, sets, cell.radius, seed, search=cell.search_plan)
     best = result.perturbations[result.groups.index(result.group)]
-    bound = bound_of_every_set(phi, phi.accept(text.rows), cell.count, result.radius)
+    bound = bound_of_every_set(phi, phi.accept(text.rows), cell.count, result.radius[0][0])
     return {
         "map": phi.name,
         "source": text.source,

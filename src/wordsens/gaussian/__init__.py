@@ -1,4 +1,4 @@
-"""Gaussian matrices as operators: kept whole, or sampled on demand with exactly the same law."""
+"""Gaussian matrices as operators: in memory, or sampled on demand with exactly the same law."""
 
 from wordsens.gaussian.matrix import DENSE_BYTES as DENSE_BYTES
 from wordsens.gaussian.matrix import ON_DEMAND_BYTES as ON_DEMAND_BYTES

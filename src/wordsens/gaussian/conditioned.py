@@ -1,4 +1,6 @@
-"""A Gaussian matrix of which only answers exist: its law given products from both sides, and the budget they share."""
+"""A Gaussian matrix of which only some products are known: its law given them, the budget that they share, and its
+split into independent blocks of columns (docs/theory/on-demand-gaussians.md).
+"""
 
 from dataclasses import dataclass, field
 
@@ -78,7 +80,7 @@ class AnsweredQueries:
     def bytes_to_append(self, count: int) -> int:
         return self.queries.bytes_to_append(count) + self.answers.bytes_to_append(count)
 
-    def append(self, queries: Float[Tensor, "count asked"], answers: Float[Tensor, "count answered"]) -> None:
+    def append(self, queries: Float[Tensor, "count d_query"], answers: Float[Tensor, "count d_answer"]) -> None:
         self.queries.append(queries)
         self.answers.append(answers)
 
@@ -88,7 +90,7 @@ class AnsweredQueries:
 
 @dataclass
 class ConditionedGaussian:
-    """A (rows, columns) Gaussian matrix V of which only the products that were asked for exist.
+    """A (rows, columns) Gaussian matrix V of which only the products that were queried exist.
 
     Two orthonormal sets hold all that is known: queries Q with answers R = V Q (`forward`), transposed queries P with
     answers L = V^T P (`backward`). A unit vector q orthogonal to Q is answered by
@@ -114,7 +116,7 @@ class ConditionedGaussian:
     sealed: str = field(default="")
 
     @classmethod
-    def unasked(
+    def unknown(
         cls, rows: int, columns: int, source: Source, *, dtype: torch.dtype, device: torch.device
     ) -> "ConditionedGaussian":
         """A matrix of which nothing is known yet."""
@@ -123,17 +125,17 @@ class ConditionedGaussian:
 
     def multiply(self, vectors: Float[Tensor, "count columns"]) -> Float[Tensor, "count rows"]:
         """V q for every vector."""
-        return self._ask(self.forward, self.backward, vectors, answer_support=None)
+        return self._answer(self.forward, self.backward, vectors, answer_support=None)
 
     def multiply_transposed(self, vectors: Float[Tensor, "count rows"]) -> Float[Tensor, "count columns"]:
         """V^T u for every vector."""
-        return self._ask(self.backward, self.forward, vectors, answer_support=self.support)
+        return self._answer(self.backward, self.forward, vectors, answer_support=self.support)
 
     def seal(self, vectors: Float[Tensor, "count columns"], what: str) -> None:
-        """Keep the answers to these vectors alone and forget the rest; nothing else may be asked of `what` any more."""
+        """Keep the answers to these vectors only and drop the rest; later queries outside their span are refused."""
         part = decompose(self.forward.queries, vectors)
         if len(part.directions):
-            raise BudgetError(f"{what} cannot be sealed on vectors that it was never asked")
+            raise BudgetError(f"{what} cannot be sealed on vectors that were never queried")
         before = self.bytes
         coordinates = VectorStack(part.old.shape[1], dtype=part.old.dtype, device=part.old.device)
         span = decompose(coordinates, part.old).directions
@@ -148,17 +150,17 @@ class ConditionedGaussian:
         return self.forward.bytes + self.backward.bytes
 
     def fork(self, source: Source) -> "ConditionedGaussian":
-        """A copy that can be asked other things."""
+        """A copy whose later queries are its own."""
         return ConditionedGaussian(self.forward.fork(), self.backward.fork(), source, self.support, self.sealed)
 
-    def _ask(
+    def _answer(
         self,
         side: AnsweredQueries,
         other: AnsweredQueries,
-        vectors: Float[Tensor, "count asked"],
+        vectors: Float[Tensor, "count d_query"],
         *,
         answer_support: Tensor | None,
-    ) -> Float[Tensor, "count answered"]:
+    ) -> Float[Tensor, "count d_answer"]:
         if other.complete:
             return other.queries.combine(other.answers.inner_products(vectors))
         parts = decompose(side.queries, vectors)
@@ -168,12 +170,12 @@ class ConditionedGaussian:
 
     def _fresh_answers(
         self, side: AnsweredQueries, other: AnsweredQueries, parts: Decomposition, answer_support: Tensor | None
-    ) -> Float[Tensor, "fresh answered"]:
+    ) -> Float[Tensor, "fresh d_answer"]:
         """The answers to new orthonormal queries: what the other side fixes of them, and fresh numbers for the rest."""
         if self.sealed:
             raise BudgetError(
-                f"{self.sealed} was sealed when its search was over, to save memory: it answers only for the witness "
-                "that was found; raise `gaussian_bytes`, search fewer words at a time, or build a fresh map"
+                f"{self.sealed} was sealed when its search was over, to save memory: it answers only for the "
+                "witness; raise `gaussian_bytes`, search fewer words at a time, or build a fresh map"
             )
         count = len(parts.directions)
         self.source.budget.take(side.bytes_to_append(count))

@@ -1,4 +1,8 @@
-"""The contract of a Gaussian matrix: products with it, with its transpose, and with the columns of one word."""
+"""Gaussian matrices as linear operators: the contract, a dense one, and one that is sampled on demand.
+
+An on-demand matrix is never built: exactly the law of a dense one, for the price of the products that are queried
+(docs/theory/on-demand-gaussians.md).
+"""
 
 import copy
 import math
@@ -14,13 +18,13 @@ from wordsens.errors import BudgetError, InputError, require_count
 from wordsens.gaussian.conditioned import ConditionedGaussian, QueryBudget, Source, split_columns
 from wordsens.seeds import Seed, generator
 
+DENSE_BYTES = 4 << 30
+"""The largest dense matrix that is built: 4 GiB."""
 
-class Entries(TypedDict, total=False):
-    """The options that every Gaussian matrix has: its entries' standard deviation, their dtype and their device."""
+ON_DEMAND_BYTES = 4 << 30
+"""The most memory that one matrix's remembered queries and answers may take, unless a caller says otherwise: 4 GiB."""
 
-    standard_deviation: Required[float]
-    dtype: torch.dtype
-    device: torch.device | str
+Columns = tuple[int, int]
 
 
 class GaussianMatrix(ABC):
@@ -65,19 +69,23 @@ class GaussianMatrix(ABC):
 
     @abstractmethod
     def fork(self, *, seed: int | None = None) -> "GaussianMatrix":
-        """A matrix that agrees on every answer given so far, and may then be asked other things.
+        """A matrix that agrees on every answer given so far; later queries may differ.
 
         Without a seed its future is the same too: equal calls get equal answers. With one, what is not yet determined
         is drawn from the conditional law given the past, independently of this matrix's future.
         """
 
 
-DENSE_BYTES = 4 << 30
-"""The largest dense matrix that is built: 4 GiB."""
+class Entries(TypedDict, total=False):
+    """The options that every Gaussian matrix has: its entries' standard deviation, their dtype and their device."""
+
+    standard_deviation: Required[float]
+    dtype: torch.dtype
+    device: torch.device | str
 
 
 class DenseGaussian(GaussianMatrix):
-    """The matrix, drawn once and kept: O(rows * columns) memory and time a product.
+    """The matrix, drawn once: O(rows * columns) memory and time a product.
 
     Raises BudgetError when it would take more than `DENSE_BYTES`.
     """
@@ -121,17 +129,11 @@ def dense_bytes(rows: int, columns: int, dtype: torch.dtype) -> int:
     return rows * columns * math.ceil(torch.finfo(dtype).bits / 8)
 
 
-ON_DEMAND_BYTES = 4 << 30
-"""The most memory that one matrix's remembered queries and answers may take, unless told otherwise: 4 GiB."""
-
-Columns = tuple[int, int]
-
-
 class OnDemandGaussian(GaussianMatrix):
-    """A Gaussian matrix whose products are sampled when they are asked for, exactly in law, adaptive queries included.
+    """A Gaussian matrix whose products are sampled on query, exactly in law, adaptive queries included.
 
     Every answer agrees with all earlier ones: there is one matrix, of which only the answers exist. The columns of a
-    word that is asked on its own are set apart first (`split_columns`), so that the price of a query grows with the
+    word that is queried alone are set apart first (`split_columns`), so that the price of a query grows with the
     number of queries to its word, not to all words.
 
     The same seed gives the same answers to the same sequence of calls, not to another sequence. A query within rounding
@@ -169,7 +171,7 @@ class OnDemandGaussian(GaussianMatrix):
         self.purpose = purpose
         budget = QueryBudget(limit, f"a {rows} x {columns} matrix")
         self._source = Source(generator(seed, purpose), self.standard_deviation, budget)
-        self._rest = ConditionedGaussian.unasked(rows, columns, self._source, dtype=self.dtype, device=self.device)
+        self._rest = ConditionedGaussian.unknown(rows, columns, self._source, dtype=self.dtype, device=self.device)
         self._apart: dict[Columns, ConditionedGaussian] = {}
 
     @property
@@ -208,7 +210,7 @@ class OnDemandGaussian(GaussianMatrix):
         )
 
     def fork(self, *, seed: Seed | None = None) -> "OnDemandGaussian":
-        """A copy with the same past, from which it may be asked other things. Past answers share their memory.
+        """A copy with the same past; later queries may differ. Past answers share their memory.
 
         Without a seed the copy's future is the same too: equal calls get equal answers. With one, its future is drawn
         from the conditional law given the past, independently of this matrix's.
@@ -223,10 +225,9 @@ class OnDemandGaussian(GaussianMatrix):
         return twin
 
     def seal_block(self, vectors: Float[Tensor, "count block"], start: int) -> None:
-        """Of all that the block was asked, remember only the answers to these vectors; it answers nothing else later.
+        """Keep only the answers to these vectors of all that were given for the block, to free memory.
 
-        What is forgotten makes room. A query outside the span of what was kept raises BudgetError: an answer drawn
-        afresh could contradict one that was forgotten.
+        A query outside their span raises BudgetError later: a new answer could contradict one that was dropped.
         """
         stop = start + vectors.shape[-1]
         self._set_apart(start, stop)
@@ -272,17 +273,17 @@ class OnDemandGaussian(GaussianMatrix):
         return parts if covered == stop - start else [((0, self.columns), self._rest), *parts]
 
 
-def _distinct(vectors: Float[Tensor, "count asked"], answer: Callable[[Tensor], Tensor]) -> Tensor:
-    """The answers, with vectors that equal the first one asked only once: perturbed texts share all words but one."""
+def _distinct(vectors: Float[Tensor, "count d_query"], answer: Callable[[Tensor], Tensor]) -> Tensor:
+    """The answers, with vectors that equal the first one queried only once: perturbed texts share all words but one."""
     if len(vectors) == 1:
         return answer(vectors)
     other = (vectors != vectors[:1]).any(dim=1)
     other[:1] = True
     if bool(other.all()):
         return answer(vectors)
-    asked = answer(vectors[other])
-    total = asked[:1].repeat(len(vectors), 1)
-    total[other] = asked
+    distinct = answer(vectors[other])
+    total = distinct[:1].repeat(len(vectors), 1)
+    total[other] = distinct
     return total
 
 

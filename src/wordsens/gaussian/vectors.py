@@ -1,4 +1,4 @@
-"""Vectors kept as rows in chunks that never move, and the Gram-Schmidt step against an orthonormal set of them."""
+"""Growing sets of vectors: stacks of rows, Gram-Schmidt against an orthonormal stack, and Lanczos's Krylov bases."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ _PANEL = 128
 
 _PIECE_BYTES = 2 << 20
 """Of the vectors that are read twice in a row, at most, but for _LEAST_PIECE of them: the second time they come from
-the processor's cache. At 61,440 coordinates 4 vectors against 144 took .68 of the time of two readings."""
+the processor's cache."""
 
 _LEAST_PIECE = 4
 _WELL_CONDITIONED = 1e-2
-_KEPT = 0.5
+_LEAST_LEFT = 0.5
 """Of a direction's length that its second projection must leave: one that cancels more wants a third."""
 _MOST_PASSES = 3
 
@@ -108,14 +108,14 @@ class VectorStack:
 
         The stack's vectors must be orthonormal. Each of them is read once from memory.
         """
-        found, start = [vectors.new_empty(len(vectors), 0)], 0
+        products, start = [vectors.new_empty(len(vectors), 0)], 0
         size = max(_LEAST_PIECE, _PIECE_BYTES // (self.dimension * self.dtype.itemsize))
         for piece in (piece for part in self._parts() for piece in part.split(size)):
-            found.append(vectors @ piece.T)
-            change = -found[-1] if wanted is None else wanted[:, start : start + len(piece)] - found[-1]
+            products.append(vectors @ piece.T)
+            change = -products[-1] if wanted is None else wanted[:, start : start + len(piece)] - products[-1]
             vectors.addmm_(change, piece)
             start += len(piece)
-        return torch.cat(found, dim=1)
+        return torch.cat(products, dim=1)
 
     def stacked(self) -> Float[Tensor, "length dimension"]:
         """All vectors as one matrix: a copy."""
@@ -213,7 +213,7 @@ def _well_conditioned(
         return None
     frame = _inverse(first) @ scaled
     spanned, frame = _project(stacks, frame, torch.zeros_like(floor))
-    if float(torch.linalg.vector_norm(frame, dim=1).min()) < _KEPT:
+    if float(torch.linalg.vector_norm(frame, dim=1).min()) < _LEAST_LEFT:
         return None
     second = torch.linalg.cholesky(frame @ frame.T)
     scale = norms.unsqueeze(1) * first
@@ -236,7 +236,7 @@ def _one_by_one(
     basis: VectorStack,
     extra: VectorStack,
 ) -> list[Float[Tensor, "1 _"]]:
-    """The coordinates of each vector of a panel, found in turn; new directions are appended to `extra`."""
+    """The coordinates of each vector of a panel, in turn; new directions are appended to `extra`."""
     coordinates, start = [], spanned.shape[1]
     for row in range(len(rest)):
         vector, least = rest[row : row + 1], floor[row : row + 1]

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import InputError, require_choice, require_count, without_secrets
+from wordsens.errors import InputError, require_choice, require_count, require_device, without_secrets
 from wordsens.files import named_path
 from wordsens.maps.transformer.features import OWN, POOL_NAMES, TransformerFeatures
 from wordsens.maps.transformer.loaded import LoadedModel, load_parts
@@ -14,7 +14,6 @@ from wordsens.models.function import FunctionModel
 from wordsens.models.pairs import CrossEncoderModel, FunctionPairModel, PairModel
 from wordsens.models.sentence import SentenceTransformerModel
 from wordsens.models.transformer import TransformerModel, UnmappedTransformer
-from wordsens.text.encoders import require_device
 from wordsens.text.loaded_models import is_instance, is_loaded_model, is_sentence_transformer
 from wordsens.text.pretrained import Access
 

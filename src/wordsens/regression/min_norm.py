@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, WordsensError, ZeroFeaturesError, require_choice, require_count
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.regression.features import TRAINING_BYTES, Texts, TrainingFeatures
 from wordsens.results import InMemory, Result

@@ -18,11 +18,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.search.ball import Ball, into_ball, unit
-from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton, evaluated
-from wordsens.search.objective import Objective
+from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton, evaluated, settled
+from wordsens.search.objective import Objective, Progress, SearchResult
 from wordsens.search.plan import Stages
-from wordsens.search.result import Progress, SearchResult
-from wordsens.search.stationary import settled
 from wordsens.seeds import gaussian_on
 
 _MOMENTUM = 0.8

@@ -15,17 +15,15 @@ from wordsens.certificates import EFFORTS
 from wordsens.certificates.certify import certificate_for
 from wordsens.errors import InputError, require_choice, require_positive
 from wordsens.maps.arguments import as_text, radii, word_indices
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.function import as_feature_map
-from wordsens.maps.mapping import feature_norm, perturbed_texts
-from wordsens.maps.repeatable import leaves_the_map_as_found
+from wordsens.maps.mapping import feature_norm, leaves_the_map_as_found, perturbed_texts
 from wordsens.search.ball import Ball
 from wordsens.search.maximize import maximize
+from wordsens.search.objective import Progress, SearchResult
 from wordsens.search.plan import Search
-from wordsens.search.result import Progress, SearchResult
 from wordsens.seeds import Seed, generator
-from wordsens.sensitivity.budget import Budget
-from wordsens.sensitivity.result import Sensitivity
+from wordsens.sensitivity.result import Budget, Sensitivity
 from wordsens.text.matrix import TextMatrix
 
 _SURE = 0.01

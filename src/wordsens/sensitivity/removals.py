@@ -9,12 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_kind
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET
+from wordsens.maps.arguments import as_text
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.results import Look, Result
 from wordsens.text.document import Document
-from wordsens.text.matrix import Word
+from wordsens.text.matrix import TextMatrix, Word
 
 WAYS = ("delete", "mask")
 
@@ -126,3 +127,31 @@ def cosine_distance(one: Float[Tensor, "*batch p"], other: Float[Tensor, " p"]) 
     two are close, where 1 - cos itself cancels."""
     units = [vectors / torch.linalg.vector_norm(vectors, dim=-1, keepdim=True) for vectors in (one, other)]
     return (units[0] - units[1]).square().sum(dim=-1) / 2
+
+
+def row_removal(phi: FeatureMap, X: TextMatrix | torch.Tensor, word: int) -> float | None:
+    """‖phi(X without row i) - phi(X)‖ / ‖phi(X)‖ for features of the whole text; of features with a row for each word
+    the rows other than i are compared (ours; one changed text, not a sup).
+
+    A trained model moves the later words one place forward. None where phi takes no shorter text.
+
+    Args:
+        phi: the map.
+        X: the text, at least three words.
+        word: i.
+
+    >>> from wordsens import RandomAttentionFeatures, gaussian_text
+    >>> 0 < row_removal(RandomAttentionFeatures(8, seed=0), gaussian_text(4, 8, seed=0), 1) < 1
+    True
+    """
+    rows = phi.accept(as_text(X).rows)
+    n = len(rows)
+    if phi.text_shape[0] is not None or n < 3:
+        return None
+    kept = [at for at in range(n) if at != word]
+    with torch.no_grad():
+        base, less = phi(rows), phi(rows[kept])
+        norm = feature_norm(base, phi.name)
+        if base.shape != less.shape:
+            base = base[..., kept, :]
+        return float(torch.linalg.vector_norm((less - base).flatten(), dtype=torch.float64)) / norm

@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.word_change import MovedRows
+from wordsens.maps.base import MovedRows
 from wordsens.seeds import generator
 from wordsens.text.vocabulary import Vocabulary
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from wordsens.errors import require_choice
 from wordsens.maps.arguments import as_text, word_indices
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.results import Look, Result
 from wordsens.search.plan import Search

@@ -18,10 +18,10 @@ from wordsens.theory.rows import (
     exchangeable_rows,
     gram_moments,
     relu_others,
-    relu_own_row,
     relu_rows,
+    relu_self_row,
     softmax_others,
-    softmax_own_row,
+    softmax_self_row,
     text_rows,
 )
 
@@ -47,7 +47,7 @@ def raf_sensitivity(
     adds to t_j the very Gaussian that the score is made of; the rest of Delta meets fresh Gaussians, for which
     Gordon's inequality gives a problem in a few numbers (docs/theory/sharp.md). Under softmax, for a typical word,
     its value bounds the expected largest over Delta from above, for the idealised rows that the proof speaks of;
-    that it is attained is not proved. Under ReLU, whose own row can be left to the word by lowering its other
+    that it is attained is not proved. Under ReLU, whose row i can be left to the word by lowering its other
     scores, all of it is a prediction. So is the scatter from word to word, from which the largest of several words
     follows.
 
@@ -74,16 +74,16 @@ def raf_sensitivity(
     rows = layer.rows(n, d, float(mean_cosine), 1.0 if spread is None else float(spread))
     value = _quantile(_over_words(layer, rows), words)
     if layer.lowers and words > 1:
-        value = max(value, _luckiest(layer, rows, words))
-    return math.sqrt(max(0.0, value) / (n * rows.kept))
+        value = max(value, _max_over_words(layer, rows, words))
+    return math.sqrt(max(0.0, value) / (n * rows.retained))
 
 
 def raf_sensitivity_of_text(X: TextMatrix | Tensor, *, words: int | None = None) -> float:
-    """The same prediction for one text, from its own Gram matrix X X^T / d in place of a mean cosine.
+    """The same prediction for one text, from its Gram matrix X X^T / d in place of a mean cosine.
 
     What rows share is the leading eigenvector of the Gram matrix, which rows have more or less of; the rest enters by
     its mean square. ‖phi(X)‖² is its mean over W, by 2,000 draws with a fixed seed. Words scatter by how near they
-    are to what attention keeps, too. A text without anything in common is taken as `raf_sensitivity` takes it.
+    are to what attention retains, too. A text without anything in common is taken as `raf_sensitivity` takes it.
 
     Args:
         X: the text, (n, d), rows of length sqrt(d).
@@ -109,7 +109,7 @@ def sensitivity_of_gram(gram: Float[Tensor, "n n"], d: int, moments: tuple[float
     law = _over_words(_SOFTMAX, typical)
     values = torch.tensor([_SOFTMAX.problem(one, 0.0).least(law.direction, law.price)[0] for one in others])
     law = replace(law, variance=law.variance + float(values.var()))
-    return math.sqrt(max(0.0, _quantile(law, words)) / (n * typical.kept))
+    return math.sqrt(max(0.0, _quantile(law, words)) / (n * typical.retained))
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ class _Layer:
 
     Attributes:
         rows: (n, d, mean cosine, spread) -> what rows that are alike are taken as.
-        problem: (rows, what the scores of a word share, their scale) -> the problem for a word; with its `luck`,
-            where own rows are lowered.
+        problem: (rows, what the scores of a word share, their scale) -> the problem for a word; with a number of
+            `deviations` of the cost, where the scores of row i are lowered.
         lowers: whether they are: by what that costs, words may fall into those that can be turned and others.
     """
 
@@ -144,7 +144,7 @@ def _over_words(layer: _Layer, rows: Rows) -> Solution:
     typical = typical.scattered(((long - short) / (2 * _STRETCH)) ** 2 * rows.spread / (2 * rows.d))
     if layer.lowers:
         # By a difference: where little is left to pay with, a price says little of what another cost would make.
-        by_cost = layer.problem(rows, 0.0, luck=1.0).solve().value - typical.value
+        by_cost = layer.problem(rows, 0.0, deviations=1.0).solve().value - typical.value
         typical = replace(typical, variance=typical.variance + by_cost**2)
     if not rows.common:
         return typical
@@ -161,12 +161,12 @@ def _over_words(layer: _Layer, rows: Rows) -> Solution:
 
 
 def _softmax_problem(rows: Rows, shift: float, scale: float = 1.0) -> Problem:
-    return Problem(rows, softmax_others(rows, shift, scale), lambda at: softmax_own_row(rows, at.c))
+    return Problem(rows, softmax_others(rows, shift, scale), lambda at: softmax_self_row(rows, at.c))
 
 
-def _relu_problem(rows: Rows, shift: float, scale: float = 1.0, luck: float = 0.0) -> Problem:
+def _relu_problem(rows: Rows, shift: float, scale: float = 1.0, deviations: float = 0.0) -> Problem:
     return Problem(
-        rows, relu_others(rows, shift, scale), lambda at: relu_own_row(rows, at.c, at.lowered, luck), lowers=True
+        rows, relu_others(rows, shift, scale), lambda at: relu_self_row(rows, at.c, at.lowered, deviations), lowers=True
     )
 
 
@@ -175,9 +175,9 @@ _LAYERS = {"softmax": _SOFTMAX, "relu": _RELU}
 
 
 @lru_cache(maxsize=256)
-def _luckiest(layer: _Layer, rows: Rows, words: int) -> float:
-    """The value for the word, of several, whose own row costs least to turn."""
-    return layer.problem(rows, 0.0, luck=_deviations(words)).solve().value
+def _max_over_words(layer: _Layer, rows: Rows, words: int) -> float:
+    """The value for the word, of several, whose row i costs least to turn."""
+    return layer.problem(rows, 0.0, deviations=_deviations(words)).solve().value
 
 
 def _quantile(law: Solution, words: int) -> float:

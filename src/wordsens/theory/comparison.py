@@ -14,13 +14,13 @@ from jaxtyping import Float, Int
 from scipy.optimize import minimize
 from torch import Tensor
 
-from wordsens.theory.rows import Others, OwnRow, Rows, gaussian_nodes
+from wordsens.theory.rows import Others, Rows, SelfRow, gaussian_nodes
 
 _FINE, _COARSE = (33, 96), (17, 96)
 """Nodes of g and values of t: where all rows are alike, and where there are several kinds of them."""
 
 _STEPPED = 2000
-"""Values of t for an own row whose other scores may all be lowered to zero: its weight is then a step."""
+"""Values of t for a row i whose other scores may all be lowered to zero: its weight is then a step."""
 
 _PRICED = 1e-5
 """What is still to be had over the price, relative to the value, which is of S²."""
@@ -32,16 +32,16 @@ _MOST = 0.999
 """Of c: at 1 nothing is left to pay with."""
 
 _LIMITS = {"c": (0.0, _MOST), "b": (-1.0, 1.0), "w": (-1.0, 1.0), "alpha": (0.0, 2.0), "lowered": (0.0, None)}
-"""Of the shares; c is negative as well where the own row's scores may be lowered."""
+"""Of the shares; c is negative as well where the scores of row i may be lowered."""
 
 _LOWERED = (0.0, 0.7, 1.5, 3.0)
-"""Starts, of how far the own row's other scores are lowered."""
+"""Starts, of how far the other scores of row i are lowered."""
 
 _CLIMBS = 2
 """Of the starts, how many are climbed from: there are maxima with much and with little of what rows share."""
 
 
-_STEPS, _ITERATIONS, _SETTLED = 48, 300, 1e-9
+_STEPS, _ITERATIONS, _CONVERGED = 48, 300, 1e-9
 _DEGREES = (16, 20)
 """Of polynomials in s and g; fewer where there are fewer nodes."""
 
@@ -49,7 +49,7 @@ _DEGREES = (16, 20)
 @dataclass(frozen=True)
 class Direction:
     """Shares of Delta's length: c along the word; of the rest, b along what rows share, w along W^T W x_i, and `alpha`
-    for the length of the part that comes of itself. And `lowered`: by how much it lowers the own row's other scores, in
+    for the length of the part that comes of itself. And `lowered`: by how much it lowers the other scores of row i, in
     their standard deviations, where that can turn a row to the word."""
 
     c: float
@@ -119,7 +119,7 @@ class Largest:
     grid: tuple[Int[Tensor, "k g"], Float[Tensor, "k g"]] | None = None
 
     def read(self, values: Float[Tensor, "k r"]) -> Float[Tensor, "k g"]:
-        """Another function of t on the grid, at the t found: a parabola through three values."""
+        """Another function of t on the grid, at the best t: a parabola through three values."""
         assert self.grid is not None
         middle, off = self.grid
         left, at, right = (values.gather(1, middle + by) for by in (-1, 0, 1))
@@ -159,22 +159,22 @@ class Inner:
     slope: float
     price: float
     others: Drawn
-    own: Largest
+    self_row: Largest
 
 
 @dataclass(frozen=True)
 class Problem:
-    """max over directions of min over y > 0 of budget y + n E sup_t [psi(t) - (t - z)² y / (1 - f²)] + own row.
+    """max over directions of min over y > 0 of budget y + n E sup_t [psi(t) - (t - z)² y / (1 - f²)] + row i.
 
-    The budget is d rest free, less what the own row takes to lower its other scores.
+    The budget is d rest free, less what row i takes to lower its other scores.
 
-    psi(t) = p² + (p - a)² apart + 2 p (p - a) (c own - pull t / d), z Gaussian around b f sqrt(d) + (c + w) s.
+    psi(t) = p² + (p - a)² apart + 2 p (p - a) (c unshared - pull t / d), z Gaussian around b f sqrt(d) + (c + w) s.
     docs/theory/sharp.md derives it.
     """
 
     rows: Rows
     others: Others
-    own: Callable[[Direction], OwnRow] | None
+    self_row: Callable[[Direction], SelfRow] | None
     lowers: bool = False
 
     def suprema(self, at: Direction, y: float) -> Drawn:
@@ -191,36 +191,38 @@ class Problem:
         after = others.drawn(t)
         gained = after - others.before.unsqueeze(1)
         turned = 2 * after * gained
-        psi = after**2 + gained**2 * others.apart + turned * (at.c * rows.own - others.pull * t / rows.d)
+        psi = after**2 + gained**2 * others.apart + turned * (at.c * rows.unshared - others.pull * t / rows.d)
         best = largest(psi, t, z, y / alone)
-        return Drawn(best, best.value @ weights, torch.outer(others.weights, weights), parts, alone, turned * rows.own)
+        return Drawn(
+            best, best.value @ weights, torch.outer(others.weights, weights), parts, alone, turned * rows.unshared
+        )
 
-    def own_suprema(self, at: Direction, y: float) -> tuple[Largest, Float[Tensor, " g"]]:
-        """sup_t of the own row's change less its price, at the nodes of its own score; and their weights."""
+    def self_suprema(self, at: Direction, y: float) -> tuple[Largest, Float[Tensor, " g"]]:
+        """sup_t of row i's change less its price, at the nodes of its score with itself; and their weights."""
         nodes, weights = gaussian_nodes(_FINE[0])
-        if self.own is None:
+        if self.self_row is None:
             nothing = torch.zeros_like(nodes)
             return Largest(nothing, nothing, nothing, nothing), weights
-        own = self.own(at)
-        z = math.sqrt(at.rest * self.rows.d) * at.b * self.rows.word + own.scatter * nodes
-        top = float(z.max()) + math.sqrt(own.ease * min(4 / y, 4.0 * self.rows.d)) + 1
+        self_row = self.self_row(at)
+        z = math.sqrt(at.rest * self.rows.d) * at.b * self.rows.word + self_row.scatter * nodes
+        top = float(z.max()) + math.sqrt(self_row.ease * min(4 / y, 4.0 * self.rows.d)) + 1
         t = torch.linspace(float(z.min()), top, _STEPPED if self.lowers else 2 * _FINE[1], dtype=torch.float64)
-        price = torch.full((1, 1), y / own.ease, dtype=torch.float64)
-        best = largest(own.change(t).unsqueeze(0), t, z.unsqueeze(0), price, smooth=not self.lowers)
+        price = torch.full((1, 1), y / self_row.ease, dtype=torch.float64)
+        best = largest(self_row.change(t).unsqueeze(0), t, z.unsqueeze(0), price, smooth=not self.lowers)
         return best.row(0), weights
 
     def at(self, direction: Direction, y: float) -> Inner:
         """The inner function at one price."""
         rows, budget = self.rows, self.budget(direction)
         others = self.suprema(direction, y)
-        own, weights = self.own_suprema(direction, y)
-        value = y * budget + rows.n * float(self.others.weights @ others.means) + float(own.value @ weights)
-        paid = rows.n * float((others.weights * others.best.paid).sum()) + float(own.paid @ weights)
-        return Inner(value, budget - paid / y, y, others, own)
+        self_row, weights = self.self_suprema(direction, y)
+        value = y * budget + rows.n * float(self.others.weights @ others.means) + float(self_row.value @ weights)
+        paid = rows.n * float((others.weights * others.best.paid).sum()) + float(self_row.paid @ weights)
+        return Inner(value, budget - paid / y, y, others, self_row)
 
     def budget(self, at: Direction) -> float:
         """The square of what is left to draw single rows with; not positive where nothing is."""
-        paid = self.own(at).paid if self.lowers and self.own is not None else 0.0
+        paid = self.self_row(at).paid if self.lowers and self.self_row is not None else 0.0
         return self.rows.d * at.rest * at.free(self.rows) - paid
 
     @property
@@ -236,24 +238,24 @@ class Problem:
         force = inner.others.weights * inner.others.best.force * rows.n
         pulls = [float((force * part).sum()) for part in inner.others.parts]
         along = rows.n * float((inner.others.weights * inner.others.best.read(inner.others.turned)).sum())
-        step, slopes, own = 1e-6, {}, self._own_at(at, y, inner.own.at)
+        step, slopes, self_row = 1e-6, {}, self._self_row_at(at, y, inner.self_row.at)
         for name in self.shares:
             ahead, behind = (replace(at, **{name: getattr(at, name) + sign * step}) for sign in (1, -1))
             moved = [(to - off) / (2 * step) for to, off in zip(ahead.spent(rows), behind.spent(rows), strict=True)]
             slopes[name] = y * (self.budget(ahead) - self.budget(behind)) / (2 * step)
             slopes[name] += sum(pull * by for pull, by in zip(pulls, moved, strict=True))
             if name in ("c", "b", "lowered"):
-                slopes[name] += (self._own_at(ahead, y, inner.own.at) - own) / step
+                slopes[name] += (self._self_row_at(ahead, y, inner.self_row.at) - self_row) / step
         slopes["c"] += along
         return slopes
 
-    def _own_at(self, at: Direction, y: float, t: Float[Tensor, " g"]) -> float:
-        """What the own row counts at given scores."""
-        if self.own is None:
+    def _self_row_at(self, at: Direction, y: float, t: Float[Tensor, " g"]) -> float:
+        """What row i counts at given scores."""
+        if self.self_row is None:
             return 0.0
-        own, (nodes, weights) = self.own(at), gaussian_nodes(_FINE[0])
-        z = math.sqrt(at.rest * self.rows.d) * at.b * self.rows.word + own.scatter * nodes
-        return float((own.change(t) - (t - z) ** 2 * (y / own.ease)) @ weights)
+        self_row, (nodes, weights) = self.self_row(at), gaussian_nodes(_FINE[0])
+        z = math.sqrt(at.rest * self.rows.d) * at.b * self.rows.word + self_row.scatter * nodes
+        return float((self_row.change(t) - (t - z) ** 2 * (y / self_row.ease)) @ weights)
 
     def least(self, direction: Direction, near: float | None = None) -> tuple[float, float]:
         """The minimum over y and where; minus infinity where the shares are more than there is."""
@@ -322,9 +324,9 @@ class Problem:
         return *self.least(best, price), best
 
     def _scattered(self, direction: Direction, value: float, y: float) -> Solution:
-        """Cumulants over words at the price found: of the sum over other rows, of the own row, of the word's shift."""
-        own, own_weights = self.own_suprema(direction, y)
-        second, third = cumulants(own.value, own_weights)
+        """Cumulants over words at this price: of the sum over other rows, of row i, of the word's shift."""
+        self_row, self_weights = self.self_suprema(direction, y)
+        second, third = cumulants(self_row.value, self_weights)
         drawn, others = self.suprema(direction, y), self.others
         kinds, nodes, states = others.layout
         chances = others.weights.reshape(others.layout)
@@ -398,9 +400,9 @@ def overlapping_variance(
         rho = (step + 0.5) / _STEPS
         turned = squares[:, 1:] * power[1:] * (rho**degree).unsqueeze(1) / max(force, 1e-300)
         for _ in range(_ITERATIONS):
-            found = min(1.0, float((turned * overlap ** (power[1:] - 1)).sum()))
-            overlap, settled = found, abs(found - overlap) < _SETTLED
-            if settled:
+            updated = min(1.0, float((turned * overlap ** (power[1:] - 1)).sum()))
+            overlap, converged = updated, abs(updated - overlap) < _CONVERGED
+            if converged:
                 break
         answer = squares[1:] * (degree[1:] * rho ** (degree[1:] - 1)).unsqueeze(1)
         total += float((answer * overlap**power).sum()) / _STEPS

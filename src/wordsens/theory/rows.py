@@ -1,4 +1,7 @@
-"""What the scalar problem takes of an attention layer's rows: those of the other words, and the word's own."""
+"""Attention's rows as the scalar problem takes them (docs/theory/sharp.md): those of the other words, and row i itself.
+
+Under softmax and under normalized ReLU; for rows that are alike, and for those of one text.
+"""
 
 import math
 from collections.abc import Callable
@@ -14,13 +17,11 @@ from wordsens.seeds import generator
 
 STATE_NODES, COARSE_NODES = 25, 11
 
-
 _WORD_NODES, _SHIFT_NODES, _SUM_NODES = 11, 7, 5
 """Of s_j, of what all scores of a row share, and of the sum of its scores."""
 
 _SCATTER_NODES = 61
 """Of a score before, and of what is new after."""
-
 
 _LOADINGS, _WORDS = 4, 5
 """Kinds of rows by their loading, and kinds of words by how near they are to what a softmax keeps."""
@@ -31,24 +32,16 @@ _ALIKE = 0.05
 _DRAWS = 2000
 
 
-@lru_cache(maxsize=16)
-def gaussian_nodes(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, " count"]]:
-    """Evenly spaced nodes and weights of a standard Gaussian: a supremum has kinks, which polynomials do not suit."""
-    nodes = torch.linspace(-4.5, 4.5, count, dtype=torch.float64)
-    weights = torch.exp(-0.5 * nodes**2)
-    return nodes, weights / weights.sum()
-
-
 @dataclass(frozen=True)
 class Rows:
-    """Rows of length sqrt(d), x_j = sqrt(d) (f_j e + sqrt(1 - f_j²) v_j), and what a softmax keeps of them.
+    """Rows of length sqrt(d), x_j = sqrt(d) (f_j e + sqrt(1 - f_j²) v_j), and what attention retains of them.
 
     Attributes:
         n, d: rows and coordinates.
         loadings: f_j, as few representatives of equal weight.
         spread: d times the mean square of v_j . v_k, j != k: 0 for orthogonal v, 1 for independent uniform ones, more
             where rows repeat.
-        kept: E ‖o_j‖² / d.
+        retained: E ‖o_j‖² / d.
         word, cross: of the word i that moves, its loading and x_i . m_j / d.
     """
 
@@ -56,7 +49,7 @@ class Rows:
     d: int
     loadings: tuple[float, ...]
     spread: float
-    kept: float
+    retained: float
     word: float
     cross: float
 
@@ -71,7 +64,7 @@ class Rows:
         return any(self.loadings)
 
     @property
-    def own(self) -> float:
+    def unshared(self) -> float:
         """sqrt(1 - f_i²), the word's part along v_i."""
         return math.sqrt(1 - self.word**2)
 
@@ -104,7 +97,7 @@ class Others:
 
 
 @dataclass(frozen=True)
-class OwnRow:
+class SelfRow:
     """The row i: its squared change over d at a score that Delta moved by t, from where it is by itself.
 
     Attributes:
@@ -120,6 +113,14 @@ class OwnRow:
     ease: float
     paid: float = 0.0
     paid_variance: float = 0.0
+
+
+@lru_cache(maxsize=16)
+def gaussian_nodes(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, " count"]]:
+    """Evenly spaced nodes and weights of a standard Gaussian: a supremum has kinks, which polynomials do not suit."""
+    nodes = torch.linspace(-4.5, 4.5, count, dtype=torch.float64)
+    weights = torch.exp(-0.5 * nodes**2)
+    return nodes, weights / weights.sum()
 
 
 @lru_cache(maxsize=1024)
@@ -163,13 +164,13 @@ def _scores(
 def exchangeable_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
     """Rows that all have the mean cosine q in common: every loading is sqrt(q).
 
-    A row's output keeps the common part, q, and of the words' own parts E Σ a² where weights are independent of the
-    words. But they lean towards what the row asks for, and where rows are not orthogonal a share spread / d of
+    A row's output retains the common part, q, and of the words' other parts E Σ a² where weights are independent of the
+    words. But they lean towards the row's query, and where rows are not orthogonal a share spread / d of
     `attention_lean` shows (docs/theory/sharp.md).
     """
     alone, loading = 1 - cosine, math.sqrt(cosine)
-    kept = attention_concentration(n, alone) + attention_lean(n, alone) * spread / d
-    return Rows(n, d, (loading,), spread, cosine + alone * kept, loading, cosine)
+    retained = attention_concentration(n, alone) + attention_lean(n, alone) * spread / d
+    return Rows(n, d, (loading,), spread, cosine + alone * retained, loading, cosine)
 
 
 def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
@@ -182,7 +183,7 @@ def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others
     nodes, weights = gaussian_nodes(STATE_NODES if len(rows.loadings) == 1 else COARSE_NODES)
     loadings = torch.tensor(rows.loadings, dtype=torch.float64)
     along = torch.sqrt(1 - loadings**2).unsqueeze(1) * (scale * nodes) + shift * loadings.unsqueeze(1)
-    logits = (rows.own * along - math.log(rows.n - 1) - rows.alone / 2).reshape(-1, 1)
+    logits = (rows.unshared * along - math.log(rows.n - 1) - rows.alone / 2).reshape(-1, 1)
     concentration = attention_concentration(rows.n, rows.alone)
     return Others(
         weights.repeat(len(loadings)) / len(loadings),
@@ -190,7 +191,7 @@ def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others
         along.flatten(),
         torch.sigmoid(logits).squeeze(1),
         lambda t: torch.sigmoid(logits + t),
-        1 - 2 * rows.cross + rows.kept,
+        1 - 2 * rows.cross + rows.retained,
         rows.alone * (1 - concentration),
         math.log(rows.n) + 12,
         (len(loadings), len(nodes), 1),
@@ -198,26 +199,26 @@ def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others
 
 
 @lru_cache(maxsize=1024)
-def softmax_own_row(rows: Rows, c: float) -> OwnRow:
-    """The row i, whose query moves too: it asks with x_i + Delta, of squared length d (2 + 2 c sqrt(1 - f_i²)).
+def softmax_self_row(rows: Rows, c: float) -> SelfRow:
+    """The row i, whose query moves too: its query is that of x_i + Delta, of squared length d (2 + 2 c sqrt(1 - f_i²)).
 
     Its scores with the others have variance (1 - q) times that; its score with itself, (x_i + Delta)^T W (x_i + Delta)
     / sqrt(d) less what all its scores share, grows with Delta both as a query and as a key.
     """
     n, alone = rows.n, rows.alone
-    length = 2 + 2 * c * rows.own
+    length = 2 + 2 * c * rows.unshared
     others = alone * length
     base = -math.log(n - 1) - others / 2
     after, before = attention_concentration(n, others), attention_concentration(n, alone)
-    # Scores before and after have covariance (1 - q)(1 + c own): E Σ a a' is about its exponential over n.
-    both = min(math.exp(alone * (1 + c * rows.own)) / n, math.sqrt(after * before))
+    # Scores before and after have covariance (1 - q)(1 + c unshared): E Σ a a' is about its exponential over n.
+    both = min(math.exp(alone * (1 + c * rows.unshared)) / n, math.sqrt(after * before))
     key = length - rows.word**2
 
     def change(t: Float[Tensor, " r"]) -> Float[Tensor, " r"]:
         p = torch.sigmoid(base + t)
         return p**2 * key + alone * ((1 - p) ** 2 * after + before - 2 * (1 - p) * both)
 
-    return OwnRow(change, math.sqrt(length * key), length + key)
+    return SelfRow(change, math.sqrt(length * key), length + key)
 
 
 @lru_cache(maxsize=256)
@@ -225,8 +226,8 @@ def relu_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
     """Rows that all have the mean cosine q in common: every loading is sqrt(q).
 
     A row's scores are sqrt(q) h + sqrt(1 - q) g_l, h its own and g_l of each word: weights are a_l = r_l / sum r,
-    r = max(score, 0). Of the words' own parts a row's output keeps E sum a², and beside it, as weights lean towards
-    what the row asks for, a share spread / d of E sum over l != m of a_l a_m g_l g_m.
+    r = max(score, 0). Of the words' other parts a row's output retains E sum a², and beside it, as weights lean
+    towards the row's query, a share spread / d of E sum over l != m of a_l a_m g_l g_m.
     """
     alone, loading = 1 - cosine, math.sqrt(cosine)
     shifts, law = _shifts(cosine)
@@ -272,7 +273,7 @@ def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
     word, row, part = torch.cartesian_prod(*map(torch.arange, (len(nodes), len(of_row), len(marks)))).T
     along = math.sqrt(rows.alone) * scale * nodes[word] + shift * rows.loadings[0]
     chance = weights[word] * law[row] * shares[part]
-    score = (of_row[row] + rows.own * along).unsqueeze(1)
+    score = (of_row[row] + rows.unshared * along).unsqueeze(1)
     rest = sums[row, part].unsqueeze(1)
 
     def drawn(t: Float[Tensor, " r"]) -> Float[Tensor, "k r"]:
@@ -285,7 +286,7 @@ def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
         along,
         drawn(torch.zeros(1, dtype=torch.float64)).squeeze(1),
         drawn,
-        1 - 2 * rows.cross + rows.kept,
+        1 - 2 * rows.cross + rows.retained,
         float(law @ _lean(of_row, rows.alone)),
         math.sqrt(rows.d),
         (1, len(nodes), len(of_row) * len(marks)),
@@ -293,8 +294,8 @@ def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
 
 
 @lru_cache(maxsize=1024)
-def relu_own_row(rows: Rows, c: float, lowered: float, luck: float = 0.0) -> OwnRow:
-    """The row i, which asks with x_i + Delta, of squared length d (2 + 2 c sqrt(1 - f_i²)).
+def relu_self_row(rows: Rows, c: float, lowered: float, deviations: float = 0.0) -> SelfRow:
+    """The row i, whose query is that of x_i + Delta, of squared length d (2 + 2 c sqrt(1 - f_i²)).
 
     Delta turns it to the word by its score with itself, and by lowering its scores with the others: each positive one
     by mu and none below 0, and all by what rows share, x say. Of the means R of what is left, that costs least,
@@ -302,10 +303,10 @@ def relu_own_row(rows: Rows, c: float, lowered: float, luck: float = 0.0) -> Own
 
     Args:
         lowered: mu, in standard deviations of a score.
-        luck: by how many standard deviations a word's scores cost less to lower than in the mean over words.
+        deviations: by how many standard deviations a word's scores cost less to lower than in the mean over words.
     """
     n, alone = rows.n, rows.alone
-    length = 2 + 2 * c * rows.own
+    length = 2 + 2 * c * rows.unshared
     key = length - rows.word**2
     scores, law = _standard_scores()
     natural = math.sqrt(alone * length) * scores
@@ -325,23 +326,25 @@ def relu_own_row(rows: Rows, c: float, lowered: float, luck: float = 0.0) -> Own
     total = n * float(r @ law)
     squares = n * float(r**2 @ law)
     # The scores before and after have a correlation of `shared`. Words differ in those before; the rest is Delta's.
-    shared = (1 + c * rows.own) / math.sqrt(length)
+    shared = (1 + c * rows.unshared) / math.sqrt(length)
     nodes, weights = gaussian_nodes(_SCATTER_NODES)
     mixed = shared * nodes.unsqueeze(1) + math.sqrt(max(0.0, 1 - shared**2)) * nodes
     of_word = (math.sqrt(alone * length) * mixed - shift).clamp(min=0, max=cut) ** 2 @ weights
     scatter = n * float((of_word - weights @ of_word) ** 2 @ weights)
     inner = _rectified(math.sqrt(alone) * shared * scores, alone * (1 - shared**2))
     before, _ = weight_moments(n, 0.0, alone)
-    kept = min(squares / total**2, 1.0) if total > 1e-9 else 1.0
+    retained = min(squares / total**2, 1.0) if total > 1e-9 else 1.0
     both = n * float((r * inner) @ law) / (total * n * float(inner @ law)) if total > 1e-9 else 0.0
-    both = min(both, math.sqrt(kept * before))
+    both = min(both, math.sqrt(retained * before))
 
     def change(t: Float[Tensor, " r"]) -> Float[Tensor, " r"]:
-        own = (t - shift).clamp(min=0)
-        p = own / (total + own).clamp(min=1e-300)
-        return p**2 * key + alone * ((1 - p) ** 2 * kept + before - 2 * (1 - p) * both)
+        itself = (t - shift).clamp(min=0)
+        p = itself / (total + itself).clamp(min=1e-300)
+        return p**2 * key + alone * ((1 - p) ** 2 * retained + before - 2 * (1 - p) * both)
 
-    return OwnRow(change, math.sqrt(length * key), length + key, max(0.0, paid - luck * math.sqrt(scatter)), scatter)
+    return SelfRow(
+        change, math.sqrt(length * key), length + key, max(0.0, paid - deviations * math.sqrt(scatter)), scatter
+    )
 
 
 @lru_cache(maxsize=1)
@@ -372,9 +375,9 @@ def _moment(shifts: Float[Tensor, " h"], variance: float, power: int) -> Float[T
 def _lean(shifts: Float[Tensor, " h"], variance: float) -> Float[Tensor, " h"]:
     """E sum a g, in units of the score: E[r g] / E[r]."""
     scores, law = _standard_scores()
-    own = math.sqrt(variance) * scores
-    r = (shifts.unsqueeze(1) + own).clamp(min=0)
-    return (r * own) @ law / (r @ law)
+    itself = math.sqrt(variance) * scores
+    r = (shifts.unsqueeze(1) + itself).clamp(min=0)
+    return (r * itself) @ law / (r @ law)
 
 
 def _rectified(mean: Float[Tensor, " g"], variance: float) -> Float[Tensor, " g"]:
@@ -388,7 +391,7 @@ def _rectified(mean: Float[Tensor, " g"], variance: float) -> Float[Tensor, " g"
 def text_rows(gram: Float[Tensor, "n n"], d: int) -> tuple[Rows, ...]:
     """The rows of a text with this Gram matrix X X^T / d: first for a typical word, then for words of every kind.
 
-    e is the Gram matrix's leading eigenvector, f_j = sqrt(its eigenvalue) e_j. What a softmax keeps of a row and how
+    e is the Gram matrix's leading eigenvector, f_j = sqrt(its eigenvalue) e_j. What a softmax retains of a row and how
     far that leans towards each word are means over 2,000 Gaussian rows of scores with covariance G, drawn with a fixed
     seed: exact in law.
     """
@@ -404,14 +407,16 @@ def text_rows(gram: Float[Tensor, "n n"], d: int) -> tuple[Rows, ...]:
     root = vectors * values.clamp(min=0).sqrt()
     draws = torch.randn(_DRAWS, n, generator=generator(0, "scores of a text"), dtype=torch.float64)
     weights = torch.softmax(draws @ root.T, dim=1)
-    kept, cross = float(((weights @ gram) * weights).sum() / _DRAWS), (weights @ gram).mean(dim=0)
+    retained, cross = float(((weights @ gram) * weights).sum() / _DRAWS), (weights @ gram).mean(dim=0)
     groups = torch.stack([part.mean() for part in loadings.sort().values.tensor_split(min(_LOADINGS, n))])
     if float(groups.std()) < _ALIKE:
         groups = (1 - alone.mean()).sqrt().reshape(1)
     order = cross.argsort()
     shares = [0.5, *((2 * k + 1) / (2 * _WORDS) for k in range(_WORDS))]
     picked = [int(order[min(n - 1, int(share * n))]) for share in shares]
-    return tuple(Rows(n, d, tuple(groups.tolist()), spread, kept, float(loadings[i]), float(cross[i])) for i in picked)
+    return tuple(
+        Rows(n, d, tuple(groups.tolist()), spread, retained, float(loadings[i]), float(cross[i])) for i in picked
+    )
 
 
 def gram_moments(gram: Float[Tensor, "n n"], d: int) -> tuple[float, float]:

@@ -20,9 +20,9 @@ from wordsens.certificates.attention.self_weight_table import self_table_bound
 from wordsens.certificates.attention.text import attention_text, directions, rounding_errors, self_row
 from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate, gram_norm_bound, rounding
 from wordsens.errors import InputError, ZeroFeaturesError
-from wordsens.maps.attention.layer import AttentionLayer
+from wordsens.maps.attention.features import AttentionLayer
 from wordsens.maps.attention.scores import Certified, Expanded, Tabulated, offered
-from wordsens.maps.attention.scores.curves import NODES
+from wordsens.maps.attention.scores.bounds import NODES
 from wordsens.maps.attention.weights import HeadWeights, Sizes
 
 _CHUNK_NUMBERS = 1 << 19  # of the arrays of the words that are bounded together

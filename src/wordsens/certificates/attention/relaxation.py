@@ -22,8 +22,7 @@ from torch import Tensor
 
 from wordsens.certificates.attention.text import AttentionText, Geometry, RoundingErrors, apart_from, directions
 from wordsens.certificates.base import UNIT_ROUNDOFF
-from wordsens.maps.attention.scores.certified import Rounding
-from wordsens.maps.attention.scores.curves import HIGH_TAIL, LOW_TAIL, NODES, Curve
+from wordsens.maps.attention.scores.bounds import HIGH_TAIL, LOW_TAIL, NODES, Curve, Rounding
 
 
 @dataclass(frozen=True)

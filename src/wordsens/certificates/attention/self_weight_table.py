@@ -14,7 +14,7 @@ from torch import Tensor
 from wordsens.certificates.attention.text import AttentionText, RoundingErrors
 from wordsens.certificates.base import gram_norm_bound, rounding
 from wordsens.maps.attention.scores import Tabulated
-from wordsens.maps.attention.scores.tabulated import CELLS, STRIDE, RowMoves, WeightTable
+from wordsens.maps.attention.scores.bounds import CELLS, STRIDE, RowMoves, WeightTable
 
 _MOST_SHARED, _SHARED_STEPS = 0.9, 6  # of nu; verified at each step, and nothing of hold and pin is left at the last
 _SHARE = 0.7  # of each word in what y and b can do: its weight's secant to this power

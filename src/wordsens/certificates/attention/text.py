@@ -15,7 +15,7 @@ from torch import Tensor
 
 from wordsens.certificates.base import UNIT_ROUNDOFF, gram_norm_bound, rounding
 from wordsens.maps.attention.scores import Certified
-from wordsens.maps.attention.scores.certified import RowSteps
+from wordsens.maps.attention.scores.bounds import RowSteps
 from wordsens.maps.attention.weights import HeadWeights
 
 # Shares of the two families of directions in the joint constraint; the bound hardly depends on them.

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.activations import ACTIVATIONS
 from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate, gram_norm_bound, rounding
 from wordsens.certificates.dense.layer import (
     GaussianLayer,
@@ -19,7 +19,7 @@ from wordsens.certificates.dense.layer import (
 )
 from wordsens.certificates.dense.pullback import ALONG, NORM, WIDTH, Functional, Pullback
 from wordsens.errors import InputError, require_choice
-from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.mapping import feature_norm
 
 FAILURE_PROBABILITY = 1e-9
@@ -32,6 +32,23 @@ _LEAST_RADIUS = 1e-290
 """Smaller balls are bounded as this one is by the law, so that no product of a radius underflows."""
 
 METHODS = ("auto", "weights", "gaussian")
+
+
+def certificate_of_words(
+    phi: DeepRandomFeatures,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    *,
+    effort: str = "normal",
+    target: Float[Tensor, " w"] | None = None,
+) -> Certificate | None:
+    """The certificate of one effort; None for activations of which too little is known."""
+    del effort, target
+    shipped = ACTIVATIONS.get(phi.activation.name) is phi.activation
+    if phi.activation.lipschitz == math.inf or (phi.gaussian == "lazy" and not shipped):
+        return None
+    return dense_certificate(phi, rows, words, radius)
 
 
 def dense_certificate(
@@ -56,10 +73,9 @@ def dense_certificate(
         InputError: "weights" for a lazy map, which has none; a probability that is not between 0 and 1.
         ZeroFeaturesError: phi(X) = 0.
     """
-    found = dense_group_certificate(
+    return dense_group_certificate(
         phi, rows, words.unsqueeze(1), radius, method=method, failure_probability=failure_probability
     )
-    return replace(found, words=words)
 
 
 def dense_group_certificate(

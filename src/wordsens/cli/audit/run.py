@@ -18,7 +18,7 @@ from wordsens.cli.audit.tables import print_audit
 from wordsens.cli.executor_options import fail_for, run_missing
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import reporting
-from wordsens.errors import InputError
+from wordsens.errors import InputError, require_device
 from wordsens.evaluation.advice.advise import advise_length
 from wordsens.evaluation.advice.result import LengthAdvice
 from wordsens.experiments.audit import (
@@ -33,14 +33,12 @@ from wordsens.experiments.audit import (
     load_or_compute,
 )
 from wordsens.experiments.store import Record, Store, write_tables
-from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.maps.transformer.loading import content_of
+from wordsens.maps.transformer.features import TransformerFeatures, content_of
 from wordsens.models.choice import is_pair_model
 from wordsens.models.contract import Model
 from wordsens.sensitivity.substitution import SubstitutionPlan, SubstitutionSensitivity, substitution_sensitivity
 from wordsens.text import Document, MeaningPair, MinimalPair, Reading, minimal_pairs, stream_documents
 from wordsens.text.alternatives import SameKind
-from wordsens.text.encoders import require_device
 from wordsens.text.pairs import read_pairs
 from wordsens.text.text_column import text_column_of
 

@@ -13,7 +13,7 @@ from wordsens.errors import InputError, require_count
 from wordsens.evaluation.explain.explanation import SHOWN, Explanation, PairEffect, WordEffect
 from wordsens.evaluation.explain.scores import ClassScore, CosineScore, MovedScore, RerankerScore, Score, gradient
 from wordsens.evaluation.near_misses.lists import ANTONYMS, QUANTITIES, TIMES
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.models.choice import as_model, as_pair_model, is_pair_model

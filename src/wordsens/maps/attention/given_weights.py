@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, shown
-from wordsens.maps.attention.layer import AttentionLayer, checked_score
+from wordsens.maps.attention.features import AttentionLayer, checked_score
 from wordsens.maps.attention.scores import Expanded, Score, Softmax, offered
 from wordsens.maps.attention.weights import HeadWeights, Sizes
 

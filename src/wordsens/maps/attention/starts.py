@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.word_change import replacements
+from wordsens.maps.base import replacements
 from wordsens.search.ball import into_ball, unit
 
 _EIGENVECTORS = 6

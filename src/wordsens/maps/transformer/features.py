@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -9,16 +10,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, first_line, require_choice, require_count
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.maps.transformer.loaded import LoadedModel, SentenceModules, load_parts
-from wordsens.maps.transformer.reader import SIDES, Reader
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
+from wordsens.maps.transformer.loaded import SIDES, LoadedModel, Reader, SentenceModules, load_parts
 from wordsens.maps.transformer.stack import Stack
 from wordsens.maps.transformer.vocabulary import transformer_vocabulary, whole_word_tokens
 from wordsens.maps.transformer.word_change import TransformerChange
-from wordsens.maps.word_change import WordChange
 from wordsens.text.document import Document
 from wordsens.text.embedding import Texts, as_documents
 from wordsens.text.matrix import TextMatrix
+from wordsens.text.model_files import model_digest
 from wordsens.text.pretrained import TASKS, Access
 from wordsens.text.vocabulary import Vocabulary
 
@@ -425,3 +425,25 @@ def by_length(
             result = run(torch.tensor([list(ids[at]) for at in batch])).double().cpu()
             found |= dict(zip(batch, result.unbind(1), strict=True))
     return torch.stack([found[at] for at in range(len(ids))], dim=1)
+
+
+def content_of(model: str, revision: str | None = None) -> str:
+    """The digest of the model's files; a model of the hub that is not on this machine yet is brought here."""
+    try:
+        return model_digest(model, revision)
+    except InputError:
+        TransformerFeatures.from_pretrained(model, revision=revision)
+        return model_digest(model, revision)
+
+
+def loaded_model(model: str, dtype: torch.dtype, device: str) -> TransformerFeatures:
+    """The model's map, of the files that are there now; the one asked for last is kept in memory."""
+    return _loaded(model, dtype, device, content_of(model))
+
+
+@lru_cache(maxsize=1)
+def _loaded(model: str, dtype: torch.dtype, device: str, content: str) -> TransformerFeatures:
+    phi = TransformerFeatures.from_pretrained(model, dtype=dtype, device=device)
+    if content_of(model) != content:
+        raise InputError(f"the files of the model {model!r} changed while they were read; start again")
+    return phi

@@ -1,29 +1,42 @@
-"""The contract of a feature map phi, and of the change that one perturbed word makes to phi(X).
+"""The contract of a feature map phi, and the change that moved words make to phi(X).
 
-A map must offer `features`, differentiable and batched. It may offer a `WordChange` of its own, when it can evaluate
+A map must offer `features`, differentiable and batched. It may offer a `WordChange` of its own, where it can evaluate
 the change of many perturbed words faster than by mapping each perturbed text; a search uses nothing else.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.maps.mapping import checked_features, feature_norm, features_by_text, perturbed_texts
-from wordsens.maps.plain_change import PlainGroupChange, PlainWordChange
-from wordsens.maps.repeatable import require_equal_answers
-from wordsens.maps.word_change import WordChange
+from wordsens.maps.mapping import (
+    TextMap,
+    checked_features,
+    feature_norm,
+    features_by_text,
+    perturbed_texts,
+    require_equal_answers,
+    require_repeatable,
+)
+from wordsens.search.objective import Objective
+from wordsens.search.plan import Stages
 from wordsens.text.matrix import TextMatrix
 
 Row = TypeVar("Row")
 
 DEFAULT_MEMORY_BUDGET = 1 << 30
 """Bytes that one evaluation may use for intermediate results, unless told otherwise: 1 GiB."""
+
+_MOST_SMALL = 1024
+"""Coordinates of a text up to which a map of which nothing is known is searched widely."""
+
+_STAGES = Stages(starts=12, halvings=(7, 15), generations=2, population=6, children=4, child_steps=12, finish=60)
+_SMALL_STAGES = Stages(starts=24, generations=4, population=8, children=12, child_steps=16)
 
 
 class FeatureMap(ABC):
@@ -109,13 +122,13 @@ class FeatureMap(ABC):
         largest = float(apart.max()) / feature_norm(once, self.name)
         return (2 + math.sqrt(text.numel()) / 8) * max(largest, torch.finfo(text.dtype).eps)
 
-    def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
+    def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> "WordChange":
         """The objective ‖phi(X^i(Delta)) - phi(X)‖², for many (i, Delta) at once."""
         return PlainWordChange(self, rows, memory_budget=memory_budget)
 
     def group_change(
         self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> WordChange:
+    ) -> "WordChange":
         """The same when g words move together: the pairs are (group, Delta), Delta of shape (g, d)."""
         return PlainGroupChange(self, rows, groups, memory_budget=memory_budget)
 
@@ -123,8 +136,120 @@ class FeatureMap(ABC):
 def map_row(table: Mapping[type[FeatureMap], Row], phi: FeatureMap) -> Row | None:
     """The row of the map's class, or of the nearest class that it derives from; None where there is none.
 
-    >>> from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
+    >>> from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
     >>> map_row({DeepRandomFeatures: "dense"}, RandomFeatures(2, 2))
     'dense'
     """
     return next((table[kind] for kind in type(phi).__mro__ if kind in table), None)
+
+
+class MovedRows(Objective):
+    """An objective whose Deltas move rows of one text, or of several.
+
+    Attributes:
+        rows: X, (n, d), in the map's dtype.
+    """
+
+    def __init__(self, rows: Float[Tensor, "n d"], memory_budget: int, shape: tuple[int, ...] | None = None):
+        super().__init__(
+            tuple(rows.shape[1:] if shape is None else shape),
+            dtype=rows.dtype,
+            device=rows.device,
+            typical_length=float(torch.linalg.vector_norm(rows, dim=1).median()),
+            memory_budget=memory_budget,
+        )
+        self.rows = rows
+
+    def coarse(self) -> "MovedRows":
+        return self
+
+
+class WordChange(MovedRows):
+    """‖phi(X^i(Delta)) - phi(X)‖² and its gradient in Delta, for a batch of pairs (word or group i, Delta).
+
+    Attributes:
+        base_norm: ‖phi(X)‖.
+    """
+
+    def __init__(
+        self,
+        rows: Float[Tensor, "n d"],
+        base_norm: float,
+        memory_budget: int,
+        shape: tuple[int, ...] | None = None,
+    ):
+        super().__init__(rows, memory_budget, shape)
+        self.base_norm = base_norm
+
+
+def replacements(
+    rows: Float[Tensor, "n d"], members: Int[Tensor, "w g"], radius: Float[Tensor, " w"]
+) -> Float[Tensor, "2 w g d"]:
+    """-x_i, and the mean of the other rows less x_i, for the members i of each group, in units of the group's radius.
+
+    Points to start a search from: a word that is gone, and a word like the others.
+    """
+    own = rows[members]
+    others = (rows.sum(dim=0) - own) / max(1, len(rows) - 1)
+    return torch.stack([-own, others - own]) / radius.to(rows).view(-1, 1, 1)
+
+
+class PlainGroupChange(WordChange):
+    """The change by definition: build the perturbed text, map it, differentiate with autograd. O(cost of phi) a pair.
+
+    Args:
+        phi: the map.
+        rows: X, (n, d).
+        groups: (m, g), the words that move together in each of m groups; Delta has shape (g, d).
+        memory_budget: bytes for intermediate results.
+    """
+
+    # Autograd keeps the activations of every operation: a rough multiple of the text and the features.
+    _KEPT_COPIES: ClassVar[int] = 8
+
+    def __init__(self, phi: TextMap, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int):
+        rows = phi.accept(rows)
+        self._phi, self._groups = phi, groups.to(rows.device)
+        self._base = self._base_features(rows)
+        shape = (groups.shape[1], rows.shape[1])
+        super().__init__(rows, feature_norm(self._base, phi.name), memory_budget, shape)
+        self.stages = _SMALL_STAGES if rows.numel() <= _MOST_SMALL else _STAGES
+
+    def _base_features(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, " features"]:
+        """phi(X), flat; of a map of which nothing is known, after it was asked twice."""
+        return require_repeatable(self._phi, rows)
+
+    def bytes_per_pair(self) -> int:
+        n = self.rows.shape[0]
+        numbers = self.rows.numel() + self._base.numel() + n * n
+        return self._KEPT_COPIES * numbers * self.rows.element_size()
+
+    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
+        return replacements(self.rows, self._groups[words], radius).view(2, len(words), *self.shape)
+
+    def _evaluate(
+        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"] | None]:
+        with torch.set_grad_enabled(gradient):
+            delta = perturbations.detach().requires_grad_(gradient)
+            texts = perturbed_texts(self.rows, self._groups[words], delta.view(len(words), *self._groups.shape[1:], -1))
+            squared = (features_by_text(self._phi, texts) - self._base).square().sum(dim=1)
+        if not gradient:
+            return squared, None
+        slope = torch.autograd.grad(squared.sum(), delta, allow_unused=True)[0] if squared.requires_grad else None
+        if slope is None:
+            if bool((squared != 0).any()):
+                raise InputError(
+                    f"{self._phi.name} changes with the text, but its features carry no gradient; "
+                    "write it with torch operations, without detach or no_grad"
+                )
+            slope = torch.zeros_like(perturbations)
+        return squared.detach(), slope
+
+
+class PlainWordChange(PlainGroupChange):
+    """PlainGroupChange where every word is a group of its own; Delta has shape (d,)."""
+
+    def __init__(self, phi: TextMap, rows: Float[Tensor, "n d"], *, memory_budget: int):
+        super().__init__(phi, rows, torch.arange(rows.shape[0]).unsqueeze(1), memory_budget=memory_budget)
+        self.shape = self.rows.shape[1:]

@@ -7,12 +7,23 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.maps.attention.scores.certified import CertifiedElementwise, Rounding
-from wordsens.maps.attention.scores.closed_form import ClosedForm, Moved, Response
-from wordsens.maps.attention.scores.curves import Curve, between, nodes
-from wordsens.maps.attention.scores.expanded import Expanded, Expansion, secant_expansion
-from wordsens.maps.attention.scores.sigmoid_curve import STEEPEST_TURN, sigmoid_curve, sigmoid_errors, sigmoid_gain
-from wordsens.maps.attention.scores.tabulated import RowMoves, Tabulated, WeightTable, even_nodes, relu_table
+from wordsens.maps.attention.scores.base import ClosedForm, Moved, Response
+from wordsens.maps.attention.scores.bounds import (
+    CertifiedElementwise,
+    Curve,
+    Expanded,
+    Expansion,
+    Rounding,
+    RowMoves,
+    Tabulated,
+    WeightTable,
+    between,
+    even_nodes,
+    nodes,
+    relu_table,
+    secant_expansion,
+)
+from wordsens.maps.attention.scores.softmax import STEEPEST_TURN, sigmoid_curve, sigmoid_errors, sigmoid_gain
 
 _FARTHEST = 24.0  # move of a score, in units of the scores' size, past which a table gains a few percent at most
 

@@ -10,20 +10,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, cast
 
 from torch import nn
 
 from wordsens.errors import InputError
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
 
 GIVEN = ("n", "d", "seed", "dtype", "device")
 """Arguments for a class or function that makes a map, as far as it has parameters of these names."""
 
 
-def build_own(name: str, given: Mapping[str, Any]) -> FeatureMap:
+def build_own(name: str, given: Mapping[str, Any], parameters: Mapping[str, Any] = MappingProxyType({})) -> FeatureMap:
     """The map that `module:Name` stands for.
 
     Name is a FeatureMap or a torch module, as it is; a class of either, or a function of (n, d, seed), which is called
@@ -32,23 +32,32 @@ def build_own(name: str, given: Mapping[str, Any]) -> FeatureMap:
     Args:
         name: `module:Name`.
         given: a value for each of GIVEN.
+        parameters: values for further parameters of the class or function.
 
     Raises:
         InputError: there is no such module or name, or it is none of these.
     """
     thing = _named(name)
-    if _makes_maps(thing):
+    if _makes_maps(thing, parameters):
         wanted = inspect.signature(thing).parameters.values()
         several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        names = {one.name for one in wanted if one.kind not in several}
         missing = [
-            one.name for one in wanted if one.default is one.empty and one.name not in GIVEN and one.kind not in several
-        ]
+            one.name for one in wanted
+            if one.default is one.empty and one.name not in {*GIVEN, *parameters} and one.kind not in several
+        ]  # fmt: skip
+        if unknown := sorted(set(parameters) - names):
+            raise InputError(
+                f"`map` (={name!r}) has no parameter {', '.join(unknown)}; it has {', '.join(sorted(names))}"
+            )
         if missing:
             raise InputError(
                 f"`map` (={name!r}) asks for {', '.join(missing)}; it is given {', '.join(GIVEN)}, so give the rest a "
-                "default"
+                f"default, or write {name}({missing[0]}=...)"
             )
-        thing = thing(**{one.name: given[one.name] for one in wanted if one.name in GIVEN})
+        thing = thing(**{one: given[one] for one in GIVEN if one in names} | dict(parameters))
+    elif parameters:
+        raise InputError(f"`map` (={name!r}) takes no parameters: it is no class or function that makes a map")
     if not callable(thing):
         raise InputError(
             f"`map` (={name!r}) is a {type(thing).__name__}; give a FeatureMap, a torch module, a class "
@@ -64,13 +73,13 @@ def content_of_own(name: str) -> str:
     return _source(name.partition(":")[0])
 
 
-def _makes_maps(thing: Any) -> bool:
+def _makes_maps(thing: Any, given: Mapping[str, Any]) -> bool:
     if inspect.isclass(thing):
         return issubclass(thing, (FeatureMap, nn.Module))
     if not inspect.isfunction(thing):
         return False
     parameters = inspect.signature(thing).parameters.values()
-    return all(one.name in GIVEN or one.default is not one.empty for one in parameters)
+    return all(one.name in (*GIVEN, *given) or one.default is not one.empty for one in parameters)
 
 
 def _named(name: str) -> Any:

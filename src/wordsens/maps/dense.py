@@ -7,12 +7,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.activations import activation_named
-from wordsens.errors import InputError, require_choice, require_count
+from wordsens.activations import Activation, Elementwise, as_activation
+from wordsens.errors import InputError, require_choice, require_count, require_device, require_dtype
 from wordsens.gaussian import ON_DEMAND_BYTES, DenseGaussian, GaussianMatrix, OnDemandGaussian, dense_bytes
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.maps.dense.one_layer import OneLayerChange
-from wordsens.maps.dense.word_change import DenseChange
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.dense_change import DenseChange, OneLayerChange
 from wordsens.maps.mapping import feature_norm
 from wordsens.seeds import Seed
 
@@ -34,7 +33,8 @@ class DeepRandomFeatures(FeatureMap):
         d: coordinates of a word.
         depth: L, the number of layers.
         width: k, the features of each layer; None for n d.
-        activation: one of relu, leaky_relu, identity, tanh, gelu, erf.
+        activation: one of relu, leaky_relu, identity, tanh, gelu, erf; a torch function, such as torch.sin; or an
+            `Activation`, which may say its Lipschitz constant: without one there is no upper bound.
         gaussian: "dense" keeps the matrices; "lazy" never builds them and samples their products on demand, exactly in
             law (docs/theory/on-demand-gaussians.md); "auto" is dense up to `AUTO_DENSE_BYTES` in all, lazy past it.
         seed: fixes the weights. A lazy map gives the same answers to the same sequence of calls.
@@ -58,7 +58,7 @@ class DeepRandomFeatures(FeatureMap):
         d: int,
         depth: int,
         width: int | None = None,
-        activation: str = "relu",
+        activation: str | Activation | Elementwise = "relu",
         gaussian: str = "auto",
         seed: Seed = 0,
         *,
@@ -69,12 +69,12 @@ class DeepRandomFeatures(FeatureMap):
         self.text_shape = (require_count("n", n), require_count("d", d))
         self.depth = require_count("depth", depth)
         self.width = n * d if width is None else require_count("width", width)
-        self.activation = activation_named(activation)
+        self.activation = as_activation(activation)
         require_choice("gaussian", gaussian, GAUSSIAN_KINDS)
         require_count("gaussian_bytes", gaussian_bytes)
         self.seed = seed
-        self.dtype = dtype
-        self.device = torch.device(device)
+        self.dtype = require_dtype(dtype)
+        self.device = torch.device(require_device(device))
         self.name = f"drf{depth}"
         fan_ins = [n * d] + [self.width] * (depth - 1)
         variances = [1.0] + [self.activation.he_variance] * (depth - 1)
@@ -175,7 +175,7 @@ class RandomFeatures(DeepRandomFeatures):
         n: int,
         d: int,
         width: int | None = None,
-        activation: str = "relu",
+        activation: str | Activation | Elementwise = "relu",
         gaussian: str = "auto",
         seed: Seed = 0,
         *,

@@ -4,10 +4,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.maps.attention.scores.certified import Rounding, RowSteps
-from wordsens.maps.attention.scores.closed_form import ClosedForm, Moved, Response, row_blocks
-from wordsens.maps.attention.scores.curves import Curve, between, nodes
-from wordsens.maps.attention.scores.expanded import Expanded, Expansion
+from wordsens.maps.attention.scores.base import ClosedForm, Moved, Response, row_blocks
+from wordsens.maps.attention.scores.bounds import Curve, Expanded, Expansion, Rounding, RowSteps, between, nodes
 
 _JUMP_MARGIN = 1e-6
 _JUMP = 1e60  # stands for no bound: where p jumps from 0 to 1, monotony gives the smaller bound, or the hull does

@@ -1,21 +1,23 @@
-"""The change of an attention layer when several words move at once.
+"""The change of an attention layer when several words move at once, or under a score that has no closed form.
 
 The scores of a row outside the group change only at the group's words, by u_j . Delta_i, so X W is never formed again:
 one (group, Delta) costs O(n² d + g d²) and n² numbers, against O(n² d + n d²) for mapping the perturbed text, and the
-change is computed from the change of the attention, so that small ones keep their digits. Gradients by autograd on
-this small graph.
+change is computed from the change of the attention, so that small ones keep their digits. Gradients by autograd.
 """
 
 from collections.abc import Sequence
+from copy import copy
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.maps.attention.change import attention_stages
 from wordsens.maps.attention.scores import Score
-from wordsens.maps.attention.starts import ScoredHead
+from wordsens.maps.attention.starts import ScoredHead, starting_points
 from wordsens.maps.attention.weights import HeadWeights
-from wordsens.maps.word_change import WordChange, replacements
+from wordsens.maps.base import PlainWordChange, WordChange, replacements
+from wordsens.maps.mapping import TextMap
 from wordsens.search.ball import unit
 from wordsens.search.plan import Stages
 
@@ -117,6 +119,65 @@ class AttentionGroupChange(WordChange):
         with torch.set_grad_enabled(gradient):
             delta = perturbations.detach().requires_grad_(gradient)
             squared = squared_change(self._heads, delta, words, self._summed)
+        if not gradient:
+            return squared, None
+        (slope,) = torch.autograd.grad(squared.sum(), delta)
+        return squared.detach(), slope
+
+
+_LARGEST_COARSE = 1e5
+_MOST_SMALL = 1 << 16
+"""heads n² d, what a pair costs, up to which a text is searched as widely as with a closed form; past it as any map."""
+
+
+class AnyScoreChange(PlainWordChange):
+    """‖phi(X^i(Delta)) - phi(X)‖² for one word, for every score that autograd can follow; O(n² d + n d) a pair."""
+
+    def __init__(
+        self,
+        phi: TextMap,
+        rows: Float[Tensor, "n d"],
+        weights: Sequence[HeadWeights],
+        score: Score,
+        memory_budget: int,
+        *,
+        summed: bool = False,
+    ):
+        super().__init__(phi, rows, memory_budget=memory_budget)
+        self._weights, self._score, self._summed = weights, score, summed
+        self.heads, self.kinked = self._heads(), score.kinked
+        n, d = self.rows.shape
+        if len(weights) * n * n * d <= _MOST_SMALL:
+            self.stages = attention_stages(n, d)
+
+    def _heads(self) -> list[GroupHead]:
+        return [GroupHead(self.rows, self._groups, head.to(self.rows.dtype), self._score) for head in self._weights]
+
+    def coarse(self) -> "AnyScoreChange":
+        """In float32, if the score computes in it and it resolves the scores, those beside a huge row among them, and
+        what a score may make of small ones: squares, say."""
+        sizes = torch.cat([head.score_sizes for head in self.heads])
+        uneven = sizes.max() > _LARGEST_COARSE * sizes.median().clamp(max=1)
+        if self.rows.dtype == torch.float32 or uneven or sizes.median() < 1 / _LARGEST_COARSE:
+            return self
+        relative = copy(self)
+        relative.dtype, relative.rows = torch.float32, self.rows.float()
+        relative.heads = relative._heads()
+        return relative if relative.heads[0].attention.dtype == torch.float32 else self
+
+    def bytes_per_pair(self) -> int:
+        n, d = self.rows.shape
+        return (12 * n * n + 6 * n * d) * self.rows.element_size()
+
+    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
+        return starting_points(self.heads, words, radius)
+
+    def _evaluate(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+        with torch.set_grad_enabled(gradient):
+            delta = perturbations.detach().requires_grad_(gradient)
+            squared = squared_change(self.heads, delta.unsqueeze(1), words, self._summed)
         if not gradient:
             return squared, None
         (slope,) = torch.autograd.grad(squared.sum(), delta)
