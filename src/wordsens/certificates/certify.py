@@ -1,7 +1,7 @@
 """`certify`: upper bounds of word sensitivity, by the certificate that is registered for the map's class."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, SupportsIndex
+from typing import SupportsIndex
 
 import numpy as np
 import torch
@@ -21,20 +21,9 @@ _DIGITS = 16 * UNIT_ROUNDOFF
 """Of a product, a quotient and a norm that is summed, beside the error of the features."""
 
 
-class CertificateBuilder(Protocol):
-    """The function that bounds the words of one text under a map of one class; None where it cannot."""
-
-    def __call__(
-        self,
-        phi: FeatureMap,
-        rows: Float[Tensor, "n d"],
-        words: Int[Tensor, " w"],
-        radius: Float[Tensor, " w"],
-        *,
-        effort: str,
-        target: Float[Tensor, " w"] | None,
-    ) -> Certificate | None:
-        """`rows` are in the map's dtype, `radius` in float64; a "thorough" effort may stop below a word's `target`."""
+CertificateBuilder = Callable[..., Certificate | None]
+"""(phi, rows (n, d) in phi's dtype, words (w,), radius (w,) float64, *, effort, target (w,) or None) -> Certificate of the
+words, or None where there is none. A "thorough" effort may stop below a word's `target`."""
 
 
 def certify(

@@ -4,6 +4,7 @@ edge of the Jacobian's spectrum (docs/theory/predictions.md).
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -234,8 +235,8 @@ def jacobian_edge(activation: Activation, *, depth: int, dimension: int, width: 
         return torch.log1p(1 / z) + depth * torch.log(activation.he_variance * _inverse_scaled(activation, y))
 
     # log lambda falls, then rises in log z.
-    at = minimize_scalar(lambda log: float(logarithm(torch.tensor([log]).double().exp())), bounds=(-20, 20))
-    centre, step = math.exp(at.x), 1e-3
+    least: Any = minimize_scalar(lambda log: float(logarithm(torch.tensor([log]).double().exp())), bounds=(-20, 20))
+    centre, step = math.exp(least.x), 1e-3
     beside = torch.tensor([1 - step, 1.0, 1 + step], dtype=torch.float64) * centre
     below, value, above = logarithm(beside).exp().tolist()
     curvature = (below - 2 * value + above) / (step * centre) ** 2

@@ -227,7 +227,8 @@ class _Heads:
 
     def _first_order(self, pairs: Pairs, radius: Float[Tensor, " w"], row: Float[Tensor, " w"]) -> FirstOrderBounds:
         """Infinite where the score has no expansion, and where they cannot improve on `row`, a bound of row i."""
-        bounds = FirstOrderBounds(*(torch.full_like(row, torch.inf) for _ in range(2)), torch.zeros_like(row).bool())
+        whole, of_row = torch.full_like(row, torch.inf), torch.full_like(row, torch.inf)
+        bounds = FirstOrderBounds(whole, of_row, tight=torch.zeros_like(row, dtype=torch.bool))
         if self._expanded is not None:
             gains = self._promising(self._expanded, pairs.words, radius, row).nonzero().squeeze(1)
             if len(gains):

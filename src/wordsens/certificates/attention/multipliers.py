@@ -357,7 +357,7 @@ class Intervals:
             known[at, words] = torch.where(lower, new, known[at, words])
 
 
-def swept(text: AttentionText, search: MultiplierSearch, pairs: Pairs, row: SelfRow) -> "Intervals":
+def swept(text: AttentionText, search: MultiplierSearch, pairs: Pairs, row: SelfRow) -> Intervals:
     """The Lagrangian's bounds of some words' squared changes on intervals that cover all z."""
     intervals = Intervals.unknown(pairs.reach[:, 0])
     _Sweep(text, search, pairs, row).lower(intervals, _FIRST_TEMPERATURES, _NEXT_TEMPERATURES)
