@@ -22,8 +22,8 @@ _DIGITS = 16 * UNIT_ROUNDOFF
 
 
 CertificateBuilder = Callable[..., Certificate | None]
-"""(phi, rows (n, d) in phi's dtype, words (w,), radius (w,) float64, *, effort, target (w,) or None) -> Certificate of the
-words, or None where there is none. A "thorough" effort may stop below a word's `target`."""
+"""(phi, rows (n, d) in phi's dtype, words (w,), radius (w,) float64, *, effort, target (w,) or None) -> Certificate, or
+None where there is none. A "thorough" effort may stop below a word's `target`."""
 
 
 def certify(
