@@ -5,8 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from scipy.stats import norm
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count
@@ -25,7 +27,6 @@ from wordsens.theory.rows import (
     text_rows,
 )
 
-_EULER = 0.57721566490153286
 _SHIFT, _STRETCH = 1.5, 0.05
 """Steps, in standard deviations of what a word's scores share, and of their scale."""
 
@@ -190,7 +191,4 @@ def _quantile(law: Solution, words: int) -> float:
 
 def _deviations(words: int) -> float:
     """The mean of the largest of so many standard Gaussians, by the Gumbel limit; 0 of one."""
-    if words == 1:
-        return 0.0
-    tail = torch.tensor(math.exp(-_EULER) / words, dtype=torch.float64)
-    return -float(torch.special.ndtri(tail))
+    return 0.0 if words == 1 else float(norm.isf(math.exp(-np.euler_gamma) / words))

@@ -4,6 +4,7 @@ edge of the Jacobian's spectrum (docs/theory/predictions.md).
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,6 @@ TYPICAL_SHIFT = -1.2065335745820
 
 # Tracy-Widom (beta = 1) is within a percent of a Gamma variable minus a constant (Chiani, 2014).
 _GAMMA_SHAPE, _GAMMA_SCALE, _GAMMA_SHIFT = 46.446, 0.186054, 9.84801
-_EULER = 0.57721566490153286
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class SpectralEdge:
 
     def largest_of(self, words: int) -> float:
         """The expected largest of that many independent largest eigenvalues; never below zero."""
-        shift = TYPICAL_SHIFT if words == 1 else tracy_widom_quantile(1 - math.exp(-_EULER) / words)
+        shift = TYPICAL_SHIFT if words == 1 else tracy_widom_quantile(1 - math.exp(-np.euler_gamma) / words)
         return max(0.0, self.value + self.scale * shift)
 
 
@@ -198,6 +198,7 @@ def mean_square(activation: Activation, variance: Float[Tensor, "*points"]) -> F
     return activation(variance.sqrt().unsqueeze(-1) * nodes).square() @ weights
 
 
+@lru_cache(maxsize=16)
 def gauss_hermite(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, " count"]]:
     """Nodes and weights with sum(weights * f(nodes)) ≈ E f(z), z ~ N(0, 1); exact up to degree 2 count - 1."""
     nodes, weights = (torch.from_numpy(one) for one in np.polynomial.hermite_e.hermegauss(count))

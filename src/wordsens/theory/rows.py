@@ -8,12 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
 import torch
 from jaxtyping import Float
+from scipy.optimize import brentq
 from torch import Tensor
 
 from wordsens.seeds import generator
+from wordsens.theory.random_features import gauss_hermite
 
 STATE_NODES, COARSE_NODES = 25, 11
 
@@ -268,7 +269,7 @@ def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
     of_row, law = _shifts(1 - rows.alone)
     mean, second = (_moment(of_row, rows.alone, power) for power in (1, 2))
     spread = torch.log1p((second - mean**2) / (mean**2 * (rows.n - 1)))
-    marks, shares = _few_nodes(_SUM_NODES)
+    marks, shares = gauss_hermite(_SUM_NODES)
     sums = (rows.n - 1) * mean.unsqueeze(1) * torch.exp(spread.sqrt().unsqueeze(1) * marks - spread.unsqueeze(1) / 2)
     word, row, part = torch.cartesian_prod(*map(torch.arange, (len(nodes), len(of_row), len(marks)))).T
     along = math.sqrt(rows.alone) * scale * nodes[word] + shift * rows.loadings[0]
@@ -317,10 +318,7 @@ def relu_self_row(rows: Rows, c: float, lowered: float, deviations: float = 0.0)
 
     shift = 0.0
     if rows.common and cut > 0:
-        low, high = 0.0, cut + float(natural[-1])
-        for _ in range(50):
-            shift = (low + high) / 2
-            low, high = (shift, high) if (1 - alone) * n * float(singly(shift) @ law) > shift else (low, shift)
+        shift = brentq(lambda x: (1 - alone) * n * float(singly(x) @ law) - x, 0.0, cut + float(natural[-1]))
     r = (natural - shift - cut).clamp(min=0)
     paid = n * float(singly(shift) ** 2 @ law) + (shift**2 / (1 - alone) if rows.common else 0.0)
     total = n * float(r @ law)
@@ -356,15 +354,8 @@ def _standard_scores() -> tuple[Float[Tensor, " g"], Float[Tensor, " g"]]:
 
 def _shifts(cosine: float) -> tuple[Float[Tensor, " h"], Float[Tensor, " h"]]:
     """What all scores of a row share, sqrt(q) h, and the weights of these nodes."""
-    nodes, law = _few_nodes(_SHIFT_NODES if cosine else 1)
+    nodes, law = gauss_hermite(_SHIFT_NODES if cosine else 1)
     return math.sqrt(cosine * (1 - cosine)) * nodes, law
-
-
-@lru_cache(maxsize=4)
-def _few_nodes(count: int) -> tuple[Float[Tensor, " g"], Float[Tensor, " g"]]:
-    """Gauss's nodes and weights of a standard Gaussian."""
-    nodes, weights = (torch.from_numpy(one).double() for one in np.polynomial.hermite_e.hermegauss(count))
-    return nodes, weights / weights.sum()
 
 
 def _moment(shifts: Float[Tensor, " h"], variance: float, power: int) -> Float[Tensor, " h"]:

@@ -16,6 +16,31 @@ from wordsens.activations import Activation
 _GRID = 48
 _TURNS = (1.5, 2.5, 4.0, 6.0)
 
+_SHARES = (0.7, 0.85, 1.0)
+"""Trials of theta, in units of its best value were act not to bend."""
+
+ABSOLUTE_MEAN = math.sqrt(2 / math.pi)
+POSITIVE_MEAN = 1 / math.sqrt(2 * math.pi)
+"""E |g| and E g_+ of a standard Gaussian."""
+_NOTHING = 40.0
+"""exp(-40² / 2) is 0 in float64: hinges from here on are."""
+_CELLS, _CELL = 16, 0.5
+_INVISIBLE = 9.0
+"""A hinge this many deviations away is below 1e-20, as is the chance of y > 9."""
+
+LEAKS = {"identity": 1.0, "relu": 0.0, "leaky_relu": 0.01}
+"""The slope below 0 of the activations that have slope 1 above it and no other."""
+_SECANT_NODES = 65
+# Below this distance a quotient of rounded differences is worth less than the derivative plus its growth.
+_SHORT = 1e-4
+
+# sup |act''|: where act''' = 0. tanh: at tanh(z)² = 1/3; erf: at z² = 1/2; gelu: (2 - z²) phi(z) at z = 0.
+CURVATURE = {
+    "tanh": 4 / (3 * math.sqrt(3)),
+    "erf": 4 / math.sqrt(math.pi) * math.sqrt(0.5) * math.exp(-0.5),
+    "gelu": 2 / math.sqrt(2 * math.pi),
+}
+
 
 @dataclass(frozen=True)
 class InputChange:
@@ -89,9 +114,9 @@ def _relu_sum(layer: GaussianLayer, change: InputChange) -> Callable[[float], fl
         stop = active * (1 - e) / tau
         saved = sigma**2 * float(second_hinge(stop).sum())
         returned = sigma * float((active * first_hinge(stop)).sum())
-        kept = mean - saved + (along * layer.output) ** 2
-        kept += 2 * along * (sigma * ABSOLUTE_MEAN * layer.output + returned)
-        return crossing + min(traded, kept)
+        untraded = mean - saved + (along * layer.output) ** 2
+        untraded += 2 * along * (sigma * ABSOLUTE_MEAN * layer.output + returned)
+        return crossing + min(traded, untraded)
 
     return bound
 
@@ -117,10 +142,6 @@ def _general_sum(
     stretched = max(0.0, square / base**2 - mean) + spread / 2
     total = mean + min(along * base, 1.0) ** 2 * stretched + 2 * min(along, 1 / (2 * base)) * cross
     return total + float(torch.where(slope < lipschitz, tail, 0 * tail).sum())
-
-
-_SHARES = (0.7, 0.85, 1.0)
-"""Trials of theta, in units of its best value were act not to bend."""
 
 
 def likely_width(layer: GaussianLayer, change: InputChange, margin: float) -> float:
@@ -171,14 +192,36 @@ def likely_along(layer: GaussianLayer, change: InputChange, margin: float) -> fl
     return best / output**2 + steady
 
 
-ABSOLUTE_MEAN = math.sqrt(2 / math.pi)
-POSITIVE_MEAN = 1 / math.sqrt(2 * math.pi)
-"""E |g| and E g_+ of a standard Gaussian."""
-_NOTHING = 40.0
-"""exp(-40² / 2) is 0 in float64: hinges from here on are."""
-_CELLS, _CELL = 16, 0.5
-_INVISIBLE = 9.0
-"""A hinge this many deviations away is below 1e-20, as is the chance of y > 9."""
+def steepest_secant(
+    activation: Activation, preactivation: Float[Tensor, " k"], reach: Float[Tensor, " k"]
+) -> Float[Tensor, " k"]:
+    """An upper bound c of |act(h + t) - act(h)| / |t| over 0 < |t| <= T, for every unit; h `preactivation`, T `reach`.
+
+    ReLU: 1 where h >= 0; max(0, 1 - |h| / T) where h < 0, since such a unit must first cross 0. leaky_relu: likewise
+    above its leak. Smooth activations: the largest secant slope on a grid of t, plus what it can grow between grid
+    points, the slope's derivative being at most sup |act''| / 2; never more than the Lipschitz constant. Rounding of
+    the result: a few units of the last place, which the caller's slack covers.
+    """
+    if activation.name in LEAKS:
+        leak = LEAKS[activation.name]
+        beyond = 1 - preactivation.abs() / torch.where(reach > 0, reach, torch.ones_like(reach))
+        crossing = leak + (1 - leak) * beyond.clamp(0, 1)
+        return torch.where(preactivation >= 0, torch.ones_like(crossing), torch.where(reach > 0, crossing, leak))
+    curvature = CURVATURE.get(activation.name)
+    if curvature is None:
+        return torch.full_like(preactivation, activation.lipschitz)
+    base = activation(preactivation)
+    steepest = activation.derivative(preactivation).abs()
+    for fraction in torch.linspace(-1, 1, _SECANT_NODES, dtype=torch.float64).tolist():
+        step = fraction * reach
+        rise = (activation(preactivation + step) - base).abs()
+        slope = rise / torch.where(step != 0, step.abs(), torch.ones_like(step))
+        steepest = torch.maximum(steepest, slope)
+    # The secant slope changes by at most sup |act''| / 2 per unit of t, and grid points are 2 reach / 64 apart.
+    by_grid = steepest + 0.5 * curvature * reach / (_SECANT_NODES - 1)
+    by_derivative = activation.derivative(preactivation).abs() + 0.5 * curvature * reach
+    slope = torch.where(reach > _SHORT, torch.minimum(by_grid, by_derivative), by_derivative)
+    return slope.clamp(max=activation.lipschitz)
 
 
 def reached(b: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
@@ -254,49 +297,3 @@ def shifted_squares(far: Float[Tensor, " units"], shift: float) -> float:
     inside = sum(weight * (total - sums[0]) for weight, total in zip(weights, sums, strict=True))
     # Past the last edge (x + shift y)_+² <= 2 x_+² + 2 (shift y)².
     return sums[0] + inside + 2 * first * sums[0] + 2 * shift**2 * second * len(far)
-
-
-LEAKS = {"identity": 1.0, "relu": 0.0, "leaky_relu": 0.01}
-"""The slope below 0 of the activations that have slope 1 above it and no other."""
-_SECANTS = 65
-# Below this distance a quotient of rounded differences is worth less than the derivative plus its growth.
-_SHORT = 1e-4
-
-# sup |act''|: where act''' = 0. tanh: at tanh(z)² = 1/3; erf: at z² = 1/2; gelu: (2 - z²) phi(z) at z = 0.
-CURVATURE = {
-    "tanh": 4 / (3 * math.sqrt(3)),
-    "erf": 4 / math.sqrt(math.pi) * math.sqrt(0.5) * math.exp(-0.5),
-    "gelu": 2 / math.sqrt(2 * math.pi),
-}
-
-
-def steepest_secant(
-    activation: Activation, preactivation: Float[Tensor, " k"], reach: Float[Tensor, " k"]
-) -> Float[Tensor, " k"]:
-    """An upper bound c of |act(h + t) - act(h)| / |t| over 0 < |t| <= T, for every unit; h `preactivation`, T `reach`.
-
-    ReLU: 1 where h >= 0; max(0, 1 - |h| / T) where h < 0, since such a unit must first cross 0. leaky_relu: likewise
-    above its leak. Smooth activations: the largest secant slope on a grid of t, plus what it can grow between grid
-    points, the slope's derivative being at most sup |act''| / 2; never more than the Lipschitz constant. Rounding of
-    the result: a few units of the last place, which the caller's slack covers.
-    """
-    if activation.name in LEAKS:
-        leak = LEAKS[activation.name]
-        beyond = 1 - preactivation.abs() / torch.where(reach > 0, reach, torch.ones_like(reach))
-        crossing = leak + (1 - leak) * beyond.clamp(0, 1)
-        return torch.where(preactivation >= 0, torch.ones_like(crossing), torch.where(reach > 0, crossing, leak))
-    curvature = CURVATURE.get(activation.name)
-    if curvature is None:
-        return torch.full_like(preactivation, activation.lipschitz)
-    base = activation(preactivation)
-    steepest = activation.derivative(preactivation).abs()
-    for fraction in torch.linspace(-1, 1, _SECANTS, dtype=torch.float64).tolist():
-        step = fraction * reach
-        rise = (activation(preactivation + step) - base).abs()
-        slope = rise / torch.where(step != 0, step.abs(), torch.ones_like(step))
-        steepest = torch.maximum(steepest, slope)
-    # The secant slope changes by at most sup |act''| / 2 per unit of t, and grid points are 2 reach / 64 apart.
-    by_grid = steepest + 0.5 * curvature * reach / (_SECANTS - 1)
-    by_derivative = activation.derivative(preactivation).abs() + 0.5 * curvature * reach
-    slope = torch.where(reach > _SHORT, torch.minimum(by_grid, by_derivative), by_derivative)
-    return slope.clamp(max=activation.lipschitz)
