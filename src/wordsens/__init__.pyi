@@ -4,9 +4,10 @@ from . import training as training
 from .activations import Activation as Activation
 from .audit.decay import PairDistance as PairDistance
 from .audit.decay import pair_distances as pair_distances
+from .certificates.base import Certificate as Certificate
 from .certificates.certify import certificate as certificate
 from .certificates.certify import certify as certify
-from .certificates.contract import Certificate as Certificate
+from .certificates.certify import register_certificate as register_certificate
 from .errors import InputError as InputError
 from .errors import WordsensError as WordsensError
 from .evaluation.advice.advise import AdvicePlan as AdvicePlan

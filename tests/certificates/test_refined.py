@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from tests.certificates.attention_cases import Case, cases, gaussian_rows, random_perturbations
 
 import wordsens as ws
-from wordsens.certificates.attention.convex_multipliers import Point
-from wordsens.certificates.attention.interior_point import InteriorPoint
+from wordsens.certificates.attention.interior_point import InteriorPoint, Point
 from wordsens.certificates.attention.multipliers import MultiplierSearch
-from wordsens.certificates.attention.relaxation import bound_at, centre_of
-from wordsens.certificates.attention.text import attention_text, pairs_of
+from wordsens.certificates.attention.relaxation import bound_at, centre_of, pairs_of
+from wordsens.certificates.attention.text import attention_text
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.seeds import generator
 

@@ -66,19 +66,19 @@ def test_ridge_agrees_with_the_dense_formula_before_and_after_one_more_text():
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_streamed_features_give_what_kept_ones_give(dtype):
+def test_streamed_features_give_what_stored_ones_give(dtype):
     phi = RandomAttentionFeatures(8, seed=1, dtype=dtype)
     texts = torch.randn(13, 4, 8, generator=generator(0, "texts"), dtype=torch.float64)
-    kept = TrainingFeatures(phi, texts)
+    stored = TrainingFeatures(phi, texts)
     streamed = TrainingFeatures(phi, texts, memory_budget=3 * 32 * 8)
-    assert kept.kept and not streamed.kept
+    assert stored.stored and not streamed.stored
     tolerance = 1e-12 if dtype is torch.float64 else 1e-5
-    assert kept.gram().dtype is torch.float64
-    assert torch.allclose(kept.gram(), streamed.gram(), rtol=0, atol=tolerance)
+    assert stored.gram().dtype is torch.float64
+    assert torch.allclose(stored.gram(), streamed.gram(), rtol=0, atol=tolerance)
     vectors = torch.randn(2, 32, generator=generator(0, "vectors"), dtype=torch.float64)
-    assert torch.allclose(kept.inner_products(vectors), streamed.inner_products(vectors), rtol=0, atol=10 * tolerance)
+    assert torch.allclose(stored.inner_products(vectors), streamed.inner_products(vectors), rtol=0, atol=10 * tolerance)
     weights = torch.randn(3, 13, generator=generator(0, "weights"), dtype=torch.float64)
-    assert torch.allclose(kept.combine(weights), streamed.combine(weights), rtol=0, atol=10 * tolerance)
+    assert torch.allclose(stored.combine(weights), streamed.combine(weights), rtol=0, atol=10 * tolerance)
 
 
 def test_a_lazy_map_and_a_dense_map_interpolate_alike():

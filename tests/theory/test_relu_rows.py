@@ -7,7 +7,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.theory.relu_rows import relu_own_row, relu_rows, weight_moments
+from wordsens.theory.rows import relu_rows, relu_self_row, weight_moments
 
 
 @pytest.mark.parametrize(("n", "shift", "variance"), [(6, 0.0, 1.0), (40, 0.0, 1.0), (40, -0.4, 0.7)])
@@ -27,10 +27,10 @@ def test_what_relu_attention_keeps_agrees_with_the_map(n, q, spread):
     """E ‖phi(X)‖² / (n d) over 30 maps and texts at d = 192: within 5 %, or five standard errors if those are more."""
     texts = [ws.correlated_text(n, 192, q, seed=s) if q else ws.gaussian_text(n, 192, seed=s) for s in range(30)]
     maps = [ws.RandomAttentionFeatures(192, score="relu", seed=seed) for seed in range(30)]
-    kept = torch.stack([phi(X.rows).square().sum() / (192 * n) for phi, X in zip(maps, texts, strict=True)])
-    error = 5 * float(kept.std()) / math.sqrt(len(kept))
-    found = float(kept.mean())
-    assert relu_rows(n, 192, q, spread).kept == pytest.approx(found, abs=max(error, 0.05 * found))
+    retained = torch.stack([phi(X.rows).square().sum() / (192 * n) for phi, X in zip(maps, texts, strict=True)])
+    error = 5 * float(retained.std()) / math.sqrt(len(retained))
+    found = float(retained.mean())
+    assert relu_rows(n, 192, q, spread).retained == pytest.approx(found, abs=max(error, 0.05 * found))
 
 
 @pytest.mark.parametrize("lowered", [0.0, 0.8, 6.0])
@@ -41,7 +41,7 @@ def test_the_own_row_agrees_with_plain_sampling(lowered):
     means, hence 3 %: of order 1/n.
     """
     n, d, c, count = 400, 768, 0.3, 1000
-    own = relu_own_row(relu_rows(n, d, 0.0, 0.0), c, lowered)
+    own = relu_self_row(relu_rows(n, d, 0.0, 0.0), c, lowered)
     random, length = torch.Generator().manual_seed(0), 2 + 2 * c
     before = torch.randn(count, n, generator=random, dtype=torch.float64)
     new = math.sqrt(1 - c**2) * torch.randn(count, n, generator=random, dtype=torch.float64)
@@ -65,7 +65,7 @@ def test_the_own_row_agrees_with_plain_sampling(lowered):
 
 def test_rows_that_share_a_direction_lower_their_scores_together():
     """At mean cosine q all scores follow one direction, which is cheaper than each by itself."""
-    apart, together = (relu_own_row(relu_rows(100, 384, q, 0.0), 0.3, 5.0).paid for q in (0.0, 0.3))
+    apart, together = (relu_self_row(relu_rows(100, 384, q, 0.0), 0.3, 5.0).paid for q in (0.0, 0.3))
     assert together < apart / 4
 
 
@@ -76,7 +76,7 @@ def test_a_typical_word_and_the_largest_are_near_the_prediction(n, d, tolerance)
     rows, phi = ws.gaussian_text(n, d, seed=1).rows, ws.RandomAttentionFeatures(d, score="relu", seed=1)
     found = ws.word_sensitivity(phi, rows, words=range(20), certificate=False).per_word
     found = found * float(phi(rows).norm()) / math.sqrt(d)
-    norm = math.sqrt(n * relu_rows(n, d, 0.0, 1.0).kept)
+    norm = math.sqrt(n * relu_rows(n, d, 0.0, 1.0).retained)
     typical, largest = (ws.theory.raf_sensitivity(n, d, score="relu", words=words) * norm for words in (1, 20))
     assert typical == pytest.approx(float(found.median()), rel=tolerance)
     assert largest == pytest.approx(float(found.max()), rel=tolerance)

@@ -25,8 +25,8 @@ from wordsens.experiments.texts import (
     texts_at_least,
 )
 from wordsens.generalization import NewText, one_word_frontier, one_word_generalization
-from wordsens.generalization.loss import loss_for
-from wordsens.generalization.result import error_of
+from wordsens.generalization.loss import Loss, Losses
+from wordsens.generalization.one_word import error_of
 from wordsens.maps.arguments import radii
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures
@@ -263,15 +263,15 @@ def _error(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _Measure
     )
     (text,), labels = data.test
     new = NewText(fit_min_norm(phi, *data.training), text, float(labels[0]))
-    word, seed = 0 if protocol.first_word else None, cell.seed_of("search")
-    common: dict[str, Any] = {"radius": cell.radius, "search": cell.search_plan}
+    common: dict[str, Any] = {"word": 0 if protocol.first_word else None, "training": cell.training}
+    common |= {"seed": cell.seed_of("search"), "radius": cell.radius, "search": cell.search_plan}
     if protocol.raw:
         at, delta = 0, _raw_alignment(cell, new)
     elif protocol.alignment:
-        one = one_word_generalization(phi, None, None, new, None, word, cell.training, "alignment", seed, **common)
+        one = one_word_generalization(new, **common)
         at, delta = one.word, one.perturbation
     else:
-        frontier = one_word_frontier(phi, None, None, new, None, word, cell.training, (cell.limit,), seed, **common)
+        frontier = one_word_frontier(new, gammas=(cell.limit,), **common)
         at, delta = int(frontier.words[-1]), frontier.perturbations[-1]
     outputs = new.outputs(at, delta, cell.training)
     columns = {"value": error_of(new, outputs), "gamma": abs(outputs.shift), "alignment": outputs.alignment}
@@ -280,12 +280,12 @@ def _error(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _Measure
 
 def _raw_alignment(cell: DepartureCell, new: NewText) -> Float[Tensor, " d"]:
     """Steps down the raw gradient of (F + 1)² from Delta = 0."""
-    loss, functionals = loss_for(new, cell.training, "alignment"), new.functionals(cell.training)
+    losses = Losses(new, [Loss.of(cell.training, "alignment")])
     words = torch.zeros(1, dtype=torch.long, device=new.rows.device)
     start = torch.zeros_like(new.rows[:1])
 
     def gradient(delta: Tensor) -> Tensor:
-        return -functionals.values_and_gradient(delta, words, lambda values: loss.loss(values)[1])[1]
+        return -losses.functionals.values_and_gradient(delta, words, lambda values: losses.loss(values, words)[1])[1]
 
     rate, steps = (100.0, 300) if isinstance(new.fit.phi, DeepRandomFeatures) else (1.0, 50 * cell.n)
     ball = _ball(cell, new.fit.phi, new.rows, words)

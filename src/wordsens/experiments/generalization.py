@@ -46,7 +46,7 @@ from wordsens.generalization import (
     one_word_outcomes,
 )
 from wordsens.generalization.frontier import DEFAULT_GAMMAS
-from wordsens.generalization.result import error_of, finite_sample_bound, theorem_conditions
+from wordsens.generalization.one_word import error_of, finite_sample_bound, theorem_conditions
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
 from wordsens.maps.registry import map_title
@@ -174,16 +174,12 @@ def measure_generalization(cell: GeneralizationCell) -> dict[str, Any]:
 
 def _searched(cell: GeneralizationCell, new: NewText) -> dict[str, Any]:
     """What a search for this cell alone finds."""
-    word = None if cell.word == "all" else cell.word
-    seed = cell.seed_of("search")
-    common: dict[str, Any] = {"radius": cell.radius, "search": cell.search_plan}
-    phi = new.fit.phi
+    common: dict[str, Any] = {"word": cell.word, "training": cell.training, "seed": cell.seed_of("search")}
+    common |= {"radius": cell.radius, "search": cell.search_plan}
     if cell.objective == FRONTIER:
-        frontier = one_word_frontier(phi, None, None, new, None, word, cell.training, cell.gammas, seed, **common)
+        frontier = one_word_frontier(new, gammas=cell.gammas, **common)
         return _of_frontier(new, frontier)
-    g = one_word_generalization(
-        phi, None, None, new, None, word, cell.training, cell.objective, seed, penalty=cell.penalty, **common
-    )
+    g = one_word_generalization(new, objective=cell.objective, penalty=cell.penalty, **common)
     return _of_choice(g)
 
 
@@ -201,9 +197,9 @@ def _outcomes(cell: GeneralizationCell) -> OneWordOutcomes:
     assert isinstance(cell.word, int)
     return one_word_outcomes(
         _new_text(cell.of_fit(), cell.sample),
-        cell.word,
-        cell.gammas,
-        cell.seed_of("search"),
+        word=cell.word,
+        gammas=cell.gammas,
+        seed=cell.seed_of("search"),
         penalty=cell.penalty,
         radius=cell.radius,
         search=cell.search_plan,

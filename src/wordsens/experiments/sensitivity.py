@@ -12,7 +12,7 @@ from jaxtyping import Float
 from pydantic import Field, model_serializer, model_validator
 from torch import Tensor
 
-from wordsens.certificates.contract import CERTIFIED
+from wordsens.certificates.base import CERTIFIED
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.experiment import (
     Claim,

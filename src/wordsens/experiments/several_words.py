@@ -11,7 +11,7 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from wordsens.certificates.contract import Certificate
+from wordsens.certificates.base import Certificate
 from wordsens.certificates.dense.bounds import FAILURE_PROBABILITY, dense_group_certificate
 from wordsens.errors import InputError
 from wordsens.experiments.experiment import (

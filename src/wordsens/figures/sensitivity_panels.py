@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from wordsens.certificates.contract import CERTIFIED
+from wordsens.certificates.base import CERTIFIED
 from wordsens.experiments.experiment import text_title
 from wordsens.experiments.sensitivity import Series, SizePoint, exponent_text, sensitivity_series
 from wordsens.experiments.store import Record

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wordsens.activations import Activation
 from wordsens.gaussian import DenseGaussian, GaussianMatrix, OnDemandGaussian
-from wordsens.gaussian.lanczos import lanczos
+from wordsens.gaussian.vectors import lanczos
 from wordsens.maps.base import WordChange
 from wordsens.maps.mapping import feature_norm
 from wordsens.search.ball import unit

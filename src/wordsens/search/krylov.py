@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.gaussian.lanczos import lanczos
+from wordsens.gaussian.vectors import lanczos
 from wordsens.search.ball import Ball, unit
 from wordsens.search.climb import STEEPNESS, TRIALS
 from wordsens.search.objective import LinearEntryObjective, Progress, SearchResult

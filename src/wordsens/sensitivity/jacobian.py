@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.gaussian.lanczos import lanczos
+from wordsens.gaussian.vectors import lanczos
 from wordsens.maps.arguments import as_text, word_indices
 from wordsens.maps.attention.features import AttentionLayer, RandomAttentionFeatures
 from wordsens.maps.attention.given_weights import AttentionFeatures

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.certificates import EFFORTS
-from wordsens.certificates.table import certificate_for
+from wordsens.certificates.certify import certificate_for
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.arguments import as_text, radii, word_indices
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap

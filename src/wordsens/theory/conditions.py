@@ -24,7 +24,7 @@ class Condition:
     """One condition of a theorem, checked.
 
     Attributes:
-        name: what is asked.
+        name: what is required.
         holds: True or False; None where the paper's exact condition is not known to us, or where it is asymptotic.
         detail: the numbers, in a sentence.
     """
@@ -41,7 +41,7 @@ class Condition:
 def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition, ...]:
     """The conditions of the theorem about this map, checked on this text as far as they are known to us.
 
-    The theorems are asymptotic: their constants are not known to us, so where a size is asked to be large the sizes are
+    The theorems are asymptotic: their constants are not known to us, so where a size must be large the sizes are
     reported and `holds` is None. The mean cosine is no condition of any theorem; it is reported because correlated
     words change S (docs/theory/predictions.md). A map that no theorem speaks of gets one condition that says so.
 
@@ -86,7 +86,7 @@ def _attention_conditions(phi: RandomAttentionFeatures, n: int, d: int) -> tuple
         f"the scores are {phi.score.name}; Theorem 3 is about softmax",
     )
     detail = (
-        f"d = {d}, n = {n}, d / n = {d / n:.3g}, log n = {math.log(n):.3g}; Theorem 3 asks d to be large compared "
+        f"d = {d}, n = {n}, d / n = {d / n:.3g}, log n = {math.log(n):.3g}; Theorem 3 requires d to be large compared "
         "with n up to logarithms, the exact condition is not known to us"
     )
     return softmax, Condition("d large compared with n", None, detail)
@@ -118,7 +118,7 @@ def rows_are_scaled(rows: Float[Tensor, "n d"]) -> bool:
 
 
 def _mean_cosine(rows: Float[Tensor, "n d"]) -> Condition:
-    detail = f"mean cosine {mean_cosine(rows):.3g}; no theorem asks anything of it"
+    detail = f"mean cosine {mean_cosine(rows):.3g}; no theorem requires anything of it"
     return Condition("correlation of the words", None, detail)
 
 

@@ -16,7 +16,7 @@ from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.attention import raf_sensitivity, sensitivity_of_gram
 from wordsens.theory.conditions import rows_are_scaled
 from wordsens.theory.random_features import rf_sensitivity
-from wordsens.theory.text_rows import gram_moments
+from wordsens.theory.rows import gram_moments
 
 TYPICAL = "a typical word"
 
@@ -61,9 +61,9 @@ def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
     """The prediction of S for this map and text, from their sizes and, for attention, the rows' Gram matrix.
 
     Random features, deep ones: `rf_sensitivity`. Softmax attention with one head and temperature 1:
-    `raf_sensitivity_of_text`. ReLU attention with one head, divided, where rows have no mean cosine: `raf_sensitivity`.
-    None for other maps, and for rows that are not of length sqrt(d), which no formula here
-    is about. The radius is sqrt(d). What each prediction is worth: docs/theory/predictions.md.
+    `raf_sensitivity_of_text`. Normalized ReLU attention with one head, where rows have no mean cosine:
+    `raf_sensitivity`. None for other maps, and for rows that are not of length sqrt(d). The radius is sqrt(d).
+    docs/theory/predictions.md compares each with measurements.
 
     Args:
         words: over how many words S is the largest; None for all of the text's.

@@ -11,8 +11,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.certificates.dense.hinges import POSITIVE_MEAN, reached, reached_square, shifted_squares, weighed_hinges
-from wordsens.certificates.dense.layer_change import GaussianLayer, InputChange
+from wordsens.certificates.dense.layer import (
+    POSITIVE_MEAN,
+    GaussianLayer,
+    InputChange,
+    reached,
+    reached_square,
+    shifted_squares,
+    weighed_hinges,
+)
 
 _RAMP = 0.7
 """Half the length of the rounded hinge's ramp, in units of sigma rho."""

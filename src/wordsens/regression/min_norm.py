@@ -1,5 +1,9 @@
-"""Min-norm interpolation of labelled texts, and its two updates by one more text."""
+"""Min-norm interpolation of labelled texts from their kernel matrix, and its two updates by one more text.
 
+docs/theory/generalization.md has the formulas.
+"""
+
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,16 +12,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, ZeroFeaturesError, require_choice, require_count
+from wordsens.errors import InputError, WordsensError, ZeroFeaturesError, require_choice, require_count
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.regression.features import TRAINING_BYTES, Texts, TrainingFeatures
-from wordsens.regression.solver import (
-    RESIDUAL,
-    Conditioning,
-    KernelSolver,
-    SingularGramError,
-)
 from wordsens.results import InMemory, Result
 from wordsens.text.matrix import TextMatrix
 
@@ -25,6 +23,103 @@ TRAININGS = ("fine-tuned", "retrained")
 
 _IN_SPAN = 1000.0
 """Features whose part outside the training span is at most this many units of their precision count as inside it."""
+
+
+RESIDUAL = 1e-6
+"""The largest relative residual ‖K a - Y‖ / ‖Y‖ that still counts as interpolation."""
+
+_POWER_STEPS = 60
+
+
+class SingularGramError(WordsensError, ArithmeticError):
+    """The kernel matrix is singular beyond repair: its equations cannot be solved in float64."""
+
+
+class ConditioningWarning(UserWarning):
+    """The kernel matrix was singular to rounding; it was solved with a jitter, which the warning states."""
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """The condition of the kernel matrix, and how well it was solved with.
+
+    Attributes:
+        largest, smallest: estimates of K's extreme eigenvalues, ridge and jitter included. `smallest` is attained by a
+            vector, so the true one is at most that.
+        ridge: what the caller added to the diagonal.
+        jitter: what was added beyond it to repair a singular matrix; 0 unless a ConditioningWarning was given.
+        residual: ‖(Phi Phi^T + ridge I) a - Y‖ / ‖Y‖ of the fit.
+    """
+
+    largest: float
+    smallest: float
+    ridge: float
+    jitter: float
+    residual: float
+
+    @property
+    def condition(self) -> float:
+        """largest / smallest: a lower bound of the condition number, close to it as a rule."""
+        return self.largest / self.smallest if self.smallest > 0 else float("inf")
+
+
+class KernelSolver:
+    """Solves K a = b for rows b, by K = L L^T: O(N³) once, O(N²) a right-hand side, with one iterative refinement.
+
+    When K is singular to rounding, N eps times its mean diagonal is added, with a ConditioningWarning.
+
+    Raises SingularGramError when K is singular even so.
+    """
+
+    jitter: float = 0.0
+
+    def __init__(self, features: TrainingFeatures, ridge: float):
+        self._gram = features.gram()
+        self._gram.diagonal().add_(ridge)
+        factor, failed = torch.linalg.cholesky_ex(self._gram)
+        if int(failed) != 0:
+            size = len(features) * torch.finfo(torch.float64).eps * float(self._gram.diagonal().mean())
+            repaired = self._gram.clone()
+            repaired.diagonal().add_(size)
+            factor, still = torch.linalg.cholesky_ex(repaired)
+            if int(still) != 0 or size == 0:
+                raise _singular(f"its factorisation fails at row {int(still)} of {len(features)}")
+            self.jitter = size
+            warnings.warn(
+                f"the kernel matrix of {len(features)} texts is singular to rounding; {size:.3g} was added to its "
+                "diagonal; leave out repeated texts, or pass `ridge`",
+                ConditioningWarning,
+                stacklevel=2,
+            )
+        self._factor = factor
+
+    def solve(self, right: Float[Tensor, "m N"]) -> Float[Tensor, "m N"]:
+        """K^-1 b for every row b."""
+        solution = torch.cholesky_solve(right.T, self._factor).T
+        rest = right - self.multiply(solution)
+        return solution + torch.cholesky_solve(rest.T, self._factor).T
+
+    def multiply(self, vectors: Float[Tensor, "m N"]) -> Float[Tensor, "m N"]:
+        """K v for every row v, without jitter."""
+        return vectors @ self._gram
+
+    def residual(self, solution: Float[Tensor, "m N"], right: Float[Tensor, "m N"]) -> float:
+        """The largest ‖K a - b‖ / ‖b‖ over the rows."""
+        left = torch.linalg.vector_norm(self.multiply(solution) - right, dim=1)
+        return float((left / torch.linalg.vector_norm(right, dim=1)).max())
+
+    def extremes(self) -> tuple[float, float]:
+        """Estimates of the largest and the smallest eigenvalue: power iteration with K, and with K^-1 on the factor."""
+        ends = []
+        for inverse in (False, True):
+            stream = torch.Generator(device="cpu").manual_seed(0)
+            vector = torch.randn(len(self._gram), 1, generator=stream, dtype=torch.float64).to(self._gram.device)
+            for _ in range(_POWER_STEPS):
+                vector = vector / torch.linalg.vector_norm(vector)
+                vector = torch.cholesky_solve(vector, self._factor) if inverse else self._gram @ vector
+            length = torch.linalg.vector_norm(vector)
+            ends.append(float(1 / length if inverse else length))
+        return ends[0], ends[1]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,6 +164,15 @@ class MinNormFit(InMemory):
     ridge: float
     _solver: KernelSolver = field(repr=False)
 
+    def __repr__(self) -> str:
+        (n, d), kernel = self.features.text_shape, self.conditioning
+        kind = f"ridge {self.ridge:.3g}" if self.ridge else "interpolates"
+        return (
+            f"MinNormFit({self.phi.name}: {len(self.features)} texts ({n}, {d}), {self.features.size} features; "
+            f"{kind}, relative residual {kernel.residual:.1g}; smallest kernel eigenvalue {kernel.smallest:.3g}, "
+            f"condition {kernel.condition:.3g})"
+        )
+
     def map(self, text: TextMatrix | Tensor) -> Float[Tensor, " p"]:
         """flat(phi(X)) in float64."""
         with torch.no_grad():
@@ -76,8 +180,8 @@ class MinNormFit(InMemory):
 
     def predict(self, texts: Texts) -> Float[Tensor, " m"]:
         """phi(X).theta* for every text."""
-        held = TrainingFeatures(self.phi, texts, memory_budget=1)
-        return held.inner_products(self.theta.unsqueeze(0))[0]
+        features = TrainingFeatures(self.phi, texts, memory_budget=1)
+        return features.inner_products(self.theta.unsqueeze(0))[0]
 
     def accuracy(self, texts: Texts, labels: Iterable[Any]) -> float:
         """The share of texts whose output has the sign of its label; an output of 0 counts as wrong."""
@@ -89,12 +193,12 @@ class MinNormFit(InMemory):
 
         The projector is never formed. Costs two passes over Phi; four where most of v lies in the span of its rows.
         """
-        rest = self._once(features)
+        rest = self._projected(features)
         if self.ridge == 0:
             squared, whole = rest.square().sum(dim=1), features.square().sum(dim=1)
             # Where most was taken away the rounding of it is left in: once more takes it out.
             if bool((squared < 0.25 * whole).any()):
-                rest = self._once(rest)
+                rest = self._projected(rest)
         return rest
 
     def update(self, features: Float[Tensor, " p"], training: str) -> Update:
@@ -122,7 +226,7 @@ class MinNormFit(InMemory):
             )
         return Update(training, rest / (squared + self.ridge), squared / (squared + self.ridge))
 
-    def _once(self, features: Float[Tensor, "m p"]) -> Float[Tensor, "m p"]:
+    def _projected(self, features: Float[Tensor, "m p"]) -> Float[Tensor, "m p"]:
         return features - self.features.combine(self._solver.solve(self.features.inner_products(features)))
 
 
@@ -145,7 +249,7 @@ def fit_min_norm(
         texts: N texts of one shape; a list, or one array (N, n, d).
         y: N labels.
         ridge: added to the kernel's diagonal; 0 interpolates.
-        memory_budget: bytes for kept features; past it they are streamed.
+        memory_budget: bytes for the features in memory; past it they are computed again for every product.
 
     Raises:
         InputError: texts of unequal shape, or not one finite label a text.
@@ -200,3 +304,10 @@ def as_labels(labels: Iterable[Any], count: int, name: str) -> Float[Tensor, " N
         missing = int((~torch.isfinite(given)).nonzero()[0])
         raise InputError(f"`{name}` has a missing or infinite label at {missing}; label every text")
     return given
+
+
+def _singular(reason: str) -> SingularGramError:
+    return SingularGramError(
+        f"the kernel matrix Phi Phi^T cannot be inverted ({reason}); leave out repeated texts, take fewer texts than "
+        "features, use float64, or pass `ridge`"
+    )

@@ -22,16 +22,11 @@ def setting():
 @pytest.mark.parametrize("training", ["fine-tuned", "retrained"])
 @pytest.mark.parametrize(("radius", "gamma_limit"), [(None, None), (3.0, None), (None, 0.4)])
 def test_the_swap_is_the_best_of_all_words_by_definition(training, radius, gamma_limit):
-    phi, new, rows = setting()
+    _, new, rows = setting()
     g = ws.one_word_swap(
-        phi,
-        None,
-        None,
         new,
-        None,
-        None,
-        training,
-        "error",
+        word=None,
+        training=training,
         vocabulary=(NAMES, rows),
         radius=radius,
         gamma_limit=gamma_limit,

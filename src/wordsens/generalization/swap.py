@@ -9,12 +9,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
-from wordsens.generalization.loss import loss_for
-from wordsens.generalization.new_text import Learned, NewText, as_new_text
-from wordsens.generalization.one_word import Word, words_of
-from wordsens.generalization.result import Effort, OneWordGeneralization, Witness, result_at
-from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.regression import MinNormFit
+from wordsens.generalization.loss import Loss, Losses
+from wordsens.generalization.new_text import Learner, NewText, as_new_text
+from wordsens.generalization.one_word import Effort, OneWordGeneralization, Witness, Word, result_at, words_of
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET
 from wordsens.regression.features import Texts
 from wordsens.text.matrix import TextMatrix
 
@@ -24,21 +22,20 @@ Vocabulary = tuple[Sequence[str], Tensor]
 
 @torch.inference_mode(False)
 def one_word_swap(
-    phi: FeatureMap | Callable[[Tensor], Tensor],
-    texts: Texts | None,
-    y: Iterable[Any] | None,
-    x: TextMatrix | Tensor | NewText,
+    phi: Learner,
+    texts: Texts | None = None,
+    y: Iterable[Any] | None = None,
+    x: TextMatrix | Tensor | None = None,
     y_x: float | int | None = None,
+    *,
+    vocabulary: Vocabulary | Callable[[int], Vocabulary],
     word: Word = 0,
     training: str = "fine-tuned",
     objective: str = "error",
-    *,
-    vocabulary: Vocabulary | Callable[[int], Vocabulary],
     gamma_limit: float | int | None = None,
     penalty: float | int = 1.0,
     radius: float | int | None = None,
     ridge: float | int = 0.0,
-    fit: MinNormFit | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> OneWordGeneralization:
     """one_word_generalization with Delta restricted to real words: row i becomes a vocabulary word's own row.
@@ -46,7 +43,7 @@ def one_word_swap(
     All words of the vocabulary are evaluated: the minimum is exact, not searched.
 
     Args:
-        phi, texts, y, x, y_x, word, training, objective, penalty, ridge, fit, memory_budget: see
+        phi, texts, y, x, y_x, word, training, objective, penalty, ridge, memory_budget: see
             one_word_generalization.
         vocabulary: (words, rows (v, d)), or a function of the position that gives them where rows depend on it
             (`wordsens.text.vocabulary_rows`).
@@ -57,8 +54,8 @@ def one_word_swap(
         InputError: an empty vocabulary, rows of another length, or no swap within the limits.
     """
     started = time.perf_counter()
-    new = as_new_text(x, y_x, Learned(phi, texts, y, ridge, fit), memory_budget=memory_budget)
-    chosen = loss_for(new, training, objective, penalty)
+    new = as_new_text(phi, texts, y, x, y_x, ridge=ridge, memory_budget=memory_budget)
+    losses = Losses(new, [Loss.of(training, objective, penalty)])
     most = float("inf") if radius is None else require_positive("radius", radius)
     limit = float("inf") if gamma_limit is None else require_positive("gamma_limit", gamma_limit)
     words = words_of(word, len(new.text)).to(new.rows.device)
@@ -68,14 +65,14 @@ def one_word_swap(
         names, rows = vocabulary(index) if callable(vocabulary) else vocabulary
         perturbations = _perturbations(new, names, rows, index)
         same = torch.full((len(names),), index, device=new.rows.device)
-        values = new.functionals(chosen.kind).values(perturbations, same)
+        values = losses.functionals.values(perturbations, same)
         evaluations += len(names)
         allowed = torch.linalg.vector_norm(perturbations, dim=1, dtype=torch.float64) <= most
         allowed &= values[:, 0].abs().double() <= limit
-        loss = torch.where(allowed, chosen.loss(values)[0].double(), torch.inf)
-        at = int(loss.argmin())
-        if bool(allowed.any()) and (best is None or float(loss[at]) < best.loss):
-            best = Witness(index, perturbations[at], float(loss[at]), most, True, names[at])
+        value = torch.where(allowed, losses.loss(values, torch.zeros_like(same))[0].double(), torch.inf)
+        at = int(value.argmin())
+        if bool(allowed.any()) and (best is None or float(value[at]) < best.loss):
+            best = Witness(index, perturbations[at], float(value[at]), most, True, names[at])
     if best is None:
         raise InputError(
             f"no vocabulary word has ‖Delta‖ <= `radius` (={radius}) and gamma <= `gamma_limit` (={gamma_limit}); "

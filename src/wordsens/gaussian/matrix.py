@@ -1,30 +1,139 @@
-"""A Gaussian matrix that is never built: exactly the law of a dense one, for the price of the products asked for."""
+"""Gaussian matrices as linear operators: the contract, a dense one, and one that is sampled on demand.
+
+An on-demand matrix is never built: exactly the law of a dense one, for the price of the products that are queried
+(docs/theory/on-demand-gaussians.md).
+"""
 
 import copy
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import Any, Required, TypedDict, Unpack
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, require_count
-from wordsens.gaussian.conditioned import ConditionedGaussian, QueryBudget, Source
-from wordsens.gaussian.contract import Entries, GaussianMatrix
-from wordsens.gaussian.splitting import split_columns
+from wordsens.errors import BudgetError, InputError, require_count
+from wordsens.gaussian.conditioned import ConditionedGaussian, QueryBudget, Source, split_columns
 from wordsens.seeds import Seed, generator
 
+DENSE_BYTES = 4 << 30
+"""The largest dense matrix that is built: 4 GiB."""
+
 ON_DEMAND_BYTES = 4 << 30
-"""The most memory that one matrix's remembered queries and answers may take, unless told otherwise: 4 GiB."""
+"""The most memory that one matrix's remembered queries and answers may take, unless a caller says otherwise: 4 GiB."""
 
 Columns = tuple[int, int]
 
 
+class GaussianMatrix(ABC):
+    """A (rows, columns) matrix V with iid N(0, standard_deviation²) entries, fixed by its seed.
+
+    Block products touch only the columns [start, stop): those that multiply one word of a flattened text.
+    Products are linear in the vectors and differentiable by autograd, any number of times.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        columns: int,
+        *,
+        standard_deviation: float,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+    ):
+        self.rows = rows
+        self.columns = columns
+        self.standard_deviation = standard_deviation
+        self.dtype = dtype
+        self.device = torch.device(device)
+
+    def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
+        """V q for every vector q of the batch."""
+        return self.multiply_block(vectors, 0)
+
+    def multiply_transposed(self, vectors: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
+        """V^T u for every vector u of the batch."""
+        return self.multiply_block_transposed(vectors, 0, self.columns)
+
+    @abstractmethod
+    def multiply_block(self, vectors: Float[Tensor, "*batch block"], start: int) -> Float[Tensor, "*batch rows"]:
+        """V[:, start : start + block] q for every vector q of the batch."""
+
+    @abstractmethod
+    def multiply_block_transposed(
+        self, vectors: Float[Tensor, "*batch rows"], start: int, stop: int
+    ) -> Float[Tensor, "*batch block"]:
+        """V[:, start:stop]^T u for every vector u of the batch."""
+
+    @abstractmethod
+    def fork(self, *, seed: int | None = None) -> "GaussianMatrix":
+        """A matrix that agrees on every answer given so far; later queries may differ.
+
+        Without a seed its future is the same too: equal calls get equal answers. With one, what is not yet determined
+        is drawn from the conditional law given the past, independently of this matrix's future.
+        """
+
+
+class Entries(TypedDict, total=False):
+    """The options that every Gaussian matrix has: its entries' standard deviation, their dtype and their device."""
+
+    standard_deviation: Required[float]
+    dtype: torch.dtype
+    device: torch.device | str
+
+
+class DenseGaussian(GaussianMatrix):
+    """The matrix, drawn once: O(rows * columns) memory and time a product.
+
+    Raises BudgetError when it would take more than `DENSE_BYTES`.
+    """
+
+    def __init__(self, rows: int, columns: int, *, seed: Seed, purpose: str = "gaussian", **entries: Unpack[Entries]):
+        super().__init__(rows, columns, **entries)
+        dtype = self.dtype
+        size = dense_bytes(rows, columns, dtype)
+        if size > DENSE_BYTES:
+            raise BudgetError(
+                f"a dense {rows} x {columns} matrix in {dtype} takes {size / 2**30:.1f} GiB, over the limit of "
+                f"{DENSE_BYTES / 2**30:.0f} GiB; use gaussian='lazy', which never builds it"
+            )
+        self.matrix: Float[Tensor, "rows columns"] = torch.empty(rows, columns, dtype=dtype, device=self.device)
+        stream = generator(seed, purpose)
+        # Row by row blocks: at most 64 MiB of extra memory when the matrix lives on another device.
+        step = max(1, (64 << 20) // (columns * self.matrix.element_size()))
+        for start in range(0, rows, step):
+            block = self.matrix[start : start + step]
+            block.copy_(torch.randn(block.shape, generator=stream, dtype=dtype))
+        self.matrix.mul_(self.standard_deviation)
+
+    def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
+        return vectors @ self.matrix.T
+
+    def multiply_block(self, vectors: Float[Tensor, "*batch block"], start: int) -> Float[Tensor, "*batch rows"]:
+        return vectors @ self.matrix[:, start : start + vectors.shape[-1]].T
+
+    def multiply_block_transposed(
+        self, vectors: Float[Tensor, "*batch rows"], start: int, stop: int
+    ) -> Float[Tensor, "*batch block"]:
+        return vectors @ self.matrix[:, start:stop]
+
+    def fork(self, *, seed: int | None = None) -> "DenseGaussian":
+        """The matrix itself: all of it is determined, whatever the seed."""
+        return self
+
+
+def dense_bytes(rows: int, columns: int, dtype: torch.dtype) -> int:
+    """Bytes of a dense (rows, columns) matrix."""
+    return rows * columns * math.ceil(torch.finfo(dtype).bits / 8)
+
+
 class OnDemandGaussian(GaussianMatrix):
-    """A Gaussian matrix whose products are sampled when they are asked for, exactly in law, adaptive queries included.
+    """A Gaussian matrix whose products are sampled on query, exactly in law, adaptive queries included.
 
     Every answer agrees with all earlier ones: there is one matrix, of which only the answers exist. The columns of a
-    word that is asked on its own are set apart first (`split_columns`), so that the price of a query grows with the
+    word that is queried alone are set apart first (`split_columns`), so that the price of a query grows with the
     number of queries to its word, not to all words.
 
     The same seed gives the same answers to the same sequence of calls, not to another sequence. A query within rounding
@@ -62,7 +171,7 @@ class OnDemandGaussian(GaussianMatrix):
         self.purpose = purpose
         budget = QueryBudget(limit, f"a {rows} x {columns} matrix")
         self._source = Source(generator(seed, purpose), self.standard_deviation, budget)
-        self._rest = ConditionedGaussian.unasked(rows, columns, self._source, dtype=self.dtype, device=self.device)
+        self._rest = ConditionedGaussian.unknown(rows, columns, self._source, dtype=self.dtype, device=self.device)
         self._apart: dict[Columns, ConditionedGaussian] = {}
 
     @property
@@ -101,7 +210,7 @@ class OnDemandGaussian(GaussianMatrix):
         )
 
     def fork(self, *, seed: Seed | None = None) -> "OnDemandGaussian":
-        """A copy with the same past, from which it may be asked other things. Past answers share their memory.
+        """A copy with the same past; later queries may differ. Past answers share their memory.
 
         Without a seed the copy's future is the same too: equal calls get equal answers. With one, its future is drawn
         from the conditional law given the past, independently of this matrix's.
@@ -116,10 +225,9 @@ class OnDemandGaussian(GaussianMatrix):
         return twin
 
     def seal_block(self, vectors: Float[Tensor, "count block"], start: int) -> None:
-        """Of all that the block was asked, remember only the answers to these vectors; it answers nothing else later.
+        """Keep only the answers to these vectors of all that were given for the block, to free memory.
 
-        What is forgotten makes room. A query outside the span of what was kept raises BudgetError: an answer drawn
-        afresh could contradict one that was forgotten.
+        A query outside their span raises BudgetError later: a new answer could contradict one that was dropped.
         """
         stop = start + vectors.shape[-1]
         self._set_apart(start, stop)
@@ -165,17 +273,17 @@ class OnDemandGaussian(GaussianMatrix):
         return parts if covered == stop - start else [((0, self.columns), self._rest), *parts]
 
 
-def _distinct(vectors: Float[Tensor, "count asked"], answer: Callable[[Tensor], Tensor]) -> Tensor:
-    """The answers, with vectors that equal the first one asked only once: perturbed texts share all words but one."""
+def _distinct(vectors: Float[Tensor, "count d_query"], answer: Callable[[Tensor], Tensor]) -> Tensor:
+    """The answers, with vectors that equal the first one queried only once: perturbed texts share all words but one."""
     if len(vectors) == 1:
         return answer(vectors)
     other = (vectors != vectors[:1]).any(dim=1)
     other[:1] = True
     if bool(other.all()):
         return answer(vectors)
-    asked = answer(vectors[other])
-    total = asked[:1].repeat(len(vectors), 1)
-    total[other] = asked
+    distinct = answer(vectors[other])
+    total = distinct[:1].repeat(len(vectors), 1)
+    total[other] = distinct
     return total
 
 

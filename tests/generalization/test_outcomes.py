@@ -8,7 +8,8 @@ from tests.generalization.test_frontier import GAMMAS, data, linear_frontier
 
 import wordsens as ws
 from wordsens.generalization import one_word_outcomes
-from wordsens.generalization.together import _Losses
+from wordsens.generalization.frontier import losses_under
+from wordsens.generalization.loss import Loss, Losses
 from wordsens.maps.function import FunctionFeatures
 from wordsens.regression import TRAININGS
 
@@ -26,7 +27,7 @@ def test_the_linear_map_reaches_its_known_frontiers_and_errors(radius):
     texts, labels, x = data(2)
     phi = FunctionFeatures(lambda X: X, batched=True, name="identity")
     new = ws.NewText(ws.fit_min_norm(phi, texts, labels), x, 1)
-    found = one_word_outcomes(new, 1, GAMMAS, radius=radius)
+    found = one_word_outcomes(new, word=1, gammas=GAMMAS, radius=radius)
     for training in TRAININGS:
         known = [linear_frontier(new, training, 1, radius, limit) for limit in GAMMAS]
         assert found.frontier(training).errors.tolist() == pytest.approx(known, abs=2e-3)
@@ -42,7 +43,7 @@ def test_the_linear_map_reaches_its_known_frontiers_and_errors(radius):
 @pytest.mark.parametrize("name", ["softmax", "relu", "rf"])
 def test_every_number_is_that_of_its_witness(name):
     new = new_text(name)
-    found = one_word_outcomes(new, 2, GAMMAS, penalty=0.5)
+    found = one_word_outcomes(new, word=2, gammas=GAMMAS, penalty=0.5)
     assert {(one.training, one.objective) for one in found.chosen} == set(product(TRAININGS, OBJECTIVES))
     assert len(found.chosen) == 8
     for one in found.chosen:
@@ -75,12 +76,12 @@ def test_losses_are_on_average_no_higher_than_in_searches_of_their_own(name):
     gaps = []
     for seed in (3, 4, 5):
         new = new_text(name, seed)
-        found = one_word_outcomes(new, 1, GAMMAS)
+        found = one_word_outcomes(new, word=1, gammas=GAMMAS)
         for one in found.chosen:
-            alone = ws.one_word_generalization(new.fit.phi, None, None, new, None, 1, one.training, one.objective)
+            alone = ws.one_word_generalization(new, word=1, training=one.training, objective=one.objective)
             gaps.append(one.loss - alone.loss)
         for frontier in found.frontiers:
-            alone = ws.one_word_frontier(new.fit.phi, None, None, new, None, 1, frontier.training, GAMMAS)
+            alone = ws.one_word_frontier(new, word=1, training=frontier.training, gammas=GAMMAS)
             gaps += (frontier.errors - alone.errors).tolist()
     assert len(gaps) == 48
     assert max(gaps) < 0.03 and sum(gaps) / len(gaps) < 0.002
@@ -88,18 +89,19 @@ def test_losses_are_on_average_no_higher_than_in_searches_of_their_own(name):
 
 def test_derivatives_agree_with_autograd():
     new = new_text("softmax")
-    losses = _Losses(new, 0.7, torch.tensor(GAMMAS, dtype=torch.float64))
-    values = torch.randn(len(losses.own), 3, generator=torch.Generator().manual_seed(1)).to(new.rows.dtype)
+    named = [Loss.of(training, objective, 0.7) for training, objective in product(TRAININGS, OBJECTIVES)]
+    limits = torch.tensor(GAMMAS, dtype=torch.float64)
+    losses = Losses(new, [*named, *(loss for training in TRAININGS for loss in losses_under(training, limits))])
+    values = torch.randn(len(losses), 3, generator=torch.Generator().manual_seed(1)).to(new.rows.dtype)
     losses.raise_multipliers(values[:, 0])
-    assert bool((losses.multipliers[: len(losses.names)] == 0).all()) and bool((losses.multipliers > 0).any())
+    assert bool((losses.multipliers[: len(named)] == 0).all()) and bool((losses.multipliers > 0).any())
     values = values.double().requires_grad_()
     items = torch.arange(len(values))
     loss, slopes = losses.loss(values, items)
     (expected,) = torch.autograd.grad(loss.sum(), values)
     torch.testing.assert_close(slopes.detach(), expected, rtol=1e-6, atol=1e-6)
     reached = losses.reached(values.detach())
-    free = len(losses.names)
-    own = reached[items, items][:free]
-    torch.testing.assert_close(own, loss.detach()[:free], rtol=1e-6, atol=1e-9)
+    free = len(named)
+    torch.testing.assert_close(reached[items, items][:free], loss.detach()[:free], rtol=1e-6, atol=1e-9)
     outside = values[:, :1].abs() > losses.limit
     assert bool((reached.isinf() == outside)[(values[:, :1].abs() / losses.limit - 1).abs() > 1e-3].all())

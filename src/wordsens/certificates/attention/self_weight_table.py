@@ -11,9 +11,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.certificates.attention.rounding import RoundingErrors
-from wordsens.certificates.attention.text import AttentionText
-from wordsens.certificates.verified import gram_norm_bound, rounding
+from wordsens.certificates.attention.text import AttentionText, RoundingErrors
+from wordsens.certificates.base import gram_norm_bound, rounding
 from wordsens.maps.attention.scores import Tabulated
 from wordsens.maps.attention.scores.bounds import CELLS, STRIDE, RowMoves, WeightTable
 
@@ -25,18 +24,16 @@ _CHUNK_NUMBERS = 1 << 18  # of one array in the search: words that fit are searc
 _STEPS, _LONGEST, _SHORTEST = 120, 0.2, 0.003  # of Adam, in units of the multipliers' sizes
 
 
-def own_table_bound(
+def self_table_bound(
     text: AttentionText,
     score: Tabulated,
     errors: RoundingErrors,
-    twist: Float[Tensor, " heads"],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
 ) -> Float[Tensor, " w"]:
     """Upper bounds of the change of row i over all heads, for each word i, in units of the radius.
 
-    Infinite where moves are so large that a table gains nothing, and where numbers are extreme. `twist` bounds
-    |Delta^T W Delta| / (scale ‖Delta‖²) for each head.
+    Infinite where moves are so large that a table gains nothing, and where numbers are extreme.
     """
     bounds = torch.full_like(radius, torch.inf)
     n = len(text.rows)
@@ -46,10 +43,7 @@ def own_table_bound(
         gains &= score.table_gains(text.scores[words + n * head], radius.unsqueeze(1) * speeds)
     for chosen in gains.nonzero().squeeze(1).split(max(1, _CHUNK_NUMBERS // (n * (CELLS // STRIDE + 1)))):
         if len(chosen):
-            heads = [
-                _of_head(text, score, errors, float(twist[head]), head, words[chosen], radius[chosen])
-                for head in range(text.heads)
-            ]
+            heads = [_of_head(text, score, errors, head, words[chosen], radius[chosen]) for head in range(text.heads)]
             bounds[chosen] = torch.linalg.vector_norm(torch.stack(heads), dim=0) * (1 + 1e-12)
     return bounds
 
@@ -58,26 +52,25 @@ def _of_head(
     text: AttentionText,
     score: Tabulated,
     errors: RoundingErrors,
-    twist: float,
     head: int,
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
 ) -> Float[Tensor, " w"]:
     """The bounds under one head."""
     n = len(text.rows)
-    own, slack = words + n * head, rounding(8 * (sum(text.rows.shape) + text.values.shape[1]) + 400)
+    row, slack = words + n * head, rounding(8 * (sum(text.rows.shape) + text.values.shape[1]) + 400)
     here = torch.nn.functional.one_hot(words, n).to(radius.dtype)
-    scores, keys = text.scores[own], text.keys[n * head : n * (head + 1)]
-    kappa = keys + here.unsqueeze(2) * text.queries[own].unsqueeze(1)
+    scores, keys = text.scores[row], text.keys[n * head : n * (head + 1)]
+    kappa = keys + here.unsqueeze(2) * text.queries[row].unsqueeze(1)
     lengths = torch.linalg.vector_norm(kappa, dim=2)
     moves = radius.unsqueeze(1) * lengths * (1 + slack)
     # A bound of the rounding error of any score and of its move.
     error = (
-        8 * errors.score[own]
-        + slack * (scores.masked_fill(text.hidden[own], 0.0).abs() + moves).amax(dim=1)
+        8 * errors.score[row]
+        + slack * (scores.masked_fill(text.hidden[row], 0.0).abs() + moves).amax(dim=1)
         + 4 * radius * (4 * errors.key[n * head : n * (head + 1)].amax() + slack * lengths.amax(dim=1))
     )
-    turns = here * (twist * radius.square() + error).unsqueeze(1)
+    turns = here * (float(text.twist[head]) * radius.square() + error).unsqueeze(1)
     table = score.table(RowMoves(scores, moves, turns, error.unsqueeze(1)))
     caps = torch.linalg.vector_norm(text.values, dim=1) * (1 + slack) + 2 * text.value_error
     squares = moves.square()
@@ -116,25 +109,25 @@ class _Lagrangian:
 
     Attributes:
         table: of the weights.
-        alike: whether y and b are in one space; with a value matrix they are not, and nu is 0.
+        one_space: whether y and b are in one space; with a value matrix they are not, and nu is 0.
         moved, apart, mixed: Gram matrices of radius kappa_l and of x_l, and of the first by the second.
-        held: (w, steps + 1), shares of hold and pin that remain valid beside nu = 0 to `_MOST_SHARED`; concave in nu.
+        remaining: (w, steps + 1), shares of hold and pin that are valid beside nu = 0 to `_MOST_SHARED`; concave in nu.
         hold, pin: (w, n), with sum hold_l tau_l² <= ‖y‖² and sum pin_l beta_l² <= ‖b‖², verified.
         caps: (n,), ‖x_l‖.
-        mine: (w, n), the radius at the word itself, 0 elsewhere.
+        itself: (w, n), the radius at the word itself, 0 elsewhere.
         roundings: gamma of the operations that make up a bound.
     """
 
     table: WeightTable
-    alike: bool
+    one_space: bool
     moved: Float[Tensor, "w n n"]
     apart: Float[Tensor, "n n"]
     mixed: Float[Tensor, "w n n"]
-    held: Float[Tensor, "w g"]
+    remaining: Float[Tensor, "w g"]
     hold: Float[Tensor, "w n"]
     pin: Float[Tensor, "w n"]
     caps: Float[Tensor, " n"]
-    mine: Float[Tensor, "w n"]
+    itself: Float[Tensor, "w n"]
     roundings: float
 
     def bound(self, by: _Multipliers) -> Float[Tensor, " w"]:
@@ -161,10 +154,10 @@ class _Lagrangian:
 
     def _share(self, by: _Multipliers) -> Float[Tensor, "w 1"]:
         """The share of hold and pin that remains beside nu: on the chord, which verified conditions allow."""
-        steps = self.held.shape[1] - 1
+        steps = self.remaining.shape[1] - 1
         place = (by.nu * (steps / _MOST_SHARED)).unsqueeze(1)
         low = place.detach().nan_to_num(0.0).floor().clamp(0, steps - 1).long()  # not a number: not a bound
-        left, right = self.held.gather(1, low), self.held.gather(1, low + 1)
+        left, right = self.remaining.gather(1, low), self.remaining.gather(1, low + 1)
         return left + (right - left) * (place - low)
 
     def _centre(self, by: _Multipliers) -> tuple[Float[Tensor, "w n"], Float[Tensor, "w n"], Float[Tensor, " w"]]:
@@ -181,12 +174,12 @@ class _Lagrangian:
         lam, mu, share = by.lam[:, None, None], by.mu[:, None, None], self._share(by).unsqueeze(-1)
         drawn, turned, _ = (part.unsqueeze(-1) for part in self._centre(by))
         slope = weights - self.table.before.unsqueeze(-1) - 2 * mu * by.gamma.unsqueeze(-1)
-        pin, caps, mine = share * self.pin.unsqueeze(-1), self.caps.unsqueeze(-1), self.mine.unsqueeze(-1)
+        pin, caps, itself = share * self.pin.unsqueeze(-1), self.caps.unsqueeze(-1), self.itself.unsqueeze(-1)
         beta = torch.maximum(torch.minimum(turned + slope / (2 * mu * pin), caps), -caps)
-        along = mine * weights - 2 * by.shared.unsqueeze(-1) * (mine > 0)
+        along = itself * weights - 2 * by.shared.unsqueeze(-1) * (itself > 0)
         cost = 2 * by.alpha.unsqueeze(-1) * tau + share * self.hold.unsqueeze(-1) * (tau - drawn).square()
         value = slope * beta - mu * pin * (beta - turned).square() + along.abs() - lam * cost
-        return value, beta + mine * along.sign()
+        return value, beta + itself * along.sign()
 
     def _outside(self, by: _Multipliers) -> Float[Tensor, " w"]:
         return by.lam + by.mu + self._centre(by)[2]
@@ -196,7 +189,7 @@ class _Lagrangian:
         drawn = (by.alpha.abs() * self.moved.diagonal(dim1=1, dim2=2).sqrt()).sum(dim=-1) * by.lam.sqrt()
         turned = (by.gamma.abs() * self.apart.diagonal().sqrt()).sum(dim=-1) * by.mu.sqrt()
         centre = (by.lam + by.mu).sqrt() + (drawn + turned) / (1 - by.nu.square())
-        rows = ((self.table.size + self.table.before) * (self.caps + self.mine)).sum(dim=-1)
+        rows = ((self.table.size + self.table.before) * (self.caps + self.itself)).sum(dim=-1)
         return rows + 8 * len(self.caps) * centre.square() / (1 - by.nu.square())
 
 
@@ -205,7 +198,7 @@ def _lagrangian(
     table: WeightTable,
     kappa: Float[Tensor, "w n d"],
     caps: Float[Tensor, " n"],
-    mine: Float[Tensor, "w n"],
+    itself: Float[Tensor, "w n"],
     slack: float,
 ) -> _Lagrangian:
     inner, values = max(text.rows.shape[1], text.values.shape[1]), text.values
@@ -215,15 +208,15 @@ def _lagrangian(
     shares = secants.clamp(min=_LEAST_SHARE) ** _SHARE
     moved, apart = kappa @ kappa.mT, values @ values.T
     hold, pin = _minorants(moved, shares, inner), _minorants(apart.expand_as(moved), shares, inner)
-    alike = text.lift is None
-    if alike:
+    one_space = text.lift is None
+    if one_space:
         mixed = kappa @ values.T
-        held = _held(hold.sqrt().unsqueeze(2) * kappa, pin.sqrt().unsqueeze(2) * values)
+        remaining = _remaining_shares(hold.sqrt().unsqueeze(2) * kappa, pin.sqrt().unsqueeze(2) * values)
     else:
-        # At nu = 0 what y and b do is held apart, and one is over the larger of two numbers that are at most 1.
-        mixed, held = torch.zeros_like(moved), caps.new_zeros(len(kappa), _SHARED_STEPS + 1)
-        held[:, 0] = 1 / (1 + 1e-9)
-    return _Lagrangian(table, alike, moved, apart, mixed, held, hold, pin, caps, mine, slack)
+        # At nu = 0 what y and b do is bounded apart, and one is over the larger of two numbers that are at most 1.
+        mixed, remaining = torch.zeros_like(moved), caps.new_zeros(len(kappa), _SHARED_STEPS + 1)
+        remaining[:, 0] = 1 / (1 + 1e-9)
+    return _Lagrangian(table, one_space, moved, apart, mixed, remaining, hold, pin, caps, itself, slack)
 
 
 def _minorants(grams: Float[Tensor, "w n n"], shares: Float[Tensor, "w n"], inner: int) -> Float[Tensor, "w n"]:
@@ -235,7 +228,7 @@ def _minorants(grams: Float[Tensor, "w n n"], shares: Float[Tensor, "w n"], inne
     return shares / (shares.new_tensor(scales).unsqueeze(1) * (1 + 1e-12))
 
 
-def _held(moving: Float[Tensor, "w n d"], turning: Float[Tensor, "w n d"]) -> Float[Tensor, "w g"]:
+def _remaining_shares(moving: Float[Tensor, "w n d"], turning: Float[Tensor, "w n d"]) -> Float[Tensor, "w g"]:
     """Shares f(nu) with f (sum_l (m_l . y)² + sum_l (t_l . b)²) <= ‖y‖² + ‖b‖² - 2 nu y . b for all y and b.
 
     The right side is a square in other coordinates, in which vectors (m, 0) and (0, t) have the inner products
@@ -261,7 +254,7 @@ def _search(problem: _Lagrangian) -> _Multipliers:
 
     def multipliers(free: list[Tensor]) -> _Multipliers:
         lam, mu, alpha, gamma, nu = free
-        shared = _MOST_SHARED * torch.sigmoid(nu - 2) * problem.alike
+        shared = _MOST_SHARED * torch.sigmoid(nu - 2) * problem.one_space
         return _Multipliers(unit * lam.exp(), unit * mu.exp(), alpha * alphas, gamma * gammas, shared)
 
     shapes = [(words,), (words,), (words, n), (words, n), (words,)]

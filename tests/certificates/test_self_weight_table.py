@@ -1,4 +1,4 @@
-"""The word's own row from tables of its weights, where they are not divided: valid for any multipliers, and tight."""
+"""Row i from tables of its weights, where scores are not normalized: valid for any multipliers, and tight."""
 
 import math
 
@@ -9,19 +9,17 @@ from tests.certificates.attention_cases import gaussian_rows
 from tests.certificates.test_small_radii import by_hand
 
 import wordsens as ws
-from wordsens.certificates.attention import own_table
+from wordsens.certificates.attention import self_weight_table
 from wordsens.certificates.attention.bounds import _scaled
-from wordsens.certificates.attention.own_table import own_table_bound
-from wordsens.certificates.attention.quadratic_bound import QuadraticBound
-from wordsens.certificates.attention.rounding import rounding_errors
-from wordsens.certificates.attention.text import attention_text
+from wordsens.certificates.attention.self_weight_table import self_table_bound
+from wordsens.certificates.attention.text import attention_text, rounding_errors
 from wordsens.maps.attention.scores import Certified, Tabulated, offered
 from wordsens.seeds import generator
 
 TABULATED = ("relu-unnormalized", "sigmoid")
 
 
-def own_changes(rows: np.ndarray, matrix: np.ndarray, score: str, word: int, delta: np.ndarray) -> np.ndarray:
+def self_changes(rows: np.ndarray, matrix: np.ndarray, score: str, word: int, delta: np.ndarray) -> np.ndarray:
     """How far row `word` moves, for each row of `delta`; `matrix` is W over the scale."""
     texts = np.repeat(rows[None], len(delta), axis=0)
     texts[:, word] += delta
@@ -30,20 +28,20 @@ def own_changes(rows: np.ndarray, matrix: np.ndarray, score: str, word: int, del
 
 
 def climbed(rows: np.ndarray, matrix: np.ndarray, score: str, word: int, radius: float) -> float:
-    """The largest change of the own row that random and pointed perturbations and an ascent find."""
+    """The largest change of row i that random and pointed perturbations and an ascent find."""
     d = rows.shape[1]
     delta = np.concatenate([np.random.default_rng(0).standard_normal((100, d)), rows @ matrix.T, -rows @ matrix.T])
     delta *= radius / np.linalg.norm(delta, axis=1, keepdims=True)
-    values = own_changes(rows, matrix, score, word, delta)
+    values = self_changes(rows, matrix, score, word, delta)
     found = values.max()
     for best in delta[values.argsort()[-4:]]:
         for size in (0.5, 0.3, 0.3, 0.2, 0.2, 0.1, 0.1, 0.1, 0.05, 0.05):
             steps = 1e-5 * radius * np.concatenate([np.eye(d), -np.eye(d)])
-            around = own_changes(rows, matrix, score, word, best + steps)
+            around = self_changes(rows, matrix, score, word, best + steps)
             slope = around[:d] - around[d:]
             best = best + size * radius * slope / max(np.linalg.norm(slope), 1e-300)
             best *= radius / np.linalg.norm(best)
-            found = max(found, own_changes(rows, matrix, score, word, best[None])[0])
+            found = max(found, self_changes(rows, matrix, score, word, best[None])[0])
     return float(found)
 
 
@@ -53,7 +51,7 @@ def prepared(rows: torch.Tensor, phi: ws.RandomAttentionFeatures):
     assert score is not None
     text = attention_text(scaled, [head.weights for head in heads], score)
     errors = rounding_errors(text)
-    return text, errors, QuadraticBound(text, errors).twist, unit
+    return text, errors, unit
 
 
 def tabulated(phi: ws.RandomAttentionFeatures) -> Tabulated:
@@ -65,13 +63,13 @@ def tabulated(phi: ws.RandomAttentionFeatures) -> Tabulated:
 @pytest.mark.parametrize(("n", "d", "seed"), [(20, 64, 0), (9, 4, 5)])
 @pytest.mark.parametrize("share", [0.05, 0.3])
 @pytest.mark.parametrize("score", TABULATED)
-def test_no_ascent_of_the_own_row_exceeds_its_bound(score: str, n: int, d: int, seed: int, share: float) -> None:
+def test_no_ascent_of_row_i_exceeds_its_bound(score: str, n: int, d: int, seed: int, share: float) -> None:
     rows = gaussian_rows(n, d, seed)
     phi = ws.RandomAttentionFeatures(d, score=score, seed=seed)
-    text, errors, twist, unit = prepared(rows, phi)
+    text, errors, unit = prepared(rows, phi)
     matrix, radius = phi.matrices[0].double().numpy() / math.sqrt(d), share * math.sqrt(d)
     words, reach = torch.tensor([0, n // 2]), torch.full((2,), radius / unit, dtype=torch.float64)
-    bounds = own_table_bound(text, tabulated(phi), errors, twist, words, reach) * radius
+    bounds = self_table_bound(text, tabulated(phi), errors, words, reach) * radius
     for word, bound in zip(words.tolist(), bounds.tolist(), strict=True):
         attained = climbed(rows.numpy(), matrix, score, word, radius)
         assert attained <= bound
@@ -84,21 +82,21 @@ def test_any_multipliers_give_a_bound(score: str, monkeypatch: pytest.MonkeyPatc
     n, d, word, radius = 8, 12, 3, 0.6
     rows = gaussian_rows(n, d, 1)
     phi = ws.RandomAttentionFeatures(d, score=score, seed=1)
-    text, errors, twist, unit = prepared(rows, phi)
+    text, errors, unit = prepared(rows, phi)
     attained = climbed(rows.numpy(), phi.matrices[0].double().numpy() / math.sqrt(d), score, word, radius)
     random = generator(0, "rows")
 
     def draw(*shape: int) -> torch.Tensor:
         return torch.randn(*shape, generator=random, dtype=torch.float64)
 
-    def drawn(problem: own_table._Lagrangian) -> own_table._Multipliers:
+    def drawn(problem: self_weight_table._Lagrangian) -> self_weight_table._Multipliers:
         size = float(problem.caps.max()) * 10 ** float(draw(1) - 1)
         lam, mu = (size * draw(1).exp() for _ in range(2))
         alpha = 0.5 * draw(1, n) / problem.moved[0].diagonal().mean().sqrt()
         gamma = 0.5 * draw(1, n) / problem.apart.diagonal().mean().sqrt()
-        return own_table._Multipliers(lam, mu, alpha, gamma, 0.9 * torch.sigmoid(draw(1)))
+        return self_weight_table._Multipliers(lam, mu, alpha, gamma, 0.9 * torch.sigmoid(draw(1)))
 
-    monkeypatch.setattr(own_table, "_search", drawn)
+    monkeypatch.setattr(self_weight_table, "_search", drawn)
     one = torch.tensor([word]), torch.tensor([radius / unit], dtype=torch.float64)
     for _ in range(60):
-        assert float(own_table_bound(text, tabulated(phi), errors, twist, *one)) * radius >= attained
+        assert float(self_table_bound(text, tabulated(phi), errors, *one)) * radius >= attained
