@@ -90,10 +90,10 @@ def run_missing(
     require_devices(cells, options)
     store.add_command(typed.get())
     left = unfinished(cells, store, witnesses=witnesses)
-    kept = len(cells) - len(left)
+    finished_before = len(cells) - len(left)
     if not options.quiet:
-        if kept:
-            notice(f"{kept} of {len(cells)} {called} are in {store.folder} already")
+        if finished_before:
+            notice(f"{finished_before} of {len(cells)} {called} are in {store.folder} already")
         if left and (others := store.other_versions(left[0].experiment, code_version())):
             notice(f"{others} {called} there are of another version of the code, and are not mixed with this one's")
     if not left:
@@ -102,7 +102,7 @@ def run_missing(
     done = failed = 0
 
     def finished() -> str:
-        return f"{kept + done} of {len(cells)} {called} are finished in {store.folder}"
+        return f"{finished_before + done} of {len(cells)} {called} are finished in {store.folder}"
 
     where = {"workers": options.workers, "scheduler": options.scheduler, "threads": options.threads}
     try:

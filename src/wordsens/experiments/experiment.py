@@ -50,11 +50,15 @@ class Section:
         'S against n: d = 8'
         """
         columns = list(zip(self.headings, zip(*self.rows, strict=True), strict=True))
-        same = {name: own[0] for name, own in columns if len(own) > 1 and len(set(own)) == 1 and own[0] is not None}
-        told = ", ".join(one if isinstance(one, str) else f"{name} = {one}" for name, one in same.items())
-        left = [own for name, own in columns if name not in same and any(one is not None for one in own)]
-        names = tuple(name for name, own in columns if own in left)
-        return Section(f"{self.title}: {told}" if told else self.title, names, tuple(zip(*left, strict=True)))
+        same = {
+            name: group[0]
+            for name, group in columns
+            if len(group) > 1 and len(set(group)) == 1 and group[0] is not None
+        }
+        constants = ", ".join(one if isinstance(one, str) else f"{name} = {one}" for name, one in same.items())
+        left = [group for name, group in columns if name not in same and any(one is not None for one in group)]
+        names = tuple(name for name, group in columns if group in left)
+        return Section(f"{self.title}: {constants}" if constants else self.title, names, tuple(zip(*left, strict=True)))
 
     def to_pandas(self) -> "DataFrame":
         """The table as a DataFrame, estimates as they are printed; `.to_latex(index=False)` of it is LaTeX."""
@@ -168,12 +172,12 @@ REPLICATES = frozenset({"seed", "draw", "sample"})
 
 def varying_columns(records: Iterable[Any], *, besides: Iterable[str] = ()) -> dict[str, list[Any]]:
     """The columns of the specs, other than repetitions and `besides`, that have several values; the values sorted."""
-    seen: dict[str, dict[Any, None]] = {}
+    by_name: dict[str, dict[Any, None]] = {}
     for record in records:
         for name, value in spec_columns(record.spec).items():
-            seen.setdefault(name, {})[value] = None
+            by_name.setdefault(name, {})[value] = None
     left = REPLICATES | set(besides)
-    return {name: sorted(values, key=rank) for name, values in seen.items() if len(values) > 1 and name not in left}
+    return {name: sorted(values, key=rank) for name, values in by_name.items() if len(values) > 1 and name not in left}
 
 
 def require_alike(records: Iterable[Any], *, besides: Iterable[str]) -> None:
@@ -249,10 +253,12 @@ def paired(
     change: Callable[[Any, Any], float] = operator.sub,
 ) -> Estimate | None:
     """The mean change over the draws that both have a value of: of paired draws, whose scatter largely cancels."""
-    own, other = (
+    group, other = (
         {one.draw: value for one in part if (value := value_of(one, column)) is not None} for part in (records, beside)
     )
-    both = [change(own[draw], other[draw]) for draw in own if draw in other and (change is operator.sub or other[draw])]
+    both = [
+        change(group[draw], other[draw]) for draw in group if draw in other and (change is operator.sub or other[draw])
+    ]
     return Estimate.of(both) if both else None
 
 
@@ -264,8 +270,8 @@ def ratio(records: Sequence[Any], beside: Sequence[Any], column: Column = "value
 def table(title: str, records: Iterable[Any], keys: Mapping[str, Column], columns: Mapping[str, Column]) -> Section:
     """A row for each value of the keys: the means of the columns, and how many draws they are over."""
     rows = (
-        (*key, *(estimate(own, column) for column in columns.values()), len(own))
-        for key, own in grouped(records, *keys.values()).items()
+        (*key, *(estimate(group, column) for column in columns.values()), len(group))
+        for key, group in grouped(records, *keys.values()).items()
     )
     return Section(title, (*keys, *columns, "draws"), tuple(rows))
 
