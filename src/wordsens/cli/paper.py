@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wordsens import __version__
-from wordsens.cli.executor_options import PlaceOptions, Witnesses, fail_for, run_missing
+from wordsens.cli.executor_options import PlaceOptions, Witnesses, fail_for, measure_sweep
 from wordsens.cli.options import Device, EncoderName, Seed
 from wordsens.cli.terminal import notice, print_json, stdout, table
 from wordsens.errors import InputError, require_choice, require_count
@@ -189,8 +189,7 @@ def run_paper(options: PaperOptions) -> None:
 
 def _run(name: str, options: PaperOptions) -> dict[str, Any]:
     """Measure the missing cells, write tables and figures, print the summary; of an interrupted run, what it has."""
-    from wordsens.experiments.run import save_sweep
-    from wordsens.experiments.store import Store, write_tables
+    from wordsens.experiments.store import FILE
     from wordsens.experiments.sweep import summarize
     from wordsens.figures.of_experiments import save_figures
 
@@ -198,31 +197,22 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
     if not options.quiet:
         for line in notices:
             notice(line)
-    cells = sweep.cells()
-    keys = [cell.key() for cell in cells]
-    with Store(options.out) as store:
-        save_sweep(sweep, store.folder)
-        try:
-            run_missing(cells, store, options, witnesses=options.witnesses)
-        except KeyboardInterrupt:
-            done = [record for record in store.records(keys) if record.done]
-            if done and not options.as_json:
-                stdout().print(f"{len(done)} of {len(cells)} cells are finished; of these:", style="bold")
-                print_summary(summarize(done), verbose=options.verbose)
-            raise
-        place = {key: at for at, key in enumerate(keys)}
-        records = sorted(store.records(keys), key=lambda record: place[record.cell])
-        tables = write_tables(records, store.folder, name)
+    try:
+        records, tables = measure_sweep(sweep, options.out, options, witnesses=options.witnesses)
+    except KeyboardInterrupt:
+        if not options.as_json and (Path(options.out) / FILE).exists():
+            _print_partial(sweep, options)
+        raise
     done = [record for record in records if record.done]
     failed = [record for record in records if not record.done]
     if not done:
-        fail_for(failed, len(cells))
+        fail_for(failed, len(records))
     figures = save_figures(done, Path(options.out) / "figures", options.style)
     summary = summarize(done)
     if not options.as_json:
         print_summary(summary, verbose=options.verbose)
         stdout().print(f"results  {tables}\nfigures  {Path(options.out) / 'figures'}", soft_wrap=True)
-    fail_for(failed, len(cells))
+    fail_for(failed, len(records))
     return {
         "command": f"paper {name}",
         "version": __version__,
@@ -233,6 +223,19 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
         "records": str(tables),
         "figures": [str(path) for path in figures],
     }
+
+
+def _print_partial(sweep: "Sweep", options: PaperOptions) -> None:
+    """What the finished cells of an interrupted run say."""
+    from wordsens.experiments.store import Store
+    from wordsens.experiments.sweep import summarize
+
+    keys = [cell.key() for cell in sweep.cells()]
+    with Store(options.out, read_only=True) as store:
+        done = [record for record in store.records(keys) if record.done]
+    if done:
+        stdout().print(f"{len(done)} of {len(keys)} cells are finished; of these:", style="bold")
+        print_summary(summarize(done), verbose=options.verbose)
 
 
 def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
