@@ -49,16 +49,16 @@ class Section:
         >>> Section("S against n", ("map", "d", "S"), (("rf", 8, 0.2), ("raf", 8, 3.0))).compact().title
         'S against n: d = 8'
         """
-        columns = list(zip(self.headings, zip(*self.rows, strict=True), strict=True))
-        same = {
-            name: group[0]
-            for name, group in columns
-            if len(group) > 1 and len(set(group)) == 1 and group[0] is not None
-        }
-        constants = ", ".join(one if isinstance(one, str) else f"{name} = {one}" for name, one in same.items())
-        left = [group for name, group in columns if name not in same and any(one is not None for one in group)]
-        names = tuple(name for name, group in columns if group in left)
-        return Section(f"{self.title}: {constants}" if constants else self.title, names, tuple(zip(*left, strict=True)))
+        columns = dict(zip(self.headings, zip(*self.rows, strict=True), strict=True))
+        same = {name: group[0] for name, group in columns.items() if len(group) > 1 and len(set(group)) == 1}
+        left = {name: group for name, group in columns.items() if name not in same}
+        constants = (
+            one if isinstance(one, str) else f"{name} = {one:.3g}" if isinstance(one, float) else f"{name} = {one}"
+            for name, one in same.items()
+            if one is not None
+        )
+        title = ": ".join(filter(None, (self.title, ", ".join(constants))))
+        return Section(title, tuple(left), tuple(zip(*left.values(), strict=True)))
 
     def to_pandas(self) -> "DataFrame":
         """The table as a DataFrame, estimates as they are printed; `.to_latex(index=False)` of it is LaTeX."""
@@ -110,8 +110,8 @@ class Summary:
         }
 
     def to_pandas(self) -> "DataFrame":
-        """The first table, the one that a terminal prints."""
-        return self.sections[0].to_pandas()
+        """The first table, the one that a terminal prints; an empty one where there is none."""
+        return (self.sections or (Section("", (), ()),))[0].to_pandas()
 
     def to_latex(self) -> str:
         """The tables as LaTeX."""
@@ -120,11 +120,9 @@ class Summary:
     def show(self) -> str:
         """The answer, the first table and the note."""
         answer = [one.sentence for one in self.claims[:1]]
-        text = [
-            self.sections[0].title,
-            self.to_pandas().to_string(index=False, na_rep="", float_format="{:.3g}".format),
-        ]
-        return "\n".join([*answer, *text, self.note])
+        title = [one.title for one in self.sections[:1]]
+        shown = self.to_pandas().to_string(index=False, na_rep="", float_format="{:.3g}".format)
+        return "\n".join([*answer, *title, shown, self.note])
 
     __str__ = show
 
@@ -253,18 +251,16 @@ def paired(
     change: Callable[[Any, Any], float] = operator.sub,
 ) -> Estimate | None:
     """The mean change over the draws that both have a value of: of paired draws, whose scatter largely cancels."""
-    group, other = (
+    first, second = (
         {one.draw: value for one in part if (value := value_of(one, column)) is not None} for part in (records, beside)
     )
-    both = [
-        change(group[draw], other[draw]) for draw in group if draw in other and (change is operator.sub or other[draw])
-    ]
+    both = [change(first[draw], second[draw]) for draw in first if draw in second]
     return Estimate.of(both) if both else None
 
 
 def ratio(records: Sequence[Any], beside: Sequence[Any], column: Column = "value") -> Estimate | None:
-    """`paired`, of value / value."""
-    return paired(records, beside, column, operator.truediv)
+    """`paired`, of value / value, where the latter is not 0."""
+    return paired(records, [one for one in beside if value_of(one, column)], column, operator.truediv)
 
 
 def table(title: str, records: Iterable[Any], keys: Mapping[str, Column], columns: Mapping[str, Column]) -> Section:
