@@ -194,14 +194,13 @@ class Store:
         """
         last = "(SELECT code FROM cells AS own WHERE own.experiment = cells.experiment ORDER BY rowid DESC LIMIT 1)"
         query = f"SELECT {_COLUMNS} FROM cells {f'WHERE code = {last}' if keys is None else ''} ORDER BY rowid"
-        with _sqlite(self.folder):
-            rows = self._connection.execute(query).fetchall()
         wanted = None if keys is None else set(keys)
-        loaded = [
-            _record(row)
-            for row in rows
-            if (wanted is None or row[0] in wanted) and (experiment is None or row[1] == experiment)
-        ]
+        with _sqlite(self.folder):
+            loaded = [
+                _record(row)
+                for row in self._connection.execute(query)
+                if (wanted is None or row[0] in wanted) and (experiment is None or row[1] == experiment)
+            ]
         names = dict.fromkeys(dict.fromkeys(name for record in loaded for name in record.columns))
         return [Record({**names, **record.columns}) for record in loaded]
 
