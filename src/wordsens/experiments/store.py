@@ -192,14 +192,13 @@ class Store:
                 last of them: two versions are not mixed.
             experiment: only those of this experiment.
         """
-        last = "(SELECT code FROM cells AS own WHERE own.experiment = cells.experiment ORDER BY rowid DESC LIMIT 1)"
-        query = f"SELECT {_COLUMNS} FROM cells {f'WHERE code = {last}' if keys is None else ''} ORDER BY rowid"
-        wanted = None if keys is None else set(keys)
+        codes, wanted = self._last_codes(), None if keys is None else set(keys)
         with _sqlite(self.folder):
             loaded = [
                 _record(row)
-                for row in self._connection.execute(query)
-                if (wanted is None or row[0] in wanted) and (experiment is None or row[1] == experiment)
+                for row in self._connection.execute(f"SELECT {_COLUMNS} FROM cells ORDER BY rowid")
+                if (row[2] == codes[row[1]] if wanted is None else row[0] in wanted)
+                and (experiment is None or row[1] == experiment)
             ]
         names = dict.fromkeys(dict.fromkeys(name for record in loaded for name in record.columns))
         return [Record({**names, **record.columns}) for record in loaded]
@@ -234,10 +233,13 @@ class Store:
 
     def last_code(self, experiment: str) -> str | None:
         """The version of the code that wrote the experiment's last record; None without any."""
-        query = "SELECT code FROM cells WHERE experiment = ? ORDER BY rowid DESC LIMIT 1"
+        return self._last_codes().get(experiment)
+
+    def _last_codes(self) -> dict[str, str]:
+        """Of each experiment the version of the code that wrote its last record."""
+        query = "SELECT experiment, code, MAX(rowid) FROM cells GROUP BY experiment"  # SQLite: code of that row
         with _sqlite(self.folder):
-            row = self._connection.execute(query, (experiment,)).fetchone()
-        return None if row is None else row[0]
+            return {experiment: code for experiment, code, _ in self._connection.execute(query)}
 
     def add_command(self, arguments: Sequence[str]) -> None:
         """Note a command, its words as they were typed; of addresses no password and no key."""
