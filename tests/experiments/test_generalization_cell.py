@@ -119,7 +119,7 @@ def test_the_hash_covers_what_matters_and_nothing_else():
         ({"word": 4}, "`word` (=4) must be less than `n` (=4)"),
         ({"objective": "errors"}, "did you mean 'error'?"),
         ({"word": "all", "together": True}, "`together` (=True) searches one word"),
-        ({"width": 3}, "`width` (=3) is not an option of the map 'raf', which takes temperature"),
+        ({"width": 3}, "`width` (=3) is not an option of the map 'raf', which takes heads, score, temperature"),
         ({"objectve": "error"}, "did you mean 'objective'?"),
     ],
 )

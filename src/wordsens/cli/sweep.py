@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordsens import __version__
-from wordsens.cli.executor_options import PlaceOptions, Witnesses, fail_for, run_missing
+from wordsens.cli.executor_options import PlaceOptions, Witnesses, fail_for, measure_sweep
 from wordsens.cli.options import AsJson, CellDevice, takes
 from wordsens.cli.terminal import duration, notice, print_json, stdout, table
 from wordsens.errors import InputError
@@ -51,17 +51,9 @@ def run(options: RunOptions) -> None:
 
     Example: wordsens sweep run spec.yaml n=[10,20,50] --workers 2 --out try
     """
-    from wordsens.experiments.run import save_sweep
-    from wordsens.experiments.store import Store, file_name, write_tables
-
     device = [] if options.device is None else [f"device={options.device}"]
     chosen, folder = _source(options.spec, [*(options.overrides or ()), *device], options.out)
-    cells = chosen.cells()
-    with Store(folder) as store:
-        save_sweep(chosen, folder)
-        run_missing(cells, store, options, witnesses=options.witnesses)
-        records = store.records([cell.key() for cell in cells])
-        tables = write_tables(records, folder, file_name(chosen.experiment))
+    records, tables = measure_sweep(chosen, folder, options, witnesses=options.witnesses)
     failed = [record for record in records if not record.done]
     seconds = sum(record.seconds for record in records)
     if options.as_json:
@@ -74,7 +66,7 @@ def run(options: RunOptions) -> None:
         _print_failures(failed)
         console.print(f"computed for {duration(seconds)} (h:mm:ss) of one process's time")
         console.print(f"results  {tables}", soft_wrap=True)
-    fail_for(failed, len(cells))
+    fail_for(failed, len(records))
 
 
 @sweep.command()

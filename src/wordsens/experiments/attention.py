@@ -176,8 +176,8 @@ def attention_summary(record: Record) -> AttentionSummary:
     """What a finished record says."""
     names = [tuple(json.loads(text)) for text in (record.tokens_first, record.tokens_second)]
     weights = [
-        torch.tensor(numbers, dtype=torch.float64).view(len(own), len(own))
-        for numbers, own in zip((record.weights_first, record.weights_second), names, strict=True)
+        torch.tensor(numbers, dtype=torch.float64).view(len(tokens_of_text), len(tokens_of_text))
+        for numbers, tokens_of_text in zip((record.weights_first, record.weights_second), names, strict=True)
     ]
     pair = AttentionPair(
         record.layer, record.head, record.model, (names[0], names[1]), (weights[0], weights[1]), record.changed or ()

@@ -218,10 +218,10 @@ def measure_control(cell: ControlCell) -> dict[str, Any]:
     """
     task = _task(cell)
     network = build_network(cell.architecture, cell.n, cell.d, cell.seed_of("network")).to(cell.device)
-    learned, asked = pairs_of(cell, task) if cell.along or cell.control == "pairs" else (None, None)
+    learned, judged_pairs = pairs_of(cell, task) if cell.along or cell.control == "pairs" else (None, None)
     control = _control(cell, network, learned)
     plan = TrainingPlan(steps=cell.steps, rate=cell.rate, every=max(1, cell.steps), seed=cell.seed_of("training"))
-    along = AlongTraining(cell, network, task, asked) if cell.along and asked is not None else None
+    along = AlongTraining(cell, network, task, judged_pairs) if cell.along and judged_pairs is not None else None
     if along is not None:
         along(0, cell.steps)
     began, seed = time.process_time(), cell.seed_of("search")
@@ -357,7 +357,7 @@ def _by_layer(cell: ControlCell, network: TextNetwork, task: Task, seed: int) ->
         rows = task.test.rows(torch.tensor(list(of_layers[0]))).to(phi.dtype)
         bounds = [certify(phi, X, one.words.tolist()) for X, one in zip(rows, of_layers[0].values(), strict=True)]
         upper = fmean(float(each.max()) for each in bounds)
-    return {"by_layer": tuple(fmean(one.value for one in own.values()) for own in of_layers), "first_upper": upper}
+    return {"by_layer": tuple(fmean(one.value for one in group.values()) for group in of_layers), "first_upper": upper}
 
 
 SHARES = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
@@ -386,8 +386,8 @@ class AlongTraining:
             return
         still = copy.deepcopy(self._network).requires_grad_(False)
         try:
-            found = _of_few(self._cell, still, self._task, self._cell.seed_of("search"))
-            sensitivity = fmean(one.value for one in found.values())
+            results = _of_few(self._cell, still, self._task, self._cell.seed_of("search"))
+            sensitivity = fmean(one.value for one in results.values())
         except ZeroFeaturesError:
             sensitivity = None
         self._looks.append(
@@ -417,20 +417,20 @@ def pairs_answers(network: TextNetwork, pairs: TextPairs) -> dict[str, float | N
     first, second = (_features(network, rows) for rows in pairs.rows())
     before, after = (network.head(features).squeeze(1) > 0 for features in (first, second))
     same = ~pairs.flipped
-    kept = float((before == after)[same].double().mean())
+    unchanged = float((before == after)[same].double().mean())
     lengths = torch.linalg.vector_norm(first.double(), dim=1)
     if not bool(pairs.flipped.any()) or not bool((lengths > 0).all()):
-        return {"kept": kept, "told": None}
+        return {"kept": unchanged, "told": None}
     moved = torch.linalg.vector_norm((second - first).double(), dim=1) / lengths
-    return {"kept": kept, "told": auc(moved[same].numpy(), moved[pairs.flipped].numpy())}
+    return {"kept": unchanged, "told": auc(moved[same].numpy(), moved[pairs.flipped].numpy())}
 
 
 def probe_accuracy(network: TextNetwork, probe: Task) -> float:
     """The accuracy on a task of a linear function of the features: least squares on its training texts, min-norm."""
     parts = (_features(network, part.rows()) for part in (probe.training, probe.test))
-    learned, asked = (torch.cat([part, torch.ones(len(part), 1)], dim=1).double() for part in parts)
+    learned, test = (torch.cat([part, torch.ones(len(part), 1)], dim=1).double() for part in parts)
     weights = torch.linalg.lstsq(learned, probe.training.labels.double().unsqueeze(1), driver="gelsd").solution
-    return share_right(probe.test.labels * (asked @ weights).squeeze(1))
+    return share_right(probe.test.labels * (test @ weights).squeeze(1))
 
 
 @torch.no_grad()
@@ -474,13 +474,13 @@ measured along their training, and whether those of real texts are."""
 def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids:
     """Networks on one-word and majority tasks against n, under controls, on real texts, by layer, along training."""
     size = PRESETS[scale]
-    own: dict[str, Any] = {"draw": list(range(size["draws"])), "steps": size["steps"]}
+    common: dict[str, Any] = {"draw": list(range(size["draws"])), "steps": size["steps"]}
     tasks, d = ["one-word", "majority"], 32
-    grids: list[dict[str, Any]] = [{**own, "task": tasks, "layer": size["layers"], "n": size["n"], "d": d}]
-    at = {**own, "task": tasks, "layer": size["held"], "n": size["controlled"], "d": d}
+    grids: list[dict[str, Any]] = [{**common, "task": tasks, "layer": size["layers"], "n": size["n"], "d": d}]
+    at = {**common, "task": tasks, "layer": size["held"], "n": size["controlled"], "d": d}
     grids += [{**at, "control": HOLD, "target": size["targets"]}, {**at, "control": size["others"]}]
     lengths, layers = size["depths"]
-    stack = {**own, "task": "one-word", "n": lengths, "d": d, "layers": layers, "by_layer": True}
+    stack = {**common, "task": "one-word", "n": lengths, "d": d, "layers": layers, "by_layer": True}
     grids += [{**stack, "steps": 0, **options} for options in size["stacks"]]
     grids += [{**stack, **options} for options in (size["stacks"][0], size["stacks"][-1])]
     followed = {"along": True, "control": ["none", "pairs"]}
@@ -493,7 +493,7 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     if not enough:
         return grids, [f"fewer than {LEAST_TEXTS} labelled texts have {n} words: real texts are left out"]
     d = min(most, load_encoder(source.encoder).dimension)
-    real = {**own, "task": "texts", "text": source.model_dump(mode="json"), "n": n, "d": d, "layer": size["held"]}
+    real = {**common, "task": "texts", "text": source.model_dump(mode="json"), "n": n, "d": d, "layer": size["held"]}
     grids += [real, {**real, "control": HOLD, "target": size["targets"]}]
     return grids + ([{**real, **followed}] if size["along_real"] else []), []
 
@@ -545,9 +545,9 @@ def held(records: Sequence[Record]) -> list[Record]:
 
 def controlled(records: Sequence[Record]) -> list[Record]:
     """Those of the other controls, and of none at the same size."""
-    own = [one for one in single(records) if one.control != HOLD]
-    sizes = {(one.task, one.n, one.layer) for one in own if one.control != "none"}
-    return [one for one in own if (one.task, one.n, one.layer) in sizes]
+    group = [one for one in single(records) if one.control != HOLD]
+    sizes = {(one.task, one.n, one.layer) for one in group if one.control != "none"}
+    return [one for one in group if (one.task, one.n, one.layer) in sizes]
 
 
 def along_training(records: Sequence[Record]) -> list[Record]:
@@ -609,7 +609,7 @@ def _weights(record: Record) -> str:
 def _looks(records: Sequence[Record]) -> list[Record]:
     """A record for each look at a network along its training."""
     return [
-        one.replace(step=step, **{name: own[at] for name in ALONG.values() if (own := getattr(one, name))})
+        one.replace(step=step, **{name: group[at] for name in ALONG.values() if (group := getattr(one, name))})
         for one in along_training(records)
         for at, step in enumerate(one.along_steps)
     ]
@@ -626,17 +626,17 @@ FOLLOWS = 0.9
 
 def _claims(records: Sequence[Record]) -> Iterator[Claim]:
     """Every sentence that the records support: where the 95 % interval of a change, draw by draw, leaves out 0."""
-    for (name, task), own in grouped(uncontrolled(records), network_title, task_title).items():
-        yield from _along_length(f"{name}, {task}", grouped(own, "n"))
+    for (name, task), group in grouped(uncontrolled(records), network_title, task_title).items():
+        yield from _along_length(f"{name}, {task}", grouped(group, "n"))
     plain = grouped(uncontrolled(records), network_title, task_title, "n")
-    for key, own in grouped(held(records), network_title, task_title, "n").items():
-        yield from _held(", ".join(key[:2]), grouped(own, "target"), plain.get(key, []))
-    for (name, task, n), own in grouped(controlled(records), network_title, task_title, "n").items():
-        yield from _controls(f"{name}, {task}, {n} words", grouped(own, "control"))
-    for (name, weights, n), own in grouped(stacked(records), network_title, _weights, "n").items():
-        yield from _layers(f"{name}, {weights}, {n} words", own)
-    for (name, task, n), own in grouped(along_training(records), network_title, task_title, "n").items():
-        yield from _along(f"{name}, {task}, {n} words", grouped(own, "control"))
+    for key, group in grouped(held(records), network_title, task_title, "n").items():
+        yield from _held(", ".join(key[:2]), grouped(group, "target"), plain.get(key, []))
+    for (name, task, n), group in grouped(controlled(records), network_title, task_title, "n").items():
+        yield from _controls(f"{name}, {task}, {n} words", grouped(group, "control"))
+    for (name, weights, n), group in grouped(stacked(records), network_title, _weights, "n").items():
+        yield from _layers(f"{name}, {weights}, {n} words", group)
+    for (name, task, n), group in grouped(along_training(records), network_title, task_title, "n").items():
+        yield from _along(f"{name}, {task}, {n} words", grouped(group, "control"))
     if dead := [one for one in records if one.sensitivity is None]:
         names = Counter(f"{network_title(one)}, {task_title(one)}, {control_title(one)}" for one in dead)
         sentence = (
@@ -675,13 +675,13 @@ def _along_length(subject: str, sizes: Groups) -> Iterator[Claim]:
     if high < 0:
         chance = after.interval[0] <= CHANCE <= after.interval[1]
         also = ", which is not told from chance" if chance else ""
-        told = f"falls from {before} at {first} words to {after} at {last}{also}"
+        sentence_text = f"falls from {before} at {first} words to {after} at {last}{also}"
     elif low > -NEAR and high < NEAR:
-        told = f"stays from {first} words ({before}) to {last} ({after})"
+        sentence_text = f"stays from {first} words ({before}) to {last} ({after})"
     else:
         return
     beside = f"S, beside it, is {_mean(few, 'sensitivity')} and {_mean(many, 'sensitivity')}."
-    yield Claim(f"{after.mean:.2g}", f"{subject}: accuracy {told}; {beside}", _paired(change))
+    yield Claim(f"{after.mean:.2g}", f"{subject}: accuracy {sentence_text}; {beside}", _paired(change))
 
 
 def _held(subject: str, targets: Groups, plain: Sequence[Record]) -> Iterator[Claim]:
@@ -689,8 +689,8 @@ def _held(subject: str, targets: Groups, plain: Sequence[Record]) -> Iterator[Cl
     (first,), (last,) = min(targets), max(targets)
     if first == last:
         return
-    draws = grouped((one for own in targets.values() for one in own), "draw")
-    pairs = {draw: [(one.target, one.sensitivity) for one in own] for (draw,), own in draws.items()}
+    draws = grouped((one for group in targets.values() for one in group), "draw")
+    pairs = {draw: [(one.target, one.sensitivity) for one in group] for (draw,), group in draws.items()}
     value, low, high = correlation_interval(pairs) if len(pairs) >= LEAST else (0.0, 0.0, 0.0)
     if low > 0:
         sentence = (
@@ -700,8 +700,8 @@ def _held(subject: str, targets: Groups, plain: Sequence[Record]) -> Iterator[Cl
             f"draws ({low:.2f} to {high:.2f})."
         )
         yield Claim(f"{value:.2f}", sentence, "Spearman's; 95 % bootstrap interval over draws. S by full search.")
-    for (target,), own in targets.items():
-        yield from _cost(f"{subject}: S held at {target:g}", own, plain)
+    for (target,), group in targets.items():
+        yield from _cost(f"{subject}: S held at {target:g}", group, plain)
 
 
 def _cost(subject: str, records: Sequence[Record], plain: Sequence[Record]) -> Iterator[Claim]:
@@ -712,18 +712,18 @@ def _cost(subject: str, records: Sequence[Record], plain: Sequence[Record]) -> I
             draws = {one.draw for one in records}
             was = fmean(getattr(one, column) for one in plain if one.draw in draws)
             size = Estimate(abs(gain.mean), gain.error, gain.draws)
-            told = f"{subject} {'gains' if sign > 0 else 'costs'} {size} of {word} ({was:.3g} without)."
-            yield Claim(f"{gain.mean:+.2g}", told, _paired(gain))
+            sentence_text = f"{subject} {'gains' if sign > 0 else 'costs'} {size} of {word} ({was:.3g} without)."
+            yield Claim(f"{gain.mean:+.2g}", sentence_text, _paired(gain))
 
 
 def _controls(place: str, controls: Groups) -> Iterator[Claim]:
     plain = controls.pop(("none",), [])
-    for own in controls.values():
-        subject, change = f"{place}: {control_title(own[0])}", ratio(own, plain, "sensitivity")
+    for group in controls.values():
+        subject, change = f"{place}: {control_title(group[0])}", ratio(group, plain, "sensitivity")
         if change is not None and (sign := _sign(change, 1.0)):
-            told = f"{subject} {'raises' if sign > 0 else 'lowers'} S, by the factor {change}."
-            yield Claim(f"×{change.mean:.2g}", told, _paired(change))
-        yield from _cost(subject, own, plain)
+            sentence_text = f"{subject} {'raises' if sign > 0 else 'lowers'} S, by the factor {change}."
+            yield Claim(f"×{change.mean:.2g}", sentence_text, _paired(change))
+        yield from _cost(subject, group, plain)
 
 
 def _layers(subject: str, records: Sequence[Record]) -> Iterator[Claim]:
@@ -749,9 +749,9 @@ _ALONG_TITLES = {
 def _along(place: str, controls: Groups) -> Iterator[Claim]:
     """What changes from the first step to the last without control, and what each control changes at the last."""
     plain = controls.get(("none",), [])
-    for (control,), own in controls.items():
+    for (control,), group in controls.items():
         for column, title in _ALONG_TITLES.items():
-            ends = [one.replace(end=values[-1]) for one in own if (values := getattr(one, column))]
+            ends = [one.replace(end=values[-1]) for one in group if (values := getattr(one, column))]
             at = 0 if control == "none" else -1
             others = [one.replace(end=values[at]) for one in plain if (values := getattr(one, column))]
             change = paired(ends, others, "end")
@@ -759,13 +759,17 @@ def _along(place: str, controls: Groups) -> Iterator[Claim]:
                 continue
             now, before = _mean(ends, "end"), _mean(others, "end")
             if control == "none":
-                start, end = (Estimate.of([one.along_accuracy[at] for one in own]) for at in (0, -1))
-                told = f"along the training {title} {'rises' if sign > 0 else 'falls'} from {before} to {now}, "
-                told += f"while accuracy goes from {start} to {end}."
+                start, end = (Estimate.of([one.along_accuracy[at] for one in group]) for at in (0, -1))
+                sentence_text = (
+                    f"along the training {title} {'rises' if sign > 0 else 'falls'} from {before} to {now}, "
+                )
+                sentence_text += f"while accuracy goes from {start} to {end}."
             else:
-                told = f"{control_title(own[0])} {'raises' if sign > 0 else 'lowers'} {title} at the end of the "
-                told += f"training: {now} in place of {before}."
-            yield Claim(f"{change.mean:+.2g}", f"{place}: {told}", _paired(change))
+                sentence_text = (
+                    f"{control_title(group[0])} {'raises' if sign > 0 else 'lowers'} {title} at the end of the "
+                )
+                sentence_text += f"training: {now} in place of {before}."
+            yield Claim(f"{change.mean:+.2g}", f"{place}: {sentence_text}", _paired(change))
 
 
 CONTROL = Experiment(

@@ -80,8 +80,8 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
             texts += [source.model_copy(update={"layer": layer}).model_dump(mode="json") for layer in layers]
         else:
             notices.append(f"no text has {n} words: {'/'.join(part['map'])} are measured without real texts")
-        own = {**part, "d": min(part["d"], encoder.dimension), "draw": list(range(draws))}
-        grids += [{**own, "text": text} for text in texts]
+        common = {**part, "d": min(part["d"], encoder.dimension), "draw": list(range(draws))}
+        grids += [{**common, "text": text} for text in texts]
     return grids, notices
 
 
@@ -98,24 +98,24 @@ def by_cosine(records: Any) -> list[Record]:
     """The finished records map by map and kind of text, by `cosine`: from here on its mean over the draws."""
     groups = grouped((one for one in as_records(records) if one.done), "map", "text", "layer", texts_title)
     order = {key[:3]: at for at, key in enumerate(groups)}
-    means = {key: round(fmean(one.cosine for one in own), 9) + 0.0 for key, own in groups.items()}  # no -0.0
+    means = {key: round(fmean(one.cosine for one in group), 9) + 0.0 for key, group in groups.items()}  # no -0.0
     keys = sorted(groups, key=lambda key: (order[key[:3]], means[key]))
     return [one.replace(cosine=means[key]) for key in keys for one in groups[key]]
 
 
 def summarize(records: Sequence[Record]) -> Summary:
     """A row a map and kind of text; what the mean cosine does, and where real texts lie."""
-    found = by_cosine(records)
+    ordered = by_cosine(records)
     claims = []
-    for own in grouped(found, "map").values():
-        curve = list(grouped([one for one in own if one.text == CORRELATED], texts_title).values())
+    for group in grouped(ordered, "map").values():
+        curve = list(grouped([one for one in group if one.text == CORRELATED], texts_title).values())
         if len(curve) > 1:
             claims += _along(curve[0], curve[-1])
-            others = grouped([one for one in own if one.text != CORRELATED], texts_title)
+            others = grouped([one for one in group if one.text != CORRELATED], texts_title)
             claims += [claim for other in others.values() for claim in _beside(other, curve)]
     keys: dict[str, Column] = {"map": lambda one: map_title(one.map), "texts": texts_title, "n": "n", "d": "d"}
     return Summary(
-        (table("Correlated words", found, {**keys, "mean cosine": "cosine"}, {"S": "value"}),),
+        (table("Correlated words", ordered, {**keys, "mean cosine": "cosine"}, {"S": "value"}),),
         "S: attained, means over draws with standard errors. Mean cosine: of two different rows, measured.",
         tuple(claims),
     )
@@ -145,7 +145,7 @@ def _beside(records: Sequence[Record], curve: Sequence[list[Record]]) -> list[Cl
     value, place = Estimate.of([one.value for one in records]), records[0]
     for few, many in pairwise(curve):
         if few[0].cosine <= place.cosine <= many[0].cosine:
-            a, b = (Estimate.of([one.value for one in own]) for own in (few, many))
+            a, b = (Estimate.of([one.value for one in group]) for group in (few, many))
             share = (place.cosine - few[0].cosine) / (many[0].cosine - few[0].cosine)
             expected, error = a.mean + share * (b.mean - a.mean), max(a.error, b.error)
             low, high = value.interval

@@ -423,7 +423,7 @@ class Measured:
     @property
     def law(self) -> PowerLaw | None:
         """S against n; None for fewer than two sizes."""
-        points = [(n, record.value) for n, own in self.by_size.items() for record in own]
+        points = [(n, record.value) for n, group in self.by_size.items() for record in group]
         return fit_power_law(*zip(*points, strict=True)) if len(self.by_size) > 1 and len(points) > 2 else None
 
     @property
@@ -445,7 +445,7 @@ def measured(records: Any) -> dict[tuple[str, str], Measured]:
 
 def _by_size(records: Sequence[Record]) -> dict[int, list[Record]]:
     sizes = grouped((record for record in records if record.measures == SENSITIVITY), "n")
-    return {n: own for (n,), own in sorted(sizes.items())}
+    return {n: group for (n,), group in sorted(sizes.items())}
 
 
 def summarize(records: Sequence[Record]) -> Summary:

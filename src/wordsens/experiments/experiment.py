@@ -49,12 +49,16 @@ class Section:
         >>> Section("S against n", ("map", "d", "S"), (("rf", 8, 0.2), ("raf", 8, 3.0))).compact().title
         'S against n: d = 8'
         """
-        columns = list(zip(self.headings, zip(*self.rows, strict=True), strict=True))
-        same = {name: own[0] for name, own in columns if len(own) > 1 and len(set(own)) == 1 and own[0] is not None}
-        told = ", ".join(one if isinstance(one, str) else f"{name} = {one}" for name, one in same.items())
-        left = [own for name, own in columns if name not in same and any(one is not None for one in own)]
-        names = tuple(name for name, own in columns if own in left)
-        return Section(f"{self.title}: {told}" if told else self.title, names, tuple(zip(*left, strict=True)))
+        columns = dict(zip(self.headings, zip(*self.rows, strict=True), strict=True))
+        same = {name: group[0] for name, group in columns.items() if len(group) > 1 and len(set(group)) == 1}
+        left = {name: group for name, group in columns.items() if name not in same}
+        constants = (
+            one if isinstance(one, str) else f"{name} = {one:.3g}" if isinstance(one, float) else f"{name} = {one}"
+            for name, one in same.items()
+            if one is not None
+        )
+        title = ": ".join(filter(None, (self.title, ", ".join(constants))))
+        return Section(title, tuple(left), tuple(zip(*left.values(), strict=True)))
 
     def to_pandas(self) -> "DataFrame":
         """The table as a DataFrame, estimates as they are printed; `.to_latex(index=False)` of it is LaTeX."""
@@ -106,8 +110,8 @@ class Summary:
         }
 
     def to_pandas(self) -> "DataFrame":
-        """The first table, the one that a terminal prints."""
-        return self.sections[0].to_pandas()
+        """The first table, the one that a terminal prints; an empty one where there is none."""
+        return (self.sections or (Section("", (), ()),))[0].to_pandas()
 
     def to_latex(self) -> str:
         """The tables as LaTeX."""
@@ -116,11 +120,9 @@ class Summary:
     def show(self) -> str:
         """The answer, the first table and the note."""
         answer = [one.sentence for one in self.claims[:1]]
-        text = [
-            self.sections[0].title,
-            self.to_pandas().to_string(index=False, na_rep="", float_format="{:.3g}".format),
-        ]
-        return "\n".join([*answer, *text, self.note])
+        title = [one.title for one in self.sections[:1]]
+        shown = self.to_pandas().to_string(index=False, na_rep="", float_format="{:.3g}".format)
+        return "\n".join([*answer, *title, shown, self.note])
 
     __str__ = show
 
@@ -168,12 +170,12 @@ REPLICATES = frozenset({"seed", "draw", "sample"})
 
 def varying_columns(records: Iterable[Any], *, besides: Iterable[str] = ()) -> dict[str, list[Any]]:
     """The columns of the specs, other than repetitions and `besides`, that have several values; the values sorted."""
-    seen: dict[str, dict[Any, None]] = {}
+    by_name: dict[str, dict[Any, None]] = {}
     for record in records:
         for name, value in spec_columns(record.spec).items():
-            seen.setdefault(name, {})[value] = None
+            by_name.setdefault(name, {})[value] = None
     left = REPLICATES | set(besides)
-    return {name: sorted(values, key=rank) for name, values in seen.items() if len(values) > 1 and name not in left}
+    return {name: sorted(values, key=rank) for name, values in by_name.items() if len(values) > 1 and name not in left}
 
 
 def require_alike(records: Iterable[Any], *, besides: Iterable[str]) -> None:
@@ -249,23 +251,23 @@ def paired(
     change: Callable[[Any, Any], float] = operator.sub,
 ) -> Estimate | None:
     """The mean change over the draws that both have a value of: of paired draws, whose scatter largely cancels."""
-    own, other = (
+    first, second = (
         {one.draw: value for one in part if (value := value_of(one, column)) is not None} for part in (records, beside)
     )
-    both = [change(own[draw], other[draw]) for draw in own if draw in other and (change is operator.sub or other[draw])]
+    both = [change(first[draw], second[draw]) for draw in first if draw in second]
     return Estimate.of(both) if both else None
 
 
 def ratio(records: Sequence[Any], beside: Sequence[Any], column: Column = "value") -> Estimate | None:
-    """`paired`, of value / value."""
-    return paired(records, beside, column, operator.truediv)
+    """`paired`, of value / value, where the latter is not 0."""
+    return paired(records, [one for one in beside if value_of(one, column)], column, operator.truediv)
 
 
 def table(title: str, records: Iterable[Any], keys: Mapping[str, Column], columns: Mapping[str, Column]) -> Section:
     """A row for each value of the keys: the means of the columns, and how many draws they are over."""
     rows = (
-        (*key, *(estimate(own, column) for column in columns.values()), len(own))
-        for key, own in grouped(records, *keys.values()).items()
+        (*key, *(estimate(group, column) for column in columns.values()), len(group))
+        for key, group in grouped(records, *keys.values()).items()
     )
     return Section(title, (*keys, *columns, "draws"), tuple(rows))
 

@@ -329,20 +329,20 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     grids = []
     for name, n in MAPS_AND_WORDS:
         have = available(source, n, labelled=labelled)
-        own = {**size, "d": min(width, size["d"])}
+        keys = {**size, "d": min(width, size["d"])}
         if shipped:
             # A few dozen at most: a third is held out, the others are learned.
             third = max(1, have // 3)
-            own |= {"held_out": third, "sample": min(size["sample"], third), "texts": [have - third]}
+            keys |= {"held_out": third, "sample": min(size["sample"], third), "texts": [have - third]}
             if have < _LEAST_REVIEWS:
                 notices.append(f"{have} shipped reviews have {n} words, too few: {name} is not measured there")
                 continue
         else:
-            own["texts"] = [texts for texts in size["texts"] if texts + size["held_out"] <= have]
-            if lost := [str(texts) for texts in size["texts"] if texts not in own["texts"]]:
+            keys["texts"] = [texts for texts in size["texts"] if texts + size["held_out"] <= have]
+            if lost := [str(texts) for texts in size["texts"] if texts not in keys["texts"]]:
                 notices.append(f"{have} texts have {n} words: {name} is measured without N = {', '.join(lost)}")
-        if own["texts"]:
-            grids.append(_grid(own, name, n, text, labels))
+        if keys["texts"]:
+            grids.append(_grid(keys, name, n, text, labels))
     if shipped:
         grids += [_grid(size, name, n, {"kind": "gaussian"}, "linear") for name, n in MAPS_AND_WORDS]
     elif not grids:
@@ -423,8 +423,8 @@ def generalization_series(records: Any) -> list[GeneralizationSeries]:
         InputError: records of one kind of text, map and n differ in more than N, training, objective and seeds.
     """
     done = [record for record in as_records(records, "generalization") if record.done]
-    for own in grouped(done, "text", "map", "n").values():
-        require_alike(own, besides=("training", "texts", "objective"))
+    for group in grouped(done, "text", "map", "n").values():
+        require_alike(group, besides=("training", "texts", "objective"))
     groups = grouped(done, "text", "map", "n", "training", "texts")
     order = list(grouped(done, "text", "map", "n", "training"))
     return [_series(key, groups[key]) for key in sorted(groups, key=lambda key: (order.index(key[:4]), key[4]))]
@@ -462,8 +462,8 @@ def summarize(records: Sequence[Record]) -> Summary:
     )
     largest = {(one.text, one.map, one.n, one.training): one for one in series if one.errors}
     groups = list(grouped(largest.values(), "text", "map", "n").values())
-    groups.sort(key=lambda own: -min(one.noticed or 0.0 for one in own))
-    groups.sort(key=lambda own: own[0].text in SYNTHETIC)
+    groups.sort(key=lambda group: -min(one.noticed or 0.0 for one in group))
+    groups.sort(key=lambda group: group[0].text in SYNTHETIC)
     claims = tuple(map(_about, groups)) + ((_theory(groups),) if groups else ())
     return Summary((Section("One word changed, the label flipped", headings, rows),), note, claims)
 
@@ -493,17 +493,17 @@ def _theory(groups: Sequence[Sequence[GeneralizationSeries]]) -> Claim:
     """What the theorems leave random features, and who keeps or breaks it in most samples, where an interval says
     so.
     """
-    kept, broken = [], []
-    for one in (one for own in groups for one in own):
+    obeyed, broken = [], []
+    for one in (one for group in groups for one in group):
         low, high = share_interval(one.hits(THEOREM), len(one.errors))
         name = f"{map_title(one.map)} (n = {one.n}, {text_title(one.text)}, {one.training})"
-        kept += [name] if high < 0.5 else []
+        obeyed += [name] if high < 0.5 else []
         broken += [name] if low > 0.5 else []
     sentence = (
         f"Theory leaves fully connected random features no error below (2 − {LIMIT:g})² = {THEOREM:.2f} there, in the "
         "limit of wide layers and many words: they do not notice the change."
     )
-    sentence += f" In most samples this is kept by {'; '.join(kept)}." if kept else ""
+    sentence += f" In most samples this is kept by {'; '.join(obeyed)}." if obeyed else ""
     sentence += f" In most samples it is broken by {'; '.join(broken)}." if broken else ""
     return Claim(f"{THEOREM:.2f}", sentence, "Predicted: Theorems 4 and 5, a limit.", ("predicted", "95 % interval"))
 

@@ -232,13 +232,13 @@ def _groups(experiment: Experiment, cells: Sequence[Any]) -> Iterator[list[Any]]
     """The cells in order, neighbours that share costly work together."""
 
     def shared(place: int) -> Hashable:
-        own = None if experiment.together is None else experiment.together(cells[place])
-        return ("alone", place) if own is None else own
+        neighbours = None if experiment.together is None else experiment.together(cells[place])
+        return ("alone", place) if neighbours is None else neighbours
 
     for _, places in groupby(range(len(cells)), key=shared):
-        own = [cells[place] for place in places]
-        for first in range(0, len(own), experiment.most_together):
-            yield own[first : first + experiment.most_together]
+        neighbours = [cells[place] for place in places]
+        for first in range(0, len(neighbours), experiment.most_together):
+            yield neighbours[first : first + experiment.most_together]
 
 
 def _of_cell(cell: Any, record: Record) -> Record:

@@ -406,8 +406,8 @@ def sensitivity_series(records: Any) -> list[Series]:
     those of one name by their depth.
     """
     by_map = {
-        name: own
-        for (name,), own in grouped(
+        name: group
+        for (name,), group in grouped(
             (one for one in as_records(records, "sensitivity", "correlations") if one.done), "map"
         ).items()
     }
@@ -420,8 +420,8 @@ def _series_of_map(records: Sequence[Record]) -> list[Series]:
     names = list(varying_columns(records, besides=("n", "d", "text", "depth")))
 
     def varied(record: Record) -> tuple[tuple[str, Any], ...]:
-        spec, own = spec_columns(record.spec) if names else {}, _OF_A_TEXT if record.text == GIVEN else ()
-        return tuple((name, spec[name]) for name in names if name in spec and name not in own)
+        spec, ignored = spec_columns(record.spec) if names else {}, _OF_A_TEXT if record.text == GIVEN else ()
+        return tuple((name, spec[name]) for name in names if name in spec and name not in ignored)
 
     groups = grouped(records, "text", "d", varied)
     order = sorted(groups, key=lambda key: ([rank(value) for _, value in key[2]], key[1]))
@@ -435,7 +435,7 @@ def _series(key: tuple[str, int, tuple[tuple[str, Any], ...]], records: Sequence
     of = [one.predicted_of for one in records if one.predicted is not None]
     return Series(
         *(records[0].map, text, d),
-        points=tuple(_point(n, own) for (n,), own in sorted(grouped(records, "n").items())),
+        points=tuple(_point(n, group) for (n,), group in sorted(grouped(records, "n").items())),
         fit=fit,
         texts=len({record.source for record in records}),
         searched=max(record.words or 0 for record in records),
@@ -555,10 +555,10 @@ def claims(series: Iterable[Series]) -> list[Claim]:
     groups: dict[tuple[Any, ...], list[Series]] = {}
     for one in series:
         groups.setdefault((one.map, one.d, one.varied), []).append(one)
-    for own in groups.values():
-        own.sort(key=lambda one: SYNTHETIC.index(one.text) if one.text in SYNTHETIC else -1)
-    ordered = sorted(groups.values(), key=lambda own: -own[0].points[-1].mean)
-    flat = [one for own in ordered for one in own]
+    for group in groups.values():
+        group.sort(key=lambda one: SYNTHETIC.index(one.text) if one.text in SYNTHETIC else -1)
+    ordered = sorted(groups.values(), key=lambda group: -group[0].points[-1].mean)
+    flat = [one for group in ordered for one in group]
     return [*_contrast(flat), *map(_about, ordered), *_relu_against_softmax(flat)]
 
 

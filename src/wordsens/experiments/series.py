@@ -98,10 +98,10 @@ def column_title(records: Sequence[Record], name: str) -> str:
 
 def _moves_along(records: Sequence[Record], name: str, x: str) -> bool:
     """True where each value of x has one value of the column."""
-    seen: dict[Any, set[Any]] = defaultdict(set)
+    by_place: dict[Any, set[Any]] = defaultdict(set)
     for record in records:
-        seen[record.columns.get(x)].add(record.columns.get(name))
-    return all(len(values) == 1 for values in seen.values())
+        by_place[record.columns.get(x)].add(record.columns.get(name))
+    return all(len(values) == 1 for values in by_place.values())
 
 
 def _series(
@@ -123,8 +123,8 @@ def _series(
         [record.columns[x] for record in records], [float(record.columns[y]) for record in records], texts
     )
     points = (
-        AxisPoint(place, fmean(own), stdev(own) if len(own) > 1 else 0.0, len(own))
-        for place, own in sorted(values.items(), key=lambda item: rank(item[0]))
+        AxisPoint(place, fmean(numbers), stdev(numbers) if len(numbers) > 1 else 0.0, len(numbers))
+        for place, numbers in sorted(values.items(), key=lambda item: rank(item[0]))
     )
     return AxisSeries(
         keys, tuple(points), tuple(varying_columns(records, besides=besides)), len(set(texts)), fit, interval

@@ -129,7 +129,7 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
         notices.append(f"no text has {n} words: Gaussian texts are measured alone")
     counts = [2**power for power in range(n.bit_length()) if 2**power < n] + [n]
     common = {"n": n, "count": counts, "draw": list(range(draws))}
-    return [{**common, **own, "text": text, "d": width} for text, width in texts for own in maps], notices
+    return [{**common, **part, "text": text, "d": width} for text, width in texts for part in maps], notices
 
 
 def never_falling(records: Any) -> list[Record]:
@@ -148,16 +148,16 @@ def never_falling(records: Any) -> list[Record]:
 
 def summarize(records: Sequence[Record]) -> Summary:
     """A row a map, text and number of words; from how many on each map notices, and how its sensitivity grows."""
-    found = [one for own in _series(records) for one in own]
+    ordered = [one for part in _series(records) for one in part]
     keys: dict[str, Column] = {"map": lambda one: map_title(one.map), "texts": "text"}
     keys |= {"n": "n", "d": "d", "words moved": "count", "share": lambda one: one.count / one.n}
     claims = []
-    for own in _series(records):
-        counts = {count: part for (count,), part in grouped(own, "count").items()}
-        subject = f"{map_title(own[0].map)} on {text_title(own[0].text)} of {own[0].n} words"
-        claims += _claims(subject, own[0].n, counts)
+    for part in _series(records):
+        counts = {count: part for (count,), part in grouped(part, "count").items()}
+        subject = f"{map_title(part[0].map)} on {text_title(part[0].text)} of {part[0].n} words"
+        claims += _claims(subject, part[0].n, counts)
     return Summary(
-        (table("Several words at once", found, keys, {"S": "value", "upper bound": "upper"}),),
+        (table("Several words at once", ordered, keys, {"S": "value", "upper bound": "upper"}),),
         "S: attained, mean over draws, ± one standard error; every word moves in a ball of its own, or stays.",
         tuple(claims),
         "The upper bounds hold for every set of so many words, each with probability 1 - 1e-9 over the weights.",
@@ -187,7 +187,7 @@ def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Claim
         claims.append(
             Claim(f"{at.mean:.0f}", sentence, mean_over_draws(at) + " Interpolated between the numbers tried.")
         )
-    unseen = [k for k, own in counts.items() if all(one.upper is not None and one.upper < NOTICED for one in own)]
+    unseen = [k for k, part in counts.items() if all(one.upper is not None and one.upper < NOTICED for one in part)]
     if unseen:
         sentence = f"No {max(unseen)} of its words, chosen and moved however one likes, move {subject} by {NOTICED:g}."
         if max(unseen) == 1:
@@ -195,7 +195,7 @@ def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Claim
         claims.append(
             Claim(f"{max(unseen)}", sentence, "Upper bounds, each with probability 1 - 1e-9 over the weights.")
         )
-    few = [(k, record.value) for k, own in counts.items() if k <= n / 2 for record in own]
+    few = [(k, record.value) for k, part in counts.items() if k <= n / 2 for record in part]
     if len({k for k, _ in few}) > 2 and first.interval[1] < NOTICED:
         law = fit_power_law([k for k, _ in few], [value for _, value in few])
         exponent = with_error(law.exponent, law.standard_error)
@@ -206,8 +206,8 @@ def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Claim
 
 def _crossings(counts: dict[int, list[Record]]) -> list[float | None]:
     """For each draw the number of words at which S reaches NOTICED, interpolated on logarithmic axes."""
-    draws = grouped((one for own in counts.values() for one in own), "draw")
-    return [_crossing([(one.count, one.value) for one in own]) for own in draws.values()]
+    draws = grouped((one for part in counts.values() for one in part), "draw")
+    return [_crossing([(one.count, one.value) for one in part]) for part in draws.values()]
 
 
 def _crossing(points: Sequence[tuple[int, float]]) -> float | None:

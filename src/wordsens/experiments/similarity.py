@@ -127,18 +127,18 @@ def measure_similarity(cell: SimilarityCell) -> dict[str, Any]:
     if isinstance(phi, TransformerFeatures):
         features = _pooled(phi, texts, cell)
         first = phi.embed([texts[0]])[0]
-        own = phi.reading().leading_tokens, len(first) - phi.reading().own_tokens
+        group = phi.reading().leading_tokens, len(first) - phi.reading().own_tokens
     else:
         matrices, lengths = _rows(cell, texts)
         features = _mapped(phi, matrices)
-        first, own = matrices[0], (0, lengths[0])
+        first, group = matrices[0], (0, lengths[0])
     at = {text: place for place, text in enumerate(texts)}
     cosines, moved = compared(features, [(at[pair.first], at[pair.second]) for pair in pairs], phi.name)
     counted = [load_encoder(cell.encoder).tokenize(text).words for text in texts]
     return {
         **aucs(pairs, cosines, moved, seed=cell.pairs_seed),
         "rows": sum(counted) / len(counted),
-        **_searched(cell, phi, first, own),
+        **_searched(cell, phi, first, group),
         "arrays": {"cosines": torch.from_numpy(cosines), "moved": torch.from_numpy(moved)},
     }
 
@@ -195,8 +195,10 @@ def aucs(
         "same": len(same),
         "synonyms": int(one_word.sum()),
         "kinds": json.dumps(list(kinds)),
-        "auc_by_kind": tuple(auc(cosines[own], same) for own in kinds.values()),
-        "auc_synonym_by_kind": None if beside is None else tuple(auc(cosines[own], beside) for own in kinds.values()),
+        "auc_by_kind": tuple(auc(cosines[group], same) for group in kinds.values()),
+        "auc_synonym_by_kind": None
+        if beside is None
+        else tuple(auc(cosines[group], beside) for group in kinds.values()),
         "moved_flip": float(np.median(moved[opposites])),
         "moved_synonym": float(np.median(moved[one_word])) if one_word.any() else None,
         "changed": json.dumps([pair.changed for pair in pairs], ensure_ascii=False),
@@ -248,11 +250,11 @@ def _layers(held: _Held) -> Float[Tensor, "layers m d"]:
     return held.phi.encode_layers(list(held.key[0]))
 
 
-def _searched(cell: SimilarityCell, phi: Any, text: TextMatrix, own: tuple[int, int]) -> dict[str, Any]:
+def _searched(cell: SimilarityCell, phi: Any, text: TextMatrix, group: tuple[int, int]) -> dict[str, Any]:
     """S of the text over a few of its `own` words: from which row on, and how many."""
     if not cell.words:
         return dict.fromkeys(("sensitivity", "evaluations", "word", "token"))
-    start, count = own
+    start, count = group
     stream = generator(cell.pairs_seed, "searched words", count)
     words = sorted(start + place for place in torch.randperm(count, generator=stream)[: cell.words].tolist())
     result = word_sensitivity(
@@ -301,7 +303,7 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     last = encoder.layers
     layers = [layer for layer in range(last + 1) if layer % size["every"] == 0 or layer == last]
     pooled = {"map": "model", "model": source.encoder, "model_layer": layers, **size["pooled"]}
-    maps = [{"map": name, **own} for name, own in size["maps"].items()]
+    maps = [{"map": name, **group} for name, group in size["maps"].items()]
     notices = []
     sizes = [n for n in size["n"] if _holds_swaps(source, n, seed)]
     if left := [str(n) for n in size["n"] if n not in sizes]:
@@ -315,7 +317,7 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
             continue
         check = {"pairs": CHECK, "length": length, "n": rows, "count": size["of_a_kind"]}
         plain = ReviewsText(encoder=source.encoder, layer=source.layer)
-        random = [{**own, "draw": list(range(size["check_draws"]))} for own in maps]
+        random = [{**group, "draw": list(range(size["check_draws"]))} for group in maps]
         grids += _grids(check, plain, encoder, random, pooled)
     return grids, notices
 
@@ -326,7 +328,7 @@ def _grids(
     of_rows = {"encoder", "layer", "keep_special_tokens", "padded_below"}
     rows, plain = source.model_dump(mode="json"), source.model_dump(mode="json", exclude=of_rows)
     d = encoder.dimension
-    return [{**pairs, **own, "text": rows, "d": d} for own in maps] + [{**pairs, **pooled, "text": plain, "d": d}]
+    return [{**pairs, **group, "text": rows, "d": d} for group in maps] + [{**pairs, **pooled, "text": plain, "d": d}]
 
 
 def _holds_swaps(source: Embedded, n: int, seed: int) -> bool:
@@ -356,9 +358,9 @@ def learned(record: Record) -> bool:
 
 def of_pairs(records: Any, pairs: str) -> list[Record]:
     """The finished records of swaps, or of check: map by map, by length."""
-    own = [record for record in as_records(records) if record.done and record.pairs == pairs]
-    order = list(grouped(own, "text", features_title))
-    return sorted(own, key=lambda one: (order.index((one.text, features_title(one))), one.n))
+    group = [record for record in as_records(records) if record.done and record.pairs == pairs]
+    order = list(grouped(group, "text", features_title))
+    return sorted(group, key=lambda one: (order.index((one.text, features_title(one))), one.n))
 
 
 _NUMBERS: dict[str, Column] = {"moved by flip": "moved_flip", "by synonym": "moved_synonym", "S": "sensitivity"}
@@ -404,12 +406,12 @@ COIN = 0.5
 
 def _claims(swaps: Sequence[Record], check: Sequence[Record]) -> Iterator[Claim]:
     """Along the length, map by map; flips beside synonyms; AUC beside S; and the pairs of check."""
-    for own in grouped(swaps, "text").values():
-        for curve in grouped(own, features_title).values():
+    for group in grouped(swaps, "text").values():
+        for curve in grouped(group, features_title).values():
             yield from _along(list(grouped(curve, "n").values()))
-        yield from _beside_s(own)
-    for own in grouped(check, "length").values():
-        yield from _check(own)
+        yield from _beside_s(group)
+    for group in grouped(check, "length").values():
+        yield from _check(group)
 
 
 def _pairs_title(first: Record) -> str:
@@ -446,8 +448,10 @@ def _beside_s(swaps: Sequence[Record]) -> Iterator[Claim]:
     with_s = [one for one in swaps if one.sensitivity is not None]
     random, layers = ([one for one in with_s if learned(one) == wanted] for wanted in (False, True))
     groups = {"all features": with_s if random and layers else [], "the random maps": random}
-    for name, own in {**groups, "the pooled layers": layers}.items():
-        draws = {draw: [(one.sensitivity, one.value) for one in part] for (draw,), part in grouped(own, "draw").items()}
+    for name, group in {**groups, "the pooled layers": layers}.items():
+        draws = {
+            draw: [(one.sensitivity, one.value) for one in part] for (draw,), part in grouped(group, "draw").items()
+        }
         if len(draws) < LEAST or min(map(len, draws.values())) < LEAST:
             continue
         value, low, high = correlation_interval(draws)
@@ -455,26 +459,26 @@ def _beside_s(swaps: Sequence[Record]) -> Iterator[Claim]:
             continue
         how = "AUC rises with S" if low > 0 else "AUC falls with S" if high < 0 else "AUC does not follow S"
         sentence = (
-            f"{_pairs_title(own[0]).capitalize()}: over {name} and the lengths measured {how}; their rank correlation "
-            f"is {value:.2f} (95 % interval over draws {low:.2f} to {high:.2f}). S says how far a word can move the "
-            "features, not that another meaning does."
+            f"{_pairs_title(group[0]).capitalize()}: over {name} and the lengths measured {how}; their rank "
+            f"correlation is {value:.2f} (95 % interval over draws {low:.2f} to {high:.2f}). S says how far a word can "
+            "move the features, not that another meaning does."
         )
-        known = f"{len(own)} pairs of values, {len(draws)} draws; bootstrap over draws. S attained."
+        known = f"{len(group)} pairs of values, {len(draws)} draws; bootstrap over draws. S attained."
         yield Claim(f"{value:.2f}", sentence, known)
 
 
 def _check(check: Sequence[Record]) -> Iterator[Claim]:
     """Between which features the AUC of one length lies, and on which side of a coin all of them are."""
-    groups = {title: own for (title,), own in grouped(check, features_title).items()}
+    groups = {title: group for (title,), group in grouped(check, features_title).items()}
     if len(groups) < 2:
         return
-    means = {title: fmean(one.value for one in own) for title, own in groups.items()}
+    means = {title: fmean(one.value for one in group) for title, group in groups.items()}
     side = ""
     if max(record.auc_high for record in check) < COIN:
         side = "; every feature finds the flipped pairs more alike than paraphrases"
     elif min(record.auc_low for record in check) > COIN:
         side = "; every feature finds the flipped pairs less alike than paraphrases"
-    synonyms = {title: value.mean for title, own in groups.items() if (value := estimate(own, "auc_synonym"))}
+    synonyms = {title: value.mean for title, group in groups.items() if (value := estimate(group, "auc_synonym"))}
     beside = f" Against one-word synonyms it lies {_between(synonyms)}." if synonyms else ""
     between = _between(means) if len(set(means.values())) > 1 else f"{next(iter(means.values())):.2f} for every feature"
     sentence = f"{_pairs_title(check[0]).capitalize()}, against paraphrases: AUC {between}{side}.{beside}"

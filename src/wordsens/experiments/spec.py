@@ -117,9 +117,9 @@ def _one_line(error: ValidationError) -> str:
     """The first mistake in one line."""
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
-    own = first.get("ctx", {}).get("error")
-    if isinstance(own, InputError):
-        return f"{key}: {own}" if key else str(own)
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, InputError):
+        return f"{key}: {cause}" if key else str(cause)
     if first["type"] == "missing":
         return f"`{key}` is missing; give it a value"
     rule = first["msg"].removeprefix("Input ").replace("should be", "must be")

@@ -110,11 +110,11 @@ def record_of(
     from wordsens.experiments.spec import provenance
 
     head = {"cell": cell.key(), "experiment": cell.experiment, "status": status, "error": error, "value": None}
-    spec, made = cell.spec(), provenance()
+    spec, origin = cell.spec(), provenance()
     fields = [name for name in type(cell).model_fields if name not in ("words", "word")]
     unused = dict.fromkeys([*fields, *(_OF_TEXTS if "text" in fields else ())])
     result = {**unused, **spec_columns(spec), **cell.described(), **columns}
-    return Record({**head, "seconds": seconds, "started": started, **made, **_read_back(result), "spec": spec})
+    return Record({**head, "seconds": seconds, "started": started, **origin, **_read_back(result), "spec": spec})
 
 
 class Store:
@@ -167,13 +167,13 @@ class Store:
             StoreError: it cannot be written; what was written before is whole.
         """
         columns, spec = record.columns, record.spec
-        made = ("wordsens_version", "code", "libraries", "machine", "threads", "peak_memory_mb")
-        apart = {*made, "cell", "experiment", "status", "error", "seconds", "started", "spec"}
+        origin = ("wordsens_version", "code", "libraries", "machine", "threads", "peak_memory_mb")
+        apart = {*origin, "cell", "experiment", "status", "error", "seconds", "started", "spec"}
         apart |= {name for name, value in spec_columns(spec).items() if columns.get(name) == value}
         values = (
             *(columns[name] for name in ("cell", "experiment", "code", "status", "error", "seconds", "started")),
             json.dumps(spec),
-            json.dumps({name: columns[name] for name in made}),
+            json.dumps({name: columns[name] for name in origin}),
             json.dumps({name: value for name, value in columns.items() if name not in apart}),
             arrays if arrays is None or isinstance(arrays, bytes) else packed(arrays),
         )
@@ -192,18 +192,16 @@ class Store:
                 last of them: two versions are not mixed.
             experiment: only those of this experiment.
         """
-        last = "(SELECT code FROM cells AS own WHERE own.experiment = cells.experiment ORDER BY rowid DESC LIMIT 1)"
-        query = f"SELECT {_COLUMNS} FROM cells {f'WHERE code = {last}' if keys is None else ''} ORDER BY rowid"
+        codes, wanted = self._last_codes(), None if keys is None else set(keys)
         with _sqlite(self.folder):
-            rows = self._connection.execute(query).fetchall()
-        wanted = None if keys is None else set(keys)
-        found = [
-            _record(row)
-            for row in rows
-            if (wanted is None or row[0] in wanted) and (experiment is None or row[1] == experiment)
-        ]
-        names = dict.fromkeys(dict.fromkeys(name for record in found for name in record.columns))
-        return [Record({**names, **record.columns}) for record in found]
+            loaded = [
+                _record(row)
+                for row in self._connection.execute(f"SELECT {_COLUMNS} FROM cells ORDER BY rowid")
+                if (row[2] == codes[row[1]] if wanted is None else row[0] in wanted)
+                and (experiment is None or row[1] == experiment)
+            ]
+        names = dict.fromkeys(dict.fromkeys(name for record in loaded for name in record.columns))
+        return [Record({**names, **record.columns}) for record in loaded]
 
     def statuses(self, keys: Iterable[str]) -> dict[str, str]:
         """The status of each of these cells that has a record."""
@@ -235,10 +233,13 @@ class Store:
 
     def last_code(self, experiment: str) -> str | None:
         """The version of the code that wrote the experiment's last record; None without any."""
-        query = "SELECT code FROM cells WHERE experiment = ? ORDER BY rowid DESC LIMIT 1"
+        return self._last_codes().get(experiment)
+
+    def _last_codes(self) -> dict[str, str]:
+        """Of each experiment the version of the code that wrote its last record."""
+        query = "SELECT experiment, code, MAX(rowid) FROM cells GROUP BY experiment"  # SQLite: code of that row
         with _sqlite(self.folder):
-            row = self._connection.execute(query, (experiment,)).fetchone()
-        return None if row is None else row[0]
+            return {experiment: code for experiment, code, _ in self._connection.execute(query)}
 
     def add_command(self, arguments: Sequence[str]) -> None:
         """Note a command, its words as they were typed; of addresses no password and no key."""
@@ -294,10 +295,10 @@ def as_records(records: Any, *experiments: str) -> list[Record]:
     Raises:
         InputError: one is not of these experiments; where none is named, any will do.
     """
-    found = _of_frame(records) if hasattr(records, "to_dict") and hasattr(records, "columns") else list(records)
-    if others := [record.experiment for record in found if experiments and record.experiment not in experiments]:
+    loaded = _of_frame(records) if hasattr(records, "to_dict") and hasattr(records, "columns") else list(records)
+    if others := [record.experiment for record in loaded if experiments and record.experiment not in experiments]:
         raise InputError(f"`records` are of {others[0]}; this takes those of {' or '.join(experiments)}")
-    return found
+    return loaded
 
 
 def _of_frame(frame: "DataFrame") -> list[Record]:
@@ -305,14 +306,14 @@ def _of_frame(frame: "DataFrame") -> list[Record]:
 
     if missing := {"cell", "experiment", "status", "spec"} - set(frame.columns):
         raise InputError(f"`records` has no column {', '.join(sorted(missing))}; give the rows of read_records whole")
-    found = []
+    loaded = []
     for row in frame.to_dict("records"):
         plain = {
             name: None if pd.api.types.is_scalar(value) and pd.isna(value) else value for name, value in row.items()
         }
         plain["spec"] = json.loads(str(plain["spec"]))
-        found.append(Record({name: _plain(value) for name, value in plain.items()}))
-    return found
+        loaded.append(Record({name: _plain(value) for name, value in plain.items()}))
+    return loaded
 
 
 def file_name(experiment: str) -> str:
@@ -371,12 +372,12 @@ def _column(values: Any) -> Any:
 
 
 def _record(row: tuple[Any, ...]) -> Record:
-    key, experiment, _, status, error, seconds, started, spec, made, result = row
+    key, experiment, _, status, error, seconds, started, spec, origin, result = row
     head = {"cell": key, "experiment": experiment, "status": status, "error": error, "value": None}
     keys = json.loads(spec)
     columns = {**spec_columns(keys), **json.loads(result)}
-    made = {"seconds": seconds, "started": started, **json.loads(made)}
-    return Record({**head, **made, **_read_back(columns), "spec": keys})
+    origin = {"seconds": seconds, "started": started, **json.loads(origin)}
+    return Record({**head, **origin, **_read_back(columns), "spec": keys})
 
 
 def _read_back(columns: Mapping[str, Any]) -> dict[str, Any]:

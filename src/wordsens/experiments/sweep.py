@@ -39,10 +39,10 @@ def experiment_named(name: str) -> Experiment:
     if ":" in name:
         from wordsens.models.function import load_named
 
-        own = load_named(name, "experiment")
-        if not isinstance(own, Experiment):
-            raise InputError(f"`experiment` (={name!r}) must name an Experiment, not a {type(own).__name__}")
-        return own
+        custom = load_named(name, "experiment")
+        if not isinstance(custom, Experiment):
+            raise InputError(f"`experiment` (={name!r}) must name an Experiment, not a {type(custom).__name__}")
+        return custom
     return getattr(experiments, require_choice("experiment", name, EXPERIMENTS).replace("-", "_").upper())
 
 
@@ -162,23 +162,23 @@ def _with_value(sweep: Sweep, key: str, value: Any, override: str) -> Sweep:
     key, _, part = key.partition(".")
     _within(f"override {shown(override)}", require_choice, "key", key, ["name", *sweep.cell_type.model_fields])
     grids = [{**sweep.common, **grid} for grid in sweep.grids]
-    if key == "map" and (kept := _with_maps(grids, _axis(value))):
-        return sweep.model_copy(update={"common": {}, "grids": tuple(kept)})
+    if key == "map" and (with_maps := _with_maps(grids, _axis(value))):
+        return sweep.model_copy(update={"common": {}, "grids": tuple(with_maps)})
     having = [grid for grid in grids if key in grid] or grids
     for grid in having:
-        held = [spelled_out(one) for one in _axis(grid.get(key))]
-        if part and not all(isinstance(one, dict) for one in held):
-            raise InputError(f"override {shown(override)}: `{key}` (={shown(held)}) has no parts; set it as a whole")
-        grid[key] = [{**one, part: value} for one in held] if part else value
+        parts = [spelled_out(one) for one in _axis(grid.get(key))]
+        if part and not all(isinstance(one, dict) for one in parts):
+            raise InputError(f"override {shown(override)}: `{key}` (={shown(parts)}) has no parts; set it as a whole")
+        grid[key] = [{**one, part: value} for one in parts] if part else value
     return sweep.model_copy(update={"common": {}, "grids": tuple(grids)})
 
 
 def _with_maps(grids: Sequence[Mapping[str, Any]], maps: Sequence[Any]) -> list[dict[str, Any]]:
     """The grids that have some of the maps, with those alone; none unless each map is in one of them."""
     owned = [[one for one in _axis(grid.get("map")) if one in maps] for grid in grids]
-    if {str(one) for own in owned for one in own} != {str(one) for one in maps}:
+    if {str(one) for custom in owned for one in custom} != {str(one) for one in maps}:
         return []
-    return [{**grid, "map": own} for grid, own in zip(grids, owned, strict=True) if own]
+    return [{**grid, "map": custom} for grid, custom in zip(grids, owned, strict=True) if custom]
 
 
 def _read_yaml(text: str, where: str) -> Any:

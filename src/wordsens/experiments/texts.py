@@ -226,10 +226,10 @@ def long_documents(
     """
     chosen: list[Document] = []
     place = _place(source, labelled)
-    held = _read(place)
-    for index in torch.randperm(len(held), generator=stream).tolist():
+    read = _read(place)
+    for index in torch.randperm(len(read), generator=stream).tolist():
         if source.takes(_length(place, source, model, index), n):
-            chosen.append(held[index])
+            chosen.append(read[index])
         if len(chosen) == most:
             break
     return tuple(chosen)
@@ -348,10 +348,10 @@ def labelled_texts(
     from wordsens.generalization import linear_labels, random_labels
 
     (n, d), wanted = shape, training + held_out
-    own = derive_seed(seed, "labelled texts", source.kind, n, d, draw)
+    stream_seed = derive_seed(seed, "labelled texts", source.kind, n, d, draw)
     if isinstance(source, Embedded):
         labelled = reads_labels(source, labels)
-        chosen = long_documents(source, n, generator(own, "order"), most=wanted, labelled=labelled, model=model)
+        chosen = long_documents(source, n, generator(stream_seed, "order"), most=wanted, labelled=labelled, model=model)
         if len(chosen) < wanted:
             raise InputError(
                 f"of {len(documents(source, labelled=labelled))} texts, {len(chosen)} have n = {n} words, but "
@@ -359,11 +359,13 @@ def labelled_texts(
             )
         texts = tuple(text_rows(chosen, source, n, d, dtype=dtype, model=model))
     else:
-        texts = tuple(synthetic_text(source, n, d, derive_seed(own, index)).to(dtype) for index in range(wanted))
+        texts = tuple(
+            synthetic_text(source, n, d, derive_seed(stream_seed, index)).to(dtype) for index in range(wanted)
+        )
     if labels == "linear":
-        values = linear_labels(list(texts), own)
+        values = linear_labels(list(texts), stream_seed)
     elif labels == "random":
-        values = random_labels(wanted, own)
+        values = random_labels(wanted, stream_seed)
     else:
         values = _sentiment(texts)
     return LabelledTexts(texts, values, held_out)

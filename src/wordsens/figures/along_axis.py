@@ -9,7 +9,7 @@ from wordsens.errors import InputError, MissingExtraError
 from wordsens.experiments.series import AxisSeries, column_title, series_along
 from wordsens.experiments.store import as_records
 from wordsens.figures.style_file import COLUMN_INCHES, StyledFigure, StyleFile, styled
-from wordsens.figures.styles import MOST_SERIES, round_values, series_styles
+from wordsens.figures.styles import MOST_SERIES, round_values, series_styles, spaced
 from wordsens.maps.registry import map_title
 
 try:
@@ -78,8 +78,8 @@ def along(
         panel.yaxis.set_major_locator(FixedLocator(round_values(low, high)))
         panel.yaxis.set_minor_locator(FixedLocator([]))
         if len(places) <= _MOST_TICKS:
-            panel.xaxis.set_major_locator(FixedLocator(sorted(places)))
-            panel.xaxis.set_minor_locator(FixedLocator([]))
+            panel.xaxis.set_major_locator(FixedLocator(spaced(sorted(places))))
+            panel.xaxis.set_minor_locator(FixedLocator(sorted(places)))
     elif not numbers:
         panel.set_xticks(range(len(places)), [str(place) for place in places])
     styles = series_styles([(one.keys, dict(one.keys).get("map")) for one in series])

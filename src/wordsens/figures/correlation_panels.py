@@ -17,15 +17,15 @@ _ONE_TO_ANOTHER = (CORRELATED, "repeated")
 
 def correlation_panels(records: Sequence[Record], *, title: str) -> FigureData | None:
     """S against the measured mean cosine; None where no finished record is there."""
-    found = by_cosine(records)
-    if not found:
+    ordered = by_cosine(records)
+    if not ordered:
         return None
-    names = [name for (name,) in grouped(found, _name)]
+    names = [name for (name,) in grouped(ordered, _name)]
     styles = dict(zip(names, series_styles([(name, None) for name in names]), strict=True))
     panels = []
-    for (recorded,), own in grouped(found, "map").items():
+    for (recorded,), group in grouped(ordered, "map").items():
         curves, top = [], 0.0
-        for (name,), series in grouped(own, _name).items():
+        for (name,), series in grouped(group, _name).items():
             values = [
                 (cosine, Estimate.of([one.value for one in part]))
                 for (cosine,), part in grouped(series, "cosine").items()
@@ -33,7 +33,7 @@ def correlation_panels(records: Sequence[Record], *, title: str) -> FigureData |
             top = max(top, *(value.mean + 2 * value.error for _, value in values))
             marks = tuple(mark(cosine, value) for cosine, value in values)
             curves.append(Curve(name, styles[name], marks, joined=series[0].text in _ONE_TO_ANOTHER))
-        panels.append(Panel(f"{map_title(recorded)}, {own[0].n} words", tuple(curves), y_limits=(0.0, 1.15 * top)))
+        panels.append(Panel(f"{map_title(recorded)}, {group[0].n} words", tuple(curves), y_limits=(0.0, 1.15 * top)))
     return FigureData(
         title=title,
         caption="Marks are means over draws, attained; bars are two standard errors. Every panel has its own scale.",

@@ -35,9 +35,9 @@ def of_experiment(records: Any, *, style: StyleFile = None) -> Figures:
     experiment, done = finished_of_one(records)
     if experiment.name in _DRAWN:
         return _DRAWN[experiment.name](done, style)
-    found = _AS_DATA[experiment.name](done) if experiment.name in _AS_DATA else {}
+    data = _AS_DATA[experiment.name](done) if experiment.name in _AS_DATA else {}
     with in_style(style):
-        return {name: still_figure(data) for name, data in found.items() if data is not None}
+        return {name: still_figure(data) for name, data in data.items() if data is not None}
 
 
 _FAMILIES = {"rf": "Random features", "drf": "Deep random features", "raf": "Random attention features"}
@@ -62,9 +62,9 @@ def _sensitivity(records: Sequence[Record], style: StyleFile) -> Figures:
     from wordsens.figures.scaling import sensitivity
 
     shown = {name: [record for record in records if _family(record.map) == name] for name in _FAMILIES}
-    drawn = {name: sensitivity(own, title=_FAMILIES[name], style=style) for name, own in shown.items() if own}
+    drawn = {name: sensitivity(group, title=_FAMILIES[name], style=style) for name, group in shown.items() if group}
     if len(drawn) > 1:
-        plain = [one.replace(upper=None, rigor=None, predicted=None) for own in shown.values() for one in own]
+        plain = [one.replace(upper=None, rigor=None, predicted=None) for group in shown.values() for one in group]
         if len({(record.map, record.d) for record in plain}) > MOST_SERIES:
             largest: dict[tuple[str, str], int] = {}
             for record in plain:
@@ -86,14 +86,14 @@ def _generalization(records: Sequence[Record], style: StyleFile) -> Figures:
 
     drawn = {}
     for text in dict.fromkeys(record.text for record in records):
-        own = [record for record in records if record.text == text]
+        group = [record for record in records if record.text == text]
         name = text_title(text)
-        if any(record.objective != FRONTIER for record in own):
+        if any(record.objective != FRONTIER for record in group):
             title = f"Error on the changed text: {name}"
-            drawn[f"generalization-error-{text}"] = generalization(own, title=title, style=style)
-        if any(record.objective == FRONTIER for record in own):
+            drawn[f"generalization-error-{text}"] = generalization(group, title=title, style=style)
+        if any(record.objective == FRONTIER for record in group):
             title = rf"Least error under a limit on $\gamma$: {name}"
-            drawn[f"generalization-frontier-{text}"] = frontier(own, title=title, style=style)
+            drawn[f"generalization-frontier-{text}"] = frontier(group, title=title, style=style)
     return drawn
 
 

@@ -11,7 +11,7 @@ from wordsens.experiments.experiment import text_title
 from wordsens.experiments.sensitivity import Series, exponent_text, sensitivity_series
 from wordsens.experiments.store import Record
 from wordsens.figures.style_file import COLUMN_INCHES, PAGE_INCHES, StyledFigure, StyleFile, styled
-from wordsens.figures.styles import MOST_SERIES, Style, round_values, series_styles
+from wordsens.figures.styles import MOST_SERIES, Style, round_values, series_styles, spaced
 from wordsens.maps.registry import map_title
 
 try:
@@ -264,22 +264,11 @@ def _set_axes(panel: Axes, sizes: Sequence[int], limits: tuple[float, float]) ->
     pad = 0.06 * (high - low) or 0.1
     panel.set_xlim(math.exp(low - pad), math.exp(high + pad))
     panel.set_ylim(*limits)
-    panel.xaxis.set_major_locator(FixedLocator(_spaced(sizes)))
-    panel.xaxis.set_minor_locator(FixedLocator([n for n in sizes if n not in _spaced(sizes)]))
+    panel.xaxis.set_major_locator(FixedLocator(spaced(sizes)))
+    panel.xaxis.set_minor_locator(FixedLocator([n for n in sizes if n not in spaced(sizes)]))
     panel.yaxis.set_major_locator(FixedLocator(round_values(*limits)))
     panel.yaxis.set_minor_locator(NullLocator())
     for axis in (panel.xaxis, panel.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_formatter(NullFormatter())
     panel.set_xlabel("words n")
-
-
-def _spaced(sizes: Sequence[int], *, least: float = 0.085) -> list[int]:
-    """The sizes whose labels do not touch on a logarithmic axis; the last one always stays."""
-    span = math.log(sizes[-1] / sizes[0]) or 1.0
-    kept: list[int] = []
-    for size in sizes[:-1]:
-        clear_of_last = math.log(sizes[-1] / size) / span >= least
-        if clear_of_last and (not kept or math.log(size / kept[-1]) / span >= least):
-            kept.append(size)
-    return [*kept, sizes[-1]]

@@ -13,22 +13,22 @@ from wordsens.statistics.mean import Estimate
 
 def several_words_panels(records: Sequence[Record], *, title: str) -> FigureData | None:
     """S against k; None where no finished record is there."""
-    found = never_falling(records)
-    if not found:
+    ordered = never_falling(records)
+    if not ordered:
         return None
     maps = [name for (name,) in grouped(as_records(records), "map")]
     styles = dict(zip(maps, series_styles([(name, name) for name in maps]), strict=True))
-    guide = ("half the features' norm", ((1, NOTICED), (found[-1].count, NOTICED)))
+    guide = ("half the features' norm", ((1, NOTICED), (ordered[-1].count, NOTICED)))
     panels = [
         Panel(
             f"{text_title(text).capitalize()}, {n} words",
             tuple(
-                _curve(own, styles[own[0].map])
-                for own in sorted(grouped(part, "map", "d").values(), key=lambda own: maps.index(own[0].map))
+                _curve(group, styles[group[0].map])
+                for group in sorted(grouped(part, "map", "d").values(), key=lambda group: maps.index(group[0].map))
             ),
             (guide,),
         )
-        for (text, n), part in grouped(found, "text", "n").items()
+        for (text, n), part in grouped(ordered, "text", "n").items()
     ]
     return FigureData(
         title=title,
@@ -42,8 +42,8 @@ def several_words_panels(records: Sequence[Record], *, title: str) -> FigureData
 
 def _curve(records: Sequence[Record], style: Style) -> Curve:
     values = {
-        k: (Estimate.of([one.value for one in own]), estimate(own, "upper"))
-        for (k,), own in grouped(records, "count").items()
+        k: (Estimate.of([one.value for one in group]), estimate(group, "upper"))
+        for (k,), group in grouped(records, "count").items()
     }
     return Curve(
         map_title(records[0].map),

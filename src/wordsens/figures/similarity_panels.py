@@ -16,14 +16,14 @@ _WHOLE: Point = (-0.03, 1.03)
 
 
 def _along(records: Sequence[Record]) -> FigureData | None:
-    found = of_pairs(records, SWAPS)
-    if not found:
+    finished = of_pairs(records, SWAPS)
+    if not finished:
         return None
-    styles, panels = _styles(found), []
-    for (text, layers), own in grouped(found, "text", learned).items():
-        panels.append(_panel(f"AUC: {_maps(layers)}, {text_title(text)}", own, styles, "value", coin=True))
-        if any(one.sensitivity is not None for one in own):
-            panels.append(_panel(f"S: {_maps(layers)}, {text_title(text)}", own, styles, "sensitivity"))
+    styles, panels = _styles(finished), []
+    for (text, layers), group in grouped(finished, "text", learned).items():
+        panels.append(_panel(f"AUC: {_maps(layers)}, {text_title(text)}", group, styles, "value", coin=True))
+        if any(one.sensitivity is not None for one in group):
+            panels.append(_panel(f"S: {_maps(layers)}, {text_title(text)}", group, styles, "sensitivity"))
     return FigureData(
         "Is a flipped meaning less alike than a synonym?",
         f"{_BARS} AUC: the chance that it is, by the cosine of the features. S: of one passage, attained by a short "
@@ -37,13 +37,13 @@ def _along(records: Sequence[Record]) -> FigureData | None:
 
 
 def _against_s(records: Sequence[Record]) -> FigureData | None:
-    found = [one for one in of_pairs(records, SWAPS) if one.sensitivity is not None]
-    if not found:
+    finished = [one for one in of_pairs(records, SWAPS) if one.sensitivity is not None]
+    if not finished:
         return None
-    styles, panels = _styles(found), []
-    for (text, layers), own in grouped(found, "text", learned).items():
+    styles, panels = _styles(finished), []
+    for (text, layers), group in grouped(finished, "text", learned).items():
         curves = []
-        for (title,), curve in grouped(own, features_title).items():
+        for (title,), curve in grouped(group, features_title).items():
             marks = map(_at_s, grouped(curve, "n").values())
             curves.append(Curve(title, styles[title], tuple(sorted(marks, key=lambda one: one.x))))
         guide = _coin([one.x for curve in curves for one in curve.marks])
@@ -55,14 +55,14 @@ def _against_s(records: Sequence[Record]) -> FigureData | None:
 
 
 def _check(records: Sequence[Record]) -> FigureData | None:
-    found = of_pairs(records, CHECK)
-    if not found:
+    finished = of_pairs(records, CHECK)
+    if not finished:
         return None
-    styles = _styles(found)
+    styles = _styles(finished)
     panels = []
     for name, column in (("paraphrases", "value"), ("synonyms", "auc_synonym")):
-        for (layers,), own in grouped(found, learned).items():
-            if known := [one for one in own if getattr(one, column) is not None]:
+        for (layers,), group in grouped(finished, learned).items():
+            if known := [one for one in group if getattr(one, column) is not None]:
                 title = f"{_maps(layers).capitalize()}, against {name}"
                 panels.append(_panel(title, known, styles, column, coin=True))
     return FigureData(
@@ -79,13 +79,13 @@ def _maps(layers: bool) -> str:
     return "layers" if layers else "random maps"
 
 
-def _panel(title: str, own: Sequence[Record], styles: dict[str, Style], column: str, *, coin: bool = False) -> Panel:
+def _panel(title: str, group: Sequence[Record], styles: dict[str, Style], column: str, *, coin: bool = False) -> Panel:
     curves = []
-    for (name,), curve in grouped(own, features_title).items():
-        found = [(n, estimate(part, column)) for (n,), part in grouped(curve, "n").items()]
-        marks = tuple(mark(n, value) for n, value in found if value is not None)
+    for (name,), curve in grouped(group, features_title).items():
+        finished = [(n, estimate(part, column)) for (n,), part in grouped(curve, "n").items()]
+        marks = tuple(mark(n, value) for n, value in finished if value is not None)
         curves += [Curve(name, styles[name], marks, joined=True)] if marks else []
-    guide = _coin([one.n for one in own]) if coin else ()
+    guide = _coin([one.n for one in group]) if coin else ()
     return Panel(title, tuple(curves), guide, y_limits=_WHOLE if coin else None)
 
 
@@ -99,12 +99,12 @@ def _coin(places: Sequence[int | float]) -> tuple[tuple[str, tuple[Point, ...]],
 def _at_s(records: Sequence[Record]) -> Mark:
     s, value = estimate(records, "sensitivity"), estimate(records)
     assert s is not None and value is not None, "records without S are left out"
-    told = mark(float(f"{s.mean:.3g}"), value)
-    return Mark(told.x, told.y, told.low, told.high, (f"{records[0].n} words", *told.told))
+    drawn = mark(float(f"{s.mean:.3g}"), value)
+    return Mark(drawn.x, drawn.y, drawn.low, drawn.high, (f"{records[0].n} words", *drawn.told))
 
 
-def _styles(found: Sequence[Record]) -> dict[str, Style]:
-    maps = {features_title(one): None if learned(one) else one.map for one in found}
+def _styles(finished: Sequence[Record]) -> dict[str, Style]:
+    maps = {features_title(one): None if learned(one) else one.map for one in finished}
     return dict(zip(maps, series_styles(list(maps.items())), strict=True))
 
 
