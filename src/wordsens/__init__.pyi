@@ -28,9 +28,9 @@ from .evaluation.flips.flips import FlipPlan as FlipPlan
 from .evaluation.flips.flips import label_flips as label_flips
 from .evaluation.flips.result import LabelFlips as LabelFlips
 from .evaluation.near_misses import near_misses as near_misses
-from .experiments.experiment import summarize as summarize
 from .experiments.run import run_sweep as run_sweep
 from .experiments.store import read_records as read_records
+from .experiments.sweep import summarize as summarize
 from .generalization import NewText as NewText
 from .generalization import OneWordFrontier as OneWordFrontier
 from .generalization import OneWordGeneralization as OneWordGeneralization

@@ -16,7 +16,7 @@ from wordsens.experiments import (
     several_words,
     similarity,
 )
-from wordsens.experiments.spec import load_sweep
+from wordsens.experiments.sweep import load_sweep
 from wordsens.report.findings.finding import minus
 from wordsens.report.findings.of_runs import run_findings
 from wordsens.report.load import load_runs
@@ -155,7 +155,7 @@ def test_texts_of_ones_own(wordsens, no_figures, tmp_path):
     (tmp_path / "t.csv").write_text("text\n" + "a good film that goes on and on and on until it stops\n" * 3)
     arguments = ("paper", "map=raf", "n=[4, 8]", "--texts", str(tmp_path / "t.csv"), "--out", str(tmp_path / "out"))
     document = json.loads(wordsens(*arguments, "--json", "--quiet").out)
-    assert {row["texts"] for row in document["tables"][0]["rows"]} == {"the dataset", "Gaussian texts"}
+    assert {row["texts"] for row in document["tables"][0]["rows"]} == {"dataset", "gaussian"}
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ import wordsens as ws
 from wordsens.errors import InputError, WordsensError
 from wordsens.experiments import run as runner
 from wordsens.experiments.run import run, unfinished
-from wordsens.experiments.spec import EXPERIMENTS, experiment_named
 from wordsens.experiments.store import FILE, Store
+from wordsens.experiments.sweep import EXPERIMENTS, experiment_named
 
 ROOT = Path(__file__).parents[2]
 OF_THE_RUN = ("seconds", "started", "process", "peak_memory_mb", "threads", "fit_seconds", "cpu_seconds")

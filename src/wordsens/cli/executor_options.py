@@ -83,8 +83,8 @@ def run_missing(
         KeyboardInterrupt: it was stopped; the message says what is kept and how to go on.
         StoreError: a record cannot be written; likewise.
     """
-    from wordsens.experiments.provenance import code_version
     from wordsens.experiments.run import run, unfinished
+    from wordsens.experiments.spec import code_version
     from wordsens.experiments.store import StoreError
 
     require_devices(cells, options)

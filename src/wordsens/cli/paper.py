@@ -16,7 +16,7 @@ from wordsens.search.plan import EFFORTS
 
 if TYPE_CHECKING:
     from wordsens.experiments.experiment import Section, Summary
-    from wordsens.experiments.spec import Sweep
+    from wordsens.experiments.sweep import Sweep
 
 SCALES = ("quick", "laptop", "full")
 FIGURES = (
@@ -204,10 +204,9 @@ def run_paper(options: PaperOptions) -> None:
 
 def _run(name: str, options: PaperOptions) -> dict[str, Any]:
     """Measure the missing cells, write tables and figures, print the summary; of an interrupted run, what it has."""
-    from wordsens.experiments.experiment import summarize
     from wordsens.experiments.run import save_sweep
-    from wordsens.experiments.spec import experiment_named
     from wordsens.experiments.store import Store, write_tables
+    from wordsens.experiments.sweep import summarize
     from wordsens.figures.of_experiments import save_figures
 
     sweep, notices = _sweep(name, options)
@@ -233,7 +232,7 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
     failed = [record for record in records if not record.done]
     if not done:
         fail_for(failed, len(cells))
-    figures = save_figures(experiment_named(name), done, Path(options.out) / "figures", options.style)
+    figures = save_figures(done, Path(options.out) / "figures", options.style)
     summary = summarize(done)
     if not options.as_json:
         print_summary(summary, verbose=options.verbose)
@@ -253,7 +252,7 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
 
 def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
     """The sweep that the options ask for, and notices."""
-    from wordsens.experiments.spec import Sweep, experiment_named, overridden
+    from wordsens.experiments.sweep import Sweep, overridden, paper_sweep
     from wordsens.experiments.texts import DatasetText, ReviewsText
 
     if name == "attention":
@@ -269,30 +268,35 @@ def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
             keys = {key: getattr(options, key) for key in ("text_column", "label_column", "split", "limit", "encoder")}
             source = DatasetText.parse({"path": options.texts, **keys})
         labels = options.labels if options.texts is not None else None
-        experiment = experiment_named(name)
-        sweep, notices = experiment.sweep(
-            options.scale, source, seed=options.seed, labels=labels, search=options.search
+        sweep, notices = paper_sweep(
+            name, options.scale, source, seed=options.seed, labels=labels, search=options.search
         )
     device = [] if options.device == "cpu" else [f"device={options.device}"]
     return overridden(sweep, [*options.overrides, *device]), notices
 
 
 def print_summary(summary: "Summary", *, verbose: bool = False) -> None:
-    """The answer, one table and what its numbers mean; with `verbose` every sentence and table."""
+    """The answer, one table and what its numbers mean; with `verbose` every sentence, table and note."""
     console = stdout()
     for claim in summary.claims[: None if verbose else 1]:
         console.print(claim.sentence, style=None if verbose else "bold")
+    if not summary.claims:
+        console.print(
+            "Too few draws for an interval: no difference is claimed. A larger --scale has more.", style="bold"
+        )
     for section in summary.sections[: None if verbose else 1]:
         console.print()
         _print_section(section)
     console.print()
-    console.print(summary.note)
+    console.print(f"{summary.note} {summary.details}".strip() if verbose else summary.note)
 
 
 def _print_section(section: "Section") -> None:
-    console = stdout()
+    console, section = stdout(), section.compact()
     console.print(section.title, style="bold")
     shown = table(*((heading, "left" if heading in _LEFT else "right") for heading in section.headings))
+    for column in shown.columns:
+        column.no_wrap = column.justify == "right"  # words wrap, numbers do not
     for row in section.rows:
         shown.add_row(*map(_shown, row))
     console.print(shown)

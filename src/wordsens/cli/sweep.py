@@ -13,8 +13,8 @@ from wordsens.cli.terminal import duration, notice, print_json, stdout, table
 from wordsens.errors import InputError
 
 if TYPE_CHECKING:
-    from wordsens.experiments.spec import Sweep
     from wordsens.experiments.store import Record
+    from wordsens.experiments.sweep import Sweep
 
 sweep = typer.Typer(
     help="Any grid of cells: run, watched, exported and drawn. Guide: docs/sweeps.md.",
@@ -117,14 +117,12 @@ def export(
     if not target.is_dir():
         raise InputError(f"`out` (={str(target)!r}) is no folder; make it first")
     with Store(folder, read_only=True) as store:
-        records = store.records()
-    names = list(dict.fromkeys(record.experiment for record in records))
-    paths = [
-        write_tables([one for one in records if one.experiment == name], target, file_name(name)) for name in names
-    ]
+        names = dict.fromkeys(record.experiment for record in store.records())
+        tables = {name: store.records(experiment=name) for name in names}
+    paths = [write_tables(records, target, file_name(name)) for name, records in tables.items()]
     if as_json:
-        files = [str(path) for path in paths]
-        print_json({"command": "sweep export", "version": __version__, "records": len(records), "files": files})
+        count, files = sum(map(len, tables.values())), [str(path) for path in paths]
+        print_json({"command": "sweep export", "version": __version__, "records": count, "files": files})
     for path in paths if not as_json else ():
         stdout().print(f"{path}\n{path.with_suffix('.csv')}", soft_wrap=True)
 
@@ -160,8 +158,7 @@ def plot(options: PlotOptions) -> None:
 
     Example: wordsens sweep plot try --x temperature --by n
     """
-    from wordsens.experiments.series import series_along
-    from wordsens.experiments.spec import experiment_named
+    from wordsens.experiments.series import column_title, series_along
     from wordsens.figures import along
 
     chosen, folder = _source(options.spec, options.overrides or (), options.out)
@@ -175,8 +172,7 @@ def plot(options: PlotOptions) -> None:
     path = Path(options.file) if options.file else folder / "figures" / f"{options.y}-against-{options.x}.png"
     if path.suffix not in (".pdf", ".png", ".svg"):
         raise InputError(f"`file` (={options.file!r}) must end with .pdf, .png, .svg")
-    label = experiment_named(chosen.experiment).value if options.y == "value" else ""
-    figure = along(series, options.x, options.y, y_label=label, logarithmic=not options.linear)
+    figure = along(records, options.x, options.y, by=by, logarithmic=not options.linear)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
     if options.as_json:
@@ -195,7 +191,7 @@ def plot(options: PlotOptions) -> None:
             "" if one.fit is None else f"{one.fit.exponent:.3f} ± {one.fit.standard_error:.3f}",
             "" if one.interval is None else f"{one.interval[0]:.3f} to {one.interval[1]:.3f}",
         )
-    console.print(f"{chosen.name}: {options.y} ~ {options.x}^exponent", style="bold")
+    console.print(f"{column_title(records, options.y)} ~ {options.x}^exponent", style="bold")
     console.print(exponents)
     console.print("± is the standard error of least squares; the CI is a bootstrap over texts (five or more).")
     console.print(f"figure   {path}", soft_wrap=True)
@@ -207,7 +203,7 @@ def _source(spec: str, overrides: "list[str] | tuple[str, ...]", out: str | None
     Raises:
         InputError: there is no such sweep, or it is wrong.
     """
-    from wordsens.experiments.spec import load_sweep
+    from wordsens.experiments.sweep import load_sweep
     from wordsens.files import named_path
 
     path = named_path("spec", spec, home=False)

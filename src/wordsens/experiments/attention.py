@@ -230,11 +230,10 @@ def _claims(one: AttentionSummary) -> list[Claim]:
     return claims
 
 
-EXPERIMENT = Experiment(
+ATTENTION = Experiment(
     name="attention",
     Cell=AttentionCell,
     measure=measure_attention,
     preset=preset,
     summarize=summarize,
-    figures=("attention",),
 )

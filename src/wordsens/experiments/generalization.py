@@ -2,9 +2,8 @@
 
 import statistics
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -12,7 +11,16 @@ import torch
 from pydantic import Field, model_validator
 
 from wordsens.errors import InputError, require_choice
-from wordsens.experiments.experiment import Claim, Experiment, Grids, Section, Summary, require_alike, text_title
+from wordsens.experiments.experiment import (
+    Claim,
+    Experiment,
+    Grids,
+    Section,
+    Summary,
+    grouped,
+    require_alike,
+    text_title,
+)
 from wordsens.experiments.map_cell import MapCell
 from wordsens.experiments.sensitivity import SYNTHETIC, plain_name, times
 from wordsens.experiments.store import Record, as_records
@@ -398,17 +406,14 @@ class GeneralizationSeries:
         """Their median."""
         return statistics.median(self.errors) if self.errors else None
 
-    def share_below(self, error: float) -> float | None:
-        """The share of them below `error`."""
-        return self.hits(error) / len(self.errors) if self.errors else None
+    @property
+    def noticed(self) -> float | None:
+        """The share of them below NOTICED."""
+        return self.hits(NOTICED) / len(self.errors) if self.errors else None
 
     def hits(self, error: float) -> int:
         """How many of them lie below `error`."""
         return sum(one < error for one in self.errors)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain Python values, for `--json`."""
-        return asdict(self)
 
 
 def generalization_series(records: Any) -> list[GeneralizationSeries]:
@@ -417,16 +422,12 @@ def generalization_series(records: Any) -> list[GeneralizationSeries]:
     Raises:
         InputError: records of one kind of text, map and n differ in more than N, training, objective and seeds.
     """
-    groups: dict[tuple[str, str, int, str, int], list[Record]] = defaultdict(list)
-    for record in as_records(records):
-        if record.done:
-            groups[record.text, record.map, record.n, record.training, record.texts].append(record)
-    for head in dict.fromkeys(key[:3] for key in groups):
-        own = [record for key, group in groups.items() if key[:3] == head for record in group]
+    done = [record for record in as_records(records, "generalization") if record.done]
+    for own in grouped(done, "text", "map", "n").values():
         require_alike(own, besides=("training", "texts", "objective"))
-    order = list(dict.fromkeys(key[:4] for key in groups))
-    keys = sorted(groups, key=lambda key: (order.index(key[:4]), key[4]))
-    return [_series(key, groups[key]) for key in keys]
+    groups = grouped(done, "text", "map", "n", "training", "texts")
+    order = list(grouped(done, "text", "map", "n", "training"))
+    return [_series(key, groups[key]) for key in sorted(groups, key=lambda key: (order.index(key[:4]), key[4]))]
 
 
 def _series(key: tuple[str, str, int, str, int], records: Sequence[Record]) -> GeneralizationSeries:
@@ -447,25 +448,21 @@ def _series(key: tuple[str, str, int, str, int], records: Sequence[Record]) -> G
 def summarize(records: Sequence[Record]) -> Summary:
     """The least errors of each map and training set; a sentence a map, text and n at the largest N."""
     series = generalization_series(records)
-    headings = ("map", "texts", "n", "N", "training", "samples", "held-out accuracy", "least F")
-    headings += (f"median Err, gamma < {LIMIT:g}", "Err < 1")
+    headings = ("map", "texts", "n", "N", "training", "samples", "accuracy", "least F", "Err", "Err < 1")
     rows = tuple(
         (
-            *(map_title(one.map), text_title(one.text), one.n, one.texts, one.training, one.samples, one.accuracy),
-            *(one.least_alignment, one.median(), one.share_below(NOTICED)),
+            *(map_title(one.map), one.text, one.n, one.texts, one.training, one.samples, one.accuracy),
+            *(one.least_alignment, one.median(), one.noticed),
         )
         for one in series
     )
     below = sum(one.below_bound for one in series)
-    note = "N: texts learned. F: feature alignment. Errors are attained: less may be possible. " + (
+    note = f"N: texts learned. F: feature alignment. Err: the median least error with γ below {LIMIT:g}, attained. " + (
         f"{below} errors lie below their finite-sample bound." if below else "None lies below its finite-sample bound."
     )
-    largest: dict[tuple[str, str, int], dict[str, GeneralizationSeries]] = {}
-    for one in series:
-        if one.errors:
-            largest.setdefault((one.text, one.map, one.n), {})[one.training] = one
-    groups = [list(own.values()) for own in largest.values()]
-    groups.sort(key=lambda own: -min(one.share_below(NOTICED) or 0.0 for one in own))
+    largest = {(one.text, one.map, one.n, one.training): one for one in series if one.errors}
+    groups = list(grouped(largest.values(), "text", "map", "n").values())
+    groups.sort(key=lambda own: -min(one.noticed or 0.0 for one in own))
     groups.sort(key=lambda own: own[0].text in SYNTHETIC)
     claims = tuple(map(_about, groups)) + ((_theory(groups),) if groups else ())
     return Summary((Section("One word changed, the label flipped", headings, rows),), note, claims)
@@ -484,7 +481,7 @@ def _about(series: Sequence[GeneralizationSeries]) -> Claim:
         f"Attained with γ below {LIMIT:g}: the model before hardly told the two texts apart. N = {first.texts:,}; "
         f"median least errors {medians}. In brackets: 95 % intervals, exact binomial."
     )
-    return Claim(f"{min(one.share_below(NOTICED) or 0.0 for one in series):.0%}", sentence, known)
+    return Claim(f"{min(one.noticed or 0.0 for one in series):.0%}", sentence, known)
 
 
 def _interval(one: GeneralizationSeries) -> str:
@@ -511,13 +508,12 @@ def _theory(groups: Sequence[Sequence[GeneralizationSeries]]) -> Claim:
     return Claim(f"{THEOREM:.2f}", sentence, "Predicted: Theorems 4 and 5, a limit.", ("predicted", "95 % interval"))
 
 
-EXPERIMENT = Experiment(
+GENERALIZATION = Experiment(
     name="generalization",
     Cell=GeneralizationCell,
     measure=measure_generalization,
     preset=preset,
     summarize=summarize,
-    figures=("generalization",),
     together=GeneralizationCell.of_fit,
     most_together=100,  # a fit of 1,300 texts takes as long as a hundred cells
 )

@@ -1,7 +1,6 @@
 """From how many words on a map notices: S of k words that move at once, each in a ball of its own."""
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -17,11 +16,13 @@ from wordsens.certificates.dense.bounds import FAILURE_PROBABILITY, dense_group_
 from wordsens.errors import InputError
 from wordsens.experiments.experiment import (
     Claim,
+    Column,
     Experiment,
     Grids,
-    Section,
     Summary,
+    grouped,
     mean_over_draws,
+    table,
     text_title,
 )
 from wordsens.experiments.map_cell import MapCell
@@ -131,44 +132,43 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     return [{**common, **own, "text": text, "d": width} for text, width in texts for own in maps], notices
 
 
-def series_of_counts(records: Any) -> dict[tuple[str, str, int, int], dict[int, list[Record]]]:
-    """The finished records of each map, kind of text, n and d, by the number of words that move.
+def never_falling(records: Any) -> list[Record]:
+    """The finished records by the number of words that move, each with the most that so many or fewer attain.
 
     Words of a set may stay where they are, so what fewer words attain in a draw more words attain too.
     """
-    groups: dict[tuple[str, str, int, int], dict[int, list[Record]]] = defaultdict(lambda: defaultdict(list))
-    for record in as_records(records):
-        if record.done:
-            groups[record.map, record.text, record.n, record.d][record.count].append(record)
-    return {key: _never_falling(dict(sorted(own.items()))) for key, own in groups.items()}
-
-
-def _never_falling(counts: dict[int, list[Record]]) -> dict[int, list[Record]]:
-    best: dict[int, float] = {}
-    for own in counts.values():
-        for record in own:
-            best[record.draw] = max(best.get(record.draw, 0.0), record.value)
-        own[:] = [record.replace(value=best[record.draw]) for record in own]
-    return counts
+    best: dict[tuple[Any, ...], float] = {}
+    raised = []
+    for one in sorted((one for one in as_records(records) if one.done), key=lambda one: one.count):
+        key = one.map, one.text, one.n, one.d, one.draw
+        best[key] = max(best.get(key, 0.0), one.value)
+        raised.append(one.replace(value=best[key]))
+    return raised
 
 
 def summarize(records: Sequence[Record]) -> Summary:
     """A row a map, text and number of words; from how many on each map notices, and how its sensitivity grows."""
-    rows, claims = [], []
-    for (name, text, n, d), counts in series_of_counts(records).items():
-        for count, own in counts.items():
-            value = Estimate.of([record.value for record in own])
-            uppers = [record.upper for record in own if record.upper is not None]
-            upper = math.fsum(uppers) / len(uppers) if len(uppers) == len(own) else None
-            rows.append((map_title(name), text_title(text), n, d, count, count / n, value, upper, value.draws))
-        claims += _claims(f"{map_title(name)} on {text_title(text)} of {n} words", n, counts)
-    headings = ("map", "texts", "n", "d", "words moved", "share", "S", "upper bound", "draws")
+    found = [one for own in _series(records) for one in own]
+    keys: dict[str, Column] = {"map": lambda one: map_title(one.map), "texts": "text"}
+    keys |= {"n": "n", "d": "d", "words moved": "count", "share": lambda one: one.count / one.n}
+    claims = []
+    for own in _series(records):
+        counts = {count: part for (count,), part in grouped(own, "count").items()}
+        subject = f"{map_title(own[0].map)} on {text_title(own[0].text)} of {own[0].n} words"
+        claims += _claims(subject, own[0].n, counts)
     return Summary(
-        (Section("Several words at once", headings, tuple(rows)),),
-        "S: attained, means over draws with standard errors; every word moves in a ball of its own, or stays. The "
-        "upper bounds hold for every set of so many words, each with probability 1 - 1e-9 over the weights.",
+        (table("Several words at once", found, keys, {"S": "value", "upper bound": "upper"}),),
+        "S: attained, mean over draws, ± one standard error; every word moves in a ball of its own, or stays.",
         tuple(claims),
+        "The upper bounds hold for every set of so many words, each with probability 1 - 1e-9 over the weights.",
     )
+
+
+def _series(records: Sequence[Record]) -> list[list[Record]]:
+    """The records of each map, kind of text, n and d, in the order in which these were measured."""
+    order = list(grouped(records, "map", "text", "n", "d"))
+    groups = grouped(never_falling(records), "map", "text", "n", "d")
+    return [groups[key] for key in order]
 
 
 def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Claim]:
@@ -206,11 +206,8 @@ def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Claim
 
 def _crossings(counts: dict[int, list[Record]]) -> list[float | None]:
     """For each draw the number of words at which S reaches NOTICED, interpolated on logarithmic axes."""
-    by_draw: dict[int, list[tuple[int, float]]] = defaultdict(list)
-    for count, own in counts.items():
-        for record in own:
-            by_draw[record.draw].append((count, record.value))
-    return [_crossing(points) for points in by_draw.values()]
+    draws = grouped((one for own in counts.values() for one in own), "draw")
+    return [_crossing([(one.count, one.value) for one in own]) for own in draws.values()]
 
 
 def _crossing(points: Sequence[tuple[int, float]]) -> float | None:
@@ -225,11 +222,10 @@ def _crossing(points: Sequence[tuple[int, float]]) -> float | None:
     return None
 
 
-EXPERIMENT = Experiment(
+SEVERAL_WORDS = Experiment(
     name="several-words",
     Cell=SeveralWordsCell,
     measure=measure_several_words,
     preset=preset,
     summarize=summarize,
-    figures=("several-words",),
 )

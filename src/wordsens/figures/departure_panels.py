@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from wordsens.experiments.departures import DEFINED, PROTOCOLS, Measured, measured
-from wordsens.experiments.experiment import ratio
+from wordsens.experiments.experiment import estimate, ratio
 from wordsens.experiments.store import Record
 from wordsens.figures.panels import Curve, FigureData, Mark, Panel
 from wordsens.figures.several_words_panels import mark
@@ -74,7 +74,7 @@ def departure_error_panels(records: Sequence[Record], *, title: str) -> FigureDa
 
 
 def _place(one: Measured) -> Curve:
-    err, gamma = one.column("value"), one.column("gamma")
+    err, gamma = estimate(one.errors), estimate(one.errors, "gamma")
     assert err is not None and gamma is not None, "measured errors have both"
     drawn = mark(gamma.mean, err)
     return Curve(

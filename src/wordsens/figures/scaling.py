@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from wordsens.certificates.base import CERTIFIED
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.experiments.experiment import text_title
@@ -112,11 +114,11 @@ def _panel_title(kind: str, series: Sequence[Series]) -> str:
     return f"{name[0].upper()}{name[1:]}" + (f", d = {series[0].d}" if alone else "")
 
 
-def _guide(series: Sequence[Series]) -> list[tuple[int, float]]:
-    """Both ends of a line that falls as 1/sqrt(n), a little under the lowest curve's first point."""
+def _guide(series: Sequence[Series]) -> list[tuple[float, float]]:
+    """1/sqrt(n), a little under the lowest curve's first point."""
     sizes = sorted({point.n for one in series for point in one.points})
     start = 0.85 * min(one.points[0].mean for one in series)
-    return [(sizes[0], start), (sizes[-1], start * math.sqrt(sizes[0] / sizes[-1]))]
+    return [(n, start * math.sqrt(sizes[0] / n)) for n in np.geomspace(sizes[0], sizes[-1]).tolist()]
 
 
 def _limits(series: Sequence[Series], others: Iterable[float]) -> tuple[float, float]:
@@ -128,8 +130,9 @@ def _limits(series: Sequence[Series], others: Iterable[float]) -> tuple[float, f
     highest = _TALLEST_BAND * max(values)
     values += [point.words[0] for one in series if one.all_words for point in one.points if point.words is not None]
     values += [upper for one in series if max(uppers := _uppers(one), default=math.inf) <= highest for upper in uppers]
-    spare = max((max(values) / min(values)) ** 0.05, 1.02)
-    return min(values) / spare, max(values) * spare
+    shown = [value for value in values if value > 0] or [0.1, 1.0]
+    spare = max((max(shown) / min(shown)) ** 0.05, 1.02)
+    return min(shown) / spare, max(shown) * spare
 
 
 def _bar(mean: float, deviation: float) -> tuple[float, float]:
@@ -140,7 +143,7 @@ def _bar(mean: float, deviation: float) -> tuple[float, float]:
 def _draw_panel(
     panel: Axes,
     styles: Sequence[tuple[Series, Style]],
-    guide: Sequence[tuple[int, float]],
+    guide: Sequence[tuple[float, float]],
     limits: tuple[float, float],
 ) -> None:
     series = [one for one, _ in styles]

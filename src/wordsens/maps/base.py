@@ -205,7 +205,7 @@ class PlainGroupChange(WordChange):
     """
 
     # Autograd keeps the activations of every operation: a rough multiple of the text and the features.
-    _KEPT_COPIES: ClassVar[int] = 8
+    _COPIES_IN_MEMORY: ClassVar[int] = 8
 
     def __init__(self, phi: TextMap, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int):
         rows = phi.accept(rows)
@@ -222,7 +222,7 @@ class PlainGroupChange(WordChange):
     def bytes_per_pair(self) -> int:
         n = self.rows.shape[0]
         numbers = self.rows.numel() + self._base.numel() + n * n
-        return self._KEPT_COPIES * numbers * self.rows.element_size()
+        return self._COPIES_IN_MEMORY * numbers * self.rows.element_size()
 
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
         return replacements(self.rows, self._groups[words], radius).view(2, len(words), *self.shape)

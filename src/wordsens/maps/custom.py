@@ -23,7 +23,9 @@ GIVEN = ("n", "d", "seed", "dtype", "device")
 """Arguments for a class or function that makes a map, as far as it has parameters of these names."""
 
 
-def build_own(name: str, given: Mapping[str, Any], parameters: Mapping[str, Any] = MappingProxyType({})) -> FeatureMap:
+def build_custom(
+    name: str, given: Mapping[str, Any], parameters: Mapping[str, Any] = MappingProxyType({})
+) -> FeatureMap:
     """The map that `module:Name` stands for.
 
     Name is a FeatureMap or a torch module, as it is; a class of either, or a function of (n, d, seed), which is called
@@ -68,7 +70,7 @@ def build_own(name: str, given: Mapping[str, Any], parameters: Mapping[str, Any]
     return phi
 
 
-def content_of_own(name: str) -> str:
+def custom_content(name: str) -> str:
     """SHA-256 of the module's file, as it was when this process first looked: what the file imports is not in it."""
     return _source(name.partition(":")[0])
 
@@ -105,14 +107,14 @@ def _module(module: str) -> ModuleType:
 def _source(module: str) -> str:
     try:
         with _current_folder():
-            found = importlib.util.find_spec(module)
+            result = importlib.util.find_spec(module)
     except (ImportError, ValueError) as error:
         raise InputError(f"`map` names the module {module!r}, which cannot be found ({error})") from error
-    if found is None or found.origin is None or not Path(found.origin).is_file():
+    if result is None or result.origin is None or not Path(result.origin).is_file():
         raise InputError(
             f"`map` names the module {module!r}, which is neither installed nor a file of the current folder"
         )
-    return hashlib.sha256(Path(found.origin).read_bytes()).hexdigest()
+    return hashlib.sha256(Path(result.origin).read_bytes()).hexdigest()
 
 
 @contextmanager

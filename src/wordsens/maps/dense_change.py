@@ -34,7 +34,7 @@ make them."""
 NARROW = 64
 """Features of one layer up to which crossing reaches hills that the Krylov search misses."""
 
-_KEPT_BLOCKS = 4
+_BLOCKS_SHARE = 4
 """One of so many bytes of the memory budget, at most, holds blocks V_1^(i) apart from their matrix."""
 
 
@@ -100,14 +100,14 @@ class DenseChange(WordChange):
         streams = [generator(0, "lanczos", int(word)) for word in words]
         kind = {"dtype": self.dtype, "device": self.device}
         start = torch.cat([gaussian_on(1, self.coordinates, generator=stream, **kind) for stream in streams])
-        found = []
+        result = []
         size = max(1, self.memory_budget // self.bytes_per_pair())
         for some, reach, first in zip(words.split(size), radius.split(size), start.split(size), strict=True):
             slopes = self._mean_slopes(unit(first) * reach.to(first).unsqueeze(1), some)
             basis, rotation, _ = lanczos(partial(self._gram, words=some, slopes=slopes), first, self._lanczos_steps)
             leading = rotation[:, :2] @ basis
-            found.append(torch.stack([leading, -leading], dim=2).flatten(1, 2))
-        return torch.cat(found).transpose(0, 1).unflatten(2, self.shape)
+            result.append(torch.stack([leading, -leading], dim=2).flatten(1, 2))
+        return torch.cat(result).transpose(0, 1).unflatten(2, self.shape)
 
     def enter(self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]) -> Float[Tensor, "b width"]:
         """The change of V_1 flat(X): the sum over the group's words i of V_1^(i) Delta_i."""
@@ -142,7 +142,7 @@ class DenseChange(WordChange):
         matrix, d = self._layers[0], self.rows.shape[1]
         if word not in self._blocks and isinstance(matrix, DenseGaussian) and matrix.matrix.device.type == "cpu":
             block = matrix.matrix[:, word * d : (word + 1) * d]
-            if _KEPT_BLOCKS * (len(self._blocks) + 1) * block.numel() * block.element_size() <= self.memory_budget:
+            if _BLOCKS_SHARE * (len(self._blocks) + 1) * block.numel() * block.element_size() <= self.memory_budget:
                 self._blocks[word] = block.contiguous()
         return self._blocks.get(word)
 

@@ -99,7 +99,7 @@ class PlainFunctionals(WordFunctionals):
         memory_budget: bytes for intermediate results.
     """
 
-    _KEPT_COPIES = 8
+    _COPIES_IN_MEMORY = 8
 
     def __init__(
         self, phi: FeatureMap, rows: Float[Tensor, "n d"], thetas: Float[Tensor, "m p"], *, memory_budget: int
@@ -112,7 +112,7 @@ class PlainFunctionals(WordFunctionals):
 
     def bytes_per_pair(self) -> int:
         n = self.rows.shape[0]
-        return self._KEPT_COPIES * (self.rows.numel() + self._base.numel() + n * n) * self.rows.element_size()
+        return self._COPIES_IN_MEMORY * (self.rows.numel() + self._base.numel() + n * n) * self.rows.element_size()
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], pull: Pull | None
@@ -272,15 +272,15 @@ class _HeadFunctionals:
         pair = torch.arange(len(words), device=words.device)
         on_scores = answer.p_slope * torch.einsum("bm,bmn->bn", weights, at.on_delta)
         on_scores += answer.gain_slope * torch.einsum("bm,bmn->bn", weights, on_rest)
-        own_theta = torch.einsum("bm,mbd->bd", weights, self.thetas[:, words])
-        on_weights = own_theta @ head.values.T
-        on_weights[pair, words] += torch.linalg.vecdot(own_theta, delta)
-        own_slope = head.score.pull_back(at.new_scores, at.attention, on_weights)
-        own_self = own_slope[pair, words]
-        on_scores[pair, words] = own_self
+        row_theta = torch.einsum("bm,mbd->bd", weights, self.thetas[:, words])
+        on_weights = row_theta @ head.values.T
+        on_weights[pair, words] += torch.linalg.vecdot(row_theta, delta)
+        row_slope = head.score.pull_back(at.new_scores, at.attention, on_weights)
+        row_slope_self = row_slope[pair, words]
+        on_scores[pair, words] = row_slope_self
         result = (weights.unsqueeze(2) * answer.p.unsqueeze(1)).flatten(start_dim=1) @ self.flat
-        result += at.attention[pair, words].unsqueeze(1) * own_theta + own_self.unsqueeze(1) * at.pushed
-        return result + on_scores @ head.queries + own_slope @ head.keys
+        result += at.attention[pair, words].unsqueeze(1) * row_theta + row_slope_self.unsqueeze(1) * at.pushed
+        return result + on_scores @ head.queries + row_slope @ head.keys
 
 
 class AttentionFunctionals(WordFunctionals):
@@ -339,9 +339,9 @@ class AttentionFunctionals(WordFunctionals):
         missing = [int(word) for word in words if int(word) not in self._rest]
         if missing:
             chosen = torch.tensor(missing, device=words.device)
-            made = [head.rest_products(chosen) for head in self._heads]
+            built = [head.rest_products(chosen) for head in self._heads]
             for at, word in enumerate(missing):
-                self._rest[word] = [part[at] for part in made]
+                self._rest[word] = [part[at] for part in built]
         return [torch.stack([self._rest[int(word)][head] for word in words]) for head in range(len(self._heads))]
 
 
@@ -366,8 +366,8 @@ def word_functionals(
     """
     thetas = thetas.to(dtype=phi.dtype, device=phi.device)
     own = map_row(_FUNCTIONALS, phi)
-    made = None if own is None else own(phi, rows, thetas, memory_budget)
-    return PlainFunctionals(phi, rows, thetas, memory_budget=memory_budget) if made is None else made
+    built = None if own is None else own(phi, rows, thetas, memory_budget)
+    return PlainFunctionals(phi, rows, thetas, memory_budget=memory_budget) if built is None else built
 
 
 def _of_attention(

@@ -65,25 +65,25 @@ def checked_features(features: Any, name: str) -> Tensor:
     if isinstance(features, Tensor) and features.is_floating_point():
         return features
     if isinstance(features, Tensor):
-        found = f"a tensor of {str(features.dtype).removeprefix('torch.')}"
+        kind = f"a tensor of {str(features.dtype).removeprefix('torch.')}"
         remedy = "return its real and imaginary parts, torch.view_as_real(...)" if features.is_complex() else ""
         remedy = remedy or "return scores or probabilities, not classes"
     elif isinstance(features, (tuple, list, dict)):
-        found = f"a {type(features).__name__} of {len(features)}"
+        kind = f"a {type(features).__name__} of {len(features)}"
         remedy = "return one of its tensors, such as lambda X: phi(X)[0]"
     else:
-        found = f"a {type(features).__name__}"
+        kind = f"a {type(features).__name__}"
         remedy = "write it with torch operations from end to end, so that gradients pass"
         if getattr(features, "last_hidden_state", None) is not None:
             remedy = "return one of its tensors, such as lambda X: phi(X).last_hidden_state"
-    raise InputError(f"`phi` ({name}) must return one tensor of real floating-point numbers; it gave {found}; {remedy}")
+    raise InputError(f"`phi` ({name}) must return one tensor of real floating-point numbers; it gave {kind}; {remedy}")
 
 
-_Given = ParamSpec("_Given")
+_Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
-def leaves_the_map_as_found(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+def restores_state(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """The function, whose first argument is a map, with torch's random state and the map's buffers put back after it.
 
     Buffers of modules in training mode (batch norm's running statistics); also when the function raises. It runs
@@ -91,9 +91,9 @@ def leaves_the_map_as_found(function: Callable[_Given, _Result]) -> Callable[_Gi
     """
 
     @functools.wraps(function)
-    def wrapped(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+    def wrapped(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         phi = args[0] if args else kwargs.get("phi")
-        with torch.inference_mode(False), _buffers_kept(phi), torch.random.fork_rng(devices=_cuda_devices(phi)):
+        with torch.inference_mode(False), _buffers_restored(phi), torch.random.fork_rng(devices=_cuda_devices(phi)):
             return function(*args, **kwargs)
 
     return wrapped
@@ -131,9 +131,9 @@ def _cuda_devices(phi: Any) -> list[torch.device]:
 
 
 @contextmanager
-def _buffers_kept(phi: Any) -> Iterator[None]:
+def _buffers_restored(phi: Any) -> Iterator[None]:
     modules = {part for root in _modules(phi) for part in root.modules() if part.training}
-    kept = [
+    saved = [
         (module, name, buffer, buffer.detach().clone())
         for module in modules
         for name, buffer in module._buffers.items()
@@ -142,7 +142,7 @@ def _buffers_kept(phi: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        for module, name, buffer, value in kept:
+        for module, name, buffer, value in saved:
             buffer.data.copy_(value)
             module._buffers[name] = buffer
 

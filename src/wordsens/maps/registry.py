@@ -21,8 +21,8 @@ MOST_DEPTH = 10_000
 """Of drf: so many matrices take a second to name, and no activation passes anything on through them."""
 
 
-def _option(default: Any, told: str, check: Callable[[str, Any], object]) -> Any:
-    return field(default=default, metadata={"help": told, "check": check})
+def _option(default: Any, description: str, check: Callable[[str, Any], object]) -> Any:
+    return field(default=default, metadata={"help": description, "check": check})
 
 
 def _named(name: str, value: object) -> None:
@@ -119,47 +119,47 @@ class MapEntry:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _rf(asked: Build) -> Any:
+def _rf(config: Build) -> Any:
     from wordsens.maps.dense import RandomFeatures
 
-    chosen = asked.options
+    chosen = config.options
     return RandomFeatures(
-        asked.n, asked.d, chosen.width, chosen.activation, chosen.gaussian, asked.seed,
-        dtype=asked.dtype, device=asked.device,
+        config.n, config.d, chosen.width, chosen.activation, chosen.gaussian, config.seed,
+        dtype=config.dtype, device=config.device,
     )  # fmt: skip
 
 
-def _drf(asked: Build) -> Any:
+def _drf(config: Build) -> Any:
     from wordsens.maps.dense import DeepRandomFeatures
 
-    chosen = asked.options
+    chosen = config.options
     return DeepRandomFeatures(
-        asked.n, asked.d, chosen.depth, chosen.width, chosen.activation, chosen.gaussian, asked.seed,
-        dtype=asked.dtype, device=asked.device,
+        config.n, config.d, chosen.depth, chosen.width, chosen.activation, chosen.gaussian, config.seed,
+        dtype=config.dtype, device=config.device,
     )  # fmt: skip
 
 
 def _attention(name: str, title: str, score: str | None, features: str) -> MapEntry:
     """One entry a score; None for the score that the options name."""
 
-    def build(asked: Build) -> Any:
+    def build(config: Build) -> Any:
         from wordsens.maps.attention.features import RandomAttentionFeatures
 
-        chosen = asked.options
+        chosen = config.options
         return RandomAttentionFeatures(
-            asked.d, chosen.score if score is None else score, asked.seed, asked.dtype,
-            temperature=chosen.temperature, heads=chosen.heads, device=asked.device,
+            config.d, chosen.score if score is None else score, config.seed, config.dtype,
+            temperature=chosen.temperature, heads=chosen.heads, device=config.device,
         )  # fmt: skip
 
     options = ("temperature", "heads") if score else ("score", "temperature", "heads")
     return MapEntry(name=name, title=title, features=features, family="attention", build=build, options=options)
 
 
-def _transformer(asked: Build) -> Any:
+def _transformer(config: Build) -> Any:
     from wordsens.maps.transformer.features import loaded_model
 
-    chosen = asked.options
-    phi = loaded_model(chosen.model, asked.dtype, str(asked.device))
+    chosen = config.options
+    phi = loaded_model(chosen.model, config.dtype, str(config.device))
     return phi.at(layer=chosen.model_layer, pool=chosen.pool)
 
 
@@ -246,15 +246,15 @@ def _custom(name: str, parameters: Mapping[str, Any]) -> MapEntry:
     if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name):
         raise InputError(f"`map` (={name!r}) must be module:Name, a module that Python can import and a name in it")
 
-    def build(asked: Build) -> Any:
-        from wordsens.maps.custom import build_own
+    def build(config: Build) -> Any:
+        from wordsens.maps.custom import build_custom
 
-        return build_own(name, vars(asked), parameters)
+        return build_custom(name, vars(config), parameters)
 
     def content(options: MapOptions) -> str:
-        from wordsens.maps.custom import content_of_own
+        from wordsens.maps.custom import custom_content
 
-        return content_of_own(name)
+        return custom_content(name)
 
     title = name.rpartition(":")[2]
     return MapEntry(name=name, title=title, features="a map of your own", family="own", build=build, content=content)

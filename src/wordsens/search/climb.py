@@ -206,8 +206,8 @@ class QuasiNewton(Rule):
         useful = better & (curvature > 10 * torch.finfo(norms.dtype).eps * norms)
         inverse = torch.where(useful, 1 / curvature, torch.zeros_like(curvature))
         self._factor = torch.where(useful, curvature / squared, self._factor)
-        kept = [(m, b, torch.where(better, i, torch.zeros_like(i))) for m, b, i in self._history]
-        self._history = [*kept, (moved, bent, inverse)][-self.MEMORY :]
+        saved = [(m, b, torch.where(better, i, torch.zeros_like(i))) for m, b, i in self._history]
+        self._history = [*saved, (moved, bent, inverse)][-self.MEMORY :]
         self._scale = torch.where(better, (2 * self._scale).clamp(max=1), self._scale / 4)
 
     def _direction(self, uphill: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
@@ -243,7 +243,7 @@ _DRAWS, _AT_ONCE = 2000, 50
 """Points that are tried for a word at which the gradient vanishes, and how many a round."""
 
 
-def settled(
+def verify_stationary(
     objective: Objective,
     words: Int[Tensor, " w"],
     ball: Ball,
@@ -282,7 +282,7 @@ def _gains_nothing(climb: Climb, steep: Float[Tensor, " b"]) -> Bool[Tensor, " b
 
 
 def _sampled(
-    found: SearchResult, climb: Climb, flat: Int[Tensor, " f"], ball: Ball, generator: torch.Generator
+    result: SearchResult, climb: Climb, flat: Int[Tensor, " f"], ball: Ball, generator: torch.Generator
 ) -> SearchResult:
     """The result with the flat words' points replaced by better ones, where sampling finds them.
 
@@ -302,12 +302,12 @@ def _sampled(
         better = value > squared
         best = torch.where(better.unsqueeze(1), drawn[at, torch.arange(len(flat), device=at.device)], best)
         squared = torch.where(better, value, squared)
-    perturbations, values, spent = found.perturbations.clone(), found.squared.clone(), found.spent.clone()
+    perturbations, values, spent = result.perturbations.clone(), result.squared.clone(), result.spent.clone()
     blocks = (best.unflatten(1, (climb.blocks, -1))).transpose(0, 1)
     inside = Ball(ball.radius[flat]).project(blocks * scale).transpose(0, 1)
     perturbations[flat], values[flat] = inside.reshape(len(flat), *climb.objective.shape), squared
     spent[flat] += _DRAWS
-    return replace(found, perturbations=perturbations, squared=values, spent=spent)
+    return replace(result, perturbations=perturbations, squared=values, spent=spent)
 
 
 def _coordinates(perturbations: Tensor, ball: Ball, blocks: int) -> Float[Tensor, "w size"]:

@@ -26,7 +26,7 @@ from wordsens.seeds import gaussian_on
 TURNS = 5
 """Angles that a line search tries at most."""
 
-_MOST_KEPT = 1e6
+_MOST_BASIS = 1e6
 """Times the direction before that a step keeps; where it would keep more it starts anew, along the slope."""
 
 PATIENCE = 3
@@ -111,11 +111,11 @@ def climb_great_circles(
             direction, across, terms = slope, image.clone(), _length(slope)
         else:
             size = _dot(before, before)
-            kept = before - _dot(before, point) * point
-            share = (_dot(slope, slope - kept) / torch.where(size > 0, size, torch.ones_like(size))).clamp(min=0)
+            saved = before - _dot(before, point) * point
+            share = (_dot(slope, slope - saved) / torch.where(size > 0, size, torch.ones_like(size))).clamp(min=0)
             downhill = _dot(slope, slope + share * direction) <= 0
             # A slope whose square underflows has no direction to go on in: its quotients are infinite or no numbers.
-            anew = downhill | ~(share < _MOST_KEPT)
+            anew = downhill | ~(share < _MOST_BASIS)
             share = torch.where(anew, torch.zeros_like(share), share)
             terms = _length(slope) + share * _length(direction)
             direction, across = slope + share * direction, across.mul_(share).add_(image)
@@ -257,12 +257,12 @@ class _SphereSearch:
 
     def run(self, tick: Callable[[int], None]) -> SearchResult:
         stages, w = self._stages, len(self._words)
-        seen = []
+        products = []
 
         def linearized(point: Tensor) -> Tensor:
-            seen.append(self._objective.enter(self._scale * point, self._words))
-            tick(len(seen))
-            return self._scale * self._objective.enter_transposed(self._objective.linearized(seen[-1]), self._words)
+            products.append(self._objective.enter(self._scale * point, self._words))
+            tick(len(products))
+            return self._scale * self._objective.enter_transposed(self._objective.linearized(products[-1]), self._words)
 
         first = gaussian_on(
             w,
@@ -272,8 +272,8 @@ class _SphereSearch:
             device=self._objective.device,
         )
         basis, rotation, _ = lanczos(linearized, first, LANCZOS_STEPS)
-        entered = torch.stack(seen, dim=1)
-        seen.clear()
+        entered = torch.stack(products, dim=1)
+        products.clear()
         coordinates = self._free_starts(rotation, entered)
         free = climb_great_circles(
             self._objective,

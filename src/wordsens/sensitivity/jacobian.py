@@ -20,9 +20,9 @@ from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import (
     feature_norm,
     features_by_text,
-    leaves_the_map_as_found,
     perturbed_texts,
     require_repeatable,
+    restores_state,
 )
 from wordsens.seeds import gaussian_on, generator
 from wordsens.text.matrix import TextMatrix
@@ -101,7 +101,7 @@ def jacobian_sensitivity(
 ) -> JacobianSensitivity: ...
 
 
-@leaves_the_map_as_found
+@restores_state
 def jacobian_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix | Tensor | np.ndarray,
@@ -153,8 +153,8 @@ def jacobian_sensitivity(
     if product is not None:
         squares, vectors = _largest(product, start)
     else:
-        found = [_largest(_product(phi, rows, word), start[at : at + 1]) for at, word in enumerate(chosen)]
-        squares, vectors = (torch.cat(parts) for parts in zip(*found, strict=True))
+        result = [_largest(_product(phi, rows, word), start[at : at + 1]) for at, word in enumerate(chosen)]
+        squares, vectors = (torch.cat(parts) for parts in zip(*result, strict=True))
     values = squares.clamp(min=0).sqrt().double() / norm
     return JacobianSensitivity(values, _signed(vectors).double()) if directions else values
 

@@ -100,8 +100,8 @@ def removal_effects(
     for at, word in enumerate(chosen):
         rows = set(whole[word].rows)
         changed = [mask if place in rows else number for place, number in enumerate(ids)]
-        kept = changed if way == "mask" else [number for place, number in enumerate(ids) if place not in rows]
-        by_length[len(kept)].append((at, kept))
+        saved = changed if way == "mask" else [number for place, number in enumerate(ids) if place not in rows]
+        by_length[len(saved)].append((at, saved))
     with torch.no_grad():
         features = phi(phi.rows_of(torch.tensor([ids])))[0]
         if way == "delete" and features.ndim > 1:
@@ -115,7 +115,7 @@ def removal_effects(
             size = max(1, memory_budget // phi.bytes_per_text(length))
             for start in range(0, len(texts), size):
                 part = texts[start : start + size]
-                features = phi(phi.rows_of(torch.tensor([kept for _, kept in part]))).flatten(start_dim=1).double()
+                features = phi(phi.rows_of(torch.tensor([saved for _, saved in part]))).flatten(start_dim=1).double()
                 at = [index for index, _ in part]
                 change[at] = (torch.linalg.vector_norm(features - base, dim=1) / norm).cpu()
                 distance[at] = cosine_distance(features, base).cpu()
@@ -148,10 +148,10 @@ def row_removal(phi: FeatureMap, X: TextMatrix | torch.Tensor, word: int) -> flo
     n = len(rows)
     if phi.text_shape[0] is not None or n < 3:
         return None
-    kept = [at for at in range(n) if at != word]
+    saved = [at for at in range(n) if at != word]
     with torch.no_grad():
-        base, less = phi(rows), phi(rows[kept])
+        base, less = phi(rows), phi(rows[saved])
         norm = feature_norm(base, phi.name)
         if base.shape != less.shape:
-            base = base[..., kept, :]
+            base = base[..., saved, :]
         return float(torch.linalg.vector_norm((less - base).flatten(), dtype=torch.float64)) / norm

@@ -11,7 +11,7 @@ from wordsens.errors import InputError, require_positive
 from wordsens.maps.arguments import as_text
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
-from wordsens.maps.mapping import feature_norm, leaves_the_map_as_found
+from wordsens.maps.mapping import feature_norm, restores_state
 from wordsens.search.objective import Progress
 from wordsens.search.plan import Search
 from wordsens.seeds import Seed, derive_seed, generator
@@ -45,7 +45,7 @@ _SHARE = 1000
 """The share of one text in progress, whatever its steps."""
 
 
-@leaves_the_map_as_found
+@restores_state
 def word_sensitivities(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     texts: Iterable[TextMatrix | Tensor | np.ndarray],

@@ -16,7 +16,7 @@ from wordsens.errors import InputError, require_choice, require_count, require_p
 from wordsens.maps.arguments import as_text
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
-from wordsens.maps.mapping import leaves_the_map_as_found
+from wordsens.maps.mapping import restores_state
 from wordsens.results import Look, Result
 from wordsens.search.ball import Ball
 from wordsens.search.maximize import maximize
@@ -86,7 +86,7 @@ class GroupSensitivity(Result):
         return Look(heading, columns, "sensitivity")
 
 
-@leaves_the_map_as_found
+@restores_state
 def group_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix | Tensor | np.ndarray,
@@ -128,20 +128,20 @@ def group_sensitivity(
     require_choice("ball", ball, BALLS)
     listed = _checked_groups(groups, len(text))
     lengths = radii_of_rows(phi, text, radius)
-    found = search_groups(phi, text, listed, lengths, seed, budget, joint=ball == "joint")
-    best = int(found.per_group.argmax())
+    result = search_groups(phi, text, listed, lengths, seed, budget, joint=ball == "joint")
+    best = int(result.per_group.argmax())
     return GroupSensitivity(
-        value=float(found.per_group[best]),
+        value=float(result.per_group[best]),
         group=listed[best],
         groups=listed,
-        per_group=found.per_group,
-        perturbations=tuple(found.perturbations),
+        per_group=result.per_group,
+        perturbations=tuple(result.perturbations),
         radius=tuple(tuple(lengths[list(group)].tolist()) for group in listed),
         ball=ball,
         search=str(budget.plan),
-        evaluations=found.evaluations,
+        evaluations=result.evaluations,
         seconds=time.perf_counter() - started,
-        converged=found.converged,
+        converged=result.converged,
     )
 
 
@@ -259,7 +259,7 @@ def search_groups(
         else:
             lengths = radius[members]
             change = phi.group_change(rows, members, memory_budget=budget.memory_budget)
-            found = maximize(
+            solution = maximize(
                 InUnitBalls(change, lengths),
                 torch.arange(len(at), device=rows.device),
                 Ball(torch.ones(len(at), dtype=torch.float64, device=rows.device)),
@@ -268,9 +268,9 @@ def search_groups(
                 generator=generator(seed, "group starts", size),
                 progress=budget.progress,
             )
-            deltas = found.perturbations * lengths.unsqueeze(-1).to(found.perturbations)
+            deltas = solution.perturbations * lengths.unsqueeze(-1).to(solution.perturbations)
             values = attained(phi, rows, members, deltas, memory_budget=budget.memory_budget)
-            converged, spent = found.converged, found.evaluations + len(at)
+            converged, spent = solution.converged, solution.evaluations + len(at)
         evaluations += spent
         result.per_group[at], result.converged[at] = values.cpu(), converged.cpu()
         for index, delta in zip(at, deltas, strict=True):

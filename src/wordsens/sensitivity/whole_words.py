@@ -12,7 +12,7 @@ from wordsens.errors import InputError
 from wordsens.maps.arguments import as_text
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
-from wordsens.maps.mapping import leaves_the_map_as_found
+from wordsens.maps.mapping import restores_state
 from wordsens.results import Look, Result
 from wordsens.search.plan import Search
 from wordsens.sensitivity.result import Budget
@@ -67,7 +67,7 @@ class WholeWordSensitivity(Result):
         return Look(heading, columns, "sensitivity", "text", notes=self.notes)
 
 
-@leaves_the_map_as_found
+@restores_state
 def whole_word_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix,
@@ -104,21 +104,21 @@ def whole_word_sensitivity(
     chosen = _chosen(text, words)
     whole = [text.whole_words[at] for at in chosen] if text.whole_words else []
     lengths = radii_of_rows(phi, text, radius)
-    found = search_groups(phi, text, [tuple(word.rows) for word in whole], lengths, seed, budget)
-    best = int(found.per_group.argmax())
+    result = search_groups(phi, text, [tuple(word.rows) for word in whole], lengths, seed, budget)
+    best = int(result.per_group.argmax())
     return WholeWordSensitivity(
-        value=float(found.per_group[best]),
+        value=float(result.per_group[best]),
         word=chosen[best],
         words=tuple(chosen),
         whole=tuple(whole),
         tokens=tuple(tuple(text.word(row) for row in word.rows) for word in whole),
-        per_word=found.per_group,
-        perturbations=tuple(found.perturbations),
+        per_word=result.per_group,
+        perturbations=tuple(result.perturbations),
         radius=tuple(tuple(lengths[list(word.rows)].tolist()) for word in whole),
         search=str(budget.plan),
-        evaluations=found.evaluations,
+        evaluations=result.evaluations,
         seconds=time.perf_counter() - started,
-        converged=found.converged,
+        converged=result.converged,
         notes=phi.notes,
     )
 

@@ -108,7 +108,7 @@ class Head(ScoredHead):
         self.lengths[words, rows] = rest.square().sum(dim=1)
         self.dominant = Dominant(words, rows, rest) if len(words) else None
 
-    def seen(self, delta: Float[Tensor, "b d"]) -> Float[Tensor, "b m"]:
+    def value_change(self, delta: Float[Tensor, "b d"]) -> Float[Tensor, "b m"]:
         """V^T Delta."""
         return delta if self.lift is None else delta @ self.lift
 
@@ -124,33 +124,33 @@ class Head(ScoredHead):
         products = delta @ self.stacked.mT
         moved, keyed = products[:, :n], products[:, -n:]
         along = products[:, n : 2 * n] if self.score.normalized else None
-        to_own, seen = moved.gather(1, at), self.seen(delta)
-        squared, result = self._others(seen, words, moved, along, gradient)
+        to_self, value_delta = moved.gather(1, at), self.value_change(delta)
+        squared, result = self._others(value_delta, words, moved, along, gradient)
 
         # Row i, whose query, key and value all move.
         pushed = delta @ self.symmetric
         new_scores = self.scores.index_select(0, words).add_(keyed)
-        new_scores.scatter_add_(1, at, to_own + 0.5 * torch.linalg.vecdot(pushed, delta).unsqueeze(1))
+        new_scores.scatter_add_(1, at, to_self + 0.5 * torch.linalg.vecdot(pushed, delta).unsqueeze(1))
         attention = self.score.attention(new_scores)
         to_itself = attention.gather(1, at)
-        change = (attention @ self.values).sub_(self.outputs.index_select(0, words)).addcmul_(to_itself, seen)
+        change = (attention @ self.values).sub_(self.outputs.index_select(0, words)).addcmul_(to_itself, value_delta)
         squared += torch.linalg.vecdot(change, change)
         if result is None:
             return squared, None
 
         # What the gradient takes from each stacked row is written where the products were.
         on_weights = change @ self.values.mT
-        on_weights.scatter_add_(1, at, torch.linalg.vecdot(change, seen).unsqueeze(1))
-        own_slope = self.score.pull_back(new_scores, attention, on_weights)
-        own_self = own_slope.gather(1, at)
-        moved.scatter_(1, at, own_self)
-        keyed.copy_(own_slope)
-        result = self.lifted(result.addcmul_(to_itself, change)).addcmul_(own_self, pushed)
+        on_weights.scatter_add_(1, at, torch.linalg.vecdot(change, value_delta).unsqueeze(1))
+        row_slope = self.score.pull_back(new_scores, attention, on_weights)
+        row_slope_self = row_slope.gather(1, at)
+        moved.scatter_(1, at, row_slope_self)
+        keyed.copy_(row_slope)
+        result = self.lifted(result.addcmul_(to_itself, change)).addcmul_(row_slope_self, pushed)
         return squared, result.addmm_(products, self.stacked, beta=2, alpha=2)
 
     def _others(
         self,
-        seen: Float[Tensor, "b m"],
+        value_delta: Float[Tensor, "b m"],
         words: Int[Tensor, " b"],
         moved: Float[Tensor, "b n"],
         along: Float[Tensor, "b n"] | None,
@@ -159,7 +159,7 @@ class Head(ScoredHead):
         """The squared change of all rows but the word's own; half of its gradient in V^T Delta but for two products.
 
         Args:
-            seen, words: the pairs, each by its V^T Delta.
+            value_delta, words: the pairs, each by its V^T Delta.
             moved: u_j . Delta; where the gradient is asked for, overwritten by what it takes from each u_j.
             along: -o_j . V^T Delta, for weights that are divided by their sum; likewise overwritten. None for others.
             gradient: whether it is asked for.
@@ -168,8 +168,8 @@ class Head(ScoredHead):
         answer = self.response.move(moved, words)
         p, gain = answer.p, answer.gain
         value = self.values.index_select(0, words)
-        with_own = torch.linalg.vecdot(value, seen).unsqueeze(1)
-        on_rest_of_word = with_own if along is None else along.add_(with_own)
+        with_value = torch.linalg.vecdot(value, value_delta).unsqueeze(1)
+        on_rest_of_word = with_value if along is None else along.add_(with_value)
         if self.score.normalized:
             length = self.lengths.index_select(0, words)
         else:
@@ -179,10 +179,10 @@ class Head(ScoredHead):
             which, row, rest = dominated = self.dominant.pairs(words)
             gain[which, row] = self.response.dominant_gain(moved[which, row], words[which], row)
             answer.gain_slope[which, row] = answer.p_slope[which, row]
-            along[which, row] = torch.linalg.vecdot(rest, seen[which])
+            along[which, row] = torch.linalg.vecdot(rest, value_delta[which])
         p.scatter_(1, at, 0.0)
         gain.scatter_(1, at, 0.0)
-        on_delta = torch.addcmul(p * torch.linalg.vecdot(seen, seen).unsqueeze(1), gain, on_rest_of_word)
+        on_delta = torch.addcmul(p * torch.linalg.vecdot(value_delta, value_delta).unsqueeze(1), gain, on_rest_of_word)
         on_rest = torch.addcmul(p * on_rest_of_word, gain, length)
         squared = torch.linalg.vecdot(p, on_delta) + torch.linalg.vecdot(gain, on_rest)
         if not gradient:
@@ -190,7 +190,7 @@ class Head(ScoredHead):
 
         torch.mul(answer.p_slope, on_delta, out=moved).addcmul_(answer.gain_slope, on_rest)
         moved.scatter_(1, at, 0.0)
-        result = torch.linalg.vecdot(p, p).unsqueeze(1) * seen
+        result = torch.linalg.vecdot(p, p).unsqueeze(1) * value_delta
         if along is None:
             pulled = torch.linalg.vecdot(p, gain).unsqueeze(1)
         else:

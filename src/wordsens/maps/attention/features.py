@@ -92,7 +92,7 @@ class AttentionLayer(FeatureMap):
             attention = self.score.attention(head.biased(scores))
             to_moved = attention.mT[pair, words].mT
             output = (attention.flatten(end_dim=1) @ head.values(rows)).unflatten(0, attention.shape[:2])
-            per_head.append(output.baddbmm_(to_moved, head.seen(perturbations)))
+            per_head.append(output.baddbmm_(to_moved, head.value_change(perturbations)))
         return self._joined(per_head).flatten(start_dim=1)
 
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:

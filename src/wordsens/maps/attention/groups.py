@@ -40,7 +40,7 @@ class GroupHead(ScoredHead):
     def change(self, delta: Float[Tensor, "b g d"], which: Int[Tensor, " b"]) -> Float[Tensor, "b n m"]:
         """phi(X^G(Delta)) - phi(X) of this head."""
         members = self.groups[which]
-        moved_rows, seen = self.rows[members] + delta, self.weights.seen(delta)
+        moved_rows, value_delta = self.rows[members] + delta, self.weights.value_change(delta)
 
         # Rows outside the group: only their scores with its members move.
         member_scores = self.scores.T[members] + delta @ self.queries.T
@@ -48,21 +48,21 @@ class GroupHead(ScoredHead):
         new = rest.scatter(2, members.unsqueeze(1).expand(-1, rest.shape[1], -1), member_scores.mT)
         attention = self.score.attention(new)
         gained = attention.gather(2, members.unsqueeze(1).expand(-1, rest.shape[1], -1))
-        change = (attention - self.attention) @ self.values + gained @ seen
+        change = (attention - self.attention) @ self.values + gained @ value_delta
 
         # Rows of the group: query, keys and values all move.
         # From the row as it is, not from its old scores: of those only rounding is left where it is nearly zero.
-        own_scores = moved_rows @ self.keys.T + self._apart
+        row_scores = moved_rows @ self.keys.T + self._apart
         if self.weights.bias is not None:
-            own_scores = own_scores + self.weights.bias[members] / self.weights.scale
+            row_scores = row_scores + self.weights.bias[members] / self.weights.scale
         among = self.weights.scores_between(moved_rows, moved_rows)
         if self.weights.bias is not None:
             among = among + self.weights.bias[members.unsqueeze(2), members.unsqueeze(1)] / self.weights.scale
-        own_scores = own_scores.scatter(2, members.unsqueeze(1).expand(-1, members.shape[1], -1), among)
-        own = self.score.attention(own_scores)
+        row_scores = row_scores.scatter(2, members.unsqueeze(1).expand(-1, members.shape[1], -1), among)
+        own = self.score.attention(row_scores)
         to_members = own.gather(2, members.unsqueeze(1).expand(-1, members.shape[1], -1))
-        own_change = own @ self.values + to_members @ seen - self.outputs[members]
-        return change.scatter(1, members.unsqueeze(2).expand_as(own_change), own_change)
+        row_change = own @ self.values + to_members @ value_delta - self.outputs[members]
+        return change.scatter(1, members.unsqueeze(2).expand_as(row_change), row_change)
 
 
 def squared_change(

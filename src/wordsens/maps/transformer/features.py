@@ -396,10 +396,10 @@ class TransformerFeatures(FeatureMap):
         """About what one text of n rows costs, gradient included: what autograd keeps of every layer."""
         config = self.stack.model.config
         inner = getattr(config, "intermediate_size", None) or 4 * self.stack.dimension
-        kept = max(1, self.layer) * (n * (14 * self.stack.dimension + 4 * inner) + 4 * self.stack.heads * n * n)
+        saved = max(1, self.layer) * (n * (14 * self.stack.dimension + 4 * inner) + 4 * self.stack.heads * n * n)
         if self.output != "states":
-            kept += 4 * n * getattr(config, "vocab_size", 0) * (self.pool is None)
-        return kept * self.stack.dtype.itemsize
+            saved += 4 * n * getattr(config, "vocab_size", 0) * (self.pool is None)
+        return saved * self.stack.dtype.itemsize
 
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
         return TransformerChange(self, rows, None, memory_budget=memory_budget)
@@ -418,13 +418,13 @@ def by_length(
     groups: dict[int, list[int]] = {}
     for at, each in enumerate(ids):
         groups.setdefault(len(each), []).append(at)
-    found: dict[int, Tensor] = {}
+    solution: dict[int, Tensor] = {}
     for group in groups.values():
         for start in range(0, len(group), batch_size):
             batch = group[start : start + batch_size]
             result = run(torch.tensor([list(ids[at]) for at in batch])).double().cpu()
-            found |= dict(zip(batch, result.unbind(1), strict=True))
-    return torch.stack([found[at] for at in range(len(ids))], dim=1)
+            solution |= dict(zip(batch, result.unbind(1), strict=True))
+    return torch.stack([solution[at] for at in range(len(ids))], dim=1)
 
 
 def content_of(model: str, revision: str | None = None) -> str:

@@ -169,8 +169,8 @@ class SentenceModules:
     def _behind(self, features: dict[str, Any], modules: Sequence[nn.Module]) -> Tensor:
         for module in modules:
             features = module(features)
-        kept = None if modules is not self.rest else self.dimensions
-        return features["sentence_embedding"][..., :kept]
+        saved = None if modules is not self.rest else self.dimensions
+        return features["sentence_embedding"][..., :saved]
 
 
 @dataclass(frozen=True)
@@ -205,13 +205,13 @@ def load_parts(
         raise InputError(f"`dtype` (={dtype}) must be torch.float32, torch.bfloat16 or torch.float64")
     if not isinstance(given, str | Path):
         parts = model_parts(given)
-        made = partial(_given, given, parts.modules) if is_sentence_transformer(given) else None
-        return LoadedModel(parts.model, parts.tokenizer, parts.name, made)
+        built = partial(_given, given, parts.modules) if is_sentence_transformer(given) else None
+        return LoadedModel(parts.model, parts.tokenizer, parts.name, built)
     name = str(given)
     tokenizer, model, library = load_model(name, task=task, dtype=dtype, attention=attention, access=access)
     model = model.to(require_device(device))
-    made = None if library is None else partial(_by_name, name, library)
-    return LoadedModel(model, tokenizer, name, made)
+    built = None if library is None else partial(_by_name, name, library)
+    return LoadedModel(model, tokenizer, name, built)
 
 
 def _given(given: Any, modules: Sequence[nn.Module], model: Any) -> SentenceModules:
