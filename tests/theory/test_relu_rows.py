@@ -54,8 +54,6 @@ def test_row_i_agrees_with_plain_sampling(lowered):
     expected = of_word.clamp(min=0, max=cut) ** 2 @ (law / law.sum())
     cheaper = relu_self_row(relu_rows(n, d, 0.0, 0.0), c, lowered, deviations=1.0)
     assert (row.paid - cheaper.paid) ** 2 == pytest.approx(float(expected.var()) * n, rel=0.05, abs=1e-9)
-        float(expected.var()) * n, rel=0.05, abs=1e-9
-    )
     rest, old = after.clamp(min=0) - taken, before.clamp(min=0)
     for itself in (-1.0, 40.0, 160.0):
         total = rest.sum(dim=1, keepdim=True) + max(itself, 0.0)
