@@ -1,4 +1,4 @@
-"""Multipliers of the normal bound: Newton's method on the bound with its suprema smoothed.
+"""Multipliers of the normal bound: Newton's method on the bound (3) with its suprema smoothed.
 
 No multipliers need to be right: `relaxation.bound_at` holds for any. The bound over all z is taken on intervals
 between ten places of z (`swept`).
