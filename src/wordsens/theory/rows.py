@@ -25,7 +25,7 @@ _SCATTER_NODES = 61
 """Of a score before, and of what is new after."""
 
 _LOADINGS, _WORDS = 4, 5
-"""Kinds of rows by their loading, and kinds of words by how near they are to what a softmax keeps."""
+"""Kinds of rows by their loading, and kinds of words by how near they are to what a softmax retains."""
 
 _ALIKE = 0.05
 """Loadings that scatter by less are one kind."""
