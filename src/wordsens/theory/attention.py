@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import torch
 from jaxtyping import Float
-from scipy.stats import norm
+from scipy.special import ndtri
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count
@@ -191,4 +191,4 @@ def _quantile(law: Solution, words: int) -> float:
 
 def _deviations(words: int) -> float:
     """The mean of the largest of so many standard Gaussians, by the Gumbel limit; 0 of one."""
-    return 0.0 if words == 1 else float(norm.isf(math.exp(-np.euler_gamma) / words))
+    return 0.0 if words == 1 else -float(ndtri(math.exp(-np.euler_gamma) / words))
