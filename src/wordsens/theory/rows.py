@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -314,7 +315,7 @@ def relu_self_row(rows: Rows, c: float, lowered: float, deviations: float = 0.0)
     def singly(x: float) -> Float[Tensor, " g"]:
         return (natural - x).clamp(min=0, max=cut)
 
-    shift = 0.0
+    shift: Any = 0.0
     if rows.common and cut > 0:
         shift = brentq(lambda x: (1 - alone) * n * float(singly(x) @ law) - x, 0.0, cut + float(natural[-1]))
     r = (natural - shift - cut).clamp(min=0)
