@@ -11,6 +11,7 @@ import wordsens as ws
 from wordsens.activations import ACTIVATIONS
 from wordsens.errors import InputError
 from wordsens.experiments.map_cell import MapCell
+from wordsens.maps.attention.scores import SCORES
 from wordsens.maps.dense import GAUSSIAN_KINDS
 from wordsens.maps.registry import (
     FAMILIES,
@@ -72,7 +73,8 @@ def test_an_entry_holds_together():
 
 
 @pytest.mark.parametrize(
-    ("option", "names"), [("activation", ACTIVATIONS), ("gaussian", GAUSSIAN_KINDS), ("pool", POOL_NAMES)]
+    ("option", "names"),
+    [("activation", ACTIVATIONS), ("gaussian", GAUSSIAN_KINDS), ("pool", POOL_NAMES), ("score", SCORES)],
 )
 def test_the_names_that_options_take_are_those_of_the_maps(option, names):
     for name in names:

@@ -7,11 +7,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import torch
 from jaxtyping import Float
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 from torch import Tensor
 
 from wordsens.seeds import generator
@@ -315,9 +314,11 @@ def relu_self_row(rows: Rows, c: float, lowered: float, deviations: float = 0.0)
     def singly(x: float) -> Float[Tensor, " g"]:
         return (natural - x).clamp(min=0, max=cut)
 
-    shift: Any = 0.0
+    shift: float = 0.0
     if rows.common and cut > 0:
-        shift = brentq(lambda x: (1 - alone) * n * float(singly(x) @ law) - x, 0.0, cut + float(natural[-1]))
+        shift = root_scalar(
+            lambda x: (1 - alone) * n * float(singly(x) @ law) - x, bracket=(0.0, cut + float(natural[-1]))
+        ).root
     r = (natural - shift - cut).clamp(min=0)
     paid = n * float(singly(shift) ** 2 @ law) + (shift**2 / (1 - alone) if rows.common else 0.0)
     total = n * float(r @ law)
