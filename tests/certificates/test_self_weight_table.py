@@ -46,10 +46,10 @@ def climbed(rows: np.ndarray, matrix: np.ndarray, score: str, word: int, radius:
 
 
 def prepared(rows: torch.Tensor, phi: ws.RandomAttentionFeatures):
-    scaled, heads, unit = _scaled(phi, rows)
+    scaled, heads, _, unit = _scaled(phi, rows)
     score = offered(phi.score, Certified)
     assert score is not None
-    text = attention_text(scaled, [head.weights for head in heads], score)
+    text = attention_text(scaled, heads, score)
     errors = rounding_errors(text)
     return text, errors, unit
 

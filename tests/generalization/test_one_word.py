@@ -1,6 +1,7 @@
 """The one-word experiment: its identity, its bound, its searches against what is known, and what it refuses."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wordsens as ws
+from wordsens.errors import InputError
 from wordsens.generalization import OBJECTIVE_NAMES
 from wordsens.maps.function import FunctionFeatures
 from wordsens.regression import TRAININGS
@@ -194,3 +196,29 @@ def test_the_theorems_conditions_do_not_hold_where_float64_cannot_solve():
     assert ill.gamma < 2
     assert (ill.conditions.solved, ill.conditions.hold) == (False, False)
     assert ill.to_dict()["theorem_conditions_hold"] is False
+
+
+def test_the_map_its_fit_and_the_new_text_give_the_same_result():
+    texts, labels, x = data()
+    fit = ws.fit_min_norm(build("raf"), texts, labels)
+    of_map = ws.one_word_generalization(build("raf"), texts, labels, x, 1, **SHORT)
+    of_fit = ws.one_word_generalization(fit, x=x, y_x=1, **SHORT)
+    of_text = ws.one_word_generalization(ws.NewText(fit, x, 1), **SHORT)
+    assert of_map == of_fit == of_text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (lambda texts, labels, x, fit: (fit.phi, texts), "`texts` or `y` is missing"),
+        (lambda texts, labels, x, fit: (fit.phi, texts, labels, x), "`x` or `y_x` is missing"),
+        (lambda texts, labels, x, fit: (fit, texts), "`texts` is given, but `phi` (a MinNormFit) already holds it"),
+        (lambda texts, labels, x, fit: (ws.NewText(fit, x, 1), None, None, x), "`x` is given, but `phi` (a NewText)"),
+    ],
+)
+def test_missing_and_repeated_arguments_are_refused(arguments, named):
+    texts, labels, x = data()
+    fit = ws.fit_min_norm(build("raf"), texts, labels)
+    for function in (ws.one_word_generalization, ws.one_word_frontier, ws.one_word_outcomes):
+        with pytest.raises(InputError, match=re.escape(named)):
+            function(*arguments(texts, labels, x, fit))

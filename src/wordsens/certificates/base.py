@@ -18,7 +18,7 @@ UNIT_ROUNDOFF = 2.0**-53
 class Certificate(Result):
     """Upper bounds of sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, one for each word.
 
-    The bounds speak of the map in exact arithmetic, with its weights as they are stored.
+    The bounds hold for the map in exact arithmetic, with its weights as they are stored.
 
     Attributes:
         words: (w,), the words i.

@@ -126,12 +126,8 @@ def certificate_for(
     A `thorough` effort goes on until a bound is at most its word's `target`.
     """
     require_choice("effort", effort, EFFORTS)
-    kind = type(phi)
-    if kind not in _BUILDERS and kind.__name__ in _FAMILIES:
-        _BUILDERS.update(_FAMILIES[kind.__name__]())
-    if kind not in _BUILDERS:
-        return None
-    bounds = _BUILDERS[kind](phi, rows, words, radius, effort=effort, target=target)
+    builder = _builder_of(type(phi))
+    bounds = None if builder is None else builder(phi, rows, words, radius, effort=effort, target=target)
     probable = bounds is not None and bounds.failure_probability is not None
     return None if probable and text_depends_on_weights else bounds
 
@@ -148,6 +144,15 @@ def register_certificate(map_class: type[FeatureMap], builder: CertificateBuilde
     [0.5..., 0.5..., 0.5..., 0.5...]
     """
     _BUILDERS[map_class] = builder
+
+
+def _builder_of(map_class: type[FeatureMap]) -> CertificateBuilder | None:
+    """The builder that is registered for exactly this class; its family is loaded on first use."""
+    name = map_class.__name__
+    if map_class not in _BUILDERS and name in _FAMILIES:
+        for one, builder in _FAMILIES[name]().items():
+            _BUILDERS.setdefault(one, builder)
+    return _BUILDERS.get(map_class)
 
 
 def _attention() -> dict[type[FeatureMap], CertificateBuilder]:

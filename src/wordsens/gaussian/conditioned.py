@@ -12,6 +12,8 @@ from wordsens.errors import BudgetError
 from wordsens.gaussian.vectors import SPAN_TOLERANCE, Decomposition, VectorStack, decompose
 from wordsens.seeds import gaussian_on
 
+_SMALL_OUTSIDE = 0.5
+
 
 class QueryBudget:
     """Counts the bytes that remembered queries and answers take, and refuses those past the limit.
@@ -186,9 +188,6 @@ class ConditionedGaussian:
             return fresh
         other.queries.set_components(fresh, other.answers.inner_products(parts.directions))
         return fresh
-
-
-_SMALL_OUTSIDE = 0.5
 
 
 def split_columns(whole: ConditionedGaussian, start: int, stop: int) -> tuple[ConditionedGaussian, ConditionedGaussian]:

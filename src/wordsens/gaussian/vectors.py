@@ -22,7 +22,7 @@ the processor's cache."""
 _LEAST_PIECE = 4
 _WELL_CONDITIONED = 1e-2
 _LEAST_LEFT = 0.5
-"""Of a direction's length that its second projection must leave: one that cancels more wants a third."""
+"""Of a direction's length that its second projection must leave: one that cancels more needs a third."""
 _MOST_PASSES = 3
 
 
@@ -221,8 +221,8 @@ def _well_conditioned(
 
 
 def _inverse(factor: Float[Tensor, "count count"]) -> Float[Tensor, "count count"]:
-    """The inverse of a well-conditioned lower triangle. A solve with many long rows returns them as columns, in which
-    every later product is four times slower.
+    """The inverse of a well-conditioned lower triangle. A solve with many long rows would return them as columns, which
+    slows every later product.
     """
     return torch.linalg.solve_triangular(
         factor, torch.eye(len(factor), dtype=factor.dtype, device=factor.device), upper=False

@@ -246,7 +246,7 @@ class LossObjective(MovedRows):
         if not gradient:
             values = self._functionals.values(perturbations, moved)
         else:
-            # The chunk is already as small as the functionals want it: `pull` sees all of it.
+            # The chunk already fits the functionals' memory budget: `pull` gets all of it.
             def pull(values: Tensor) -> Tensor:
                 loss, slopes = self._losses.loss(values, words)
                 return -slopes / (1 + loss).square().unsqueeze(1)

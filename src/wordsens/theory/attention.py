@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import torch
 from jaxtyping import Float
-from scipy.stats import norm
+from scipy.special import ndtri
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count
@@ -47,7 +47,7 @@ def raf_sensitivity(
     before; of ReLU scores divided by their sum p_j = r / (R_j + r), r = max(s_ji + t_j, 0). Moving along the word
     adds to t_j the very Gaussian that the score is made of; the rest of Delta meets fresh Gaussians, for which
     Gordon's inequality gives a problem in a few numbers (docs/theory/sharp.md). Under softmax, for a typical word,
-    its value bounds the expected largest over Delta from above, for the idealised rows that the proof speaks of;
+    its value bounds the expected largest over Delta from above, for the idealised rows of the proof;
     that it is attained is not proved. Under ReLU, whose row i can be left to the word by lowering its other
     scores, all of it is a prediction. So is the scatter from word to word, from which the largest of several words
     follows.
@@ -191,4 +191,4 @@ def _quantile(law: Solution, words: int) -> float:
 
 def _deviations(words: int) -> float:
     """The mean of the largest of so many standard Gaussians, by the Gumbel limit; 0 of one."""
-    return 0.0 if words == 1 else float(norm.isf(math.exp(-np.euler_gamma) / words))
+    return 0.0 if words == 1 else -float(ndtri(math.exp(-np.euler_gamma) / words))

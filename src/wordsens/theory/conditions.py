@@ -43,7 +43,7 @@ def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition
 
     The theorems are asymptotic: their constants are not known to us, so where a size must be large the sizes are
     reported and `holds` is None. The mean cosine is no condition of any theorem; it is reported because correlated
-    words change S (docs/theory/predictions.md). A map that no theorem speaks of gets one condition that says so.
+    words change S (docs/theory/predictions.md). A map that no theorem covers gets one condition that says so.
 
     >>> from wordsens.maps.dense import RandomFeatures
     >>> print(check_conditions(RandomFeatures(4, 9), torch.ones(4, 9))[0])
@@ -52,7 +52,7 @@ def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition
     rows = phi.accept(as_text_matrix(X).rows).double()
     particular = map_row(_CONDITIONS, phi)
     if particular is None:
-        return (Condition("a theorem speaks of this map", False, f"none of the paper's theorems is about {phi.name}"),)
+        return (Condition("a theorem covers this map", False, f"none of the paper's theorems is about {phi.name}"),)
     return (_row_lengths(rows), *particular(phi, *rows.shape), _mean_cosine(rows))
 
 

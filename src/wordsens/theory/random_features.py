@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from scipy.optimize import brentq, minimize, minimize_scalar
-from scipy.stats import gamma
+from scipy.special import gammaincinv
 from torch import Tensor
 
 from wordsens.activations import LEAK, Activation, activation_named
@@ -254,7 +254,7 @@ def linear_gain(activation: Activation) -> float:
 
 def tracy_widom_quantile(probability: float) -> float:
     """A quantile of the Tracy-Widom law of real matrices, by a Gamma approximation (Chiani, 2014)."""
-    return float(gamma.ppf(probability, _GAMMA_SHAPE, loc=-_GAMMA_SHIFT, scale=_GAMMA_SCALE))
+    return _GAMMA_SCALE * float(gammaincinv(_GAMMA_SHAPE, probability)) - _GAMMA_SHIFT
 
 
 def _inverse_scaled(activation: Activation, y: Float[Tensor, " points"]) -> Float[Tensor, " points"]:

@@ -25,7 +25,7 @@ _SCATTER_NODES = 61
 """Of a score before, and of what is new after."""
 
 _LOADINGS, _WORDS = 4, 5
-"""Kinds of rows by their loading, and kinds of words by how near they are to what a softmax keeps."""
+"""Kinds of rows by their loading, and kinds of words by how near they are to what a softmax retains."""
 
 _ALIKE = 0.05
 """Loadings that scatter by less are one kind."""
@@ -106,14 +106,12 @@ class SelfRow:
         scatter: the standard deviation of its score with itself.
         ease: by how much its score follows Delta, squared, where another row's does by one.
         paid: what lowering its other scores takes of ‖Delta‖², in the mean over words.
-        paid_variance: its variance over words.
     """
 
     change: Callable[[Float[Tensor, " r"]], Float[Tensor, " r"]]
     scatter: float
     ease: float
     paid: float = 0.0
-    paid_variance: float = 0.0
 
 
 @lru_cache(maxsize=16)
@@ -342,9 +340,8 @@ def relu_self_row(rows: Rows, c: float, lowered: float, deviations: float = 0.0)
         p = itself / (total + itself).clamp(min=1e-300)
         return p**2 * key + alone * ((1 - p) ** 2 * retained + before - 2 * (1 - p) * both)
 
-    return SelfRow(
-        change, math.sqrt(length * key), length + key, max(0.0, paid - deviations * math.sqrt(scatter)), scatter
-    )
+    paid = max(0.0, paid - deviations * math.sqrt(scatter))
+    return SelfRow(change, math.sqrt(length * key), length + key, paid)
 
 
 @lru_cache(maxsize=1)

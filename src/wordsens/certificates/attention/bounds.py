@@ -56,17 +56,17 @@ def attention_certificate(
     score = offered(phi.score, Certified)
     if score is None:
         return None
-    rows, heads, unit = _scaled(phi, rows.double())
-    biases = [head.weights.bias for head in heads if head.weights.bias is not None]
+    rows, heads, units, unit = _scaled(phi, rows.double())
+    biases = [head.bias for head in heads if head.bias is not None]
     if not score.masks and any(bool((bias == -torch.inf).any()) for bias in biases):
         return None
-    together = 1 if phi.summed or heads[0].weights.value is not None else max(1, _MOST_ROWS // len(rows))
+    together = 1 if phi.summed or heads[0].value is not None else max(1, _MOST_ROWS // len(rows))
     limit = None
     if effort == "thorough":
         whole = target is not None and together >= len(heads)
         limit = target * unit / radius if target is not None and whole else torch.zeros_like(radius.double())
     parts = [
-        _Heads(rows, heads[at : at + together], score).changes(words, radius.double() / unit, limit)
+        _Heads(rows, heads[at : at + together], units[at], score).changes(words, radius.double() / unit, limit)
         for at in range(0, len(heads), together)
     ]
     norm = _norm_of_sum(parts) if phi.summed else math.hypot(*(part.norm for part in parts)) * (1 - 1e-15)
@@ -86,25 +86,21 @@ def attention_certificate(
     return Certificate(words, upper, slack, f"{score.name} attention: joint Lagrangian over all rows")
 
 
-@dataclass(frozen=True)
-class _Head:
-    """A head whose value matrix was divided by `unit`, at least its operator norm; 1 where there is none."""
+def _scaled(
+    phi: AttentionLayer, rows: Float[Tensor, "n d"]
+) -> tuple[Float[Tensor, "n d"], list[HeadWeights], list[float], float]:
+    """X / unit, the heads with W unit² / scale in place of W, their values' units, and unit, a power of two.
 
-    weights: HeadWeights
-    unit: float
-
-
-def _scaled(phi: AttentionLayer, rows: Float[Tensor, "n d"]) -> tuple[Float[Tensor, "n d"], list[_Head], float]:
-    """X / unit, the heads with W unit² / scale in place of W, and unit, the power of two above the longest row.
-
-    The scores are the same, and S is that at radius / unit. Squares of rows then neither overflow nor underflow.
+    The scores are the same, and S is that at radius / unit, which is above the longest row. Squares of rows then
+    neither overflow nor underflow. A value matrix is divided by its unit, at least its operator norm; 1 without one.
     """
     unit = 2.0 ** math.frexp(float(rows.abs().amax()) * math.sqrt(rows.shape[1]))[1]
-    heads = []
+    heads, units = [], []
     for weights in phi.head_weights(len(rows), torch.float64, isometric=True):
         of_values = 1.0 if weights.value is None else _operator_norm(weights.value, weights.norms)
         weights = weights.in_units(unit, of_values)
-        heads.append(_Head(weights, of_values))
+        heads.append(weights)
+        units.append(of_values)
         linear = weights.matrix, weights.query_offset, weights.key_offset
         largest = max(float(part.abs().amax()) for part in linear if part is not None)
         if not (largest == 0 or 1 / _LARGEST_SCORES < largest < _LARGEST_SCORES):
@@ -112,7 +108,7 @@ def _scaled(phi: AttentionLayer, rows: Float[Tensor, "n d"]) -> tuple[Float[Tens
                 f"the scores of {phi.name} on this text are of the order of {largest:.1g}, whose squares float64 "
                 "cannot hold; rescale the rows, or change the temperature"
             )
-    return rows / unit, heads, unit
+    return rows / unit, heads, units, unit
 
 
 def _operator_norm(value: Float[Tensor, "d p"], norms: Sizes) -> float:
@@ -163,9 +159,8 @@ def _combined(parts: list[Float[Tensor, " w"]], summed: bool) -> Float[Tensor, "
 class _Heads:
     """The rows of some heads in one Lagrangian."""
 
-    def __init__(self, rows: Float[Tensor, "n d"], heads: list[_Head], score: Certified):
-        self._unit = heads[0].unit
-        self._text = attention_text(rows, [head.weights for head in heads], score)
+    def __init__(self, rows: Float[Tensor, "n d"], heads: list[HeadWeights], unit: float, score: Certified):
+        self._unit, self._text = unit, attention_text(rows, heads, score)
         self._errors = rounding_errors(self._text)
         self._search = MultiplierSearch(self._text.geometry)
         self._expanded = offered(score, Expanded)

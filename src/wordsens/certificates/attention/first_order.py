@@ -3,7 +3,7 @@
 In units of the radius (Delta = radius y, ‖y‖ <= 1) row j != i changes by p y + rho (u_j . y) r_j, rho = g/t between two
 numbers; row i by J y plus a remainder. The squares of both are at most quadratic forms in y, apart from
 small constants; the bound is the largest eigenvalue of the sum of the forms, verified
-(docs/theory/certificates-attention.md).
+("Small radii" of docs/theory/certificates-attention.md).
 """
 
 from dataclasses import dataclass

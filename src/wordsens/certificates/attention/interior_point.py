@@ -5,8 +5,8 @@ With l_j = 2 lam (alpha_j - a_j t'_j), m_j = lam a_j, k_j = 2 lam (beta_j - b e'
     sum_j sup_t [base + q reach z + (q - k_j)²/(4 lam b) - l_j t - m_j t²]  +  lam + w . Q^-1 w / 4 - g z,
     w = sum_j (l_j u_j + k_j v_j) + g e,    Q = lam N - sum_j m_j u_j u_j^T,    N = I - b sum_j v_j v_j^T,
 
-convex in (l, m, k, lam, g) where Q is positive definite (docs/theory/certificates-attention.md). Nothing here is
-rigorous, and nothing needs to be, but for the weights: `bound_at` holds for any other multipliers.
+convex in (l, m, k, lam, g) where Q is positive definite: (4) of docs/theory/certificates-attention.md. Only the weights
+must be verified: `bound_at` holds for any other multipliers.
 """
 
 from copy import copy

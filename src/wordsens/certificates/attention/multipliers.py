@@ -1,4 +1,4 @@
-"""Multipliers of the normal bound: Newton's method on the bound with its suprema smoothed.
+"""Multipliers of the normal bound: Newton's method on the bound (3) with its suprema smoothed.
 
 No multipliers need to be right: `relaxation.bound_at` holds for any. The bound over all z is taken on intervals
 between ten places of z (`swept`).
@@ -257,7 +257,7 @@ class MultiplierSearch:
         """(S - h h^T / k + diag(curvature))^-1 sides, about, in the precision of the sides.
 
         With M = S + mean c, S M^-1 r = r - mean c M^-1 r: only the rows that do not count, whose part of M^-1 r is left
-        out, ask for a product with S, with their rows of S.
+        out, need a product with S, with their rows of S.
         """
         h, k = push.h.to(sides.dtype), push.k.to(sides.dtype).unsqueeze(-1)
         spectrum, vectors, stiffness = (

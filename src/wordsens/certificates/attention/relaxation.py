@@ -9,8 +9,8 @@ For a centre y' = sum_j (alpha_j u_j + beta_j v_j) + gamma direction, t'_j = u_j
 
     0 <= lam (1 - ‖y‖²),    -‖y‖² <= ‖y'‖² - 2 y' . y - a sum_j (t_j - t'_j)² - b sum_j (e_j - e'_j)²,
 
-a and b being the geometry's weights. Adding lam (1 - ‖y‖²) and letting t_j and e_j vary freely gives the bound
-(docs/theory/certificates-attention.md).
+a and b being the geometry's weights: (2) of docs/theory/certificates-attention.md. Adding lam (1 - ‖y‖²) and letting
+t_j and e_j vary freely gives the bound, (3).
 """
 
 from dataclasses import dataclass, fields, replace

@@ -2,7 +2,7 @@
 
 The weights after the change are E_l, a monotone function of tau_l = radius kappa_l . y. Along a unit vector b the row's
 change is at most sum_l (E_l - a_l) beta_l + E_i radius y . b with beta_l = x_l . b. The Lagrangian of the constraints
-on y and b gives an upper bound for any multipliers (docs/theory/certificates-attention.md).
+on y and b gives an upper bound for any multipliers ("Tabulated weights" of docs/theory/certificates-attention.md).
 """
 
 from dataclasses import dataclass

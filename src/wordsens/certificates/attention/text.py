@@ -132,11 +132,6 @@ class AttentionText:
         """The Frobenius norm of V, a unit for its rounding; 1 where there is none."""
         return 1.0 if self.lift is None else self.weights[0].norms.value
 
-    @property
-    def lift_error(self) -> float:
-        """A bound of the Frobenius norm of the rounding error of V."""
-        return 0.0 if self.lift is None else rounding(self.weights[0].norms.terms + 16) * self.lift_size
-
     def lifted(self, vectors: Float[Tensor, "*batch p"]) -> Float[Tensor, "*batch d"]:
         """V r for r among the values: V r . y = r . V^T y."""
         return vectors if self.lift is None else vectors @ self.lift.mT

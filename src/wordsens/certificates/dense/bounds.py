@@ -1,4 +1,8 @@
-"""Upper bounds of word sensitivity for random features and deep random features."""
+"""Upper bounds of word sensitivity for random features and deep random features.
+
+docs/theory/certificates-dense.md: "Bounds that read the weights" (`_by_weights`); "Bounds that need no matrix"
+(`_by_law`, `chain_bound`).
+"""
 
 import math
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Bounds of how far a Gaussian layer can move its output, when nothing is known of its weights but its pre-activations.
 
-docs/theory/certificates-dense.md states and proves what is computed here.
+Lemmas 1 to 4 of docs/theory/certificates-dense.md, and the means of hinges and slopes that they need.
 """
 
 import math

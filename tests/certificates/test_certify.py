@@ -1,6 +1,8 @@
-"""A certificate from a Lipschitz constant that the caller states."""
+"""Which certificate a map gets: that of its exact class, one that is registered, one from a Lipschitz constant."""
 
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -55,3 +57,52 @@ def test_a_constant_that_is_none_is_refused(constant) -> None:
 def test_features_of_zero_are_refused() -> None:
     with pytest.raises(ZeroFeaturesError):
         ws.certify(lambda X: 0 * X, ws.gaussian_text(3, 4, seed=0), lipschitz=1.0)
+
+
+class Scaled(ws.FeatureMap):
+    """phi(X) = 3 X."""
+
+    name = "3 X"
+
+    def features(self, texts: torch.Tensor) -> torch.Tensor:
+        return 3 * texts
+
+
+def scaled_bounds(phi, rows, words, radius, *, effort, target):
+    """radius / ‖X‖, doubled by "normal" effort."""
+    share = radius / rows.double().norm() * (1 + 1e-12)
+    return ws.Certificate(words, share * (2.0 if effort == "normal" else 1.0), 1e-12, "a multiple of the identity")
+
+
+def test_a_registered_certificate_serves_its_class_and_no_other() -> None:
+    X = ws.gaussian_text(4, 9, seed=0)
+    with pytest.raises(InputError, match="has no certificate"):
+        ws.certify(Scaled(), X)
+    ws.register_certificate(Scaled, scaled_bounds)
+    assert ws.certify(Scaled(), X, words=[1, 3]) == pytest.approx(torch.full((2,), 1.0).double())
+    assert ws.certify(Scaled(), X, words=[1], effort="thorough") == pytest.approx(torch.full((1,), 0.5).double())
+    result = ws.word_sensitivity(Scaled(), X, certificate="thorough", search="quick")
+    assert result.value <= result.upper <= result.value * (1 + 1e-6)
+    assert ws.certificate(type("Changed", (Scaled,), {})(), X) is None
+
+
+def test_a_class_of_a_familys_name_is_not_taken_for_it() -> None:
+    namesake = type("RandomFeatures", (Scaled,), {})
+    assert ws.certificate(namesake(), ws.gaussian_text(4, 9, seed=0)) is None
+
+
+@pytest.mark.parametrize(
+    ("map_of", "other"), [("RandomAttentionFeatures(9)", "dense"), ("RandomFeatures(4, 9)", "attention")]
+)
+def test_one_familys_certificate_loads_no_other(map_of: str, other: str) -> None:
+    code = f"""
+import sys
+import wordsens as ws
+ws.word_sensitivity
+assert not [name for name in sys.modules if "certificates.attention" in name or "certificates.dense" in name]
+ws.certify(ws.{map_of}, ws.gaussian_text(4, 9, seed=0))
+families = [name for name in sys.modules if name.startswith("wordsens.certificates.")]
+assert not [name for name in families if ".{other}" in name], families
+assert len(families) > 3
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
