@@ -8,7 +8,7 @@ from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, 
 
 import wordsens as ws
 from wordsens.evaluation.check import CheckOptions, choose_pairs, evaluate
-from wordsens.models.choice import as_model
+from wordsens.models.load import as_model
 from wordsens.models.pairs import FunctionPairModel
 
 PAIRS = few_pairs()

@@ -13,7 +13,7 @@ from wordsens.audit.text import (
     farthest_swaps,
 )
 from wordsens.errors import InputError
-from wordsens.models.contract import Model
+from wordsens.models.black_box import Model
 from wordsens.text.alternatives import Alternatives
 from wordsens.text.document import Document
 from wordsens.text.english import kind_of

@@ -64,8 +64,8 @@ class FlipsRequest:
 def run_flips(request: FlipsRequest) -> None:
     """Find the flips and print them."""
     from wordsens.evaluation.flips.flips import FlipPlan, label_flips
+    from wordsens.models.black_box import load_named
     from wordsens.models.classifier import as_classifier
-    from wordsens.models.function import load_named
     from wordsens.text.readers import read_documents
 
     documents = read_documents(

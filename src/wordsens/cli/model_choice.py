@@ -9,7 +9,7 @@ from wordsens.cli.options import Device
 from wordsens.errors import InputError, require_choice
 
 if TYPE_CHECKING:
-    from wordsens.models.contract import Model
+    from wordsens.models.black_box import Model
     from wordsens.models.endpoint import Endpoint
     from wordsens.models.pairs import PairModel
 
@@ -105,8 +105,8 @@ class ModelOptions:
 
     def load(self) -> "Model | PairModel":
         """The model, loaded."""
-        from wordsens.models.choice import as_model, as_pair_model, is_pair_model
-        from wordsens.models.function import load_named
+        from wordsens.models.black_box import load_named
+        from wordsens.models.load import as_model, as_pair_model, is_pair_model
 
         if self.endpoint is not None:
             return as_model(self.server(), pool=self.pool)

@@ -15,8 +15,8 @@ from wordsens.evaluation.baseline import LEVEL, Baseline, write_baseline
 from wordsens.evaluation.kinds import ControlRow, KindTable, LengthRow, Measured, require_both_sides
 from wordsens.evaluation.requirement import Requirement
 from wordsens.evaluation.similarities import similarities
-from wordsens.models.choice import as_model, as_pair_model, is_pair_model
-from wordsens.models.contract import Model
+from wordsens.models.black_box import Model
+from wordsens.models.load import as_model, as_pair_model, is_pair_model
 from wordsens.models.pairs import PairModel
 from wordsens.results import Look, Shown
 from wordsens.seeds import Seed, derive_seed

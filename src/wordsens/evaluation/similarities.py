@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.models.contract import Model
+from wordsens.models.black_box import Model
 from wordsens.models.pairs import PairModel
 from wordsens.text.pairs import Pair
 

@@ -25,10 +25,9 @@ from wordsens.experiments.spec import Cell, ModelName, Strict
 from wordsens.experiments.store import Record
 from wordsens.maps.transformer.features import POOL_NAMES, TransformerFeatures
 from wordsens.maps.transformer.loading import content_of
-from wordsens.models.choice import as_model
-from wordsens.models.contract import Model
+from wordsens.models.black_box import Model, load_named
 from wordsens.models.endpoint import Endpoint
-from wordsens.models.function import load_named
+from wordsens.models.load import as_model
 from wordsens.results import Saved
 from wordsens.sensitivity.removals import WAYS
 from wordsens.text.document import Document
@@ -235,7 +234,7 @@ def black_box(options: BlackBox) -> Model:
 @lru_cache(maxsize=1)
 def _black_box(options: str, content: str) -> Model:
     model = black_box(BlackBox.model_validate_json(options))
-    if model.identity() != content:
+    if model.fingerprint() != content:
         raise InputError(f"{model.name} does not answer as it did when the audit began; start it again")
     return model
 

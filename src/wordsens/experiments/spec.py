@@ -122,7 +122,7 @@ def experiment_named(name: str) -> Any:
     'SeveralWordsCell'
     """
     if ":" in name:
-        from wordsens.models.function import load_named
+        from wordsens.models.black_box import load_named
 
         own = load_named(name, "experiment")
         if not isinstance(getattr(own, "Cell", None), type):

@@ -9,7 +9,7 @@ from tests.evaluation.stand_ins import NEGATIONS, bag_of_words, deaf_to_negation
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
-from wordsens.models.choice import as_model
+from wordsens.models.load import as_model
 from wordsens.text.whole_words import without, word_spans
 
 TEXTS = [review.text for review in ws.shipped_reviews()]

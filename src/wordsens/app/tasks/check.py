@@ -5,7 +5,7 @@ from typing import Any
 from wordsens.app.work.worker import Desk
 from wordsens.evaluation.check import CheckOptions, choose_pairs, evaluate
 from wordsens.evaluation.similarities import similarities
-from wordsens.models.choice import as_model, as_pair_model, is_pair_model
+from wordsens.models.load import as_model, as_pair_model, is_pair_model
 
 SHOWN = 25
 """Pairs that are listed, the worst first."""

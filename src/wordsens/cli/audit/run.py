@@ -35,8 +35,8 @@ from wordsens.experiments.audit import (
 from wordsens.experiments.store import Record, Store, write_tables
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.loading import content_of
-from wordsens.models.choice import is_pair_model
-from wordsens.models.contract import Model
+from wordsens.models.black_box import Model
+from wordsens.models.load import is_pair_model
 from wordsens.sensitivity.substitution import SubstitutionPlan, SubstitutionSensitivity, substitution_sensitivity
 from wordsens.text import Document, MeaningPair, MinimalPair, Reading, minimal_pairs, stream_documents
 from wordsens.text.alternatives import SameKind
@@ -122,7 +122,7 @@ def _model_keys(options: AuditOptions) -> dict[str, Any]:
     }  # fmt: skip
     asked = BlackBox.parse({"encode": options.encode, **kept})
     model = black_box(asked)
-    return {"model": model.name, "content": model.identity(), "black_box": asked.model_dump()}
+    return {"model": model.name, "content": model.fingerprint(), "black_box": asked.model_dump()}
 
 
 def _require_mask(phi: TransformerFeatures | Model, removal: str) -> None:

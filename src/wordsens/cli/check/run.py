@@ -20,7 +20,7 @@ from wordsens.evaluation.kinds import KindTable, Measured
 from wordsens.evaluation.layers import LayerRow, layer_rows
 from wordsens.evaluation.near_misses import near_misses
 from wordsens.evaluation.similarities import similarities
-from wordsens.models.contract import Model
+from wordsens.models.black_box import Model
 from wordsens.models.pairs import PairModel
 from wordsens.text.pairs import LENGTHS, Pair, write_pairs
 from wordsens.text.readers import read_documents

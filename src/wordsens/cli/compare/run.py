@@ -15,10 +15,9 @@ from wordsens.evaluation.compare.comparison import Comparison
 from wordsens.evaluation.compare.difference import CHECK, NEIGHBOURS, RANK, REMOVAL, WORD, Difference
 from wordsens.evaluation.compare.neighbours import ChangedNeighbour
 from wordsens.files import named_path
-from wordsens.models.choice import as_model, as_pair_model, is_pair_model
-from wordsens.models.contract import Model
+from wordsens.models.black_box import Model, load_named
 from wordsens.models.endpoint import Endpoint
-from wordsens.models.function import load_named
+from wordsens.models.load import as_model, as_pair_model, is_pair_model
 from wordsens.models.pairs import PairModel
 from wordsens.text.readers import read_documents
 

@@ -12,8 +12,8 @@ from wordsens.errors import InputError, require_count, require_positive
 from wordsens.evaluation.advice.crossing import Crossing, crossing, open_gaps
 from wordsens.evaluation.advice.passages import PLACES, Change, Surroundings
 from wordsens.evaluation.advice.result import DecayPoint, LengthAdvice, PlaceAdvice
-from wordsens.models.choice import as_model
-from wordsens.models.contract import Model
+from wordsens.models.black_box import Model
+from wordsens.models.load import as_model
 from wordsens.sensitivity.removals import cosine_distance
 from wordsens.statistics.median import least_values, median_intervals
 from wordsens.text.document import Document

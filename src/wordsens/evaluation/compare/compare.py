@@ -16,8 +16,8 @@ from wordsens.evaluation.compare.seen import Chosen, Seen, choose_words, encodin
 from wordsens.evaluation.compare.words import word_differences
 from wordsens.evaluation.kinds import Measured
 from wordsens.evaluation.similarities import similarities
-from wordsens.models.choice import as_model, as_pair_model, is_pair_model
-from wordsens.models.contract import Model
+from wordsens.models.black_box import Model
+from wordsens.models.load import as_model, as_pair_model, is_pair_model
 from wordsens.models.pairs import PairModel
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.mean import LEAST

@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 
 from wordsens.evaluation.compare.difference import FAMILIES, NEIGHBOURS, Difference
 from wordsens.evaluation.compare.seen import Seen, Told, choose_words, encoded
-from wordsens.models.contract import Model
+from wordsens.models.black_box import Model
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.paired_means import Bounds, paired_means
 

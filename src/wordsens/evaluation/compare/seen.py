@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from wordsens.audit.text import drawn_words
-from wordsens.models.contract import Model
+from wordsens.models.black_box import Model
 from wordsens.seeds import Seed
 from wordsens.text.whole_words import without, word_spans
 

@@ -16,7 +16,7 @@ from wordsens.evaluation.near_misses.lists import ANTONYMS, QUANTITIES, TIMES
 from wordsens.maps.contract import FeatureMap
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.models.choice import as_model, as_pair_model, is_pair_model
+from wordsens.models.load import as_model, as_pair_model, is_pair_model
 from wordsens.models.pairs import PairModel
 from wordsens.seeds import Seed, derive_seed
 from wordsens.sensitivity.one_word import word_sensitivity

@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 from wordsens.errors import InputError, require_count
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.reader import SIDES
-from wordsens.models.contract import Model
+from wordsens.models.black_box import Model
 from wordsens.models.pairs import PairModel
 from wordsens.text.matrix import TextMatrix
 

@@ -13,7 +13,7 @@ from wordsens.evaluation.flips.radius import flip_radii
 from wordsens.evaluation.flips.result import ClassFlips, FlipWord, LabelFlips, Share, WordFlips
 from wordsens.evaluation.near_misses.lists import ANTONYMS, QUANTITIES, TIMES
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.models.answers import require_texts
+from wordsens.models.black_box import require_texts
 from wordsens.models.classifier import Classifier, as_classifier
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.operating_point import share_at_most

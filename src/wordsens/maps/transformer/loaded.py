@@ -1,7 +1,7 @@
 """A transformer and what reads texts for it: by name, or taken from a pair, a pipeline, a SentenceTransformer."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ class SentenceModules:
         prompt: what `encode` puts before every text unless told otherwise.
         most_tokens: the length to which texts are cut; None: the model's own alone.
         dimensions: how many leading coordinates of a vector are kept; None for all.
+        prompts: all that the model has, by name.
     """
 
     transformer: nn.Module
@@ -38,12 +39,14 @@ class SentenceModules:
     prompt: str
     most_tokens: int | None
     dimensions: int | None
+    prompts: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: Any, modules: Sequence[nn.Module]) -> "SentenceModules":
         """The settings of a SentenceTransformer, with modules that may be frozen copies of its own."""
         prompt = model.prompts.get(model.default_prompt_name) or ""
-        return cls(modules[0], modules[1:], model.tokenizer, prompt, model.max_seq_length, model.truncate_dim)
+        length, dimensions = model.max_seq_length, model.truncate_dim
+        return cls(modules[0], modules[1:], model.tokenizer, prompt, length, dimensions, dict(model.prompts))
 
     def vectors(
         self, stack: Stack, rows: Float[Tensor, "b n d"], layer: int, prompted: int, dtype: torch.dtype

@@ -6,7 +6,8 @@ from typing import Any
 from wordsens.errors import InputError, require_characters
 from wordsens.text.encoder import Tokenization
 from wordsens.text.matrix import Word
-from wordsens.text.transformer_encoder import context_of, embedding_rows, tokenized
+from wordsens.text.pretrained import require_fast_tokenizer
+from wordsens.text.transformer_encoder import characters_within, context_of, embedding_rows, tokenized
 from wordsens.text.whole_words import whole_words
 
 SIDES = ("first", "second")
@@ -40,6 +41,7 @@ class Reader:
         most_tokens: int | None = None,
         cuts: bool = False,
     ):
+        require_fast_tokenizer(tokenizer, name)
         self.tokenizer, self.prompt, self.cuts = tokenizer, prompt, cuts
         self._table, self._name = embedding_rows(model), name
         limits = [limit for limit in (context_of(tokenizer, model), most_tokens) if limit is not None]
@@ -101,6 +103,10 @@ class Reader:
     def count(self, text: str) -> int:
         """The number of tokens the model reads for the text, prompt and special ones included, if it is not cut."""
         return len(self.tokenizer(self.prompt + require_characters("the text", text), verbose=False)["input_ids"])
+
+    def characters_read(self, text: str) -> int:
+        """How many leading characters of the text fit into the context."""
+        return characters_within(text, self.tokenizer, self.context, prompt=self.prompt)
 
     def spelled(self, ids: Sequence[int]) -> tuple[str, ...]:
         """The tokens as the vocabulary spells them."""

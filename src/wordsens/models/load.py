@@ -1,33 +1,38 @@
 """One call that makes a model of whatever stands for one."""
 
+import importlib.util
+import json
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import InputError, require_choice, require_count, without_secrets
+from wordsens.errors import InputError, MissingExtraError, first_line, require_choice, require_count, without_secrets
 from wordsens.files import named_path
 from wordsens.maps.transformer.features import OWN, POOL_NAMES, TransformerFeatures
 from wordsens.maps.transformer.loaded import LoadedModel, load_parts
-from wordsens.models import library
-from wordsens.models.contract import Model
+from wordsens.models.black_box import FunctionModel, Model
 from wordsens.models.endpoint import Endpoint, endpoint_model
-from wordsens.models.function import FunctionModel
 from wordsens.models.pairs import CrossEncoderModel, FunctionPairModel, PairModel
-from wordsens.models.sentence import SentenceTransformerModel
-from wordsens.models.transformer import TransformerModel, UnmappedTransformer
+from wordsens.models.sentence import PlainTransformer, SentenceTransformerModel, TransformerModel
+from wordsens.text import pretrained
 from wordsens.text.encoders import require_device
 from wordsens.text.loaded_models import is_instance, is_loaded_model, is_sentence_transformer
-from wordsens.text.pretrained import Access
+from wordsens.text.model_files import model_folder
+from wordsens.text.pretrained import Access, find_model, quiet_transformers
 
 _KINDS = (
     "a name or folder, a pair (model, tokenizer), a transformers pipeline, a SentenceTransformer, "
     "a function from a list of texts to an array (texts, d), or an Endpoint"
 )
+_MODULES_FILE = "modules.json"
+_PROMPTS_FILE = "config_sentence_transformers.json"
+_CLASSIFIER = "ForSequenceClassification"
 
 
 def as_model(
     model: Any,
     *,
     pool: str | None = None,
+    prompt_name: str | None = None,
     revision: str | None = None,
     device: str = "cpu",
     batch_size: int = 32,
@@ -42,6 +47,7 @@ def as_model(
         pool: of a transformer: "mean", "cls", "last" or "max"; "own", that of its sentence-transformers files. None:
             its own where it has one, else what sentence-transformers takes: the last token of causal language models,
             the mean of others.
+        prompt_name: of a SentenceTransformer: the prompt before every text, such as "query"; None: its default.
         revision: branch, tag or commit of a name on the hub.
         device: of a model that is loaded here; loaded ones stay where they are.
         batch_size: texts at a time.
@@ -58,16 +64,18 @@ def as_model(
     if pool is not None:
         require_choice("pool", pool, POOL_NAMES)
     if isinstance(model, str | Path):
-        return _named(str(model), pool, revision, require_device(device), batch_size, local_files_only)
-    if revision is not None:
+        made = _named(str(model), pool, revision, require_device(device), batch_size, local_files_only)
+    elif revision is not None:
         raise InputError(f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for an object")
-    if is_sentence_transformer(model) and pool in (None, OWN):
-        return SentenceTransformerModel(model, name=_name_of(model), batch_size=batch_size)
-    if is_loaded_model(model):
-        return _transformer(load_parts(model), pool, batch_size)
-    if pool is not None:
+    elif is_sentence_transformer(model) and pool in (None, OWN):
+        made = SentenceTransformerModel(model, name=_name_of(model), batch_size=batch_size)
+    elif is_loaded_model(model):
+        made = _transformer(load_parts(model), pool, batch_size)
+    elif pool is not None:
         raise InputError(f"`pool` (={pool!r}) is of a transformer's states; leave it out for a {type(model).__name__}")
-    return _other(model, batch_size)
+    else:
+        made = _other(model, batch_size)
+    return made if prompt_name is None else made.prompted(prompt_name)
 
 
 def as_pair_model(
@@ -93,10 +101,8 @@ def as_pair_model(
     if isinstance(model, PairModel):
         return model
     if isinstance(model, str | Path):
-        found = library.cross_encoder(
-            str(model), revision=revision, device=require_device(device), local_files_only=local_files_only
-        )
-        return CrossEncoderModel(found, name=str(model), batch_size=batch_size)
+        loaded = _cross_encoder(str(model), revision, require_device(device), local_files_only)
+        return CrossEncoderModel(loaded, name=str(model), batch_size=batch_size)
     if is_instance(model, "sentence_transformers", "CrossEncoder"):
         return CrossEncoderModel(model, name=_name_of(model), batch_size=batch_size)
     if callable(model) and not isinstance(model, type) and not hasattr(model, "parameters"):
@@ -109,9 +115,22 @@ def as_pair_model(
 
 def is_pair_model(model: Any, revision: str | None = None) -> bool:
     """True where `as_pair_model` is the call for it: a CrossEncoder, or the name of one on this machine."""
-    if isinstance(model, str | Path):
-        return library.scores_pairs(str(model), revision)
-    return isinstance(model, PairModel) or is_instance(model, "sentence_transformers", "CrossEncoder")
+    if not isinstance(model, str | Path):
+        return isinstance(model, PairModel) or is_instance(model, "sentence_transformers", "CrossEncoder")
+    folder = _folder(str(model), revision)
+    if folder is None:
+        return False
+    return _read(folder / _PROMPTS_FILE).get("model_type") == "CrossEncoder" or _classes(folder) == 1
+
+
+def load(model: Any, **options: Any) -> Model | PairModel:
+    """`as_pair_model` of what scores pairs, `as_model` of everything else; a model of pairs has no pool or prompt."""
+    if is_pair_model(model, options.get("revision")):
+        wrong = next((name for name in ("pool", "prompt_name") if options.get(name) is not None), None)
+        if wrong is not None:
+            raise InputError(f"`{wrong}` (={options[wrong]!r}) is of a model of texts, and {model} scores pairs")
+        return as_pair_model(model, **{key: value for key, value in options.items() if value is not None})
+    return as_model(model, **{key: value for key, value in options.items() if value is not None})
 
 
 def _named(
@@ -124,14 +143,25 @@ def _named(
         )
     if ":" in name and not named_path("model", name).exists():
         raise InputError(f"`model` (={name!r}) is no name; pass the function itself, on the command line --encode")
+    folder = _folder(name, revision)
+    library = folder is not None and (folder / _MODULES_FILE).is_file()
+    classes = 0 if folder is None or library else _classes(folder)
+    if classes > 1 and pool is None:
+        raise InputError(
+            f"the model {name!r} is a classifier of {classes} labels, not an embedding: use it with flips, or with "
+            "explain --classes; pass pool='mean' for the mean of its hidden states"
+        )
     access = Access(local_files_only=local_files_only, revision=revision)
     try:
         return _transformer(load_parts(name, device=device, access=access), pool, batch_size)
-    except InputError:
-        found = library.sentence_transformer(name, revision=revision, device=device) if pool in (None, OWN) else None
-        if found is None:
+    except InputError as refused:
+        if not library or pool not in (None, OWN) or importlib.util.find_spec("sentence_transformers") is None:
             raise
-        return SentenceTransformerModel(found, name=name, batch_size=batch_size)
+        try:
+            loaded = pretrained.sentence_transformer(name, name, True, Access(revision=revision), device)
+        except InputError:
+            raise refused from None
+        return SentenceTransformerModel(loaded, name=name, batch_size=batch_size)
 
 
 def _transformer(loaded: LoadedModel, pool: str | None, batch_size: int) -> Model:
@@ -144,7 +174,7 @@ def _transformer(loaded: LoadedModel, pool: str | None, batch_size: int) -> Mode
     except InputError as refused:
         if own:
             raise
-        return UnmappedTransformer(loaded, chosen, name=name, refused=refused)
+        return PlainTransformer(loaded, chosen, name=name, refused=refused, batch_size=batch_size)
     phi.reading().cuts = True
     return TransformerModel(phi, name=name, batch_size=batch_size)
 
@@ -169,9 +199,9 @@ def _other(model: Any, batch_size: int) -> Model:
     encode = getattr(model, "encode", None)
     function = encode if callable(encode) else model
     if callable(function) and not _is_half_a_pair(model):
-        found = FunctionModel(function, name=_name_of(model), batch_size=batch_size)
-        found.require_steady()
-        return found
+        made = FunctionModel(function, name=_name_of(model), batch_size=batch_size)
+        made.require_steady()
+        return made
     raise InputError(f"`model` (a {type(model).__name__}) is none that is known; pass {_KINDS}")
 
 
@@ -189,3 +219,48 @@ def _name_of(model: Any) -> str:
     if path:
         return Path(path).name if Path(path).is_absolute() else path
     return str(getattr(model, "__name__", type(model).__name__))
+
+
+def _cross_encoder(name: str, revision: str | None, device: str, local_files_only: bool) -> Any:
+    """The CrossEncoder of that name."""
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise MissingExtraError("sentence-transformers", "models", f"the CrossEncoder {name!r}")
+    place, local = find_model(name, revision, local_files_only=local_files_only)
+    from sentence_transformers import CrossEncoder
+
+    try:
+        with quiet_transformers():
+            model = CrossEncoder(place, device=device, revision=revision, local_files_only=local)
+    except Exception as error:  # the library raises what its modules raise
+        raise InputError(f"no CrossEncoder {name!r}: it cannot be loaded: {first_line(error)}") from error
+    # Of any other model the library makes a classifier with random weights.
+    if not is_pair_model(name, revision):
+        raise InputError(f"the model {name!r} does not score pairs: it is no CrossEncoder; use it as a model of texts")
+    return model
+
+
+def _folder(name: str, revision: str | None) -> Path | None:
+    """The folder of the model's files; None where it is not on this machine."""
+    try:
+        return model_folder(name, revision)
+    except InputError:
+        return None
+
+
+def _classes(folder: Path) -> int:
+    """The labels of a classifier's folder; 0 of another model's."""
+    config = _read(folder / "config.json")
+    architectures, labels = config.get("architectures"), config.get("id2label")
+    classifies = isinstance(architectures, list) and str(*architectures[:1]).endswith(_CLASSIFIER)
+    if not classifies:
+        return 0
+    return len(labels) if isinstance(labels, dict) else 2  # transformers leaves out the usual two
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The file's object; an empty one where there is none: loading the model says what is wrong."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
