@@ -8,7 +8,7 @@ import torch
 import wordsens as ws
 from wordsens.audit.black_box import audit_black_box
 from wordsens.audit.text import AuditPlan
-from wordsens.evaluation.near_misses.replacements import MOST, Replacements
+from wordsens.evaluation.replacements import MOST, Replacements
 from wordsens.models.load import as_model
 from wordsens.text.whole_words import without
 

@@ -14,7 +14,7 @@ from wordsens.cli.terminal import print_json, stdout, table
 from wordsens.errors import InputError, require_count
 
 if TYPE_CHECKING:
-    from wordsens.evaluation.explain.explanation import Explanation
+    from wordsens.evaluation.explanation import Explanation
 
 _FAINT = 0.1
 """The share of the largest removal under which a word is not coloured."""
@@ -37,7 +37,7 @@ class ExplainRequest(ModelOptions):
     target: Annotated[
         int | None, typer.Option("--class", help="Which class, from 0; default: the likeliest.", show_default=False)
     ] = None
-    tries: Annotated[int, typer.Option(help="Other words tried in the place of each; 0: none.")] = 2
+    tries: Annotated[int, typer.Option(help="Other words tried in the place of each; 0: none.")] = 8
     vectors: Annotated[bool, typer.Option(help="Also move every word as a vector, where the model has gradients.")] = (
         True
     )
@@ -69,7 +69,7 @@ class ExplainRequest(ModelOptions):
 
 def run_explain(request: ExplainRequest) -> None:
     """Explain the score and print it."""
-    from wordsens.evaluation.explain.explain import ExplainPlan, explain
+    from wordsens.evaluation.explain import ExplainPlan, explain
 
     plan = ExplainPlan(tries=request.tries, vectors=request.vectors)
     texts = request.texts or []
@@ -86,11 +86,9 @@ def run_explain(request: ExplainRequest) -> None:
 def _model(request: ExplainRequest) -> Any:
     if not request.classes:
         return request.load()
-    from wordsens.maps.transformer.features import TransformerFeatures
+    from wordsens.models.classifier import as_classifier
 
-    return TransformerFeatures.from_pretrained(
-        request.model, output="probabilities", device=request.device, revision=request.revision
-    )
+    return as_classifier(request.model, device=request.device, revision=request.revision)
 
 
 def _print(found: "Explanation") -> None:
@@ -109,7 +107,7 @@ def _print(found: "Explanation") -> None:
 
 
 def _coloured(found: "Explanation", side: int) -> Text:
-    from wordsens.evaluation.explain.explanation import FALL, RISE
+    from wordsens.evaluation.explanation import FALL, RISE
 
     shown = Text(found.texts[side])
     for word in found.words:
@@ -124,19 +122,22 @@ def _words(found: "Explanation") -> None:
     columns = {"removed": "removal", "best swap": "swap", "down": "lowers", "up": "raises", "bound": "upper"}
     columns |= {"both removed": "apart"}
     kept = {head: name for head, name in columns.items() if any(getattr(w, name) is not None for w in found.words)}
-    shown = table(("word", "left"), *((head, "right") for head in kept), ("", "left"))
-    for at, word in enumerate(found.words):
-        if at and word.side != found.words[at - 1].side:
-            shown.add_row()
+    shown = table(("text", "right"), ("word", "left"), *((head, "right") for head in kept), ("", "left"))
+    for word in found.words:
         numbers = (getattr(word, name) for name in kept.values())
         named = [f"for {word.swapped_for}"] * (word.swapped_for is not None)
         named += [f"with {word.counterpart}"] * (word.counterpart is not None)
-        shown.add_row(Text(word.word), *("" if n is None else f"{n:+.4f}" for n in numbers), Text(", ".join(named)))
+        shown.add_row(
+            str(word.side + 1),
+            Text(word.word),
+            *("" if n is None else f"{n:+.4f}" for n in numbers),
+            Text(", ".join(named)),
+        )
     console = stdout()
     console.print(shown)
     told = {
         "removed": "removed: the change without the word, one change.",
-        "best swap": f"best swap: the farthest of {max(w.tried for w in found.words)} other words.",
+        "best swap": f"best swap: the farthest of {max(w.tried for w in found.words)} words that could stand there.",
         "down": "down, up: the farthest found by moving the word's vectors by up to their length; attained, no bound.",
         "bound": "bound: certified.",
         "both removed": "both removed: the largest rise without this word and one of the other text, one change each.",

@@ -14,7 +14,7 @@ from wordsens.cli.terminal import MUCH, stdout, table
 from wordsens.errors import InputError, require_count
 
 if TYPE_CHECKING:
-    from wordsens.evaluation.flips.result import FlipWord, LabelFlips
+    from wordsens.evaluation.flips import FlipWord, LabelFlips
 
 _SHOWN = 10
 """Flips and words that are printed; --json has all."""
@@ -63,7 +63,7 @@ class FlipsRequest:
 
 def run_flips(request: FlipsRequest) -> None:
     """Find the flips and print them."""
-    from wordsens.evaluation.flips.flips import FlipPlan, label_flips
+    from wordsens.evaluation.flips import FlipPlan, label_flips
     from wordsens.models.black_box import load_named
     from wordsens.models.classifier import as_classifier
     from wordsens.text.readers import read_documents

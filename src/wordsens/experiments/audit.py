@@ -17,7 +17,7 @@ from wordsens.audit.decay import PairDistance
 from wordsens.audit.layers import LayerSensitivity
 from wordsens.audit.text import AUDIT_SEARCH, AuditedText, AuditedWord, AuditPlan, audit_text
 from wordsens.errors import InputError, require_choice
-from wordsens.evaluation.near_misses.replacements import Replacements
+from wordsens.evaluation.replacements import Replacements
 from wordsens.experiments.experiment import Experiment
 from wordsens.experiments.provenance import code_version
 from wordsens.experiments.sensitivity import json_text

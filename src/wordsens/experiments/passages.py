@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 
 from wordsens.errors import InputError
 from wordsens.evaluation.kinds import SYNONYM
-from wordsens.evaluation.near_misses.word_lists import Table, antonyms, exchange, negations, synonyms
+from wordsens.evaluation.word_lists import Table, antonyms, exchange, negations, synonyms
 from wordsens.experiments.texts import Embedded, documents
 from wordsens.seeds import derive_seed
 from wordsens.text import Document, load_encoder

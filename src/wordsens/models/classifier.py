@@ -14,6 +14,7 @@ from wordsens.maps.transformer.loaded import LoadedModel, load_parts
 from wordsens.models.black_box import PROBES, FunctionModel
 from wordsens.text.hooks import call
 from wordsens.text.loaded_models import is_loaded_model
+from wordsens.text.pretrained import Access
 from wordsens.text.transformer_encoder import characters_within, context_of
 
 PROBABILITIES = "probabilities"
@@ -103,7 +104,9 @@ class Classifier:
         return torch.where(own.to(odds) >= _EDGE, odds, -odds).amin(dim=-1)
 
 
-def as_classifier(model: Any, *, labels: Sequence[str] | None = None, device: str = "cpu") -> Classifier:
+def as_classifier(
+    model: Any, *, labels: Sequence[str] | None = None, device: str = "cpu", revision: str | None = None
+) -> Classifier:
     """Whatever stands for a classifier, as a Classifier.
 
     A transformer's numbers are those of its own forward pass, read as its pipeline reads them: a softmax, sigmoids for
@@ -116,6 +119,7 @@ def as_classifier(model: Any, *, labels: Sequence[str] | None = None, device: st
             (texts, classes) of probabilities.
         labels: the classes' names; None: the model's own, or 0, 1, ...
         device: of a model that is loaded here.
+        revision: branch, tag or commit of a name on the hub.
 
     Raises:
         InputError: anything else.
@@ -123,7 +127,9 @@ def as_classifier(model: Any, *, labels: Sequence[str] | None = None, device: st
     if isinstance(model, Classifier):
         return model
     if isinstance(model, str | Path):
-        return _of_transformer(load_parts(str(model), task="head", device=device), labels)
+        return _of_transformer(
+            load_parts(str(model), task="head", device=device, access=Access(revision=revision)), labels
+        )
     if is_loaded_model(model):
         return _of_transformer(load_parts(model), labels)
     if isinstance(model, TransformerFeatures):

@@ -140,13 +140,10 @@ class CrossEncoderModel(FunctionPairModel):
         whole = tokenizer(first, second, verbose=False)["input_ids"]
         if len(whole) <= len(sides):
             return len(first), len(second)
-        stops = [
-            max(
-                (stop for (_, stop), side in zip(encoded["offset_mapping"], sides, strict=True) if side == at),
-                default=0,
-            )
-            for at in (0, 1)
-        ]
+        stops = [0, 0]
+        for (_, stop), side in zip(encoded["offset_mapping"], sides, strict=True):
+            if side is not None:
+                stops[side] = max(stops[side], stop)
         return stops[0], stops[1]
 
     def features(self) -> TransformerFeatures:

@@ -10,10 +10,10 @@ from wordsens.cli.compare.options import CompareRequest
 from wordsens.cli.junit import write_junit
 from wordsens.cli.terminal import LITTLE, MUCH, print_json, reporting, stdout, table
 from wordsens.errors import RequirementError
-from wordsens.evaluation.compare.compare import ComparePlan, compare_models, prepare
-from wordsens.evaluation.compare.comparison import Comparison
-from wordsens.evaluation.compare.difference import CHECK, NEIGHBOURS, RANK, REMOVAL, WORD, Difference
-from wordsens.evaluation.compare.neighbours import ChangedNeighbour
+from wordsens.evaluation.compare import ComparePlan, compare_models, prepare
+from wordsens.evaluation.comparison import Comparison
+from wordsens.evaluation.difference import CHECK, NEIGHBOURS, RANK, REMOVAL, WORD, Difference
+from wordsens.evaluation.neighbours import ChangedNeighbour
 from wordsens.files import named_path
 from wordsens.models.black_box import Model, load_named
 from wordsens.models.endpoint import Endpoint

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from wordsens.evaluation.near_misses.make import SENTENCE_END
-from wordsens.evaluation.near_misses.rules import negate
+from wordsens.evaluation.near_misses import SENTENCE_END, negate
 from wordsens.text.pairs import Pair
 
 PLACES = {"first": 0.0, "middle": 0.5, "last": 1.0}

@@ -6,17 +6,17 @@ from statistics import fmean, quantiles
 
 import numpy as np
 from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import normalize
 
 from wordsens.audit.categories import place_of
-from wordsens.evaluation.compare.difference import FAMILIES, RANK, REMOVAL, WORD, Difference
-from wordsens.evaluation.compare.seen import Chosen, Seen
+from wordsens.evaluation.difference import FAMILIES, RANK, REMOVAL, WORD, Difference
+from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, Progress, encoded
+from wordsens.models.black_box import Model
 from wordsens.seeds import Seed
 from wordsens.statistics.mean import mean_interval
 from wordsens.statistics.paired_means import Bounds, paired_means
 from wordsens.text.english import kind_of
-
-LEAST_TEXTS = 6
-"""Texts of a row: below them a joint test of even a few rows cannot find anything."""
 
 EVERY = "every word"
 _HALF = 0.5
@@ -25,6 +25,53 @@ _TIE = 1e-5
 """Removals this close, as a share of the text's largest, are equal: float32 moves one by some 1e-7 of it."""
 
 Values = Float[np.ndarray, " texts"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One model's answers.
+
+    Attributes:
+        units: every text's vector at length one.
+        again: the same of a second call, in other batches.
+        repeat: the mean of ‖second vector - first‖² / ‖first‖²: twice the variance of one answer.
+        removals: for every text whose words are removed, ‖f(text without the word) - f(text)‖ / ‖f(text)‖.
+    """
+
+    units: Float[Tensor, "texts d"]
+    again: Float[Tensor, "texts d"]
+    repeat: float
+    removals: tuple[Float[np.ndarray, " _"], ...]
+
+    def inflation(self, values: Float[np.ndarray, " words"]) -> Float[np.ndarray, " words"]:
+        """The part of each removal that the model's own noise makes: r - sqrt(r² - repeat), r where r² is less."""
+        return values - np.sqrt(np.clip(values**2 - self.repeat, 0, None))
+
+
+def see(model: Model, texts: Sequence[str], chosen: Sequence[tuple[int, ChosenWords]], progress: Progress) -> Seen:
+    """Encode every text twice, and every chosen text without each of its words.
+
+    Args:
+        model: what is asked.
+        texts: all of them.
+        chosen: those whose words are removed, each with its number among the texts.
+        progress: called with the number of texts encoded since the last call.
+    """
+    once = encoded(model.encode, texts, progress)
+    twice = encoded(model.encode, texts[::-1], progress).flip(0)
+    norms = once.norm(dim=1)
+    moved = encoded(model.encode, [text for _, each in chosen for text in each.changed], progress)
+    parts = moved.split([len(each.words) for _, each in chosen]) if chosen else ()
+    removals = tuple(
+        ((part - once[at]).norm(dim=1) / norms[at]).numpy() for (at, _), part in zip(chosen, parts, strict=True)
+    )
+    repeat = float(((twice - once).square().sum(dim=1) / norms.square()).mean())
+    return Seen(normalize(once, dim=1), normalize(twice, dim=1), repeat, removals)
+
+
+def encodings(texts: Sequence[str], chosen: Sequence[tuple[int, ChosenWords]]) -> int:
+    """The number of texts that `see` encodes."""
+    return 2 * len(texts) + sum(len(each.words) for _, each in chosen)
 
 
 @dataclass(frozen=True)
@@ -47,7 +94,7 @@ class _Row:
 
 
 def word_differences(
-    chosen: Sequence[Chosen], first: Seen, second: Seen, *, tolerance: float, seed: Seed
+    chosen: Sequence[ChosenWords], first: Seen, second: Seen, *, tolerance: float, seed: Seed
 ) -> list[Difference]:
     """The differences of removals and ranks, tested together.
 
@@ -84,7 +131,7 @@ def _margin(row: _Row, tolerance: float) -> float:
     return tolerance * float(np.nanmean(row.first) + np.nanmean(row.second)) / 2 + row.noise
 
 
-def _rows(chosen: Sequence[Chosen], first: Seen, second: Seen) -> Iterator[_Row]:
+def _rows(chosen: Sequence[ChosenWords], first: Seen, second: Seen) -> Iterator[_Row]:
     table = _Table(chosen, first, second)
     yield table.row(REMOVAL, EVERY, lambda text, at: True)
     for name, of in (("kind", _kind), ("place", _place), ("length", _length(chosen))):
@@ -107,20 +154,20 @@ def _rows(chosen: Sequence[Chosen], first: Seen, second: Seen) -> Iterator[_Row]
         yield _Row(RANK, word, own[:, 0], own[:, 1], step=fmean(1 / (len(ranked) - 1) for ranked in ranks if ranked))
 
 
-def _kind(text: Chosen, at: int) -> str:
+def _kind(text: ChosenWords, at: int) -> str:
     return kind_of(text.words[at])
 
 
-def _place(text: Chosen, at: int) -> str:
+def _place(text: ChosenWords, at: int) -> str:
     return f"{place_of(text.places[at])} of a text"
 
 
-def _length(chosen: Sequence[Chosen]) -> Callable[[Chosen, int], str]:
+def _length(chosen: Sequence[ChosenWords]) -> Callable[[ChosenWords, int], str]:
     """A text's third by length among all of them, named by its words."""
     lengths = [text.length for text in chosen]
     low, high = (int(end) for end in quantiles(lengths, n=3)) if len(lengths) > 1 else (lengths[0], lengths[0])
 
-    def third(text: Chosen, at: int) -> str:
+    def third(text: ChosenWords, at: int) -> str:
         if text.length <= low:
             return f"texts of up to {low} words"
         return f"texts of {low + 1} to {high} words" if text.length <= high else f"texts of more than {high} words"
@@ -131,10 +178,10 @@ def _length(chosen: Sequence[Chosen]) -> Callable[[Chosen, int], str]:
 class _Table:
     """Both models' removals, and means of some of them by text."""
 
-    def __init__(self, chosen: Sequence[Chosen], first: Seen, second: Seen):
+    def __init__(self, chosen: Sequence[ChosenWords], first: Seen, second: Seen):
         self._chosen, self._models = chosen, (first, second)
 
-    def row(self, part: str, name: str, member: Callable[[Chosen, int], bool]) -> _Row:
+    def row(self, part: str, name: str, member: Callable[[ChosenWords, int], bool]) -> _Row:
         places = [
             (number, at)
             for number, text in enumerate(self._chosen)
@@ -155,7 +202,7 @@ class _Table:
         return _Row(part, name, *means, noise=abs(inflated[1] - inflated[0]))
 
 
-def _ranks(text: Chosen, both: tuple[np.ndarray, np.ndarray]) -> dict[str, tuple[float, float]]:
+def _ranks(text: ChosenWords, both: tuple[np.ndarray, np.ndarray]) -> dict[str, tuple[float, float]]:
     """Every word's rank in both models, 0 to 1; a word that stands twice counts by its mean. None of a single word."""
     names = list(dict.fromkeys(word.lower() for word in text.words))
     if len(names) < 2:

@@ -8,14 +8,13 @@ import numpy as np
 
 from wordsens.errors import InputError, require_count, require_positive
 from wordsens.evaluation.check import choose_pairs
-from wordsens.evaluation.compare.comparison import Comparison
-from wordsens.evaluation.compare.difference import ALL_KINDS, CHECK, FAMILIES, Difference
-from wordsens.evaluation.compare.gate import Gate
-from wordsens.evaluation.compare.neighbours import explained, neighbour_differences
-from wordsens.evaluation.compare.seen import Chosen, Seen, choose_words, encodings, see
-from wordsens.evaluation.compare.words import word_differences
+from wordsens.evaluation.comparison import Comparison
+from wordsens.evaluation.difference import ALL_KINDS, CHECK, FAMILIES, Difference, Gate
 from wordsens.evaluation.kinds import Measured
+from wordsens.evaluation.neighbours import explained, neighbour_differences
 from wordsens.evaluation.similarities import similarities
+from wordsens.evaluation.texts import ChosenWords, choose_words
+from wordsens.evaluation.word_differences import Seen, encodings, see, word_differences
 from wordsens.models.black_box import Model
 from wordsens.models.load import as_model, as_pair_model, is_pair_model
 from wordsens.models.pairs import PairModel
@@ -75,7 +74,7 @@ class Prepared:
     """
 
     texts: tuple[str, ...]
-    chosen: tuple[tuple[int, Chosen], ...]
+    chosen: tuple[tuple[int, ChosenWords], ...]
     pairs: tuple[Pair, ...]
     plan: ComparePlan
     gate: Gate
@@ -141,7 +140,7 @@ def prepare(
         drawn = sorted(random.choice(len(kept), plan.word_texts, replace=False).tolist())
         notes.append(f"words were removed from {plan.word_texts} of the {len(kept)} texts, drawn at random")
     words = [(at, choose_words(kept[at], plan.words_per_text, seed)) for at in drawn]
-    chosen = tuple((at, each) for at, each in words if each.length > 1)
+    chosen = tuple((at, each) for at, each in words if each.length > 1 and each.words)
     if len(chosen) < len(words):
         notes.append(f"{len(words) - len(chosen)} texts have fewer than two words, and none was removed from them")
     read, told = ([], []) if isinstance(pairs, str) and pairs == NO_PAIRS else choose_pairs(pairs, None)
@@ -157,6 +156,7 @@ def compare_models(
     progress: Progress = lambda done, total: None,
 ) -> Comparison:
     """The comparison of two loaded models; `progress` is called with texts encoded, and how many there are."""
+    prepared = _read_by_both(prepared, models)
     counted = _Counter(prepared, models, progress)
     notes = list(prepared.notes)
     rows = _checked(models, prepared, counted) if prepared.pairs else []
@@ -193,6 +193,30 @@ def compare_models(
         notes=tuple(notes),
     )
     return replace(result, failures=tuple(prepared.gate.failures(rows)))
+
+
+def _read_by_both(prepared: Prepared, models: tuple[Model | PairModel, Model | PairModel]) -> Prepared:
+    """The words that both models read, and a note on the others."""
+    readers = [model for model in models if isinstance(model, Model)]
+    limits = {
+        at: min((model.characters_read(each.text) for model in readers), default=len(each.text))
+        for at, each in prepared.chosen
+    }
+    if all(limits[at] == len(each.text) for at, each in prepared.chosen):
+        return prepared
+    plan = prepared.plan
+    again = [
+        (at, choose_words(each.text, plan.words_per_text, prepared.seed, limits[at])) for at, each in prepared.chosen
+    ]
+    unread = [each for _, each in again if each.unread]
+    if not unread:
+        return replace(prepared, chosen=tuple((at, each) for at, each in again if each.words))
+    note = (
+        f"{sum(each.unread for each in unread)} words of {len(unread)} texts are past what one of the models reads: none "
+        f"of them was removed, and their change is unknown; the first text is {unread[0].text[:40]!r}..."
+    )
+    chosen = tuple((at, each) for at, each in again if each.words)
+    return replace(prepared, chosen=chosen, notes=(*prepared.notes, note))
 
 
 def _texts(texts: Sequence[str | Document]) -> tuple[list[str], list[str]]:

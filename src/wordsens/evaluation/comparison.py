@@ -6,9 +6,19 @@ from functools import cached_property
 from html import escape
 from typing import Any
 
-from wordsens.evaluation.compare.difference import ALL_KINDS, CHECK, NEIGHBOURS, RANK, REMOVAL, WORD, Difference
-from wordsens.evaluation.compare.neighbours import NEAREST, RECALL, ChangedNeighbour
-from wordsens.evaluation.compare.words import EVERY
+from wordsens.evaluation.difference import (
+    ALL_KINDS,
+    CHECK,
+    NEAREST,
+    NEIGHBOURS,
+    RANK,
+    RECALL,
+    REMOVAL,
+    WORD,
+    Difference,
+)
+from wordsens.evaluation.neighbours import ChangedNeighbour
+from wordsens.evaluation.word_differences import EVERY
 from wordsens.results import Look, Result
 
 _COLUMNS = ("part", "name", "count", "first", "second", "difference", "low", "high", "p", "differs")

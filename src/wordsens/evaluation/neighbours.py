@@ -9,13 +9,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from wordsens.evaluation.compare.difference import FAMILIES, NEIGHBOURS, Difference
-from wordsens.evaluation.compare.seen import Seen, Told, choose_words, encoded
+from wordsens.evaluation.difference import FAMILIES, NEAREST, NEIGHBOURS, RECALL, Difference
+from wordsens.evaluation.texts import Progress, choose_words, encoded
+from wordsens.evaluation.word_differences import Seen
 from wordsens.models.black_box import Model
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.paired_means import Bounds, paired_means
-
-NEAREST, RECALL = "nearest", "recall"
 
 LEAST_TEXTS = 8
 """Fewer texts have hardly any neighbours to choose from."""
@@ -136,10 +135,10 @@ def neighbour_differences(
 
 
 def explained(
-    changed: Sequence[ChangedNeighbour], models: tuple[Model, Model], seen: tuple[Seen, Seen], told: Told
+    changed: Sequence[ChangedNeighbour], models: tuple[Model, Model], seen: tuple[Seen, Seen], progress: Progress
 ) -> list[ChangedNeighbour]:
     """The changed texts with the words that decide between their old and their new neighbour in either model."""
-    return [_explained(one, models, seen, told) for one in changed]
+    return [_explained(one, models, seen, progress) for one in changed]
 
 
 def _spread(values: Float[np.ndarray, "rows texts"], errors: Sequence[float]) -> Float[np.ndarray, "rows texts"]:
@@ -158,11 +157,11 @@ def _changed(texts: Sequence[str], seen: tuple[Seen, Seen], at: int, old: int, n
 
 
 def _explained(
-    one: ChangedNeighbour, models: tuple[Model, Model], seen: tuple[Seen, Seen], told: Told
+    one: ChangedNeighbour, models: tuple[Model, Model], seen: tuple[Seen, Seen], progress: Progress
 ) -> ChangedNeighbour:
-    chosen = choose_words(one.text, WORDS, 0)
+    chosen = choose_words(one.text, WORDS, 0, min(model.characters_read(one.text) for model in models))
     margins = [
-        normalize(encoded(model.encode, chosen.changed, told), dim=1) @ (each.units[one.old] - each.units[one.new])
+        normalize(encoded(model.encode, chosen.changed, progress), dim=1) @ (each.units[one.old] - each.units[one.new])
         for model, each in zip(models, seen, strict=True)
     ]
     words = [

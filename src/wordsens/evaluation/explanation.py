@@ -19,9 +19,10 @@ class WordEffect:
     Attributes:
         side: 0 of a word of the first text, 1 of the second.
         word, start, stop: the word and its place in the text.
-        removal: the score without the word, less the score: one change, by encoding the text again.
-        swap, swapped_for: the largest change of the score by one of `tried` other words, and that word; None where
-            none was tried.
+        removal: the score without the word, less the score: one change, by encoding the text again; None, as all other
+            numbers, of a word past what the model reads.
+        swap, swapped_for: the largest change of the score by one of `tried` words that a writer could have put there,
+            and that word; None where none was tried.
         tried: other words that were tried.
         lowers, raises: the farthest that the score was found to fall and to rise when the word's rows move by up to
             their own length: attained, each a bound of what a vector in the word's place can do from below; None
@@ -30,6 +31,7 @@ class WordEffect:
         apart: the largest rise of the score when this word and one of the other text are removed together: one change
             for each of those words; None of one text, or where every pair would cost an evaluation.
         counterpart: that word of the other text.
+        shared: whether one of its tokens is also that of another word, which is moved with it as a vector.
     """
 
     side: int
@@ -45,6 +47,7 @@ class WordEffect:
     upper: float | None = None
     apart: float | None = None
     counterpart: str | None = None
+    shared: bool = False
 
     @property
     def farthest(self) -> float | None:
@@ -110,9 +113,12 @@ class Explanation:
 
     @property
     def dividing(self) -> WordEffect | None:
-        """The word of the first text that keeps the two apart most: the one with the largest `apart`."""
-        known = [word for word in self.words if word.side == 0 and word.apart is not None]
-        return max(known, key=lambda word: word.apart or 0.0, default=None)
+        """The word that keeps the two texts apart most: without it, or without it and its counterpart of the other
+        text, the score rises most."""
+        if len(self.texts) < 2:
+            return None
+        known = [word for word in self.words if word.removal is not None]
+        return max(known, key=_rise, default=None)
 
     def most(self, name: str, count: int = SHOWN) -> list[WordEffect]:
         """The words with the largest values of that name, such as "removal" or "apart", by size."""
@@ -126,15 +132,12 @@ class Explanation:
             said = ", ".join(f"{self._named(word)} {word.removal:+.4f}" for word in words)
             told.append(f"Removed one by one (one change each), these words move it most: {said}.")
         word = self.dividing
-        if word is not None and (word.apart or 0) > 0:
-            told.append(
-                f"The pair of words that keeps the texts apart most is '{word.word}' of the first and "
-                f"'{word.counterpart}' of the second: without both it is {self.value + (word.apart or 0):.4f} "
-                "(one change)."
-            )
+        if word is not None and _rise(word) > 0:
+            told.append(self._divided(word))
         if words := self.most("swap", 1):
             told.append(
-                f"Exchanged for another word (the farthest of {words[0].tried} tried): {self._named(words[0])} for "
+                f"Exchanged for a word that a writer could put there (the farthest of {words[0].tried}): "
+                f"{self._named(words[0])} for "
                 f"'{words[0].swapped_for}' {words[0].swap:+.4f}."
             )
         if words := self.most("farthest", 1):
@@ -143,6 +146,16 @@ class Explanation:
                 f"{self._named(words[0])} {words[0].farthest:+.4f}."
             )
         return [*told, *self.notes]
+
+    def _divided(self, word: WordEffect) -> str:
+        value = f"{self.value + _rise(word):.4f} (one change)"
+        if word.apart is None or (word.removal or 0.0) >= word.apart:
+            return f"The word that keeps the texts apart most is {self._named(word)}: without it it is {value}."
+        first, second = (word.word, word.counterpart) if word.side == 0 else (word.counterpart, word.word)
+        return (
+            f"The pair of words that keeps the texts apart most is '{first}' of the first and '{second}' of the "
+            f"second: without both it is {value}."
+        )
 
     def _named(self, word: WordEffect) -> str:
         return f"'{word.word}'" + (("", " (second text)")[word.side] if len(self.texts) > 1 else "")
@@ -191,10 +204,21 @@ class Explanation:
         return "".join([*parts, escape(text[at:])])
 
     def _table(self) -> str:
-        heads = ("word", "removed", "best swap", "for", "farthest down", "farthest up", "certified", "with counterpart")
+        heads = (
+            "text",
+            "word",
+            "removed",
+            "best swap",
+            "for",
+            "farthest down",
+            "farthest up",
+            "certified",
+            "with counterpart",
+        )
         rows = [
-            (word.word, _number(word.removal), _number(word.swap), word.swapped_for or "", _number(word.lowers),
-             _number(word.raises), _number(word.upper), f"{_number(word.apart)} {word.counterpart or ''}")
+            (str(word.side + 1), word.word, _number(word.removal), _number(word.swap), word.swapped_for or "",
+             _number(word.lowers), _number(word.raises), _number(word.upper),
+             f"{_number(word.apart)} {word.counterpart or ''}")
             for word in self.words
         ]  # fmt: skip
         return _html_table(heads, rows)
@@ -207,6 +231,11 @@ class Explanation:
         return _html_table(("first", "second", "both removed", "sum of each", "difference"), rows) if rows else ""
 
 
+def _rise(word: WordEffect) -> float:
+    """The largest rise of the score without the word, alone or with one of the other text."""
+    return max(word.removal or 0.0, word.apart or 0.0)
+
+
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:+.4f}"
 
@@ -217,7 +246,9 @@ def _html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     cell = '<{0} style="text-align:{1};padding:2px 8px">{2}</{0}>'
 
     def line(tag: str, values: Sequence[str]) -> str:
-        return "".join(cell.format(tag, "left" if at == 0 else "right", escape(values[at])) for at in kept)
+        return "".join(
+            cell.format(tag, "right" if values[at][:1] in "+-" else "left", escape(values[at])) for at in kept
+        )
 
     body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
     return f'<table style="border-collapse:collapse"><tr>{line("th", heads)}</tr>{body}</table>'
