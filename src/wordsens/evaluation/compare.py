@@ -212,8 +212,8 @@ def _read_by_both(prepared: Prepared, models: tuple[Model | PairModel, Model | P
     if not unread:
         return replace(prepared, chosen=tuple((at, each) for at, each in again if each.words))
     note = (
-        f"{sum(each.unread for each in unread)} words of {len(unread)} texts are past what one of the models reads: none "
-        f"of them was removed, and their change is unknown; the first text is {unread[0].text[:40]!r}..."
+        f"{sum(each.unread for each in unread)} words of {len(unread)} texts are past what one of the models reads: "
+        f"none of them was removed, and their change is unknown; the first text is {unread[0].text[:40]!r}..."
     )
     chosen = tuple((at, each) for at, each in again if each.words)
     return replace(prepared, chosen=chosen, notes=(*prepared.notes, note))

@@ -11,7 +11,7 @@ from typing import Any
 
 from wordsens.errors import InputError, MissingExtraError, require_characters
 from wordsens.files import named_path, writing
-from wordsens.text.plain_files import csv_records, json_lines_records, parquet_records
+from wordsens.text.plain_files import csv_records, delimiter_of, json_lines_records, parquet_records
 from wordsens.text.shipped_data import MeaningPair, meaning_pairs
 
 COLUMNS = ("kind", "first", "second", "same")
@@ -68,13 +68,14 @@ class Pair:
 Pairs = str | PathLike[str] | Iterable[Pair | MeaningPair | Mapping[str, Any] | Sequence[Any]]
 
 
-def read_pairs(pairs: Pairs | None = None) -> list[Pair]:
+def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[Pair]:
     """The pairs of a source, in its order.
 
     Args:
         pairs: None for the package's own (`meaning_pairs`); a CSV, TSV, JSON lines or Parquet file with the columns
             kind, first, second and same; or such rows: tuples (kind, first, second, same), dicts, MeaningPairs, Pairs.
             `same` is true or false, yes or no, 1 or 0. Further columns are kept.
+        encoding: of a plain file.
 
     Raises:
         InputError: no pair, a missing column, an empty text, two equal texts, or an unreadable file; says which row.
@@ -87,7 +88,7 @@ def read_pairs(pairs: Pairs | None = None) -> list[Pair]:
         pairs = meaning_pairs()
     if isinstance(pairs, (str, PathLike)):
         path = named_path("pairs", pairs)
-        rows = ((f"{path.name}:{number}", row) for number, row in _file_rows(path))
+        rows = ((f"{path.name}:{number}", row) for number, row in _file_rows(path, encoding))
     else:
         rows = ((f"pair {number}", row) for number, row in enumerate(pairs))
     found = [_pair(row, where) for where, row in rows]
@@ -134,7 +135,7 @@ def _write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]], names:
             path.write_text("".join(lines), encoding="utf-8")
 
 
-def _file_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _file_rows(path: Path, encoding: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     kind = _extension(path)
     if not path.is_file():
         raise InputError(f"`pairs`: there is no file {str(path)!r}")
@@ -142,9 +143,9 @@ def _file_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         case ".parquet":
             return parquet_records(path)
         case ".csv" | ".tsv":
-            return csv_records(path, "utf-8", delimiter="\t" if kind == ".tsv" else ",")
+            return csv_records(path, encoding, delimiter=delimiter_of(path, encoding))
         case _:
-            return json_lines_records(path, "utf-8")
+            return json_lines_records(path, encoding)
 
 
 def _extension(path: Path) -> str:
