@@ -11,9 +11,7 @@ from .errors import WordsensError as WordsensError
 from .evaluation.advice.advise import AdvicePlan as AdvicePlan
 from .evaluation.advice.advise import advise_length as advise_length
 from .evaluation.advice.result import LengthAdvice as LengthAdvice
-from .evaluation.baseline import Baseline as Baseline
 from .evaluation.check import Check as Check
-from .evaluation.check import Cutoff as Cutoff
 from .evaluation.check import check as check
 from .evaluation.compare import ComparePlan as ComparePlan
 from .evaluation.compare import compare as compare
@@ -26,6 +24,7 @@ from .evaluation.flips import FlipPlan as FlipPlan
 from .evaluation.flips import LabelFlips as LabelFlips
 from .evaluation.flips import label_flips as label_flips
 from .evaluation.near_misses import near_misses as near_misses
+from .evaluation.requirement import Baseline as Baseline
 from .experiments.experiment import summarize as summarize
 from .experiments.run import run_sweep as run_sweep
 from .experiments.store import read_records as read_records
@@ -88,6 +87,7 @@ from .text import embed as embed
 from .text import gaussian_text as gaussian_text
 from .text import meaning_pairs as meaning_pairs
 from .text import minimal_pairs as minimal_pairs
+from .text import near_duplicates as near_duplicates
 from .text import orthogonal_text as orthogonal_text
 from .text import read_documents as read_documents
 from .text import shipped_reviews as shipped_reviews

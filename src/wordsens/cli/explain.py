@@ -41,6 +41,9 @@ class ExplainRequest(ModelOptions):
     vectors: Annotated[bool, typer.Option(help="Also move every word as a vector, where the model has gradients.")] = (
         True
     )
+    max_words: Annotated[int | None, typer.Option(help="A longer text keeps its first words.", show_default=False)] = (
+        None
+    )
     html: Annotated[str | None, typer.Option(help="Write the explanation to an HTML file.", show_default=False)] = None
     seed: Seed = 0
     threads: Threads = 1
@@ -62,6 +65,8 @@ class ExplainRequest(ModelOptions):
             raise InputError("--class goes with --classes; leave it out")
         require_count("tries", self.tries, least=0)
         require_count("threads", self.threads)
+        if self.max_words is not None:
+            require_count("max_words", self.max_words, least=2)
         folder = None if self.html is None else Path(self.html).expanduser()
         if folder is not None and (not folder.parent.is_dir() or folder.is_dir()):
             raise InputError(f"`html` (={self.html!r}) must be a file in a folder that exists")
@@ -70,9 +75,12 @@ class ExplainRequest(ModelOptions):
 def run_explain(request: ExplainRequest) -> None:
     """Explain the score and print it."""
     from wordsens.evaluation.explain import ExplainPlan, explain
+    from wordsens.text.whole_words import first_words
 
     plan = ExplainPlan(tries=request.tries, vectors=request.vectors)
     texts = request.texts or []
+    if request.max_words is not None:
+        texts = [first_words(text, request.max_words) for text in texts]
     found = explain(_model(request), *texts, target=request.target, plan=plan, seed=request.seed)
     if request.html is not None:
         Path(request.html).expanduser().write_text(_page(found), encoding="utf-8")
@@ -85,7 +93,9 @@ def run_explain(request: ExplainRequest) -> None:
 
 def _model(request: ExplainRequest) -> Any:
     if not request.classes:
-        return request.load()
+        from wordsens.evaluation.check import prompted
+
+        return prompted(request.load(), request.prompt_names or ())
     from wordsens.models.classifier import as_classifier
 
     return as_classifier(request.model, device=request.device, revision=request.revision)

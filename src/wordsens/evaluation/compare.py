@@ -8,11 +8,10 @@ import numpy as np
 
 from wordsens.errors import InputError, require_count, require_positive
 from wordsens.evaluation.check import choose_pairs
-from wordsens.evaluation.comparison import Comparison
+from wordsens.evaluation.comparison import Comparison, MatchedThreshold
 from wordsens.evaluation.difference import ALL_KINDS, CHECK, FAMILIES, Difference, Gate
-from wordsens.evaluation.kinds import Measured
 from wordsens.evaluation.neighbours import explained, neighbour_differences
-from wordsens.evaluation.similarities import similarities
+from wordsens.evaluation.similarities import Measured, readable, similarities
 from wordsens.evaluation.texts import ChosenWords, choose_words
 from wordsens.evaluation.word_differences import Seen, encodings, see, word_differences
 from wordsens.models.black_box import Model
@@ -43,6 +42,8 @@ class ComparePlan:
         explained: texts with another first neighbour whose words are looked at.
         tolerance: differences up to this do not count: of areas under the curve, ranks and shares of texts the number
             itself, of removals a share of their mean.
+        threshold: a cosine from which on two texts count as the same with the first model; the one of the second that
+            keeps as many near-duplicates is given beside it.
     """
 
     words_per_text: int = 8
@@ -50,6 +51,7 @@ class ComparePlan:
     neighbours: int = 10
     explained: int = 5
     tolerance: float = 0.01
+    threshold: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("words_per_text", "word_texts", "neighbours"):
@@ -159,7 +161,7 @@ def compare_models(
     prepared = _read_by_both(prepared, models)
     counted = _Counter(prepared, models, progress)
     notes = list(prepared.notes)
-    rows = _checked(models, prepared, counted) if prepared.pairs else []
+    rows, matched = _checked(models, prepared, counted, notes) if prepared.pairs else ([], None)
     changed, apart = (), None
     first, second = models
     if isinstance(first, Model) and isinstance(second, Model):
@@ -187,6 +189,7 @@ def compare_models(
         apart=apart,
         rows=tuple(rows),
         changed=tuple(changed),
+        matched=matched,
         tolerance=prepared.plan.tolerance,
         failures=(),
         requirements=tuple(requirement.text for requirement in prepared.gate.requirements),
@@ -244,19 +247,23 @@ def _named(models: tuple[Model | PairModel, Model | PairModel]) -> tuple[str, st
 
 
 def _checked(
-    models: tuple[Model | PairModel, Model | PairModel], prepared: Prepared, counted: "_Counter"
-) -> list[Difference]:
-    """The differences in the check's areas under the curve."""
-    before, after = (similarities(model, prepared.pairs, progress=counted.pairs()) for model in models)
+    models: tuple[Model | PairModel, Model | PairModel], prepared: Prepared, counted: "_Counter", notes: list[str]
+) -> tuple[list[Difference], MatchedThreshold | None]:
+    """The differences in the check's areas under the curve, and the thresholds that keep as many near-duplicates."""
+    pairs = list(prepared.pairs)
+    for model in models:
+        pairs, unread = readable(model, pairs)
+        notes += unread
+    before, after = (similarities(model, pairs, progress=counted.pairs()) for model in models)
     cosines = not any(isinstance(model, PairModel) for model in models)
     if cosines and np.abs(after - before).max() <= _SAME_NUMBER:
         after = before
-    measured = [Measured(prepared.pairs, values, cosines=cosines) for values in (before, after)]
-    same = measured[0].paraphrases
-    sides = {kind: (before[members], after[members]) for kind, members in measured[0].opposites.items()}
+    measured = Measured(pairs, before, cosines=cosines)
+    same = measured.near
+    sides = {kind: (before[members], after[members]) for kind, members in measured.opposites.items()}
     found = paired_areas(sides, (before[same], after[same]), seed=prepared.seed)
     counts = {kind: len(numbers[0]) for kind, numbers in sides.items()}
-    return [
+    rows = [
         Difference(
             part=CHECK, name=ALL_KINDS if name == TOGETHER else name, count=counts.get(name, sum(counts.values())),
             first=area.before, second=area.after, difference=area.change.value, low=area.change.low,
@@ -264,6 +271,11 @@ def _checked(
         )
         for name, area in found.items()
     ]  # fmt: skip
+    threshold = prepared.plan.threshold
+    if threshold is None:
+        return rows, None
+    opposite = np.logical_or.reduce(list(measured.opposites.values()))
+    return rows, MatchedThreshold.of(threshold, (before, after), same, opposite, seed=prepared.seed)
 
 
 def _apart(seen: tuple[Seen, Seen]) -> float | None:

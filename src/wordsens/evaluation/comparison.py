@@ -6,6 +6,8 @@ from functools import cached_property
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from wordsens.evaluation.difference import (
     ALL_KINDS,
     CHECK,
@@ -20,6 +22,8 @@ from wordsens.evaluation.difference import (
 from wordsens.evaluation.neighbours import ChangedNeighbour
 from wordsens.evaluation.word_differences import EVERY
 from wordsens.results import Look, Result
+from wordsens.seeds import Seed, derive_seed
+from wordsens.statistics.auc import DRAWS
 
 _COLUMNS = ("part", "name", "count", "first", "second", "difference", "low", "high", "p", "differs")
 
@@ -36,7 +40,7 @@ MORE, LESS, QUIET = "#b3540b", "#1f6f9f", "#9aa0a6"
 """Colours of a difference that counts, up and down, and of one that does not."""
 
 _TITLES = {
-    CHECK: "Flipped meanings: area under the curve, opposites against paraphrases",
+    CHECK: "Flipped meanings: area under the curve, opposites against near-duplicates",
     REMOVAL: "Kinds of words: how far a text moves without one",
     RANK: "Words' ranks among the words of their text",
     WORD: "Single words: how far a text moves without it",
@@ -55,6 +59,64 @@ _STYLE = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class MatchedThreshold:
+    """Thresholds at which two models keep the same share of near-duplicates.
+
+    Attributes:
+        first: the one of the first model, as given.
+        second, second_low, second_high: of the second model, with its 95 % interval: paired bootstrap over the
+            near-duplicates, of which each draw takes the share that the first model keeps.
+        recall: the share of near-duplicates that both keep, that of the first model.
+        false_hits_first, false_hits_second: the shares of opposites at or above either.
+    """
+
+    first: float
+    second: float
+    second_low: float
+    second_high: float
+    recall: float
+    false_hits_first: float
+    false_hits_second: float
+
+    @classmethod
+    def of(
+        cls,
+        threshold: float,
+        values: tuple[np.ndarray, np.ndarray],
+        near: np.ndarray,
+        opposite: np.ndarray,
+        *,
+        seed: Seed,
+    ) -> "MatchedThreshold":
+        """The thresholds, from both models' similarities."""
+        before, after = (each[near] for each in values)
+
+        def matching(first: np.ndarray, second: np.ndarray) -> float:
+            hits = int((first >= threshold).sum())
+            return float(np.sort(second)[len(second) - hits]) if hits else float(np.nextafter(second.max(), np.inf))
+
+        random = np.random.default_rng(derive_seed(seed, "matched threshold"))
+        drawn = random.integers(len(before), size=(DRAWS, len(before)))
+        draws = [matching(before[at], after[at]) for at in drawn]
+        second, (low, high) = matching(before, after), np.quantile(draws, [0.025, 0.975], method="nearest")
+        return cls(
+            first=threshold, second=second, second_low=min(float(low), second), second_high=max(float(high), second),
+            recall=float((before >= threshold).mean()),
+            false_hits_first=float((values[0][opposite] >= threshold).mean()),
+            false_hits_second=float((values[1][opposite] >= second).mean()),
+        )  # fmt: skip
+
+    @property
+    def sentence(self) -> str:
+        """What to do with a threshold after the change of models."""
+        return (
+            f"A threshold of {self.first:.4g} with the first model is {self.second:.4f} with the second (95 %: "
+            f"{self.second_low:.4f} to {self.second_high:.4f}): both keep {self.recall:.0%} of near-duplicates, and "
+            f"{self.false_hits_first:.0%} and {self.false_hits_second:.0%} of opposites pass."
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Result):
     """The differences between two models, over pairs and over the user's own texts.
@@ -66,6 +128,7 @@ class Comparison(Result):
         apart: the mean distance of a text's two vectors, both at length one; None where they have not one dimension.
         rows: the differences, of which those that `differs` are findings.
         changed: the texts with another first neighbour, the clearest first.
+        matched: the thresholds that keep as many near-duplicates; None where none was given.
         tolerance: differences up to this do not count.
         failures: a sentence for every requirement that is not met.
         requirements: as they were asked.
@@ -79,6 +142,7 @@ class Comparison(Result):
     apart: float | None
     rows: tuple[Difference, ...]
     changed: tuple[ChangedNeighbour, ...]
+    matched: MatchedThreshold | None
     tolerance: float
     failures: tuple[str, ...]
     requirements: tuple[str, ...]
@@ -125,6 +189,7 @@ class Comparison(Result):
             "answer": list(self.answer),
             "texts": self.texts,
             "apart": self.apart,
+            "matched": None if self.matched is None else asdict(self.matched),
             "tolerance": self.tolerance,
             "rows": [{**asdict(row), "differs": row.differs} for row in self.rows],
             "changed": [
@@ -148,33 +213,43 @@ class Comparison(Result):
 def findings(found: Comparison) -> Iterator[str]:
     """The overall answer first; nothing is said of a row whose interval includes the opposite, or no difference."""
     rows = [row for row in found.rows if row.differs]
+    matched = [] if found.matched is None else [found.matched.sentence]
     if not rows:
         yield from _nothing(found)
+        yield from matched
         return
     parts = [f"{told} ({count})" for part, told in _PARTS.items() if (count := sum(row.part == part for row in rows))]
     yield (
         f"{found.second} differs from {found.first} in {len(rows)} of {len(found.rows)} comparisons over "
         f"{found.texts} texts: {', '.join(parts)}."
     )
+    yield from matched
     yield from _meanings(found, [row for row in rows if row.part == CHECK])
     yield from _words(found, rows)
     yield from _ranks(found, rows)
     yield from _neighbours(found, [row for row in rows if row.part == NEIGHBOURS])
-    if kept := [_PARTS[part] for part in _PARTS if _quiet(found.rows, part)]:
-        yield f"No difference found in {', '.join(kept)}."
+    if same := [_PARTS[part] for part in _PARTS if _excluded(found.rows, part)]:
+        yield f"No difference beyond {found.tolerance:.0%} in {', '.join(same)}."
 
 
-def _quiet(rows: Sequence[Difference], part: str) -> bool:
+def _excluded(rows: Sequence[Difference], part: str) -> bool:
+    """True where the intervals of all rows of the part lie within the tolerance."""
     own = [row for row in rows if row.part == part]
-    return bool(own) and not any(row.differs for row in own)
+    return bool(own) and all(row.excluded for row in own)
 
 
 def _nothing(found: Comparison) -> Iterator[str]:
-    same = ": their vectors are the same" if found.apart == 0 else f", none beyond {found.tolerance:.0%}"
-    yield (
-        f"No difference between {found.first} and {found.second} was found in {len(found.rows)} comparisons over "
-        f"{found.texts} texts{same}."
-    )
+    undecided = sum(not row.excluded for row in found.rows)
+    where = f"{len(found.rows)} comparisons over {found.texts} texts"
+    if found.apart == 0:
+        yield f"No difference between {found.first} and {found.second} in {where}: their vectors are the same."
+    elif undecided:
+        yield (
+            f"No difference between {found.first} and {found.second} is certain in {where}; {undecided} of them cannot "
+            f"exclude one beyond {found.tolerance:.0%}."
+        )
+    else:
+        yield f"No difference between {found.first} and {found.second} beyond {found.tolerance:.0%} in {where}."
     main = [row for row in found.rows if row.name in (ALL_KINDS, EVERY, NEAREST)]
     if told := [f"{_what(row)} {row.interval}" for row in main if row.low is not None]:
         yield f"Second less first: {'; '.join(told)}."
@@ -193,8 +268,8 @@ def _what(row: Difference) -> str:
 def _meanings(found: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
     kinds = [row for row in rows if row.name != ALL_KINDS] or rows
     for direction, verdict, advice in (
-        (-1, "tells fewer opposites from paraphrases", f"keep {found.first} where these matter, or add a reranker"),
-        (1, "tells more opposites from paraphrases", "thresholds set before may now be too strict; set them anew"),
+        (-1, "tells fewer opposites from near-duplicates", f"keep {found.first} where these matter, or add a reranker"),
+        (1, "tells more opposites from near-duplicates", "thresholds set before may now be too strict; set them anew"),
     ):
         some = sorted((row for row in kinds if row.difference * direction > 0), key=lambda row: -abs(row.difference))
         if some:

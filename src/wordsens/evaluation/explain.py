@@ -69,7 +69,7 @@ def explain(
     Args:
         model: whatever `as_model` or `as_pair_model` takes; a Classifier or a TransformerFeatures with
             output="probabilities" for classes; or any feature map, with `text` as rows: its sensitivities and their
-            certified bounds.
+            certified bounds. Two Models, for the first and the second text, such as one with two prompts.
         text: the text.
         other: the text that it is compared with.
         target: the class; None for the likeliest.
@@ -116,8 +116,11 @@ def _score(model: Any, text: str, other: str | None, target: int | None) -> tupl
             raise InputError("`other` is missing: this model scores pairs of texts; give both")
         pair = as_pair_model(model)
         return RerankerScore(pair, text, other), pair.name
-    loaded = as_model(model)
-    return (MovedScore(loaded, text) if other is None else CosineScore(loaded, text, other)), loaded.name
+    sides = model if isinstance(model, tuple) and all(isinstance(side, Model) for side in model) else None
+    loaded = as_model(model) if sides is None else sides[0]
+    if other is None:
+        return MovedScore(loaded, text), loaded.name
+    return CosineScore((loaded, loaded) if sides is None else sides, text, other), loaded.name
 
 
 def _words(score: "Score", side: int, notes: list[str]) -> list[Span]:
@@ -329,30 +332,32 @@ class CosineScore(Score):
 
     name = "cosine"
 
-    def __init__(self, model: Model, first: str, second: str):
-        self.texts, self._model = (first, second), model
-        self._known: dict[str, Tensor] = {}
-        self._own = self._units([first, second])
+    def __init__(self, models: tuple[Model, Model], first: str, second: str):
+        self.texts, self._models = (first, second), models
+        self._known: dict[tuple[int, str], Tensor] = {}
+        self._own = [self._units(0, [first])[0], self._units(1, [second])[0]]
         self.value = float(self._own[0] @ self._own[1])
 
     def of(self, side: int, texts: Sequence[str]) -> Float[Tensor, " m"]:
-        return self._units(texts) @ self._own[1 - side]
+        return self._units(side, texts) @ self._own[1 - side]
 
     def characters_read(self, side: int) -> int:
-        return self._model.characters_read(self.texts[side])
+        return self._models[side].characters_read(self.texts[side])
 
     def together(self, first: Sequence[str], second: Sequence[str]) -> Float[Tensor, "a b"]:
-        return self._units(first) @ self._units(second).T
+        return self._units(0, first) @ self._units(1, second).T
 
-    def _units(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
-        """The texts' vectors at length one; a text is encoded once."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+    def _units(self, side: int, texts: Sequence[str]) -> Float[Tensor, "m d"]:
+        """The texts' vectors at length one; a text is encoded once by each model."""
+        side = side if self._models[0] is not self._models[1] else 0
+        new = [text for text in dict.fromkeys(texts) if (side, text) not in self._known]
         if new:
-            self._known |= dict(zip(new, normalize(self._model.encode(new), dim=1), strict=True))
-        return torch.stack([self._known[text] for text in texts])
+            units = normalize(self._models[side].encode(new), dim=1)
+            self._known |= {(side, text): unit for text, unit in zip(new, units, strict=True)}
+        return torch.stack([self._known[side, text] for text in texts])
 
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, Function]:
-        phi, still = self._model.features(), self._own[1 - side]
+        phi, still = self._models[side].features(), self._own[1 - side]
 
         def cosine(rows: Tensor) -> Tensor:
             return normalize(phi.features(rows), dim=-1) @ still.to(rows)

@@ -18,6 +18,9 @@ COLUMNS = ("kind", "first", "second", "same")
 EXTENSIONS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 LENGTHS = ("question", "paragraph", "page")
 
+PARAPHRASE, SYNONYM = "paraphrase", "synonym"
+"""Kinds of texts that mean the same: of few common words; with one word replaced by another of its meaning."""
+
 _MOST_WORDS = {"question": 50, "paragraph": 150}
 """Of a length's longer text. The shipped pairs have up to 45 words, 60 to 120, and 200 and more."""
 
@@ -29,9 +32,10 @@ class Pair:
     """Two texts, and whether they mean the same.
 
     Attributes:
-        kind: of the change, such as "negation"; of texts that mean the same, "synonym" or any other name.
+        kind: of the change, such as "negation"; of texts that mean the same, "paraphrase" where they share few words,
+            and any other name where they are near-duplicates.
         first, second: the texts.
-        same: true of a paraphrase, false of an opposite.
+        same: true where they mean the same, false of an opposite.
         columns: whatever else its row held: id, domain, note, ...
     """
 
@@ -40,6 +44,11 @@ class Pair:
     second: str
     same: bool
     columns: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def near(self) -> bool:
+        """True of texts that mean the same and are near-duplicates: of any kind but PARAPHRASE."""
+        return self.same and self.kind != PARAPHRASE
 
     @property
     def length(self) -> str:

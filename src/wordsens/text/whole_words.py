@@ -79,6 +79,12 @@ def without(text: str, span: Span) -> str:
     return (before.rstrip() + after).lstrip() if not after or after[0].isspace() or not before else before + after
 
 
+def first_words(text: str, most: int) -> str:
+    """The text up to the end of its word number `most`."""
+    spans = lettered_spans(text)
+    return text if len(spans) <= most else text[: spans[most - 1][1]]
+
+
 def with_word(text: str, span: Span, word: str) -> str:
     """The text with the word in the place of what stands there."""
     return text[: span[0]] + word + text[span[1] :]
