@@ -335,10 +335,13 @@ def _drops(result: "Check") -> None:
 
 
 def _pair_line(row: dict[str, Any]) -> Text:
+    from wordsens.evaluation.check import around
+
     here, there = (row[name] or "-" for name in ("changed_first", "changed_second"))
+    text = around(row["first"], row["second"])
     end = "" if row["same"] else ("  hit" if row["hit"] else "")
     return Text.assemble(
-        f"  {row['similarity']:.3f}  {row['kind']}: ", (here, LITTLE), " / ", (there, MUCH), f"  {row['first']}", end
+        f"  {row['similarity']:.3f}  {row['kind']}: ", (here, LITTLE), " / ", (there, MUCH), f"  {text}", end
     )
 
 
@@ -374,11 +377,16 @@ def requirement_cases(result: "Check") -> dict[str, list[str]]:
 
 
 def _plain(row: dict[str, Any]) -> str:
-    return f"{row['similarity']:.3f} {row['kind']}: {row['first']!r} / {row['second']!r}"
+    from wordsens.evaluation.check import around
+
+    first, second = around(row["first"], row["second"]), around(row["second"], row["first"])
+    return f"{row['similarity']:.3f} {row['kind']}: {first!r} / {second!r}"
 
 
 def markdown_of(result: "Check") -> str:
     """The answer, what failed with its pairs, and the table of kinds."""
+    from wordsens.evaluation.check import around
+
     gated = bool(result.options.requirements or result.drops)
     lines = [f"**wordsens check: {'passed' if result.passed else 'FAILED'}**", ""] if gated else []
     lines += [f"- {_escaped(failure)}" for failure in result.failures] + [""] * bool(result.failures)
@@ -396,8 +404,10 @@ def markdown_of(result: "Check") -> str:
     rows = result.failing_pairs()
     if rows:
         lines += ["", "| similarity | kind | first | second |", "| ---: | --- | --- | --- |"]
-        cells = ([f"{row['similarity']:.3f}", *(_escaped(row[n]) for n in ("kind", "first", "second"))] for row in rows)
-        lines += [f"| {' | '.join(each)} |" for each in cells]
+        for row in rows:
+            texts = around(row["first"], row["second"]), around(row["second"], row["first"])
+            cells = (f"{row['similarity']:.3f}", *map(_escaped, (row["kind"], *texts)))
+            lines.append(f"| {' | '.join(cells)} |")
     lines += ["", *(f"Note: {_escaped(note)}" for note in result.notes)]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -493,7 +493,7 @@ def _answer(found: Check) -> Iterator[str]:
         f"{how} {', '.join(kinds)}"
         for how, kinds in (
             ("tells these opposites from rewordings better than chance:", apart),
-            ("no better than chance, as far as these pairs tell:", unsure),
+            ("is no better than chance, as far as these pairs tell:", unsure),
             ("puts these closer together than rewordings:", blind),
         )
         if kinds
@@ -508,7 +508,7 @@ def _example(found: Check, worst: KindRow) -> str:
     at = max(places, key=lambda at: (-len(measured.pairs[at].first.split()) // 12, measured.values[at]))
     pair = measured.pairs[at]
     here, there = (part or "-" for part in pair.changed)
-    return f"'{here}' / '{there}' in {_around(pair)} ({measured.values[at]:.3f})"
+    return f"'{here}' / '{there}' in {around(pair.first, pair.second)!r} ({measured.values[at]:.3f})"
 
 
 def _short(value: float) -> str:
@@ -523,15 +523,15 @@ def _share(share: float, count: int) -> str:
     return f"{round(tenths)} of 10" if abs(tenths - round(tenths)) < 0.05 else f"{round(share * 100)} of 100"
 
 
-def _around(pair: Pair) -> str:
-    """The first text in quotes; of a long one, the words around its first difference from the second."""
-    words, other = pair.first.split(), pair.second.split()
+def around(text: str, other: str) -> str:
+    """The text; of a long one, the words around its first difference from the other."""
+    words = text.split()
     if len(words) <= 2 * _AROUND:
-        return repr(pair.first)
-    place = next((at for at, (one, two) in enumerate(zip(words, other, strict=False)) if one != two), 0)
+        return text
+    place = next((at for at, (one, two) in enumerate(zip(words, other.split(), strict=False)) if one != two), 0)
     start, stop = max(0, place - _AROUND), place + _AROUND
     before, behind = "... " * (start > 0), " ..." * (stop < len(words))
-    return repr(f"{before}{' '.join(words[start:stop])}{behind}")
+    return f"{before}{' '.join(words[start:stop])}{behind}"
 
 
 def check_html(found: Check) -> str:

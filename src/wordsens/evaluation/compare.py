@@ -27,9 +27,6 @@ from wordsens.text.pairs import Pair, Pairs
 NO_PAIRS = "none"
 """In the place of pairs: no check."""
 
-_SAME_NUMBER = 1e-12
-"""A difference between two cosines up to which they are one number: rounding in float64 moves it by some 1e-16."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class ComparePlan:
@@ -256,8 +253,6 @@ def _checked(
         notes += unread
     before, after = (similarities(model, pairs, progress=counted.pairs()) for model in models)
     cosines = not any(isinstance(model, PairModel) for model in models)
-    if cosines and np.abs(after - before).max() <= _SAME_NUMBER:
-        after = before
     measured = Measured(pairs, before, cosines=cosines)
     same = measured.near
     sides = {kind: (before[members], after[members]) for kind, members in measured.opposites.items()}

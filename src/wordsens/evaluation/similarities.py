@@ -21,6 +21,8 @@ CHUNK = 64
 SAME_VECTOR = 1e-12
 """The distance of a cosine from 1 up to which two vectors are equal: rounding in float64 moves it by some 1e-16."""
 
+_DIGITS = 12
+
 Progress = Callable[[int, int], None]
 Numbers = Float[np.ndarray, " m"]
 
@@ -31,7 +33,7 @@ def similarities(
     *,
     progress: Progress = lambda done, total: None,
 ) -> Float[np.ndarray, " pairs"]:
-    """The cosine of every pair's two vectors, in float64; of a model that scores pairs, its score.
+    """The cosine of every pair's two vectors, in float64 and to twelve digits; of a model that scores pairs, its score.
 
     A text that several pairs share is encoded once, and texts of like length go together.
 
@@ -50,7 +52,9 @@ def similarities(
         sides = unit_vectors(model[0].encode, first, progress), unit_vectors(model[1].encode, second, progress)
     else:
         sides = (unit_vectors(model.encode, [*first, *second], progress),) * 2
-    return np.array([float(sides[0][pair.first] @ sides[1][pair.second]) for pair in pairs])
+    cosines = np.array([float(sides[0][pair.first] @ sides[1][pair.second]) for pair in pairs])
+    # Equal cosines stay equal: their rounding, some 1e-16, would decide ties.
+    return cosines.round(_DIGITS)
 
 
 def unit_vectors(encode: Callable[[list[str]], Tensor], texts: Sequence[str], progress: Progress) -> dict[str, Tensor]:
