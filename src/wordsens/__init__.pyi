@@ -49,6 +49,7 @@ from .maps.transformer.features import TransformerFeatures as TransformerFeature
 from .maps.transformer.prompt_pair import prompt_pair as prompt_pair
 from .models import Endpoint as Endpoint
 from .models import EndpointError as EndpointError
+from .models import as_classifier as as_classifier
 from .models import as_model as as_model
 from .models import as_pair_model as as_pair_model
 from .regression import MinNormFit as MinNormFit

@@ -1,5 +1,6 @@
 from .black_box import Model as Model
 from .black_box import load_named as load_named
+from .classifier import as_classifier as as_classifier
 from .endpoint import Endpoint as Endpoint
 from .endpoint import EndpointError as EndpointError
 from .load import as_model as as_model
