@@ -55,7 +55,10 @@ def neighbours(phi: TransformerFeatures | None, words: Sequence[str]) -> dict[st
     """
     if phi is None or phi.reader is None:
         return {}
-    table = phi.stack.base.get_input_embeddings().weight.detach().float()
+    embeddings = phi.stack.base.get_input_embeddings() if hasattr(phi.stack.base, "get_input_embeddings") else None
+    if embeddings is None:
+        return {}
+    table = embeddings.weight.detach().float()
     tokens = whole_word_tokens(phi.reader.tokenizer)
     spelled = list(tokens.values())
     units = normalize(table[list(tokens)], dim=1)
