@@ -8,9 +8,6 @@ from .certificates.certify import certify as certify
 from .certificates.contract import Certificate as Certificate
 from .errors import InputError as InputError
 from .errors import WordsensError as WordsensError
-from .evaluation.advice.advise import AdvicePlan as AdvicePlan
-from .evaluation.advice.advise import advise_length as advise_length
-from .evaluation.advice.result import LengthAdvice as LengthAdvice
 from .evaluation.check import Check as Check
 from .evaluation.check import check as check
 from .evaluation.compare import ComparePlan as ComparePlan
@@ -23,6 +20,9 @@ from .evaluation.explanation import Explanation as Explanation
 from .evaluation.flips import FlipPlan as FlipPlan
 from .evaluation.flips import LabelFlips as LabelFlips
 from .evaluation.flips import label_flips as label_flips
+from .evaluation.length import AdvicePlan as AdvicePlan
+from .evaluation.length import LengthAdvice as LengthAdvice
+from .evaluation.length import advise_length as advise_length
 from .evaluation.near_misses import near_misses as near_misses
 from .evaluation.requirement import Baseline as Baseline
 from .experiments.experiment import summarize as summarize

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.audit.black_box import audit_black_box
-from wordsens.audit.text import AuditPlan
+from wordsens.audit.text import AuditPlan, audit_black_box
 from wordsens.evaluation.replacements import MOST, Replacements
 from wordsens.models.load import as_model
 from wordsens.text.whole_words import without

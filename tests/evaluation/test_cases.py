@@ -69,7 +69,8 @@ def test_unusual_models_are_checked_compared_and_explained(kind):
         states = output[0] if isinstance(output, tuple) else output.last_hidden_state
         return states[0].float().mean(dim=0).double()
 
-    tolerance = {"quantised": 1e-5, "bfloat16": 0.02}.get(kind, 1e-5)
+    # Dynamic quantisation scales by the largest number of a batch.
+    tolerance = {"quantised": 0.02, "bfloat16": 0.02}.get(kind, 1e-5)
     encoded = ws.as_model(pair).encode([FIRST, SECOND])
     for row, text in zip(encoded, (FIRST, SECOND), strict=True):
         assert float((row - vector(text)).norm() / row.norm()) < tolerance

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from wordsens.cli.audit.options import AuditOptions
+from wordsens.cli.audit import AuditOptions
 from wordsens.cli.check import CheckRequest
 from wordsens.cli.compare import CompareRequest
 from wordsens.cli.explain import ExplainRequest
@@ -56,7 +56,7 @@ def audit(options: AuditOptions) -> None:
 
     Example: wordsens audit minilm --texts reviews.parquet --limit 200 --out audit
     """
-    from wordsens.cli.audit.run import run_audit
+    from wordsens.cli.audit_run import run_audit
 
     with _cpu_threads(options.threads):
         run_audit(options)

@@ -16,7 +16,8 @@ def interrupts() -> Iterator[threading.Event]:
     """Inside, Ctrl-C raises KeyboardInterrupt, again after a while where a library swallowed it; the event says that
     there was one, whatever became of the exception."""
     seen, ended = threading.Event(), threading.Event()
-    if threading.current_thread() is not threading.main_thread():
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as for a job in the background
+    if ignored or threading.current_thread() is not threading.main_thread():
         yield seen
         return
 

@@ -82,15 +82,13 @@ def _scores(model: PairModel, pairs: Sequence[Pair], progress: Progress) -> Floa
 
 def readable(model: Model | PairModel | tuple[Model, Model], pairs: Sequence[Pair]) -> tuple[list[Pair], list[str]]:
     """The pairs whose difference the model reads, and a note on the others: past its limit both texts are one to it."""
-    sides = model if isinstance(model, tuple) else (model, model)
     lost = []
     for pair in pairs:
         if isinstance(model, PairModel):
             first, second = model.characters_read(pair.first, pair.second)
         else:
-            first, second = (
-                side.characters_read(text) for side, text in zip(sides, (pair.first, pair.second), strict=True)
-            )
+            one, two = model if isinstance(model, tuple) else (model, model)
+            first, second = one.characters_read(pair.first), two.characters_read(pair.second)
         whole = first == len(pair.first) and second == len(pair.second)
         if not whole and pair.first[:first].strip() == pair.second[:second].strip():
             lost.append(pair)

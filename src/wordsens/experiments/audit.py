@@ -12,10 +12,9 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
-from wordsens.audit.black_box import audit_black_box
 from wordsens.audit.decay import PairDistance
 from wordsens.audit.layers import LayerSensitivity
-from wordsens.audit.text import AUDIT_SEARCH, AuditedText, AuditedWord, AuditPlan, audit_text
+from wordsens.audit.text import AUDIT_SEARCH, AuditedText, AuditedWord, AuditPlan, audit_black_box, audit_text
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.replacements import Replacements
 from wordsens.experiments.experiment import Experiment

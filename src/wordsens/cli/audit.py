@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from wordsens.cli.executor_options import PlaceOptions
-from wordsens.cli.model_choice import ModelOptions
+from wordsens.cli.model_choice import ModelOptions, TextOptions
 from wordsens.cli.options import Seed
-from wordsens.errors import InputError, require_choice, require_count, require_positive
+from wordsens.errors import InputError, require_choice, require_count
 
 OUTPUTS = ("embedding", "probabilities")
 WAYS = ("delete", "mask")
@@ -16,26 +16,11 @@ NO_PAIRS, SHIPPED_PAIRS = "none", "shipped"
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditOptions(PlaceOptions, ModelOptions):
+class AuditOptions(PlaceOptions, ModelOptions, TextOptions):
     """The options of `wordsens audit`."""
 
-    dataset: Annotated[
-        str,
-        typer.Option(
-            help="Texts: a file, Parquet or CSV table, folder, 'shipped', or 'imdb' of the hub.", rich_help_panel="Text"
-        ),
-    ]
-    text_column: Annotated[
-        str | None,
-        typer.Option(
-            help="The column of a table that holds the text; default: text, or the only column with texts.",
-            show_default=False,
-            rich_help_panel="Text",
-        ),
-    ] = None
-    limit: Annotated[int | None, typer.Option(help="At most this many texts.", rich_help_panel="Text")] = None
     max_words: Annotated[
-        int, typer.Option(help="Tokens that a longer text keeps, special ones not counted.", rich_help_panel="Text")
+        int, typer.Option(help="Tokens that a longer text keeps, special ones not counted.", rich_help_panel="Texts")
     ] = 126
     output: Annotated[
         str, typer.Option(help="What is watched: embedding, or a classifier's probabilities.", rich_help_panel="Model")
@@ -54,14 +39,14 @@ class AuditOptions(PlaceOptions, ModelOptions):
         typer.Option(
             help="Pairs of sentences for the decay with length: none, shipped, or a file as of `check --pairs`."
         ),
-    ] = "shipped"
+    ] = "none"
     compare: Annotated[
         str | None,
         typer.Option(help="The --out of an earlier audit of the same texts: what changed.", show_default=False),
     ] = None
-    threshold: Annotated[float, typer.Option(help="The cosine distance under which a changed word counts as lost.")] = (
-        0.05
-    )
+    threshold: Annotated[
+        float, typer.Option(help="The cosine from which on two texts count as the same, so that a change is lost.")
+    ] = 0.95
     layer_texts: Annotated[int, typer.Option(help="Texts measured layer by layer and head by head; 0: none.")] = 1
     substitutions: Annotated[
         int,
@@ -70,6 +55,20 @@ class AuditOptions(PlaceOptions, ModelOptions):
             "random sensitivity; 0: none."
         ),
     ] = 0
+    requirements: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--require",
+            help="Such as 'negation.removal >= .05' or 'all.removal <= .5'; may be repeated. Exit code 3 when one "
+            "fails.",
+        ),
+    ] = None
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Go on with an audit of a function or endpoint, which is the same one: nothing tells."
+        ),
+    ] = False
     out: Annotated[str, typer.Option(help="The folder for the records and the report.")] = "audit"
     seed: Seed = 0
 
@@ -79,10 +78,10 @@ class AuditOptions(PlaceOptions, ModelOptions):
         require_count("max_words", self.max_words, least=2)
         require_count("words_per_text", self.words_per_text)
         require_count("layer_texts", self.layer_texts, least=0)
-        require_positive("threshold", self.threshold)
+        if not -1 < self.threshold < 1:
+            raise InputError(f"`threshold` (={self.threshold!r}) must be a cosine between -1 and 1, such as 0.95")
         require_choice("output", self.output, OUTPUTS)
-        if self.limit is not None:
-            require_count("limit", self.limit)
+        self.require_texts()
         require_count("substitutions", self.substitutions, least=0)
         require_choice("removal", self.removal, WAYS)
         if self.model is None and (self.output, self.removal) != (OUTPUTS[0], WAYS[0]):

@@ -1,26 +1,28 @@
-"""The work of `wordsens audit`: sort the texts, measure what is missing, summarise."""
+"""The work of `wordsens audit`: sort the texts, measure what is missing, summarise, and its document."""
 
+import math
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from wordsens import __version__
 from wordsens.audit.comparison import AuditChange, audit_changes
 from wordsens.audit.decay import Decay, decay, pair_distances
 from wordsens.audit.layers import LayerSensitivity, layer_sensitivities
-from wordsens.audit.summary import summarise_audit
-from wordsens.audit.texts import AuditTexts
-from wordsens.cli.audit.document import print_json
-from wordsens.cli.audit.options import NO_PAIRS, OUTPUTS, SHIPPED_PAIRS, AuditOptions
-from wordsens.cli.audit.outcome import Audit
-from wordsens.cli.audit.tables import print_audit
+from wordsens.audit.summary import AuditSummary, summarise_audit
+from wordsens.audit.text import AuditTexts
+from wordsens.cli.audit import NO_PAIRS, OUTPUTS, SHIPPED_PAIRS, AuditOptions
+from wordsens.cli.audit_tables import Audit, findings, print_audit
 from wordsens.cli.executor_options import fail_for, run_missing
 from wordsens.cli.stopping import stopped_by_sigterm
-from wordsens.cli.terminal import reporting
-from wordsens.errors import InputError
-from wordsens.evaluation.advice.advise import advise_length
-from wordsens.evaluation.advice.result import LengthAdvice
+from wordsens.cli.terminal import notice, reporting
+from wordsens.cli.terminal import print_json as print_document
+from wordsens.errors import InputError, RequirementError
+from wordsens.evaluation.length import LengthAdvice, advise_length
+from wordsens.evaluation.requirement import Requirement
 from wordsens.experiments.audit import (
     AuditCell,
     BlackBox,
@@ -38,11 +40,13 @@ from wordsens.maps.transformer.loading import content_of
 from wordsens.models.black_box import Model
 from wordsens.models.load import is_pair_model
 from wordsens.sensitivity.substitution import SubstitutionPlan, SubstitutionSensitivity, substitution_sensitivity
-from wordsens.text import Document, MeaningPair, MinimalPair, Reading, minimal_pairs, stream_documents
+from wordsens.text import Document, MeaningPair, MinimalPair, minimal_pairs, stream_documents
 from wordsens.text.alternatives import SameKind
 from wordsens.text.encoders import require_device
 from wordsens.text.pairs import read_pairs
-from wordsens.text.text_column import text_column_of
+
+FIELDS = ("count", "sensitivity", "removal", "swap")
+"""Numbers of a kind of word that a requirement may name."""
 
 _OF_CELLS = ("output", "pool", "max_words", "words_per_text", "removal", "swaps", "seed", "device", "revision")
 """Options that are keys of every cell."""
@@ -58,14 +62,21 @@ def run_audit(options: AuditOptions) -> None:
     """
     require_device(options.device)
     if options.pairs not in (NO_PAIRS, SHIPPED_PAIRS):
-        read_pairs(options.pairs)  # refused before anything is measured
+        read_pairs(options.pairs, encoding=options.encoding)  # refused before anything is measured
+    gate = [Requirement.read(one, FIELDS, "negation.removal >= .05") for one in options.requirements or ()]
     texts = _texts(options)
     cells = _cells(options, texts.documents)
     phi = audited_model(cells[0])
     _require_mask(phi, options.removal)
     folder = Path(options.out)
+    cells = _read(phi, cells, texts, options)
     order = {cell.key(): at for at, cell in enumerate(cells)}
     with Store(folder) as store:
+        if options.model is None and not options.resume and any(one.done for one in store.records(order)):
+            raise InputError(
+                f"the folder {options.out!r} holds records of {phi.name}, of which nothing tells whether it is still "
+                "the same; pass --resume if it is, or another --out"
+            )
         run_missing(cells, store, options, called="texts")
         records = sorted(store.records(order), key=lambda record: order[record.cell])
         write_tables(store.records(experiment="audit"), folder, "audit")
@@ -74,26 +85,64 @@ def run_audit(options: AuditOptions) -> None:
         fail_for(failed, len(cells), called="texts")
     try:
         with stopped_by_sigterm():
-            audit = _finish(options, texts, cells, records, phi)
+            audit = _finish(options, texts, cells, records, phi, gate)
     except KeyboardInterrupt as stop:
         raise type(stop)(
             f"interrupted: all {len(cells)} texts are finished in {folder}; the same command makes the report"
         ) from None
     (print_json if options.as_json else print_audit)(audit)
     fail_for(failed, len(cells), called="texts")
+    if audit.failures:
+        raise RequirementError(f"requirements are not met: {'; '.join(audit.failures)}")
+
+
+def _read(
+    phi: TransformerFeatures | Model, cells: Sequence[AuditCell], texts: AuditTexts, options: AuditOptions
+) -> list[AuditCell]:
+    """The cells of texts that the model can read; the others are left out, with their row and the reason."""
+    if not isinstance(phi, TransformerFeatures):
+        return list(cells)
+    readable, kept = [], []
+    for cell, document in zip(cells, texts.documents, strict=True):
+        try:
+            tokens = phi.reading().tokens(document.text, document.source, options.max_words)
+        except InputError as error:
+            texts.left_out.append((document.source, str(error).removeprefix(f"{document.source}: ")))
+            continue
+        if len(tokens.whole_words or ()) < 2:
+            texts.left_out.append((document.source, "the model reads fewer than two words of it"))
+            continue
+        readable.append(cell)
+        kept.append(document)
+    texts.documents[:] = kept
+    if not readable:
+        raise InputError(
+            f"no text of {options.texts!r} can be measured; the first, {texts.left_out[0][0]}: {texts.left_out[0][1]}"
+        )
+    return readable
+
+
+def _failures(one: Requirement, summary: AuditSummary) -> list[str]:
+    """A sentence for every kind of word that does not meet the requirement."""
+    groups = {group.category.removeprefix("kind: "): group for group in summary.groups}
+    kinds = {name: group for name, group in groups.items() if group.category.startswith("kind: ")}
+    named = kinds if one.kind == "all" else {one.kind: groups[one.kind]} if one.kind in groups else {}
+    if not named:
+        return [f"{one.text}: no measured word is of {one.kind!r}; there are {', '.join(groups)}"]
+    values = {name: getattr(group, one.field) for name, group in named.items()}
+    return [one.failure(f"{name}.{one.field}", value) for name, value in values.items() if not one.met(value)]
 
 
 def _texts(options: AuditOptions) -> AuditTexts:
     texts = AuditTexts()
-    column = options.text_column or text_column_of(options.dataset)
-    stream = stream_documents(
-        options.dataset, Reading(text_column=column, skip_empty=True), on_empty=texts.leave_out_empty
-    )
+    for message in () if options.quiet else options.notices():
+        notice(message)
+    stream = stream_documents(str(options.texts), options.reading(), on_empty=texts.leave_out_empty)
     with closing(stream):
         texts.take(islice(stream, options.limit))
     if not texts.documents:
         raise InputError(
-            f"no text of {options.dataset!r} can be measured: {len(texts.left_out)} are empty or have one word; give "
+            f"no text of {options.texts!r} can be measured: {len(texts.left_out)} are empty or have one word; give "
             "texts of two words or more"
         )
     return texts
@@ -140,6 +189,7 @@ def _finish(
     cells: Sequence[AuditCell],
     records: list[Record],
     phi: TransformerFeatures | Model,
+    gate: Sequence[Requirement],
 ) -> Audit:
     """The summary of the records, and what is measured of the model beside them, once an audit's folder."""
     done = {record.cell for record in records if record.done}
@@ -147,12 +197,14 @@ def _finish(
     parts = _Parts(options, phi, cells[0])
     decays, no_decays = parts.decays()
     advice, no_advice = parts.advice(whole)
+    summary = summarise_audit((audited(record) for record in records if record.done), texts.counts)
     return Audit(
         options=options,
         name=records[0].audit,
         texts=texts,
         records=records,
-        summary=summarise_audit((audited(record) for record in records if record.done), texts.counts),
+        summary=summary,
+        failures=[one for each in gate for one in _failures(each, summary)],
         layers=parts.layers(whole),
         substitution=_substitution(options, phi, whole, texts),
         decays=decays,
@@ -177,7 +229,7 @@ class _Parts:
         options = self._options
         if options.pairs == NO_PAIRS:
             return [], "--pairs none"
-        pairs = decay_pairs(options.pairs)
+        pairs = decay_pairs(options.pairs, options.encoding)
         key = {**self._model, "pairs": content_key([text for pair in pairs for text in (pair.first, pair.second)])}
 
         def measure() -> SavedDistances:
@@ -191,7 +243,7 @@ class _Parts:
             distances = load_or_compute(self._folder, SavedDistances, key, measure).distances
         except InputError as error:  # the pairs are English, the model need not be
             return [], str(error)
-        return decay(distances, threshold=options.threshold, seed=options.seed), None
+        return decay(distances, threshold=1 - options.threshold, seed=options.seed), None
 
     def advice(self, whole: Sequence[Document]) -> tuple[LengthAdvice | None, str | None]:
         """On length, from the audit's own texts; or why there is none."""
@@ -199,8 +251,9 @@ class _Parts:
         if options.output != OUTPUTS[0]:
             return None, "it is for embeddings"
         texts = [document.text for document in whole[:ADVICE_TEXTS]]
-        pairs = None if options.pairs in (NO_PAIRS, SHIPPED_PAIRS) else options.pairs
-        named = None if pairs is None else [text for pair in read_pairs(pairs) for text in (pair.first, pair.second)]
+        own = options.pairs not in (NO_PAIRS, SHIPPED_PAIRS)
+        pairs = read_pairs(options.pairs, encoding=options.encoding) if own else None
+        named = None if pairs is None else [text for pair in pairs for text in (pair.first, pair.second)]
         key = {
             **self._model,
             "texts": content_key(texts),
@@ -247,11 +300,12 @@ class _Parts:
         return list(load_or_compute(self._folder, SavedLayers, key, measure).layers)
 
 
-def decay_pairs(pairs: str) -> Sequence[MinimalPair | MeaningPair]:
+def decay_pairs(pairs: str, encoding: str = "utf-8") -> Sequence[MinimalPair | MeaningPair]:
     """The pairs that --pairs names: the shipped minimal ones, or a file's, in its order."""
     if pairs == SHIPPED_PAIRS:
         return minimal_pairs()
-    return [MinimalPair(f"{at}", pair.kind, pair.first, pair.second) for at, pair in enumerate(read_pairs(pairs))]
+    read = read_pairs(pairs, encoding=encoding)
+    return [MinimalPair(f"{at}", pair.kind, pair.first, pair.second) for at, pair in enumerate(read)]
 
 
 def _changes(folder: str, records: Sequence[Record]) -> list[AuditChange]:
@@ -293,3 +347,59 @@ def _substitution(
         label=(lambda rows: rows.argmax(dim=1).tolist()) if labelled else None,
         seed=options.seed,
     )
+
+
+def print_json(audit: "Audit") -> None:
+    """One document on stdout; its keys are those of docs/cli.md."""
+    document: dict[str, Any] = {
+        "command": "audit",
+        "version": __version__,
+        "model": audit.records[0].model,
+        "map": audit.map_name,
+        "audit": audit.name,
+        "removal": audit.options.removal,
+        "seed": audit.options.seed,
+        "passed": not audit.failures,
+        "failures": audit.failures,
+        "findings": findings(audit),
+        **audit.summary.to_dict(),
+        "layers": [asdict(layer) for layer in audit.layers],
+        "substitution": None if audit.substitution is None else asdict(audit.substitution),
+        "decay": [_decay(one) for one in audit.decays],
+        "no_decay": audit.no_decays,
+        "advice": None if audit.advice is None else {"advice": audit.advice.advice, **asdict(audit.advice)},
+        "no_advice": audit.no_advice,
+        "changes": None if audit.changes is None else [asdict(change) for change in audit.changes],
+        "cut": [
+            {
+                "source": record.source,
+                "words": record.words,
+                "words_lost": record.words_lost,
+                "negations_lost": record.negations_lost,
+            }
+            for record in audit.cut
+        ],
+        "copies": audit.texts.copies,
+        "left_out": [{"source": source, "reason": reason} for source, reason in audit.texts.left_out],
+        "failed": [{"source": record.source, "error": record.error} for record in audit.failed],
+        "records": str(audit.table),
+    }
+    print_document(document)
+
+
+def _decay(one: Decay) -> dict[str, Any]:
+    fit = one.fit
+    return {
+        "kind": one.kind,
+        "pairs": one.pairs,
+        "means": {str(multiple): value for multiple, value in one.means.items()},
+        "exponent": None if fit is None else fit.exponent,
+        "standard_error": None if fit is None or math.isnan(fit.standard_error) else fit.standard_error,
+        "constant": None if fit is None else fit.constant,
+        "reason": one.reason,
+        "threshold": one.threshold,
+        "length": one.length,
+        "interval": one.interval,
+        "decisive": one.decisive,
+        "longest": one.longest,
+    }
