@@ -10,12 +10,9 @@ import torch
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
-from wordsens.audit.categories import counted, frequency_bands, place_of
 from wordsens.audit.layers import SHORT_SEARCH, layer_sensitivities
-from wordsens.audit.reactions import reactions
-from wordsens.audit.summary import summarise_audit
-from wordsens.audit.text import AuditedText, AuditedWord, AuditPlan, audit_text, chosen_words
-from wordsens.audit.texts import AuditTexts
+from wordsens.audit.summary import frequency_bands, place_of, reactions, summarise_audit
+from wordsens.audit.text import AuditedText, AuditedWord, AuditPlan, AuditTexts, audit_text, chosen_words, counted
 from wordsens.sensitivity.one_word import attained
 from wordsens.text.english import FUNCTION_WORDS, KINDS, NEGATIONS, kind_of
 

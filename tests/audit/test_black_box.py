@@ -6,10 +6,9 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.audit.black_box import audit_black_box
-from wordsens.audit.text import AuditPlan
-from wordsens.evaluation.near_misses.replacements import MOST, Replacements
-from wordsens.models.choice import as_model
+from wordsens.audit.text import AuditPlan, audit_black_box
+from wordsens.evaluation.replacements import MOST, Replacements
+from wordsens.models.load import as_model
 from wordsens.text.whole_words import without
 
 TEXT = ws.Document("The film was not good, and nobody liked its end.", label=-1, source="reviews:1")

@@ -14,7 +14,7 @@ from tests.maps.tiny_models import model_of, tokenizer
 from tests.models.server import good, serving, slow
 
 from wordsens.audit.decay import pair_distances
-from wordsens.cli.audit import run as audit_run
+from wordsens.cli import audit_run
 from wordsens.experiments import audit as audit_cell
 from wordsens.experiments.store import Store
 from wordsens.text.shipped_data import MinimalPair
@@ -38,7 +38,7 @@ def asked(tmp_path, monkeypatch):
     monkeypatch.setattr(audit_run, "pair_distances", partial(pair_distances, filler=" ".join(TEXTS)))
     out = tmp_path / "out"
     arguments = ["audit", str(tmp_path / "model"), "--dataset", str(tmp_path / "t.csv"), "--out", str(out)]
-    return [*arguments, "--layer-texts", "0", "--max-words", "20"], out
+    return [*arguments, "--layer-texts", "0", "--max-words", "20", "--pairs", "shipped"], out
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_a_classifier_and_other_options(wordsens, asked, tmp_path):
     [
         (("--pool", "men"), "--pool (='men') must be one of own, mean, cls, last, max; did you mean 'mean'?"),
         (("--words-per-text", "0"), "--words-per-text (=0) must be a whole number, at least 1"),
-        (("--threshold", "-1"), "--threshold (=-1.0) must be a positive finite number"),
+        (("--threshold", "-1"), "--threshold (=-1.0) must be a cosine between -1 and 1, such as 0.95"),
         (("--removal", "drop"), "--removal (='drop') must be one of delete, mask"),
         (("--workers", "0"), "--workers (=0) must be a whole number, at least 1"),
     ],
@@ -174,7 +174,10 @@ def test_a_function_is_audited_with_removals_swaps_and_lengths(wordsens, asked, 
     assert "No S, no layers and no bound: they take gradients, and this model gives one vector a text." in told
     assert "words count removal swap" in told
     assert "average sensitivity" in told
-    document = json.loads(wordsens(*given, "--json", "--quiet").out)
+    unsure = wordsens(*given, "--json", "--quiet")
+    assert (unsure.code, unsure.out) == (2, "")
+    assert "nothing tells whether it is still the same; pass --resume if it is, or another --out" in unsure.err
+    document = json.loads(wordsens(*given, "--json", "--quiet", "--resume").out)
     assert (document["model"], document["layers"]) == ("letters", [])
     assert list(document["substitution"]) == documented("The audit `substitution`")
     assert {group["sensitivity"] for group in document["groups"]} == {None}
@@ -207,3 +210,28 @@ def test_an_earlier_audit_is_compared(wordsens, asked, tmp_path):
     assert "holds no other audit of any of these texts" in same.err
     nothing = wordsens(*arguments, "--compare", str(tmp_path / "nothing"))
     assert (nothing.code, "holds no results.sqlite" in nothing.err) == (2, True)
+
+
+def test_unreadable_rows_are_left_out_and_labels_play_no_part(wordsens, asked, tmp_path):
+    """An emoji, a zero-width text and words that the vocabulary lacks; stars and names as labels; a semicolon file."""
+    arguments, _ = asked
+    rows = ["text;label", f"{TEXTS[0]};five stars", "😀;toxic", "\u200b;3", "zyzzy quux;1", f"{TEXTS[1]};4"]
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    run = wordsens(*arguments, "--json")
+    assert run.code == 0, run.err
+    assert "the fields of t.csv are separated by ';'" in run.err
+    document = json.loads(run.out)
+    assert document["texts"] == 2
+    assert {one["source"] for one in document["left_out"]} == {"t.csv:2", "t.csv:3", "t.csv:4"}
+
+
+def test_a_few_short_texts_end_in_a_report_and_a_requirement_can_fail(wordsens, asked, tmp_path):
+    arguments, _ = asked
+    (tmp_path / "t.csv").write_text("text\nthe film\nvery good film\n", encoding="utf-8")
+    run = wordsens(*arguments, "--require", "all.removal <= 0", "--require", "negation.removal >= 0")
+    assert run.code == 3
+    assert "content word.removal is" in run.err
+    assert "no measured word is of 'negation'" in run.err
+    assert "No advice on length:" in run.out
+    refused = wordsens(*arguments, "--require", "all.loudness <= 0")
+    assert (refused.code, "must be one of count, sensitivity, removal, swap" in refused.err) == (2, True)

@@ -1,5 +1,6 @@
 """`wordsens check`: the answer in words, the document that docs/cli.md describes, the gate's files and exit codes."""
 
+import csv
 import json
 import re
 import sys
@@ -44,12 +45,11 @@ def test_the_answer_in_words_comes_first(wordsens, pairs):
     run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--threshold", ".6")
     assert run.code == 0
     told = " ".join(run.out.split())
-    assert told.startswith(
-        "bag_of_words does not see flipped meanings: it puts all 2 kinds of opposites closer together"
+    assert re.match(
+        r"At your threshold \.6, which keeps \d+ of 25 rewordings, \d+ of 24 opposites pass as the same", told
     )
-    for words in ("It cannot tell", "No threshold separates them", "At your threshold 0.6", "paraphrase: 30 pairs"):
-        assert words in told
-    assert re.search(r"negation +12 +0\.\d{3} +0\.\d{3} +\[0\.00, 0\.\d\d\]", run.out)
+    assert "AUC: the chance that an opposite is less alike than a near-duplicate" in told
+    assert re.search(r"negation +12 +0\.\d{3} +\[0\.\d\d, 0\.\d\d\] +\d+% +\[\d+%, \d+%\]", run.out)
 
 
 def test_json_is_one_document_with_the_documented_keys(wordsens, long_pairs, documented):
@@ -66,16 +66,22 @@ def test_json_is_one_document_with_the_documented_keys(wordsens, long_pairs, doc
 def test_a_requirement_that_fails_ends_in_exit_code_3_after_every_file_is_written(wordsens, pairs, tmp_path):
     files = {option: tmp_path / option for option in ("junit", "markdown", "save-baseline")}
     options = [word for option, path in files.items() for word in (f"--{option}", str(path))]
-    failing = ["--require", "negation.auc >= .5", "--require", "antonym.pairs >= 12"]
+    failing = ["--require", "negation.false_hits <= .1", "--require", "antonym.pairs >= 12"]
     run = wordsens("check", "--encode", "my_models:deaf", "--pairs", pairs, *failing, *options)
     assert run.code == 3
-    assert "wordsens: a requirement is not met: negation.auc is 0" in run.err.splitlines()[-1]
-    assert "FAILED: negation.auc is 0" in run.out
+    assert "wordsens: a requirement is not met: negation.false_hits is 1" in run.err.splitlines()[-1]
+    assert "FAILED: negation.false_hits is 1" in run.out
     suite = ElementTree.parse(files["junit"]).getroot()
     assert (suite.tag, suite.get("tests"), suite.get("failures")) == ("testsuite", "2", "1")
     failed = {case.get("name"): case.find("failure") is not None for case in suite}
-    assert failed == {"negation.auc >= .5": True, "antonym.pairs >= 12": False}
-    assert files["markdown"].read_text().startswith("**wordsens check: FAILED**\n\n- negation.auc is 0")
+    assert failed == {"negation.false_hits <= .1": True, "antonym.pairs >= 12": False}
+    message = suite[0].find("failure").get("message")
+    written = files["markdown"].read_text()
+    assert written.startswith("**wordsens check: FAILED**\n\n- negation.false\\_hits is 1")
+    worst = PAIRS[0]
+    assert worst.first in message
+    assert worst.second in message
+    assert worst.first in written
     assert files["save-baseline"].exists()
 
 
@@ -87,7 +93,7 @@ def test_a_model_passes_against_its_own_baseline_and_a_worse_one_fails(wordsens,
     junit = tmp_path / "junit.xml"
     worse = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--baseline", kept, "--junit", str(junit))
     assert worse.code == 3
-    assert "negation.auc has dropped from 1.0000 to 0.0" in worse.err
+    assert "negation.auc has dropped from 1.0000 to 0.3" in worse.err
     assert [case.get("name") for case in ElementTree.parse(junit).getroot()] == [
         "negation.auc has not dropped since the baseline",
         "antonym.auc has not dropped since the baseline",
@@ -105,9 +111,11 @@ def test_near_misses_are_made_shown_and_written(wordsens, tmp_path):
     assert run.code == 0
     assert "enable / disable: How do I disable sync?" in run.out
     assert f"4 pairs are in {made}" in " ".join(run.err.split())
-    again = wordsens("check", "--encode", "my_models:bag", "--pairs", str(made), "--require", "antonym.auc >= .5")
+    again = wordsens(
+        "check", "--encode", "my_models:bag", "--pairs", str(made), "--require", "antonym.false_hits <= .5"
+    )
     assert again.code == 3
-    assert "It cannot tell 'enable' from 'disable' in 'How do I enable sync?'" in " ".join(again.out.split())
+    assert "'enable' / 'disable' in 'How do I enable sync?'" in " ".join(again.out.split())
 
 
 def test_an_endpoint_is_asked_and_its_refusal_is_one_line(wordsens, pairs, monkeypatch):
@@ -125,15 +133,13 @@ def test_an_endpoint_is_asked_and_its_refusal_is_one_line(wordsens, pairs, monke
     ("options", "message"),
     [
         (["--require", "negation.auc => 1"], "--require (='negation.auc => 1') cannot be read"),
-        (
-            ["--require", "all.hits > 0"],
-            "the requirement 'all.hits > 0' is on your own threshold; pass --threshold 0.92",
-        ),
+        (["--require", "all.hits > 0"], "`the field of 'all.hits > 0'` (='hits') must be one of pairs, auc"),
         (["--kind", "rolle"], "--kind (='rolle') must be one of negation, antonym"),
-        (["--budget", "2"], "--budget (=2.0) must be a share from 0 to 1"),
+        (["--keep", "2"], "--keep (=2.0) must be a share from 0 to 1"),
+        (["--csv", "/nowhere/at/all.csv"], "--csv (='/nowhere/at/all.csv') must be a file in a folder that exists"),
         (["--junit", "/nowhere/at/all.xml"], "--junit (='/nowhere/at/all.xml') must be a file in a folder that exists"),
         (["--baseline", "nowhere.json"], "--baseline (='nowhere.json') cannot be read"),
-        (["--from", "faq.csv"], "--pairs and --from exclude each other"),
+        (["--from", "faq.csv"], "--pairs and --texts exclude each other"),
         (["--threads", "0"], "--threads (=0) must be a whole number"),
     ],
 )
@@ -142,3 +148,23 @@ def test_wrong_input_is_one_line_and_exit_code_2(wordsens, pairs, options, messa
     assert (run.code, run.out) == (2, "")
     assert message in run.err
     assert len(run.err.splitlines()) == 1
+
+
+def test_every_pair_in_csv_html_and_on_the_screen(wordsens, pairs, tmp_path):
+    table, page = tmp_path / "pairs.csv", tmp_path / "page.html"
+    options = ["--csv", str(table), "--html", str(page), "--all-pairs", "--prompt-name", "query"]
+    refused = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, *options)
+    assert (refused.code, "has no prompts" in refused.err) == (2, True)
+    run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, *options[:-2])
+    assert run.code == 0
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(PAIRS)
+    assert list(rows[0]) == [
+        "kind", "same", "similarity", "hit", "first", "second", "changed_first", "changed_second",
+    ]  # fmt: skip
+    assert "<mark>" in page.read_text(encoding="utf-8")
+    assert "Every pair" in run.out
+    markdown = tmp_path / "check.md"
+    wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--markdown", str(markdown))
+    assert markdown.read_text(encoding="utf-8").startswith("At .")

@@ -4,10 +4,9 @@ import re
 
 import pytest
 
-from wordsens.audit.reactions import Reaction
-from wordsens.audit.summary import AuditSummary
-from wordsens.cli.audit import tables as audit_tables
-from wordsens.cli.check.run import print_made
+from wordsens.audit.summary import AuditSummary, Reaction
+from wordsens.cli import audit_tables
+from wordsens.cli.check import print_made
 from wordsens.text.pairs import Pair
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*48;")
@@ -28,7 +27,7 @@ def audited():
 
 
 def print_words():
-    audit_tables._words("Reacts to", audited().overreacts, audited(), audit_tables.MUCH)
+    audit_tables._word_list("Reacts to", audited().overreacts, audited(), audit_tables.MUCH)
 
 
 def print_pairs():

@@ -1,27 +1,37 @@
-"""The gate against an earlier check: equal models pass, worse ones fail, and a wrong file is told."""
+"""The gate against an earlier check: equal models pass, worse ones fail, a vacuous one and a wrong file are refused."""
 
 import re
 
+import numpy as np
 import pytest
-from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
+from tests.evaluation.stand_ins import Oracle, bag_of_words, few_pairs
 
 import wordsens as ws
 
 PAIRS = few_pairs()
 
 
+def halfway(texts):
+    """Counts of words beside the oracle's vectors: opposites and near-duplicates overlap."""
+    return np.hstack([bag_of_words(texts), 2 * Oracle(PAIRS).encode(texts)])
+
+
 @pytest.fixture
 def baseline(tmp_path):
-    """The file of a bag of words."""
-    ws.check(bag_of_words, PAIRS).save_baseline(tmp_path / "baseline.json")
+    ws.check(halfway, PAIRS).save_baseline(tmp_path / "baseline.json")
     return tmp_path / "baseline.json"
 
 
 def test_the_same_model_passes_ten_times_of_ten(baseline):
     for seed in range(10):
-        result = ws.check(bag_of_words, PAIRS, baseline=baseline, seed=seed)
+        result = ws.check(halfway, PAIRS, baseline=baseline, seed=seed)
         assert result.passed
         assert {drop.p for drop in result.drops.values()} == {1.0}
+
+
+def test_a_bag_of_words_in_its_place_fails(baseline):
+    for seed in range(10):
+        assert not ws.check(bag_of_words, PAIRS, baseline=baseline, seed=seed).passed
 
 
 def test_a_model_that_became_worse_fails_in_the_kind_that_did(tmp_path):
@@ -37,18 +47,27 @@ def test_a_model_that_became_worse_fails_in_the_kind_that_did(tmp_path):
     (failure,) = result.failures
     assert failure.startswith("negation.auc has dropped from 1.0000 to 0.")
     assert result.drops["antonym"].p > 0.9
+    assert {row["kind"] for row in result.failing_pairs()} == {"negation"}
 
 
-def test_a_model_on_the_floor_cannot_fall_further(baseline):
-    """The deaf bag of words is worse in truth, but both areas are near 0: no AUC is left to lose."""
-    before = ws.check(bag_of_words, PAIRS).kinds["negation"].auc
-    assert before < 0.05
-    assert ws.check(deaf_to_negations, PAIRS, baseline=baseline).passed
+def test_a_baseline_at_the_floor_is_refused_when_saved_and_when_read(tmp_path):
+    def floor(texts):
+        """Opposites have one vector, near-duplicates different ones."""
+        alike = {pair.second: pair.first for pair in PAIRS if not pair.same}
+        return bag_of_words([alike.get(text, text) for text in texts])
+
+    with pytest.raises(ws.InputError, match="`baseline` is vacuous: the AUC of negation, antonym is at the floor"):
+        ws.check(floor, PAIRS).save_baseline(tmp_path / "b.json")
+    from wordsens.evaluation.requirement import write_baseline
+
+    write_baseline(tmp_path / "b.json", ws.check(floor, PAIRS).measured, model="floor", identity="x")
+    with pytest.raises(ws.InputError, match="the gate would pass whatever replaces this model"):
+        ws.check(bag_of_words, PAIRS, baseline=tmp_path / "b.json")
 
 
 def test_only_common_pairs_are_compared(baseline):
     more = [*PAIRS[3:], ("other", "it is on", "it is off", False)]
-    result = ws.check(bag_of_words, more, baseline=baseline)
+    result = ws.check(halfway, more, baseline=baseline)
     assert set(result.drops) == {"negation", "antonym", "all together"}
     assert "other: none of its pairs is in the baseline" in result.notes
     assert any(note.startswith("1 of ") and "left out of the comparison" in note for note in result.notes)
@@ -63,11 +82,11 @@ def test_only_common_pairs_are_compared(baseline):
         ('{"format": 1, "model": "m", "identity": "i", "similarities": {"a": NaN}}', "not a finite number"),
         (
             '{"format": 1, "model": "m", "identity": "i", "similarities": {"a": 1}}',
-            "`baseline` has no pairs in common with this check",
+            "`baseline` has no opposites or no near-duplicates in common",
         ),
     ],
 )
-def test_a_wrong_file_is_told(tmp_path, content, message):
+def test_a_wrong_file_is_reported(tmp_path, content, message):
     (tmp_path / "b.json").write_text(content)
     with pytest.raises(ws.InputError, match=re.escape(message)):
         ws.check(bag_of_words, PAIRS, baseline=tmp_path / "b.json")

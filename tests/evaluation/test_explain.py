@@ -6,8 +6,8 @@ import pytest
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
-from wordsens.evaluation.explain.explain import ExplainPlan, explain
-from wordsens.models.choice import as_model
+from wordsens.evaluation.explain import ExplainPlan, explain
+from wordsens.models.load import as_model
 from wordsens.text.whole_words import with_word, without
 
 FIRST, SECOND = "How do I enable two-factor login?", "Where can I disable the login of my team?"

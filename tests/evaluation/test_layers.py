@@ -7,7 +7,7 @@ from tests.evaluation.stand_ins import bag_of_words
 
 import wordsens as ws
 from wordsens.evaluation.layers import layer_rows
-from wordsens.models.choice import as_model
+from wordsens.models.load import as_model
 from wordsens.text.pairs import read_pairs
 
 ROWS = [

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import pearsonr
 
 import wordsens as ws
-from wordsens.models.choice import as_model
+from wordsens.models.load import as_model
 from wordsens.text.pretrained import minilm_folder
 
 QUICK = ("negation", "entity")

@@ -3,8 +3,8 @@
 import pytest
 
 import wordsens as ws
-from wordsens.evaluation.near_misses.lists import ANTONYMS, QUANTITIES, TIMES
-from wordsens.evaluation.near_misses.rules import RULES
+from wordsens.evaluation.near_misses import RULES
+from wordsens.evaluation.word_lists import ANTONYMS, QUANTITIES, TIMES
 
 MADE = [
     ("antonym", "How do I enable two-factor login?", "How do I disable two-factor login?"),

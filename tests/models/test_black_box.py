@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from wordsens.errors import InputError
-from wordsens.models.choice import as_model
-from wordsens.models.function import STEADY, load_named
+from wordsens.models.black_box import STEADY, load_named
+from wordsens.models.load import as_model
 
 TEXTS = ["The door is open.", "The door is not open.", "Shut it."]
 

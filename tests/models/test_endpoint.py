@@ -7,8 +7,8 @@ import pytest
 from tests.models.server import good, serving, slow, vector
 
 from wordsens.errors import InputError
-from wordsens.models.choice import as_model
 from wordsens.models.endpoint import Endpoint, EndpointError
+from wordsens.models.load import as_model
 
 TEXTS = ["The door is open.", "The door is not open.", "Shut it."]
 ERROR_500 = (500, b"oops", {})

@@ -9,7 +9,7 @@ from tests.maps.tiny_models import CONTEXT, model_of, tokenizer
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.models.choice import as_model, is_pair_model
+from wordsens.models.load import as_model, is_pair_model
 from wordsens.text.encoders import load_encoder
 
 TEXTS = ["the film was good", "the film was not good and not bad", "the film was bad", "very long"]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.models.choice import as_model
+from wordsens.models.load import as_model
 from wordsens.sensitivity.substitution import SubstitutionPlan, substitution_sensitivity
 
 BITS = ("zero", "one")

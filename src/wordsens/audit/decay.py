@@ -13,7 +13,7 @@ from torch import Tensor
 from wordsens.errors import InputError, require_count, require_kind, require_positive
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.models.contract import Model
+from wordsens.models.black_box import Model
 from wordsens.seeds import derive_seed
 from wordsens.sensitivity.removals import cosine_distance
 from wordsens.statistics.power_law import PowerLaw, centred, fit_power_law, least_squares_slope

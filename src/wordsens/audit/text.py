@@ -1,14 +1,16 @@
-"""Auditing one text: a few words' sensitivity, their removal, their best swap, and what the model never read."""
+"""Auditing texts one by one: which can be measured, a few words of each, and what the model never read."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 
 from wordsens.errors import InputError
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures, by_length
+from wordsens.models.black_box import Model
 from wordsens.results import Look, Saved, Shown
 from wordsens.results.content import same_content
 from wordsens.search.plan import Search, SearchPlan
@@ -19,7 +21,7 @@ from wordsens.text.alternatives import Alternatives
 from wordsens.text.document import Document
 from wordsens.text.english import kind_of
 from wordsens.text.matrix import TextMatrix, Word
-from wordsens.text.whole_words import whole_words, with_word, word_spans
+from wordsens.text.whole_words import reading_words, whole_words, with_word, without, word_spans
 
 NEGATION = "negation"
 
@@ -239,3 +241,106 @@ def _lost(phi: TransformerFeatures, document: Document, read: int) -> tuple[Word
         document.text, add_special_tokens=False, truncation=False, return_offsets_mapping=True, verbose=False
     )
     return whole_words(document.text, encoded["offset_mapping"], 0)[read:]
+
+
+def audit_black_box(
+    model: Model, document: Document, plan: AuditPlan, alternatives: Alternatives | None = None
+) -> AuditedText:
+    """Measure a few words of one text by encoding it again: without each, and with others in its place.
+
+    The change is ‖f(changed text) - f(text)‖ / ‖f(text)‖, as for maps; there is no sensitivity, which takes gradients.
+
+    Args:
+        model: gives vectors.
+        document: the text; its words are counted as a reader counts them.
+        plan: words in the place of tokens; removal is by deletion, and there is no search.
+        alternatives: the words that are tried in the place of one; None: no swaps.
+
+    Raises:
+        InputError: fewer than two words, or the model's answer is no vector a text.
+    """
+    spans = word_spans(document.text)
+    words = [document.text[start:stop] for start, stop in spans]
+    read = words[: plan.max_words]
+    if len(read) < 2:
+        raise InputError(f"{document.source} has {len(read)} words among those that are read; an audit compares words")
+    text = document.text if len(read) == len(words) else document.text[: spans[len(read) - 1][1]]
+    chosen = drawn_words(read, plan.words_per_text, seed=plan.seed, content=document.text)
+    spans_of = {at: spans[at] for at in chosen}
+    rows = model.encode([text, *(without(text, span) for span in spans_of.values())])
+    evaluations = len(rows)
+
+    def changes(texts: Sequence[str]) -> Sequence[float]:
+        nonlocal evaluations
+        evaluations += len(texts)
+        return ((model.encode(texts) - rows[0]).norm(dim=1) / rows[0].norm()).tolist()
+
+    removals = ((rows[1:] - rows[0]).norm(dim=1) / rows[0].norm()).tolist()
+    swaps = {} if alternatives is None else farthest_swaps(text, spans_of, alternatives, changes)
+    measured = []
+    for at, removal in zip(chosen, removals, strict=True):
+        swap, swapped_for = swaps.get(at, NO_SWAP)
+        measured.append(
+            AuditedWord(
+                word=read[at], tokens=1, place=at / (len(read) - 1), sensitivity=math.nan,
+                removal=removal, swap=swap, swapped_for=swapped_for,
+            )
+        )  # fmt: skip
+    lost = words[len(read) :]
+    return AuditedText(
+        source=document.source,
+        tokens=len(read),
+        words=len(read),
+        words_lost=len(lost),
+        negations_lost=sum(kind_of(word) == NEGATION for word in lost),
+        measured=tuple(measured),
+        evaluations=evaluations,
+        read=tuple(read),
+    )
+
+
+def counted(words: Iterable[str]) -> Counter[str]:
+    """The number of times each word occurs, in lower case."""
+    return Counter(word.lower() for word in words)
+
+
+@dataclass
+class AuditTexts:
+    """The texts of a dataset.
+
+    Attributes:
+        documents: what is measured, each text once.
+        counts: how often each word occurs in the data, in lower case.
+        copies: texts that are equal to an earlier one.
+        left_out: where each text stands that cannot be measured, and why: a rule, not a failure.
+    """
+
+    documents: list[Document] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    copies: int = 0
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+
+    def leave_out_empty(self, source: str) -> None:
+        """Note an empty text as left out."""
+        self.left_out.append((source, "it is empty"))
+
+    def take(self, documents: Iterable[Document]) -> None:
+        """Add documents: to those that are measured, to the copies or to those that are left out."""
+        seen: set[str] = set()
+        for document in documents:
+            words = reading_words(document.text)
+            self.counts.update(counted(words))
+            reason = _reason(words)
+            if reason is not None:
+                self.left_out.append((document.source, reason))
+            elif document.text in seen:
+                self.copies += 1
+            else:
+                seen.add(document.text)
+                self.documents.append(document)
+
+
+def _reason(words: list[str]) -> str | None:
+    if len(words) < 2:
+        return f"it has {len(words)} word{'' if len(words) == 1 else 's'}, and an audit compares words"
+    return None

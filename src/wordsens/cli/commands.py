@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from wordsens.cli.audit.options import AuditOptions
-from wordsens.cli.check.options import CheckRequest
-from wordsens.cli.compare.options import CompareRequest
+from wordsens.cli.audit import AuditOptions
+from wordsens.cli.check import CheckRequest
+from wordsens.cli.compare import CompareRequest
 from wordsens.cli.explain import ExplainRequest
 from wordsens.cli.flips import FlipsRequest
 from wordsens.cli.measure.options import MeasureOptions
@@ -54,9 +54,9 @@ def audit(options: AuditOptions) -> None:
     Each finished text is a row of OUT/results.sqlite; the same command goes on where an earlier run stopped.
     Texts that are empty or have one word are left out and counted; exit code 1 if any other text failed.
 
-    Example: wordsens audit minilm --dataset reviews.parquet --limit 200 --out audit
+    Example: wordsens audit minilm --texts reviews.parquet --limit 200 --out audit
     """
-    from wordsens.cli.audit.run import run_audit
+    from wordsens.cli.audit_run import run_audit
 
     with _cpu_threads(options.threads):
         run_audit(options)
@@ -67,12 +67,12 @@ def check(request: CheckRequest) -> None:
     """Does a meaning that flips with one word show in a model's embeddings? A gate for CI: exit code 3 when it fails.
 
     Opposites (not, enable/disable, who did what to whom, amounts, order, names, may/must) are compared with
-    paraphrases of few common words. AUC is the chance that an opposite is farther apart than a paraphrase: 1 is
-    perfect, 0 hopeless.
+    near-duplicates of the same meaning. At a threshold that keeps 9 of 10 of these, the share of opposites that pass
+    as the same is the number of false hits.
 
-    Example: wordsens check minilm --require 'negation.auc >= .5' --threshold .92
+    Example: wordsens check minilm --threshold .92 --require 'entity.false_hits <= .6' --require 'recall >= .6'
     """
-    from wordsens.cli.check.run import run_check
+    from wordsens.cli.check import run_check
 
     with _cpu_threads(request.threads):
         run_check(request)
@@ -87,9 +87,9 @@ def compare(request: CompareRequest) -> None:
     difference has a 95 % interval, and counts only where a test of all together says so. Exit code 3 when a
     requirement fails.
 
-    Example: wordsens compare minilm ./quantised --dataset texts.csv --require 'neighbours.nearest.second <= .05'
+    Example: wordsens compare minilm ./quantised --texts texts.csv --require 'neighbours.nearest.second <= .05'
     """
-    from wordsens.cli.compare.run import run_compare
+    from wordsens.cli.compare import run_compare
 
     with _cpu_threads(request.threads):
         run_compare(request)
@@ -117,7 +117,7 @@ def flips(request: FlipsRequest) -> None:
     For each word: the class without it, with another word in its place, and, for transformers, the smallest radius
     found at which its vectors flip the label.
 
-    Example: wordsens flips ./toxicity-model --dataset comments.csv
+    Example: wordsens flips ./toxicity-model --texts comments.csv --require 'toxic.removal <= .2'
     """
     from wordsens.cli.flips import run_flips
 

@@ -14,7 +14,7 @@ from wordsens.cli.terminal import print_json, stdout, table
 from wordsens.errors import InputError, require_count
 
 if TYPE_CHECKING:
-    from wordsens.evaluation.explain.explanation import Explanation
+    from wordsens.evaluation.explanation import Explanation
 
 _FAINT = 0.1
 """The share of the largest removal under which a word is not coloured."""
@@ -37,9 +37,12 @@ class ExplainRequest(ModelOptions):
     target: Annotated[
         int | None, typer.Option("--class", help="Which class, from 0; default: the likeliest.", show_default=False)
     ] = None
-    tries: Annotated[int, typer.Option(help="Other words tried in the place of each; 0: none.")] = 2
+    tries: Annotated[int, typer.Option(help="Other words tried in the place of each; 0: none.")] = 8
     vectors: Annotated[bool, typer.Option(help="Also move every word as a vector, where the model has gradients.")] = (
         True
+    )
+    max_words: Annotated[int | None, typer.Option(help="A longer text keeps its first words.", show_default=False)] = (
+        None
     )
     html: Annotated[str | None, typer.Option(help="Write the explanation to an HTML file.", show_default=False)] = None
     seed: Seed = 0
@@ -62,6 +65,8 @@ class ExplainRequest(ModelOptions):
             raise InputError("--class goes with --classes; leave it out")
         require_count("tries", self.tries, least=0)
         require_count("threads", self.threads)
+        if self.max_words is not None:
+            require_count("max_words", self.max_words, least=2)
         folder = None if self.html is None else Path(self.html).expanduser()
         if folder is not None and (not folder.parent.is_dir() or folder.is_dir()):
             raise InputError(f"`html` (={self.html!r}) must be a file in a folder that exists")
@@ -69,10 +74,13 @@ class ExplainRequest(ModelOptions):
 
 def run_explain(request: ExplainRequest) -> None:
     """Explain the score and print it."""
-    from wordsens.evaluation.explain.explain import ExplainPlan, explain
+    from wordsens.evaluation.explain import ExplainPlan, explain
+    from wordsens.text.whole_words import first_words
 
     plan = ExplainPlan(tries=request.tries, vectors=request.vectors)
     texts = request.texts or []
+    if request.max_words is not None:
+        texts = [first_words(text, request.max_words) for text in texts]
     found = explain(_model(request), *texts, target=request.target, plan=plan, seed=request.seed)
     if request.html is not None:
         Path(request.html).expanduser().write_text(_page(found), encoding="utf-8")
@@ -85,12 +93,12 @@ def run_explain(request: ExplainRequest) -> None:
 
 def _model(request: ExplainRequest) -> Any:
     if not request.classes:
-        return request.load()
-    from wordsens.maps.transformer.features import TransformerFeatures
+        from wordsens.evaluation.check import prompted
 
-    return TransformerFeatures.from_pretrained(
-        request.model, output="probabilities", device=request.device, revision=request.revision
-    )
+        return prompted(request.load(), request.prompt_names or ())
+    from wordsens.models.classifier import as_classifier
+
+    return as_classifier(request.model, device=request.device, revision=request.revision)
 
 
 def _print(found: "Explanation") -> None:
@@ -109,7 +117,7 @@ def _print(found: "Explanation") -> None:
 
 
 def _coloured(found: "Explanation", side: int) -> Text:
-    from wordsens.evaluation.explain.explanation import FALL, RISE
+    from wordsens.evaluation.explanation import FALL, RISE
 
     shown = Text(found.texts[side])
     for word in found.words:
@@ -124,19 +132,22 @@ def _words(found: "Explanation") -> None:
     columns = {"removed": "removal", "best swap": "swap", "down": "lowers", "up": "raises", "bound": "upper"}
     columns |= {"both removed": "apart"}
     kept = {head: name for head, name in columns.items() if any(getattr(w, name) is not None for w in found.words)}
-    shown = table(("word", "left"), *((head, "right") for head in kept), ("", "left"))
-    for at, word in enumerate(found.words):
-        if at and word.side != found.words[at - 1].side:
-            shown.add_row()
+    shown = table(("text", "right"), ("word", "left"), *((head, "right") for head in kept), ("", "left"))
+    for word in found.words:
         numbers = (getattr(word, name) for name in kept.values())
         named = [f"for {word.swapped_for}"] * (word.swapped_for is not None)
         named += [f"with {word.counterpart}"] * (word.counterpart is not None)
-        shown.add_row(Text(word.word), *("" if n is None else f"{n:+.4f}" for n in numbers), Text(", ".join(named)))
+        shown.add_row(
+            str(word.side + 1),
+            Text(word.word),
+            *("" if n is None else f"{n:+.4f}" for n in numbers),
+            Text(", ".join(named)),
+        )
     console = stdout()
     console.print(shown)
     told = {
         "removed": "removed: the change without the word, one change.",
-        "best swap": f"best swap: the farthest of {max(w.tried for w in found.words)} other words.",
+        "best swap": f"best swap: the farthest of {max(w.tried for w in found.words)} words that could stand there.",
         "down": "down, up: the farthest found by moving the word's vectors by up to their length; attained, no bound.",
         "bound": "bound: certified.",
         "both removed": "both removed: the largest rise without this word and one of the other text, one change each.",

@@ -1,7 +1,5 @@
 """`wordsens flips`: its options, its work and what it prints."""
 
-import json
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,12 +7,13 @@ import typer
 from rich.text import Text
 
 from wordsens import __version__
+from wordsens.cli.model_choice import TextOptions
 from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
-from wordsens.cli.terminal import MUCH, stdout, table
-from wordsens.errors import InputError, require_count
+from wordsens.cli.terminal import MUCH, print_json, stdout, table
+from wordsens.errors import InputError, RequirementError, require_count
 
 if TYPE_CHECKING:
-    from wordsens.evaluation.flips.result import FlipWord, LabelFlips
+    from wordsens.evaluation.flips import FlipWord, LabelFlips
 
 _SHOWN = 10
 """Flips and words that are printed; --json has all."""
@@ -24,7 +23,7 @@ _AROUND = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlipsRequest:
+class FlipsRequest(TextOptions):
     """The options of `wordsens flips`."""
 
     model: Annotated[
@@ -41,12 +40,20 @@ class FlipsRequest:
     labels: Annotated[
         list[str] | None, typer.Option(help="A class's name, in the order of classes; repeat it.", show_default=False)
     ] = None
-    dataset: Annotated[str, typer.Option(help="Texts: a file, Parquet or CSV table, folder, or 'shipped'.")]
-    text_column: Annotated[str, typer.Option(help="The column of a table that holds the text.")] = "text"
     limit: Annotated[int | None, typer.Option(help="At most this many texts.")] = 200
+    max_words: Annotated[int | None, typer.Option(help="A longer text keeps its first words.", show_default=False)] = (
+        None
+    )
     words_per_text: Annotated[int, typer.Option(help="Words of a text that are measured.")] = 12
     tries: Annotated[int, typer.Option(help="Other words tried in the place of each; 0: none.")] = 4
     radius_texts: Annotated[int, typer.Option(help="Texts whose words are moved as vectors; 0: none.")] = 20
+    requirements: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--require",
+            help="Such as 'toxic.removal <= .1' or 'all.swap <= .3'; may be repeated. Exit code 3 when one fails.",
+        ),
+    ] = None
     device: Device = "cpu"
     seed: Seed = 0
     threads: Threads = 1
@@ -57,30 +64,30 @@ class FlipsRequest:
         if (self.model is None) == (self.encode is None):
             raise InputError("give one model: MODEL, or --encode module:function")
         require_count("threads", self.threads)
-        if self.limit is not None:
-            require_count("limit", self.limit)
+        self.require_texts()
+        if self.max_words is not None:
+            require_count("max_words", self.max_words)
 
 
 def run_flips(request: FlipsRequest) -> None:
     """Find the flips and print them."""
-    from wordsens.evaluation.flips.flips import FlipPlan, label_flips
+    from wordsens.evaluation.flips import FlipPlan, label_flips
+    from wordsens.models.black_box import load_named
     from wordsens.models.classifier import as_classifier
-    from wordsens.models.function import load_named
-    from wordsens.text.readers import read_documents
 
-    documents = read_documents(
-        request.dataset, text_column=request.text_column, labels=False, limit=request.limit, skip_empty=True
-    )
+    documents = request.documents(max_words=request.max_words, quiet=request.quiet)
     plan = FlipPlan(words_per_text=request.words_per_text, tries=request.tries, radius_texts=request.radius_texts)
     given = request.model if request.encode is None else load_named(request.encode)
     model = as_classifier(given, labels=request.labels or None, device=request.device)
-    found = label_flips(model, [document.text for document in documents], plan=plan, seed=request.seed)
+    texts = [document.text for document in documents]
+    found = label_flips(model, texts, plan=plan, requirements=request.requirements or (), seed=request.seed)
     if request.as_json:
         document = {"command": "flips", "version": __version__, "seed": request.seed, **found.to_dict()}
-        json.dump(document, sys.stdout, ensure_ascii=False, allow_nan=False)
-        sys.stdout.write("\n")
+        print_json(document)
     else:
         _print(found)
+    if not found.passed:
+        raise RequirementError(f"requirements are not met: {'; '.join(found.failures)}")
 
 
 def _print(found: "LabelFlips") -> None:
@@ -88,6 +95,8 @@ def _print(found: "LabelFlips") -> None:
     console.print(Text(f"{found.model}: {len(found.texts)} texts, {len(found.words)} words", style="bold"))
     for sentence in found.answer:
         console.print(Text(sentence))
+    for failure in found.failures:
+        console.print(Text(f"FAILED: {failure}", style="bold red"))
     flipping = sorted((word for word in found.words if word.removed_to), key=lambda word: word.removal)
     if flipping:
         console.print()

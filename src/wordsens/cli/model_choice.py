@@ -1,19 +1,21 @@
-"""The model that a command asks: a name, a function, or an endpoint."""
+"""The model and the texts that a command is given."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wordsens.cli.options import Device
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, require_choice, require_count
 
 if TYPE_CHECKING:
-    from wordsens.models.contract import Model
+    from wordsens.models.black_box import Model
     from wordsens.models.endpoint import Endpoint
     from wordsens.models.pairs import PairModel
+    from wordsens.text.document import Document
+    from wordsens.text.readers import Reading
 
-_PANEL = "Model"
+_PANEL, _TEXT = "Model", "Texts"
 POOLS = ("own", "mean", "cls", "last", "max")
 
 Name = Annotated[
@@ -75,6 +77,18 @@ Pool = Annotated[
 ]
 
 
+PromptNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prompt-name",
+        help="A SentenceTransformer's prompt, such as query; of two texts, give it twice for one each.",
+        show_default=False,
+        rich_help_panel=_PANEL,
+    ),
+]
+Encoding = Annotated[str, typer.Option(help="Of a text, CSV or JSON lines file.", rich_help_panel=_TEXT)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
     """The options that name a model; a command's own are the fields of a subclass.
@@ -91,6 +105,7 @@ class ModelOptions:
     endpoint_retries: EndpointRetries = None
     revision: Revision = None
     pool: Pool = None
+    prompt_names: PromptNames = None
     device: Device = "cpu"
 
     def __post_init__(self) -> None:
@@ -105,15 +120,13 @@ class ModelOptions:
 
     def load(self) -> "Model | PairModel":
         """The model, loaded."""
-        from wordsens.models.choice import as_model, as_pair_model, is_pair_model
-        from wordsens.models.function import load_named
+        from wordsens.models.black_box import load_named
+        from wordsens.models.load import as_model, load
 
         if self.endpoint is not None:
             return as_model(self.server(), pool=self.pool)
         chosen = self.model if self.encode is None else load_named(self.encode)
-        if is_pair_model(chosen, self.revision):
-            return as_pair_model(chosen, revision=self.revision, device=self.device)
-        return as_model(chosen, pool=self.pool, revision=self.revision, device=self.device)
+        return load(chosen, pool=self.pool, revision=self.revision, device=self.device)
 
     def server(self) -> "Endpoint":
         """The endpoint, with what was said of it."""
@@ -121,3 +134,70 @@ class ModelOptions:
 
         said = {"model": self.endpoint_model, "timeout": self.endpoint_timeout, "retries": self.endpoint_retries}
         return Endpoint(url=str(self.endpoint), **{name: value for name, value in said.items() if value is not None})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions:
+    """The options that name texts."""
+
+    texts: Annotated[
+        str | None,
+        typer.Option(
+            "--texts",
+            "--dataset",
+            help="Your texts: a file, CSV or Parquet table, folder, 'shipped', or 'imdb' of the hub.",
+            show_default=False,
+            rich_help_panel=_TEXT,
+        ),
+    ] = None
+    text_column: Annotated[
+        str | None,
+        typer.Option(
+            help="The column of a table that holds the text; default: text, or the only column with texts.",
+            show_default=False,
+            rich_help_panel=_TEXT,
+        ),
+    ] = None
+    limit: Annotated[int | None, typer.Option(help="At most this many texts.", rich_help_panel=_TEXT)] = None
+    encoding: Encoding = "utf-8"
+
+    def require_texts(self) -> None:
+        """InputError without texts, or for a limit of none."""
+        if self.texts is None:
+            raise InputError("give your texts: --texts FILE (or a folder, 'shipped', or 'imdb')")
+        if self.limit is not None:
+            require_count("limit", self.limit)
+
+    def reading(self) -> "Reading":
+        """The way in which the texts are read; labels play no part."""
+        from wordsens.text.readers import Reading
+        from wordsens.text.text_column import text_column_of
+
+        column = self.text_column or text_column_of(str(self.texts), self.encoding)
+        return Reading(text_column=column, labels=False, encoding=self.encoding, skip_empty=True)
+
+    def notices(self) -> list[str]:
+        """What a reader should know of the way in which a table is read."""
+        from pathlib import Path
+
+        from wordsens.text.plain_files import delimiter_of
+
+        path = Path(str(self.texts)).expanduser()
+        if path.suffix.lower() not in (".csv", ".tsv") or not path.is_file():
+            return []
+        sign = delimiter_of(path, self.encoding)
+        usual = "," if path.suffix.lower() == ".csv" else "\t"
+        return [] if sign == usual else [f"the fields of {path.name} are separated by {sign!r}"]
+
+    def documents(self, *, max_words: int | None = None, quiet: bool = False) -> "list[Document]":
+        """The texts; longer ones cut to their first words."""
+        from wordsens.cli.terminal import notice
+        from wordsens.text.readers import read_documents
+        from wordsens.text.whole_words import first_words
+
+        for message in () if quiet else self.notices():
+            notice(message)
+        documents = read_documents(str(self.texts), limit=self.limit, **vars(self.reading()))
+        if max_words is None:
+            return documents
+        return [replace(document, text=first_words(document.text, max_words)) for document in documents]

@@ -27,7 +27,7 @@ def options_of(command: Any, arguments: Sequence[str], *, keep: Collection[str] 
         command = getattr(command, "commands", {}).get(word, command)
     found = {}
     for parameter in command.params:
-        option = max(parameter.opts, key=len)
+        option = next((name for name in parameter.opts if name.startswith("--")), parameter.opts[0])
         if option.startswith("--"):
             found |= {parameter.name: option, option.removeprefix("--").replace("-", "_"): option}
     found |= {name: option for name, option in _OTHER_NAMES.items() if option in found.values()}

@@ -10,10 +10,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.evaluation.kinds import Measured
-from wordsens.evaluation.similarities import Progress, unit_vectors
+from wordsens.evaluation.similarities import Measured, Progress, unit_vectors
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.models.contract import Model
+from wordsens.models.black_box import Model
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import auc
 from wordsens.text.pairs import LENGTHS, Pair

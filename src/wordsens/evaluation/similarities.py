@@ -1,5 +1,6 @@
-"""A model's similarity of the two texts of every pair."""
+"""A model's similarity of the two texts of every pair, and the threshold that keeps texts of the same meaning."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -7,25 +8,37 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.models.contract import Model
+from wordsens.errors import InputError
+from wordsens.models.black_box import Model
 from wordsens.models.pairs import PairModel
-from wordsens.text.pairs import Pair
+from wordsens.seeds import Seed, derive_seed
+from wordsens.statistics.auc import DRAWS, Estimate
+from wordsens.text.pairs import SYNONYM, Pair
 
 CHUNK = 64
 """Texts, or pairs, between two reports of progress."""
 
+SAME_VECTOR = 1e-12
+"""The distance of a cosine from 1 up to which two vectors are equal: rounding in float64 moves it by some 1e-16."""
+
+_DIGITS = 12
+
 Progress = Callable[[int, int], None]
+Numbers = Float[np.ndarray, " m"]
 
 
 def similarities(
-    model: Model | PairModel, pairs: Sequence[Pair], *, progress: Progress = lambda done, total: None
+    model: Model | PairModel | tuple[Model, Model],
+    pairs: Sequence[Pair],
+    *,
+    progress: Progress = lambda done, total: None,
 ) -> Float[np.ndarray, " pairs"]:
-    """The cosine of every pair's two vectors, in float64; of a model that scores pairs, its score.
+    """The cosine of every pair's two vectors, in float64 and to twelve digits; of a model that scores pairs, its score.
 
     A text that several pairs share is encoded once, and texts of like length go together.
 
     Args:
-        model: what is asked.
+        model: the model; or two, for the first and the second texts, such as one model with two prompts.
         pairs: of texts.
         progress: called with (done, total), in texts or pairs, after every chunk.
 
@@ -34,20 +47,26 @@ def similarities(
     """
     if isinstance(model, PairModel):
         return _scores(model, pairs, progress)
-    vectors = unit_vectors(model.encode, [text for pair in pairs for text in (pair.first, pair.second)], progress)
-    return np.array([float(vectors[pair.first] @ vectors[pair.second]) for pair in pairs])
+    first, second = [pair.first for pair in pairs], [pair.second for pair in pairs]
+    if isinstance(model, tuple):
+        sides = unit_vectors(model[0].encode, first, progress), unit_vectors(model[1].encode, second, progress)
+    else:
+        sides = (unit_vectors(model.encode, [*first, *second], progress),) * 2
+    cosines = np.array([float(sides[0][pair.first] @ sides[1][pair.second]) for pair in pairs])
+    # Equal cosines stay equal: their rounding, some 1e-16, would decide ties.
+    return cosines.round(_DIGITS)
 
 
 def unit_vectors(encode: Callable[[list[str]], Tensor], texts: Sequence[str], progress: Progress) -> dict[str, Tensor]:
     """Every text's vector at length one, (d,), or at every layer (layers, d), where `encode` gives (layers, m, d)."""
     ordered = sorted(set(texts), key=lambda text: (len(text), text))
-    found: dict[str, Tensor] = {}
+    vectors: dict[str, Tensor] = {}
     for start in range(0, len(ordered), CHUNK):
         chunk = ordered[start : start + CHUNK]
         units = torch.nn.functional.normalize(encode(chunk).to("cpu", torch.float64), dim=-1)
-        found |= {text: units[..., at, :] for at, text in enumerate(chunk)}
-        progress(len(found), len(ordered))
-    return found
+        vectors |= {text: units[..., at, :] for at, text in enumerate(chunk)}
+        progress(len(vectors), len(ordered))
+    return vectors
 
 
 def _scores(model: PairModel, pairs: Sequence[Pair], progress: Progress) -> Float[np.ndarray, " pairs"]:
@@ -59,3 +78,111 @@ def _scores(model: PairModel, pairs: Sequence[Pair], progress: Progress) -> Floa
         scores[chunk] = given.numpy()
         progress(start + len(chunk), len(order))
     return scores
+
+
+def readable(model: Model | PairModel | tuple[Model, Model], pairs: Sequence[Pair]) -> tuple[list[Pair], list[str]]:
+    """The pairs whose difference the model reads, and a note on the others: past its limit both texts are one to it."""
+    lost = []
+    for pair in pairs:
+        if isinstance(model, PairModel):
+            first, second = model.characters_read(pair.first, pair.second)
+        else:
+            one, two = model if isinstance(model, tuple) else (model, model)
+            first, second = one.characters_read(pair.first), two.characters_read(pair.second)
+        whole = first == len(pair.first) and second == len(pair.second)
+        if not whole and pair.first[:first].strip() == pair.second[:second].strip():
+            lost.append(pair)
+    if not lost:
+        return list(pairs), []
+    left = {id(pair) for pair in lost}
+    kinds = ", ".join(
+        f"{sum(pair.kind == kind for pair in lost)} {kind}" for kind in dict.fromkeys(p.kind for p in lost)
+    )
+    note = (
+        f"{len(lost)} pairs differ only past what the model reads and were left out ({kinds}); the first is "
+        f"{lost[0].first[:40]!r}..."
+    )
+    return [pair for pair in pairs if id(pair) not in left], [note]
+
+
+def require_both_sides(pairs: Sequence[Pair]) -> None:
+    """InputError where there is no opposite, or nothing that means the same."""
+    sides = {pair.same for pair in pairs}
+    if len(sides) < 2:
+        missing = "opposite (same=false)" if sides == {True} else "pair that means the same (same=true)"
+        raise InputError(f"`pairs` holds no {missing}; a check compares the two")
+
+
+class Measured:
+    """Pairs with the similarities that a model gave them.
+
+    Args:
+        pairs: opposites, and texts that mean the same.
+        values: one a pair.
+        cosines: whether they are cosines, where 1 means equal vectors.
+
+    Attributes:
+        opposites: by kind, which pairs are of it.
+        near, far: which pairs are near-duplicates, and paraphrases of few common words.
+        paraphrases, synonyms: of the pairs that mean the same, those of the kind "synonym" and the others; where there
+            are only synonyms, they stand for the others.
+
+    Raises:
+        InputError: no opposites, or none that mean the same.
+    """
+
+    def __init__(self, pairs: Sequence[Pair], values: Float[np.ndarray, " pairs"], *, cosines: bool = True):
+        self.pairs, self.values, self.cosines = tuple(pairs), values, cosines
+        require_both_sides(pairs)
+        kinds = np.array([pair.kind for pair in pairs])
+        same = np.array([pair.same for pair in pairs])
+        self.opposites = {str(kind): (kinds == kind) & ~same for kind in dict.fromkeys(kinds[~same])}
+        self.near = np.array([pair.near for pair in pairs])
+        self.far = same & ~self.near
+        synonyms = same & (kinds == SYNONYM)
+        self.paraphrases = same & ~synonyms if (same & ~synonyms).any() else same
+        self.synonyms = synonyms if not np.array_equal(synonyms, self.paraphrases) else np.zeros_like(same)
+        self.lengths = np.array([pair.length for pair in pairs])
+
+    @property
+    def indistinct(self) -> dict[str, int]:
+        """By kind the opposites whose two texts have the very same vector."""
+        if not self.cosines:
+            return {}
+        equal = self.values >= 1 - SAME_VECTOR
+        return {kind: int((members & equal).sum()) for kind, members in self.opposites.items()}
+
+
+def kept_threshold(values: Numbers, keep: float) -> float:
+    """The largest threshold that at least the share `keep` of the values reaches: of m values the (k + 1)-th smallest,
+    k = floor((1 - keep) m).
+
+    >>> kept_threshold(np.array([0.5, 0.6, 0.7, 0.8, 0.9]), 0.8)
+    0.6
+    """
+    return float(np.sort(values)[allowed_below(len(values), keep)])
+
+
+def allowed_below(count: int, keep: float) -> int:
+    """How many of so many values may lie below a threshold that keeps the share."""
+    return min(count - 1, math.floor((1 - keep) * count + 1e-9))
+
+
+def threshold_draws(values: Numbers, keep: float, *, seed: Seed, draws: int = DRAWS) -> Float[np.ndarray, " draws"]:
+    """`kept_threshold` of bootstrap samples of the values."""
+    random = np.random.default_rng(derive_seed(seed, "threshold"))
+    place = allowed_below(len(values), keep)
+    return np.partition(random.choice(values, size=(draws, len(values))), place, axis=1)[:, place]
+
+
+def share_over(values: Numbers, threshold: float, thresholds: Numbers, *, seed: Seed) -> Estimate:
+    """The share of the values at or above the threshold, with a 95 % interval over values and thresholds.
+
+    A draw takes one of the thresholds and then a share of the law Beta(h + 1/2, m - h + 1/2), h of m values being at or
+    above it (Jeffreys' interval, where all thresholds are one).
+    """
+    value = float((values >= threshold).mean())
+    hits = len(values) - np.searchsorted(np.sort(values), thresholds, "left")
+    random = np.random.default_rng(derive_seed(seed, "share"))
+    low, high = np.quantile(random.beta(hits + 0.5, len(values) - hits + 0.5), [0.025, 0.975])
+    return Estimate(value, min(float(low), value), max(float(high), value))

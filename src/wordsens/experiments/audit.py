@@ -12,21 +12,19 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
-from wordsens.audit.black_box import audit_black_box
 from wordsens.audit.decay import PairDistance
 from wordsens.audit.layers import LayerSensitivity
-from wordsens.audit.text import AUDIT_SEARCH, AuditedText, AuditedWord, AuditPlan, audit_text
+from wordsens.audit.text import AUDIT_SEARCH, AuditedText, AuditedWord, AuditPlan, audit_black_box, audit_text
 from wordsens.errors import InputError, require_choice
-from wordsens.evaluation.near_misses.replacements import Replacements
+from wordsens.evaluation.replacements import Replacements
 from wordsens.experiments.experiment import Experiment
 from wordsens.experiments.sensitivity import json_text
 from wordsens.experiments.spec import Cell, ModelName, Strict, code_version
 from wordsens.experiments.store import Record
 from wordsens.maps.transformer.features import POOL_NAMES, TransformerFeatures, content_of
-from wordsens.models.choice import as_model
-from wordsens.models.contract import Model
+from wordsens.models.black_box import Model, load_named
 from wordsens.models.endpoint import Endpoint
-from wordsens.models.function import load_named
+from wordsens.models.load import as_model
 from wordsens.results import Saved
 from wordsens.sensitivity.removals import WAYS
 from wordsens.text.document import Document
@@ -233,7 +231,7 @@ def black_box(options: BlackBox) -> Model:
 @lru_cache(maxsize=1)
 def _black_box(options: str, content: str) -> Model:
     model = black_box(BlackBox.model_validate_json(options))
-    if model.identity() != content:
+    if model.fingerprint() != content:
         raise InputError(f"{model.name} does not answer as it did when the audit began; start it again")
     return model
 

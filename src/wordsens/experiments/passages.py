@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from wordsens.errors import InputError
-from wordsens.evaluation.kinds import SYNONYM
-from wordsens.evaluation.near_misses.word_lists import Table, antonyms, exchange, negations, synonyms
+from wordsens.evaluation.word_lists import Table, antonyms, exchange, negations, synonyms
 from wordsens.experiments.texts import Embedded, documents
 from wordsens.seeds import derive_seed
 from wordsens.text import Document, load_encoder
 from wordsens.text.encoder import Encoder
-from wordsens.text.pairs import Pair, read_pairs
+from wordsens.text.pairs import SYNONYM, Pair, read_pairs
 from wordsens.text.whole_words import word_spans
 
 FLIPS = ("antonym", "negation")

@@ -15,8 +15,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
-from wordsens.evaluation.kinds import SYNONYM
-from wordsens.evaluation.kinds import Measured as MeasuredPairs
+from wordsens.evaluation.similarities import Measured as MeasuredPairs
 from wordsens.experiments.experiment import (
     Claim,
     Column,
@@ -45,7 +44,7 @@ from wordsens.statistics.rank_correlation import correlation_interval
 from wordsens.text import Document, embed, load_encoder
 from wordsens.text.encoder import Encoder
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.pairs import LENGTHS, Pair
+from wordsens.text.pairs import LENGTHS, SYNONYM, Pair
 
 SWAPS, CHECK = "swaps", "check"
 

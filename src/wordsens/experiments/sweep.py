@@ -37,7 +37,7 @@ def experiment_named(name: str) -> Experiment:
     'SeveralWordsCell'
     """
     if ":" in name:
-        from wordsens.models.function import load_named
+        from wordsens.models.black_box import load_named
 
         custom = load_named(name, "experiment")
         if not isinstance(custom, Experiment):

@@ -20,7 +20,7 @@ from wordsens.errors import (
     require_positive,
     without_secrets,
 )
-from wordsens.models.function import FunctionModel
+from wordsens.models.black_box import FunctionModel
 
 KEY_VARIABLE = "WORDSENS_API_KEY"
 """The environment variable that holds the key, unless another is named: no other tool's key is sent by accident."""

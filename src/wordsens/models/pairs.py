@@ -11,10 +11,17 @@ from torch import Tensor, nn
 from wordsens.errors import InputError, WordsensError, first_line, require_choice
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.loaded import SIDES
-from wordsens.models.answers import Answers, require_texts
-from wordsens.models.contract import Model
-from wordsens.models.digest import answers_digest, joined_digest, tokenizer_settings, weights_digest
-from wordsens.models.function import PROBES, FunctionModel
+from wordsens.models.black_box import (
+    PROBES,
+    UNKNOWN,
+    Answers,
+    FunctionModel,
+    Model,
+    joined_digest,
+    require_texts,
+    tokenizer_settings,
+    weights_digest,
+)
 
 # Logits of a few units in float32 agree to 1e-6; a difference of this share is another function.
 _TOLERANCE = 1e-3
@@ -37,9 +44,13 @@ class PairModel(ABC):
             InputError: the texts are no texts or of two lengths, or the answer is not one number a pair.
         """
 
-    @abstractmethod
     def identity(self) -> str:
-        """A digest of what decides the scores; of a black box: of its scores for a few fixed pairs."""
+        """A digest of what decides the scores; UNKNOWN of a black box."""
+        return UNKNOWN
+
+    def characters_read(self, first: str, second: str) -> tuple[int, int]:
+        """How many leading characters of each text the model reads; all of them where no limit is known."""
+        return len(first), len(second)
 
     def fixed(self, side: str, text: str) -> Model:
         """The score of a text that moves against one that stays, as a model with vectors of one number.
@@ -84,9 +95,6 @@ class FunctionPairModel(PairModel):
         batches = [(one[start : start + size], two[start : start + size]) for start in range(0, len(one), size)]
         return torch.cat([self._answers.scores(batch[0], self._called(*batch)) for batch in batches])
 
-    def identity(self) -> str:
-        return answers_digest(self.score(PROBES, PROBES[::-1]).unsqueeze(1))
-
     def _called(self, first: list[str], second: list[str]) -> Any:
         try:
             return self._function(first, second)
@@ -120,6 +128,23 @@ class CrossEncoderModel(FunctionPairModel):
         length, activation = self._model.max_seq_length, repr(self._model.activation_fn)
         words = tokenizer_settings(self._model.tokenizer)
         return joined_digest(weights_digest(self._model), length, activation, words)
+
+    def characters_read(self, first: str, second: str) -> tuple[int, int]:
+        tokenizer, length = self._model.tokenizer, self._model.max_seq_length
+        if length is None or not tokenizer.is_fast:
+            return len(first), len(second)
+        encoded = tokenizer(
+            first, second, truncation=True, max_length=length, return_offsets_mapping=True, verbose=False
+        )
+        sides = encoded.sequence_ids(0)
+        whole = tokenizer(first, second, verbose=False)["input_ids"]
+        if len(whole) <= len(sides):
+            return len(first), len(second)
+        stops = [0, 0]
+        for (_, stop), side in zip(encoded["offset_mapping"], sides, strict=True):
+            if side is not None:
+                stops[side] = max(stops[side], stop)
+        return stops[0], stops[1]
 
     def features(self) -> TransformerFeatures:
         """The map whose feature is the logit of a pair; its `embed_pair` gives what it takes.

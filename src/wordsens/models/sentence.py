@@ -1,4 +1,4 @@
-"""SentenceTransformers as models: their own `encode`, and their map where the model can be run from rows."""
+"""Transformers and SentenceTransformers as models: their own vectors, and their map where they can be run from rows."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -9,11 +9,21 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, first_line
-from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.maps.transformer.features import POOLS, TransformerFeatures, by_length
+from wordsens.maps.transformer.loaded import LoadedModel
 from wordsens.maps.transformer.vocabulary import whole_word_tokens
-from wordsens.models.answers import Answers, require_texts
-from wordsens.models.contract import Model
-from wordsens.models.digest import joined_digest, tokenizer_settings, weights_digest
+from wordsens.models.black_box import (
+    UNKNOWN,
+    Answers,
+    Model,
+    joined_digest,
+    require_texts,
+    settings_of,
+    tokenizer_settings,
+    weights_digest,
+)
+from wordsens.text.hooks import call
+from wordsens.text.transformer_encoder import characters_within, context_of, encoder_part
 
 _WORDS = 9
 # Coordinates are at most about 1: float32 leaves 1e-6 of difference, and halves a few hundredths.
@@ -27,23 +37,37 @@ class SentenceTransformerModel(Model):
         model: the object, on its own device.
         name: for tables and records.
         batch_size: texts at a time.
+        prompt_name: of the prompt before every text; None: the model's default.
     """
 
-    def __init__(self, model: Any, *, name: str, batch_size: int = 32):
+    def __init__(self, model: Any, *, name: str, batch_size: int = 32, prompt_name: str | None = None):
         self.name = name
-        self._model, self._batch_size = model, batch_size
+        self._model, self._batch_size, self._prompt_name = model, batch_size, prompt_name
         self._answers = Answers(name)
 
     def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
         listed = require_texts(texts)
         training = self._model.training
+        named = {} if self._prompt_name is None else {"prompt_name": self._prompt_name}
         try:
-            found = self._model.encode(listed, batch_size=self._batch_size, show_progress_bar=False)
+            rows = self._model.encode(listed, batch_size=self._batch_size, show_progress_bar=False, **named)
         except (ValueError, RuntimeError) as error:
             raise InputError(f"{self.name} failed on {len(listed)} texts: {first_line(error)}") from error
         finally:
             self._model.train(training)
-        return self._answers.rows(listed, found)
+        return self._answers.rows(listed, rows)
+
+    def characters_read(self, text: str) -> int:
+        tokenizer, length = getattr(self._model, "tokenizer", None), getattr(self._model, "max_seq_length", None)
+        if length is None or not callable(tokenizer):
+            return len(text)
+        return characters_within(text, tokenizer, length, prompt=self._prompt)
+
+    def prompted(self, name: str) -> "SentenceTransformerModel":
+        if name not in self._model.prompts:
+            known = ", ".join(map(repr, self._model.prompts)) or "none"
+            raise InputError(f"`prompt_name` (={name!r}) is no prompt of {self.name}; it has {known}")
+        return SentenceTransformerModel(self._model, name=self.name, batch_size=self._batch_size, prompt_name=name)
 
     @property
     def can_differentiate(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -64,17 +88,25 @@ class SentenceTransformerModel(Model):
         return self._map
 
     def identity(self) -> str:
-        modules = [(type(each).__name__, each.get_config_dict()) for each in self._model]
-        texts = [getattr(self._model, key, None) for key in ("prompts", "default_prompt_name", "truncate_dim")]
-        length = getattr(self._model, "max_seq_length", None)
-        words = tokenizer_settings(self._model.tokenizer)
-        return joined_digest(weights_digest(self._model), modules, texts, length, words)
+        try:
+            modules = [(type(each).__name__, each.get_config_dict()) for each in self._model]
+            words = tokenizer_settings(self._model.tokenizer)
+            length = getattr(self._model, "max_seq_length", None)
+        except (AttributeError, NotImplementedError, TypeError):  # modules of a stranger
+            return UNKNOWN
+        truncated = getattr(self._model, "truncate_dim", None)
+        return joined_digest(weights_digest(self._model), modules, self._prompt, truncated, length, words)
+
+    @property
+    def _prompt(self) -> str:
+        return self._model.prompts.get(self._prompt_name or self._model.default_prompt_name) or ""
 
     @cached_property
     def _map(self) -> TransformerFeatures | InputError:
         """The map, when it gives what the object's own `encode` gives; otherwise the reason why there is none."""
         try:
             phi = TransformerFeatures.from_pretrained(self._model, pool="own")
+            phi = phi if self._prompt_name is None else phi.prompted(self._prompt_name)
             texts = _readable(phi)
             apart = float((phi.encode(texts) - self.encode(texts)).abs().max())
         except InputError as refused:
@@ -92,3 +124,102 @@ def _readable(phi: TransformerFeatures) -> list[str]:
     words = list(whole_word_tokens(phi.reading().tokenizer).values())
     spread = words[:: max(1, len(words) // _WORDS)][:_WORDS]
     return [" ".join(spread[:2]), " ".join(spread)]
+
+
+class TransformerModel(Model):
+    """A pooled transformer that can be run from rows.
+
+    Args:
+        phi: with a pool, and a tokenizer.
+        name: for tables and records.
+        batch_size: texts of equally many tokens that run together, at most.
+    """
+
+    can_differentiate = True
+
+    def __init__(self, phi: TransformerFeatures, *, name: str, batch_size: int = 32):
+        self.name = name
+        self._phi, self._batch_size = phi, batch_size
+        self._answers = Answers(name)
+
+    def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
+        listed = require_texts(texts)
+        return self._answers.rows(listed, self._phi.encode(listed, batch_size=self._batch_size))
+
+    def characters_read(self, text: str) -> int:
+        return self._phi.reading().characters_read(text)
+
+    def prompted(self, name: str) -> "TransformerModel":
+        return TransformerModel(self._phi.prompted(name), name=self.name, batch_size=self._batch_size)
+
+    @property
+    def layers(self) -> int | None:
+        return self._phi.stack.layers + 1
+
+    def encode_layers(self, texts: Sequence[str]) -> Float[Tensor, "layers m d"]:
+        return self._phi.encode_layers(require_texts(texts), batch_size=self._batch_size)
+
+    def features(self) -> TransformerFeatures:
+        return self._phi
+
+    def identity(self) -> str:
+        phi, reader = self._phi, self._phi.reading()
+        return joined_digest(
+            weights_digest(phi.stack.model),
+            settings_of(phi.stack.model.config),
+            tokenizer_settings(reader.tokenizer),
+            [reader.context, reader.prompt],
+            [phi.layer, phi.head, phi.pool, phi.output],
+        )
+
+
+class PlainTransformer(Model):
+    """A transformer that cannot be run from rows, or has no gradient: its pooled last hidden states, and no map.
+
+    Args:
+        loaded: the model and its tokenizer; texts longer than the context are cut.
+        pool: mean, cls, last or max.
+        name: for tables and records.
+        refused: why the model has no map.
+        batch_size: texts of equally many tokens that run together, at most.
+    """
+
+    def __init__(self, loaded: LoadedModel, pool: str, *, name: str, refused: InputError, batch_size: int = 32):
+        self.name = name
+        self._model = encoder_part(getattr(loaded.model, "base_model", loaded.model)).eval()
+        self._tokenizer, self._pool, self._batch_size = loaded.tokenizer, pool, batch_size
+        self._context = context_of(loaded.tokenizer, self._model)
+        self._refused, self._answers = refused, Answers(name)
+
+    def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
+        listed = require_texts(texts)
+        cut = {"truncation": self._context is not None, "max_length": self._context, "verbose": False}
+        ids = [self._tokenizer(text, **cut)["input_ids"] for text in listed]
+        lost = next((text for text, each in zip(listed, ids, strict=True) if not len(each)), None)
+        if lost is not None:
+            raise InputError(f"{self.name} has no token for the text {lost[:40]!r}; leave it out")
+        device = next((tensor.device for tensor in self._model.parameters()), torch.device("cpu"))
+        try:
+            rows = by_length(ids, self._batch_size, lambda batch: self._pooled(batch.to(device))[None])[0]
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            raise InputError(f"{self.name} failed on {len(listed)} texts: {first_line(error)}") from error
+        return self._answers.rows(listed, rows)
+
+    def _pooled(self, ids: Tensor) -> Float[Tensor, "b d"]:
+        output = call(self._model, ids, attention_mask=torch.ones_like(ids))
+        states = output if isinstance(output, Tensor) else getattr(output, "last_hidden_state", None)
+        return POOLS[self._pool]((output[0] if states is None else states).float())
+
+    def characters_read(self, text: str) -> int:
+        return characters_within(text, self._tokenizer, self._context)
+
+    def identity(self) -> str:
+        return joined_digest(
+            weights_digest(self._model),
+            settings_of(self._model.config),
+            tokenizer_settings(self._tokenizer),
+            [self._context, self._pool],
+        )
+
+    def features(self) -> TransformerFeatures:
+        raise InputError(f"where gradients are needed {self.name} cannot be used: {self._refused}") from self._refused

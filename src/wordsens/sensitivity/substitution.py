@@ -28,9 +28,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_count
-from wordsens.models.answers import require_texts
-from wordsens.models.choice import as_model
-from wordsens.models.contract import Model
+from wordsens.models.black_box import Model, require_texts
+from wordsens.models.load import as_model
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.mean import Mean, mean_interval
 from wordsens.text.alternatives import Alternatives, SameKind

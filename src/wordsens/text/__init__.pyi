@@ -11,6 +11,7 @@ from .shipped_data import MeaningPair as MeaningPair
 from .shipped_data import MinimalPair as MinimalPair
 from .shipped_data import meaning_pairs as meaning_pairs
 from .shipped_data import minimal_pairs as minimal_pairs
+from .shipped_data import near_duplicates as near_duplicates
 from .shipped_data import shipped_reviews as shipped_reviews
 from .synthetic import correlated_text as correlated_text
 from .synthetic import gaussian_text as gaussian_text

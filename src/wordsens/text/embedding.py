@@ -1,7 +1,7 @@
 """Texts to matrices: one row a token, from a layer of a pretrained encoder."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -206,6 +206,8 @@ def _plan(
         )
     positions = (*range(start, stop), *range(len(taken.ids), len(ids)))
     words = taken.whole_words and tuple(
-        Word(word.text, tuple(row - start for row in word.rows)) for word in taken.whole_words if max(word.rows) < stop
+        replace(word, rows=tuple(row - start for row in word.rows))
+        for word in taken.whole_words
+        if max(word.rows) < stop
     )
     return _Plan(EncoderInput(ids, missing), positions, taken.tokens[start:stop] + (token,) * missing, words)

@@ -13,7 +13,7 @@ from wordsens.text.pretrained import require_usable_tokenizer
 
 @dataclass(frozen=True)
 class ModelParts:
-    """A transformers model, its fast tokenizer, and what messages and records call it; of a SentenceTransformer also
+    """A transformers model, its tokenizer, and what messages and records call it; of a SentenceTransformer also
     its modules, the first of which runs that model."""
 
     model: Any
@@ -28,7 +28,7 @@ def model_parts(given: Any) -> ModelParts:
     The model is a frozen view: the weights are shared, and the given model keeps its mode and its gradients.
 
     Raises:
-        InputError: anything else, or a tokenizer that is not fast or knows no word.
+        InputError: anything else, a tokenizer that knows no word, or weights without numbers.
     """
     if is_sentence_transformer(given):
         model, tokenizer = getattr(given[0], "auto_model", None), getattr(given[0], "tokenizer", None)
@@ -44,6 +44,8 @@ def model_parts(given: Any) -> ModelParts:
     name = _name_of(model) if hasattr(model, "config") else type(given).__name__
     if not isinstance(model, nn.Module) or not hasattr(tokenizer, "get_vocab"):
         raise InputError(f"{name} does not run a transformer with a tokenizer, so that it has no rows to move")
+    if any(weight.is_meta for weight in model.parameters()):
+        raise InputError(f"the weights of {name} are on the meta device, where they have no numbers; load them")
     require_usable_tokenizer(tokenizer, name)
     if is_sentence_transformer(given):
         modules = _frozen_views(list(given), tokenizer, getattr(given[0], "processor", None))

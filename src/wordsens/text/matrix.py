@@ -19,10 +19,15 @@ class Word:
     Attributes:
         text: as it is written.
         rows: the indices of its tokens' rows, in order.
+        start, stop: its place in the text, in characters; -1 where that is not known.
+        shared: whether one of its tokens holds a part of another word too.
     """
 
     text: str
     rows: tuple[int, ...]
+    start: int = -1
+    stop: int = -1
+    shared: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)

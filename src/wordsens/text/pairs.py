@@ -11,12 +11,15 @@ from typing import Any
 
 from wordsens.errors import InputError, MissingExtraError, require_characters
 from wordsens.files import named_path, writing
-from wordsens.text.plain_files import csv_records, json_lines_records, parquet_records
+from wordsens.text.plain_files import csv_records, delimiter_of, json_lines_records, parquet_records
 from wordsens.text.shipped_data import MeaningPair, meaning_pairs
 
 COLUMNS = ("kind", "first", "second", "same")
 EXTENSIONS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 LENGTHS = ("question", "paragraph", "page")
+
+PARAPHRASE, SYNONYM = "paraphrase", "synonym"
+"""Kinds of texts that mean the same: of few common words; with one word replaced by another of its meaning."""
 
 _MOST_WORDS = {"question": 50, "paragraph": 150}
 """Of a length's longer text. The shipped pairs have up to 45 words, 60 to 120, and 200 and more."""
@@ -29,9 +32,10 @@ class Pair:
     """Two texts, and whether they mean the same.
 
     Attributes:
-        kind: of the change, such as "negation"; of texts that mean the same, "synonym" or any other name.
+        kind: of the change, such as "negation"; of texts that mean the same, "paraphrase" where they share few words,
+            and any other name where they are near-duplicates.
         first, second: the texts.
-        same: true of a paraphrase, false of an opposite.
+        same: true where they mean the same, false of an opposite.
         columns: whatever else its row held: id, domain, note, ...
     """
 
@@ -40,6 +44,11 @@ class Pair:
     second: str
     same: bool
     columns: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def near(self) -> bool:
+        """True of texts that mean the same and are near-duplicates: of any kind but PARAPHRASE."""
+        return self.same and self.kind != PARAPHRASE
 
     @property
     def length(self) -> str:
@@ -68,13 +77,14 @@ class Pair:
 Pairs = str | PathLike[str] | Iterable[Pair | MeaningPair | Mapping[str, Any] | Sequence[Any]]
 
 
-def read_pairs(pairs: Pairs | None = None) -> list[Pair]:
+def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[Pair]:
     """The pairs of a source, in its order.
 
     Args:
         pairs: None for the package's own (`meaning_pairs`); a CSV, TSV, JSON lines or Parquet file with the columns
             kind, first, second and same; or such rows: tuples (kind, first, second, same), dicts, MeaningPairs, Pairs.
             `same` is true or false, yes or no, 1 or 0. Further columns are kept.
+        encoding: of a plain file.
 
     Raises:
         InputError: no pair, a missing column, an empty text, two equal texts, or an unreadable file; says which row.
@@ -87,7 +97,7 @@ def read_pairs(pairs: Pairs | None = None) -> list[Pair]:
         pairs = meaning_pairs()
     if isinstance(pairs, (str, PathLike)):
         path = named_path("pairs", pairs)
-        rows = ((f"{path.name}:{number}", row) for number, row in _file_rows(path))
+        rows = ((f"{path.name}:{number}", row) for number, row in _file_rows(path, encoding))
     else:
         rows = ((f"pair {number}", row) for number, row in enumerate(pairs))
     found = [_pair(row, where) for where, row in rows]
@@ -134,7 +144,7 @@ def _write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]], names:
             path.write_text("".join(lines), encoding="utf-8")
 
 
-def _file_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _file_rows(path: Path, encoding: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     kind = _extension(path)
     if not path.is_file():
         raise InputError(f"`pairs`: there is no file {str(path)!r}")
@@ -142,9 +152,9 @@ def _file_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         case ".parquet":
             return parquet_records(path)
         case ".csv" | ".tsv":
-            return csv_records(path, "utf-8", delimiter="\t" if kind == ".tsv" else ",")
+            return csv_records(path, encoding, delimiter=delimiter_of(path, encoding))
         case _:
-            return json_lines_records(path, "utf-8")
+            return json_lines_records(path, encoding)
 
 
 def _extension(path: Path) -> str:

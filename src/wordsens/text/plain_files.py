@@ -3,8 +3,10 @@
 import codecs
 import csv
 import json
+import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,12 @@ from wordsens.text.document import Columns, Row
 
 EXTENSIONS = (".txt", ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 _SNIFFED_BYTES = 8192
+_SNIFFED_LINES = 40
+_DELIMITERS = (",", ";", "\t", "|")
+_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
+_NAME_WORDS = 3
+"""Words of a column's name, at most, that do not read as a text."""
+
 _BATCH_ROWS = 1024
 
 
@@ -22,8 +30,8 @@ def file_rows(path: Path, columns: Columns, encoding: str) -> Iterator[Row]:
     match path.suffix.lower():
         case ".parquet":
             return _parquet_rows(path, columns)
-        case ".csv" | ".tsv" as kind:
-            return _csv_rows(path, encoding, columns, delimiter="," if kind == ".csv" else "\t")
+        case ".csv" | ".tsv":
+            return _csv_rows(path, encoding, columns, delimiter=delimiter_of(path, encoding))
         case ".txt":
             return text_file_rows(path, encoding)
         case _:
@@ -39,6 +47,8 @@ def _csv_rows(path: Path, encoding: str, columns: Columns, *, delimiter: str) ->
     """The rows of a CSV file whose first line names the columns."""
 
     def accept(header: list[str]) -> None:
+        if columns.text not in header:
+            require_names(header, path)
         columns.label_in(header, f"the file {str(path)!r}")
 
     for number, fields in csv_records(path, encoding, delimiter=delimiter, accept=accept):
@@ -46,10 +56,42 @@ def _csv_rows(path: Path, encoding: str, columns: Columns, *, delimiter: str) ->
         yield Row(fields[columns.text], fields[label] if label else None, f"{path.name}:{number}")
 
 
+def delimiter_of(path: Path, encoding: str) -> str:
+    """The sign that separates the fields of a CSV or TSV file: the one that gives all rows of its head as many fields.
+
+    A comma, or a tab in a .tsv file, where several or none do.
+    """
+    usual = "\t" if path.suffix.lower() == ".tsv" else ","
+    with closing(_lines(path, encoding, newline="")) as lines:
+        head = list(islice(lines, _SNIFFED_LINES))
+    return next((sign for sign in (usual, *_DELIMITERS) if _is_table(head, sign)), usual)
+
+
+def _is_table(lines: Sequence[str], delimiter: str) -> bool:
+    """True where all rows have two fields or more, and as many; the last row of a head may be cut."""
+    try:
+        rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
+    except csv.Error:
+        return False
+    rows = rows[:-1] if len(lines) == _SNIFFED_LINES else rows
+    return bool(rows) and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1
+
+
+def require_names(header: Sequence[str], path: Path) -> None:
+    """Refuse a first line that reads as data: a number, or a whole sentence, where the name of a column should be."""
+    odd = next((name for name in header if _NUMBER.fullmatch(name.strip()) or len(name.split()) > _NAME_WORDS), None)
+    if odd is not None:
+        raise InputError(
+            f"the first line of the file {str(path)!r} holds {odd[:60]!r}, which reads as data, not as the name of a "
+            "column; put a line such as text,label before it, or name the column of the texts with text_column"
+        )
+
+
 def csv_records(
     path: Path, encoding: str, *, delimiter: str = ",", accept: Callable[[list[str]], None] = lambda header: None
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Number and fields of every row; `accept` is shown the names of the columns first, and may raise."""
+    csv.field_size_limit(2**31 - 1)
     with closing(_lines(path, encoding, newline="")) as lines:
         # Strict, so that an unclosed quote is an error and not one text to the end of the file.
         reader = csv.reader(lines, delimiter=delimiter, strict=True)

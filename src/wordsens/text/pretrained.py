@@ -163,10 +163,14 @@ def sentence_transformer(name: str, place: str, local: bool, access: Access, dev
         ) from error
 
 
-def require_usable_tokenizer(tokenizer: Any, name: str) -> None:
-    """Refuse a tokenizer without offsets, or without words."""
-    if not tokenizer.is_fast:
+def require_fast_tokenizer(tokenizer: Any, name: str) -> None:
+    """Refuse a tokenizer that does not tell the characters of its tokens."""
+    if not getattr(tokenizer, "is_fast", False):
         raise InputError(f"the model {name!r} has no fast tokenizer (tokenizer.json); choose one that has")
+
+
+def require_usable_tokenizer(tokenizer: Any, name: str) -> None:
+    """Refuse a tokenizer without words."""
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         raise InputError(
             f"the tokenizer of the model {name!r} knows no word: its files (tokenizer.json, or vocab.txt) are "
@@ -263,6 +267,11 @@ def find_model(name: str, revision: str | None, *, local_files_only: bool) -> tu
     if name == MINILM:
         return str(minilm_folder()), True
     if folder.is_dir():
+        if (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file():
+            raise InputError(
+                f"the folder {name!r} holds an adapter alone (adapter_config.json); merge it into its base model "
+                "(peft's merge_and_unload, then save_pretrained), and give that folder"
+            )
         if not (folder / "config.json").is_file():
             raise InputError(f"the folder {name!r} holds no model: config.json is missing; give a model's own folder")
         return str(folder), True

@@ -1,5 +1,6 @@
 """The texts that come with the package: movie reviews, one-word pairs, and pairs of equal or different meaning."""
 
+import csv
 import json
 import re
 from collections.abc import Iterator
@@ -100,6 +101,31 @@ def meaning_pairs() -> list[MeaningPair]:
         *(_of_pair(record) for record in _records("meaning_pairs.jsonl")),
         *(pair for page in _records("meaning_pages.jsonl") for pair in _of_page(page)),
     ]
+
+
+def near_duplicates() -> list[MeaningPair]:
+    """The near-duplicates written for this package: texts that mean the same and differ in a few words or signs.
+
+    Their kind says how: contraction, number, date, voice, order, spelling, typo, abbreviation, filler, reminder
+    ("do not forget to", "remember to"), double negation, wording, case, or paragraph for longer texts.
+
+    >>> pair = near_duplicates()[0]
+    >>> pair.kind, pair.same, pair.second
+    ('contraction', True, 'The replacement I was promised has not arrived yet.')
+    """
+    rows = csv.DictReader(packaged_text("text/shipped/near_duplicates.csv").splitlines())
+    counts: dict[str, int] = {}
+    pairs = []
+    for row in rows:
+        kind, first, second = row["kind"], row["first"], row["second"]
+        counts[kind] = counts.get(kind, 0) + 1
+        pairs.append(
+            MeaningPair(
+                id=f"{kind.replace(' ', '-')}-{counts[kind]:03}", kind=kind, domain=row["domain"], first=first,
+                second=second, same=True, changed=(), length=_length(first, second), note="a near-duplicate",
+            )
+        )  # fmt: skip
+    return pairs
 
 
 def _of_pair(record: dict[str, Any]) -> MeaningPair:

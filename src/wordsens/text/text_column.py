@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from wordsens.text.plain_files import csv_records, json_lines_records, parquet_records
+from wordsens.text.plain_files import csv_records, delimiter_of, json_lines_records, parquet_records, require_names
 
 USUAL = "text"
 
@@ -23,12 +23,15 @@ def text_column_of(source: str | PathLike[str], encoding: str = "utf-8") -> str:
     if path.is_dir():
         path = min((entry for entry in path.iterdir() if entry.is_file()), default=path)
     rows = _rows(path, encoding)
+    delimited = path.suffix.lower() in (".csv", ".tsv")
     if rows is None:
         return USUAL
     with closing(rows):
         some = list(islice((row for _, row in rows), _ROWS))
     names = list(dict.fromkeys(name for row in some for name in row))
     found = [name for name in names if _holds_texts([row.get(name) for row in some])]
+    if delimited and USUAL not in names:
+        require_names(names, path)
     return found[0] if USUAL not in names and len(found) == 1 else USUAL
 
 
@@ -38,7 +41,7 @@ def _rows(path: Path, encoding: str) -> Any:
     if not path.is_file() or path.stat().st_size == 0:
         return None
     if kind in (".csv", ".tsv"):
-        return csv_records(path, encoding, delimiter="," if kind == ".csv" else "\t")
+        return csv_records(path, encoding, delimiter=delimiter_of(path, encoding))
     if kind in (".jsonl", ".ndjson"):
         return json_lines_records(path, encoding)
     return parquet_records(path) if kind == ".parquet" else None

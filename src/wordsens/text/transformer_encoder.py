@@ -1,5 +1,6 @@
 """Pretrained transformers as encoders, with the tokenizing and the checks that everything that runs one shares."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,9 @@ MOST_UNKNOWN = 0.8
 vocabulary lacks is unknown but for digits and signs, about a tenth of ordinary prose; rare names stay far below."""
 
 _PROBE_TOKENS = 4
+
+_AROUND = 16
+"""More special tokens than any tokenizer puts around a text."""
 
 
 class TransformerEncoder(Encoder):
@@ -115,6 +119,30 @@ def tokenized(text: str, tokenizer: Any, table: int | None, *, where: str, name:
         places = [(max(0, a - len(prompt)), b - len(prompt)) for a, b in encoded["offset_mapping"][own]]
         words = whole_words(text, places, leading)
     return Tokenization(tuple(ids), tuple(tokenizer.convert_ids_to_tokens(ids)), leading, trailing, words)
+
+
+def characters_within(text: str, tokenizer: Any, context: int | None, *, prompt: str = "") -> int:
+    """How many leading characters of the text have all their tokens among the first that fit into the context.
+
+    Of a tokenizer that tells no offsets, the longest prefix that has so few tokens.
+    """
+    if context is None or len(text.encode(errors="replace")) + len(prompt.encode()) + _AROUND <= context:
+        return len(text)
+
+    def count(characters: int) -> int:
+        return len(tokenizer(prompt + text[:characters], verbose=False)["input_ids"])
+
+    if count(len(text)) <= context:
+        return len(text)
+    if not getattr(tokenizer, "is_fast", False):
+        return bisect_right(range(len(text)), context, key=count) - 1
+    encoded = tokenizer(
+        prompt + text, return_offsets_mapping=True, return_special_tokens_mask=True, truncation=False, verbose=False
+    )
+    special = encoded["special_tokens_mask"]
+    leading = _leading_ones(special)
+    first_lost = max(leading, context - _leading_ones(special[::-1]))
+    return max(0, encoded["offset_mapping"][first_lost][0] - len(prompt))
 
 
 def _leading_ones(mask: Sequence[int]) -> int:

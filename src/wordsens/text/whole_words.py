@@ -1,34 +1,75 @@
 """Words as a reader sees them, whatever pieces a tokenizer makes of them."""
 
-import re
-from collections.abc import Sequence
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+
+import regex
 
 from wordsens.text.matrix import Word
 
-_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W{_IDEOGRAPHS}]+(?:['’\-][^\W{_IDEOGRAPHS}]+)*|[^\w\s]")
-"""An ideograph or kana; letters and digits, with apostrophes and hyphens inside; or one other sign."""
+Span = tuple[int, int]
+
+_PIECE = regex.compile(
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\u30fc]\p{M}*|(\p{P})\1+|(?:\X(?!\b))*\X", regex.WORD | regex.V1
+)
+"""An ideograph or kana with its marks; a repeated sign; or what stands between two of Unicode's word boundaries."""
+
+_HYPHENS = "-‐‑"
+
+
+def word_spans(text: str) -> list[Span]:
+    """Where each word of the text starts and stops.
+
+    Unicode's default word boundaries, which keep combining marks, joined emoji and soft hyphens inside a word. An
+    ideograph or kana is a word of its own, words joined by a hyphen are one, and so is a sign, or a run of the same
+    (...). Scripts that are written without blanks (Thai, Khmer, Burmese) fall into their grapheme clusters.
+
+    >>> word_spans("He didn't!")
+    [(0, 2), (3, 9), (9, 10)]
+    """
+    spans: list[Span] = []
+    for match in _PIECE.finditer(text):
+        start, stop = match.span()
+        if not _visible(match.group()):
+            continue
+        if len(spans) > 1 and _hyphenated(text, spans[-2], spans[-1], start):
+            start = spans[-2][0]
+            del spans[-2:]
+        spans.append((start, stop))
+    return spans
 
 
 def reading_words(text: str) -> list[str]:
     """The words of a text as they are written.
 
-    >>> reading_words("He didn't!")
-    ['He', "didn't", '!']
+    >>> reading_words("यह अच्छा नहीं है"), reading_words("我不 light-headed")
+    (['यह', 'अच्छा', 'नहीं', 'है'], ['我', '不', 'light-headed'])
     """
-    return _WORD.findall(text)
+    return [text[start:stop] for start, stop in word_spans(text)]
 
 
-def word_spans(text: str) -> list[tuple[int, int]]:
-    """The place of each of `reading_words`: where it starts, and where it ends.
-
-    >>> word_spans("He didn't!")
-    [(0, 2), (3, 9), (9, 10)]
-    """
-    return [match.span() for match in _WORD.finditer(text)]
+def lettered_spans(text: str) -> list[Span]:
+    """The places of the words that have a letter or digit."""
+    return [span for span in word_spans(text) if any(sign.isalnum() for sign in text[slice(*span)])]
 
 
-def without(text: str, span: tuple[int, int]) -> str:
+def _visible(piece: str) -> bool:
+    return any(unicodedata.category(sign)[0] not in "ZC" or unicodedata.category(sign) == "Co" for sign in piece)
+
+
+def _hyphenated(text: str, word: Span, hyphen: Span, next_start: int) -> bool:
+    """True where the hyphen joins the word and the one that starts behind it."""
+    return (
+        text[slice(*hyphen)] in _HYPHENS
+        and word[1] == hyphen[0]
+        and hyphen[1] == next_start
+        and text[word[1] - 1].isalnum()
+        and text[next_start].isalnum()
+    )
+
+
+def without(text: str, span: Span) -> str:
     """The text without what stands there, nor the blank before it.
 
     >>> without("It is not good.", (6, 9)), without("Not good.", (0, 3))
@@ -38,16 +79,23 @@ def without(text: str, span: tuple[int, int]) -> str:
     return (before.rstrip() + after).lstrip() if not after or after[0].isspace() or not before else before + after
 
 
-def with_word(text: str, span: tuple[int, int], word: str) -> str:
+def first_words(text: str, most: int) -> str:
+    """The text up to the end of its word number `most`."""
+    spans = lettered_spans(text)
+    return text if len(spans) <= most else text[: spans[most - 1][1]]
+
+
+def with_word(text: str, span: Span, word: str) -> str:
     """The text with the word in the place of what stands there."""
     return text[: span[0]] + word + text[span[1] :]
 
 
-def whole_words(text: str, offsets: Sequence[tuple[int, int]], first_row: int) -> tuple[Word, ...]:
-    """The words of the text with the rows of their tokens; a word without a token of its own is left out.
+def whole_words(text: str, offsets: Sequence[Span], first_row: int) -> tuple[Word, ...]:
+    """The words of the text with the rows of their tokens; a word without a token is left out.
 
-    A token belongs to the word of its first character that is not a blank. So "didn't" is one word, whether a
-    tokenizer makes `didn ' t` or ` didn 't` of it.
+    A word has the rows of all tokens that hold a character of it: "didn't" is one word, whether a tokenizer makes
+    `didn ' t` or ` didn 't` of it. A token that holds characters of several words belongs to each, and they are
+    marked as `shared`.
 
     Args:
         text: as it was tokenized.
@@ -56,12 +104,23 @@ def whole_words(text: str, offsets: Sequence[tuple[int, int]], first_row: int) -
 
     >>> [word.text for word in whole_words("He didn't!", [(0, 2), (3, 7), (7, 8), (8, 9), (9, 10)], 1)]
     ['He', "didn't", '!']
+    >>> [(word.text, word.rows, word.shared) for word in whole_words("不好吗", [(0, 2), (2, 3)], 1)]
+    [('不', (1,), True), ('好', (1,), True), ('吗', (2,), False)]
     """
-    matches = list(_WORD.finditer(text))
-    word_at = {place: index for index, match in enumerate(matches) for place in range(match.start(), match.end())}
+    spans = word_spans(text)
+    starts, stops = [start for start, _ in spans], [stop for _, stop in spans]
     rows: dict[int, list[int]] = {}
+    shared: set[int] = set()
     for row, (start, stop) in enumerate(offsets, start=first_row):
-        word = next((word_at[place] for place in range(start, stop) if place in word_at), None)
-        if word is not None:
+        covered = range(bisect_right(stops, start), bisect_left(starts, stop))
+        for word in covered:
             rows.setdefault(word, []).append(row)
-    return tuple(Word(matches[index].group(), tuple(rows[index])) for index in sorted(rows))
+        if len(covered) > 1:
+            shared.update(covered)
+    return tuple(Word(text[slice(*spans[at])], tuple(rows[at]), *spans[at], shared=at in shared) for at in sorted(rows))
+
+
+def words_at(words: Iterable[Word] | None, spans: Sequence[Span]) -> list[Word | None]:
+    """The word that stands at each of these places of the text; None where the model did not read it."""
+    known: Mapping[Span, Word] = {(word.start, word.stop): word for word in words or ()}
+    return [known.get(span) for span in spans]

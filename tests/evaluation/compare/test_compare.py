@@ -9,7 +9,7 @@ from tests.evaluation.stand_ins import NEGATIONS, bag_of_words, deaf_to_negation
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
-from wordsens.models.choice import as_model
+from wordsens.models.load import as_model
 from wordsens.text.whole_words import without, word_spans
 
 TEXTS = [review.text for review in ws.shipped_reviews()]
@@ -35,7 +35,7 @@ def test_two_copies_have_no_difference():
     assert not found.differs
     assert (found.apart, found.changed, found.passed) == (0.0, (), True)
     assert found.answer[0] == (
-        "No difference between bag_of_words and bag_of_words (second) was found in "
+        "No difference between bag_of_words and bag_of_words (second) in "
         f"{len(found.rows)} comparisons over 66 texts: their vectors are the same."
     )
     assert {(row.difference, row.low, row.high) for row in found.rows} == {(0.0, 0.0, 0.0)}

@@ -6,7 +6,7 @@ import torch
 from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations
 
 import wordsens as ws
-from wordsens.evaluation.compare.neighbours import agreement, sampling_errors
+from wordsens.evaluation.neighbours import agreement, sampling_errors
 from wordsens.text.whole_words import without
 
 TEXTS = [

@@ -7,10 +7,11 @@ import torch
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
-from wordsens.evaluation.flips.radius import flip_radii
+from wordsens.evaluation.flips import flip_radii
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.text.whole_words import with_word, without
+from wordsens.models.classifier import as_classifier
+from wordsens.text.whole_words import with_word, without, word_spans
 
 RUDE = {"stupid", "awful"}
 TEXTS = [
@@ -81,8 +82,8 @@ def phi():
 
 def test_a_radius_is_attained_and_random_directions_need_more(phi):
     """500 random directions at a fifth of each radius leave the label as it is."""
-    text, words = "the film was not very good", ["the", "film", "was", "not", "very", "good"]
-    radii = flip_radii(phi, text, words)
+    text = "the film was not very good"
+    radii = flip_radii(as_classifier(phi), text, word_spans(text))
     assert any(radius is not None for radius in radii)
     assert all(radius is None or 0 < radius <= 1 for radius in radii)
     X = phi.embed([text])[0]

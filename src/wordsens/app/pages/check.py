@@ -8,15 +8,16 @@ from wordsens.text.pairs import LENGTHS
 
 LEAD = (
     "Two questions that differ in a “not” share almost every word, and many models put them closer together than two "
-    "ways of asking the same. This check compares opposites with paraphrases, kind by kind."
+    "wordings of one meaning. This check compares opposites with near-duplicates of the same meaning, kind by kind."
 )
 
-_KINDS = ("kind", "pairs", "AUC", "95 % interval", "median cosine of opposites", "of paraphrases")
+_KINDS = ("kind", "pairs", "AUC", "95 % interval", "false hits", "95 % interval")
 _PAIRS = ("cosine", "kind", "first", "second, of opposite meaning")
 
 _AUC = (
-    "AUC: the chance that an opposite lies farther apart than a paraphrase. 1 is a model that sees the meaning, .5 a "
-    "coin, 0 a model that puts every opposite closer together. The worst kind is on top."
+    "AUC: the chance that an opposite lies farther apart than a near-duplicate. 1 is a model that sees the meaning, .5 "
+    "a coin, 0 a model that puts every opposite closer together. False hits: the share of opposites at or above the "
+    "threshold. The worst kind is on top."
 )
 
 

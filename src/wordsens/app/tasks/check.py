@@ -4,8 +4,8 @@ from typing import Any
 
 from wordsens.app.work.worker import Desk
 from wordsens.evaluation.check import CheckOptions, choose_pairs, evaluate
-from wordsens.evaluation.similarities import similarities
-from wordsens.models.choice import as_model, as_pair_model, is_pair_model
+from wordsens.evaluation.similarities import readable, similarities
+from wordsens.models.load import load
 
 SHOWN = 25
 """Pairs that are listed, the worst first."""
@@ -13,16 +13,13 @@ SHOWN = 25
 
 def check(desk: Desk, model: str, length: str) -> dict[str, Any]:
     """The kinds of opposites with the worst on top, and the pairs that the model takes most for the same."""
-    asked = as_pair_model(model) if is_pair_model(model) else as_model(model)
-    pairs, notes = choose_pairs(None, None)
-    pairs = [pair for pair in pairs if length in ("all", pair.length)]
-    values = similarities(asked, pairs, progress=desk.share)
-    found = evaluate(asked, pairs, values, CheckOptions(), notes)
+    loaded = load(model)
+    chosen, notes = choose_pairs(None, None)
+    pairs, unread = readable(loaded, [pair for pair in chosen if length in ("all", pair.length)])
+    values = similarities(loaded, pairs, progress=desk.share)
+    found = evaluate(loaded, pairs, values, CheckOptions(), [*notes, *unread])
     kinds = sorted(found.kinds, key=lambda row: row.auc)
-    listed = sorted(
-        ((pair, float(value)) for pair, value in zip(pairs, values, strict=True) if not pair.same),
-        key=lambda one: -one[1],
-    )[:SHOWN]
+    listed = [row for row in found.all_pairs() if not row["same"]][:SHOWN]
     return {
         "answer": list(found.answer),
         "notes": list(found.notes),
@@ -32,11 +29,11 @@ def check(desk: Desk, model: str, length: str) -> dict[str, Any]:
                 row.pairs,
                 row.auc,
                 f"{row.auc_low:.2f} to {row.auc_high:.2f}",
-                row.median_opposite,
-                row.median_same,
+                row.false_hits,
+                f"{row.false_hits_low:.2f} to {row.false_hits_high:.2f}",
             ]
             for row in kinds
         ],
-        "pairs": [[value, pair.kind, pair.first, pair.second] for pair, value in listed],
+        "pairs": [[row[name] for name in ("similarity", "kind", "first", "second")] for row in listed],
         "count": len(pairs),
     }

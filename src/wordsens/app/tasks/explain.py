@@ -4,8 +4,8 @@ from dataclasses import asdict
 from typing import Any
 
 from wordsens.app.work.worker import Desk
-from wordsens.evaluation.explain.explain import ExplainPlan
-from wordsens.evaluation.explain.explain import explain as explained
+from wordsens.evaluation.explain import ExplainPlan
+from wordsens.evaluation.explain import explain as explained
 
 
 def explain(desk: Desk, model: str, text: str, other: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -149,6 +150,16 @@ class TransformerFeatures(FeatureMap):
         """Another map of the same model, which is not loaded again."""
         other = copy.copy(self)
         other._choose(layer, head, pool, output)
+        return other
+
+    def prompted(self, name: str) -> "TransformerFeatures":
+        """The same map with the prompt of that name before every text; InputError where there is none."""
+        if self.pool != OWN or name not in self._sentence.prompts:
+            known = ", ".join(map(repr, self._sentence.prompts)) if self.pool == OWN else ""
+            raise InputError(f"`prompt_name` (={name!r}) is no prompt of {self._model_name}; it has {known or 'none'}")
+        other = copy.copy(self)
+        other._cache = {"modules": replace(self._sentence, prompt=self._sentence.prompts[name])}
+        other._follow_sentence_transformers()
         return other
 
     def _choose(self, layer: int, head: int | None, pool: str | None, output: str) -> None:

@@ -1,7 +1,7 @@
 """A running transformer and what reads texts for it: by name, or from a pair, a pipeline, a SentenceTransformer."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from wordsens.maps.transformer.stack import Stack
 from wordsens.text.encoder import Tokenization
 from wordsens.text.loaded_models import is_sentence_transformer, model_parts
 from wordsens.text.matrix import Word
-from wordsens.text.pretrained import ATTENTIONS, USUAL_ACCESS, Access, load_model
-from wordsens.text.transformer_encoder import context_of, embedding_rows, tokenized
+from wordsens.text.pretrained import ATTENTIONS, USUAL_ACCESS, Access, load_model, require_fast_tokenizer
+from wordsens.text.transformer_encoder import characters_within, context_of, embedding_rows, tokenized
 from wordsens.text.whole_words import whole_words
 
 SIDES = ("first", "second")
@@ -50,6 +50,7 @@ class Reader:
         most_tokens: int | None = None,
         cuts: bool = False,
     ):
+        require_fast_tokenizer(tokenizer, name)
         self.tokenizer, self.prompt, self.cuts = tokenizer, prompt, cuts
         self._table, self._name = embedding_rows(model), name
         limits = [limit for limit in (context_of(tokenizer, model), most_tokens) if limit is not None]
@@ -112,6 +113,10 @@ class Reader:
         """The number of tokens the model reads for the text, prompt and special ones included, if it is not cut."""
         return len(self.tokenizer(self.prompt + require_characters("the text", text), verbose=False)["input_ids"])
 
+    def characters_read(self, text: str) -> int:
+        """How many leading characters of the text fit into the context."""
+        return characters_within(text, self.tokenizer, self.context, prompt=self.prompt)
+
     def spelled(self, ids: Sequence[int]) -> tuple[str, ...]:
         """The tokens as the vocabulary spells them."""
         return tuple(self.tokenizer.convert_ids_to_tokens(list(ids)))
@@ -131,6 +136,7 @@ class SentenceModules:
         prompt: what `encode` puts before every text unless told otherwise.
         most_tokens: the length to which texts are cut; None: the model's own alone.
         dimensions: how many leading coordinates of a vector are kept; None for all.
+        prompts: all that the model has, by name.
     """
 
     transformer: nn.Module
@@ -139,12 +145,14 @@ class SentenceModules:
     prompt: str
     most_tokens: int | None
     dimensions: int | None
+    prompts: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: Any, modules: Sequence[nn.Module]) -> "SentenceModules":
         """The settings of a SentenceTransformer, with modules that may be frozen copies of its own."""
         prompt = model.prompts.get(model.default_prompt_name) or ""
-        return cls(modules[0], modules[1:], model.tokenizer, prompt, model.max_seq_length, model.truncate_dim)
+        length, dimensions = model.max_seq_length, model.truncate_dim
+        return cls(modules[0], modules[1:], model.tokenizer, prompt, length, dimensions, dict(model.prompts))
 
     def vectors(
         self, stack: Stack, rows: Float[Tensor, "b n d"], layer: int, prompted: int, dtype: torch.dtype

@@ -59,6 +59,8 @@ class Stack:
             # Classifiers on decoders refuse batches otherwise; no token has this number, so no row counts as padding.
             model.config.pad_token_id = -1
         self.heads = int(getattr(model.config, "num_attention_heads", 0))
+        if any(".quantized." in type(part).__module__ for part in model.modules()):
+            raise InputError(f"the model {name!r} is quantised: its layers have no gradient, so it has no map")
         try:
             with torch.inference_mode(False), torch.enable_grad():
                 self._probe()

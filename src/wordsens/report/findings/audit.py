@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wordsens.audit.reactions import Reaction
-from wordsens.audit.summary import AuditSummary, summarise_audit
+from wordsens.audit.summary import AuditSummary, Reaction, summarise_audit
 from wordsens.audit.text import AuditedText
 from wordsens.experiments.audit import audited
 from wordsens.experiments.store import Record

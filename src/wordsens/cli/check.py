@@ -1,0 +1,417 @@
+"""`wordsens check`: its options, its work and what it prints."""
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from wordsens import __version__
+from wordsens.cli.model_choice import ModelOptions, TextOptions
+from wordsens.cli.options import AsJson, Quiet, Seed, Threads
+from wordsens.cli.terminal import LITTLE, MUCH, notice, print_json, reporting, stdout, table
+from wordsens.errors import InputError, RequirementError, require_count
+
+if TYPE_CHECKING:
+    from wordsens.evaluation.check import Check
+    from wordsens.evaluation.layers import LayerRow
+    from wordsens.models.black_box import Model
+    from wordsens.models.pairs import PairModel
+    from wordsens.text.pairs import Pair
+
+_PAIRS, _GATE, _MORE = "Pairs", "Gate", "Further answers"
+_FILES = ("write_pairs", "save_baseline", "junit", "markdown", "csv_file", "html")
+
+_SHOWN = 8
+"""Near misses of a kind that are printed; --write-pairs writes all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckRequest(ModelOptions, TextOptions):
+    """The options of `wordsens check`; `texts` are those from which near misses are made."""
+
+    pairs: Annotated[
+        str | None,
+        typer.Option(
+            help="Your own pairs: CSV, TSV, JSON lines or Parquet with kind, first, second, same.",
+            show_default=False,
+            rich_help_panel=_PAIRS,
+        ),
+    ] = None
+    texts: Annotated[
+        str | None,
+        typer.Option(
+            "--texts",
+            "--from",
+            help="Make near misses (enable/disable, not, numbers, order) from these English texts.",
+            show_default=False,
+            rich_help_panel=_PAIRS,
+        ),
+    ] = None
+    write_pairs: Annotated[
+        str | None,
+        typer.Option(
+            help="Write the pairs to this file, to read, correct and give to --pairs.",
+            show_default=False,
+            rich_help_panel=_PAIRS,
+        ),
+    ] = None
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option("--kind", help="Only this kind of opposite; may be repeated.", rich_help_panel=_PAIRS),
+    ] = None
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="The cosine from which on two texts count as the same; default: the one of --keep.",
+            show_default=False,
+        ),
+    ] = None
+    keep: Annotated[float, typer.Option(help="The share of near-duplicates that the threshold keeps.")] = 0.9
+    all_pairs: Annotated[
+        bool, typer.Option("--all-pairs", help="Print every pair, worst first.", rich_help_panel=_MORE)
+    ] = False
+    csv_file: Annotated[
+        str | None,
+        typer.Option("--csv", help="Write every pair with its cosine.", show_default=False, rich_help_panel=_MORE),
+    ] = None
+    html: Annotated[
+        str | None, typer.Option(help="Write the result as a page.", show_default=False, rich_help_panel=_MORE)
+    ] = None
+    layers: Annotated[
+        bool,
+        typer.Option("--layers", help="Also compare layer by layer, before and after pooling.", rich_help_panel=_MORE),
+    ] = False
+    requirements: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--require",
+            help="Such as 'negation.false_hits <= .2', 'all.auc >= .4' or 'recall >= .9'; may be repeated. Exit code 3 "
+            "when one fails.",
+            rich_help_panel=_GATE,
+        ),
+    ] = None
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="Fail on a significant drop of an AUC since this file was saved.",
+            show_default=False,
+            rich_help_panel=_GATE,
+        ),
+    ] = None
+    save_baseline: Annotated[
+        str | None,
+        typer.Option(help="Save the similarities, for --baseline.", show_default=False, rich_help_panel=_GATE),
+    ] = None
+    junit: Annotated[
+        str | None,
+        typer.Option(help="Write the requirements as JUnit XML.", show_default=False, rich_help_panel=_GATE),
+    ] = None
+    markdown: Annotated[
+        str | None,
+        typer.Option(help="Write the answer and the table as Markdown.", show_default=False, rich_help_panel=_GATE),
+    ] = None
+    seed: Seed = 0
+    threads: Threads = 1
+    as_json: AsJson = False
+    quiet: Quiet = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count("threads", self.threads)
+        if self.pairs is not None and self.texts is not None:
+            raise InputError(
+                "--pairs and --texts exclude each other; write near misses with --write-pairs, and add yours"
+            )
+        if self.limit is not None:
+            require_count("limit", self.limit)
+        for option in _FILES:
+            path = getattr(self, option)
+            if path is not None and (not Path(path).expanduser().parent.is_dir() or Path(path).expanduser().is_dir()):
+                name = option.removesuffix("_file")
+                raise InputError(f"`{name}` (={path!r}) must be a file in a folder that exists")
+
+
+def run_check(request: CheckRequest) -> None:
+    """Measure the pairs and print the answer; RequirementError where a requirement fails, after all is written."""
+    from wordsens.evaluation.check import CheckOptions, evaluate, prompted
+    from wordsens.evaluation.similarities import readable, similarities
+
+    options = CheckOptions.of(
+        request.threshold, request.keep, request.requirements or (), request.baseline, request.seed
+    )
+    pairs, notes = _pairs(request)
+    options.require_kinds(pairs)
+    model = request.load()
+    sides = prompted(model, request.prompt_names or ())
+    read, unread = readable(sides, pairs)
+    with reporting(1, "of the pairs", quiet=request.quiet) as report:
+        values = similarities(sides, read, progress=lambda done, total: report.update(done / total, now=""))
+    result = evaluate(sides, read, values, options, [*notes, *unread])
+    layers = _layers(request, model, read) if request.layers else []
+    _write(request, result)
+    if request.as_json:
+        print_json(_document(request, result, layers))
+    else:
+        print_check(result, layers, all_pairs=request.all_pairs)
+    if not result.passed:
+        many = "a requirement is" if len(result.failures) == 1 else f"{len(result.failures)} requirements are"
+        raise RequirementError(f"{many} not met: {'; '.join(result.failures)}")
+
+
+def _pairs(request: CheckRequest) -> "tuple[list[Pair], list[str]]":
+    from wordsens.evaluation.check import choose_pairs
+    from wordsens.text.pairs import read_pairs, write_pairs
+
+    source: Any = request.pairs
+    if request.texts is not None:
+        from wordsens.evaluation.near_misses import near_misses
+
+        source = near_misses(request.documents(quiet=request.quiet), seed=request.seed)
+        if not request.as_json:
+            print_made(source)
+    elif request.pairs is not None:
+        source = read_pairs(request.pairs, encoding=request.encoding)
+    pairs, notes = choose_pairs(source, request.kinds)
+    if request.write_pairs is not None:
+        own = source if request.texts is not None else pairs
+        write_pairs(own, request.write_pairs)
+        if not request.quiet:
+            notice(f"{len(own)} pairs are in {request.write_pairs}; read and correct them, then give it to --pairs")
+    return pairs, notes
+
+
+def _layers(request: CheckRequest, model: "Model | PairModel", pairs: "Sequence[Pair]") -> "list[LayerRow]":
+    from wordsens.evaluation.layers import layer_rows
+    from wordsens.models.pairs import PairModel
+
+    if isinstance(model, PairModel):
+        raise InputError(f"{model.name} scores pairs and gives no layers; leave --layers out")
+    with reporting(1, "of the layers", quiet=request.quiet) as report:
+        return layer_rows(
+            model, pairs, seed=request.seed, progress=lambda done, total: report.update(done / total, now="")
+        )
+
+
+def _document(request: CheckRequest, result: "Check", layers: "Sequence[LayerRow]") -> dict[str, Any]:
+    """One document; its keys are those of docs/cli.md."""
+    return {
+        "command": "check",
+        "version": __version__,
+        "model": result.model,
+        "identity": result.identity,
+        "keep": None if request.threshold is not None else request.keep,
+        "seed": request.seed,
+        **result.to_dict(all_pairs=request.all_pairs),
+        "layers": [asdict(row) for row in layers],
+    }
+
+
+def _write(request: CheckRequest, result: "Check") -> None:
+    if request.save_baseline is not None:
+        result.save_baseline(request.save_baseline)
+    if request.junit is not None:
+        from wordsens.cli.junit import write_junit
+
+        write_junit(request.junit, f"wordsens check {result.model}", "wordsens.check", requirement_cases(result))
+    if request.markdown is not None:
+        Path(request.markdown).expanduser().write_text(markdown_of(result), encoding="utf-8")
+    if request.csv_file is not None:
+        rows = result.all_pairs()
+        with Path(request.csv_file).expanduser().open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    if request.html is not None:
+        page = (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>wordsens check</title></head>'
+            f'<body style="margin:2em">{result._repr_html_()}</body></html>\n'
+        )
+        Path(request.html).expanduser().write_text(page, encoding="utf-8")
+
+
+def print_check(result: "Check", layers: "Sequence[LayerRow]", *, all_pairs: bool = False) -> None:
+    """The answer, what failed, then kinds, lengths, layers, pairs and notes."""
+    console = stdout()
+    first, *others = result.answer
+    console.print(Text(first, style="bold"))
+    for line in others:
+        console.print(Text(line))
+    for failure in result.failures:
+        console.print(Text(f"FAILED: {failure}", style="bold red"))
+    for row in result.failing_pairs(5):
+        console.print(_pair_line(row))
+    if result.passed and (result.options.requirements or result.drops):
+        console.print("All requirements are met.", style="bold green")
+    console.print()
+    _kinds(result)
+    _lengths(result)
+    if layers:
+        _layer_table(layers)
+    if result.drops:
+        _drops(result)
+    if all_pairs:
+        console.print()
+        console.print("Every pair: opposites from the most alike, then the same meaning from the least", style="bold")
+        for row in result.all_pairs():
+            console.print(_pair_line(row))
+    for note in result.notes:
+        console.print(Text(f"Note: {note}"))
+
+
+def _kinds(result: "Check") -> None:
+    far = any(row.auc_far is not None for row in result.kinds)
+    columns = ["pairs", "AUC", "[95 %]", "false hits", "[95 %]", *(["AUC far"] if far else [])]
+    shown = table(("kind", "left"), *((name, "right") for name in columns))
+    for row in result.kinds:
+        shown.add_row(
+            Text(row.kind), str(row.pairs), Text.assemble((f"{row.auc:.3f}", MUCH if row.auc < 0.5 else "")),
+            Text(f"[{row.auc_low:.2f}, {row.auc_high:.2f}]"), f"{row.false_hits:.0%}",
+            Text(f"[{row.false_hits_low:.0%}, {row.false_hits_high:.0%}]"),
+            *([""] if far and row.auc_far is None else [f"{row.auc_far:.3f}"] if far else []),
+        )  # fmt: skip
+    console = stdout()
+    console.print(shown)
+    near = int(result.measured.near.sum())
+    console.print(
+        f"Threshold {result.threshold:.4f}: {result.recall:.0%} of {near} near-duplicates of the same meaning reach it "
+        f"[{result.recall_low:.0%}, {result.recall_high:.0%}]. false hits: the opposites that do. AUC: the chance that "
+        "an opposite is less alike than a near-duplicate; 1 perfect, .5 a coin, 0 always more alike"
+        f"{'; far: than a paraphrase of few common words' * far}. Brackets: 95 %.",
+        markup=False,
+    )
+
+
+def _lengths(result: "Check") -> None:
+    lengths = list(dict.fromkeys(row.length for row in result.lengths))
+    if len(lengths) < 2:
+        return
+    found = {(row.kind, row.length): row for row in result.lengths}
+    shown = table(("kind", "left"), *((length, "right") for length in lengths))
+    for kind in result.kinds.names:
+        rows = [found.get((kind, length)) for length in lengths]
+        shown.add_row(Text(kind), *("" if row is None else f"{row.false_hits:.0%} of {row.pairs}" for row in rows))
+    console = stdout()
+    console.print()
+    console.print("False hits by length", style="bold")
+    console.print(shown)
+
+
+def _layer_table(layers: "Sequence[LayerRow]") -> None:
+    console = stdout()
+    console.print()
+    console.print(
+        "By layer: AUC, and how far an opposite's farthest token and its pooled vector are moved", style="bold"
+    )
+    shown = table(
+        ("kind", "left"), ("layer", "right"), ("AUC", "right"), ("synonym", "right"), ("token", "right"),
+        ("pooled", "right"), ("kept", "right"),
+    )  # fmt: skip
+    for row in sorted(layers, key=lambda row: (row.kind, row.layer)):
+        synonym = "" if row.auc_synonym is None else f"{row.auc_synonym:.2f}"
+        shown.add_row(
+            Text(row.kind), str(row.layer), f"{row.auc:.3f}", synonym, f"{row.rows:.3f}", f"{row.pooled:.3f}",
+            f"{row.kept:.0%}",
+        )  # fmt: skip
+    console.print(shown)
+    console.print(
+        "token: the median cosine distance of the token that finds its like least in the other text; pooled: of the "
+        "two pooled vectors; kept: their ratio, what pooling leaves of the difference."
+    )
+
+
+def _drops(result: "Check") -> None:
+    console = stdout()
+    console.print()
+    console.print("Since the baseline", style="bold")
+    shown = table(("kind", "left"), ("before", "right"), ("now", "right"), ("p of the drop", "right"))
+    for kind, drop in result.drops.items():
+        shown.add_row(Text(kind), f"{drop.before:.4f}", f"{drop.after:.4f}", f"{drop.p:.2g}")
+    console.print(shown)
+
+
+def _pair_line(row: dict[str, Any]) -> Text:
+    from wordsens.evaluation.check import around
+
+    here, there = (row[name] or "-" for name in ("changed_first", "changed_second"))
+    text = around(row["first"], row["second"])
+    end = "" if row["same"] else ("  hit" if row["hit"] else "")
+    return Text.assemble(
+        f"  {row['similarity']:.3f}  {row['kind']}: ", (here, LITTLE), " / ", (there, MUCH), f"  {text}", end
+    )
+
+
+def print_made(pairs: "Sequence[Pair]") -> None:
+    """The near misses of each kind: some of them, and how many there are."""
+    console = stdout()
+    for kind in dict.fromkeys(pair.kind for pair in pairs):
+        made = [pair for pair in pairs if pair.kind == kind]
+        console.print(f"{kind}: {len(made)} near miss{'es' * (len(made) != 1)} made", style="bold")
+        for pair in made[:_SHOWN]:
+            here, there = (part or "-" for part in pair.changed)
+            console.print(Text.assemble("  ", (here, LITTLE), " / ", (there, MUCH), f": {pair.second}"))
+        if len(made) > _SHOWN:
+            console.print(f"  and {len(made) - _SHOWN} more; --write-pairs FILE writes all of them")
+    console.print()
+
+
+def requirement_cases(result: "Check") -> dict[str, list[str]]:
+    """Every requirement, and every kind that was compared with a baseline, with what fails it and the pairs behind."""
+    from wordsens.evaluation.check import failures_of
+
+    whole = {name: getattr(result, name) for name in ("threshold", "recall", "recall_low", "recall_high")}
+    cases = {one.text: failures_of(one, result.kinds, whole) for one in result.options.requirements}
+    for kind in result.drops:
+        failed = [failure for failure in result.failures if failure.startswith(f"{kind}.auc has dropped")]
+        cases[f"{kind}.auc has not dropped since the baseline"] = failed
+    rows = result.failing_pairs()
+    for failures in cases.values():
+        if failures:
+            kinds = {failure.split(" ")[0].rpartition(".")[0] for failure in failures}
+            failures += [_plain(row) for row in rows if row["kind"] in kinds or row["same"]]
+    return cases
+
+
+def _plain(row: dict[str, Any]) -> str:
+    from wordsens.evaluation.check import around
+
+    first, second = around(row["first"], row["second"]), around(row["second"], row["first"])
+    return f"{row['similarity']:.3f} {row['kind']}: {first!r} / {second!r}"
+
+
+def markdown_of(result: "Check") -> str:
+    """The answer, what failed with its pairs, and the table of kinds."""
+    from wordsens.evaluation.check import around
+
+    gated = bool(result.options.requirements or result.drops)
+    lines = [f"**wordsens check: {'passed' if result.passed else 'FAILED'}**", ""] if gated else []
+    lines += [f"- {_escaped(failure)}" for failure in result.failures] + [""] * bool(result.failures)
+    lines += [_escaped(sentence) for sentence in result.answer]
+    lines += [
+        "",
+        "| kind | pairs | AUC | 95 % interval | false hits | 95 % interval |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    lines += [
+        f"| {_escaped(row.kind)} | {row.pairs} | {row.auc:.3f} | {row.auc_low:.3f} to {row.auc_high:.3f} | "
+        f"{row.false_hits:.0%} | {row.false_hits_low:.0%} to {row.false_hits_high:.0%} |"
+        for row in result.kinds
+    ]
+    rows = result.failing_pairs()
+    if rows:
+        lines += ["", "| similarity | kind | first | second |", "| ---: | --- | --- | --- |"]
+        for row in rows:
+            texts = around(row["first"], row["second"]), around(row["second"], row["first"])
+            cells = (f"{row['similarity']:.3f}", *map(_escaped, (row["kind"], *texts)))
+            lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", *(f"Note: {_escaped(note)}" for note in result.notes)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _escaped(text: str) -> str:
+    """The text on one line, with no character that Markdown or HTML would read as its own."""
+    return re.sub(r"([\\|<>*_`\[\]#])", r"\\\1", " ".join(text.split()))

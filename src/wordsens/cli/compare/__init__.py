@@ -1,1 +1,0 @@
-"""`wordsens compare`: its options, its work, and what it prints."""

@@ -1,1 +1,0 @@
-"""Advice on how long a passage may be before one word no longer moves its embedding."""

@@ -1,0 +1,305 @@
+"""Comparing two models on the same texts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from wordsens.errors import InputError, require_count, require_positive
+from wordsens.evaluation.check import choose_pairs
+from wordsens.evaluation.comparison import Comparison, MatchedThreshold
+from wordsens.evaluation.difference import ALL_KINDS, CHECK, FAMILIES, Difference, Gate
+from wordsens.evaluation.neighbours import explained, neighbour_differences
+from wordsens.evaluation.similarities import Measured, readable, similarities
+from wordsens.evaluation.texts import ChosenWords, choose_words
+from wordsens.evaluation.word_differences import Seen, encodings, see, word_differences
+from wordsens.models.black_box import Model
+from wordsens.models.load import as_model, as_pair_model, is_pair_model
+from wordsens.models.pairs import PairModel
+from wordsens.seeds import Seed, derive_seed
+from wordsens.statistics.mean import LEAST
+from wordsens.statistics.paired_auc import paired_areas
+from wordsens.statistics.paired_drop import TOGETHER
+from wordsens.text.document import Document
+from wordsens.text.pairs import Pair, Pairs
+
+NO_PAIRS = "none"
+"""In the place of pairs: no check."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparePlan:
+    """The effort of a comparison, and the size from which a difference counts.
+
+    Attributes:
+        words_per_text: words that are removed from a text one by one: negations first, others at random.
+        word_texts: texts that words are removed from, at random where there are more; all texts have neighbours.
+        neighbours: neighbours of a text whose recall is measured.
+        explained: texts with another first neighbour whose words are looked at.
+        tolerance: differences up to this do not count: of areas under the curve, ranks and shares of texts the number
+            itself, of removals a share of their mean.
+        threshold: a cosine from which on two texts count as the same with the first model; the one of the second that
+            keeps as many near-duplicates is given beside it.
+    """
+
+    words_per_text: int = 8
+    word_texts: int = 300
+    neighbours: int = 10
+    explained: int = 5
+    tolerance: float = 0.01
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("words_per_text", "word_texts", "neighbours"):
+            require_count(name, getattr(self, name))
+        require_count("explained", self.explained, least=0)
+        require_positive("tolerance", self.tolerance)
+
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All of a comparison that needs no model.
+
+    Attributes:
+        texts: each once.
+        chosen: those whose words are removed, with their numbers.
+        pairs: of the check; empty for none.
+        plan, gate, seed: as asked.
+        notes: on texts and pairs.
+    """
+
+    texts: tuple[str, ...]
+    chosen: tuple[tuple[int, ChosenWords], ...]
+    pairs: tuple[Pair, ...]
+    plan: ComparePlan
+    gate: Gate
+    seed: Seed
+    notes: tuple[str, ...]
+
+
+def compare(
+    first: Any,
+    second: Any,
+    texts: Sequence[str | Document],
+    pairs: Pairs | None = None,
+    seed: Seed = 0,
+    *,
+    plan: ComparePlan | None = None,
+    requirements: Sequence[str] = (),
+) -> Comparison:
+    """Compare two models, or one before and after a change, on the same texts and pairs.
+
+    Three parts, each paired: how well flipped meanings show (the areas under the curve of `check`); how far an
+    embedding moves without a word, by category, by word, and a word's rank in its text; and each text's neighbours
+    among the others, with the words that decide where the first one changed. A difference counts where its 95 %
+    interval, over pairs or texts, lies beyond the plan's tolerance and a test of all rows together says so: of two
+    models that can be exchanged at most 5 % of comparisons find any (for neighbours measured, not proved). All
+    numbers are attained on these texts; a removal is one change (docs/compare.md).
+
+    Args:
+        first, second: whatever `as_model` or `as_pair_model` takes. Of models that score pairs, the check alone.
+        texts: the user's own, or Documents; six at least.
+        pairs: of the check, as there; "none" for no check.
+        seed: of the words, the texts drawn, and the tests.
+        plan: the effort.
+        requirements: such as "check.negation.difference >= -.02", "neighbours.nearest.second <= .05" or
+            "all.differs <= 0".
+
+    Raises:
+        InputError: no such model, too few texts, a wrong pair, or a requirement that cannot be read or asked.
+
+    >>> def letters(texts):
+    ...     return [[text.lower().count(letter) + 0.1 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+    >>> texts = [f"The {thing} is {state}." for thing in ("door", "lift", "road") for state in ("open", "not open")]
+    >>> compare(letters, letters, texts, pairs="none").differs
+    False
+    """
+    prepared = prepare(texts, pairs, plan or ComparePlan(), requirements, seed)
+    asked = [as_pair_model(model) if is_pair_model(model) else as_model(model) for model in (first, second)]
+    return compare_models((asked[0], asked[1]), prepared)
+
+
+def prepare(
+    texts: Sequence[str | Document],
+    pairs: Pairs | None,
+    plan: ComparePlan,
+    requirements: Sequence[str],
+    seed: Seed,
+) -> Prepared:
+    """The texts and pairs of a comparison, its words chosen; InputError as of `compare`, before a model is loaded."""
+    derive_seed(seed)
+    kept, notes = _texts(texts)
+    drawn = range(len(kept))
+    if len(kept) > plan.word_texts:
+        random = np.random.default_rng(derive_seed(seed, "compared texts"))
+        drawn = sorted(random.choice(len(kept), plan.word_texts, replace=False).tolist())
+        notes.append(f"words were removed from {plan.word_texts} of the {len(kept)} texts, drawn at random")
+    words = [(at, choose_words(kept[at], plan.words_per_text, seed)) for at in drawn]
+    chosen = tuple((at, each) for at, each in words if each.length > 1 and each.words)
+    if len(chosen) < len(words):
+        notes.append(f"{len(words) - len(chosen)} texts have fewer than two words, and none was removed from them")
+    read, told = ([], []) if isinstance(pairs, str) and pairs == NO_PAIRS else choose_pairs(pairs, None)
+    gate = Gate.read(requirements)
+    gate.require_askable([pair.kind for pair in read if not pair.same], [each for _, each in chosen])
+    return Prepared(tuple(kept), chosen, tuple(read), plan, gate, seed, (*notes, *told))
+
+
+def compare_models(
+    models: tuple[Model | PairModel, Model | PairModel],
+    prepared: Prepared,
+    *,
+    progress: Progress = lambda done, total: None,
+) -> Comparison:
+    """The comparison of two loaded models; `progress` is called with texts encoded, and how many there are."""
+    prepared = _read_by_both(prepared, models)
+    counted = _Counter(prepared, models, progress)
+    notes = list(prepared.notes)
+    rows, matched = _checked(models, prepared, counted, notes) if prepared.pairs else ([], None)
+    changed, apart = (), None
+    first, second = models
+    if isinstance(first, Model) and isinstance(second, Model):
+        seen = (
+            see(first, prepared.texts, prepared.chosen, counted.told),
+            see(second, prepared.texts, prepared.chosen, counted.told),
+        )
+        plan, chosen = prepared.plan, [each for _, each in prepared.chosen]
+        rows += word_differences(chosen, *seen, tolerance=plan.tolerance, seed=prepared.seed)
+        near, found = neighbour_differences(
+            prepared.texts, *seen, most=plan.neighbours, tolerance=plan.tolerance, seed=prepared.seed
+        )
+        rows += near
+        looked = explained(found[: plan.explained], (first, second), seen, lambda done: None)
+        changed, apart = (*looked, *found[plan.explained :]), _apart(seen)
+    elif not rows:
+        raise InputError("`pairs` (='none') leaves nothing to compare: a model of pairs has the check alone")
+    else:
+        notes.append("a model that scores pairs gives texts no vectors: words and neighbours were not compared")
+    result = Comparison(
+        first=_named(models)[0],
+        second=_named(models)[1],
+        identities=(first.identity(), second.identity()),
+        texts=len(prepared.texts),
+        apart=apart,
+        rows=tuple(rows),
+        changed=tuple(changed),
+        matched=matched,
+        tolerance=prepared.plan.tolerance,
+        failures=(),
+        requirements=tuple(requirement.text for requirement in prepared.gate.requirements),
+        notes=tuple(notes),
+    )
+    return replace(result, failures=tuple(prepared.gate.failures(rows)))
+
+
+def _read_by_both(prepared: Prepared, models: tuple[Model | PairModel, Model | PairModel]) -> Prepared:
+    """The words that both models read, and a note on the others."""
+    readers = [model for model in models if isinstance(model, Model)]
+    limits = {
+        at: min((model.characters_read(each.text) for model in readers), default=len(each.text))
+        for at, each in prepared.chosen
+    }
+    if all(limits[at] == len(each.text) for at, each in prepared.chosen):
+        return prepared
+    plan = prepared.plan
+    again = [
+        (at, choose_words(each.text, plan.words_per_text, prepared.seed, limits[at])) for at, each in prepared.chosen
+    ]
+    unread = [each for _, each in again if each.unread]
+    if not unread:
+        return replace(prepared, chosen=tuple((at, each) for at, each in again if each.words))
+    note = (
+        f"{sum(each.unread for each in unread)} words of {len(unread)} texts are past what one of the models reads: "
+        f"none of them was removed, and their change is unknown; the first text is {unread[0].text[:40]!r}..."
+    )
+    chosen = tuple((at, each) for at, each in again if each.words)
+    return replace(prepared, chosen=chosen, notes=(*prepared.notes, note))
+
+
+def _texts(texts: Sequence[str | Document]) -> tuple[list[str], list[str]]:
+    """The texts, each once, and notes."""
+    if isinstance(texts, str | Document):
+        raise InputError(f"`texts` (={str(texts)[:40]!r}) must be a list of texts; put it into a list")
+    listed = [text.text if isinstance(text, Document) else text for text in texts]
+    if odd := [text for text in listed if not isinstance(text, str)]:
+        raise InputError(f"`texts` must be a list of strings or Documents; got {odd[0]!r}")
+    kept = list(dict.fromkeys(text for text in listed if text.strip()))
+    notes = []
+    if len(kept) < len(listed):
+        notes.append(f"{len(listed) - len(kept)} texts are empty or equal another, and were left out")
+    if len(kept) < LEAST + 1:
+        raise InputError(
+            f"`texts` holds {len(kept)} different texts; give {LEAST + 1} or more, for intervals over texts"
+        )
+    return kept, notes
+
+
+def _named(models: tuple[Model | PairModel, Model | PairModel]) -> tuple[str, str]:
+    """The models' names; "(second)" behind the second where both have one name."""
+    first, second = models[0].name, models[1].name
+    return first, second if second != first else f"{second} (second)"
+
+
+def _checked(
+    models: tuple[Model | PairModel, Model | PairModel], prepared: Prepared, counted: "_Counter", notes: list[str]
+) -> tuple[list[Difference], MatchedThreshold | None]:
+    """The differences in the check's areas under the curve, and the thresholds that keep as many near-duplicates."""
+    pairs = list(prepared.pairs)
+    for model in models:
+        pairs, unread = readable(model, pairs)
+        notes += unread
+    before, after = (similarities(model, pairs, progress=counted.pairs()) for model in models)
+    cosines = not any(isinstance(model, PairModel) for model in models)
+    measured = Measured(pairs, before, cosines=cosines)
+    same = measured.near
+    sides = {kind: (before[members], after[members]) for kind, members in measured.opposites.items()}
+    found = paired_areas(sides, (before[same], after[same]), seed=prepared.seed)
+    counts = {kind: len(numbers[0]) for kind, numbers in sides.items()}
+    rows = [
+        Difference(
+            part=CHECK, name=ALL_KINDS if name == TOGETHER else name, count=counts.get(name, sum(counts.values())),
+            first=area.before, second=area.after, difference=area.change.value, low=area.change.low,
+            high=area.change.high, margin=prepared.plan.tolerance, p=min(1.0, FAMILIES * area.p),
+        )
+        for name, area in found.items()
+    ]  # fmt: skip
+    threshold = prepared.plan.threshold
+    if threshold is None:
+        return rows, None
+    opposite = np.logical_or.reduce(list(measured.opposites.values()))
+    return rows, MatchedThreshold.of(threshold, (before, after), same, opposite, seed=prepared.seed)
+
+
+def _apart(seen: tuple[Seen, Seen]) -> float | None:
+    """The mean distance of a text's two vectors, both at length one; None where they have not one dimension."""
+    first, second = (each.units for each in seen)
+    return float((first - second).norm(dim=1).mean()) if first.shape == second.shape else None
+
+
+class _Counter:
+    """Texts that both models have encoded, of all that they will."""
+
+    def __init__(self, prepared: Prepared, models: Sequence[Model | PairModel], progress: Progress):
+        self._progress, self._done = progress, 0
+        of_pairs = len({text for pair in prepared.pairs for text in (pair.first, pair.second)})
+        vectors = all(isinstance(model, Model) for model in models)
+        self._total = 2 * (of_pairs + (encodings(prepared.texts, prepared.chosen) if vectors else 0))
+
+    def told(self, done: int) -> None:
+        """So many texts more."""
+        self._done += done
+        self._progress(min(self._done, self._total), self._total)
+
+    def pairs(self) -> Progress:
+        """The progress of one model's pairs."""
+        last = 0
+
+        def progress(done: int, total: int) -> None:
+            nonlocal last
+            self.told(done - last)
+            last = done
+
+        return progress

@@ -1,0 +1,254 @@
+"""The words behind one number, for a terminal, a notebook and JSON."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+RISE, FALL = "#1a7f37", "#b42318"
+"""Colours of words without which a score rises, and falls."""
+
+SHOWN = 8
+"""Words and pairs that are listed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordEffect:
+    """One word, and what becomes of the score without it, or with something else in its place.
+
+    Attributes:
+        side: 0 of a word of the first text, 1 of the second.
+        word, start, stop: the word and its place in the text.
+        removal: the score without the word, less the score: one change, by encoding the text again; None, as all other
+            numbers, of a word past what the model reads.
+        swap, swapped_for: the largest change of the score by one of `tried` words that a writer could have put there,
+            and that word; None where none was tried.
+        tried: other words that were tried.
+        lowers, raises: the farthest that the score was found to fall and to rise when the word's rows move by up to
+            their own length: attained, each a bound of what a vector in the word's place can do from below; None
+            without gradients. A score that cannot fall has no `lowers`.
+        upper: a certified upper bound of the farthest change; None where the map has none.
+        apart: the largest rise of the score when this word and one of the other text are removed together: one change
+            for each of those words; None of one text, or where every pair would cost an evaluation.
+        counterpart: that word of the other text.
+        shared: whether one of its tokens is also that of another word, which is moved with it as a vector.
+    """
+
+    side: int
+    word: str
+    start: int
+    stop: int
+    removal: float | None
+    swap: float | None = None
+    swapped_for: str | None = None
+    tried: int = 0
+    lowers: float | None = None
+    raises: float | None = None
+    upper: float | None = None
+    apart: float | None = None
+    counterpart: str | None = None
+    shared: bool = False
+
+    @property
+    def farthest(self) -> float | None:
+        """The larger of `lowers` and `raises`, with its sign."""
+        found = [one for one in (self.lowers, self.raises) if one is not None]
+        return max(found, key=abs) if found else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairEffect:
+    """Two words, one of each text: what removing both does, less what removing each does.
+
+    Attributes:
+        first, second: the words; first_at and second_at their numbers in `words`.
+        together: the change of the score without both: one change.
+        alone: the sum of the changes without either.
+    """
+
+    first: str
+    second: str
+    first_at: int
+    second_at: int
+    together: float
+    alone: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """An explanation of one number by its words.
+
+    Attributes:
+        model: its name.
+        score: what the number is, such as "cosine".
+        value: the number.
+        texts: one or two.
+        words: one entry a word, in the order of the texts; signs are no words.
+        pairs: pairs of words, the farthest from the sum of their parts first.
+        notes: what could not be said, and why.
+    """
+
+    model: str
+    score: str
+    value: float
+    texts: tuple[str, ...]
+    words: tuple[WordEffect, ...]
+    pairs: tuple[PairEffect, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def removal(self) -> tuple[float | None, ...]:
+        """Every word's removal."""
+        return tuple(word.removal for word in self.words)
+
+    @property
+    def swap(self) -> tuple[float | None, ...]:
+        """Every word's best swap."""
+        return tuple(word.swap for word in self.words)
+
+    @property
+    def sensitivity(self) -> tuple[float | None, ...]:
+        """Every word's farthest attained change, with its sign."""
+        return tuple(word.farthest for word in self.words)
+
+    @property
+    def dividing(self) -> WordEffect | None:
+        """The word that keeps the two texts apart most: without it, or without it and its counterpart of the other
+        text, the score rises most."""
+        if len(self.texts) < 2:
+            return None
+        known = [word for word in self.words if word.removal is not None]
+        return max(known, key=_rise, default=None)
+
+    def most(self, name: str, count: int = SHOWN) -> list[WordEffect]:
+        """The words with the largest values of that name, such as "removal" or "apart", by size."""
+        known = [word for word in self.words if getattr(word, name) is not None]
+        return sorted(known, key=lambda word: -abs(getattr(word, name)))[:count]
+
+    def sentences(self) -> list[str]:
+        """The findings in words, each saying whether a number is one change or the farthest that was found."""
+        told = [f"{self.model}: {self.score} {self.value:.4f}" if len(self.texts) > 1 or self.value else self.model]
+        if words := self.most("removal", 3):
+            said = ", ".join(f"{self._named(word)} {word.removal:+.4f}" for word in words)
+            told.append(f"Removed one by one (one change each), these words move it most: {said}.")
+        word = self.dividing
+        if word is not None and _rise(word) > 0:
+            told.append(self._divided(word))
+        if words := self.most("swap", 1):
+            told.append(
+                f"Exchanged for a word that a writer could put there (the farthest of {words[0].tried}): "
+                f"{self._named(words[0])} for "
+                f"'{words[0].swapped_for}' {words[0].swap:+.4f}."
+            )
+        if words := self.most("farthest", 1):
+            told.append(
+                "Moved as a vector (the farthest found, a lower bound): "
+                f"{self._named(words[0])} {words[0].farthest:+.4f}."
+            )
+        return [*told, *self.notes]
+
+    def _divided(self, word: WordEffect) -> str:
+        value = f"{self.value + _rise(word):.4f} (one change)"
+        if word.apart is None or (word.removal or 0.0) >= word.apart:
+            return f"The word that keeps the texts apart most is {self._named(word)}: without it it is {value}."
+        first, second = (word.word, word.counterpart) if word.side == 0 else (word.counterpart, word.word)
+        return (
+            f"The pair of words that keeps the texts apart most is '{first}' of the first and '{second}' of the "
+            f"second: without both it is {value}."
+        )
+
+    def _named(self, word: WordEffect) -> str:
+        return f"'{word.word}'" + (("", " (second text)")[word.side] if len(self.texts) > 1 else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values."""
+        return {
+            "model": self.model,
+            "score": self.score,
+            "value": self.value,
+            "texts": list(self.texts),
+            "words": [asdict(word) for word in self.words],
+            "pairs": [asdict(pair) for pair in self.pairs],
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences())
+
+    def shade(self, word: WordEffect) -> float:
+        """The share of the largest removal of all words that this word's is, with its sign."""
+        most = max((abs(one.removal or 0) for one in self.words), default=0)
+        return (word.removal or 0) / most if most > 0 else 0.0
+
+    def _repr_html_(self) -> str:
+        texts = "".join(f'<p style="line-height:1.9">{self._coloured(side)}</p>' for side in range(len(self.texts)))
+        said = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.sentences())
+        legend = "Green: without the word the score rises; red: it falls; the stronger, the more (one change each)."
+        return (
+            f'<div style="font-family:sans-serif;max-width:60em">{said}{texts}<p style="color:#555">{legend}</p>'
+            f"{self._pair_table()}<details><summary>Every word</summary>{self._table()}</details></div>"
+        )
+
+    def _coloured(self, side: int) -> str:
+        text, at, parts = self.texts[side], 0, []
+        for word in (one for one in self.words if one.side == side):
+            shade = self.shade(word)
+            alpha = f"{round(255 * abs(shade) * 0.6):02x}"
+            title = escape(f"{word.removal:+.4f}" if word.removal is not None else "", quote=True)
+            style = f"background:{RISE if shade > 0 else FALL}{alpha};border-radius:3px;padding:1px 2px"
+            parts += [
+                escape(text[at : word.start]),
+                f'<span style="{style}" title="{title}">{escape(word.word)}</span>',
+            ]
+            at = word.stop
+        return "".join([*parts, escape(text[at:])])
+
+    def _table(self) -> str:
+        heads = (
+            "text",
+            "word",
+            "removed",
+            "best swap",
+            "for",
+            "farthest down",
+            "farthest up",
+            "certified",
+            "with counterpart",
+        )
+        rows = [
+            (str(word.side + 1), word.word, _number(word.removal), _number(word.swap), word.swapped_for or "",
+             _number(word.lowers), _number(word.raises), _number(word.upper),
+             f"{_number(word.apart)} {word.counterpart or ''}")
+            for word in self.words
+        ]  # fmt: skip
+        return _html_table(heads, rows)
+
+    def _pair_table(self) -> str:
+        rows = [
+            (pair.first, pair.second, _number(pair.together), _number(pair.alone), _number(pair.together - pair.alone))
+            for pair in self.pairs
+        ]
+        return _html_table(("first", "second", "both removed", "sum of each", "difference"), rows) if rows else ""
+
+
+def _rise(word: WordEffect) -> float:
+    """The largest rise of the score without the word, alone or with one of the other text."""
+    return max(word.removal or 0.0, word.apart or 0.0)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:+.4f}"
+
+
+def _html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table without the columns that are empty throughout."""
+    kept = [at for at in range(len(heads)) if any(row[at].strip() for row in rows)]
+    cell = '<{0} style="text-align:{1};padding:2px 8px">{2}</{0}>'
+
+    def line(tag: str, values: Sequence[str]) -> str:
+        return "".join(
+            cell.format(tag, "right" if values[at][:1] in "+-" else "left", escape(values[at])) for at in kept
+        )
+
+    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
+    return f'<table style="border-collapse:collapse"><tr>{line("th", heads)}</tr>{body}</table>'

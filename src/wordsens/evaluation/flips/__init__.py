@@ -1,1 +1,0 @@
-"""Words that flip a classifier's label."""

@@ -1,0 +1,185 @@
+"""Near misses: pairs of opposites made from texts by one changed word, by rule."""
+
+import random
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from wordsens.errors import InputError, require_count
+from wordsens.evaluation.word_lists import (
+    ANTONYMS,
+    ASKING,
+    AUXILIARIES,
+    MOVING_VERBS,
+    NEGATED,
+    PRONOUNS,
+    QUANTITIES,
+    TIMES,
+)
+from wordsens.seeds import Seed, derive_seed
+from wordsens.text.document import Document
+from wordsens.text.pairs import Pair
+
+MOST_OF_A_KIND = 100
+"""Pairs of a kind: the interval of an AUC is then at most .2 wide, and every pair can be read."""
+
+_WORDS = range(3, 61)
+"""Of a sentence: shorter ones have no room for a change, longer ones are hardly ever one sentence."""
+
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'])|\n+")
+
+
+def near_misses(texts: Iterable[str | Document], *, most: int = MOST_OF_A_KIND, seed: Seed = 0) -> list[Pair]:
+    """Pairs of opposites from the sentences of the texts, one change each: see `RULES`.
+
+    They are made by rule and want a reader's eye before a gate is built on them.
+
+    Args:
+        texts: English.
+        most: pairs of a kind; of more, a random choice.
+        seed: of the choice.
+
+    Raises:
+        InputError: no rule finds anything in the texts.
+
+    >>> [(pair.kind, pair.second) for pair in near_misses(["How do I enable sync?"])]
+    [('antonym', 'How do I disable sync?')]
+    """
+    require_count("most", most)
+    # A sentence and its opposite may both be among the texts: they make one pair.
+    made: dict[str, dict[frozenset[str], Pair]] = {kind: {} for kind in RULES}
+    count = 0
+    for count, text in enumerate(texts, start=1):
+        document = text if isinstance(text, Document) else Document(text)
+        for sentence in SENTENCE_END.split(document.text):
+            sentence = " ".join(sentence.split())
+            if len(sentence.split()) in _WORDS:
+                for kind, rule in RULES.items():
+                    opposite = rule(sentence)
+                    if opposite is not None and opposite != sentence:
+                        columns = {"source": document.source or f"text {count - 1}"}
+                        made[kind].setdefault(
+                            frozenset((sentence, opposite)), Pair(kind, sentence, opposite, False, columns)
+                        )
+    pairs = [pair for kind, found in made.items() for pair in _some(list(found.values()), most, seed, kind)]
+    if not pairs:
+        raise InputError(
+            f"no near miss can be made from {count} texts: no sentence of {_WORDS.start} to {_WORDS.stop - 1} words "
+            "holds a word of the lists; give other texts, or pairs of your own"
+        )
+    return pairs
+
+
+def _some(pairs: list[Pair], most: int, seed: Seed, kind: str) -> list[Pair]:
+    """At most so many, in their order."""
+    if len(pairs) <= most:
+        return pairs
+    places = random.Random(derive_seed(seed, "near misses", kind)).sample(range(len(pairs)), most)
+    return [pairs[at] for at in sorted(places)]
+
+
+Rule = Callable[[str], str | None]
+"""From a sentence to its opposite, or None where the rule finds nothing."""
+
+
+_WORD = re.compile(r"\w[\w'-]*")
+
+
+def _any_of(words: Mapping[str, str] | tuple[str, ...]) -> str:
+    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+
+
+def _exchange(words: Mapping[str, str]) -> Rule:
+    """The rule that exchanges the first listed word, or two words."""
+
+    def rule(sentence: str) -> str | None:
+        found = list(_WORD.finditer(sentence))
+        for at, one in enumerate(found):
+            for last in found[at : at + 2][::-1]:
+                start, stop = one.start(), last.end()
+                other = words.get(sentence[start:stop].lower())
+                if other is not None:
+                    return sentence[:start] + _like(sentence[start:stop], other) + sentence[stop:]
+        return None
+
+    return rule
+
+
+def _like(pattern: str, word: str) -> str:
+    """The word in the pattern's case."""
+    if pattern.isupper() and len(pattern) > 1:
+        return word.upper()
+    return word[0].upper() + word[1:] if pattern[0].isupper() else word
+
+
+_NOT = re.compile(rf"(?<![\w'-])({_any_of(AUXILIARIES)}|do|does|did|has|have|had) not(?![\w'-])", re.IGNORECASE)
+_SHORT_NOT = re.compile(rf"(?<![\w'-])({_any_of(NEGATED)})(?![\w'-])", re.IGNORECASE)
+_STATEMENT = re.compile(rf"(?<=\w )({_any_of(AUXILIARIES)})(?= [a-z])(?! not\b)")
+_QUESTION = re.compile(rf"^({_any_of(ASKING)}) ({_any_of(PRONOUNS)})(?= [a-z])(?! not\b)", re.IGNORECASE)
+
+
+def negate(sentence: str) -> str | None:
+    """Take the sentence's "not" away, or put one behind its first auxiliary verb.
+
+    >>> negate("The refund will arrive in May."), negate("It doesn't start."), negate("Can I pay by card?")
+    ('The refund will not arrive in May.', 'It does start.', 'Can I not pay by card?')
+    """
+    if _NOT.search(sentence):
+        return _NOT.sub(r"\1", sentence, count=1)
+    if _SHORT_NOT.search(sentence):
+        return _SHORT_NOT.sub(lambda found: _like(found[1], NEGATED[found[1].lower()]), sentence, count=1)
+    pattern = _QUESTION if sentence.endswith("?") else _STATEMENT
+    changed, count = pattern.subn(lambda found: "cannot" if found[0] == "can" else f"{found[0]} not", sentence, count=1)
+    return changed if count else None
+
+
+# Neither part of a date, a version, a time or a code.
+_NUMBER = re.compile(r"(?<![\w.,:/#-])([1-9]\d{0,5})(?![\w:/-]|[.,]\d)")
+_YEARS = range(1900, 2101)
+
+
+def renumber(sentence: str) -> str | None:
+    """Change the first number: a year by ten, any other to its triple; else the first listed word of quantity.
+
+    >>> renumber("Returns within 30 days are free."), renumber("Back it up daily.")
+    ('Returns within 90 days are free.', 'Back it up weekly.')
+    """
+
+    def other(found: re.Match[str]) -> str:
+        number = int(found[1])
+        return str(number - 10 if number in _YEARS else 3 * number)
+
+    changed, count = _NUMBER.subn(other, sentence, count=1)
+    return changed if count else _QUANTITY(sentence)
+
+
+_DIRECTIONS = (
+    re.compile(r"(\bfrom )([\w'-]+)( to )([\w'-]+)", re.IGNORECASE),
+    re.compile(
+        rf"(\b(?:{_any_of(MOVING_VERBS)})\w* )([\w'-]+)( to )(?!the\b|an?\b|my\b|your\b)([\w'-]+)", re.IGNORECASE
+    ),
+)
+
+
+def reverse(sentence: str) -> str | None:
+    """Exchange where something comes from and where it goes.
+
+    >>> reverse("How do I convert PDF to Word?")
+    'How do I convert Word to PDF?'
+    """
+    for pattern in _DIRECTIONS:
+        found = pattern.search(sentence)
+        if found and found[2].lower() != found[4].lower():
+            return pattern.sub(r"\1\4\3\2", sentence, count=1)
+    return None
+
+
+_QUANTITY = _exchange(QUANTITIES)
+
+RULES: dict[str, Rule] = {
+    "negation": negate,
+    "antonym": _exchange(ANTONYMS),
+    "quantity": renumber,
+    "time": _exchange(TIMES),
+    "role": reverse,
+}
+"""By the kind of opposite that they make."""

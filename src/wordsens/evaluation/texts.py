@@ -1,0 +1,82 @@
+"""Texts with the words that are measured in them, and their encoding in batches of like length."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.audit.text import drawn_words
+from wordsens.seeds import Seed
+from wordsens.text.whole_words import Span, lettered_spans, without
+
+LEAST_TEXTS = 6
+"""Texts of a row about one word: below them a joint test of even a few rows cannot find anything."""
+
+MOST_READ = 256
+"""Words of a text among which those that are measured are drawn: few embedding models read more."""
+
+_TOGETHER = 256
+"""Texts between two reports of progress."""
+
+Progress = Callable[[int], None]
+Encode = Callable[[list[str]], Tensor]
+
+
+@dataclass(frozen=True)
+class ChosenWords:
+    """A text, and the words that are removed from it one by one.
+
+    Attributes:
+        text: the text.
+        length: its words; signs are no words.
+        words: those that are removed.
+        spans: where each stands.
+        places: 0 of the text's first word, 1 of the last that may be drawn.
+        unread: its words past what the model reads, of which none is removed.
+    """
+
+    text: str
+    length: int
+    words: tuple[str, ...]
+    spans: tuple[Span, ...]
+    places: tuple[float, ...]
+    unread: int = 0
+
+    @property
+    def changed(self) -> list[str]:
+        """The text without each of the words."""
+        return [without(self.text, span) for span in self.spans]
+
+
+def choose_words(text: str, most: int, seed: Seed, limit: int | None = None) -> ChosenWords:
+    """At most so many words of the text, negations first, the others at random; the same in every set of texts.
+
+    Args:
+        text: the text.
+        most: words.
+        seed: of the draw.
+        limit: how many characters are read; None: all.
+    """
+    every = lettered_spans(text)
+    within = every if limit is None else [span for span in every if span[1] <= limit]
+    read = within[:MOST_READ]
+    words = [text[slice(*span)] for span in read]
+    at = drawn_words(words, most, seed=int(seed), content=text)
+    last = max(1, len(read) - 1)
+    return ChosenWords(
+        text, len(every), tuple(words[i] for i in at), tuple(read[i] for i in at), tuple(i / last for i in at),
+        len(every) - len(within),
+    )  # fmt: skip
+
+
+def encoded(encode: Encode, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "m d"]:
+    """The rows that `encode` gives the texts, each text once; texts of like length go together."""
+    order = sorted(set(texts), key=lambda text: (len(text), text))
+    rows: dict[str, Tensor] = {}
+    for start in range(0, len(order), _TOGETHER):
+        chunk = order[start : start + _TOGETHER]
+        rows |= dict(zip(chunk, encode(chunk), strict=True))
+        progress(len(chunk))
+    return torch.stack([rows[text] for text in texts]) if texts else torch.empty(0)

@@ -1,0 +1,228 @@
+"""The differences between two models when words are removed: by category, by word, and by a word's rank."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean, quantiles
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from wordsens.audit.summary import place_of
+from wordsens.evaluation.difference import FAMILIES, RANK, REMOVAL, WORD, Difference
+from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, Progress, encoded
+from wordsens.models.black_box import Model
+from wordsens.seeds import Seed
+from wordsens.statistics.mean import mean_interval
+from wordsens.statistics.paired_means import Bounds, paired_means
+from wordsens.text.english import kind_of
+
+EVERY = "every word"
+_HALF = 0.5
+
+_TIE = 1e-5
+"""Removals this close, as a share of the text's largest, are equal: float32 moves one by some 1e-7 of it."""
+
+Values = Float[np.ndarray, " texts"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One model's answers.
+
+    Attributes:
+        units: every text's vector at length one.
+        again: the same of a second call, in other batches.
+        repeat: the mean of ‖second vector - first‖² / ‖first‖²: twice the variance of one answer.
+        removals: for every text whose words are removed, ‖f(text without the word) - f(text)‖ / ‖f(text)‖.
+    """
+
+    units: Float[Tensor, "texts d"]
+    again: Float[Tensor, "texts d"]
+    repeat: float
+    removals: tuple[Float[np.ndarray, " _"], ...]
+
+    def inflation(self, values: Float[np.ndarray, " words"]) -> Float[np.ndarray, " words"]:
+        """The part of each removal that the model's own noise makes: r - sqrt(r² - repeat), r where r² is less."""
+        return values - np.sqrt(np.clip(values**2 - self.repeat, 0, None))
+
+
+def see(model: Model, texts: Sequence[str], chosen: Sequence[tuple[int, ChosenWords]], progress: Progress) -> Seen:
+    """Encode every text twice, and every chosen text without each of its words.
+
+    Args:
+        model: what is asked.
+        texts: all of them.
+        chosen: those whose words are removed, each with its number among the texts.
+        progress: called with the number of texts encoded since the last call.
+    """
+    once = encoded(model.encode, texts, progress)
+    twice = encoded(model.encode, texts[::-1], progress).flip(0)
+    norms = once.norm(dim=1)
+    moved = encoded(model.encode, [text for _, each in chosen for text in each.changed], progress)
+    parts = moved.split([len(each.words) for _, each in chosen]) if chosen else ()
+    removals = tuple(
+        ((part - once[at]).norm(dim=1) / norms[at]).numpy() for (at, _), part in zip(chosen, parts, strict=True)
+    )
+    repeat = float(((twice - once).square().sum(dim=1) / norms.square()).mean())
+    return Seen(normalize(once, dim=1), normalize(twice, dim=1), repeat, removals)
+
+
+def encodings(texts: Sequence[str], chosen: Sequence[tuple[int, ChosenWords]]) -> int:
+    """The number of texts that `see` encodes."""
+    return 2 * len(texts) + sum(len(each.words) for _, each in chosen)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One number a text for both models, NaN where the text has none; `noise` is what their own noise may make.
+
+    `step` is one place among the words of a text, as a rank.
+    """
+
+    part: str
+    name: str
+    first: Values
+    second: Values
+    noise: float = 0.0
+    step: float = 0.0
+
+    @property
+    def count(self) -> int:
+        return int((~np.isnan(self.first)).sum())
+
+
+def word_differences(
+    chosen: Sequence[ChosenWords], first: Seen, second: Seen, *, tolerance: float, seed: Seed
+) -> list[Difference]:
+    """The differences of removals and ranks, tested together.
+
+    A row of removals is the mean over texts of the text's own mean over its words of the category; a row of ranks that
+    of the share of the text's other words whose removal moves it less.
+
+    Args:
+        chosen: the texts.
+        first, second: of the models, with the removals in the order of `chosen`.
+        tolerance: differences up to this share of the two models' mean do not count; of ranks, up to this number.
+        seed: of the signs.
+    """
+    rows = [row for row in _rows(chosen, first, second) if row.count >= LEAST_TEXTS]
+    if not rows:
+        return []
+    # Ranks move by whole places, and mostly by none: one more text may have moved by one.
+    same = all(map(np.array_equal, first.removals, second.removals))
+    bounds: list[Bounds | None] = [(-row.step, row.step) if row.part == RANK and not same else None for row in rows]
+    margins = np.array([_margin(row, tolerance) for row in rows])
+    tested = paired_means(np.stack([row.second - row.first for row in rows]), margins, bounds, seed=seed)
+    return [
+        Difference(
+            part=row.part, name=row.name, count=row.count, first=float(np.nanmean(row.first)),
+            second=float(np.nanmean(row.second)), difference=found.value, low=found.low, high=found.high,
+            margin=float(margin), p=min(1.0, FAMILIES * found.p), crosses=row.part == RANK and _crosses(row),
+        )
+        for row, margin, found in zip(rows, margins, tested, strict=True)
+    ]  # fmt: skip
+
+
+def _margin(row: _Row, tolerance: float) -> float:
+    if row.part == RANK:
+        return tolerance
+    return tolerance * float(np.nanmean(row.first) + np.nanmean(row.second)) / 2 + row.noise
+
+
+def _rows(chosen: Sequence[ChosenWords], first: Seen, second: Seen) -> Iterator[_Row]:
+    table = _Table(chosen, first, second)
+    yield table.row(REMOVAL, EVERY, lambda text, at: True)
+    for name, of in (("kind", _kind), ("place", _place), ("length", _length(chosen))):
+        labels = {of(text, at) for text in chosen for at in range(len(text.words))}
+        for label in sorted(labels) if len(labels) > 1 or name == "kind" else ():
+            yield table.row(REMOVAL, label, lambda text, at, of=of, label=label: of(text, at) == label)
+    by_word: dict[str, list[tuple[int, int]]] = {}
+    for number, text in enumerate(chosen):
+        for at, word in enumerate(text.words):
+            by_word.setdefault(word.lower(), []).append((number, at))
+    frequent = {
+        word: places for word, places in sorted(by_word.items()) if len({text for text, _ in places}) >= LEAST_TEXTS
+    }
+    for word, places in frequent.items():
+        yield table.at(WORD, word, places)
+    removals = zip(first.removals, second.removals, strict=True)
+    ranks = [_ranks(text, both) for text, both in zip(chosen, removals, strict=True)]
+    for word in frequent:
+        own = np.array([ranked.get(word, (np.nan, np.nan)) for ranked in ranks])
+        yield _Row(RANK, word, own[:, 0], own[:, 1], step=fmean(1 / (len(ranked) - 1) for ranked in ranks if ranked))
+
+
+def _kind(text: ChosenWords, at: int) -> str:
+    return kind_of(text.words[at])
+
+
+def _place(text: ChosenWords, at: int) -> str:
+    return f"{place_of(text.places[at])} of a text"
+
+
+def _length(chosen: Sequence[ChosenWords]) -> Callable[[ChosenWords, int], str]:
+    """A text's third by length among all of them, named by its words."""
+    lengths = [text.length for text in chosen]
+    low, high = (int(end) for end in quantiles(lengths, n=3)) if len(lengths) > 1 else (lengths[0], lengths[0])
+
+    def third(text: ChosenWords, at: int) -> str:
+        if text.length <= low:
+            return f"texts of up to {low} words"
+        return f"texts of {low + 1} to {high} words" if text.length <= high else f"texts of more than {high} words"
+
+    return third
+
+
+class _Table:
+    """Both models' removals, and means of some of them by text."""
+
+    def __init__(self, chosen: Sequence[ChosenWords], first: Seen, second: Seen):
+        self._chosen, self._models = chosen, (first, second)
+
+    def row(self, part: str, name: str, member: Callable[[ChosenWords, int], bool]) -> _Row:
+        places = [
+            (number, at)
+            for number, text in enumerate(self._chosen)
+            for at in range(len(text.words))
+            if member(text, at)
+        ]
+        return self.at(part, name, places)
+
+    def at(self, part: str, name: str, places: Sequence[tuple[int, int]]) -> _Row:
+        owners = np.array([number for number, _ in places])
+        counts = np.bincount(owners, minlength=len(self._chosen)).astype(float)
+        counts[counts == 0] = np.nan
+        means, inflated = [], []
+        for seen in self._models:
+            values = np.array([seen.removals[number][at] for number, at in places])
+            means.append(np.bincount(owners, values, len(self._chosen)) / counts)
+            inflated.append(fmean(seen.inflation(values)))
+        return _Row(part, name, *means, noise=abs(inflated[1] - inflated[0]))
+
+
+def _ranks(text: ChosenWords, both: tuple[np.ndarray, np.ndarray]) -> dict[str, tuple[float, float]]:
+    """Every word's rank in both models, 0 to 1; a word that stands twice counts by its mean. None of a single word."""
+    names = list(dict.fromkeys(word.lower() for word in text.words))
+    if len(names) < 2:
+        return {}
+    at = {name: [place for place, word in enumerate(text.words) if word.lower() == name] for name in names}
+    ranked = []
+    for removals in both:
+        values = np.array([removals[at[name]].mean() for name in names])
+        apart = values[:, None] - values
+        apart[np.abs(apart) <= _TIE * values.max()] = 0
+        below = (np.sign(apart).sum(axis=1) + len(names) - 1) / 2
+        ranked.append(below / (len(names) - 1))
+    return {name: (float(ranked[0][place]), float(ranked[1][place])) for place, name in enumerate(names)}
+
+
+def _crosses(row: _Row) -> bool:
+    """True where the ranks' interval of one model lies below 1/2, and that of the other above."""
+    ends = [mean_interval(values[~np.isnan(values)].tolist()) for values in (row.first, row.second)]
+    if any(end.low is None or end.high is None for end in ends):
+        return False
+    below = [end.high < _HALF for end in ends if end.high is not None]
+    above = [end.low > _HALF for end in ends if end.low is not None]
+    return (below[0] and above[1]) or (above[0] and below[1])

@@ -1,0 +1,273 @@
+"""One call that makes a model of whatever stands for one."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+from wordsens.errors import (
+    InputError,
+    MissingExtraError,
+    first_line,
+    require_choice,
+    require_count,
+    require_device,
+    without_secrets,
+)
+from wordsens.files import named_path
+from wordsens.maps.transformer.features import OWN, POOL_NAMES, TransformerFeatures
+from wordsens.maps.transformer.loaded import LoadedModel, load_parts
+from wordsens.models.black_box import FunctionModel, Model
+from wordsens.models.endpoint import Endpoint, endpoint_model
+from wordsens.models.pairs import CrossEncoderModel, FunctionPairModel, PairModel
+from wordsens.models.sentence import PlainTransformer, SentenceTransformerModel, TransformerModel
+from wordsens.text import pretrained
+from wordsens.text.loaded_models import is_instance, is_loaded_model, is_sentence_transformer
+from wordsens.text.model_files import model_folder
+from wordsens.text.pretrained import Access, find_model, quiet_transformers
+
+_KINDS = (
+    "a name or folder, a pair (model, tokenizer), a transformers pipeline, a SentenceTransformer, "
+    "a function from a list of texts to an array (texts, d), or an Endpoint"
+)
+_MODULES_FILE = "modules.json"
+_PROMPTS_FILE = "config_sentence_transformers.json"
+_CLASSIFIER = "ForSequenceClassification"
+
+
+def as_model(
+    model: Any,
+    *,
+    pool: str | None = None,
+    prompt_name: str | None = None,
+    revision: str | None = None,
+    device: str = "cpu",
+    batch_size: int = 32,
+    local_files_only: bool = False,
+) -> Model:
+    """Whatever stands for an embedding model, as a Model.
+
+    Args:
+        model: a name on the hub, a folder or "minilm"; a pair (model, tokenizer) of transformers, or a pipeline; a
+            SentenceTransformer; a TransformerFeatures with a pool; a function from a list of texts to an array (m, d),
+            or an object with such an `encode`; an Endpoint. A Model is given back as it is.
+        pool: of a transformer: "mean", "cls", "last" or "max"; "own", that of its sentence-transformers files. None:
+            its own where it has one, else what sentence-transformers takes: the last token of causal language models,
+            the mean of others.
+        prompt_name: of a SentenceTransformer: the prompt before every text, such as "query"; None: its default.
+        revision: branch, tag or commit of a name on the hub.
+        device: of a model that is loaded here; loaded ones stay where they are.
+        batch_size: texts at a time.
+        local_files_only: never ask the hub.
+
+    Raises:
+        InputError: anything else, a model that cannot be loaded, or a function that changes its mind.
+        EndpointError: the endpoint does not answer, or not rightly.
+
+    >>> as_model("minilm").encode(["The door is open.", "The door is not open."]).shape
+    torch.Size([2, 384])
+    """
+    require_count("batch_size", batch_size)
+    if pool is not None:
+        require_choice("pool", pool, POOL_NAMES)
+    if isinstance(model, str | Path):
+        made = _named(str(model), pool, revision, require_device(device), batch_size, local_files_only)
+    elif revision is not None:
+        raise InputError(f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for an object")
+    elif is_sentence_transformer(model) and pool in (None, OWN):
+        made = SentenceTransformerModel(model, name=_name_of(model), batch_size=batch_size)
+    elif is_loaded_model(model):
+        made = _transformer(load_parts(model), pool, batch_size)
+    elif pool is not None:
+        raise InputError(f"`pool` (={pool!r}) is of a transformer's states; leave it out for a {type(model).__name__}")
+    else:
+        made = _other(model, batch_size)
+    return made if prompt_name is None else made.prompted(prompt_name)
+
+
+def as_pair_model(
+    model: Any,
+    *,
+    revision: str | None = None,
+    device: str = "cpu",
+    batch_size: int = 32,
+    local_files_only: bool = False,
+) -> PairModel:
+    """Whatever stands for a model that scores pairs, as a PairModel.
+
+    Args:
+        model: a CrossEncoder, or the name or folder of one; a function from two lists of m texts to m scores. A
+            PairModel is given back as it is.
+        revision, device, batch_size, local_files_only: as of `as_model`.
+
+    Raises:
+        MissingExtraError: a name, and sentence-transformers is not installed.
+        InputError: anything else, or a model that cannot be loaded or gives more than one score a pair.
+    """
+    require_count("batch_size", batch_size)
+    if isinstance(model, PairModel):
+        return model
+    if isinstance(model, str | Path):
+        loaded = _cross_encoder(str(model), revision, require_device(device), local_files_only)
+        return CrossEncoderModel(loaded, name=str(model), batch_size=batch_size)
+    if is_instance(model, "sentence_transformers", "CrossEncoder"):
+        return CrossEncoderModel(model, name=_name_of(model), batch_size=batch_size)
+    if callable(model) and not isinstance(model, type) and not hasattr(model, "parameters"):
+        return FunctionPairModel(model, name=_name_of(model), batch_size=batch_size)
+    raise InputError(
+        f"`model` (a {type(model).__name__}) does not score pairs; pass a CrossEncoder, its name or folder, or a "
+        "function from two lists of texts to a list of scores"
+    )
+
+
+def is_pair_model(model: Any, revision: str | None = None) -> bool:
+    """True where `as_pair_model` is the call for it: a CrossEncoder, or the name of one on this machine."""
+    if not isinstance(model, str | Path):
+        return isinstance(model, PairModel) or is_instance(model, "sentence_transformers", "CrossEncoder")
+    folder = _folder(str(model), revision)
+    if folder is None:
+        return False
+    return _read(folder / _PROMPTS_FILE).get("model_type") == "CrossEncoder" or _classes(folder) == 1
+
+
+def load(model: Any, **options: Any) -> Model | PairModel:
+    """`as_pair_model` of what scores pairs, `as_model` of everything else; a model of pairs has no pool or prompt."""
+    if is_pair_model(model, options.get("revision")):
+        wrong = next((name for name in ("pool", "prompt_name") if options.get(name) is not None), None)
+        if wrong is not None:
+            raise InputError(f"`{wrong}` (={options[wrong]!r}) is of a model of texts, and {model} scores pairs")
+        return as_pair_model(model, **{key: value for key, value in options.items() if value is not None})
+    return as_model(model, **{key: value for key, value in options.items() if value is not None})
+
+
+def _named(
+    name: str, pool: str | None, revision: str | None, device: str, batch_size: int, local_files_only: bool
+) -> Model:
+    if "://" in name:
+        raise InputError(
+            f"`model` (={without_secrets(name)!r}) is an address; pass Endpoint(url=...), on the command line "
+            "--endpoint"
+        )
+    if ":" in name and not named_path("model", name).exists():
+        raise InputError(f"`model` (={name!r}) is no name; pass the function itself, on the command line --encode")
+    folder = _folder(name, revision)
+    library = folder is not None and (folder / _MODULES_FILE).is_file()
+    classes = 0 if folder is None or library else _classes(folder)
+    if classes > 1 and pool is None:
+        raise InputError(
+            f"the model {name!r} is a classifier of {classes} labels, not an embedding: use it with flips, or with "
+            "explain --classes; pass pool='mean' for the mean of its hidden states"
+        )
+    access = Access(local_files_only=local_files_only, revision=revision)
+    try:
+        return _transformer(load_parts(name, device=device, access=access), pool, batch_size)
+    except InputError as refused:
+        if not library or pool not in (None, OWN) or importlib.util.find_spec("sentence_transformers") is None:
+            raise
+        try:
+            loaded = pretrained.sentence_transformer(name, name, True, Access(revision=revision), device)
+        except InputError:
+            raise refused from None
+        return SentenceTransformerModel(loaded, name=name, batch_size=batch_size)
+
+
+def _transformer(loaded: LoadedModel, pool: str | None, batch_size: int) -> Model:
+    """The model by its map, or by its own forward pass where it has none."""
+    own = pool == OWN or (pool is None and loaded.sentence is not None)
+    chosen = OWN if own else pool or _usual_pool(loaded.model)
+    name = loaded.name if own else f"{loaded.name} ({chosen})"
+    try:
+        phi = TransformerFeatures(loaded, pool=chosen)
+    except InputError as refused:
+        if own:
+            raise
+        return PlainTransformer(loaded, chosen, name=name, refused=refused, batch_size=batch_size)
+    phi.reading().cuts = True
+    return TransformerModel(phi, name=name, batch_size=batch_size)
+
+
+def _usual_pool(model: Any) -> str:
+    """The pooling that sentence-transformers gives a model that says nothing of its own."""
+    architectures = getattr(model.config, "architectures", None) or [type(model).__name__]
+    causal = architectures[0].endswith("ForCausalLM") and getattr(model.config, "is_causal", True)
+    return "last" if causal else "mean"
+
+
+def _other(model: Any, batch_size: int) -> Model:
+    """A model of ours, an endpoint or a black box."""
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, TransformerFeatures):
+        return TransformerModel(model, name=model.name, batch_size=batch_size)
+    if isinstance(model, Endpoint):
+        return endpoint_model(model, batch_size=batch_size)
+    if is_pair_model(model):
+        raise InputError(f"`model` (a {type(model).__name__}) scores pairs, not texts; use as_pair_model")
+    encode = getattr(model, "encode", None)
+    function = encode if callable(encode) else model
+    if callable(function) and not _is_half_a_pair(model):
+        made = FunctionModel(function, name=_name_of(model), batch_size=batch_size)
+        made.require_steady()
+        return made
+    raise InputError(f"`model` (a {type(model).__name__}) is none that is known; pass {_KINDS}")
+
+
+def _is_half_a_pair(model: Any) -> bool:
+    """True for a class, or a transformer or tokenizer alone, which can be called but gives texts no vectors."""
+    return (
+        isinstance(model, type) or hasattr(model, "get_vocab") or is_instance(model, "transformers", "PreTrainedModel")
+    )
+
+
+def _name_of(model: Any) -> str:
+    """The name of an object: a function's own name, a loaded model's, or its class."""
+    inner = getattr(model, "transformers_model", None)
+    path = str(getattr(getattr(inner, "config", None), "_name_or_path", "") or "")
+    if path:
+        return Path(path).name if Path(path).is_absolute() else path
+    return str(getattr(model, "__name__", type(model).__name__))
+
+
+def _cross_encoder(name: str, revision: str | None, device: str, local_files_only: bool) -> Any:
+    """The CrossEncoder of that name."""
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise MissingExtraError("sentence-transformers", "models", f"the CrossEncoder {name!r}")
+    place, local = find_model(name, revision, local_files_only=local_files_only)
+    from sentence_transformers import CrossEncoder
+
+    try:
+        with quiet_transformers():
+            model = CrossEncoder(place, device=device, revision=revision, local_files_only=local)
+    except Exception as error:  # the library raises what its modules raise
+        raise InputError(f"no CrossEncoder {name!r}: it cannot be loaded: {first_line(error)}") from error
+    # Of any other model the library makes a classifier with random weights.
+    if not is_pair_model(name, revision):
+        raise InputError(f"the model {name!r} does not score pairs: it is no CrossEncoder; use it as a model of texts")
+    return model
+
+
+def _folder(name: str, revision: str | None) -> Path | None:
+    """The folder of the model's files; None where it is not on this machine."""
+    try:
+        return model_folder(name, revision)
+    except InputError:
+        return None
+
+
+def _classes(folder: Path) -> int:
+    """The labels of a classifier's folder; 0 of another model's."""
+    config = _read(folder / "config.json")
+    architectures, labels = config.get("architectures"), config.get("id2label")
+    classifies = isinstance(architectures, list) and str(*architectures[:1]).endswith(_CLASSIFIER)
+    if not classifies:
+        return 0
+    return len(labels) if isinstance(labels, dict) else 2  # transformers leaves out the usual two
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The file's object; an empty one where there is none: loading the model says what is wrong."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}

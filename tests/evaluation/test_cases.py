@@ -1,0 +1,223 @@
+"""Kinds of models and texts that other tools get wrong, each against a computation that is not ours."""
+
+import copy
+import math
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from tests.evaluation.stand_ins import few_pairs
+from tests.models.zoo import zoo_model
+
+import wordsens as ws
+from wordsens.evaluation.flips import FlipPlan
+from wordsens.text.whole_words import lettered_spans, without
+
+TEXTS = [f"The lift number {n} is not working today." for n in range(8)]
+FIRST, SECOND = "The lift is not working.", "Please use the stairs."
+LONG = " ".join(["The room was warm."] * 40)
+PAIRS = few_pairs(near=5, opposites=4, paraphrases=4)
+BARE = ws.ExplainPlan(tries=1)
+
+
+class Wrapped(torch.nn.Module):
+    """A module that only holds a transformer."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.config = inner, inner.config
+
+    def forward(self, **named):
+        return self.inner(**named)
+
+
+def quantised(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch deprecates what users still have
+        return torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
+
+
+def tuples(model):
+    model.config.return_dict = False
+    return model
+
+
+def in_inference_mode(model):
+    with torch.inference_mode():
+        return copy.deepcopy(model)
+
+
+UNUSUAL = {
+    "quantised": quantised,
+    "bfloat16": lambda model: model.to(torch.bfloat16),
+    "tuples": tuples,
+    "wrapped": Wrapped,
+    "inference mode": in_inference_mode,
+}
+
+
+@pytest.mark.parametrize("kind", UNUSUAL)
+def test_unusual_models_are_checked_compared_and_explained(kind):
+    tokenizer, model = zoo_model("bert")
+    pair = (UNUSUAL[kind](model), tokenizer)
+
+    def vector(text):
+        ids = tokenizer(text, return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            output = pair[0](input_ids=ids, attention_mask=torch.ones_like(ids))
+        states = output[0] if isinstance(output, tuple) else output.last_hidden_state
+        return states[0].float().mean(dim=0).double()
+
+    # Dynamic quantisation scales by the largest number of a batch.
+    tolerance = {"quantised": 0.02, "bfloat16": 0.02}.get(kind, 1e-5)
+    encoded = ws.as_model(pair).encode([FIRST, SECOND])
+    for row, text in zip(encoded, (FIRST, SECOND), strict=True):
+        assert float((row - vector(text)).norm() / row.norm()) < tolerance
+    explained = ws.explain(pair, FIRST, SECOND, plan=BARE)
+    span = lettered_spans(FIRST)[3]
+    changed = torch.nn.functional.cosine_similarity(vector(without(FIRST, span)), vector(SECOND), dim=0)
+    assert explained.value + explained.words[3].removal == pytest.approx(float(changed), abs=tolerance)
+    assert 0 <= ws.check(pair, PAIRS).kinds["negation"].auc <= 1
+    assert not ws.compare(pair, pair, TEXTS, pairs="none").differs
+
+
+def test_tokenizers_that_are_not_fast():
+    transformers = pytest.importorskip("transformers")
+    tokenizer = transformers.ByT5Tokenizer()
+    config = transformers.T5Config(vocab_size=len(tokenizer), d_model=16, d_kv=8, d_ff=24, num_layers=1, num_heads=2)
+    model = transformers.T5EncoderModel(config).eval()
+    ids = tokenizer(FIRST, return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        expected = model(input_ids=ids).last_hidden_state[0].mean(dim=0)
+    pair = (model, tokenizer)
+    np.testing.assert_allclose(ws.as_model(pair).encode([FIRST])[0].numpy(), expected.numpy(), rtol=0, atol=1e-6)
+    assert any("No vectors" in note for note in ws.explain(pair, FIRST, SECOND, plan=BARE).notes)
+    assert not ws.compare(pair, pair, TEXTS, pairs="none").differs
+
+
+def test_a_bag_of_words_of_sentence_transformers():
+    library = pytest.importorskip("sentence_transformers")
+    from sentence_transformers.sentence_transformer.modules import BoW
+
+    words = ["the", "lift", "number", "is", "not", "working", "today", "turn", "it", "on", "off", "door", "open"]
+    bag = library.SentenceTransformer(modules=[BoW(vocab=words)], device="cpu")
+    np.testing.assert_array_equal(ws.as_model(bag).encode(TEXTS).numpy(), bag.encode(TEXTS))
+    assert not ws.compare(bag, bag, TEXTS, pairs="none").differs
+    rows = [("negation", "the door is open", "the door is not open", False), ("near", "turn it on", "turn on it", True)]
+    assert ws.check(bag, rows).kinds["negation"].auc == 1
+
+
+def test_weights_without_numbers_adapters_and_classifiers_are_no_embeddings(tmp_path):
+    tokenizer, model = zoo_model("bert")
+    with pytest.raises(ws.InputError, match="are on the meta device, where they have no numbers; load them"):
+        ws.as_model((model.to("meta"), tokenizer))
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(ws.InputError, match="holds an adapter alone"):
+        ws.as_model(tmp_path)
+    folder = tmp_path / "nli"
+    tokenizer, classifier = zoo_model("bert", "ForSequenceClassification", num_labels=3)
+    tokenizer.save_pretrained(folder)
+    classifier.save_pretrained(folder)
+    with pytest.raises(ws.InputError, match="is a classifier of 3 labels, not an embedding"):
+        ws.check(folder, PAIRS)
+    assert ws.as_model(folder, pool="mean").encode([FIRST]).shape == (1, 32)
+    assert ws.as_classifier(folder).probabilities([FIRST]).sum() == pytest.approx(1)
+
+
+def test_a_folder_of_an_encoder_alone(tmp_path):
+    tokenizer, model = zoo_model("t5")
+    tokenizer.save_pretrained(tmp_path)
+    model.save_pretrained(tmp_path)
+    with torch.no_grad():
+        expected = model(**tokenizer(FIRST, return_tensors="pt")).last_hidden_state[0].mean(dim=0)
+    torch.testing.assert_close(ws.as_model(tmp_path).encode([FIRST])[0].float(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_repeated_word_has_its_own_radius():
+    """The radius of the second "the" is the same whichever words are measured, and it flips the label there."""
+    tokenizer, model = zoo_model("bert", "ForSequenceClassification", num_labels=2)
+    text = "The lift is not working but the stairs and the alarm work."
+    classifier = ws.as_classifier((model, tokenizer))
+    row = classifier.probabilities([text])[0]
+    with torch.no_grad():
+        model.classifier.bias[int(row.argmax())] -= float((row.max() / row.min()).log()) - 0.1
+    classifier = ws.as_classifier((model, tokenizer))
+    every = ws.label_flips(classifier, [text], plan=FlipPlan(tries=0, words_per_text=99)).words
+    expected = {word.start: word.radius for word in every if word.word.lower() == "the"}
+    assert len(expected) == 3
+    assert len(set(expected.values())) > 1
+    for seed in range(12):
+        for word in ws.label_flips(classifier, [text], plan=FlipPlan(tries=0, words_per_text=1), seed=seed).words:
+            if word.word.lower() == "the":
+                assert word.radius == expected[word.start]
+
+
+def test_words_past_the_limit_have_no_numbers_and_are_counted():
+    tokenizer, model = zoo_model("bert")
+    pair = (model, tokenizer)
+    offsets = tokenizer(LONG, truncation=True, max_length=64, return_offsets_mapping=True)["offset_mapping"]
+    limit = max(stop for _, stop in offsets)
+    spans = lettered_spans(LONG)
+    read = [span for span in spans if span[1] <= limit]
+    explained = ws.explain(pair, LONG, FIRST, plan=BARE)
+    own = [word for word in explained.words if word.side == 0]
+    assert [(word.start, word.stop) for word in own] == spans
+    assert [word.removal is None for word in own] == [False] * len(read) + [True] * (len(spans) - len(read))
+    assert f"{len(spans) - len(read)} of {len(spans)} words of the first text, from" in explained.notes[0]
+    compared = ws.compare(pair, pair, [f"{LONG} {n}" for n in range(8)], pairs="none")
+    assert any("words of 8 texts are past what one of the models reads" in note for note in compared.notes)
+    tokenizer, classifier = zoo_model("bert", "ForSequenceClassification", num_labels=2)
+    flips = ws.label_flips((classifier, tokenizer), [*TEXTS, LONG], plan=FlipPlan(tries=0, radius_texts=9))
+    assert all(word.stop <= limit for word in flips.words)
+    assert any(f"{len(spans) - len(read)} words of 1 texts are past" in note for note in flips.notes)
+
+
+def test_pairs_that_differ_past_the_limit_are_left_out():
+    tokenizer, model = zoo_model("bert")
+    rows = [
+        ("negation", f"{LONG} It is open.", f"{LONG} It is not open.", False),
+        ("negation", FIRST, "The lift is working.", False),
+        ("near", "it is on", "it's on", True),
+    ]
+    result = ws.check((model, tokenizer), rows)
+    assert result.kinds["negation"].pairs == 1
+    assert any(note.startswith("1 pairs differ only past what the model reads") for note in result.notes)
+
+
+def test_several_labels_at_once_flip_as_a_set():
+    tokenizer, model = zoo_model(
+        "bert", "ForSequenceClassification", num_labels=3, problem_type="multi_label_classification"
+    )
+    classifier = ws.as_classifier((model, tokenizer))
+    rows = classifier.probabilities(TEXTS[:2])
+    assert not math.isclose(float(rows[0].sum()), 1, abs_tol=1e-6)
+    flips = ws.label_flips(classifier, TEXTS[:2], plan=FlipPlan(tries=1, radius_texts=1))
+    for word in flips.words:
+        again = classifier.probabilities([without(flips.texts[word.text], (word.start, word.stop))])
+        (label,) = classifier.labels_of(again)
+        assert word.removed_to == (None if label == word.label else label)
+
+
+def test_a_prompt_for_each_side():
+    library = pytest.importorskip("sentence_transformers")
+    import tempfile
+
+    from sentence_transformers.base.modules import Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    tokenizer, model = zoo_model("bert")
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save_pretrained(folder)
+        model.save_pretrained(folder)
+        prompts = {"query": "Please use ", "document": "The lift "}
+        modules = [Transformer(folder), Pooling(32, "mean")]
+        made = library.SentenceTransformer(modules=modules, device="cpu", prompts=prompts)
+        made.save(f"{folder}/made")
+        result = ws.check(f"{folder}/made", PAIRS, prompt_names=["query", "document"])
+    first = made.encode([pair.first for pair in PAIRS], prompt_name="query")
+    second = made.encode([pair.second for pair in PAIRS], prompt_name="document")
+    expected = (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
+    np.testing.assert_allclose(result.measured.values, expected, rtol=0, atol=1e-5)
+    with pytest.raises(ws.InputError, match="is no prompt of"):
+        ws.check(made, PAIRS, prompt_names=["answer"])
