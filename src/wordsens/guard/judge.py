@@ -25,6 +25,8 @@ _CONJUNCTIONS = frozenset(
     ("if", "when", "because", "while", "although", "though", "once", "whenever", "where", "unless", "so", "that")
 )
 
+_JOINING = ("and", "or")
+
 _SHARE_OF_CHANGE = 0.5
 """Where more than this share of the words is unexplained, the texts are no near-duplicates, and weak signs count little."""
 
@@ -275,10 +277,16 @@ class _Pair:
         places = [at for at in self._voiced(first) if at in order]
         sequence = [rank[order[at]] for at in places]
         moved = _moved(sequence)
-        if not moved or self._phrase_moved(places, sequence):
+        if not moved:
+            return
+        exchanged = [(i, k) for i, rank_i in enumerate(sequence) if i < (k := _place(sequence, rank_i)) != -1]
+        pairs = [(first[places[i]], first[places[k]]) for i, k in exchanged]
+        if pairs and all(_joined(one, other) for one, other in pairs):
             return
         tokens = [(first[places[at]], second[order[places[at]]]) for at in moved]
-        if all(_movable(left, right, self._language) for left, right in tokens):
+        if not any(one.marker == other.marker != "" or _dative(one, other) for one, other in pairs) and (
+            self._phrase_moved(places, sequence) or all(_movable(*pair, self._language) for pair in tokens)
+        ):
             return
         ones, others = zip(*tokens, strict=True)
         reason = f"order: {' / '.join(repr(token.text) for token in ones[:2])}"
@@ -324,10 +332,28 @@ class _Pair:
         return None, "unexplained: " + " / ".join(repr(text) if text else "nothing" for text in texts), one, other
 
 
+def _place(sequence: list[int], rank: int) -> int:
+    """Where the word stands whose place this rank is, if the two have exchanged theirs; -1 if not."""
+    at = sequence.index(rank)
+    ranked = sorted(sequence)
+    target = ranked.index(rank)
+    return target if target != at and sequence[target] == ranked[at] else -1
+
+
+def _joined(one: Token, other: Token) -> bool:
+    """Neighbours joined by "and" or "or", which may exchange their places."""
+    return other.marker in _JOINING and other.start - one.end < 6
+
+
+def _dative(one: Token, other: Token) -> bool:
+    """'Anna ... to Paul': who gives and who is given to."""
+    return {one.marker, other.marker} in ({"", "to"}, {"", "for"})
+
+
 def _movable(left: Token, right: Token, language: Language) -> bool:
     """Whether what begins with this word plays the same part in both places."""
     markers = {left.marker, right.marker}
-    if left.marker == right.marker != "" or markers in ({"", "to"}, {"", "for"}):
+    if (left.marker == right.marker and left.marker not in ("", *_JOINING)) or markers in ({"", "to"}, {"", "for"}):
         return True
     if left.kind in (TIME, DATE) or left.text.lower().endswith("ly") or left.key == ("times", 2.0):
         return True
