@@ -27,6 +27,8 @@ from .evaluation.explain.explanation import Explanation as Explanation
 from .evaluation.flips.flips import FlipPlan as FlipPlan
 from .evaluation.flips.flips import label_flips as label_flips
 from .evaluation.flips.result import LabelFlips as LabelFlips
+from .evaluation.guard import Guard as Guard
+from .evaluation.guard import guard as guard
 from .evaluation.near_misses import near_misses as near_misses
 from .experiments.run import run_sweep as run_sweep
 from .experiments.store import read_records as read_records

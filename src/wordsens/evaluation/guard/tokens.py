@@ -4,9 +4,10 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
-from wordsens.guard.language import Language
+from wordsens.evaluation.guard.language import Language
 
 NEGATION = "not"
 WORD, NUMBER, TIME, DATE, NAME = "word", "number", "time", "date", "name"
@@ -173,7 +174,7 @@ def _moment(group: str, match: re.Match[str], language: Language) -> tuple[str, 
 def _phrased(raw: list[_Raw], language: Language) -> list[_Raw]:
     """The words with phrases read as the list says; what a phrase is read as may be part of another."""
     phrases, words = language.phrases, [each.word for each in raw]
-    starts = {at for at, pair in enumerate(zip(words, words[1:], strict=False)) if pair in phrases}
+    starts = {at for at, pair in enumerate(pairwise(words)) if pair in phrases}
     if not starts:
         return raw
     result, at = [], 0

@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import Literal
 
 from wordsens.errors import InputError
-from wordsens.guard.language import Language, language
-from wordsens.guard.tokens import DATE, NAME, NEGATION, NUMBER, TIME, WORD, Token, read
+from wordsens.evaluation.guard.language import Language, language
+from wordsens.evaluation.guard.tokens import DATE, NAME, NEGATION, NUMBER, TIME, WORD, Token, read
 
 Verdict = Literal["same", "different", "unsure"]
 SecondOpinion = Callable[[str, str], float]
@@ -15,10 +15,12 @@ SecondOpinion = Callable[[str, str], float]
 
 _ORDER = ("negation", "antonym", "quantity", "time", "modality", "role", "entity")
 _NEAR = 3
-"""Words by which a negation may stand earlier or later, as in 'does the app not remember', 'doesn't the app remember'."""
+"""Words by which a negation may stand earlier or later: 'does the app not remember', 'doesn't the app remember'."""
 
-_CONVERSES = (frozenset(("befor", "after")), frozenset(("above", "below")), frozenset(("over", "under")),
-              frozenset(("mor", "les")), frozenset(("buy", "sel")), frozenset(("lend", "borow")), frozenset(("send", "receiv")))  # fmt: skip
+_CONVERSES = tuple(
+    frozenset(pair.split())
+    for pair in ("befor after", "above below", "over under", "mor les", "buy sel", "lend borow", "send receiv")
+)
 """Pairs that say the same when what stands around them changes places."""
 
 _CONJUNCTIONS = frozenset(
@@ -28,7 +30,7 @@ _CONJUNCTIONS = frozenset(
 _JOINING = ("and", "or")
 
 _SHARE_OF_CHANGE = 0.5
-"""Where more than this share of the words is unexplained, the texts are no near-duplicates, and weak signs count little."""
+"""Where more than this share of the words is unexplained the texts are no near-duplicates: the verdict is unsure."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def guard(first: str, second: str) -> Judgement:
     """`Guard()` of one pair of English texts.
 
     >>> guard("How do I enable the alarm?", "How do I disable the alarm?")
-    Judgement(verdict='different', kind='antonym', reason='antonym: enable / disable', first=((9, 15),), second=((9, 16),))
+    Judgement(verdict='different', kind='antonym', reason='antonym: enable / disable', first=..., second=...)
     """
     return _default()(first, second)
 
@@ -414,8 +416,8 @@ def _may_equal(left: Token, right: Token) -> bool:
 
 
 def _typo(one: str, other: str) -> bool:
-    """One letter more or less, one vowel for another, two letters exchanged, or doubled ones: behind the first, of words
-    of five letters and more."""
+    """One letter more or less, one vowel for another, two exchanged, or doubled ones: behind the first letter, of words
+    of five and more."""
     if min(len(one), len(other)) < 5 or one[0] != other[0] or not (one.isalpha() and other.isalpha()):
         return False
     short, long = sorted((_undoubled(one), _undoubled(other)), key=len)
