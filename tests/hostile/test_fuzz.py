@@ -200,7 +200,7 @@ def test_files_of_models(tiny_bert, tmp_path, name, data):
 
 
 COMMANDS = {
-    "measure": "--file --dataset --map --encoder --layer --max-words --word --sample --radius --depth --seed --json",
+    "measure": "--file --texts --map --encoder --layer --max-words --word --sample --radius --depth --seed --json",
     "audit": "--dataset --layer --limit --seed --out --json",
     "check": "--pairs --budget --baseline --require --json --seed",
     "explain": "--target --tries --html --json --seed",
