@@ -16,7 +16,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from wordsens.evaluation.baseline import Baseline
+from wordsens.evaluation.requirement import Baseline
 
 import wordsens as ws
 from wordsens.cli import app, main
