@@ -29,7 +29,7 @@ TRUSTED = 1e-9
 
 SCORES = ("softmax", "relu", "relu-unnormalized", "sigmoid", "linear")
 TEXTS = ("gaussian", "repeated", "zero-sum", "huge-row", "correlated")
-RADII = (0.1, 1.0, 1.0, 3.0)
+RADII = (0.01, 0.1, 0.5, 1.0, 1.0, 2.0, 4.0)
 ATTACKED = 6
 
 

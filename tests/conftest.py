@@ -11,9 +11,8 @@ import torch
 from tests import shape_checks  # noqa: F401 - before the package is imported
 from tests.made_records import made_record
 
-from wordsens.certificates.attention import own_table
-from wordsens.certificates.attention import sweep as attention
-from wordsens.maps.attention import word_change as attention_change
+from wordsens.certificates.attention import multipliers, self_weight_table
+from wordsens.maps.attention import change as attention_change
 
 pytest.register_assert_rewrite("tests.laws.feature_map_laws", "tests.laws.mixins")
 
@@ -51,10 +50,10 @@ def unchecked_types():
 def loose_bounds(monkeypatch):
     """Attention's upper bounds after one step of tightening: as valid, wider, and a tenth of the time."""
     for name in ("_FIRST_TEMPERATURES", "_CAUTIOUS_FIRST_TEMPERATURES"):
-        monkeypatch.setattr(attention, name, [0.3])
+        monkeypatch.setattr(multipliers, name, [0.3])
     for name in ("_NEXT_TEMPERATURES", "_CAUTIOUS_NEXT_TEMPERATURES"):
-        monkeypatch.setattr(attention, name, [])
-    monkeypatch.setattr(own_table, "_STEPS", 1)
+        monkeypatch.setattr(multipliers, name, [])
+    monkeypatch.setattr(self_weight_table, "_STEPS", 1)
 
 
 TOLD = ("app", "audit", "cli", "evaluation", "experiments", "figures", "hostile", "report")

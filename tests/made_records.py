@@ -4,8 +4,8 @@ import hashlib
 import json
 
 from wordsens.experiments.run import _measured, measure
-from wordsens.experiments.spec import experiment_named
 from wordsens.experiments.store import Record, spec_columns
+from wordsens.experiments.sweep import experiment_named
 
 CELLS = {
     "sensitivity": {"map": "raf", "n": 3, "d": 4, "text": "gaussian", "steps": 2},

@@ -8,7 +8,8 @@ import torch
 from scipy.special import log_ndtr
 from tests.peers import numpy_maps
 
-from wordsens.activations import ACTIVATIONS, activation_named
+import wordsens as ws
+from wordsens.activations import ACTIVATIONS, Activation, activation_named, as_activation
 from wordsens.errors import InputError
 
 EVERY = pytest.mark.parametrize("activation", ACTIVATIONS.values(), ids=ACTIVATIONS)
@@ -85,3 +86,44 @@ def test_an_unknown_name():
     assert str(caught.value) == (
         "`activation` (='rleu') must be one of relu, leaky_relu, identity, tanh, gelu, erf; did you mean 'relu'?"
     )
+
+
+@EVERY
+def test_an_activation_of_ones_own_function_agrees_with_the_shipped_one(activation):
+    """The derivative by autograd and E[act(z)²] by quadrature, against the shipped closed forms."""
+    one = Activation.of(activation.function, lipschitz=activation.lipschitz)
+    z = torch.linspace(-4, 4, 41, dtype=torch.float64)
+    torch.testing.assert_close(one.derivative(z), activation.derivative(z), rtol=1e-9, atol=1e-12)
+    assert one.mean_square == pytest.approx(activation.mean_square, rel=1e-8)
+    assert one.kinked == activation.kinked and as_activation(activation.function) is activation
+
+
+def test_random_features_of_a_torch_function():
+    """Against the definition in NumPy, and a witness that attains what is reported."""
+    phi, X = ws.RandomFeatures(5, 4, activation=torch.sin, seed=1), ws.gaussian_text(5, 4, seed=2)
+    expected = np.sin(phi.weights[0].numpy() @ X.rows.numpy().ravel())
+    np.testing.assert_allclose(phi(X).numpy(), expected, rtol=1e-12)
+    result = ws.word_sensitivity(phi, X, search="quick")
+    at = int((result.words == result.word).nonzero())
+    moved = X.rows.numpy().copy()
+    moved[result.word] += result.perturbations[at].numpy()
+    change = np.sin(phi.weights[0].numpy() @ moved.ravel()) - expected
+    assert np.linalg.norm(change) / np.linalg.norm(expected) == pytest.approx(result.value, rel=1e-9)
+    assert result.upper is None
+    bounded = ws.RandomFeatures(5, 4, activation=Activation.of(torch.sin, lipschitz=1.0), seed=1)
+    upper = ws.word_sensitivity(bounded, X, search="quick").upper
+    assert upper is not None and upper >= result.value
+
+
+@pytest.mark.parametrize("function", [lambda z: z.sum(), lambda z: 1 / z.clamp(min=0), lambda z: z.no_such_method()])
+def test_what_is_no_activation_is_refused(function):
+    with pytest.raises(InputError, match=r"`activation` \(<lambda>\)"):
+        Activation.of(function)
+
+
+@pytest.mark.parametrize("kind", [ws.RandomAttentionFeatures, lambda d, **options: ws.RandomFeatures(4, d, **options)])
+def test_a_wrong_dtype_or_device_is_one_line(kind):
+    with pytest.raises(InputError, match=r"`dtype` \(='float32'\) must be a floating-point type of torch; pass t"):
+        kind(8, dtype="float32")
+    with pytest.raises(InputError, match=r"`device` \(='gpu'\) is not available here; use 'cpu'"):
+        kind(8, device="gpu")

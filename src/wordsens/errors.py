@@ -94,6 +94,36 @@ def require_kind(name: str, value: Any, kind: type, *, remedy: str = "") -> None
         raise InputError(f"`{name}` (={reprlib.repr(value)}) must be of the class {kind.__name__}{_tail(remedy)}")
 
 
+def require_device(device: Any) -> Any:
+    """The device, a name or a torch.device, when torch knows it and this machine has it."""
+    import torch
+
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
+        raise InputError(
+            f"`device` (={str(device)!r}) is not available here; use 'cpu'"
+            + (", or 'cuda' where torch sees a GPU" if not torch.cuda.is_available() else "")
+        ) from error
+    return device
+
+
+def require_dtype(dtype: Any) -> Any:
+    """The dtype, when it is one of torch's real floating-point types.
+
+    >>> require_dtype("float32")
+    Traceback (most recent call last):
+    wordsens.errors.InputError: `dtype` (='float32') must be a floating-point type of torch; pass torch.float32
+    """
+    import torch
+
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        near = getattr(torch, str(dtype), None)
+        near = near if isinstance(near, torch.dtype) and near.is_floating_point else torch.float64
+        raise InputError(f"`dtype` (={shown(dtype)}) must be a floating-point type of torch; pass {near}")
+    return dtype
+
+
 def require_characters(where: str, text: str) -> str:
     """The text, when every character of it can be written; half of a surrogate pair stands for none.
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS, activation_named
 from wordsens.certificates.dense.bounds import dense_certificate
-from wordsens.certificates.dense.hinges import beyond, chords, first_hinge, second_hinge
-from wordsens.certificates.dense.slopes import steepest_secant
+from wordsens.certificates.dense.layer import beyond, chords, first_hinge, second_hinge, steepest_secant
 from wordsens.errors import InputError
 from wordsens.sensitivity.one_word import attained
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 import wordsens as ws
 from wordsens.activations import activation_named
-from wordsens.certificates.dense.chain import chain_bound, events
-from wordsens.certificates.dense.hinges import shifted_squares, weighed_hinges
-from wordsens.certificates.dense.layer_change import GaussianLayer, InputChange
+from wordsens.certificates.dense.bounds import chain_bound, events
+from wordsens.certificates.dense.layer import GaussianLayer, InputChange, shifted_squares, weighed_hinges
 from wordsens.certificates.dense.pullback import ALONG, NORM, WIDTH, Functional, Pullback
 
 RELU, MARGIN = activation_named("relu"), math.sqrt(2 * math.log(1e9))

@@ -16,7 +16,7 @@ from wordsens.experiments import (
     several_words,
     similarity,
 )
-from wordsens.experiments.spec import load_sweep
+from wordsens.experiments.sweep import load_sweep
 from wordsens.report.findings.finding import minus
 from wordsens.report.findings.of_runs import run_findings
 from wordsens.report.load import load_runs
@@ -93,7 +93,8 @@ def test_the_answer_first_one_table_figures_and_the_report_s_sentences(wordsens,
     if document["claims"]:
         assert said.startswith(" ".join(document["claims"][0]["sentence"].split())[:60])
     titles = [table["title"] for table in document["tables"]]
-    assert [title for title in titles if title in first.out] == titles[:1]
+    shown = [title for title in titles if re.search(rf"^{re.escape(title)}(:|$)", first.out, re.MULTILINE)]
+    assert shown == titles[:1]
     everything = wordsens("paper", name, "--out", str(tmp_path), "--verbose", "--quiet").out
     assert all(title in everything for title in titles)
     findings = [finding.sentence for finding in run_findings(load_runs([tmp_path])[0])]
@@ -155,7 +156,7 @@ def test_texts_of_ones_own(wordsens, no_figures, tmp_path):
     (tmp_path / "t.csv").write_text("text\n" + "a good film that goes on and on and on until it stops\n" * 3)
     arguments = ("paper", "map=raf", "n=[4, 8]", "--texts", str(tmp_path / "t.csv"), "--out", str(tmp_path / "out"))
     document = json.loads(wordsens(*arguments, "--json", "--quiet").out)
-    assert {row["texts"] for row in document["tables"][0]["rows"]} == {"the dataset", "Gaussian texts"}
+    assert {row["texts"] for row in document["tables"][0]["rows"]} == {"dataset", "gaussian"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ import pytest
 
 from wordsens.cli import main
 from wordsens.errors import InputError
+from wordsens.experiments.sensitivity import sensitivity_series
 from wordsens.experiments.series import series_along
+from wordsens.experiments.store import as_frame
 from wordsens.figures import along
 from wordsens.statistics.power_law import exponent_interval, fit_power_law
 
@@ -92,7 +94,7 @@ def test_the_interval_is_that_of_a_plain_bootstrap():
 
 def test_the_figure_has_every_series_and_its_exponent(heated):
     series = series_along(heated, "temperature")
-    figure = along(series, "temperature", "value")
+    figure = along(heated, "temperature")
     (panel,), (legend,) = figure.axes, figure.legends
     assert (panel.get_xscale(), panel.get_xlabel()) == ("log", "temperature")
     assert [text.get_text() for text in legend.get_texts()] == [
@@ -100,9 +102,8 @@ def test_the_figure_has_every_series_and_its_exponent(heated):
         for (title, n), one in zip(product(("RAF (softmax)", "ReLU-RAF"), (10, 40)), series, strict=True)
     ]
     assert len({line.get_color() for line in panel.get_lines()}) == 4
-    plain = along(
-        series_along([one for one in heated if one.n == 10 and one.temperature == 1.0], "map"), "map", "value"
-    )
+    assert panel.get_ylabel() == "word sensitivity S"
+    plain = along([one for one in heated if one.n == 10 and one.temperature == 1.0], "map")
     assert [tick.get_text() for tick in plain.axes[0].get_xticklabels()] == ["raf", "relu-raf"]
 
 
@@ -155,3 +156,20 @@ def test_the_guide_s_own_map_is_measured_swept_fitted_and_drawn(tmp_path, monkey
     document = json.loads(capsys.readouterr().out)
     assert [one["keys"] for one in document["series"]] == [{"map": "own_map:WeightedMeans"}, {"map": "raf"}]
     assert (tmp_path / "own" / "figures" / "value-against-n.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_plot_and_summary_have_one_interval_whatever_the_order_of_the_rows(make_record):
+    stream = np.random.default_rng(5)
+    records = [
+        make_record(n=n, draw=draw, source=f"{n} {draw}", value=n**-0.5 * float(np.exp(0.2 * stream.standard_normal())))
+        for n in (5, 10, 20)
+        for draw in range(4)
+    ]
+    frame = as_frame(records)
+    intervals = {
+        one.interval
+        for seed in range(3)
+        for shuffled in [frame.sample(frac=1, random_state=seed)]
+        for one in (*series_along(shuffled, "n"), *sensitivity_series(shuffled))
+    }
+    assert len(intervals) == 1 and None not in intervals

@@ -9,7 +9,6 @@ from wordsens.errors import InputError
 from wordsens.experiments.control import (
     ALONG,
     CONTROLS,
-    EXPERIMENT,
     PRESETS,
     ControlCell,
     measure_control,
@@ -19,6 +18,7 @@ from wordsens.experiments.control import (
     summarize,
 )
 from wordsens.experiments.run import failed
+from wordsens.experiments.sweep import paper_sweep
 from wordsens.figures.control_panels import CONTROL_FIGURES
 
 SMALL = {"task": "one-word", "n": 6, "d": 8, "steps": 4, "training": 32, "texts": 2, "words": 2, "hidden": 8}
@@ -144,6 +144,7 @@ def test_real_texts_are_learned_by_their_labels():
     record = measured(ControlCell.parse(keys))
     assert record.done
     assert record.text_content
+    assert (record.layer, record.text_layer) == ("softmax", 0)
     assert (record.value * 8).is_integer()  # a fifth of 40 texts is held out
 
 
@@ -175,7 +176,7 @@ def test_cells_are_named_by_what_can_change_them():
 
 @pytest.mark.parametrize("scale", PRESETS)
 def test_presets_have_five_draws_of_every_point(scale):
-    cells = EXPERIMENT.sweep(scale)[0].cells()
+    cells = paper_sweep("control", scale)[0].cells()
     assert {cell.draw for cell in cells} == set(range(PRESETS[scale]["draws"]))
     assert {cell.task for cell in cells} == {"one-word", "majority", "texts"}
 

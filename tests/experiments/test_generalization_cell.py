@@ -7,7 +7,6 @@ from tests.made_records import attempted
 from wordsens.errors import InputError
 from wordsens.experiments import generalization
 from wordsens.experiments.generalization import (
-    EXPERIMENT,
     MAPS_AND_WORDS,
     PRESETS,
     GeneralizationCell,
@@ -15,7 +14,7 @@ from wordsens.experiments.generalization import (
     summarize,
 )
 from wordsens.experiments.sensitivity import times
-from wordsens.experiments.spec import Sweep
+from wordsens.experiments.sweep import Sweep, paper_sweep
 from wordsens.experiments.texts import GaussianText, ReviewsText, available, labelled_texts
 
 USUAL = {
@@ -120,7 +119,7 @@ def test_the_hash_covers_what_matters_and_nothing_else():
         ({"word": 4}, "`word` (=4) must be less than `n` (=4)"),
         ({"objective": "errors"}, "did you mean 'error'?"),
         ({"word": "all", "together": True}, "`together` (=True) searches one word"),
-        ({"width": 3}, "`width` (=3) is not an option of the map 'raf', which takes temperature"),
+        ({"width": 3}, "`width` (=3) is not an option of the map 'raf', which takes heads, score, temperature"),
         ({"objectve": "error"}, "did you mean 'objective'?"),
     ],
 )
@@ -154,7 +153,7 @@ def test_shipped_reviews_bring_their_sentiment():
 
 
 def test_the_paper_s_sweep_has_every_map_training_and_objective():
-    cells = EXPERIMENT.sweep("quick")[0].cells()
+    cells = paper_sweep("generalization", "quick")[0].cells()
     assert {(one.map, one.n) for one in cells} == set(MAPS_AND_WORDS)
     assert {one.training for one in cells} == {"fine-tuned", "retrained"}
     assert len({one.objective for one in cells}) == 5

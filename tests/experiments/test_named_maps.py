@@ -6,7 +6,7 @@ from tests.made_records import attempted, measured
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
-from wordsens.experiments.spec import experiment_named, parse_sweep
+from wordsens.experiments.sweep import experiment_named, parse_sweep
 from wordsens.seeds import derive_seed
 
 

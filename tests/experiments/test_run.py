@@ -17,8 +17,8 @@ import wordsens as ws
 from wordsens.errors import InputError, WordsensError
 from wordsens.experiments import run as runner
 from wordsens.experiments.run import run, unfinished
-from wordsens.experiments.spec import EXPERIMENTS, experiment_named
 from wordsens.experiments.store import FILE, Store
+from wordsens.experiments.sweep import EXPERIMENTS, experiment_named
 
 ROOT = Path(__file__).parents[2]
 OF_THE_RUN = ("seconds", "started", "process", "peak_memory_mb", "threads", "fit_seconds", "cpu_seconds")
@@ -56,7 +56,7 @@ def test_an_interrupt_leaves_what_was_yielded(tmp_path):
 def test_another_version_of_the_code_measures_again(tmp_path, monkeypatch):
     with Store(tmp_path) as store:
         list(run(squares(2), store))
-        for module in ("spec", "provenance", "run"):
+        for module in ("spec", "run"):
             monkeypatch.setattr(f"wordsens.experiments.{module}.code_version", lambda: "newer")
         assert len(unfinished(squares(2), store)) == 2
         list(run(squares(1), store))

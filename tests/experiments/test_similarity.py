@@ -12,13 +12,13 @@ from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.experiments.passages import shipped_pairs, single_words, some_pairs, swapped_passages
 from wordsens.experiments.run import failed
 from wordsens.experiments.similarity import (
-    EXPERIMENT,
     SimilarityCell,
     compared,
     measure_similarity,
     pairs_of,
     summarize,
 )
+from wordsens.experiments.sweep import paper_sweep
 from wordsens.experiments.texts import DatasetText, ReviewsText
 from wordsens.text import load_encoder
 from wordsens.text.whole_words import reading_words
@@ -160,7 +160,7 @@ def test_texts_without_a_word_of_the_tables_leave_the_swaps_out(tmp_path):
     source = DatasetText(path=str(tmp_path / "text.txt"))
     with pytest.raises(InputError, match=r"has a passage of `n` \(=8\) rows that holds"):
         swapped_passages(source, "minilm", 8, 3, seed=0)
-    sweep, notices = EXPERIMENT.sweep("quick", source)
+    sweep, notices = paper_sweep("similarity", "quick", source)
     assert {cell.pairs for cell in sweep.cells()} == {"check"}
     assert notices == ["no text has a passage of 8, 32 words in which one can be swapped: left out"]
 

@@ -7,7 +7,15 @@ from tests.made_records import CELLS
 
 from wordsens.errors import InputError
 from wordsens.experiments.sensitivity import SensitivityCell
-from wordsens.experiments.spec import EXPERIMENTS, Sweep, experiment_named, load_sweep, overridden, parse_sweep
+from wordsens.experiments.sweep import (
+    EXPERIMENTS,
+    Sweep,
+    experiment_named,
+    load_sweep,
+    overridden,
+    paper_sweep,
+    parse_sweep,
+)
 
 RAF = {"map": "raf", "n": 4, "d": 6, "text": "gaussian"}
 RF = {**RAF, "map": "rf"}
@@ -157,7 +165,7 @@ def test_models_are_known_by_their_files(tmp_path):
 @pytest.mark.parametrize("scale", ["quick", "laptop", "full"])
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "audit"])
 def test_presets_are_valid_at_every_scale(name, scale):
-    sweep, notices = experiment_named(name).sweep(scale, seed=5)
+    sweep, notices = paper_sweep(name, scale, seed=5)
     cells = sweep.cells()
     assert len({one.key() for one in cells}) == len(cells) >= 1
     assert {getattr(one, "seed", 5) for one in cells} == {5}
@@ -165,21 +173,21 @@ def test_presets_are_valid_at_every_scale(name, scale):
 
 
 def test_an_effort_takes_the_place_of_the_scale_s_own_counts():
-    experiment = experiment_named("sensitivity")
-    usual, thorough = (experiment.sweep("quick", search=search)[0].cells() for search in (None, "thorough"))
+    usual, thorough = (paper_sweep("sensitivity", "quick", search=search)[0].cells() for search in (None, "thorough"))
     assert [(one.map, one.n, one.dtype) for one in thorough] == [(one.map, one.n, one.dtype) for one in usual]
     assert {(one.search, one.starts, one.steps) for one in thorough} == {("thorough", None, None)}
 
 
 def test_presets_follow_the_data(tmp_path):
-    experiment = experiment_named("sensitivity")
-    real = {one.d for one in experiment.sweep("full")[0].cells() if (one.map, one.text.kind) == ("raf", "reviews")}
+    real = {
+        one.d for one in paper_sweep("sensitivity", "full")[0].cells() if (one.map, one.text.kind) == ("raf", "reviews")
+    }
     assert real == {192, 384}
     (tmp_path / "text.txt").write_text("good film " * 60)
     source = cell(text={"kind": "dataset", "path": str(tmp_path)}).text
-    sweep, notices = experiment.sweep("quick", source)
+    sweep, notices = paper_sweep("sensitivity", "quick", source)
     assert {one.n for one in sweep.cells() if (one.map, one.text.kind) == ("raf", "dataset")} == {10, 20, 50, 100}
     assert any("no text has 150, 200, 250 words" in line for line in notices)
     (tmp_path / "text.txt").write_text("good film")
     with pytest.raises(InputError, match="has no text of 20 words or more"):
-        experiment.sweep("quick", source.model_copy(update={"limit": 1}))
+        paper_sweep("sensitivity", "quick", source.model_copy(update={"limit": 1}))

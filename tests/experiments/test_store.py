@@ -12,7 +12,6 @@ from tests.experiments.squares import SquareCell, squares
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.experiments.run import failed, measure
-from wordsens.experiments.spec import experiment_named
 from wordsens.experiments.store import (
     FILE,
     Store,
@@ -23,6 +22,7 @@ from wordsens.experiments.store import (
     write_tables,
     write_whole,
 )
+from wordsens.experiments.sweep import experiment_named
 
 
 @pytest.fixture

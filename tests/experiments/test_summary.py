@@ -22,7 +22,7 @@ def test_series_by_map_text_and_dimension(make_record):
     assert raf.points[0].standard_deviation == pytest.approx(math.sqrt(2))
     assert raf.fit.exponent == pytest.approx(-0.5)
     assert rf.fit is None
-    assert rf.points == (SizePoint(10, 0.3, 0.0, 1, compared=0.3),)
+    assert rf.points == (SizePoint(10, 0.3, 0.0, 1),)
     assert raf.all_words
     assert not sensitivity_series([make_record(words=2)])[0].all_words
     assert sensitivity_series([]) == []
@@ -51,12 +51,12 @@ def test_bounds_and_predictions_are_averaged_and_the_weakest_rigor_is_told(make_
     ]
     (one,) = sensitivity_series(records)
     assert [(point.upper, point.predicted) for point in one.points] == [(4.0, 3.0), (2.0, 1.5)]
-    assert (one.bracket_ratio, one.prediction_ratio, one.rigor) == (2.0, 1.5, likely)
+    assert (one.bracket_ratio, one.rigor) == (2.0, likely)
     assert sensitivity_series(records[::2])[0].rigor == sure
     (partly,) = sensitivity_series([*records, make_record(n=10, draw=2, value=1.0)])
     assert partly.points[0].upper is None
     (without,) = sensitivity_series([make_record()])
-    assert (without.bracket_ratio, without.prediction_ratio, without.rigor) == (None, None, None)
+    assert (without.bracket_ratio, without.rigor) == (None, None)
 
 
 def test_what_differs_in_more_than_its_seeds_is_a_series_of_its_own(make_record):
@@ -90,22 +90,18 @@ def test_texts_of_several_mean_cosines_are_not_averaged(make_record):
     ]
 
 
-def test_a_typical_words_prediction_is_compared_with_the_median_word(make_record):
+def test_what_a_prediction_is_of(make_record):
     typical = {"predicted": 1.2, "predicted_of": "a typical word", "value": 2.0}
-    (one,) = sensitivity_series(
-        [make_record(n=n, median_word=1.0, predicted_in_range=True, **typical) for n in (10, 20)]
-    )
-    assert one.prediction_ratio == pytest.approx(1.2)
+    (one,) = sensitivity_series([make_record(n=n, predicted_in_range=True, **typical) for n in (10, 20)])
     assert (one.predicted_of, one.in_range) == ("a typical word", True)
     largest = {**typical, "predicted_of": "the largest of 10 words", "predicted_in_range": False}
-    (dense,) = sensitivity_series([make_record(n=n, map="rf", median_word=1.0, **largest) for n in (10, 20)])
-    assert dense.prediction_ratio == pytest.approx(0.6)
+    (dense,) = sensitivity_series([make_record(n=n, map="rf", **largest) for n in (10, 20)])
     assert (dense.predicted_of, dense.in_range) == ("the largest searched word", False)
 
 
 def series(name, exponent, *, text="gaussian", error=0.01, last=0.5):
     points = (SizePoint(10, 1.0, 0.1, 3), SizePoint(100, last, 0.1, 3))
-    return Series(name, text, 8, points, PowerLaw(exponent, error, 1.0), 6, 10, True, 1.0)
+    return Series(name, text, 8, points, PowerLaw(exponent, error, 1.0), 6, 10, True)
 
 
 @pytest.mark.parametrize(

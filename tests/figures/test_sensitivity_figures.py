@@ -109,3 +109,13 @@ def test_a_band_reaches_from_the_mean_to_the_upper_bound_and_predictions_are_das
 def test_pyplot_holds_no_figure(records):
     sensitivity(records)
     assert matplotlib._pylab_helpers.Gcf.get_all_fig_managers() == []
+
+
+def test_a_map_that_no_word_moves_is_drawn_beside_the_others(make_record):
+    records = [
+        make_record(n=n, map=name, value=value, per_word=(0.0, value))
+        for name, value in (("rf", 0.0), ("raf", 2.0))
+        for n in (4, 8)
+    ]
+    low, high = sensitivity(records).axes[0].get_ylim()
+    assert 0 < low < 2 < high

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.generalization.frontier import BestUnderLimits
-from wordsens.generalization.loss import loss_for
+from wordsens.generalization.loss import BestPoints, Loss, Losses
 from wordsens.maps.function import FunctionFeatures
 from wordsens.regression import TRAININGS
 from wordsens.seeds import generator
@@ -42,7 +41,7 @@ def test_the_linear_map_reaches_its_known_frontier(training, radius):
     texts, labels, x = data(2)
     phi = FunctionFeatures(lambda X: X, batched=True, name="identity")
     new = ws.NewText(ws.fit_min_norm(phi, texts, labels), x, 1)
-    frontier = ws.one_word_frontier(phi, None, None, new, None, 1, training, GAMMAS, radius=radius, **SHORT)
+    frontier = ws.one_word_frontier(new, word=1, training=training, gammas=GAMMAS, radius=radius, **SHORT)
     known = [linear_frontier(new, training, 1, radius, limit) for limit in GAMMAS]
     assert frontier.errors.tolist() == pytest.approx(known, abs=2e-3)
     assert any(value > 0.1 for value in known)
@@ -53,7 +52,7 @@ def test_the_frontier_obeys_its_limits_and_never_rises(name, word):
     texts, labels, x = data()
     phi = ws.RandomFeatures(WORDS, D, 40) if name == "rf" else ws.RandomAttentionFeatures(D, name)
     new = ws.NewText(ws.fit_min_norm(phi, texts, labels), x, -1)
-    frontier = ws.one_word_frontier(phi, None, None, new, None, word, "retrained", reversed(GAMMAS), **SHORT)
+    frontier = ws.one_word_frontier(new, word=word, training="retrained", gammas=reversed(GAMMAS), **SHORT)
     assert frontier.gammas.tolist() == list(GAMMAS)
     assert bool((frontier.attained_gammas <= frontier.gammas).all())
     assert bool((frontier.errors.diff() <= 0).all())
@@ -67,7 +66,7 @@ def test_the_frontier_obeys_its_limits_and_never_rises(name, word):
     assert frontier.at(0.01) == frontier.error_unchanged
     assert frontier.theorem.tolist() == pytest.approx([(2 - limit) ** 2 for limit in GAMMAS])
     penalized = ws.one_word_generalization(
-        phi, None, None, new, None, word, "retrained", "penalized-error", penalty=0.3, **SHORT
+        new, word=word, training="retrained", objective="penalized-error", penalty=0.3, **SHORT
     )
     inside = [limit for limit in GAMMAS if penalized.gamma <= limit]
     if inside:
@@ -78,9 +77,9 @@ def test_a_point_on_its_limit_does_not_push_out_one_inside():
     # Recomputed, the point on the limit may lie past it and not count: then the limit would be left with nothing.
     texts, labels, x = data()
     new = ws.NewText(ws.fit_min_norm(ws.RandomAttentionFeatures(D), texts, labels), x, -1)
-    best = BestUnderLimits(new, loss_for(new, "retrained", "error"), torch.tensor([1.0], dtype=torch.float64))
+    best = BestPoints(Losses(new, [Loss("error", "retrained", limit=1.0)]), new)
     on_it, inside = torch.full((1, D), 2.0), torch.full((1, D), 3.0)
     for shift, point in ((1.0 - 1e-6, on_it), (1.0 - 1e-4, inside), (1.0, on_it)):
         best.see(torch.tensor([[shift, 0.0]], dtype=torch.float64), torch.tensor([2]), point.double())
-    assert best.perturbation.tolist() == inside.tolist()
-    assert best.error < 4
+    assert best.perturbations.tolist() == inside.tolist()
+    assert best.words.tolist() == [2]

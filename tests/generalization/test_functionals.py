@@ -4,11 +4,8 @@ import pytest
 import torch
 
 from wordsens.maps.attention.features import RandomAttentionFeatures
-from wordsens.maps.attention.functionals import AttentionFunctionals
-from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
-from wordsens.maps.dense.functionals import DenseFunctionals
-from wordsens.maps.functionals import word_functionals
-from wordsens.maps.word_functionals import PlainFunctionals
+from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
+from wordsens.maps.functionals import AttentionFunctionals, DenseFunctionals, PlainFunctionals, word_functionals
 from wordsens.seeds import generator
 
 N, D = 6, 10

@@ -1,6 +1,7 @@
 """The one-word experiment: its identity, its bound, its searches against what is known, and what it refuses."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wordsens as ws
+from wordsens.errors import InputError
 from wordsens.generalization import OBJECTIVE_NAMES
 from wordsens.maps.function import FunctionFeatures
 from wordsens.regression import TRAININGS
@@ -53,7 +55,7 @@ def test_every_reported_number_is_that_of_the_dense_formulas(name, training):
     texts, labels, x = data()
     phi = build(name)
     for y in (1, -1):
-        g = ws.one_word_generalization(phi, texts, labels, x, y, 1, training, "error", **SHORT)
+        g = ws.one_word_generalization(phi, texts, labels, x, y, word=1, training=training, objective="error", **SHORT)
         variant = x.rows.clone()
         variant[1] += g.perturbation
         before, variant_before, after, alignment = dense_outputs(phi, texts, labels, x, y, variant, training)
@@ -100,9 +102,7 @@ def test_objectives_come_lowest_where_they_are_asked_for(name):
     fit = ws.fit_min_norm(build(name), texts, labels)
     new = ws.NewText(fit, x, 1)
     found = {
-        objective: ws.one_word_generalization(
-            fit.phi, None, None, new, None, 0, "fine-tuned", objective, search=ws.SearchPlan(starts=8)
-        )
+        objective: ws.one_word_generalization(new, objective=objective, search=ws.SearchPlan(starts=8))
         for objective in OBJECTIVE_NAMES
     }
     error = {objective: g.error for objective, g in found.items()}
@@ -133,9 +133,9 @@ def test_the_linear_map_reaches_the_known_optimum_at_every_word(training, radius
     theta = (new.fit.theta + new.update(training).direction * new.surprise).view(WORDS, D)
     reach = radius * theta.norm(dim=1)
     for word in (0, 3):
-        g = ws.one_word_generalization(phi, None, None, new, None, word, training, "error", radius=radius, **SHORT)
+        g = ws.one_word_generalization(new, word=word, training=training, objective="error", radius=radius, **SHORT)
         assert g.error == pytest.approx(max(0.0, 2 - float(reach[word])) ** 2, abs=1e-4)
-    best = ws.one_word_generalization(phi, None, None, new, None, "all", training, "error", radius=radius, **SHORT)
+    best = ws.one_word_generalization(new, word="all", training=training, objective="error", radius=radius, **SHORT)
     assert best.error == pytest.approx(max(0.0, 2 - float(reach.max())) ** 2, abs=1e-4)
     if best.error > 1e-3:
         assert best.word == int(reach.argmax())
@@ -144,16 +144,16 @@ def test_the_linear_map_reaches_the_known_optimum_at_every_word(training, radius
 def test_a_map_that_ignores_the_word_meets_the_bound_of_four():
     phi = FunctionFeatures(lambda X: X[..., 1:, :], batched=True, name="deaf")
     texts, labels, x = data()
-    g = ws.one_word_generalization(phi, texts, labels, x, -1, 0, "retrained", "error", **SHORT)
+    g = ws.one_word_generalization(phi, texts, labels, x, -1, training="retrained", objective="error", **SHORT)
     assert g.error == pytest.approx(4.0, abs=1e-12) and g.bound == pytest.approx(4.0, abs=1e-12)
-    assert g.gamma == 0 and not g.told_apart
+    assert g.gamma == 0 and not g.distinguished
 
 
 def test_a_lazy_rf_searches_all_words_and_its_numbers_are_consistent():
     texts, labels, x = data()
     phi = ws.RandomFeatures(WORDS, D, 60, gaussian="lazy", seed=1)
-    g = ws.one_word_generalization(phi, texts, labels, x, 1, None, "fine-tuned", "error")
-    fixed = ws.one_word_generalization(phi, texts, labels, x, 1, g.word, "fine-tuned", "error")
+    g = ws.one_word_generalization(phi, texts, labels, x, 1, word=None, objective="error")
+    fixed = ws.one_word_generalization(phi, texts, labels, x, 1, word=g.word, objective="error")
     assert g.error == pytest.approx(fixed.error, abs=1e-6)
     variant = x.rows.clone()
     variant[g.word] += g.perturbation
@@ -164,8 +164,8 @@ def test_theorem_conditions_say_what_is_known():
     texts, labels, x = data()
     for name, random in (("rf", True), ("raf", False)):
         fit = ws.fit_min_norm(build(name), texts, labels)
-        tuned = ws.one_word_generalization(fit.phi, None, None, x, 1, fit=fit, **SHORT)
-        again = ws.one_word_generalization(fit.phi, None, None, x, 1, 0, "retrained", fit=fit, **SHORT)
+        tuned = ws.one_word_generalization(fit, x=x, y_x=1, **SHORT)
+        again = ws.one_word_generalization(fit, x=x, y_x=1, training="retrained", **SHORT)
         assert (tuned.conditions.theorem, again.conditions.theorem) == (4, 5)
         assert tuned.conditions.hold is (random and tuned.gamma < 2)
         assert again.conditions.texts_per_coordinate == N_TEXTS / (WORDS * D)
@@ -174,7 +174,9 @@ def test_theorem_conditions_say_what_is_known():
 
 def test_ridge_keeps_the_identity_and_leaves_x_short_of_its_label():
     texts, labels, x = data()
-    g = ws.one_word_generalization(build("raf"), texts, labels, x, 1, 0, "retrained", "error", ridge=2.0, **SHORT)
+    g = ws.one_word_generalization(
+        build("raf"), texts, labels, x, 1, training="retrained", objective="error", ridge=2.0, **SHORT
+    )
     shift = g.variant_output_before - g.output_before
     assert g.output_after - 1 == pytest.approx(shift + (g.alignment - 1) * (1 - g.output_before), abs=1e-10)
     assert g.text_output_after < 1 - 1e-3
@@ -194,3 +196,29 @@ def test_the_theorems_conditions_do_not_hold_where_float64_cannot_solve():
     assert ill.gamma < 2
     assert (ill.conditions.solved, ill.conditions.hold) == (False, False)
     assert ill.to_dict()["theorem_conditions_hold"] is False
+
+
+def test_the_map_its_fit_and_the_new_text_give_the_same_result():
+    texts, labels, x = data()
+    fit = ws.fit_min_norm(build("raf"), texts, labels)
+    of_map = ws.one_word_generalization(build("raf"), texts, labels, x, 1, **SHORT)
+    of_fit = ws.one_word_generalization(fit, x=x, y_x=1, **SHORT)
+    of_text = ws.one_word_generalization(ws.NewText(fit, x, 1), **SHORT)
+    assert of_map == of_fit == of_text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (lambda texts, labels, x, fit: (fit.phi, texts), "`texts` or `y` is missing"),
+        (lambda texts, labels, x, fit: (fit.phi, texts, labels, x), "`x` or `y_x` is missing"),
+        (lambda texts, labels, x, fit: (fit, texts), "`texts` is given, but `phi` (a MinNormFit) already holds it"),
+        (lambda texts, labels, x, fit: (ws.NewText(fit, x, 1), None, None, x), "`x` is given, but `phi` (a NewText)"),
+    ],
+)
+def test_missing_and_repeated_arguments_are_refused(arguments, named):
+    texts, labels, x = data()
+    fit = ws.fit_min_norm(build("raf"), texts, labels)
+    for function in (ws.one_word_generalization, ws.one_word_frontier, ws.one_word_outcomes):
+        with pytest.raises(InputError, match=re.escape(named)):
+            function(*arguments(texts, labels, x, fit))

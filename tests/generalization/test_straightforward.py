@@ -39,5 +39,5 @@ def test_the_library_finds_no_worse_a_perturbation(both, training, objective):
     """ReLU's kinks leave several optima close by, so that either may be ahead by a little: 0.3 % of the loss."""
     new, plain = both
     found = plain.descend(new.rows, new.label, 2, training, objective, steps=100)
-    ours = ws.one_word_generalization(new.fit.phi, None, None, new, None, 2, training, objective)
+    ours = ws.one_word_generalization(new, word=2, training=training, objective=objective)
     assert ours.loss <= found.loss * 1.003

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.maps.contract import FeatureMap
-from wordsens.maps.plain_change import PlainWordChange
+from wordsens.maps.base import FeatureMap, PlainWordChange
 from wordsens.search.ball import Ball
 from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import attained

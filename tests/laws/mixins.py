@@ -6,7 +6,7 @@ from tests.laws.feature_map_laws import QUICK
 from tests.peers.numpy_maps import relative_change
 
 import wordsens as ws
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.sensitivity.one_word import attained
 
 

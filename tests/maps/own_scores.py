@@ -3,8 +3,7 @@
 import torch
 
 import wordsens as ws
-from wordsens.maps.attention.scores.certified import CertifiedElementwise, Rounding
-from wordsens.maps.attention.scores.curves import Curve, nodes
+from wordsens.maps.attention.scores.bounds import CertifiedElementwise, Curve, Rounding, nodes
 
 
 class DividedSquares(ws.Score):

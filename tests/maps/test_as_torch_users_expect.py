@@ -78,10 +78,10 @@ def test_regression_and_its_search_differentiate_in_inference_mode(name):
     phi = MAPS[name]()
     with torch.inference_mode():
         new = ws.NewText(ws.fit_min_norm(phi, texts, labels), X, 1)
-        inside = ws.one_word_generalization(new.fit.phi, None, None, new, search=SHORT)
+        inside = ws.one_word_generalization(new, search=SHORT)
     again = ws.NewText(ws.fit_min_norm(MAPS[name](), texts, labels), X, 1)
-    assert ws.one_word_generalization(again.fit.phi, None, None, again, search=SHORT).error == inside.error
-    assert ws.one_word_generalization(new.fit.phi, None, None, new, search=SHORT).error == inside.error
+    assert ws.one_word_generalization(again, search=SHORT).error == inside.error
+    assert ws.one_word_generalization(new, search=SHORT).error == inside.error
 
 
 def saved_and_loaded(phi):

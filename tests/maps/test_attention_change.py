@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import wordsens as ws
 from wordsens.maps.attention.scores import SCORES
-from wordsens.maps.plain_change import PlainWordChange
+from wordsens.maps.base import PlainWordChange
 
 
 def gaussian(*shape, seed):

@@ -8,7 +8,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.maps.plain_change import PlainWordChange
+from wordsens.maps.base import PlainWordChange
 from wordsens.sensitivity.one_word import attained
 
 N, D, M, MV = 6, 9, 2, 3

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import wordsens as ws
 from wordsens.maps.attention.scores import SCORES
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 
 
 def gaussian(*shape, seed):

@@ -11,9 +11,9 @@ import wordsens as ws
 from wordsens.activations import ACTIVATIONS
 from wordsens.errors import BudgetError, InputError
 from wordsens.gaussian import DenseGaussian, OnDemandGaussian
-from wordsens.maps.dense import features as dense_module
+from wordsens.maps import dense as dense_module
+from wordsens.maps.base import PlainGroupChange, PlainWordChange
 from wordsens.maps.mapping import perturbed_texts
-from wordsens.maps.plain_change import PlainGroupChange, PlainWordChange
 from wordsens.seeds import generator
 from wordsens.text.synthetic import gaussian_text
 

@@ -13,8 +13,8 @@ from scipy import stats
 
 import wordsens as ws
 from wordsens.gaussian.conditioned import ConditionedGaussian
-from wordsens.maps.dense import word_change as dense_change
-from wordsens.maps.dense.one_layer import OneLayerChange
+from wordsens.maps import dense_change
+from wordsens.maps.dense_change import OneLayerChange
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.search import krylov
 from wordsens.search.plan import Stages

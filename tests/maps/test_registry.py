@@ -11,7 +11,8 @@ import wordsens as ws
 from wordsens.activations import ACTIVATIONS
 from wordsens.errors import InputError
 from wordsens.experiments.map_cell import MapCell
-from wordsens.maps.dense.features import GAUSSIAN_KINDS
+from wordsens.maps.attention.scores import SCORES
+from wordsens.maps.dense import GAUSSIAN_KINDS
 from wordsens.maps.registry import (
     FAMILIES,
     MAP_NAMES,
@@ -46,7 +47,16 @@ def test_every_name_builds_a_map_that_maps(name):
 def test_exactly_the_used_options_change_the_features(name):
     text = torch.linspace(-1, 2, 12, dtype=torch.float64).reshape(3, 4)
     usual = build_map(name, 3, 4, seed=0)(text)
-    others = {"depth": 2, "width": 7, "activation": "tanh", "temperature": 3.0, "model_layer": 1, "pool": "mean"}
+    others = {
+        "depth": 2,
+        "width": 7,
+        "activation": "tanh",
+        "temperature": 3.0,
+        "heads": 2,
+        "score": "sigmoid",
+        "model_layer": 1,
+        "pool": "mean",
+    }
     for option, value in others.items():
         changed = build_map(name, 3, 4, options=MapOptions(**{option: value}), seed=0)(text)
         same = changed.shape == usual.shape and torch.equal(changed, usual)
@@ -63,7 +73,8 @@ def test_an_entry_holds_together():
 
 
 @pytest.mark.parametrize(
-    ("option", "names"), [("activation", ACTIVATIONS), ("gaussian", GAUSSIAN_KINDS), ("pool", POOL_NAMES)]
+    ("option", "names"),
+    [("activation", ACTIVATIONS), ("gaussian", GAUSSIAN_KINDS), ("pool", POOL_NAMES), ("score", SCORES)],
 )
 def test_the_names_that_options_take_are_those_of_the_maps(option, names):
     for name in names:
@@ -95,6 +106,25 @@ def test_a_list_of_names_is_checked_and_holds_none_twice():
         map_names(",")
     with pytest.raises(InputError, match=r"`map` \(='own:'\) must be module:Name"):
         map_names("own:")
+
+
+def test_parameters_in_a_name():
+    X = torch.linspace(-1, 2, 12, dtype=torch.float64).reshape(3, 4)
+    phi = build_map("raf( heads=2, score=relu )", 3, 4, seed=5, options=MapOptions(temperature=2.0))
+    expected = ws.RandomAttentionFeatures(4, "relu", 5, heads=2, temperature=2.0)
+    assert torch.equal(phi(X), expected(X)) and phi.name == "raf(heads=2, score=relu)"
+    assert map_names("rf, raf(heads=2, score=relu),drf(depth=3)") == ["rf", "raf(heads=2, score=relu)", "drf(depth=3)"]
+    assert recorded_name("drf(depth=3)", MapOptions(depth=7)) == "drf3"
+    assert map_title("raf(heads=2, score=relu)") == "RAF, heads=2, score=relu"
+    assert "heads" not in map_entry("raf(heads=2)").options
+    for wrong, message in {
+        "raf(dept=2)": r"has no parameter dept; raf takes score, temperature, heads",
+        "raf(heads=0)": r"`heads` \(=0\) must be a whole number",
+        "raf(heads)": r"must be a name, alone or with parameters as in",
+        "raf(heads=2": r"must be a name, alone or with parameters as in",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            map_entry(wrong)
 
 
 def test_titles():
@@ -132,6 +162,9 @@ class Needy(Module):
 def made(n, d, seed):
     return ws.RandomFeatures(n, d, 5, seed=seed)
 
+def wide(n, d, seed, width):
+    return ws.RandomFeatures(n, d, width, seed=seed)
+
 def squares(X):
     return X ** 2
 
@@ -163,6 +196,14 @@ def test_maps_of_ones_own(own):
         phi = build_map(f"{own}:{name}", 3, 4, seed=7)
         assert phi.name == f"{own}:{name}"
         torch.testing.assert_close(phi(X), features)
+    wide = build_map(f"{own}:wide(width=6)", 3, 4, seed=7)
+    assert torch.equal(wide(X), ws.RandomFeatures(3, 4, 6, seed=7)(X)) and wide.name == f"{own}:wide(width=6)"
+    for name, message in {
+        "squares(k=1)": "takes no parameters",
+        "made(k=1)": "has no parameter k; it has d, n, seed",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            build_map(f"{own}:{name}", 3, 4, seed=7)
     low = build_map(f"{own}:Scaled", 3, 4, seed=7, dtype=torch.float32)
     assert low(X).dtype == torch.float32
     assert ws.certify(build_map(f"{own}:thing", 3, 4, seed=7), X).shape == (3,)
@@ -173,7 +214,7 @@ def test_maps_of_ones_own(own):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Needy", "asks for hidden; it is given n, d, seed, dtype, device, so give the rest a default"),
+        ("Needy", "asks for hidden; it is given n, d, seed, dtype, device, so give the rest a default, or write "),
         ("Nothing", "has no 'Nothing'"),
         ("number", "is a int; give a FeatureMap, a torch module, a class of"),
     ],

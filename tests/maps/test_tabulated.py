@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wordsens.maps.attention.scores import SCORES, Tabulated
-from wordsens.maps.attention.scores.tabulated import RowMoves
+from wordsens.maps.attention.scores.bounds import RowMoves
 from wordsens.seeds import generator
 
 TABULATED = ("relu-unnormalized", "sigmoid")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from wordsens.maps.attention.features import RandomAttentionFeatures
-from wordsens.maps.dense.features import RandomFeatures
+from wordsens.maps.dense import RandomFeatures
 from wordsens.maps.function import FunctionFeatures
 from wordsens.regression import (
     ConditioningWarning,
@@ -66,19 +66,19 @@ def test_ridge_agrees_with_the_dense_formula_before_and_after_one_more_text():
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_streamed_features_give_what_kept_ones_give(dtype):
+def test_streamed_features_give_what_stored_ones_give(dtype):
     phi = RandomAttentionFeatures(8, seed=1, dtype=dtype)
     texts = torch.randn(13, 4, 8, generator=generator(0, "texts"), dtype=torch.float64)
-    kept = TrainingFeatures(phi, texts)
+    stored = TrainingFeatures(phi, texts)
     streamed = TrainingFeatures(phi, texts, memory_budget=3 * 32 * 8)
-    assert kept.kept and not streamed.kept
+    assert stored.stored and not streamed.stored
     tolerance = 1e-12 if dtype is torch.float64 else 1e-5
-    assert kept.gram().dtype is torch.float64
-    assert torch.allclose(kept.gram(), streamed.gram(), rtol=0, atol=tolerance)
+    assert stored.gram().dtype is torch.float64
+    assert torch.allclose(stored.gram(), streamed.gram(), rtol=0, atol=tolerance)
     vectors = torch.randn(2, 32, generator=generator(0, "vectors"), dtype=torch.float64)
-    assert torch.allclose(kept.inner_products(vectors), streamed.inner_products(vectors), rtol=0, atol=10 * tolerance)
+    assert torch.allclose(stored.inner_products(vectors), streamed.inner_products(vectors), rtol=0, atol=10 * tolerance)
     weights = torch.randn(3, 13, generator=generator(0, "weights"), dtype=torch.float64)
-    assert torch.allclose(kept.combine(weights), streamed.combine(weights), rtol=0, atol=10 * tolerance)
+    assert torch.allclose(stored.combine(weights), streamed.combine(weights), rtol=0, atol=10 * tolerance)
 
 
 def test_a_lazy_map_and_a_dense_map_interpolate_alike():
@@ -118,6 +118,14 @@ def test_conditioning_reports_the_extreme_eigenvalues():
     assert report.largest == pytest.approx(float(values[-1]), rel=0.05)
     assert report.smallest == pytest.approx(float(values[0]), rel=0.2)
     assert report.condition == report.largest / report.smallest
+
+
+def test_the_repr_says_the_sizes_and_how_well_the_labels_are_met():
+    texts = torch.randn(5, 3, 4, generator=generator(0, "texts"), dtype=torch.float64)
+    shown = repr(fit_min_norm(RandomAttentionFeatures(4, seed=1), texts, [1, -1, 1, -1, 1]))
+    assert shown.startswith("MinNormFit(raf: 5 texts (3, 4), 12 features; interpolates, relative residual ")
+    assert "smallest kernel eigenvalue" in shown
+    assert "ridge 0.5" in repr(fit_min_norm(RandomAttentionFeatures(4, seed=1), texts, [1, -1, 1, -1, 1], ridge=0.5))
 
 
 def test_a_repeated_text_is_repaired_with_a_stated_jitter_when_its_labels_agree():

@@ -10,8 +10,7 @@ import wordsens as ws
 from wordsens.activations import ACTIVATIONS
 from wordsens.search.ascent import ascend
 from wordsens.search.ball import Ball
-from wordsens.search.great_circle import CircleLimits, LinearEntry, climb_great_circles
-from wordsens.search.krylov import LANCZOS_STEPS, krylov_search
+from wordsens.search.krylov import LANCZOS_STEPS, CircleLimits, LinearEntry, climb_great_circles, krylov_search
 from wordsens.search.plan import Stages
 from wordsens.seeds import generator
 from wordsens.text.synthetic import gaussian_text

@@ -117,14 +117,3 @@ def test_the_words_that_lead_are_searched_longest():
         ws.RandomAttentionFeatures(6, seed=0), ws.gaussian_text(20, 6, seed=0), certificate=False
     ).evaluations_per_word
     assert int((spent > 1.5 * spent.median()).sum()) in range(1, 11)
-
-
-def test_a_gap_that_a_quick_search_meets_ends_it():
-    phi, text = ws.RandomAttentionFeatures(8, seed=0), ws.gaussian_text(5, 8, seed=0)
-    met, missed = (ws.word_sensitivity(phi, text, gap=gap) for gap in (100.0, 1.0))
-    quick, normal = (ws.word_sensitivity(phi, text, search=search) for search in ("quick", "normal"))
-    assert met == quick
-    assert met.upper <= 100 * met.value
-    assert missed == normal
-    with pytest.raises(InputError, match="`gap`"):
-        ws.word_sensitivity(phi, text, gap=-1.0)

@@ -1,6 +1,7 @@
 """Several words moved together: closed forms, the plain evaluation, and the single word as a special case."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import torch
 
 import wordsens as ws
 from wordsens.maps.attention.scores import SCORES
-from wordsens.maps.plain_change import PlainGroupChange
+from wordsens.maps.base import PlainGroupChange
 
 
 def unit_rows(n, d, seed):
@@ -76,12 +77,15 @@ def test_witnesses_lie_in_their_balls_and_give_the_value(ball):
     assert result.group == groups[int(result.per_group.argmax())]
 
 
-def test_a_group_of_one_word_is_the_word():
+def test_single_words_are_searched_as_word_sensitivity_searches_them():
     rows = unit_rows(12, 10, 10)
     phi = ws.RandomAttentionFeatures(10, seed=11)
-    single = ws.word_sensitivity(phi, rows, words=[3])
-    group = ws.group_sensitivity(phi, rows, [(3,)], search=ws.SearchPlan(starts=24))
-    assert group.value == pytest.approx(single.value, rel=5e-3)
+    single = ws.word_sensitivity(phi, rows, certificate=False, seed=3)
+    groups = ws.group_sensitivity(phi, rows, [(word,) for word in range(12)], seed=3)
+    several = ws.several_words_sensitivity(phi, rows, 1, seed=3)
+    assert groups.value == several.value == single.value
+    assert torch.equal(groups.per_group, single.per_word) and torch.equal(several.per_group, single.per_word)
+    assert groups.group == several.group == (single.word,)
 
 
 def test_more_words_move_random_features_further():
@@ -92,12 +96,26 @@ def test_more_words_move_random_features_further():
     assert values[0] > ws.word_sensitivity(phi, rows).value * 0.98
 
 
-def test_several_words_searches_the_stated_number_of_sets():
+def test_several_words_searches_every_set_of_a_short_text():
     rows = unit_rows(8, 6, 14)
-    result = ws.several_words_sensitivity(lambda X: X, rows, 3, seed=1)
-    assert all(len(set(group)) == 3 for group in result.groups)
-    assert 1 <= len(result.groups) <= 4
+    result = ws.several_words_sensitivity(lambda X: X, rows, 3, seed=1, search="quick")
+    assert sorted(result.groups) == list(combinations(range(8), 3))
+    assert (result.searched, result.sets) == (56, 56) and "56 of 56 sets searched" in result.look().heading
     assert result.value == pytest.approx(math.sqrt(3 / 8), rel=1e-9)
+
+
+def test_exchanges_meet_the_best_set_where_there_are_too_many_to_try():
+    """Word 0 is the weakest alone and strong beside word 15; 16 choose 4 sets are too many, so words are exchanged."""
+    rows = torch.ones(16, 3, dtype=torch.float64)
+    weights = torch.linspace(1.0, 2.0, 16, dtype=torch.float64)
+
+    def phi(X):
+        first = X[:, 0] - 1
+        return torch.cat([weights * first, 40 * (first[0] * first[15]).view(1), torch.ones(1)])
+
+    result = ws.several_words_sensitivity(phi, rows, 4, radius=1.0, search="quick")
+    assert result.sets == math.comb(16, 4) and 4 < result.searched < result.sets
+    assert set(result.group) == {0, 13, 14, 15}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +126,10 @@ def test_several_words_searches_the_stated_number_of_sets():
         ({"groups": [(0, 4)]}, "`groups` has (0, 4); a group names words from 0 to 3, at least one"),
         ({"groups": [(1, -3)]}, "`groups` has (1, -3), which names a word twice; name each word once"),
         ({"groups": [(0,)], "ball": "both"}, "`ball` (='both') must be one of each, joint"),
-        ({"groups": [(0,)], "radius": 0.0}, "`radius` (=0.0) must be a positive finite number"),
+        (
+            {"groups": [(0,)], "radius": 0.0},
+            "`radius` (=0.0) must be a positive finite number; pass None for the map's default",
+        ),
     ],
 )
 def test_bad_groups_are_refused(arguments, message):

@@ -4,7 +4,7 @@ import torch
 
 import wordsens as ws
 from wordsens.maps.function import FunctionFeatures
-from wordsens.sensitivity.row_removal import row_removal
+from wordsens.sensitivity.removals import row_removal
 
 
 def test_attention_without_a_word_is_compared_row_by_row():

@@ -38,7 +38,9 @@ def test_witnesses_stay_in_each_tokens_own_ball_and_attain_what_is_reported(kind
         assert radius == pytest.approx(norms.tolist())
         assert bool((delta.double().norm(dim=1) <= norms * (1 + 1e-6)).all())
         again = attained(phi, X.rows, torch.tensor([word.rows]), delta.unsqueeze(0))
-        assert float(again) == pytest.approx(float(value), rel=1e-5)
+        # A single row's value has its rounding error taken off.
+        assert float(value) <= float(again) * (1 + 1e-6)
+        assert float(value) == pytest.approx(float(again), rel=1e-5 if len(word.rows) > 1 else 1e-4)
 
 
 def test_a_word_of_several_tokens_moves_the_map_at_least_as_far_as_its_tokens_alone():

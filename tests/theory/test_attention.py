@@ -9,9 +9,16 @@ import torch
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.theory.comparison import Direction, Problem
-from wordsens.theory.rows import Others, Rows
-from wordsens.theory.softmax_rows import attention_concentration, attention_lean, exchangeable_rows, softmax_others
-from wordsens.theory.text_rows import gram_moments, text_rows
+from wordsens.theory.rows import (
+    Others,
+    Rows,
+    attention_concentration,
+    attention_lean,
+    exchangeable_rows,
+    gram_moments,
+    softmax_others,
+    text_rows,
+)
 
 
 @pytest.mark.parametrize(("n", "variance"), [(2, 1.0), (10, 1.0), (20, 1.0), (50, 0.5)])
@@ -42,10 +49,10 @@ def test_what_a_softmax_keeps_agrees_with_the_map(n, q, spread):
     """
     texts = [ws.correlated_text(n, 192, q, seed=s) if q else ws.gaussian_text(n, 192, seed=s) for s in range(20)]
     maps = [ws.RandomAttentionFeatures(192, seed=seed) for seed in range(20)]
-    kept = torch.stack([phi(X.rows).square().sum() / (192 * n) for phi, X in zip(maps, texts, strict=True)])
-    error = 5 * float(kept.std()) / math.sqrt(len(kept))
-    found = float(kept.mean())
-    assert exchangeable_rows(n, 192, q, spread).kept == pytest.approx(found, abs=max(error, 0.03 * found))
+    retained = torch.stack([phi(X.rows).square().sum() / (192 * n) for phi, X in zip(maps, texts, strict=True)])
+    error = 5 * float(retained.std()) / math.sqrt(len(retained))
+    found = float(retained.mean())
+    assert exchangeable_rows(n, 192, q, spread).retained == pytest.approx(found, abs=max(error, 0.03 * found))
 
 
 def test_a_typical_word_and_the_largest_are_near_the_prediction():
@@ -54,7 +61,7 @@ def test_a_typical_word_and_the_largest_are_near_the_prediction():
     rows, phi = ws.gaussian_text(n, d, seed=1).rows, ws.RandomAttentionFeatures(d, seed=1)
     found = ws.word_sensitivity(phi, rows, words=range(20), search="quick", certificate=False).per_word
     found = found * float(phi(rows).norm()) / math.sqrt(d)
-    norm = math.sqrt(n * exchangeable_rows(n, d, 0.0, 1.0).kept)
+    norm = math.sqrt(n * exchangeable_rows(n, d, 0.0, 1.0).retained)
     assert ws.theory.raf_sensitivity(n, d, words=1) * norm == pytest.approx(float(found.median()), rel=0.05)
     assert ws.theory.raf_sensitivity(n, d, words=20) * norm == pytest.approx(float(found.max()), rel=0.05)
 
@@ -166,12 +173,12 @@ def test_the_prediction_does_not_fade_with_the_number_of_words_when_d_grows_with
 def test_a_texts_own_gram_matrix_says_what_attention_keeps_of_it():
     """40 maps of one text with repeated rows: E ‖phi(X)‖² within five standard errors, and within 5 % of the mean."""
     rows = ws.correlated_text(24, 48, 0.2, seed=1).rows[torch.arange(40) % 24]
-    kept = torch.stack(
+    retained = torch.stack(
         [ws.RandomAttentionFeatures(48, seed=seed)(rows).square().sum() / (48 * 40) for seed in range(40)]
     )
-    error = 5 * float(kept.std()) / math.sqrt(len(kept))
+    error = 5 * float(retained.std()) / math.sqrt(len(retained))
     typical, *others = text_rows(rows @ rows.T / 48, 48)
-    assert typical.kept == pytest.approx(float(kept.mean()), abs=error)
+    assert typical.retained == pytest.approx(float(retained.mean()), abs=error)
     assert others[0].cross < others[-1].cross
 
 
@@ -181,7 +188,7 @@ def test_the_order_of_the_words_does_not_matter():
     rows = torch.cat([rows, rows[:4]])
     one, other = (text_rows(gram, 24)[0] for gram in (rows @ rows.T / 24, rows.flip(0) @ rows.flip(0).T / 24))
     assert one.loadings == pytest.approx(other.loadings)
-    assert (one.spread, one.kept) == (pytest.approx(other.spread), pytest.approx(other.kept, rel=0.05))
+    assert (one.spread, one.retained) == (pytest.approx(other.spread), pytest.approx(other.retained, rel=0.05))
 
 
 def test_moments_of_a_gram_matrix():

@@ -7,7 +7,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.theory.relu_rows import relu_own_row, relu_rows, weight_moments
+from wordsens.theory.rows import relu_rows, relu_self_row, weight_moments
 
 
 @pytest.mark.parametrize(("n", "shift", "variance"), [(6, 0.0, 1.0), (40, 0.0, 1.0), (40, -0.4, 0.7)])
@@ -27,32 +27,33 @@ def test_what_relu_attention_keeps_agrees_with_the_map(n, q, spread):
     """E ‖phi(X)‖² / (n d) over 30 maps and texts at d = 192: within 5 %, or five standard errors if those are more."""
     texts = [ws.correlated_text(n, 192, q, seed=s) if q else ws.gaussian_text(n, 192, seed=s) for s in range(30)]
     maps = [ws.RandomAttentionFeatures(192, score="relu", seed=seed) for seed in range(30)]
-    kept = torch.stack([phi(X.rows).square().sum() / (192 * n) for phi, X in zip(maps, texts, strict=True)])
-    error = 5 * float(kept.std()) / math.sqrt(len(kept))
-    found = float(kept.mean())
-    assert relu_rows(n, 192, q, spread).kept == pytest.approx(found, abs=max(error, 0.05 * found))
+    retained = torch.stack([phi(X.rows).square().sum() / (192 * n) for phi, X in zip(maps, texts, strict=True)])
+    error = 5 * float(retained.std()) / math.sqrt(len(retained))
+    found = float(retained.mean())
+    assert relu_rows(n, 192, q, spread).retained == pytest.approx(found, abs=max(error, 0.05 * found))
 
 
 @pytest.mark.parametrize("lowered", [0.0, 0.8, 6.0])
-def test_the_own_row_agrees_with_plain_sampling(lowered):
+def test_row_i_agrees_with_plain_sampling(lowered):
     """1,000 rows of 400 scores: what lowering them costs, and the squared change at a score with the word itself.
 
     Words are orthogonal, Delta apart from them but for its part along x_i. Means of quotients are taken as quotients of
     means, hence 3 %: of order 1/n.
     """
     n, d, c, count = 400, 768, 0.3, 1000
-    own = relu_own_row(relu_rows(n, d, 0.0, 0.0), c, lowered)
+    row = relu_self_row(relu_rows(n, d, 0.0, 0.0), c, lowered)
     random, length = torch.Generator().manual_seed(0), 2 + 2 * c
     before = torch.randn(count, n, generator=random, dtype=torch.float64)
     new = math.sqrt(1 - c**2) * torch.randn(count, n, generator=random, dtype=torch.float64)
     after, cut = (1 + c) * before + new, lowered * math.sqrt(length)
     taken = after.clamp(min=0, max=cut)
     paid = taken.square().sum(dim=1)
-    assert own.paid == pytest.approx(float(paid.mean()), rel=0.01, abs=1e-9)
+    assert row.paid == pytest.approx(float(paid.mean()), rel=0.01, abs=1e-9)
     of_word = (1 + c) * before[:200].unsqueeze(2) + math.sqrt(1 - c**2) * torch.linspace(-3, 3, 13).double()
     law = torch.exp(-(torch.linspace(-3, 3, 13).double() ** 2) / 2)
     expected = of_word.clamp(min=0, max=cut) ** 2 @ (law / law.sum())
-    assert own.paid_variance == pytest.approx(float(expected.var()) * n, rel=0.05, abs=1e-9)
+    cheaper = relu_self_row(relu_rows(n, d, 0.0, 0.0), c, lowered, deviations=1.0)
+    assert (row.paid - cheaper.paid) ** 2 == pytest.approx(float(expected.var()) * n, rel=0.05, abs=1e-9)
     rest, old = after.clamp(min=0) - taken, before.clamp(min=0)
     for itself in (-1.0, 40.0, 160.0):
         total = rest.sum(dim=1, keepdim=True) + max(itself, 0.0)
@@ -60,12 +61,12 @@ def test_the_own_row_agrees_with_plain_sampling(lowered):
         share = max(itself, 0.0) / total.squeeze(1).clamp(min=1e-300)
         moved = (weights - old / old.sum(dim=1, keepdim=True)).square().sum(dim=1) + share**2 * length
         if float(total.min()) > 0:
-            assert float(own.change(torch.tensor([itself]).double())) == pytest.approx(float(moved.mean()), rel=0.03)
+            assert float(row.change(torch.tensor([itself]).double())) == pytest.approx(float(moved.mean()), rel=0.03)
 
 
 def test_rows_that_share_a_direction_lower_their_scores_together():
     """At mean cosine q all scores follow one direction, which is cheaper than each by itself."""
-    apart, together = (relu_own_row(relu_rows(100, 384, q, 0.0), 0.3, 5.0).paid for q in (0.0, 0.3))
+    apart, together = (relu_self_row(relu_rows(100, 384, q, 0.0), 0.3, 5.0).paid for q in (0.0, 0.3))
     assert together < apart / 4
 
 
@@ -76,7 +77,7 @@ def test_a_typical_word_and_the_largest_are_near_the_prediction(n, d, tolerance)
     rows, phi = ws.gaussian_text(n, d, seed=1).rows, ws.RandomAttentionFeatures(d, score="relu", seed=1)
     found = ws.word_sensitivity(phi, rows, words=range(20), certificate=False).per_word
     found = found * float(phi(rows).norm()) / math.sqrt(d)
-    norm = math.sqrt(n * relu_rows(n, d, 0.0, 1.0).kept)
+    norm = math.sqrt(n * relu_rows(n, d, 0.0, 1.0).retained)
     typical, largest = (ws.theory.raf_sensitivity(n, d, score="relu", words=words) * norm for words in (1, 20))
     assert typical == pytest.approx(float(found.median()), rel=tolerance)
     assert largest == pytest.approx(float(found.max()), rel=tolerance)

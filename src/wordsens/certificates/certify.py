@@ -1,4 +1,4 @@
-"""The public names: upper bounds of word sensitivity for a text under a map."""
+"""`certify`: upper bounds of word sensitivity, by the certificate that is registered for the map's class."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import SupportsIndex
@@ -8,14 +8,22 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates.contract import Certificate
-from wordsens.certificates.lipschitz import lipschitz_certificate
-from wordsens.certificates.table import certificate_for
-from wordsens.errors import InputError, require_positive
+from wordsens.certificates import EFFORTS
+from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate
+from wordsens.errors import InputError, require_choice, require_positive
 from wordsens.maps.arguments import as_text, radii, word_indices
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
+from wordsens.maps.mapping import feature_norm, require_repeatable
 from wordsens.text.matrix import TextMatrix
+
+_DIGITS = 16 * UNIT_ROUNDOFF
+"""Of a product, a quotient and a norm that is summed, beside the error of the features."""
+
+
+CertificateBuilder = Callable[..., Certificate | None]
+"""(phi, rows (n, d) in phi's dtype, words (w,), radius (w,) float64, *, effort, target (w,) or None) -> Certificate, or
+None where there is none. A "thorough" effort may stop below a word's `target`."""
 
 
 def certify(
@@ -58,19 +66,19 @@ def certify(
             weights; a bad text, word or radius.
         ZeroFeaturesError: phi(X) = 0.
     """
-    found = certificate(phi, X, words, radius, effort=effort, attained=attained, gap=gap, lipschitz=lipschitz)
+    bounds = certificate(phi, X, words, radius, effort=effort, attained=attained, gap=gap, lipschitz=lipschitz)
     name = as_feature_map(phi).name
-    if found is not None and found.failure_probability is not None and text_depends_on_weights:
-        raise InputError(
-            f"`phi` ({name}) is sampled on demand, and its bounds hold for a text chosen without its "
-            "weights only; build it with gaussian='dense' for a text that depends on them"
-        )
-    if found is None:
+    if bounds is None:
         raise InputError(
             f"`phi` ({name}) has no certificate; random features, deep random features and random attention features "
             "have one, word_sensitivity gives a lower bound for every map, and `lipschitz` takes a constant of your own"
         )
-    return found.upper
+    if bounds.failure_probability is not None and text_depends_on_weights:
+        raise InputError(
+            f"`phi` ({name}) is sampled on demand, and its bounds hold for a text chosen without its "
+            "weights only; build it with gaussian='dense' for a text that depends on them"
+        )
+    return bounds.upper
 
 
 def certificate(
@@ -91,19 +99,87 @@ def certificate(
     """
     text, phi = as_text(X), as_feature_map(phi)
     rows = phi.accept(text.rows)
-    chosen = word_indices(words, len(text)).to(rows.device)
-    reach = radii(radius, phi, rows, chosen)
+    words = word_indices(words, len(text)).to(rows.device)
+    reach = radii(radius, phi, rows, words)
     if lipschitz is not None:
-        return lipschitz_certificate(phi, rows, chosen, reach, lipschitz)
+        return _lipschitz_certificate(phi, rows, words, reach, lipschitz)
+    target = _target(attained, gap, words)
     return certificate_for(
-        phi,
-        rows,
-        chosen,
-        reach,
-        text_depends_on_weights=text_depends_on_weights,
-        effort=effort,
-        target=_target(attained, gap, chosen),
+        phi, rows, words, reach, text_depends_on_weights=text_depends_on_weights, effort=effort, target=target
     )
+
+
+def certificate_for(
+    phi: FeatureMap,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    *,
+    text_depends_on_weights: bool = False,
+    effort: str = "normal",
+    target: Float[Tensor, " w"] | None = None,
+) -> Certificate | None:
+    """The upper bounds of these words under this map, or None where the map has no certificate.
+
+    Looked up by the exact class: a subclass may change phi, and the bounds would not know. With
+    `text_depends_on_weights`, bounds that hold with a probability over the weights are no bounds, and None is given.
+    A `thorough` effort goes on until a bound is at most its word's `target`.
+    """
+    require_choice("effort", effort, EFFORTS)
+    builder = _builder_of(type(phi))
+    bounds = None if builder is None else builder(phi, rows, words, radius, effort=effort, target=target)
+    probable = bounds is not None and bounds.failure_probability is not None
+    return None if probable and text_depends_on_weights else bounds
+
+
+def register_certificate(map_class: type[FeatureMap], builder: CertificateBuilder) -> None:
+    """Let `certify` and the measurements bound maps of exactly this class by `builder`, a `CertificateBuilder`.
+
+    >>> from wordsens.maps.function import FunctionFeatures
+    >>> class Doubled(FunctionFeatures): pass
+    >>> def bound(phi, rows, words, radius, *, effort, target):
+    ...     return Certificate(words, radius / rows.double().norm() * (1 + 1e-12), 1e-12, "a multiple of the identity")
+    >>> register_certificate(Doubled, bound)
+    >>> certify(Doubled(lambda X: 2 * X), torch.ones(4, 9, dtype=torch.float64)).tolist()
+    [0.5..., 0.5..., 0.5..., 0.5...]
+    """
+    _BUILDERS[map_class] = builder
+
+
+def _builder_of(map_class: type[FeatureMap]) -> CertificateBuilder | None:
+    """The builder that is registered for exactly this class; its family is loaded on first use."""
+    name = map_class.__name__
+    if map_class not in _BUILDERS and name in _FAMILIES:
+        for one, builder in _FAMILIES[name]().items():
+            _BUILDERS.setdefault(one, builder)
+    return _BUILDERS.get(map_class)
+
+
+def _attention() -> dict[type[FeatureMap], CertificateBuilder]:
+    from wordsens.certificates.attention.bounds import attention_certificate
+    from wordsens.maps.attention.features import RandomAttentionFeatures
+    from wordsens.maps.attention.given_weights import AttentionFeatures
+
+    return {RandomAttentionFeatures: attention_certificate, AttentionFeatures: attention_certificate}
+
+
+def _dense() -> dict[type[FeatureMap], CertificateBuilder]:
+    from wordsens.certificates.dense.bounds import certificate_of_words
+    from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
+
+    return {RandomFeatures: certificate_of_words, DeepRandomFeatures: certificate_of_words}
+
+
+_FAMILIES = {
+    "RandomAttentionFeatures": _attention,
+    "AttentionFeatures": _attention,
+    "RandomFeatures": _dense,
+    "DeepRandomFeatures": _dense,
+}
+"""Each family's builders, to be loaded for the first map of a class of this name: no family is loaded for another."""
+
+_BUILDERS: dict[type[FeatureMap], CertificateBuilder] = {}
+"""Those that are loaded, and those that were registered."""
 
 
 def _target(attained: Tensor | None, gap: float | None, words: Int[Tensor, " w"]) -> Float[Tensor, " w"] | None:
@@ -119,3 +195,30 @@ def _target(attained: Tensor | None, gap: float | None, words: Int[Tensor, " w"]
             "`per_word` of a search of the same words"
         )
     return values
+
+
+def _lipschitz_certificate(
+    phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"], lipschitz: float
+) -> Certificate:
+    """L radius / ‖phi(X)‖ for each word: ‖phi(X^i(Delta)) - phi(X)‖ <= L ‖Delta‖, L stated by the caller.
+
+    What the rounding of ‖phi(X)‖ may be (`FeatureMap.relative_rounding`, an estimate for a map of which nothing is
+    known) is added to the bounds.
+    """
+    constant = require_positive("lipschitz", lipschitz, remedy="give a constant of your map, or None")
+    with torch.no_grad():
+        norm = feature_norm(require_repeatable(phi, rows), phi.name)
+    rounding = phi.relative_rounding(rows)
+    if rounding >= 0.5:
+        raise InputError(
+            f"{phi.name} is too uncertain on this text to bound (its rounding is about {rounding:.2g} of its features);"
+            " use float64"
+        )
+    slack = (1 + _DIGITS) / (1 - rounding) - 1
+    return Certificate(
+        words=words,
+        upper=constant * radius.double() / norm * (1 + slack),
+        slack=slack,
+        method="radius times a Lipschitz constant over the features' norm",
+        rests_on=f"the Lipschitz constant {constant:.6g} that was given holds",
+    )

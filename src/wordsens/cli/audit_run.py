@@ -20,7 +20,7 @@ from wordsens.cli.executor_options import fail_for, run_missing
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import notice, reporting
 from wordsens.cli.terminal import print_json as print_document
-from wordsens.errors import InputError, RequirementError
+from wordsens.errors import InputError, RequirementError, require_device
 from wordsens.evaluation.length import LengthAdvice, advise_length
 from wordsens.evaluation.requirement import Requirement
 from wordsens.experiments.audit import (
@@ -35,14 +35,12 @@ from wordsens.experiments.audit import (
     load_or_compute,
 )
 from wordsens.experiments.store import Record, Store, write_tables
-from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.maps.transformer.loading import content_of
+from wordsens.maps.transformer.features import TransformerFeatures, content_of
 from wordsens.models.black_box import Model
 from wordsens.models.load import is_pair_model
 from wordsens.sensitivity.substitution import SubstitutionPlan, SubstitutionSensitivity, substitution_sensitivity
 from wordsens.text import Document, MeaningPair, MinimalPair, minimal_pairs, stream_documents
 from wordsens.text.alternatives import SameKind
-from wordsens.text.encoders import require_device
 from wordsens.text.pairs import read_pairs
 
 FIELDS = ("count", "sensitivity", "removal", "swap")

@@ -6,6 +6,7 @@ Loads no torch and no dask before cells are run.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +18,7 @@ from wordsens.errors import InputError, WordsensError, require_count
 
 if TYPE_CHECKING:
     from wordsens.experiments.store import Record, Store
+    from wordsens.experiments.sweep import Sweep
 
 _PANEL = "Where cells run"
 
@@ -68,7 +70,7 @@ def require_devices(cells: Sequence[Any], options: PlaceOptions) -> None:
     """InputError where the cells are computed on this machine, and it lacks a device of theirs."""
     if options.scheduler is None:
         for device in sorted({cell.device for cell in cells} - {"cpu"}):
-            from wordsens.text.encoders import require_device
+            from wordsens.errors import require_device
 
             require_device(device)
 
@@ -83,17 +85,17 @@ def run_missing(
         KeyboardInterrupt: it was stopped; the message says what is kept and how to go on.
         StoreError: a record cannot be written; likewise.
     """
-    from wordsens.experiments.provenance import code_version
     from wordsens.experiments.run import run, unfinished
+    from wordsens.experiments.spec import code_version
     from wordsens.experiments.store import StoreError
 
     require_devices(cells, options)
     store.add_command(typed.get())
     left = unfinished(cells, store, witnesses=witnesses)
-    kept = len(cells) - len(left)
+    finished_before = len(cells) - len(left)
     if not options.quiet:
-        if kept:
-            notice(f"{kept} of {len(cells)} {called} are in {store.folder} already")
+        if finished_before:
+            notice(f"{finished_before} of {len(cells)} {called} are in {store.folder} already")
         if left and (others := store.other_versions(left[0].experiment, code_version())):
             notice(f"{others} {called} there are of another version of the code, and are not mixed with this one's")
     if not left:
@@ -102,7 +104,7 @@ def run_missing(
     done = failed = 0
 
     def finished() -> str:
-        return f"{kept + done} of {len(cells)} {called} are finished in {store.folder}"
+        return f"{finished_before + done} of {len(cells)} {called} are finished in {store.folder}"
 
     where = {"workers": options.workers, "scheduler": options.scheduler, "threads": options.threads}
     try:
@@ -114,6 +116,22 @@ def run_missing(
         raise type(stop)(f"interrupted: {finished()}; the same command goes on from there") from None
     except StoreError as error:
         raise StoreError(f"{error}: {finished()}; free some space, and the same command goes on from there") from error
+
+
+def measure_sweep(
+    sweep: "Sweep", folder: str | Path, options: PlaceOptions, *, witnesses: bool
+) -> "tuple[list[Record], Path]":
+    """Measure the cells that the folder has no value for; all records, in the cells' order, and the table of them."""
+    from wordsens.experiments.run import save_sweep
+    from wordsens.experiments.store import Store, file_name, write_tables
+
+    cells = sweep.cells()
+    place = {cell.key(): at for at, cell in enumerate(cells)}
+    with Store(folder) as store:
+        save_sweep(sweep, store.folder)
+        run_missing(cells, store, options, witnesses=witnesses)
+        records = sorted(store.records(place), key=lambda record: place[record.cell])
+        return records, write_tables(records, store.folder, file_name(sweep.experiment))
 
 
 def fail_for(failed: Sequence["Record"], total: int, *, called: str = "cells") -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wordsens import __version__
-from wordsens.cli.executor_options import PlaceOptions, Witnesses, fail_for, run_missing
+from wordsens.cli.executor_options import PlaceOptions, Witnesses, fail_for, measure_sweep
 from wordsens.cli.options import Device, EncoderName, Seed
 from wordsens.cli.terminal import notice, print_json, stdout, table
 from wordsens.errors import InputError, require_choice, require_count
@@ -16,7 +16,7 @@ from wordsens.search.plan import EFFORTS
 
 if TYPE_CHECKING:
     from wordsens.experiments.experiment import Section, Summary
-    from wordsens.experiments.spec import Sweep
+    from wordsens.experiments.sweep import Sweep
 
 SCALES = ("quick", "laptop", "full")
 FIGURES = (
@@ -34,92 +34,77 @@ _LEFT = ("map", "texts", "at", "protocol", "task", "control", "weights", "row", 
 """Columns of words; the others are numbers."""
 
 
+_FIGURES_HELP = (
+    "sensitivity: S against n for random, deep random and attention features (the default). "
+    "generalization: does a model that just learned a text notice one changed word? "
+    "attention [FIRST SECOND]: the attention of two texts that differ in a word. "
+    "departures: as published against as defined, switch by switch. "
+    "correlations: S against the words' mean cosine. "
+    "several-words: from how many words on a map notices. "
+    "similarity: is a flipped meaning less alike than a synonym? "
+    "control: small networks trained with their sensitivity held up or down (not part of all). "
+    "all: every figure, and the report. "
+    "KEY=VALUE changes the cells: n=[10,20,50] d=192 map=raf."
+)
+
+
+def _option(text: str, panel: str | None = None, *, default: bool = False) -> Any:
+    return typer.Option(help=text, show_default=default, rich_help_panel=panel)
+
+
+def _of_texts(text: str, *, default: bool = False) -> Any:
+    return _option(text, "Text", default=default)
+
+
+def _of_attention(text: str, *, default: bool = False) -> Any:
+    return _option(text, "Of attention", default=default)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PaperOptions(PlaceOptions):
     """The options of `wordsens paper`."""
 
     figures: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[FIGURE]... [KEY=VALUE]...",
-            help="sensitivity: S against n for random, deep random and attention features (the default). "
-            "generalization: does a model that just learned a text notice one changed word? "
-            "attention [FIRST SECOND]: the attention of two texts that differ in a word. "
-            "departures: as published against as defined, switch by switch. "
-            "correlations: S against the words' mean cosine. "
-            "several-words: from how many words on a map notices. "
-            "similarity: is a flipped meaning less alike than a synonym? "
-            "control: small networks trained with their sensitivity held up or down (not part of all). "
-            "all: every figure, and the report. "
-            "KEY=VALUE changes the cells: n=[10,20,50] d=192 map=raf.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="[FIGURE]... [KEY=VALUE]...", help=_FIGURES_HELP, show_default=False),
     ] = None
-    scale: Annotated[str, typer.Option(help="quick: some minutes; laptop: hours at most; full: the paper's sizes.")] = (
-        "quick"
-    )
+    scale: Annotated[
+        str, _option("quick: some minutes; laptop: hours at most; full: the paper's sizes.", default=True)
+    ] = "quick"
     search: Annotated[
-        str | None,
-        typer.Option(
-            help="What each search spends: quick, normal or thorough; default: what the scale says.",
-            show_default=False,
-        ),
+        str | None, _option("What each search spends: quick, normal or thorough; default: what the scale says.")
     ] = None
     texts: Annotated[
-        str | None,
-        typer.Option(
-            help="Real texts: a file, table, folder, or 'imdb' of the hub; default: the shipped reviews.",
-            show_default=False,
-            rich_help_panel="Text",
-        ),
+        str | None, _of_texts("Real texts: a file, table, folder, or 'imdb' of the hub; default: the shipped reviews.")
     ] = None
-    text_column: Annotated[str, typer.Option(help="Of --texts, with the text.", rich_help_panel="Text")] = "text"
-    label_column: Annotated[
-        str | None,
-        typer.Option(help="Of --texts, with the label; default: label.", show_default=False, rich_help_panel="Text"),
-    ] = None
-    split: Annotated[
-        str | None,
-        typer.Option(help="Of --texts; default: its training texts.", show_default=False, rich_help_panel="Text"),
-    ] = None
-    limit: Annotated[
-        int | None,
-        typer.Option(help="At most this many texts of --texts.", show_default=False, rich_help_panel="Text"),
-    ] = None
+    text_column: Annotated[str, _of_texts("Of --texts, with the text.", default=True)] = "text"
+    label_column: Annotated[str | None, _of_texts("Of --texts, with the label; default: label.")] = None
+    split: Annotated[str | None, _of_texts("Of --texts; default: its training texts.")] = None
+    limit: Annotated[int | None, _of_texts("At most this many texts of --texts.")] = None
     labels: Annotated[
         str,
-        typer.Option(
-            help="What is learned of --texts: sentiment (their own labels), linear (the sign of a linear function) or "
-            "random.",
-            rich_help_panel="Text",
+        _of_texts(
+            "What is learned of --texts: sentiment (their labels), linear (the sign of a linear function) or random.",
+            default=True,
         ),
     ] = LABELS[0]
-    out: Annotated[str, typer.Option(help="The folder for results and figures.")] = "paper"
-    model: Annotated[
-        str, typer.Option(help="minilm, a folder, or a name on the Hugging Face hub.", rich_help_panel="Of attention")
-    ] = "minilm"
-    layer: Annotated[int, typer.Option(help="1 to the last, -1.", rich_help_panel="Of attention")] = 1
-    head: Annotated[str, typer.Option(help="0, 1, ..., or mean over the heads.", rich_help_panel="Of attention")] = MEAN
+    out: Annotated[str, _option("The folder for results and figures.", default=True)] = "paper"
+    model: Annotated[str, _of_attention("minilm, a folder, or a name on the Hugging Face hub.", default=True)] = (
+        "minilm"
+    )
+    layer: Annotated[int, _of_attention("1 to the last, -1.", default=True)] = 1
+    head: Annotated[str, _of_attention("0, 1, ..., or mean over the heads.", default=True)] = MEAN
     prompt: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Given twice: prompts for a causal language model; default: a pair of our own.",
-            show_default=False,
-            rich_help_panel="Of attention",
-        ),
+        _of_attention("Given twice: prompts for a causal language model; default: a pair of our own."),
     ] = None
     answer: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Whose probability behind each prompt is shown; may be repeated; default: positive and negative.",
-            show_default=False,
-            rich_help_panel="Of attention",
+        _of_attention(
+            "Whose probability behind each prompt is shown; may be repeated; default: positive and negative."
         ),
     ] = None
-    style: Annotated[
-        str | None,
-        typer.Option(help="A .mplstyle file for the figures, or a name that matplotlib knows.", show_default=False),
-    ] = None
+    style: Annotated[str | None, _option("A .mplstyle file for the figures, or a name that matplotlib knows.")] = None
     encoder: EncoderName = "minilm"
     seed: Seed = 0
     device: Device = "cpu"
@@ -204,41 +189,30 @@ def run_paper(options: PaperOptions) -> None:
 
 def _run(name: str, options: PaperOptions) -> dict[str, Any]:
     """Measure the missing cells, write tables and figures, print the summary; of an interrupted run, what it has."""
-    from wordsens.experiments.experiment import summarize
-    from wordsens.experiments.run import save_sweep
-    from wordsens.experiments.spec import experiment_named
-    from wordsens.experiments.store import Store, write_tables
+    from wordsens.experiments.store import FILE
+    from wordsens.experiments.sweep import summarize
     from wordsens.figures.of_experiments import save_figures
 
     sweep, notices = _sweep(name, options)
     if not options.quiet:
         for line in notices:
             notice(line)
-    cells = sweep.cells()
-    keys = [cell.key() for cell in cells]
-    with Store(options.out) as store:
-        save_sweep(sweep, store.folder)
-        try:
-            run_missing(cells, store, options, witnesses=options.witnesses)
-        except KeyboardInterrupt:
-            done = [record for record in store.records(keys) if record.done]
-            if done and not options.as_json:
-                stdout().print(f"{len(done)} of {len(cells)} cells are finished; of these:", style="bold")
-                print_summary(summarize(done), verbose=options.verbose)
-            raise
-        place = {key: at for at, key in enumerate(keys)}
-        records = sorted(store.records(keys), key=lambda record: place[record.cell])
-        tables = write_tables(records, store.folder, name)
+    try:
+        records, tables = measure_sweep(sweep, options.out, options, witnesses=options.witnesses)
+    except KeyboardInterrupt:
+        if not options.as_json and (Path(options.out) / FILE).exists():
+            _print_partial(sweep, options)
+        raise
     done = [record for record in records if record.done]
     failed = [record for record in records if not record.done]
     if not done:
-        fail_for(failed, len(cells))
-    figures = save_figures(experiment_named(name), done, Path(options.out) / "figures", options.style)
+        fail_for(failed, len(records))
+    figures = save_figures(done, Path(options.out) / "figures", options.style)
     summary = summarize(done)
     if not options.as_json:
         print_summary(summary, verbose=options.verbose)
         stdout().print(f"results  {tables}\nfigures  {Path(options.out) / 'figures'}", soft_wrap=True)
-    fail_for(failed, len(cells))
+    fail_for(failed, len(records))
     return {
         "command": f"paper {name}",
         "version": __version__,
@@ -251,9 +225,22 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
     }
 
 
+def _print_partial(sweep: "Sweep", options: PaperOptions) -> None:
+    """What the finished cells of an interrupted run say."""
+    from wordsens.experiments.store import Store
+    from wordsens.experiments.sweep import summarize
+
+    keys = [cell.key() for cell in sweep.cells()]
+    with Store(options.out, read_only=True) as store:
+        done = [record for record in store.records(keys) if record.done]
+    if done:
+        stdout().print(f"{len(done)} of {len(keys)} cells are finished; of these:", style="bold")
+        print_summary(summarize(done), verbose=options.verbose)
+
+
 def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
     """The sweep that the options ask for, and notices."""
-    from wordsens.experiments.spec import Sweep, experiment_named, overridden
+    from wordsens.experiments.sweep import Sweep, overridden, paper_sweep
     from wordsens.experiments.texts import DatasetText, ReviewsText
 
     if name == "attention":
@@ -269,30 +256,35 @@ def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
             keys = {key: getattr(options, key) for key in ("text_column", "label_column", "split", "limit", "encoder")}
             source = DatasetText.parse({"path": options.texts, **keys})
         labels = options.labels if options.texts is not None else None
-        experiment = experiment_named(name)
-        sweep, notices = experiment.sweep(
-            options.scale, source, seed=options.seed, labels=labels, search=options.search
+        sweep, notices = paper_sweep(
+            name, options.scale, source, seed=options.seed, labels=labels, search=options.search
         )
     device = [] if options.device == "cpu" else [f"device={options.device}"]
     return overridden(sweep, [*options.overrides, *device]), notices
 
 
 def print_summary(summary: "Summary", *, verbose: bool = False) -> None:
-    """The answer, one table and what its numbers mean; with `verbose` every sentence and table."""
+    """The answer, one table and what its numbers mean; with `verbose` every sentence, table and note."""
     console = stdout()
     for claim in summary.claims[: None if verbose else 1]:
         console.print(claim.sentence, style=None if verbose else "bold")
+    if not summary.claims:
+        console.print(
+            "Too few draws for an interval: no difference is claimed. A larger --scale has more.", style="bold"
+        )
     for section in summary.sections[: None if verbose else 1]:
         console.print()
         _print_section(section)
     console.print()
-    console.print(summary.note)
+    console.print(f"{summary.note} {summary.details}".strip() if verbose else summary.note)
 
 
 def _print_section(section: "Section") -> None:
-    console = stdout()
+    console, section = stdout(), section.compact()
     console.print(section.title, style="bold")
     shown = table(*((heading, "left" if heading in _LEFT else "right") for heading in section.headings))
+    for column in shown.columns:
+        column.no_wrap = column.justify == "right"  # words wrap, numbers do not
     for row in section.rows:
         shown.add_row(*map(_shown, row))
     console.print(shown)

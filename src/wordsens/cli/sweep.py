@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordsens import __version__
-from wordsens.cli.executor_options import PlaceOptions, Witnesses, fail_for, run_missing
+from wordsens.cli.executor_options import PlaceOptions, Witnesses, fail_for, measure_sweep
 from wordsens.cli.options import AsJson, CellDevice, takes
 from wordsens.cli.terminal import duration, notice, print_json, stdout, table
 from wordsens.errors import InputError
 
 if TYPE_CHECKING:
-    from wordsens.experiments.spec import Sweep
     from wordsens.experiments.store import Record
+    from wordsens.experiments.sweep import Sweep
 
 sweep = typer.Typer(
     help="Any grid of cells: run, watched, exported and drawn. Guide: docs/sweeps.md.",
@@ -51,17 +51,9 @@ def run(options: RunOptions) -> None:
 
     Example: wordsens sweep run spec.yaml n=[10,20,50] --workers 2 --out try
     """
-    from wordsens.experiments.run import save_sweep
-    from wordsens.experiments.store import Store, file_name, write_tables
-
     device = [] if options.device is None else [f"device={options.device}"]
     chosen, folder = _source(options.spec, [*(options.overrides or ()), *device], options.out)
-    cells = chosen.cells()
-    with Store(folder) as store:
-        save_sweep(chosen, folder)
-        run_missing(cells, store, options, witnesses=options.witnesses)
-        records = store.records([cell.key() for cell in cells])
-        tables = write_tables(records, folder, file_name(chosen.experiment))
+    records, tables = measure_sweep(chosen, folder, options, witnesses=options.witnesses)
     failed = [record for record in records if not record.done]
     seconds = sum(record.seconds for record in records)
     if options.as_json:
@@ -74,7 +66,7 @@ def run(options: RunOptions) -> None:
         _print_failures(failed)
         console.print(f"computed for {duration(seconds)} (h:mm:ss) of one process's time")
         console.print(f"results  {tables}", soft_wrap=True)
-    fail_for(failed, len(cells))
+    fail_for(failed, len(records))
 
 
 @sweep.command()
@@ -117,14 +109,12 @@ def export(
     if not target.is_dir():
         raise InputError(f"`out` (={str(target)!r}) is no folder; make it first")
     with Store(folder, read_only=True) as store:
-        records = store.records()
-    names = list(dict.fromkeys(record.experiment for record in records))
-    paths = [
-        write_tables([one for one in records if one.experiment == name], target, file_name(name)) for name in names
-    ]
+        names = dict.fromkeys(record.experiment for record in store.records())
+        tables = {name: store.records(experiment=name) for name in names}
+    paths = [write_tables(records, target, file_name(name)) for name, records in tables.items()]
     if as_json:
-        files = [str(path) for path in paths]
-        print_json({"command": "sweep export", "version": __version__, "records": len(records), "files": files})
+        count, files = sum(map(len, tables.values())), [str(path) for path in paths]
+        print_json({"command": "sweep export", "version": __version__, "records": count, "files": files})
     for path in paths if not as_json else ():
         stdout().print(f"{path}\n{path.with_suffix('.csv')}", soft_wrap=True)
 
@@ -160,8 +150,7 @@ def plot(options: PlotOptions) -> None:
 
     Example: wordsens sweep plot try --x temperature --by n
     """
-    from wordsens.experiments.series import series_along
-    from wordsens.experiments.spec import experiment_named
+    from wordsens.experiments.series import column_title, series_along
     from wordsens.figures import along
 
     chosen, folder = _source(options.spec, options.overrides or (), options.out)
@@ -175,8 +164,7 @@ def plot(options: PlotOptions) -> None:
     path = Path(options.file) if options.file else folder / "figures" / f"{options.y}-against-{options.x}.png"
     if path.suffix not in (".pdf", ".png", ".svg"):
         raise InputError(f"`file` (={options.file!r}) must end with .pdf, .png, .svg")
-    label = experiment_named(chosen.experiment).value if options.y == "value" else ""
-    figure = along(series, options.x, options.y, y_label=label, logarithmic=not options.linear)
+    figure = along(records, options.x, options.y, by=by, logarithmic=not options.linear)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
     if options.as_json:
@@ -195,7 +183,7 @@ def plot(options: PlotOptions) -> None:
             "" if one.fit is None else f"{one.fit.exponent:.3f} ± {one.fit.standard_error:.3f}",
             "" if one.interval is None else f"{one.interval[0]:.3f} to {one.interval[1]:.3f}",
         )
-    console.print(f"{chosen.name}: {options.y} ~ {options.x}^exponent", style="bold")
+    console.print(f"{column_title(records, options.y)} ~ {options.x}^exponent", style="bold")
     console.print(exponents)
     console.print("± is the standard error of least squares; the CI is a bootstrap over texts (five or more).")
     console.print(f"figure   {path}", soft_wrap=True)
@@ -207,7 +195,7 @@ def _source(spec: str, overrides: "list[str] | tuple[str, ...]", out: str | None
     Raises:
         InputError: there is no such sweep, or it is wrong.
     """
-    from wordsens.experiments.spec import load_sweep
+    from wordsens.experiments.sweep import load_sweep
     from wordsens.files import named_path
 
     path = named_path("spec", spec, home=False)

@@ -13,10 +13,10 @@ from torch.nn.functional import normalize
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.explanation import SHOWN, Explanation, PairEffect, WordEffect
 from wordsens.evaluation.replacements import Replacements, fits, neighbours
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.maps.transformer.reader import SIDES
+from wordsens.maps.transformer.loaded import SIDES
 from wordsens.models.black_box import Model
 from wordsens.models.classifier import Classifier, as_classifier
 from wordsens.models.load import as_model, as_pair_model, is_pair_model

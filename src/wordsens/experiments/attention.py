@@ -16,8 +16,7 @@ from wordsens.experiments.experiment import Claim, Experiment, Grids, Section, S
 from wordsens.experiments.sensitivity import json_text, times
 from wordsens.experiments.spec import Cell, ModelName
 from wordsens.experiments.store import Record
-from wordsens.maps.attention_pair import AttentionPair
-from wordsens.maps.attention_words import comparable_pair
+from wordsens.maps.attention_pair import AttentionPair, comparable_pair
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.prompt_pair import PromptPair, prompt_pair
 from wordsens.text.model_files import model_digest
@@ -177,8 +176,8 @@ def attention_summary(record: Record) -> AttentionSummary:
     """What a finished record says."""
     names = [tuple(json.loads(text)) for text in (record.tokens_first, record.tokens_second)]
     weights = [
-        torch.tensor(numbers, dtype=torch.float64).view(len(own), len(own))
-        for numbers, own in zip((record.weights_first, record.weights_second), names, strict=True)
+        torch.tensor(numbers, dtype=torch.float64).view(len(tokens_of_text), len(tokens_of_text))
+        for numbers, tokens_of_text in zip((record.weights_first, record.weights_second), names, strict=True)
     ]
     pair = AttentionPair(
         record.layer, record.head, record.model, (names[0], names[1]), (weights[0], weights[1]), record.changed or ()
@@ -231,11 +230,10 @@ def _claims(one: AttentionSummary) -> list[Claim]:
     return claims
 
 
-EXPERIMENT = Experiment(
+ATTENTION = Experiment(
     name="attention",
     Cell=AttentionCell,
     measure=measure_attention,
     preset=preset,
     summarize=summarize,
-    figures=("attention",),
 )

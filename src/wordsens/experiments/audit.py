@@ -18,12 +18,10 @@ from wordsens.audit.text import AUDIT_SEARCH, AuditedText, AuditedWord, AuditPla
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.replacements import Replacements
 from wordsens.experiments.experiment import Experiment
-from wordsens.experiments.provenance import code_version
 from wordsens.experiments.sensitivity import json_text
-from wordsens.experiments.spec import Cell, ModelName, Strict
+from wordsens.experiments.spec import Cell, ModelName, Strict, code_version
 from wordsens.experiments.store import Record
-from wordsens.maps.transformer.features import POOL_NAMES, TransformerFeatures
-from wordsens.maps.transformer.loading import content_of
+from wordsens.maps.transformer.features import POOL_NAMES, TransformerFeatures, content_of
 from wordsens.models.black_box import Model, load_named
 from wordsens.models.endpoint import Endpoint
 from wordsens.models.load import as_model
@@ -325,4 +323,4 @@ def content_key(texts: Sequence[str]) -> str:
     return _hash(list(texts))
 
 
-EXPERIMENT = Experiment(name="audit", Cell=AuditCell, measure=measure_audit)
+AUDIT = Experiment(name="audit", Cell=AuditCell, measure=measure_audit)

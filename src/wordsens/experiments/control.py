@@ -1,10 +1,9 @@
 """Small networks trained with their word sensitivity held, raised or lowered, and what comes of it."""
 
 import copy
-import math
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from statistics import fmean, median
 from typing import Annotated, Any, ClassVar
 
@@ -15,7 +14,19 @@ from torch import Tensor
 
 from wordsens.certificates.certify import certify
 from wordsens.errors import InputError, ZeroFeaturesError, require_choice
-from wordsens.experiments.experiment import Claim, Experiment, Grids, Section, Summary
+from wordsens.experiments.experiment import (
+    Claim,
+    Column,
+    Experiment,
+    Grids,
+    Summary,
+    estimate,
+    grouped,
+    paired,
+    ratio,
+    table,
+    value_of,
+)
 from wordsens.experiments.passages import swapped_passages
 from wordsens.experiments.spec import Cell
 from wordsens.experiments.store import Record
@@ -207,10 +218,10 @@ def measure_control(cell: ControlCell) -> dict[str, Any]:
     """
     task = _task(cell)
     network = build_network(cell.architecture, cell.n, cell.d, cell.seed_of("network")).to(cell.device)
-    learned, asked = pairs_of(cell, task) if cell.along or cell.control == "pairs" else (None, None)
+    learned, judged_pairs = pairs_of(cell, task) if cell.along or cell.control == "pairs" else (None, None)
     control = _control(cell, network, learned)
     plan = TrainingPlan(steps=cell.steps, rate=cell.rate, every=max(1, cell.steps), seed=cell.seed_of("training"))
-    along = AlongTraining(cell, network, task, asked) if cell.along and asked is not None else None
+    along = AlongTraining(cell, network, task, judged_pairs) if cell.along and judged_pairs is not None else None
     if along is not None:
         along(0, cell.steps)
     began, seed = time.process_time(), cell.seed_of("search")
@@ -346,7 +357,7 @@ def _by_layer(cell: ControlCell, network: TextNetwork, task: Task, seed: int) ->
         rows = task.test.rows(torch.tensor(list(of_layers[0]))).to(phi.dtype)
         bounds = [certify(phi, X, one.words.tolist()) for X, one in zip(rows, of_layers[0].values(), strict=True)]
         upper = fmean(float(each.max()) for each in bounds)
-    return {"by_layer": tuple(fmean(one.value for one in own.values()) for own in of_layers), "first_upper": upper}
+    return {"by_layer": tuple(fmean(one.value for one in group.values()) for group in of_layers), "first_upper": upper}
 
 
 SHARES = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
@@ -375,8 +386,8 @@ class AlongTraining:
             return
         still = copy.deepcopy(self._network).requires_grad_(False)
         try:
-            found = _of_few(self._cell, still, self._task, self._cell.seed_of("search"))
-            sensitivity = fmean(one.value for one in found.values())
+            results = _of_few(self._cell, still, self._task, self._cell.seed_of("search"))
+            sensitivity = fmean(one.value for one in results.values())
         except ZeroFeaturesError:
             sensitivity = None
         self._looks.append(
@@ -406,20 +417,20 @@ def pairs_answers(network: TextNetwork, pairs: TextPairs) -> dict[str, float | N
     first, second = (_features(network, rows) for rows in pairs.rows())
     before, after = (network.head(features).squeeze(1) > 0 for features in (first, second))
     same = ~pairs.flipped
-    kept = float((before == after)[same].double().mean())
+    unchanged = float((before == after)[same].double().mean())
     lengths = torch.linalg.vector_norm(first.double(), dim=1)
     if not bool(pairs.flipped.any()) or not bool((lengths > 0).all()):
-        return {"kept": kept, "told": None}
+        return {"kept": unchanged, "told": None}
     moved = torch.linalg.vector_norm((second - first).double(), dim=1) / lengths
-    return {"kept": kept, "told": auc(moved[same].numpy(), moved[pairs.flipped].numpy())}
+    return {"kept": unchanged, "told": auc(moved[same].numpy(), moved[pairs.flipped].numpy())}
 
 
 def probe_accuracy(network: TextNetwork, probe: Task) -> float:
     """The accuracy on a task of a linear function of the features: least squares on its training texts, min-norm."""
     parts = (_features(network, part.rows()) for part in (probe.training, probe.test))
-    learned, asked = (torch.cat([part, torch.ones(len(part), 1)], dim=1).double() for part in parts)
+    learned, test = (torch.cat([part, torch.ones(len(part), 1)], dim=1).double() for part in parts)
     weights = torch.linalg.lstsq(learned, probe.training.labels.double().unsqueeze(1), driver="gelsd").solution
-    return share_right(probe.test.labels * (asked @ weights).squeeze(1))
+    return share_right(probe.test.labels * (test @ weights).squeeze(1))
 
 
 @torch.no_grad()
@@ -463,13 +474,13 @@ measured along their training, and whether those of real texts are."""
 def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids:
     """Networks on one-word and majority tasks against n, under controls, on real texts, by layer, along training."""
     size = PRESETS[scale]
-    own: dict[str, Any] = {"draw": list(range(size["draws"])), "steps": size["steps"]}
+    common: dict[str, Any] = {"draw": list(range(size["draws"])), "steps": size["steps"]}
     tasks, d = ["one-word", "majority"], 32
-    grids: list[dict[str, Any]] = [{**own, "task": tasks, "layer": size["layers"], "n": size["n"], "d": d}]
-    at = {**own, "task": tasks, "layer": size["held"], "n": size["controlled"], "d": d}
+    grids: list[dict[str, Any]] = [{**common, "task": tasks, "layer": size["layers"], "n": size["n"], "d": d}]
+    at = {**common, "task": tasks, "layer": size["held"], "n": size["controlled"], "d": d}
     grids += [{**at, "control": HOLD, "target": size["targets"]}, {**at, "control": size["others"]}]
     lengths, layers = size["depths"]
-    stack = {**own, "task": "one-word", "n": lengths, "d": d, "layers": layers, "by_layer": True}
+    stack = {**common, "task": "one-word", "n": lengths, "d": d, "layers": layers, "by_layer": True}
     grids += [{**stack, "steps": 0, **options} for options in size["stacks"]]
     grids += [{**stack, **options} for options in (size["stacks"][0], size["stacks"][-1])]
     followed = {"along": True, "control": ["none", "pairs"]}
@@ -482,7 +493,7 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     if not enough:
         return grids, [f"fewer than {LEAST_TEXTS} labelled texts have {n} words: real texts are left out"]
     d = min(most, load_encoder(source.encoder).dimension)
-    real = {**own, "task": "texts", "text": source.model_dump(mode="json"), "n": n, "d": d, "layer": size["held"]}
+    real = {**common, "task": "texts", "text": source.model_dump(mode="json"), "n": n, "d": d, "layer": size["held"]}
     grids += [real, {**real, "control": HOLD, "target": size["targets"]}]
     return grids + ([{**real, **followed}] if size["along_real"] else []), []
 
@@ -534,9 +545,9 @@ def held(records: Sequence[Record]) -> list[Record]:
 
 def controlled(records: Sequence[Record]) -> list[Record]:
     """Those of the other controls, and of none at the same size."""
-    own = [one for one in single(records) if one.control != HOLD]
-    sizes = {(one.task, one.n, one.layer) for one in own if one.control != "none"}
-    return [one for one in own if (one.task, one.n, one.layer) in sizes]
+    group = [one for one in single(records) if one.control != HOLD]
+    sizes = {(one.task, one.n, one.layer) for one in group if one.control != "none"}
+    return [one for one in group if (one.task, one.n, one.layer) in sizes]
 
 
 def along_training(records: Sequence[Record]) -> list[Record]:
@@ -557,78 +568,51 @@ def growth(record: Record) -> float | None:
     return (values[-1] / values[0]) ** (1 / (len(values) - 1))
 
 
+def task_title(record: Record) -> str:
+    """The task in words."""
+    return TASK_TITLES[record.task]
+
+
 def summarize(records: Sequence[Record]) -> Summary:
     """Tables of the tasks against n, of S held at targets, of other controls and of layers; sentences about them."""
-    accuracy = {"S": "sensitivity", "accuracy": "value", "robust": "robust"}
+    network: dict[str, Column] = {"map": network_title, "task": task_title, "n": "n"}
+    accuracy: dict[str, Column] = {"S": "sensitivity", "accuracy": "value", "robust": "robust"}
+    held_at = {"median word": "median_word", **accuracy}
+    layers = {"first": lambda one: one.by_layer[0], "at most": "first_upper", "last": lambda one: one.by_layer[-1]}
+    weights = {"map": network_title, "weights": _weights, "n": "n", "layers": "layers"}
+    other = {**network, "control": "control", "strength": "strength"}
     sections = (
-        _section("Accuracy against length", ("task", "n", "d"), uncontrolled(records), accuracy),
-        _section(
-            "S held at a target", ("task", "n", "target"), held(records), {"median word": "median_word", **accuracy}
-        ),
-        _section("Other controls", ("task", "n", "control", "strength"), controlled(records), accuracy),
-        _section(
-            "S behind the layers",
-            ("weights", "n", "layers"),
-            [one.replace(weights="trained" if one.steps else "random") for one in stacked(records)],
-            {
-                "first": lambda own: own.by_layer[0],
-                "at most": "first_upper",
-                "last": lambda own: own.by_layer[-1],
-                "a layer": growth,
-            },
-        ),
-        _along_section(along_training(records)),
+        table("Accuracy against length", uncontrolled(records), {**network, "d": "d"}, accuracy),
+        table("S held at a target", held(records), {**network, "target": "target"}, held_at),
+        table("Other controls", controlled(records), other, accuracy),
+        table("S behind the layers", stacked(records), weights, {**layers, "a layer": growth}),
+        table("Along the training", _looks(records), {**network, "control": control_title, "step": "step"}, ALONG),
     )
     return Summary(
         tuple(one for one in sections if one.rows),
-        "Means over draws with standard errors. S: attained by the full search on held-out texts, over random words "
-        "and the deciding one. Robust: right while a word of a few moves by sqrt(d), by short ascent: an upper bound. "
-        "At most: a certified bound of S behind the first layer, over the same words, where it is attention alone. "
+        "Means over draws, ± one standard error. S: attained by the full search. Robust: right while a word of a few "
+        "moves by sqrt(d).",
+        tuple(_claims(records)),
+        "S: on held-out texts, over random words and the deciding one. Robust: by short ascent, an upper bound. At "
+        "most: a certified bound of S behind the first layer, over the same words, where it is attention alone. "
         "A layer: the factor from one layer to the next, geometric mean. Synonyms kept: copies of a text in which a "
         "word is another that means the same, whose label stays. Flips told: the AUC by which copies whose meaning is "
         "flipped move the features farther than those. New words: the accuracy of a linear function of the features on "
         "a one-word task of another vocabulary.",
-        tuple(_claims(records)),
     )
 
 
-def _section(
-    title: str,
-    keys: tuple[str, ...],
-    records: Sequence[Record],
-    columns: Mapping[str, str | Callable[[Record], float | None]],
-) -> Section:
-    """A row for each network and value of the keys: the estimates of the columns."""
-    groups: dict[tuple[Hashable, ...], list[Record]] = defaultdict(list)
-    for record in records:
-        groups[network_title(record), *(getattr(record, key) for key in keys)].append(record)
-    rows = []
-    for name, own in groups.items():
-        cells = []
-        for column in columns.values():
-            values = [getattr(one, column) if isinstance(column, str) else column(one) for one in own]
-            known = [value for value in values if value is not None]
-            cells.append(Estimate.of(known) if known and all(map(math.isfinite, known)) else None)
-        rows.append((*(TASK_TITLES.get(str(part), part) for part in name), *cells, len(own)))
-    return Section(title, ("map", *keys, *columns, "draws"), tuple(rows))
+def _weights(record: Record) -> str:
+    return "trained" if record.steps else "random"
 
 
-def _along_section(records: Sequence[Record]) -> Section:
-    """A row for each network, task, control and step of the training."""
-    groups: dict[tuple[str | int, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    draws: Counter[tuple[str | int, ...]] = Counter()
-    for record in records:
-        for at, step in enumerate(record.along_steps):
-            key = network_title(record), TASK_TITLES[record.task], record.n, control_title(record), step
-            draws[key] += 1
-            for name, column in ALONG.items():
-                if (values := getattr(record, column)) is not None:
-                    groups[key][name].append(values[at])
-    rows = [
-        (*key, *(Estimate.of(own[name]) if own[name] else None for name in ALONG), draws[key])
-        for key, own in groups.items()
+def _looks(records: Sequence[Record]) -> list[Record]:
+    """A record for each look at a network along its training."""
+    return [
+        one.replace(step=step, **{name: group[at] for name in ALONG.values() if (group := getattr(one, name))})
+        for one in along_training(records)
+        for at, step in enumerate(one.along_steps)
     ]
-    return Section("Along the training", ("map", "task", "n", "control", "step", *ALONG, "draws"), tuple(rows))
 
 
 NEAR = 0.02
@@ -639,18 +623,22 @@ CHANCE = 0.5
 FOLLOWS = 0.9
 """The rank correlation beyond which S is said to follow its target."""
 
-Groups = dict[tuple[Any, ...], dict[Any, list[Record]]]
-
 
 def _claims(records: Sequence[Record]) -> Iterator[Claim]:
     """Every sentence that the records support: where the 95 % interval of a change, draw by draw, leaves out 0."""
-    yield from _along_length(uncontrolled(records))
-    yield from _held(held(records), uncontrolled(records))
-    yield from _controls(controlled(records))
-    yield from _layers(stacked(records))
-    yield from _along(along_training(records))
+    for (name, task), group in grouped(uncontrolled(records), network_title, task_title).items():
+        yield from _along_length(f"{name}, {task}", grouped(group, "n"))
+    plain = grouped(uncontrolled(records), network_title, task_title, "n")
+    for key, group in grouped(held(records), network_title, task_title, "n").items():
+        yield from _held(", ".join(key[:2]), grouped(group, "target"), plain.get(key, []))
+    for (name, task, n), group in grouped(controlled(records), network_title, task_title, "n").items():
+        yield from _controls(f"{name}, {task}, {n} words", grouped(group, "control"))
+    for (name, weights, n), group in grouped(stacked(records), network_title, _weights, "n").items():
+        yield from _layers(f"{name}, {weights}, {n} words", group)
+    for (name, task, n), group in grouped(along_training(records), network_title, task_title, "n").items():
+        yield from _along(f"{name}, {task}, {n} words", grouped(group, "control"))
     if dead := [one for one in records if one.sensitivity is None]:
-        names = Counter(f"{network_title(one)}, {TASK_TITLES[one.task]}, {control_title(one)}" for one in dead)
+        names = Counter(f"{network_title(one)}, {task_title(one)}, {control_title(one)}" for one in dead)
         sentence = (
             f"In {len(dead)} of {len(records)} trainings the network's units died: its features are 0 for every text "
             "that was looked at, and S is not defined. They are in no mean: "
@@ -659,33 +647,16 @@ def _claims(records: Sequence[Record]) -> Iterator[Claim]:
         yield Claim(str(len(dead)), sentence, "A unit of ReLU that is off for every text has no gradient.")
 
 
-def _grouped(records: Sequence[Record], within: str, *, by_size: bool = True) -> Groups:
-    """By network, task and n, then by the values of a column."""
-    groups: Groups = defaultdict(lambda: defaultdict(list))
-    for one in records:
-        head = network_title(one), TASK_TITLES[one.task], *((one.n,) if by_size else ())
-        groups[head][getattr(one, within)].append(one)
-    return groups
+Groups = dict[tuple[Any, ...], list[Record]]
 
 
-def _pairs(records: Sequence[Record], others: Sequence[Record]) -> list[tuple[Record, Record]]:
-    """Pairs of records of one draw: they share vocabulary, texts and, in one architecture, the first weights."""
-    by_draw = {one.draw: one for one in others}
-    return [(one, by_draw[one.draw]) for one in records if one.draw in by_draw]
+def _mean(records: Sequence[Record], column: Column) -> Estimate:
+    return Estimate.of([value_of(one, column) for one in records])
 
 
-def _change(pairs: Sequence[tuple[Record, Record]], column: str) -> Estimate:
-    """The first less the second, draw by draw."""
-    return Estimate.of([(getattr(a, column) or 0.0) - (getattr(b, column) or 0.0) for a, b in pairs])
-
-
-def _mean(records: Sequence[Record], column: str) -> Estimate:
-    return Estimate.of([getattr(one, column) or 0.0 for one in records])
-
-
-def _sign(change: Estimate, none: float = 0.0) -> int:
+def _sign(change: Estimate | None, none: float = 0.0) -> int:
     """1 or -1 where the interval lies above or below what no change is; else 0."""
-    low, high = change.interval
+    low, high = (none, none) if change is None else change.interval
     return (low > none) - (high < none)
 
 
@@ -693,85 +664,77 @@ def _paired(estimate: Estimate) -> str:
     return f"Paired over {estimate.draws} draws, ± one standard error; its 95 % interval decides."
 
 
-def _along_length(records: Sequence[Record]) -> Iterator[Claim]:
-    for (name, task), sizes in _grouped(records, "n", by_size=False).items():
-        (first, few), (last, many) = min(sizes.items()), max(sizes.items())
-        pairs = _pairs(many, few)
-        if first == last or not pairs:
-            continue
-        before, after, change = _mean(few, "value"), _mean(many, "value"), _change(pairs, "value")
-        low, high = change.interval
-        beside = f"S, beside it, is {_mean(few, 'sensitivity')} and {_mean(many, 'sensitivity')}."
-        if high < 0:
-            chance = after.interval[0] <= CHANCE <= after.interval[1]
-            also = ", which is not told from chance" if chance else ""
-            told = f"falls from {before} at {first} words to {after} at {last}{also}"
-        elif low > -NEAR and high < NEAR:
-            told = f"stays from {first} words ({before}) to {last} ({after})"
-        else:
-            continue
-        yield Claim(f"{after.mean:.2g}", f"{name}, {task}: accuracy {told}; {beside}", _paired(change))
+def _along_length(subject: str, sizes: Groups) -> Iterator[Claim]:
+    (first,), (last,) = min(sizes), max(sizes)
+    few, many = sizes[first,], sizes[last,]
+    change = paired(many, few)
+    if first == last or change is None:
+        return
+    before, after = _mean(few, "value"), _mean(many, "value")
+    low, high = change.interval
+    if high < 0:
+        chance = after.interval[0] <= CHANCE <= after.interval[1]
+        also = ", which is not told from chance" if chance else ""
+        sentence_text = f"falls from {before} at {first} words to {after} at {last}{also}"
+    elif low > -NEAR and high < NEAR:
+        sentence_text = f"stays from {first} words ({before}) to {last} ({after})"
+    else:
+        return
+    beside = f"S, beside it, is {_mean(few, 'sensitivity')} and {_mean(many, 'sensitivity')}."
+    yield Claim(f"{after.mean:.2g}", f"{subject}: accuracy {sentence_text}; {beside}", _paired(change))
 
 
-def _held(records: Sequence[Record], plain: Sequence[Record]) -> Iterator[Claim]:
+def _held(subject: str, targets: Groups, plain: Sequence[Record]) -> Iterator[Claim]:
     """The rank correlation of S with its target, where its interval lies above 0; and what each target costs."""
-    beside = _grouped(plain, "control")
-    for head, targets in _grouped(records, "target").items():
-        if len(targets) < 2:
-            continue
-        draws: dict[int, list[tuple[float, float]]] = defaultdict(list)
-        for one in (one for own in targets.values() for one in own):
-            draws[one.draw].append((one.target, one.sensitivity))
-        subject, (first, last) = ", ".join(head[:2]), (min(targets), max(targets))
-        value, low, high = correlation_interval(draws) if len(draws) >= LEAST else (0.0, 0.0, 0.0)
-        if low > 0:
-            sentence = (
-                f"{subject}: {'S follows' if low > FOLLOWS else 'S rises with'} its target over a factor of "
-                f"{last / first:g}, from {_mean(targets[first], 'sensitivity')} at {first:g} to "
-                f"{_mean(targets[last], 'sensitivity')} at {last:g}; rank correlation {value:.2f} over targets and "
-                f"draws ({low:.2f} to {high:.2f})."
-            )
-            yield Claim(f"{value:.2f}", sentence, "Spearman's; 95 % bootstrap interval over draws. S by full search.")
-        for target, own in targets.items():
-            yield from _cost(f"{subject}: S held at {target:g}", _pairs(own, beside[head]["none"]))
+    (first,), (last,) = min(targets), max(targets)
+    if first == last:
+        return
+    draws = grouped((one for group in targets.values() for one in group), "draw")
+    pairs = {draw: [(one.target, one.sensitivity) for one in group] for (draw,), group in draws.items()}
+    value, low, high = correlation_interval(pairs) if len(pairs) >= LEAST else (0.0, 0.0, 0.0)
+    if low > 0:
+        sentence = (
+            f"{subject}: {'S follows' if low > FOLLOWS else 'S rises with'} its target over a factor of "
+            f"{last / first:g}, from {_mean(targets[first,], 'sensitivity')} at {first:g} to "
+            f"{_mean(targets[last,], 'sensitivity')} at {last:g}; rank correlation {value:.2f} over targets and "
+            f"draws ({low:.2f} to {high:.2f})."
+        )
+        yield Claim(f"{value:.2f}", sentence, "Spearman's; 95 % bootstrap interval over draws. S by full search.")
+    for (target,), group in targets.items():
+        yield from _cost(f"{subject}: S held at {target:g}", group, plain)
 
 
-def _cost(subject: str, pairs: Sequence[tuple[Record, Record]]) -> Iterator[Claim]:
+def _cost(subject: str, records: Sequence[Record], plain: Sequence[Record]) -> Iterator[Claim]:
     """The accuracy that a control costs or gains, and what it does to the accuracy under attack."""
-    for column, word in (("value", "accuracy"), ("robust", "accuracy while a word moves")) if pairs else ():
-        gain = _change(pairs, column)
-        if sign := _sign(gain):
+    for column, word in (("value", "accuracy"), ("robust", "accuracy while a word moves")):
+        gain = paired(records, plain, column)
+        if gain is not None and (sign := _sign(gain)):
+            draws = {one.draw for one in records}
+            was = fmean(getattr(one, column) for one in plain if one.draw in draws)
             size = Estimate(abs(gain.mean), gain.error, gain.draws)
-            was = fmean(getattr(b, column) or 0.0 for _, b in pairs)
-            told = f"{subject} {'gains' if sign > 0 else 'costs'} {size} of {word} ({was:.3g} without)."
-            yield Claim(f"{gain.mean:+.2g}", told, _paired(gain))
+            sentence_text = f"{subject} {'gains' if sign > 0 else 'costs'} {size} of {word} ({was:.3g} without)."
+            yield Claim(f"{gain.mean:+.2g}", sentence_text, _paired(gain))
 
 
-def _controls(records: Sequence[Record]) -> Iterator[Claim]:
-    for (name, task, n), controls in _grouped(records, "control").items():
-        for control, own in controls.items():
-            pairs = _pairs(own, controls["none"]) if control != "none" else []
-            subject = f"{name}, {task}, {n} words: {control_title(own[0])}"
-            change = Estimate.of([a.sensitivity / b.sensitivity for a, b in pairs if b.sensitivity]) if pairs else None
-            if change is not None and (sign := _sign(change, 1.0)):
-                told = f"{subject} {'raises' if sign > 0 else 'lowers'} S, by the factor {change}."
-                yield Claim(f"×{change.mean:.2g}", told, _paired(change))
-            yield from _cost(subject, pairs)
+def _controls(place: str, controls: Groups) -> Iterator[Claim]:
+    plain = controls.pop(("none",), [])
+    for group in controls.values():
+        subject, change = f"{place}: {control_title(group[0])}", ratio(group, plain, "sensitivity")
+        if change is not None and (sign := _sign(change, 1.0)):
+            sentence_text = f"{subject} {'raises' if sign > 0 else 'lowers'} S, by the factor {change}."
+            yield Claim(f"×{change.mean:.2g}", sentence_text, _paired(change))
+        yield from _cost(subject, group, plain)
 
 
-def _layers(records: Sequence[Record]) -> Iterator[Claim]:
-    groups: dict[tuple[str, int, bool], list[Record]] = defaultdict(list)
-    for one in records:
-        groups[network_title(one), one.n, one.steps > 0].append(one)
-    for (name, n, trained), own in groups.items():
-        factors = [factor for one in own if (factor := growth(one)) is not None]
-        if factors and (sign := _sign(factor := Estimate.of(factors), 1.0)):
-            first, last = (Estimate.of([one.by_layer[at] for one in own]) for at in (0, -1))
-            sentence = (
-                f"{name}, {'trained' if trained else 'random'}, {n} words: S {'grows' if sign > 0 else 'falls'} from "
-                f"layer to layer by the factor {factor}, from {first} to {last}."
-            )
-            yield Claim(f"×{factor.mean:.3g}", sentence, _paired(factor))
+def _layers(subject: str, records: Sequence[Record]) -> Iterator[Claim]:
+    factor = estimate(records, growth)
+    if factor is not None and (sign := _sign(factor, 1.0)):
+        first, last = (Estimate.of([one.by_layer[at] for one in records]) for at in (0, -1))
+        sentence = (
+            f"{subject}: S {'grows' if sign > 0 else 'falls'} from layer to layer by the factor {factor}, from {first} "
+            f"to {last}."
+        )
+        yield Claim(f"×{factor.mean:.3g}", sentence, _paired(factor))
 
 
 _ALONG_TITLES = {
@@ -783,39 +746,36 @@ _ALONG_TITLES = {
 """What of a training is said, besides the accuracy: the column, and its name in a sentence."""
 
 
-def _along(records: Sequence[Record]) -> Iterator[Claim]:
+def _along(place: str, controls: Groups) -> Iterator[Claim]:
     """What changes from the first step to the last without control, and what each control changes at the last."""
-    for (name, task, n), controls in _grouped(records, "control").items():
-        for control, own in controls.items():
-            plain = control == "none"
-            subject = f"{name}, {task}, {n} words: {'along the training' if plain else control_title(own[0])}"
-            for column, title in _ALONG_TITLES.items():
-                both = [(getattr(a, column), getattr(b, column)) for a, b in _pairs(own, controls["none"])]
-                ends = [(a[-1], b[0] if plain else b[-1]) for a, b in both if a and b]
-                change = Estimate.of([a - b for a, b in ends]) if ends else None
-                if change is None or not (sign := _sign(change)):
-                    continue
-                now, before = (Estimate.of(list(part)) for part in zip(*ends, strict=True))
-                if plain:
-                    start, end = (Estimate.of([one.along_accuracy[at] for one in own]) for at in (0, -1))
-                    told = f"{title} {'rises' if sign > 0 else 'falls'} from {before} to {now}, "
-                    told += f"while accuracy goes from {start} to {end}."
-                else:
-                    verb = "raises" if sign > 0 else "lowers"
-                    told = f"{verb} {title} at the end of the training: {now} in place of {before}."
-                yield Claim(f"{change.mean:+.2g}", f"{subject} {told}", _paired(change))
+    plain = controls.get(("none",), [])
+    for (control,), group in controls.items():
+        for column, title in _ALONG_TITLES.items():
+            ends = [one.replace(end=values[-1]) for one in group if (values := getattr(one, column))]
+            at = 0 if control == "none" else -1
+            others = [one.replace(end=values[at]) for one in plain if (values := getattr(one, column))]
+            change = paired(ends, others, "end")
+            if change is None or not (sign := _sign(change)):
+                continue
+            now, before = _mean(ends, "end"), _mean(others, "end")
+            if control == "none":
+                start, end = (Estimate.of([one.along_accuracy[at] for one in group]) for at in (0, -1))
+                sentence_text = (
+                    f"along the training {title} {'rises' if sign > 0 else 'falls'} from {before} to {now}, "
+                )
+                sentence_text += f"while accuracy goes from {start} to {end}."
+            else:
+                sentence_text = (
+                    f"{control_title(group[0])} {'raises' if sign > 0 else 'lowers'} {title} at the end of the "
+                )
+                sentence_text += f"training: {now} in place of {before}."
+            yield Claim(f"{change.mean:+.2g}", f"{place}: {sentence_text}", _paired(change))
 
 
-_FIGURES = (
-    "control-accuracy", "control-sensitivity", "control-target", "control-tradeoff", "control-layers",
-    "control-along", "control-along-sensitivity",
-)  # fmt: skip
-
-EXPERIMENT = Experiment(
+CONTROL = Experiment(
     name="control",
     Cell=ControlCell,
     measure=measure_control,
     preset=preset,
     summarize=summarize,
-    figures=_FIGURES,
 )

@@ -1,8 +1,6 @@
 """S against the words' mean cosine: equally correlated words, repeated words, real texts."""
 
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from statistics import fmean
@@ -10,12 +8,15 @@ from typing import Any, ClassVar
 
 from wordsens.experiments.experiment import (
     Claim,
+    Column,
     Experiment,
     Grids,
-    Section,
     Summary,
+    estimate,
+    grouped,
     mean_over_draws,
     ratio,
+    table,
     text_title,
 )
 from wordsens.experiments.sensitivity import SensitivityCell, measure_sensitivity
@@ -48,7 +49,7 @@ _ATTENTION: dict[str, Any] = {"map": ["raf", "relu-raf"]}
 _QUICK = {**_ATTENTION, "search": "quick"}
 
 PRESETS: dict[str, tuple[int, list[dict[str, Any]]]] = {
-    "quick": (3, [{**_RF, "n": 20, "d": 32}, {**_QUICK, "n": 20, "d": 32, "dtype": "float32"}]),
+    "quick": (5, [{**_RF, "n": 20, "d": 32}, {**_QUICK, "n": 20, "d": 32, "dtype": "float32"}]),
     "laptop": (10, [{**_RF, "n": 50, "d": 192}, {**_DRF, "n": 50, "d": 96}, {**_QUICK, "n": 50, "d": 192}]),
     "full": (
         10,
@@ -79,116 +80,91 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
             texts += [source.model_copy(update={"layer": layer}).model_dump(mode="json") for layer in layers]
         else:
             notices.append(f"no text has {n} words: {'/'.join(part['map'])} are measured without real texts")
-        own = {**part, "d": min(part["d"], encoder.dimension), "draw": list(range(draws))}
-        grids += [{**own, "text": text} for text in texts]
+        common = {**part, "d": min(part["d"], encoder.dimension), "draw": list(range(draws))}
+        grids += [{**common, "text": text} for text in texts]
     return grids, notices
 
 
-@dataclass(frozen=True)
-class Place:
-    """The draws of one map on texts of one kind: `cosine` is the mean cosine that their rows have, measured."""
-
-    map: str
-    text: str
-    cosine: float
-    value: Estimate
-    records: tuple[Record, ...]
-
-    @property
-    def title(self) -> str:
-        """The texts in words."""
-        one = self.records[0]
-        if one.text == CORRELATED:
-            return f"mean cosine {one.mean_cosine:g}"
-        if one.text == "repeated":
-            return f"{one.distinct} different words of {one.n}"
-        return text_title(one.text) + (f", layer {one.layer}" if one.layer else "")
+def texts_title(record: Record) -> str:
+    """The texts in words."""
+    if record.text == CORRELATED:
+        return f"mean cosine {record.mean_cosine:g}"
+    if record.text == "repeated":
+        return f"{record.distinct} different words of {record.n}"
+    return text_title(record.text) + (f", layer {record.layer}" if record.layer else "")
 
 
-def places(records: Any) -> list[Place]:
-    """The finished records of each map and kind of text, by mean cosine."""
-    groups: dict[tuple[str, str, float], list[Record]] = defaultdict(list)
-    for record in as_records(records):
-        if record.done:
-            text = f"{record.text}, layer {record.layer}" if record.layer else record.text
-            groups[record.map, text, float(record.mean_cosine or record.distinct or 0)].append(record)
-    found = [
-        Place(*key[:2], round(fmean(one.cosine for one in own), 9), Estimate.of([one.value for one in own]), tuple(own))
-        for key, own in groups.items()
-    ]
-    order = {key: at for at, key in enumerate(dict.fromkeys((one.map, one.text) for one in found))}
-    return sorted(found, key=lambda one: (order[one.map, one.text], one.cosine))
+def by_cosine(records: Any) -> list[Record]:
+    """The finished records map by map and kind of text, by `cosine`: from here on its mean over the draws."""
+    groups = grouped((one for one in as_records(records) if one.done), "map", "text", "layer", texts_title)
+    order = {key[:3]: at for at, key in enumerate(groups)}
+    means = {key: round(fmean(one.cosine for one in group), 9) + 0.0 for key, group in groups.items()}  # no -0.0
+    keys = sorted(groups, key=lambda key: (order[key[:3]], means[key]))
+    return [one.replace(cosine=means[key]) for key in keys for one in groups[key]]
 
 
 def summarize(records: Sequence[Record]) -> Summary:
     """A row a map and kind of text; what the mean cosine does, and where real texts lie."""
-    found = places(records)
-    rows = tuple(
-        (map_title(one.map), one.title, one.records[0].n, one.records[0].d, one.cosine, one.value, one.value.draws)
-        for one in found
-    )
+    ordered = by_cosine(records)
     claims = []
-    for name in dict.fromkeys(one.map for one in found):
-        own = [one for one in found if one.map == name]
-        curve = [one for one in own if one.text == CORRELATED]
+    for group in grouped(ordered, "map").values():
+        curve = list(grouped([one for one in group if one.text == CORRELATED], texts_title).values())
         if len(curve) > 1:
-            claims += _along(curve)
-            claims += [claim for one in own if one.text != CORRELATED for claim in _beside(one, curve)]
-    headings = ("map", "texts", "n", "d", "mean cosine", "S", "draws")
+            claims += _along(curve[0], curve[-1])
+            others = grouped([one for one in group if one.text != CORRELATED], texts_title)
+            claims += [claim for other in others.values() for claim in _beside(other, curve)]
+    keys: dict[str, Column] = {"map": lambda one: map_title(one.map), "texts": texts_title, "n": "n", "d": "d"}
     return Summary(
-        (Section("Correlated words", headings, rows),),
+        (table("Correlated words", ordered, {**keys, "mean cosine": "cosine"}, {"S": "value"}),),
         "S: attained, means over draws with standard errors. Mean cosine: of two different rows, measured.",
         tuple(claims),
     )
 
 
-def _along(curve: Sequence[Place]) -> list[Claim]:
+def _along(first: Sequence[Record], last: Sequence[Record]) -> list[Claim]:
     """The most correlated texts beside the least correlated ones: the same draws."""
-    first, last = curve[0], curve[-1]
-    change = ratio(last.records, first.records)
+    change = ratio(last, first)
     if change is None:
         return []
     low, high = change.interval
     if low > 1 - NEAR and high < 1 + NEAR:
         does = f"S hardly changes, by the factor {change}"
     elif low > 1 or high < 1:
-        does = f"S {'grows' if low > 1 else 'falls'} by the factor {change}, from {first.value} to {last.value}"
+        does = f"S {'grows' if low > 1 else 'falls'} by the factor {change}, from {estimate(first)} to {estimate(last)}"
     else:
         return []
     sentence = (
-        f"{map_title(first.map)}, {first.records[0].n} words: from mean cosine {first.cosine:.2g} to {last.cosine:.2g} "
-        f"{does}."
+        f"{map_title(first[0].map)}, {first[0].n} words: from mean cosine {first[0].cosine:.2g} to "
+        f"{last[0].cosine:.2g} {does}."
     )
     return [Claim(f"×{change.mean:.2g}", sentence, mean_over_draws(change))]
 
 
-def _beside(place: Place, curve: Sequence[Place]) -> list[Claim]:
+def _beside(records: Sequence[Record], curve: Sequence[list[Record]]) -> list[Claim]:
     """Texts of another kind beside correlated ones of the same mean cosine, interpolated."""
-    around = [(a, b) for a, b in pairwise(curve) if a.cosine <= place.cosine <= b.cosine]
-    if not around:
-        return []
-    a, b = around[0]
-    share = (place.cosine - a.cosine) / (b.cosine - a.cosine)
-    expected = a.value.mean + share * (b.value.mean - a.value.mean)
-    error = max(a.value.error, b.value.error)
-    low, high = place.value.interval
-    if low - 2 * error <= expected <= high + 2 * error:
-        return []
-    more = "more" if place.value.mean > expected else "less"
-    sentence = (
-        f"{map_title(place.map)}: {place.title} (mean cosine {place.cosine:.2g}) has S = {place.value}, {more} than "
-        f"equally correlated texts of that mean cosine ({expected:.3g} ± {error:.2g}): the rest of the Gram matrix "
-        "counts."
-    )
-    return [Claim(f"{place.value.mean:.2g}", sentence, mean_over_draws(place.value) + " The other is interpolated.")]
+    value, place = Estimate.of([one.value for one in records]), records[0]
+    for few, many in pairwise(curve):
+        if few[0].cosine <= place.cosine <= many[0].cosine:
+            a, b = (Estimate.of([one.value for one in group]) for group in (few, many))
+            share = (place.cosine - few[0].cosine) / (many[0].cosine - few[0].cosine)
+            expected, error = a.mean + share * (b.mean - a.mean), max(a.error, b.error)
+            low, high = value.interval
+            if low - 2 * error <= expected <= high + 2 * error:
+                return []
+            sentence = (
+                f"{map_title(place.map)}: {texts_title(place)} (mean cosine {place.cosine:.2g}) has S = {value}, "
+                f"{'more' if value.mean > expected else 'less'} than equally correlated texts of that mean cosine "
+                f"({expected:.3g} ± {error:.2g}): the rest of the Gram matrix counts."
+            )
+            return [Claim(f"{value.mean:.2g}", sentence, f"{mean_over_draws(value)} The other is interpolated.")]
+    return []
 
 
-EXPERIMENT = Experiment(
+CORRELATIONS = Experiment(
     name="correlations",
     Cell=CorrelationCell,
     # The bounds would take as long as the searches, and correlated words leave them wide.
     measure=partial(measure_sensitivity, certificate=False),
     preset=preset,
     summarize=summarize,
-    figures=("correlations",),
 )

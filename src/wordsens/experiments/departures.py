@@ -1,6 +1,5 @@
 """The effect of each departure of the published code from the paper's definition: on S, its exponent, and Err."""
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,7 +11,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
-from wordsens.experiments.experiment import Claim, Experiment, Grids, Section, Summary, by_draw, ratio
+from wordsens.experiments.experiment import Claim, Experiment, Grids, Section, Summary, estimate, grouped, paired, ratio
 from wordsens.experiments.map_cell import MapCell
 from wordsens.experiments.store import Record, as_records
 from wordsens.experiments.texts import (
@@ -26,11 +25,11 @@ from wordsens.experiments.texts import (
     texts_at_least,
 )
 from wordsens.generalization import NewText, one_word_frontier, one_word_generalization
-from wordsens.generalization.loss import loss_for
-from wordsens.generalization.result import error_of
+from wordsens.generalization.loss import Loss, Losses
+from wordsens.generalization.one_word import error_of
 from wordsens.maps.arguments import radii
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.registry import map_title
 from wordsens.regression import TRAININGS, fit_min_norm
 from wordsens.search.ball import Ball, unit
@@ -264,15 +263,15 @@ def _error(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _Measure
     )
     (text,), labels = data.test
     new = NewText(fit_min_norm(phi, *data.training), text, float(labels[0]))
-    word, seed = 0 if protocol.first_word else None, cell.seed_of("search")
-    common: dict[str, Any] = {"radius": cell.radius, "search": cell.search_plan}
+    common: dict[str, Any] = {"word": 0 if protocol.first_word else None, "training": cell.training}
+    common |= {"seed": cell.seed_of("search"), "radius": cell.radius, "search": cell.search_plan}
     if protocol.raw:
         at, delta = 0, _raw_alignment(cell, new)
     elif protocol.alignment:
-        one = one_word_generalization(phi, None, None, new, None, word, cell.training, "alignment", seed, **common)
+        one = one_word_generalization(new, **common)
         at, delta = one.word, one.perturbation
     else:
-        frontier = one_word_frontier(phi, None, None, new, None, word, cell.training, (cell.limit,), seed, **common)
+        frontier = one_word_frontier(new, gammas=(cell.limit,), **common)
         at, delta = int(frontier.words[-1]), frontier.perturbations[-1]
     outputs = new.outputs(at, delta, cell.training)
     columns = {"value": error_of(new, outputs), "gamma": abs(outputs.shift), "alignment": outputs.alignment}
@@ -281,12 +280,12 @@ def _error(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _Measure
 
 def _raw_alignment(cell: DepartureCell, new: NewText) -> Float[Tensor, " d"]:
     """Steps down the raw gradient of (F + 1)² from Delta = 0."""
-    loss, functionals = loss_for(new, cell.training, "alignment"), new.functionals(cell.training)
+    losses = Losses(new, [Loss.of(cell.training, "alignment")])
     words = torch.zeros(1, dtype=torch.long, device=new.rows.device)
     start = torch.zeros_like(new.rows[:1])
 
     def gradient(delta: Tensor) -> Tensor:
-        return -functionals.values_and_gradient(delta, words, lambda values: loss.loss(values)[1])[1]
+        return -losses.functionals.values_and_gradient(delta, words, lambda values: losses.loss(values, words)[1])[1]
 
     rate, steps = (100.0, 300) if isinstance(new.fit.phi, DeepRandomFeatures) else (1.0, 50 * cell.n)
     ball = _ball(cell, new.fit.phi, new.rows, words)
@@ -424,35 +423,29 @@ class Measured:
     @property
     def law(self) -> PowerLaw | None:
         """S against n; None for fewer than two sizes."""
-        points = [(n, record.value) for n, own in self.by_size.items() for record in own]
-        if len(self.by_size) < 2 or len(points) < 3:
-            return None
-        return fit_power_law([n for n, _ in points], [value for _, value in points])
+        points = [(n, record.value) for n, group in self.by_size.items() for record in group]
+        return fit_power_law(*zip(*points, strict=True)) if len(self.by_size) > 1 and len(points) > 2 else None
 
-    def sensitivity(self, n: int) -> Estimate:
-        """S at n."""
-        return Estimate.of([record.value for record in self.by_size[n]])
-
-    def column(self, name: str) -> Estimate | None:
-        """The mean of a column of the errors; None without any."""
-        return Estimate.of([getattr(record, name) for record in self.errors]) if self.errors else None
+    @property
+    def titles(self) -> tuple[str, str]:
+        """Of the map and the protocol."""
+        return map_title(self.map).removesuffix(" (softmax)"), PROTOCOLS[self.protocol].title
 
 
 def measured(records: Any) -> dict[tuple[str, str], Measured]:
     """The finished records by map and protocol; protocols in their own order."""
-    groups: dict[tuple[str, str], Measured] = {}
-    done = [record for record in as_records(records) if record.done]
-    for name in dict.fromkeys(record.map for record in done):
-        for protocol in PROTOCOLS:
-            own = [record for record in done if (record.map, record.protocol) == (name, protocol)]
-            sizes: dict[int, list[Record]] = defaultdict(list)
-            for record in own:
-                if record.measures == SENSITIVITY:
-                    sizes[record.n].append(record)
-            errors = [record for record in own if record.measures == ERROR]
-            if own:
-                groups[name, protocol] = Measured(name, protocol, dict(sorted(sizes.items())), errors)
-    return groups
+    groups = grouped((record for record in as_records(records) if record.done), "map", "protocol")
+    maps = list(dict.fromkeys(name for name, _ in groups))
+    return {
+        key: Measured(*key, _by_size(groups[key]), [one for one in groups[key] if one.measures == ERROR])
+        for key in ((name, protocol) for name in maps for protocol in PROTOCOLS)
+        if key in groups
+    }
+
+
+def _by_size(records: Sequence[Record]) -> dict[int, list[Record]]:
+    sizes = grouped((record for record in records if record.measures == SENSITIVITY), "n")
+    return {n: group for (n,), group in sorted(sizes.items())}
 
 
 def summarize(records: Sequence[Record]) -> Summary:
@@ -468,10 +461,11 @@ def summarize(records: Sequence[Record]) -> Summary:
     )
     return Summary(
         tuple(one for one in sections if one.rows),
-        "Means over draws with standard errors. Beside: the row that differs in one switch: word 0 only for [CLS], "
-        "the noisy ball and the raw gradient; the alignment objective for the raw alignment; as defined for the rest. "
-        "Err: on the changed text, the least attained with gamma below 0.5, or what the alignment objective gives.",
+        "Means over draws, ± one standard error; beside: the row that differs in one switch.",
         tuple(claim for name in dict.fromkeys(name for name, _ in groups) for claim in _claims(name, groups)),
+        "That row is: word 0 only, for [CLS], the noisy ball and the raw gradient; the alignment objective, for the "
+        "raw alignment; as defined, for the rest. Err: on the changed text, the least attained with gamma below 0.5, "
+        "or what the alignment objective gives.",
     )
 
 
@@ -479,22 +473,15 @@ def _row(one: Measured, beside: Measured | None) -> tuple[str | Estimate | None,
     last = max(one.by_size)
     law, other = one.law, None if beside is None else beside.law
     return (
-        map_title(one.map),
-        PROTOCOLS[one.protocol].title,
-        one.sensitivity(last),
+        *(*one.titles, estimate(one.by_size[last])),
         None if beside is None else ratio(one.by_size[last], beside.by_size.get(last, ())),
-        _exponent(law),
-        None if law is None or other is None else with_error(*_gap(law, other)),
+        *(_exponent(law), None if law is None or other is None else with_error(*_gap(law, other))),
     )
 
 
 def _errors(one: Measured, beside: Measured | None) -> tuple[str | Estimate | None, ...]:
-    gap = None
-    if beside is not None:
-        own, other = by_draw(one.errors), by_draw(beside.errors)
-        both = [own[draw] - other[draw] for draw in own if draw in other]
-        gap = Estimate.of(both) if both else None
-    return map_title(one.map), PROTOCOLS[one.protocol].title, one.column("value"), one.column("gamma"), gap
+    gap = None if beside is None else paired(one.errors, beside.errors)
+    return (*one.titles, estimate(one.errors), estimate(one.errors, "gamma"), gap)
 
 
 def _exponent(law: PowerLaw | None) -> str | None:
@@ -525,7 +512,9 @@ def _claims(name: str, groups: dict[tuple[str, str], Measured]) -> list[Claim]:
             f"{title}: the exponent of S is {_exponent(law)} as published and {_exponent(other)} as defined, which "
             f"{differ}; at n = {last} the published protocol attains {whole} of S."
         )
-        claims.append(Claim(f"{law.exponent:.2f}", sentence, _draws(defined.sensitivity(last))))
+        claims.append(
+            Claim(f"{law.exponent:.2f}", sentence, _draws(Estimate.of([one.value for one in defined.by_size[last]])))
+        )
     if (strongest := _strongest(name, groups)) is not None:
         protocol, change, last = strongest
         beside = PROTOCOLS[PROTOCOLS[protocol].beside].title
@@ -534,8 +523,8 @@ def _claims(name: str, groups: dict[tuple[str, str], Measured]) -> list[Claim]:
             f"beside “{beside}” at n = {last}."
         )
         claims.append(Claim(f"×{change.mean:.2g}", sentence, _draws(change)))
-    if (err := published.column("value")) is not None and (least := defined.column("value")) is not None:
-        gamma = published.column("gamma")
+    if (err := estimate(published.errors)) is not None and (least := estimate(defined.errors)) is not None:
+        gamma = estimate(published.errors, "gamma")
         if abs(err.mean - least.mean) > SURE * (err.error**2 + least.error**2) ** 0.5:
             sentence = (
                 f"{title}: Err is {err} as published (gamma {gamma}), where the definition's search attains {least} "
@@ -565,12 +554,11 @@ def _draws(estimate: Estimate) -> str:
     return f"Attained; {estimate.draws} draws a size, ± one standard error."
 
 
-EXPERIMENT = Experiment(
+DEPARTURES = Experiment(
     name="departures",
     Cell=DepartureCell,
     measure=measure_departure,
     preset=preset,
     summarize=summarize,
-    figures=("departures", "departures-error"),
     together=DepartureCell.of_draw,
 )

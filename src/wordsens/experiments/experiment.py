@@ -1,18 +1,19 @@
 """What an experiment is, and what its records say together."""
 
+import math
+import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
-from wordsens.errors import InputError, require_choice
-from wordsens.experiments.spec import Cell, Sweep, experiment_named
-from wordsens.experiments.store import Record, as_records, spec_columns
+from wordsens.errors import InputError
+from wordsens.experiments.spec import Cell
+from wordsens.experiments.store import Record, spec_columns
 from wordsens.statistics.mean import Estimate
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-SCALES = ("quick", "laptop", "full")
 
 Value = str | int | float | bool | Estimate | None
 
@@ -42,6 +43,23 @@ class Section:
     headings: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
 
+    def compact(self) -> "Section":
+        """Without the columns that have one value in every row, which the title gives instead.
+
+        >>> Section("S against n", ("map", "d", "S"), (("rf", 8, 0.2), ("raf", 8, 3.0))).compact().title
+        'S against n: d = 8'
+        """
+        columns = dict(zip(self.headings, zip(*self.rows, strict=True), strict=True))
+        same = {name: group[0] for name, group in columns.items() if len(group) > 1 and len(set(group)) == 1}
+        left = {name: group for name, group in columns.items() if name not in same}
+        constants = (
+            one if isinstance(one, str) else f"{name} = {one:.3g}" if isinstance(one, float) else f"{name} = {one}"
+            for name, one in same.items()
+            if one is not None
+        )
+        title = ": ".join(filter(None, (self.title, ", ".join(constants))))
+        return Section(title, tuple(left), tuple(zip(*left.values(), strict=True)))
+
     def to_pandas(self) -> "DataFrame":
         """The table as a DataFrame, estimates as they are printed; `.to_latex(index=False)` of it is LaTeX."""
         import pandas as pd
@@ -60,13 +78,15 @@ class Summary:
 
     Attributes:
         sections: tables; the first is what a terminal prints.
-        note: what their numbers mean.
+        note: what its numbers mean, in two lines.
         claims: sentences; the first is the answer.
+        details: what else is to be known of the numbers.
     """
 
     sections: tuple[Section, ...]
     note: str
     claims: tuple[Claim, ...]
+    details: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, for `--json`: an estimate is its mean, its standard error and its draws."""
@@ -83,11 +103,33 @@ class Summary:
             }
             for one in self.sections
         ]
-        return {"tables": tables, "note": self.note, "claims": [asdict(one) for one in self.claims]}
+        return {
+            "tables": tables,
+            "note": f"{self.note} {self.details}".strip(),
+            "claims": [asdict(one) for one in self.claims],
+        }
+
+    def to_pandas(self) -> "DataFrame":
+        """The first table, the one that a terminal prints; an empty one where there is none."""
+        return (self.sections or (Section("", (), ()),))[0].to_pandas()
 
     def to_latex(self) -> str:
         """The tables as LaTeX."""
         return "\n".join(one.to_latex() for one in self.sections)
+
+    def show(self) -> str:
+        """The answer, the first table and the note."""
+        answer = [one.sentence for one in self.claims[:1]]
+        title = [one.title for one in self.sections[:1]]
+        shown = self.to_pandas().to_string(index=False, na_rep="", float_format="{:.3g}".format)
+        return "\n".join([*answer, *title, shown, self.note])
+
+    __str__ = show
+
+    def _repr_html_(self) -> str:
+        answer = "".join(f"<p><b>{escape(one.sentence)}</b></p>" for one in self.claims[:1])
+        shown = self.to_pandas().to_html(index=False, na_rep="", float_format="{:.3g}".format)
+        return f"{answer}{shown}<p><small>{escape(self.note)}</small></p>"
 
 
 Grids = tuple[list[dict[str, Any]], list[str]]
@@ -107,7 +149,6 @@ class Experiment:
             where there is no such command.
         summarize: function of the finished records.
         value: what the column `value` is, in a figure.
-        figures: the names of its figures in `wordsens.figures.of_experiments`.
         together: function of a cell; equal results mean that cells share costly work, a fit, so that one worker should
             get them together.
         most_together: so many of those at most: what a lost worker loses.
@@ -119,57 +160,8 @@ class Experiment:
     preset: Callable[[str, Any, int, str | None], Grids] | None = None
     summarize: Callable[[Sequence[Record]], Summary] | None = None
     value: str = "value"
-    figures: tuple[str, ...] = ()
     together: Callable[[Any], Hashable] | None = None
     most_together: int = 16
-
-    def sweep(
-        self, scale: str, source: Any = None, *, seed: int = 0, labels: str | None = None, search: str | None = None
-    ) -> tuple[Sweep, list[str]]:
-        """The experiment as the paper has it, and notices.
-
-        Args:
-            scale: quick, laptop or full.
-            source: of real texts; None for the shipped reviews.
-            seed: of every draw.
-            labels: what experiments that learn learn; None for the texts' own.
-            search: "quick", "normal" or "thorough" in place of the scale's own starts and steps.
-        """
-        from wordsens.experiments.texts import ReviewsText
-
-        if self.preset is None:
-            raise InputError(f"`experiment` (={self.name!r}) has no preset; give a sweep of your own")
-        require_choice("scale", scale, SCALES)
-        grids, notices = self.preset(scale, source or ReviewsText(), seed, labels)
-        if search is not None:
-            counts = getattr(self.Cell, "COUNTS", ())
-            grids = [
-                {**{key: value for key, value in grid.items() if key not in counts}, "search": search} for grid in grids
-            ]
-        common = {"seed": seed} if "seed" in self.Cell.model_fields else {}
-        data = {"name": f"paper-{self.name}-{scale}", "experiment": self.name, "common": common, "grids": grids}
-        return Sweep.parse(data), list(dict.fromkeys(notices))
-
-
-def summarize(records: Any) -> Summary:
-    """What the records of one experiment say: its tables and sentences.
-
-    Args:
-        records: a DataFrame of `read_records`, or records; failed ones are left out.
-
-    Raises:
-        InputError: no record is finished, they are of several experiments, or of one without a summary.
-
-    >>> summarize(ws.read_records("out")).claims  # doctest: +SKIP
-    """
-    done = [record for record in as_records(records) if record.done]
-    names = list(dict.fromkeys(record.experiment for record in done))
-    if len(names) != 1:
-        raise InputError(f"`records` must be finished ones of one experiment, and are of {', '.join(names) or 'none'}")
-    function = experiment_named(names[0]).summarize
-    if function is None:
-        raise InputError(f"`records` are of {names[0]!r}, which has no summary")
-    return function(done)
 
 
 REPLICATES = frozenset({"seed", "draw", "sample"})
@@ -178,12 +170,12 @@ REPLICATES = frozenset({"seed", "draw", "sample"})
 
 def varying_columns(records: Iterable[Any], *, besides: Iterable[str] = ()) -> dict[str, list[Any]]:
     """The columns of the specs, other than repetitions and `besides`, that have several values; the values sorted."""
-    seen: dict[str, dict[Any, None]] = {}
+    by_name: dict[str, dict[Any, None]] = {}
     for record in records:
         for name, value in spec_columns(record.spec).items():
-            seen.setdefault(name, {})[value] = None
+            by_name.setdefault(name, {})[value] = None
     left = REPLICATES | set(besides)
-    return {name: sorted(values, key=rank) for name, values in seen.items() if len(values) > 1 and name not in left}
+    return {name: sorted(values, key=rank) for name, values in by_name.items() if len(values) > 1 and name not in left}
 
 
 def require_alike(records: Iterable[Any], *, besides: Iterable[str]) -> None:
@@ -229,16 +221,55 @@ def text_title(kind: str) -> str:
     return names.get(kind, kind)
 
 
-def by_draw(records: Sequence[Any], column: str = "value") -> dict[int, float]:
-    """The column's value in each draw that has one."""
-    return {record.draw: value for record in records if (value := getattr(record, column)) is not None}
+Column = str | Callable[[Any], Any]
+"""A column of records, by its name or as a function of a record."""
 
 
-def ratio(records: Sequence[Any], beside: Sequence[Any]) -> Estimate | None:
-    """The mean over the draws that both have of value / value: of paired draws, whose scatter largely cancels."""
-    own, other = by_draw(records), by_draw(beside)
-    both = [own[draw] / other[draw] for draw in own if other.get(draw)]
+def value_of(record: Any, column: Column) -> Any:
+    """The record's value in the column."""
+    return column(record) if callable(column) else getattr(record, column)
+
+
+def grouped(records: Iterable[Any], *columns: Column) -> dict[tuple[Any, ...], list[Any]]:
+    """The records by their values in the columns, in the order in which these first appear."""
+    groups: dict[tuple[Any, ...], list[Any]] = {}
+    for record in records:
+        groups.setdefault(tuple(value_of(record, column) for column in columns), []).append(record)
+    return groups
+
+
+def estimate(records: Iterable[Any], column: Column = "value") -> Estimate | None:
+    """The mean of a column over the records that have it; None where none has, or one is infinite."""
+    known = [value for record in records if (value := value_of(record, column)) is not None]
+    return Estimate.of(known) if known and all(map(math.isfinite, known)) else None
+
+
+def paired(
+    records: Sequence[Any],
+    beside: Sequence[Any],
+    column: Column = "value",
+    change: Callable[[Any, Any], float] = operator.sub,
+) -> Estimate | None:
+    """The mean change over the draws that both have a value of: of paired draws, whose scatter largely cancels."""
+    first, second = (
+        {one.draw: value for one in part if (value := value_of(one, column)) is not None} for part in (records, beside)
+    )
+    both = [change(first[draw], second[draw]) for draw in first if draw in second]
     return Estimate.of(both) if both else None
+
+
+def ratio(records: Sequence[Any], beside: Sequence[Any], column: Column = "value") -> Estimate | None:
+    """`paired`, of value / value, where the latter is not 0."""
+    return paired(records, [one for one in beside if value_of(one, column)], column, operator.truediv)
+
+
+def table(title: str, records: Iterable[Any], keys: Mapping[str, Column], columns: Mapping[str, Column]) -> Section:
+    """A row for each value of the keys: the means of the columns, and how many draws they are over."""
+    rows = (
+        (*key, *(estimate(group, column) for column in columns.values()), len(group))
+        for key, group in grouped(records, *keys.values()).items()
+    )
+    return Section(title, (*keys, *columns, "draws"), tuple(rows))
 
 
 def mean_over_draws(estimate: Estimate) -> str:

@@ -2,9 +2,8 @@
 
 import statistics
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -12,7 +11,16 @@ import torch
 from pydantic import Field, model_validator
 
 from wordsens.errors import InputError, require_choice
-from wordsens.experiments.experiment import Claim, Experiment, Grids, Section, Summary, require_alike, text_title
+from wordsens.experiments.experiment import (
+    Claim,
+    Experiment,
+    Grids,
+    Section,
+    Summary,
+    grouped,
+    require_alike,
+    text_title,
+)
 from wordsens.experiments.map_cell import MapCell
 from wordsens.experiments.sensitivity import SYNTHETIC, plain_name, times
 from wordsens.experiments.store import Record, as_records
@@ -38,9 +46,9 @@ from wordsens.generalization import (
     one_word_outcomes,
 )
 from wordsens.generalization.frontier import DEFAULT_GAMMAS
-from wordsens.generalization.result import error_of, finite_sample_bound, theorem_conditions
-from wordsens.maps.contract import FeatureMap
-from wordsens.maps.dense.features import DeepRandomFeatures, RandomFeatures
+from wordsens.generalization.one_word import error_of, finite_sample_bound, theorem_conditions
+from wordsens.maps.base import FeatureMap
+from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
 from wordsens.maps.registry import map_title
 from wordsens.regression import TRAININGS, MinNormFit, fit_min_norm
 from wordsens.seeds import derive_seed
@@ -166,16 +174,12 @@ def measure_generalization(cell: GeneralizationCell) -> dict[str, Any]:
 
 def _searched(cell: GeneralizationCell, new: NewText) -> dict[str, Any]:
     """What a search for this cell alone finds."""
-    word = None if cell.word == "all" else cell.word
-    seed = cell.seed_of("search")
-    common: dict[str, Any] = {"radius": cell.radius, "search": cell.search_plan}
-    phi = new.fit.phi
+    common: dict[str, Any] = {"word": cell.word, "training": cell.training, "seed": cell.seed_of("search")}
+    common |= {"radius": cell.radius, "search": cell.search_plan}
     if cell.objective == FRONTIER:
-        frontier = one_word_frontier(phi, None, None, new, None, word, cell.training, cell.gammas, seed, **common)
+        frontier = one_word_frontier(new, gammas=cell.gammas, **common)
         return _of_frontier(new, frontier)
-    g = one_word_generalization(
-        phi, None, None, new, None, word, cell.training, cell.objective, seed, penalty=cell.penalty, **common
-    )
+    g = one_word_generalization(new, objective=cell.objective, penalty=cell.penalty, **common)
     return _of_choice(g)
 
 
@@ -193,9 +197,9 @@ def _outcomes(cell: GeneralizationCell) -> OneWordOutcomes:
     assert isinstance(cell.word, int)
     return one_word_outcomes(
         _new_text(cell.of_fit(), cell.sample),
-        cell.word,
-        cell.gammas,
-        cell.seed_of("search"),
+        word=cell.word,
+        gammas=cell.gammas,
+        seed=cell.seed_of("search"),
         penalty=cell.penalty,
         radius=cell.radius,
         search=cell.search_plan,
@@ -325,20 +329,20 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     grids = []
     for name, n in MAPS_AND_WORDS:
         have = available(source, n, labelled=labelled)
-        own = {**size, "d": min(width, size["d"])}
+        keys = {**size, "d": min(width, size["d"])}
         if shipped:
             # A few dozen at most: a third is held out, the others are learned.
             third = max(1, have // 3)
-            own |= {"held_out": third, "sample": min(size["sample"], third), "texts": [have - third]}
+            keys |= {"held_out": third, "sample": min(size["sample"], third), "texts": [have - third]}
             if have < _LEAST_REVIEWS:
                 notices.append(f"{have} shipped reviews have {n} words, too few: {name} is not measured there")
                 continue
         else:
-            own["texts"] = [texts for texts in size["texts"] if texts + size["held_out"] <= have]
-            if lost := [str(texts) for texts in size["texts"] if texts not in own["texts"]]:
+            keys["texts"] = [texts for texts in size["texts"] if texts + size["held_out"] <= have]
+            if lost := [str(texts) for texts in size["texts"] if texts not in keys["texts"]]:
                 notices.append(f"{have} texts have {n} words: {name} is measured without N = {', '.join(lost)}")
-        if own["texts"]:
-            grids.append(_grid(own, name, n, text, labels))
+        if keys["texts"]:
+            grids.append(_grid(keys, name, n, text, labels))
     if shipped:
         grids += [_grid(size, name, n, {"kind": "gaussian"}, "linear") for name, n in MAPS_AND_WORDS]
     elif not grids:
@@ -402,17 +406,14 @@ class GeneralizationSeries:
         """Their median."""
         return statistics.median(self.errors) if self.errors else None
 
-    def share_below(self, error: float) -> float | None:
-        """The share of them below `error`."""
-        return self.hits(error) / len(self.errors) if self.errors else None
+    @property
+    def noticed(self) -> float | None:
+        """The share of them below NOTICED."""
+        return self.hits(NOTICED) / len(self.errors) if self.errors else None
 
     def hits(self, error: float) -> int:
         """How many of them lie below `error`."""
         return sum(one < error for one in self.errors)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain Python values, for `--json`."""
-        return asdict(self)
 
 
 def generalization_series(records: Any) -> list[GeneralizationSeries]:
@@ -421,16 +422,12 @@ def generalization_series(records: Any) -> list[GeneralizationSeries]:
     Raises:
         InputError: records of one kind of text, map and n differ in more than N, training, objective and seeds.
     """
-    groups: dict[tuple[str, str, int, str, int], list[Record]] = defaultdict(list)
-    for record in as_records(records):
-        if record.done:
-            groups[record.text, record.map, record.n, record.training, record.texts].append(record)
-    for head in dict.fromkeys(key[:3] for key in groups):
-        own = [record for key, group in groups.items() if key[:3] == head for record in group]
-        require_alike(own, besides=("training", "texts", "objective"))
-    order = list(dict.fromkeys(key[:4] for key in groups))
-    keys = sorted(groups, key=lambda key: (order.index(key[:4]), key[4]))
-    return [_series(key, groups[key]) for key in keys]
+    done = [record for record in as_records(records, "generalization") if record.done]
+    for group in grouped(done, "text", "map", "n").values():
+        require_alike(group, besides=("training", "texts", "objective"))
+    groups = grouped(done, "text", "map", "n", "training", "texts")
+    order = list(grouped(done, "text", "map", "n", "training"))
+    return [_series(key, groups[key]) for key in sorted(groups, key=lambda key: (order.index(key[:4]), key[4]))]
 
 
 def _series(key: tuple[str, str, int, str, int], records: Sequence[Record]) -> GeneralizationSeries:
@@ -451,26 +448,22 @@ def _series(key: tuple[str, str, int, str, int], records: Sequence[Record]) -> G
 def summarize(records: Sequence[Record]) -> Summary:
     """The least errors of each map and training set; a sentence a map, text and n at the largest N."""
     series = generalization_series(records)
-    headings = ("map", "texts", "n", "N", "training", "samples", "held-out accuracy", "least F")
-    headings += (f"median Err, gamma < {LIMIT:g}", "Err < 1")
+    headings = ("map", "texts", "n", "N", "training", "samples", "accuracy", "least F", "Err", "Err < 1")
     rows = tuple(
         (
-            *(map_title(one.map), text_title(one.text), one.n, one.texts, one.training, one.samples, one.accuracy),
-            *(one.least_alignment, one.median(), one.share_below(NOTICED)),
+            *(map_title(one.map), one.text, one.n, one.texts, one.training, one.samples, one.accuracy),
+            *(one.least_alignment, one.median(), one.noticed),
         )
         for one in series
     )
     below = sum(one.below_bound for one in series)
-    note = "N: texts learned. F: feature alignment. Errors are attained: less may be possible. " + (
+    note = f"N: texts learned. F: feature alignment. Err: the median least error with γ below {LIMIT:g}, attained. " + (
         f"{below} errors lie below their finite-sample bound." if below else "None lies below its finite-sample bound."
     )
-    largest: dict[tuple[str, str, int], dict[str, GeneralizationSeries]] = {}
-    for one in series:
-        if one.errors:
-            largest.setdefault((one.text, one.map, one.n), {})[one.training] = one
-    groups = [list(own.values()) for own in largest.values()]
-    groups.sort(key=lambda own: -min(one.share_below(NOTICED) or 0.0 for one in own))
-    groups.sort(key=lambda own: own[0].text in SYNTHETIC)
+    largest = {(one.text, one.map, one.n, one.training): one for one in series if one.errors}
+    groups = list(grouped(largest.values(), "text", "map", "n").values())
+    groups.sort(key=lambda group: -min(one.noticed or 0.0 for one in group))
+    groups.sort(key=lambda group: group[0].text in SYNTHETIC)
     claims = tuple(map(_about, groups)) + ((_theory(groups),) if groups else ())
     return Summary((Section("One word changed, the label flipped", headings, rows),), note, claims)
 
@@ -488,7 +481,7 @@ def _about(series: Sequence[GeneralizationSeries]) -> Claim:
         f"Attained with γ below {LIMIT:g}: the model before hardly told the two texts apart. N = {first.texts:,}; "
         f"median least errors {medians}. In brackets: 95 % intervals, exact binomial."
     )
-    return Claim(f"{min(one.share_below(NOTICED) or 0.0 for one in series):.0%}", sentence, known)
+    return Claim(f"{min(one.noticed or 0.0 for one in series):.0%}", sentence, known)
 
 
 def _interval(one: GeneralizationSeries) -> str:
@@ -500,28 +493,27 @@ def _theory(groups: Sequence[Sequence[GeneralizationSeries]]) -> Claim:
     """What the theorems leave random features, and who keeps or breaks it in most samples, where an interval says
     so.
     """
-    kept, broken = [], []
-    for one in (one for own in groups for one in own):
+    obeyed, broken = [], []
+    for one in (one for group in groups for one in group):
         low, high = share_interval(one.hits(THEOREM), len(one.errors))
         name = f"{map_title(one.map)} (n = {one.n}, {text_title(one.text)}, {one.training})"
-        kept += [name] if high < 0.5 else []
+        obeyed += [name] if high < 0.5 else []
         broken += [name] if low > 0.5 else []
     sentence = (
         f"Theory leaves fully connected random features no error below (2 − {LIMIT:g})² = {THEOREM:.2f} there, in the "
         "limit of wide layers and many words: they do not notice the change."
     )
-    sentence += f" In most samples this is kept by {'; '.join(kept)}." if kept else ""
+    sentence += f" In most samples this is kept by {'; '.join(obeyed)}." if obeyed else ""
     sentence += f" In most samples it is broken by {'; '.join(broken)}." if broken else ""
     return Claim(f"{THEOREM:.2f}", sentence, "Predicted: Theorems 4 and 5, a limit.", ("predicted", "95 % interval"))
 
 
-EXPERIMENT = Experiment(
+GENERALIZATION = Experiment(
     name="generalization",
     Cell=GeneralizationCell,
     measure=measure_generalization,
     preset=preset,
     summarize=summarize,
-    figures=("generalization",),
     together=GeneralizationCell.of_fit,
     most_together=100,  # a fit of 1,300 texts takes as long as a hundred cells
 )

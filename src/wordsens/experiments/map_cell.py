@@ -30,7 +30,8 @@ class MapCell(Cell, frozen=True):
     Attributes:
         map: one of the registry, or `module:Name`.
         n, d: words of a text, and coordinates of a word.
-        depth, width, activation, gaussian, temperature, model, model_layer, pool: see MapOptions; a map takes its own.
+        depth, width, activation, gaussian, temperature, heads, score, model, model_layer, pool: see MapOptions; a map
+            takes its own.
         text: where texts come from.
         draw: 0, 1, ...: other texts and other weights.
         seed: of the whole experiment; of a given text, the seed of the map and of the search itself.
@@ -54,6 +55,8 @@ class MapCell(Cell, frozen=True):
     activation: str = DEFAULTS.activation
     gaussian: str = DEFAULTS.gaussian
     temperature: float = DEFAULTS.temperature
+    heads: int = DEFAULTS.heads
+    score: str = DEFAULTS.score
     model: ModelName = DEFAULTS.model
     model_layer: int = DEFAULTS.model_layer
     pool: str | None = DEFAULTS.pool

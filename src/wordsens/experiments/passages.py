@@ -46,17 +46,17 @@ def swapped_passages(source: Embedded, encoder: str, n: int, count: int, seed: i
 
 
 @lru_cache(maxsize=64)
-def _chosen(held: tuple[Document, ...], encoder: str, n: int, count: int, seed: int) -> tuple[Pair, ...]:
+def _chosen(texts: tuple[Document, ...], encoder: str, n: int, count: int, seed: int) -> tuple[Pair, ...]:
     """`swapped_passages` of these texts: the cells of a draw ask for the same ones."""
     reader, chance = load_encoder(encoder), random.Random(derive_seed(seed, "swaps", n))
-    order = chance.sample(range(len(held)), len(held))
+    order = chance.sample(range(len(texts)), len(texts))
     flipped: list[Pair] = []
     same: list[Pair] = []
-    found = -1
-    while found < len(same) < count:
-        found = len(same)
+    before = -1
+    while before < len(same) < count:
+        before = len(same)
         for at in order:
-            pair = _swapped(held[at].text, reader, n, chance)
+            pair = _swapped(texts[at].text, reader, n, chance)
             if pair is not None and pair[0].first not in {one.first for one in flipped}:
                 flipped.append(pair[0])
                 same.append(pair[1])
@@ -64,7 +64,7 @@ def _chosen(held: tuple[Document, ...], encoder: str, n: int, count: int, seed: 
                 break
     if not same:
         raise InputError(
-            f"none of the {len(held)} texts has a passage of `n` (={n}) rows that holds a word with an antonym or "
+            f"none of the {len(texts)} texts has a passage of `n` (={n}) rows that holds a word with an antonym or "
             "negation and one with a synonym, of as many tokens, in the lists of the package; give English texts of "
             "that length, or a smaller n"
         )
@@ -84,10 +84,10 @@ def _swapped(text: str, reader: Encoder, n: int, chance: random.Random) -> tuple
 
 def _passages(text: str, reader: Encoder, n: int, chance: random.Random) -> Iterator[str]:
     """A few runs of whole words with n tokens, at random places."""
-    told = reader.tokenize(text)
-    if told.words < n or told.whole_words is None:
+    tokens = reader.tokenize(text)
+    if tokens.words < n or tokens.whole_words is None:
         return
-    spans, rows = word_spans(text), {word.rows[0]: len(word.rows) for word in told.whole_words}
+    spans, rows = word_spans(text), {word.rows[0]: len(word.rows) for word in tokens.whole_words}
     starts = sorted(rows)
     if len(starts) != len(spans):  # a word without a token of its own: places could not be told
         return
@@ -102,11 +102,11 @@ def _passages(text: str, reader: Encoder, n: int, chance: random.Random) -> Iter
 def _exchanged(passage: str, table: Table, reader: Encoder, n: int, chance: random.Random) -> str | None:
     """The passage with one word of the table exchanged, of n rows like itself; None where no try gives one."""
     for _ in range(_TRIES):
-        made = exchange(passage, table, chance)
-        if made is None:
+        swapped = exchange(passage, table, chance)
+        if swapped is None:
             return None
-        if made != passage and reader.tokenize(made).words == n:
-            return made
+        if swapped != passage and reader.tokenize(swapped).words == n:
+            return swapped
     return None
 
 
@@ -135,9 +135,9 @@ def shipped_pairs(length: str) -> tuple[Pair, ...]:
 def some_pairs(length: str, count: int, seed: int) -> tuple[Pair, ...]:
     """At most `count` shipped pairs of each kind, at random by the seed."""
     chance = random.Random(derive_seed(seed, "pairs", length))
-    held = shipped_pairs(length)
+    texts = shipped_pairs(length)
     taken: list[Pair] = []
-    for kind in dict.fromkeys(pair.kind for pair in held):
-        own = [pair for pair in held if pair.kind == kind]
-        taken += chance.sample(own, min(count, len(own)))
+    for kind in dict.fromkeys(pair.kind for pair in texts):
+        of_kind = [pair for pair in texts if pair.kind == kind]
+        taken += chance.sample(of_kind, min(count, len(of_kind)))
     return tuple(taken)

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import groupby
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordsens.errors import InputError, MissingExtraError, WordsensError
 from wordsens.experiments.experiment import Experiment
-from wordsens.experiments.provenance import code_version, error_line
-from wordsens.experiments.spec import Cell, Sweep, experiment_named, load_sweep, overridden
+from wordsens.experiments.spec import Cell, code_version, error_line
 from wordsens.experiments.store import (
     Record,
     Store,
@@ -27,6 +26,7 @@ from wordsens.experiments.store import (
     write_tables,
     write_whole,
 )
+from wordsens.experiments.sweep import Sweep, experiment_named, load_sweep, overridden
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -46,7 +46,7 @@ Outcome = tuple[Record, bytes | None]
 
 
 def run_sweep(
-    sweep: Sweep | str | Path,
+    sweep: Sweep | Mapping[str, Any] | str | Path,
     out: str | Path | None = None,
     overrides: Iterable[str] = (),
     *,
@@ -57,7 +57,7 @@ def run_sweep(
     """Measure the cells of a sweep that the folder has no value for, and give all of its records.
 
     Args:
-        sweep: a Sweep, or the YAML file of one.
+        sweep: the YAML file of one, or what such a file says, as a dictionary: name, experiment, common, grids.
         out: the folder of the results; None for one with the sweep's name. The same call goes on after whatever
         stopped it.
         overrides: `key=value`, applied in order.
@@ -65,7 +65,10 @@ def run_sweep(
         scheduler: the address of a Dask scheduler, or its scheduler file, in place of `workers`.
         witnesses: whether the arrays from which values can be computed again are kept.
     """
-    chosen = overridden(sweep, overrides) if isinstance(sweep, Sweep) else load_sweep(sweep, overrides)
+    if isinstance(sweep, str | Path):
+        chosen = load_sweep(sweep, overrides)
+    else:
+        chosen = overridden(sweep if isinstance(sweep, Sweep) else Sweep.parse(dict(sweep)), overrides)
     cells = chosen.cells()
     with Store(out or chosen.name) as store:
         save_sweep(chosen, store.folder)
@@ -229,13 +232,13 @@ def _groups(experiment: Experiment, cells: Sequence[Any]) -> Iterator[list[Any]]
     """The cells in order, neighbours that share costly work together."""
 
     def shared(place: int) -> Hashable:
-        own = None if experiment.together is None else experiment.together(cells[place])
-        return ("alone", place) if own is None else own
+        neighbours = None if experiment.together is None else experiment.together(cells[place])
+        return ("alone", place) if neighbours is None else neighbours
 
     for _, places in groupby(range(len(cells)), key=shared):
-        own = [cells[place] for place in places]
-        for first in range(0, len(own), experiment.most_together):
-            yield own[first : first + experiment.most_together]
+        neighbours = [cells[place] for place in places]
+        for first in range(0, len(neighbours), experiment.most_together):
+            yield neighbours[first : first + experiment.most_together]
 
 
 def _of_cell(cell: Any, record: Record) -> Record:

@@ -1,19 +1,18 @@
 """S against n: one text and one map a cell (paper, figures 2 and 3)."""
 
 import json
-import math
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from statistics import fmean, median, quantiles
+from dataclasses import dataclass
+from statistics import fmean, median, stdev
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from pydantic import Field, model_serializer, model_validator
 from torch import Tensor
 
-from wordsens.certificates.contract import CERTIFIED
+from wordsens.certificates.base import CERTIFIED
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.experiment import (
     Claim,
@@ -21,6 +20,7 @@ from wordsens.experiments.experiment import (
     Grids,
     Section,
     Summary,
+    grouped,
     key_text,
     rank,
     text_title,
@@ -30,7 +30,7 @@ from wordsens.experiments.map_cell import MapCell
 from wordsens.experiments.spec import Strict
 from wordsens.experiments.store import Record, Store, as_records, record_of, spec_columns
 from wordsens.experiments.texts import Embedded, GivenText, load_text, texts_at_least
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import base_name, map_title
 from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import attained, word_sensitivity
@@ -123,8 +123,6 @@ def measure_sensitivity(cell: SensitivityCell, *, certificate: bool = True) -> d
     return {
         **columns_of_result(phi, text, result, usual_radius=cell.radius is None),
         "average": average_change(phi, text, result, seed=cell.seed_of("average")),
-        "median_word": float(result.per_word.double().quantile(0.5)),
-        "converged": float(result.converged.double().mean()),
         "arrays": {
             "rows": text.rows,
             **{name: getattr(result, name) for name in ("words", "per_word", "perturbations")},
@@ -338,9 +336,9 @@ class SizePoint:
     """The draws at one size: their mean, their standard deviation (of the sample; 0 for one draw), how many.
 
     `words` are the least, the quartiles and the largest over the searched words of what each attains, means over the
-    draws; `upper`, `predicted`, `compared` and `average` are the means over the draws of the upper bounds, of the
-    predictions, of the measured numbers that the predictions are about, and of the average case; None unless every draw
-    has one. `in_range`: whether every prediction is at sizes where it was compared with measurements.
+    draws; `upper`, `predicted` and `average` are the means over the draws of the upper bounds, of the predictions, and
+    of the average case; None unless every draw has one. `in_range`: whether every prediction is at sizes where it was
+    compared with measurements.
     """
 
     n: int
@@ -349,7 +347,6 @@ class SizePoint:
     draws: int
     upper: float | None = None
     predicted: float | None = None
-    compared: float | None = None
     in_range: bool = False
     words: tuple[float, float, float, float] | None = None
     average: float | None = None
@@ -367,7 +364,6 @@ class Series:
         fit: the power law, or None when there are too few points.
         texts: how many distinct texts the draws used.
         searched: the most words searched in a text; `all_words` says whether that was every word.
-        converged: the mean share of words whose search had stopped at a stationary point.
         rigor: of the upper bounds: "certified", or "with probability 1 - x over the weights, ..." of one cell.
         varied: what tells the series from others of its map: "temperature = 0.5", for each key that varies.
         predicted_of: what the predictions are of: "a typical word" or "the largest searched word"; None without any.
@@ -382,7 +378,6 @@ class Series:
     texts: int
     searched: int
     all_words: bool
-    converged: float
     rigor: str | None = None
     varied: tuple[str, ...] = ()
     predicted_of: str | None = None
@@ -400,19 +395,9 @@ class Series:
         return median(ratios) if ratios else None
 
     @property
-    def prediction_ratio(self) -> float | None:
-        """The median over the sizes of mean prediction / mean of what it is of; None where either is not known."""
-        ratios = [point.predicted / point.compared for point in self.points if point.predicted and point.compared]
-        return median(ratios) if ratios else None
-
-    @property
     def in_range(self) -> bool:
         """True where every prediction is at sizes where it was compared with measurements."""
         return all(point.in_range for point in self.points if point.predicted is not None)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain Python values, for `--json`."""
-        return asdict(self)
 
 
 def sensitivity_series(records: Any) -> list[Series]:
@@ -420,10 +405,12 @@ def sensitivity_series(records: Any) -> list[Series]:
     their specs that varies among the records of a map, seeds and draws aside. Maps in the order they first appear,
     those of one name by their depth.
     """
-    by_map: dict[str, list[Record]] = defaultdict(list)
-    for record in as_records(records):
-        if record.done:
-            by_map[record.map].append(record)
+    by_map = {
+        name: group
+        for (name,), group in grouped(
+            (one for one in as_records(records, "sensitivity", "correlations") if one.done), "map"
+        ).items()
+    }
     names = list(dict.fromkeys(map(base_name, by_map)))
     order = sorted(by_map, key=lambda name: (names.index(base_name(name)), len(name), name))
     return [one for name in order for one in _series_of_map(by_map[name])]
@@ -431,40 +418,31 @@ def sensitivity_series(records: Any) -> list[Series]:
 
 def _series_of_map(records: Sequence[Record]) -> list[Series]:
     names = list(varying_columns(records, besides=("n", "d", "text", "depth")))
-    groups: dict[tuple[str, int, tuple[tuple[str, Any], ...]], list[Record]] = defaultdict(list)
-    for record in records:
-        spec = spec_columns(record.spec) if names else {}
-        own = _OF_A_TEXT if record.text == GIVEN else ()
-        varied = tuple((name, spec[name]) for name in names if name in spec and name not in own)
-        groups[record.text, record.d, varied].append(record)
+
+    def varied(record: Record) -> tuple[tuple[str, Any], ...]:
+        spec, ignored = spec_columns(record.spec) if names else {}, _OF_A_TEXT if record.text == GIVEN else ()
+        return tuple((name, spec[name]) for name in names if name in spec and name not in ignored)
+
+    groups = grouped(records, "text", "d", varied)
     order = sorted(groups, key=lambda key: ([rank(value) for _, value in key[2]], key[1]))
     return [_series(key, groups[key]) for key in order]
 
 
 def _series(key: tuple[str, int, tuple[tuple[str, Any], ...]], records: Sequence[Record]) -> Series:
     text, d, varied = key
-    sizes = [record.n for record in records]
-    fit, interval = power_law_and_interval(sizes, [record.value for record in records], list(map(text_of, records)))
+    fit, interval = power_law_and_interval(*zip(*((one.n, one.value, text_of(one)) for one in records), strict=True))
+    rigors = [record.rigor for record in records if record.rigor is not None]
+    of = [one.predicted_of for one in records if one.predicted is not None]
     return Series(
-        records[0].map,
-        text,
-        d,
-        points=tuple(_point(n, [record for record in records if record.n == n]) for n in sorted(set(sizes))),
+        *(records[0].map, text, d),
+        points=tuple(_point(n, group) for (n,), group in sorted(grouped(records, "n").items())),
         fit=fit,
         texts=len({record.source for record in records}),
         searched=max(record.words or 0 for record in records),
         all_words=all(record.words == record.n for record in records),
-        converged=fmean(record.converged for record in records),
-        rigor=_weakest([record.rigor for record in records if record.rigor is not None]),
+        rigor=max(rigors, key=lambda one: one != CERTIFIED, default=None),
         varied=tuple(key_text(name, value) for name, value in varied),
-        predicted_of=next(
-            (
-                TYPICAL if record.predicted_of == TYPICAL else "the largest searched word"
-                for record in records
-                if record.predicted is not None
-            ),
-            None,
-        ),
+        predicted_of=None if not of else TYPICAL if of[0] == TYPICAL else "the largest searched word",
         interval=interval,
     )
 
@@ -476,16 +454,10 @@ def text_of(record: Any) -> str:
 
 def _point(n: int, records: Sequence[Record]) -> SizePoint:
     values = [record.value for record in records]
-    mean = fmean(values)
-    squares = math.fsum((value - mean) ** 2 for value in values)
     return SizePoint(
-        n,
-        mean,
-        math.sqrt(squares / (len(values) - 1)) if len(values) > 1 else 0.0,
-        len(values),
+        *(n, fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values)),
         upper=_mean([record.upper for record in records]),
         predicted=_mean([record.predicted for record in records]),
-        compared=_mean([record.median_word if record.predicted_of == TYPICAL else record.value for record in records]),
         in_range=all(record.predicted_in_range is True for record in records),
         words=_words([record.per_word for record in records]),
         average=_mean([record.average for record in records]),
@@ -493,25 +465,17 @@ def _point(n: int, records: Sequence[Record]) -> SizePoint:
 
 
 def _words(per_word: Sequence[tuple[float, ...] | None]) -> tuple[float, float, float, float] | None:
-    """The means over the draws of the words' least, quartiles and largest."""
-    known = [sorted(values) for values in per_word if values]
+    """The means over the draws of the words' least, quartiles and largest; None unless every draw has them."""
+    known = [np.quantile(values, (0, 0.25, 0.75, 1)) for values in per_word if values]
     if len(known) < len(per_word):
         return None
-    quarters = [quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3 for values in known]
-    rows = [(values[0], low, high, values[-1]) for values, (low, _, high) in zip(known, quarters, strict=True)]
-    least, low, high, most = (math.fsum(column) / len(rows) for column in zip(*rows, strict=True))
+    least, low, high, most = np.mean(known, axis=0).tolist()
     return least, low, high, most
 
 
 def _mean(values: list[float | None]) -> float | None:
     """None unless every value is there."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if len(known) == len(values) else None
-
-
-def _weakest(rigors: list[str]) -> str | None:
-    """A rigor that is less than certified, where there is one."""
-    return next((rigor for rigor in rigors if rigor != CERTIFIED), rigors[0] if rigors else None)
+    return None if None in values else fmean(values)  # pyright: ignore[reportArgumentType]
 
 
 def summarize(records: Sequence[Record]) -> Summary:
@@ -519,11 +483,11 @@ def summarize(records: Sequence[Record]) -> Summary:
     series = sensitivity_series([record for record in records if record.text != GIVEN])
     keyed = any(one.varied for one in series)
     at = ("at",) if keyed else ()
-    headings = ("map", "texts", *at, "d", "n", "exponent (95 % CI)", "S at last n", "average", "upper / S")
+    headings = ("map", "texts", *at, "d", "n", "exponent (95 % CI)", "S", "average", "upper/S")
     rows = tuple(_row(one, keyed=keyed) for one in series)
     note = (
-        "S is attained by a search, a lower bound; upper / S is a median over n. Average: random Deltas in place of "
-        "the worst, at the last n."
+        "S: attained at the last n, a lower bound; upper/S: median over n. Average: random Deltas in place of the "
+        "worst, at the last n."
     )
     return Summary((Section("Word sensitivity S ~ n^exponent", headings, rows),), note, tuple(claims(series)))
 
@@ -533,7 +497,7 @@ def _row(one: Series, *, keyed: bool) -> tuple[Any, ...]:
     trend = one.trend
     exponent = None if trend is None else f"{trend.exponent:.2f} ({trend.low:.2f}, {trend.high:.2f})"
     return (
-        *(map_title(one.map), text_title(one.text), *((", ".join(one.varied),) if keyed else ()), one.d),
+        *(map_title(one.map), one.text, *((", ".join(one.varied),) if keyed else ()), one.d),
         f"{first.n}-{last.n}" if last.n > first.n else str(last.n),
         *(exponent, last.mean, last.average, one.bracket_ratio),
     )
@@ -591,10 +555,10 @@ def claims(series: Iterable[Series]) -> list[Claim]:
     groups: dict[tuple[Any, ...], list[Series]] = {}
     for one in series:
         groups.setdefault((one.map, one.d, one.varied), []).append(one)
-    for own in groups.values():
-        own.sort(key=lambda one: SYNTHETIC.index(one.text) if one.text in SYNTHETIC else -1)
-    ordered = sorted(groups.values(), key=lambda own: -own[0].points[-1].mean)
-    flat = [one for own in ordered for one in own]
+    for group in groups.values():
+        group.sort(key=lambda one: SYNTHETIC.index(one.text) if one.text in SYNTHETIC else -1)
+    ordered = sorted(groups.values(), key=lambda group: -group[0].points[-1].mean)
+    flat = [one for group in ordered for one in group]
     return [*_contrast(flat), *map(_about, ordered), *_relu_against_softmax(flat)]
 
 
@@ -695,12 +659,11 @@ def _relu_against_softmax(series: Sequence[Series]) -> list[Claim]:
     return [Claim(f"{largest:.2f}", sentence, "± one standard error of least squares.")] if gaps else []
 
 
-EXPERIMENT = Experiment(
+SENSITIVITY = Experiment(
     name="sensitivity",
     Cell=SensitivityCell,
     measure=measure_sensitivity,
     preset=preset,
     value="word sensitivity S",
     summarize=summarize,
-    figures=("sensitivity",),
 )

@@ -11,6 +11,7 @@ from typing import Any
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.experiment import key_text, rank, varying_columns
 from wordsens.experiments.store import Record, as_records
+from wordsens.experiments.sweep import experiment_named
 from wordsens.statistics.power_law import PowerLaw, power_law_and_interval
 
 
@@ -69,7 +70,9 @@ def series_along(records: Any, x: str, y: str = "value", by: Sequence[str] | Non
         InputError: no such column, nothing to show, or records that differ in more would be averaged.
     """
     done = [record for record in as_records(records) if record.done]
-    known = list(dict.fromkeys(name for record in done for name in record.columns))
+    known = [
+        name for name in (done[0].columns if done else ()) if any(one.columns.get(name) is not None for one in done)
+    ]
     for name, column in (("x", x), ("y", y), *(("by", one) for one in by or ())):
         require_choice(name, column, known)
     of_map = ("depth",)  # a record's map is drf4
@@ -87,12 +90,18 @@ def series_along(records: Any, x: str, y: str = "value", by: Sequence[str] | Non
     return [_series(tuple(zip(by, values, strict=True)), groups[values], x, y, besides) for values in order]
 
 
+def column_title(records: Sequence[Record], name: str) -> str:
+    """A column as a figure names it: "word sensitivity S" for the value of sensitivity."""
+    names = {record.experiment for record in records}
+    return experiment_named(*names).value if name == "value" and len(names) == 1 else name.replace("_", " ")
+
+
 def _moves_along(records: Sequence[Record], name: str, x: str) -> bool:
     """True where each value of x has one value of the column."""
-    seen: dict[Any, set[Any]] = defaultdict(set)
+    by_place: dict[Any, set[Any]] = defaultdict(set)
     for record in records:
-        seen[record.columns.get(x)].add(record.columns.get(name))
-    return all(len(values) == 1 for values in seen.values())
+        by_place[record.columns.get(x)].add(record.columns.get(name))
+    return all(len(values) == 1 for values in by_place.values())
 
 
 def _series(
@@ -114,8 +123,8 @@ def _series(
         [record.columns[x] for record in records], [float(record.columns[y]) for record in records], texts
     )
     points = (
-        AxisPoint(place, fmean(own), stdev(own) if len(own) > 1 else 0.0, len(own))
-        for place, own in sorted(values.items(), key=lambda item: rank(item[0]))
+        AxisPoint(place, fmean(numbers), stdev(numbers) if len(numbers) > 1 else 0.0, len(numbers))
+        for place, numbers in sorted(values.items(), key=lambda item: rank(item[0]))
     )
     return AxisSeries(
         keys, tuple(points), tuple(varying_columns(records, besides=besides)), len(set(texts)), fit, interval

@@ -1,7 +1,6 @@
 """From how many words on a map notices: S of k words that move at once, each in a ball of its own."""
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -12,25 +11,27 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from wordsens.certificates.contract import Certificate
+from wordsens.certificates.base import Certificate
 from wordsens.certificates.dense.bounds import FAILURE_PROBABILITY, dense_group_certificate
 from wordsens.errors import InputError
 from wordsens.experiments.experiment import (
     Claim,
+    Column,
     Experiment,
     Grids,
-    Section,
     Summary,
+    grouped,
     mean_over_draws,
+    table,
     text_title,
 )
 from wordsens.experiments.map_cell import MapCell
 from wordsens.experiments.store import Record, as_records
 from wordsens.experiments.texts import Embedded, load_text, texts_at_least
-from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.registry import map_title
 from wordsens.seeds import generator
-from wordsens.sensitivity.groups import group_sensitivity, word_sets
+from wordsens.sensitivity.several_words import group_sensitivity, word_sets
 from wordsens.statistics.mean import Estimate, with_error
 from wordsens.statistics.power_law import fit_power_law
 from wordsens.text import load_encoder
@@ -74,7 +75,7 @@ def measure_several_words(cell: SeveralWordsCell) -> dict[str, Any]:
         sets = word_sets(phi, text, cell.count, cell.radius, seed)
     result = group_sensitivity(phi, text, sets, cell.radius, seed, search=cell.search_plan)
     best = result.perturbations[result.groups.index(result.group)]
-    bound = bound_of_every_set(phi, phi.accept(text.rows), cell.count, result.radius)
+    bound = bound_of_every_set(phi, phi.accept(text.rows), cell.count, result.radius[0][0])
     return {
         "map": phi.name,
         "source": text.source,
@@ -128,47 +129,46 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
         notices.append(f"no text has {n} words: Gaussian texts are measured alone")
     counts = [2**power for power in range(n.bit_length()) if 2**power < n] + [n]
     common = {"n": n, "count": counts, "draw": list(range(draws))}
-    return [{**common, **own, "text": text, "d": width} for text, width in texts for own in maps], notices
+    return [{**common, **part, "text": text, "d": width} for text, width in texts for part in maps], notices
 
 
-def series_of_counts(records: Any) -> dict[tuple[str, str, int, int], dict[int, list[Record]]]:
-    """The finished records of each map, kind of text, n and d, by the number of words that move.
+def never_falling(records: Any) -> list[Record]:
+    """The finished records by the number of words that move, each with the most that so many or fewer attain.
 
     Words of a set may stay where they are, so what fewer words attain in a draw more words attain too.
     """
-    groups: dict[tuple[str, str, int, int], dict[int, list[Record]]] = defaultdict(lambda: defaultdict(list))
-    for record in as_records(records):
-        if record.done:
-            groups[record.map, record.text, record.n, record.d][record.count].append(record)
-    return {key: _never_falling(dict(sorted(own.items()))) for key, own in groups.items()}
-
-
-def _never_falling(counts: dict[int, list[Record]]) -> dict[int, list[Record]]:
-    best: dict[int, float] = {}
-    for own in counts.values():
-        for record in own:
-            best[record.draw] = max(best.get(record.draw, 0.0), record.value)
-        own[:] = [record.replace(value=best[record.draw]) for record in own]
-    return counts
+    best: dict[tuple[Any, ...], float] = {}
+    raised = []
+    for one in sorted((one for one in as_records(records) if one.done), key=lambda one: one.count):
+        key = one.map, one.text, one.n, one.d, one.draw
+        best[key] = max(best.get(key, 0.0), one.value)
+        raised.append(one.replace(value=best[key]))
+    return raised
 
 
 def summarize(records: Sequence[Record]) -> Summary:
     """A row a map, text and number of words; from how many on each map notices, and how its sensitivity grows."""
-    rows, claims = [], []
-    for (name, text, n, d), counts in series_of_counts(records).items():
-        for count, own in counts.items():
-            value = Estimate.of([record.value for record in own])
-            uppers = [record.upper for record in own if record.upper is not None]
-            upper = math.fsum(uppers) / len(uppers) if len(uppers) == len(own) else None
-            rows.append((map_title(name), text_title(text), n, d, count, count / n, value, upper, value.draws))
-        claims += _claims(f"{map_title(name)} on {text_title(text)} of {n} words", n, counts)
-    headings = ("map", "texts", "n", "d", "words moved", "share", "S", "upper bound", "draws")
+    ordered = [one for part in _series(records) for one in part]
+    keys: dict[str, Column] = {"map": lambda one: map_title(one.map), "texts": "text"}
+    keys |= {"n": "n", "d": "d", "words moved": "count", "share": lambda one: one.count / one.n}
+    claims = []
+    for part in _series(records):
+        counts = {count: part for (count,), part in grouped(part, "count").items()}
+        subject = f"{map_title(part[0].map)} on {text_title(part[0].text)} of {part[0].n} words"
+        claims += _claims(subject, part[0].n, counts)
     return Summary(
-        (Section("Several words at once", headings, tuple(rows)),),
-        "S: attained, means over draws with standard errors; every word moves in a ball of its own, or stays. The "
-        "upper bounds hold for every set of so many words, each with probability 1 - 1e-9 over the weights.",
+        (table("Several words at once", ordered, keys, {"S": "value", "upper bound": "upper"}),),
+        "S: attained, mean over draws, ± one standard error; every word moves in a ball of its own, or stays.",
         tuple(claims),
+        "The upper bounds hold for every set of so many words, each with probability 1 - 1e-9 over the weights.",
     )
+
+
+def _series(records: Sequence[Record]) -> list[list[Record]]:
+    """The records of each map, kind of text, n and d, in the order in which these were measured."""
+    order = list(grouped(records, "map", "text", "n", "d"))
+    groups = grouped(never_falling(records), "map", "text", "n", "d")
+    return [groups[key] for key in order]
 
 
 def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Claim]:
@@ -187,7 +187,7 @@ def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Claim
         claims.append(
             Claim(f"{at.mean:.0f}", sentence, mean_over_draws(at) + " Interpolated between the numbers tried.")
         )
-    unseen = [k for k, own in counts.items() if all(one.upper is not None and one.upper < NOTICED for one in own)]
+    unseen = [k for k, part in counts.items() if all(one.upper is not None and one.upper < NOTICED for one in part)]
     if unseen:
         sentence = f"No {max(unseen)} of its words, chosen and moved however one likes, move {subject} by {NOTICED:g}."
         if max(unseen) == 1:
@@ -195,7 +195,7 @@ def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Claim
         claims.append(
             Claim(f"{max(unseen)}", sentence, "Upper bounds, each with probability 1 - 1e-9 over the weights.")
         )
-    few = [(k, record.value) for k, own in counts.items() if k <= n / 2 for record in own]
+    few = [(k, record.value) for k, part in counts.items() if k <= n / 2 for record in part]
     if len({k for k, _ in few}) > 2 and first.interval[1] < NOTICED:
         law = fit_power_law([k for k, _ in few], [value for _, value in few])
         exponent = with_error(law.exponent, law.standard_error)
@@ -206,11 +206,8 @@ def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Claim
 
 def _crossings(counts: dict[int, list[Record]]) -> list[float | None]:
     """For each draw the number of words at which S reaches NOTICED, interpolated on logarithmic axes."""
-    by_draw: dict[int, list[tuple[int, float]]] = defaultdict(list)
-    for count, own in counts.items():
-        for record in own:
-            by_draw[record.draw].append((count, record.value))
-    return [_crossing(points) for points in by_draw.values()]
+    draws = grouped((one for part in counts.values() for one in part), "draw")
+    return [_crossing([(one.count, one.value) for one in part]) for part in draws.values()]
 
 
 def _crossing(points: Sequence[tuple[int, float]]) -> float | None:
@@ -225,11 +222,10 @@ def _crossing(points: Sequence[tuple[int, float]]) -> float | None:
     return None
 
 
-EXPERIMENT = Experiment(
+SEVERAL_WORDS = Experiment(
     name="several-words",
     Cell=SeveralWordsCell,
     measure=measure_several_words,
     preset=preset,
     summarize=summarize,
-    figures=("several-words",),
 )

@@ -3,9 +3,7 @@
 import hashlib
 import json
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean
 from typing import Annotated, Any, ClassVar, Literal
@@ -18,7 +16,19 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.similarities import Measured as MeasuredPairs
-from wordsens.experiments.experiment import Claim, Experiment, Grids, Section, Summary, text_title
+from wordsens.experiments.experiment import (
+    Claim,
+    Column,
+    Experiment,
+    Grids,
+    Section,
+    Summary,
+    estimate,
+    grouped,
+    paired,
+    table,
+    text_title,
+)
 from wordsens.experiments.map_cell import MapCell
 from wordsens.experiments.passages import shipped_pairs, some_pairs, swapped_passages
 from wordsens.experiments.store import Record, as_records
@@ -116,18 +126,18 @@ def measure_similarity(cell: SimilarityCell) -> dict[str, Any]:
     if isinstance(phi, TransformerFeatures):
         features = _pooled(phi, texts, cell)
         first = phi.embed([texts[0]])[0]
-        own = phi.reading().leading_tokens, len(first) - phi.reading().own_tokens
+        group = phi.reading().leading_tokens, len(first) - phi.reading().own_tokens
     else:
         matrices, lengths = _rows(cell, texts)
         features = _mapped(phi, matrices)
-        first, own = matrices[0], (0, lengths[0])
+        first, group = matrices[0], (0, lengths[0])
     at = {text: place for place, text in enumerate(texts)}
     cosines, moved = compared(features, [(at[pair.first], at[pair.second]) for pair in pairs], phi.name)
     counted = [load_encoder(cell.encoder).tokenize(text).words for text in texts]
     return {
         **aucs(pairs, cosines, moved, seed=cell.pairs_seed),
         "rows": sum(counted) / len(counted),
-        **_searched(cell, phi, first, own),
+        **_searched(cell, phi, first, group),
         "arrays": {"cosines": torch.from_numpy(cosines), "moved": torch.from_numpy(moved)},
     }
 
@@ -184,8 +194,10 @@ def aucs(
         "same": len(same),
         "synonyms": int(one_word.sum()),
         "kinds": json.dumps(list(kinds)),
-        "auc_by_kind": tuple(auc(cosines[own], same) for own in kinds.values()),
-        "auc_synonym_by_kind": None if beside is None else tuple(auc(cosines[own], beside) for own in kinds.values()),
+        "auc_by_kind": tuple(auc(cosines[group], same) for group in kinds.values()),
+        "auc_synonym_by_kind": None
+        if beside is None
+        else tuple(auc(cosines[group], beside) for group in kinds.values()),
         "moved_flip": float(np.median(moved[opposites])),
         "moved_synonym": float(np.median(moved[one_word])) if one_word.any() else None,
         "changed": json.dumps([pair.changed for pair in pairs], ensure_ascii=False),
@@ -237,11 +249,11 @@ def _layers(held: _Held) -> Float[Tensor, "layers m d"]:
     return held.phi.encode_layers(list(held.key[0]))
 
 
-def _searched(cell: SimilarityCell, phi: Any, text: TextMatrix, own: tuple[int, int]) -> dict[str, Any]:
+def _searched(cell: SimilarityCell, phi: Any, text: TextMatrix, group: tuple[int, int]) -> dict[str, Any]:
     """S of the text over a few of its `own` words: from which row on, and how many."""
     if not cell.words:
         return dict.fromkeys(("sensitivity", "evaluations", "word", "token"))
-    start, count = own
+    start, count = group
     stream = generator(cell.pairs_seed, "searched words", count)
     words = sorted(start + place for place in torch.randperm(count, generator=stream)[: cell.words].tolist())
     result = word_sensitivity(
@@ -290,7 +302,7 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     last = encoder.layers
     layers = [layer for layer in range(last + 1) if layer % size["every"] == 0 or layer == last]
     pooled = {"map": "model", "model": source.encoder, "model_layer": layers, **size["pooled"]}
-    maps = [{"map": name, **own} for name, own in size["maps"].items()]
+    maps = [{"map": name, **group} for name, group in size["maps"].items()]
     notices = []
     sizes = [n for n in size["n"] if _holds_swaps(source, n, seed)]
     if left := [str(n) for n in size["n"] if n not in sizes]:
@@ -304,7 +316,7 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
             continue
         check = {"pairs": CHECK, "length": length, "n": rows, "count": size["of_a_kind"]}
         plain = ReviewsText(encoder=source.encoder, layer=source.layer)
-        random = [{**own, "draw": list(range(size["check_draws"]))} for own in maps]
+        random = [{**group, "draw": list(range(size["check_draws"]))} for group in maps]
         grids += _grids(check, plain, encoder, random, pooled)
     return grids, notices
 
@@ -315,7 +327,7 @@ def _grids(
     of_rows = {"encoder", "layer", "keep_special_tokens", "padded_below"}
     rows, plain = source.model_dump(mode="json"), source.model_dump(mode="json", exclude=of_rows)
     d = encoder.dimension
-    return [{**pairs, **own, "text": rows, "d": d} for own in maps] + [{**pairs, **pooled, "text": plain, "d": d}]
+    return [{**pairs, **group, "text": rows, "d": d} for group in maps] + [{**pairs, **pooled, "text": plain, "d": d}]
 
 
 def _holds_swaps(source: Embedded, n: int, seed: int) -> bool:
@@ -330,176 +342,99 @@ def _holds_swaps(source: Embedded, n: int, seed: int) -> bool:
     return True
 
 
-Column = Callable[[Record], float | None]
-
-
-@dataclass(frozen=True)
-class Place:
-    """The draws of one map on pairs of one kind and length."""
-
-    map: str
-    text: str
-    n: int
-    records: tuple[Record, ...]
-
-    @property
-    def title(self) -> str:
-        """The features in words: "RF", "minilm layer 3, mean pooled"."""
-        return _features_title(self.records[0])
-
-    @property
-    def learned(self) -> bool:
-        """True of a layer of a trained model; the other maps are random."""
-        return self.records[0].model_layer is not None
-
-    def by_draw(self, column: Column) -> dict[int, float]:
-        """The column's value in each draw that has one."""
-        return {one.draw: value for one in self.records if (value := column(one)) is not None}
-
-    def estimate(self, column: Column) -> Estimate | None:
-        """The mean over the draws; None where none has a value."""
-        values = list(self.by_draw(column).values())
-        return Estimate.of(values) if values else None
-
-
-def auc_of(record: Record) -> float | None:
-    """The AUC of a record."""
-    return record.value
-
-
-def s_of(record: Record) -> float | None:
-    """S of a record."""
-    return record.sensitivity
-
-
-def _features_title(record: Record) -> str:
-    if record.model_layer is None:
+def features_title(record: Record) -> str:
+    """The features in words: "RF", "minilm layer 3" with the mean of its rows."""
+    if not learned(record):
         return map_title(record.map)
     name = record.map.removesuffix(f" layer {record.model_layer}").rstrip("/").rpartition("/")[2]
-    return f"{name} layer {record.model_layer}, {record.pool} pooled"
+    return f"{name} layer {record.model_layer}{'' if record.pool == 'mean' else f' ({record.pool})'}"
 
 
-def places(records: Any, pairs: str) -> list[Place]:
+def learned(record: Record) -> bool:
+    """True of a layer of a trained model; the other maps are random."""
+    return record.model_layer is not None
+
+
+def of_pairs(records: Any, pairs: str) -> list[Record]:
     """The finished records of swaps, or of check: map by map, by length."""
-    groups: dict[tuple[str, str, int], list[Record]] = defaultdict(list)
-    for record in as_records(records):
-        if record.done and record.pairs == pairs:
-            groups[_features_title(record), record.text, record.n].append(record)
-    found = [Place(own[0].map, text, n, tuple(own)) for (_, text, n), own in groups.items()]
-    order = {key: at for at, key in enumerate(dict.fromkeys((one.text, one.title) for one in found))}
-    return sorted(found, key=lambda one: (order[one.text, one.title], one.n))
+    group = [record for record in as_records(records) if record.done and record.pairs == pairs]
+    order = list(grouped(group, "text", features_title))
+    return sorted(group, key=lambda one: (order.index((one.text, features_title(one))), one.n))
+
+
+_NUMBERS: dict[str, Column] = {"moved by flip": "moved_flip", "by synonym": "moved_synonym", "S": "sensitivity"}
 
 
 def summarize(records: Sequence[Record]) -> Summary:
     """A row a map and length of swaps, and of the pairs of check, there kind by kind too; sentences about them."""
-    swaps, check = places(records, SWAPS), places(records, CHECK)
+    swaps, check = of_pairs(records, SWAPS), of_pairs(records, CHECK)
+    of_swaps: dict[str, Column] = {"map": features_title, "texts": "text", "n": "n"}
+    of_check: dict[str, Column] = {"map": features_title, "texts": "length", "n": "n"}
+    interval = {"from": "auc_low", "to": "auc_high", "beside synonyms": "auc_synonym"}
     sections = (
-        Section(
-            "Swaps of one word",
-            ("map", "texts", "n", "AUC", "moved by flip", "by synonym", "S", "passages", "draws"),
-            tuple(
-                (one.title, text_title(one.text), one.n, *_numbers(one), one.records[0].opposites, len(one.records))
-                for one in swaps
-            ),
-        ),
-        Section(
-            "Pairs of check",
-            ("map", "texts", "n", "AUC", "from", "to", "beside synonyms", "moved by flip", "by synonym", "S", "draws"),
-            tuple(_check_row(one) for one in check),
-        ),
-        *_kinds(swaps, check),
+        table("Swaps of one word", swaps, {**of_swaps, "passages": "opposites"}, {"AUC": "value", **_NUMBERS}),
+        table("Pairs of check", check, of_check, {"AUC": "value", **interval, **_NUMBERS}),
+        _by_kind("Swaps kind by kind: AUC against synonyms", swaps, of_swaps, "auc_by_kind"),
+        _by_kind("Check kind by kind: AUC against paraphrases", check, of_check, "auc_by_kind"),
+        _by_kind("Check kind by kind: AUC against one-word synonyms", check, of_check, "auc_synonym_by_kind"),
     )
     return Summary(
         tuple(one for one in sections if one.rows),
-        "AUC: the chance that a flipped pair's features are less alike (cosine) than a pair's that means the same, "
-        "ties half; .5 is a coin. The same is a one-word synonym in swaps, a paraphrase in check. n counts tokens. "
-        "Means over draws of weights and passages with standard errors; in check the pairs are the same in each draw, "
-        "and from ... to is a 95 % interval over the pairs. Moved: median of the relative change of the features. S: "
-        "attained by a short search of a few words of one text.",
+        "AUC: the chance that a flipped pair's features are less alike (cosine) than a pair's that means the same; .5 "
+        "is a coin. Moved: median relative change.",
         tuple(_claims(swaps, check)),
+        "Ties count half. The same is a one-word synonym in swaps, a paraphrase in check. n counts tokens. Means over "
+        "draws of weights and passages with standard errors; in check the pairs are the same in each draw, and from "
+        "... to is a 95 % interval over the pairs. S: attained by a short search of a few words of one text.",
     )
 
 
-def _numbers(place: Place) -> tuple[Estimate | None, ...]:
-    columns: tuple[Column, ...] = (auc_of, lambda one: one.moved_flip, lambda one: one.moved_synonym, s_of)
-    return tuple(map(place.estimate, columns))
+def _by_kind(title: str, records: Sequence[Record], keys: dict[str, Column], name: str) -> Section:
+    """A column a kind of opposites."""
 
+    def of(kind: str) -> Callable[[Record], float | None]:
+        return lambda one: dict(zip(json.loads(one.kinds), getattr(one, name) or (), strict=False)).get(kind)
 
-def _check_row(place: Place) -> tuple[Any, ...]:
-    first = place.records[0]
-    area, *others = _numbers(place)
-    low, high = (fmean(place.by_draw(column).values()) for column in (lambda r: r.auc_low, lambda r: r.auc_high))
-    beside = place.estimate(lambda one: one.auc_synonym)
-    return (place.title, first.length, place.n, area, low, high, beside, *others, len(place.records))
-
-
-def _kinds(swaps: Sequence[Place], check: Sequence[Place]) -> list[Section]:
-    """Tables with a column a kind: swaps against synonyms, check against paraphrases and against one-word synonyms."""
-    tables = (
-        ("Swaps kind by kind: AUC against synonyms", swaps, "auc_by_kind"),
-        ("Check kind by kind: AUC against paraphrases", check, "auc_by_kind"),
-        ("Check kind by kind: AUC against one-word synonyms", check, "auc_synonym_by_kind"),
-    )
-    sections = []
-    for title, own, name in tables:
-        kinds = sorted({kind for place in own for one in place.records for kind in json.loads(one.kinds)})
-        rows = tuple(
-            (
-                *(one.title, one.records[0].length or text_title(one.text), one.n),
-                *(one.estimate(lambda record, kind=kind, name=name: _of_kind(record, kind, name)) for kind in kinds),
-            )
-            for one in own
-        )
-        sections.append(Section(title, ("map", "texts", "n", *kinds), rows))
-    return sections
-
-
-def _of_kind(record: Record, kind: str, name: str) -> float | None:
-    values, kinds = getattr(record, name), json.loads(record.kinds)
-    return None if values is None or kind not in kinds else values[kinds.index(kind)]
+    kinds = sorted({kind for one in records for kind in json.loads(one.kinds)})
+    return table(title, records if kinds else (), keys, {kind: of(kind) for kind in kinds})
 
 
 COIN = 0.5
 """The AUC of a guess."""
 
 
-def _claims(swaps: Sequence[Place], check: Sequence[Place]) -> Iterator[Claim]:
+def _claims(swaps: Sequence[Record], check: Sequence[Record]) -> Iterator[Claim]:
     """Along the length, map by map; flips beside synonyms; AUC beside S; and the pairs of check."""
-    for text in dict.fromkeys(one.text for one in swaps):
-        own = [one for one in swaps if one.text == text]
-        for title in dict.fromkeys(one.title for one in own):
-            yield from _along([one for one in own if one.title == title])
-        yield from _beside_s(own)
-    for length in dict.fromkeys(one.records[0].length for one in check):
-        yield from _check([one for one in check if one.records[0].length == length])
+    for group in grouped(swaps, "text").values():
+        for curve in grouped(group, features_title).values():
+            yield from _along(list(grouped(curve, "n").values()))
+        yield from _beside_s(group)
+    for group in grouped(check, "length").values():
+        yield from _check(group)
 
 
-def _pairs_title(place: Place) -> str:
-    first = place.records[0]
+def _pairs_title(first: Record) -> str:
     return f"swaps in {text_title(first.text)}" if first.pairs == SWAPS else f"pairs of check, {first.length}s"
 
 
-def _known(estimate: Estimate) -> str:
-    return f"Mean over {estimate.draws} draws of weights and passages, ± one standard error."
-
-
-def _along(curve: Sequence[Place]) -> Iterator[Claim]:
+def _along(sizes: Sequence[list[Record]]) -> Iterator[Claim]:
     """AUC of one map at the shortest and the longest passages, and their difference draw by draw."""
-    first, last = curve[0], curve[-1]
-    start, end = first.estimate(auc_of), last.estimate(auc_of)
-    if start is None or end is None or min(start.draws, end.draws) < LEAST:
+    few, many = sizes[0], sizes[-1]
+    start, end, change = estimate(few), estimate(many), paired(many, few)
+    if start is None or end is None or change is None or min(start.draws, end.draws) < LEAST:
         return
+    first, last = few[0], many[0]
     sentence = (
-        f"{first.title}, {_pairs_title(first)}: AUC {start} in passages of {first.n} words, {_beside_a_coin(start)}"
+        f"{features_title(first)}, {_pairs_title(first)}: AUC {start} in passages of {first.n} words, "
+        f"{_beside_a_coin(start)}"
     )
     if first.n != last.n:
-        own, other = last.by_draw(auc_of), first.by_draw(auc_of)
-        change = Estimate.of([own[draw] - other[draw] for draw in own if draw in other])
         low, high = change.interval
         size = Estimate(abs(change.mean), change.error, change.draws)
         how = f"more by {size}" if low > 0 else f"less by {size}" if high < 0 else "no change beyond its scatter"
         sentence += f"; {end} in passages of {last.n}, {_beside_a_coin(end)}, {how}"
-    yield Claim(f"{end.mean:.2f}", f"{sentence}.", _known(end))
+    known = f"Mean over {end.draws} draws of weights and passages, ± one standard error."
+    yield Claim(f"{end.mean:.2f}", f"{sentence}.", known)
 
 
 def _beside_a_coin(value: Estimate) -> str:
@@ -507,19 +442,15 @@ def _beside_a_coin(value: Estimate) -> str:
     return "better than a coin" if low > COIN else "worse than a coin" if high < COIN else "not told from a coin"
 
 
-def _beside_s(swaps: Sequence[Place]) -> Iterator[Claim]:
+def _beside_s(swaps: Sequence[Record]) -> Iterator[Claim]:
     """The rank correlation of AUC and S: over all features and lengths, over random maps, over layers."""
-    with_s = [one for one in swaps if one.by_draw(s_of)]
-    random, learned = ([one for one in with_s if one.learned == wanted] for wanted in (False, True))
-    groups = {"all features": with_s, "the random maps": random, "the pooled layers": learned}
-    for name, own in groups.items():
-        if name == "all features" and not (random and learned):
-            continue
-        draws: dict[int, list[tuple[float, float]]] = defaultdict(list)
-        for place in own:
-            area = place.by_draw(auc_of)
-            for draw, s in place.by_draw(s_of).items():
-                draws[draw].append((s, area[draw]))
+    with_s = [one for one in swaps if one.sensitivity is not None]
+    random, layers = ([one for one in with_s if learned(one) == wanted] for wanted in (False, True))
+    groups = {"all features": with_s if random and layers else [], "the random maps": random}
+    for name, group in {**groups, "the pooled layers": layers}.items():
+        draws = {
+            draw: [(one.sensitivity, one.value) for one in part] for (draw,), part in grouped(group, "draw").items()
+        }
         if len(draws) < LEAST or min(map(len, draws.values())) < LEAST:
             continue
         value, low, high = correlation_interval(draws)
@@ -527,30 +458,28 @@ def _beside_s(swaps: Sequence[Place]) -> Iterator[Claim]:
             continue
         how = "AUC rises with S" if low > 0 else "AUC falls with S" if high < 0 else "AUC does not follow S"
         sentence = (
-            f"{_pairs_title(own[0]).capitalize()}: over {name} and the lengths measured {how}; their rank correlation "
-            f"is {value:.2f} (95 % interval over draws {low:.2f} to {high:.2f}). S says how far a word can move the "
-            "features, not that another meaning does."
+            f"{_pairs_title(group[0]).capitalize()}: over {name} and the lengths measured {how}; their rank "
+            f"correlation is {value:.2f} (95 % interval over draws {low:.2f} to {high:.2f}). S says how far a word can "
+            "move the features, not that another meaning does."
         )
-        known = (
-            f"{sum(map(len, draws.values()))} pairs of values, {len(draws)} draws; bootstrap over draws. S attained."
-        )
+        known = f"{len(group)} pairs of values, {len(draws)} draws; bootstrap over draws. S attained."
         yield Claim(f"{value:.2f}", sentence, known)
 
 
-def _check(check: Sequence[Place]) -> Iterator[Claim]:
+def _check(check: Sequence[Record]) -> Iterator[Claim]:
     """Between which features the AUC of one length lies, and on which side of a coin all of them are."""
-    means = {one.title: value.mean for one in check if (value := one.estimate(auc_of)) is not None}
-    if len(means) < 2:
+    groups = {title: group for (title,), group in grouped(check, features_title).items()}
+    if len(groups) < 2:
         return
-    records = [record for place in check for record in place.records]
+    means = {title: fmean(one.value for one in group) for title, group in groups.items()}
     side = ""
-    if max(record.auc_high for record in records) < COIN:
+    if max(record.auc_high for record in check) < COIN:
         side = "; every feature finds the flipped pairs more alike than paraphrases"
-    elif min(record.auc_low for record in records) > COIN:
+    elif min(record.auc_low for record in check) > COIN:
         side = "; every feature finds the flipped pairs less alike than paraphrases"
-    synonyms = {one.title: value.mean for one in check if (value := one.estimate(lambda own: own.auc_synonym))}
+    synonyms = {title: value.mean for title, group in groups.items() if (value := estimate(group, "auc_synonym"))}
     beside = f" Against one-word synonyms it lies {_between(synonyms)}." if synonyms else ""
-    between = _between(means) if len(set(means.values())) > 1 else f"{means[check[0].title]:.2f} for every feature"
+    between = _between(means) if len(set(means.values())) > 1 else f"{next(iter(means.values())):.2f} for every feature"
     sentence = f"{_pairs_title(check[0]).capitalize()}, against paraphrases: AUC {between}{side}.{beside}"
     yield Claim(f"{fmean(means.values()):.2f}", sentence, "Means over draws; 95 % intervals over the pairs.")
 
@@ -560,12 +489,11 @@ def _between(means: dict[str, float]) -> str:
     return f"between {means[least]:.2f} ({least}) and {means[most]:.2f} ({most})"
 
 
-EXPERIMENT = Experiment(
+SIMILARITY = Experiment(
     name="similarity",
     Cell=SimilarityCell,
     measure=measure_similarity,
     preset=preset,
     summarize=summarize,
-    figures=("similarity", "similarity-sensitivity", "similarity-check"),
     together=SimilarityCell.layers_of,
 )

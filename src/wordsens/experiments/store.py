@@ -1,6 +1,5 @@
 """The results of a run: one SQLite database, `results.sqlite`, in the run's folder. One transaction a finished cell."""
 
-import csv
 import io
 import json
 import os
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 FILE = "results.sqlite"
 _FORMAT = 1
-_BATCH = 500
-"""Keys of one query; SQLite takes at least 999."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS cells (
@@ -86,7 +83,8 @@ class Record:
 
 
 def spec_columns(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a spec as columns: those of the text too, of which `text` keeps the kind.
+    """The keys of a spec as columns: those of the text too, of which `text` keeps the kind; a key that the cell has as
+    well, `layer` of a network, is `text_layer` there.
 
     `words` and `word` of a spec are `word_choice`: the columns of those names say what was searched.
 
@@ -96,7 +94,7 @@ def spec_columns(spec: Mapping[str, Any]) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for key, value in spec.items():
         if key == "text" and isinstance(value, dict):
-            names = {"kind": "text", "content": "text_content"}
+            names = {"kind": "text"} | {name: f"text_{name}" for name in value if name == "content" or name in spec}
             columns |= {names.get(str(name), str(name)): one for name, one in value.items()}
         elif key in ("words", "word"):
             columns["word_choice"] = value if isinstance(value, str) else json.dumps(value)
@@ -109,14 +107,14 @@ def record_of(
     cell: Any, status: str, columns: Mapping[str, Any], *, started: str, seconds: float, error: str | None = None
 ) -> Record:
     """The record of a cell that was measured in this process."""
-    from wordsens.experiments.provenance import provenance
+    from wordsens.experiments.spec import provenance
 
     head = {"cell": cell.key(), "experiment": cell.experiment, "status": status, "error": error, "value": None}
-    spec, made = cell.spec(), provenance()
+    spec, origin = cell.spec(), provenance()
     fields = [name for name in type(cell).model_fields if name not in ("words", "word")]
     unused = dict.fromkeys([*fields, *(_OF_TEXTS if "text" in fields else ())])
     result = {**unused, **spec_columns(spec), **cell.described(), **columns}
-    return Record({**head, "seconds": seconds, "started": started, **made, **_read_back(result), "spec": spec})
+    return Record({**head, "seconds": seconds, "started": started, **origin, **_read_back(result), "spec": spec})
 
 
 class Store:
@@ -169,13 +167,13 @@ class Store:
             StoreError: it cannot be written; what was written before is whole.
         """
         columns, spec = record.columns, record.spec
-        made = ("wordsens_version", "code", "libraries", "machine", "threads", "peak_memory_mb")
-        apart = {*made, "cell", "experiment", "status", "error", "seconds", "started", "spec"}
+        origin = ("wordsens_version", "code", "libraries", "machine", "threads", "peak_memory_mb")
+        apart = {*origin, "cell", "experiment", "status", "error", "seconds", "started", "spec"}
         apart |= {name for name, value in spec_columns(spec).items() if columns.get(name) == value}
         values = (
             *(columns[name] for name in ("cell", "experiment", "code", "status", "error", "seconds", "started")),
             json.dumps(spec),
-            json.dumps({name: columns[name] for name in made}),
+            json.dumps({name: columns[name] for name in origin}),
             json.dumps({name: value for name, value in columns.items() if name not in apart}),
             arrays if arrays is None or isinstance(arrays, bytes) else packed(arrays),
         )
@@ -194,24 +192,16 @@ class Store:
                 last of them: two versions are not mixed.
             experiment: only those of this experiment.
         """
-        names = [] if experiment is None else [experiment]
-        where = "WHERE experiment = ? " if names else ""
-        if keys is None:
-            last = "(SELECT code FROM cells AS own WHERE own.experiment = cells.experiment ORDER BY rowid DESC LIMIT 1)"
-            rows = self._rows(f"{where}{'AND' if names else 'WHERE'} code = {last}", names)
-        else:
-            wanted = list(dict.fromkeys(keys))
-            parts = [wanted[at : at + _BATCH] for at in range(0, len(wanted), _BATCH)]
-            rows = [
-                row
-                for part in parts
-                for row in self._rows(
-                    f"{where}{'AND' if names else 'WHERE'} key IN ({', '.join('?' * len(part))})", [*names, *part]
-                )
+        codes, wanted = self._last_codes(), None if keys is None else set(keys)
+        with _sqlite(self.folder):
+            loaded = [
+                _record(row)
+                for row in self._connection.execute(f"SELECT {_COLUMNS} FROM cells ORDER BY rowid")
+                if (row[2] == codes[row[1]] if wanted is None else row[0] in wanted)
+                and (experiment is None or row[1] == experiment)
             ]
-        found = [_record(row) for row in sorted(rows)]
-        names = dict.fromkeys(dict.fromkeys(name for record in found for name in record.columns))
-        return [Record({**names, **record.columns}) for record in found]
+        names = dict.fromkeys(dict.fromkeys(name for record in loaded for name in record.columns))
+        return [Record({**names, **record.columns}) for record in loaded]
 
     def statuses(self, keys: Iterable[str]) -> dict[str, str]:
         """The status of each of these cells that has a record."""
@@ -243,10 +233,13 @@ class Store:
 
     def last_code(self, experiment: str) -> str | None:
         """The version of the code that wrote the experiment's last record; None without any."""
-        query = "SELECT code FROM cells WHERE experiment = ? ORDER BY rowid DESC LIMIT 1"
+        return self._last_codes().get(experiment)
+
+    def _last_codes(self) -> dict[str, str]:
+        """Of each experiment the version of the code that wrote its last record."""
+        query = "SELECT experiment, code, MAX(rowid) FROM cells GROUP BY experiment"  # SQLite: code of that row
         with _sqlite(self.folder):
-            row = self._connection.execute(query, (experiment,)).fetchone()
-        return None if row is None else row[0]
+            return {experiment: code for experiment, code, _ in self._connection.execute(query)}
 
     def add_command(self, arguments: Sequence[str]) -> None:
         """Note a command, its words as they were typed; of addresses no password and no key."""
@@ -261,10 +254,6 @@ class Store:
         with _sqlite(self.folder):
             rows = self._connection.execute("SELECT arguments, started, version FROM commands ORDER BY rowid")
             return [{"arguments": json.loads(one), "started": at, "version": by} for one, at, by in rows]
-
-    def _rows(self, where: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
-        with _sqlite(self.folder):
-            return self._connection.execute(f"SELECT rowid, {_COLUMNS} FROM cells {where}", values).fetchall()
 
 
 def packed(arrays: "Mapping[str, Tensor]") -> bytes:
@@ -288,40 +277,43 @@ def read_records(folder: str | Path, experiment: str | None = None) -> "DataFram
 
 
 def as_frame(records: Iterable[Any]) -> "DataFrame":
-    """The records as a DataFrame; whole numbers with holes stay whole."""
+    """The records as a DataFrame with the columns of all, the spec as JSON; whole numbers with holes stay whole."""
     import pandas as pd
 
-    rows = table_rows(records)
+    rows = [{**record.columns, "spec": json.dumps(record.spec)} for record in records]
     columns = {}
-    for name in rows[0] if rows else ():
-        values = [row[name] for row in rows]
-        holes = None in values and any(type(value) is int for value in values)
-        whole = holes and all(value is None or type(value) is int for value in values)
-        columns[name] = pd.array(values, dtype="Int64") if whole else values
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        kinds = {type(value) for value in values}
+        columns[name] = pd.array(values, dtype="Int64") if kinds == {int, type(None)} else values
     return pd.DataFrame(columns)
 
 
-def as_records(records: Any) -> list[Record]:
-    """Records of a DataFrame that `read_records` gave, or a part of it; records are given back as they are."""
-    if not hasattr(records, "to_dict") or not hasattr(records, "columns"):
-        return list(records)
+def as_records(records: Any, *experiments: str) -> list[Record]:
+    """Records of a DataFrame that `read_records` gave, or a part of it; records are given back as they are.
+
+    Raises:
+        InputError: one is not of these experiments; where none is named, any will do.
+    """
+    loaded = _of_frame(records) if hasattr(records, "to_dict") and hasattr(records, "columns") else list(records)
+    if others := [record.experiment for record in loaded if experiments and record.experiment not in experiments]:
+        raise InputError(f"`records` are of {others[0]}; this takes those of {' or '.join(experiments)}")
+    return loaded
+
+
+def _of_frame(frame: "DataFrame") -> list[Record]:
     import pandas as pd
 
-    found = []
-    for row in records.to_dict("records"):
+    if missing := {"cell", "experiment", "status", "spec"} - set(frame.columns):
+        raise InputError(f"`records` has no column {', '.join(sorted(missing))}; give the rows of read_records whole")
+    loaded = []
+    for row in frame.to_dict("records"):
         plain = {
             name: None if pd.api.types.is_scalar(value) and pd.isna(value) else value for name, value in row.items()
         }
         plain["spec"] = json.loads(str(plain["spec"]))
-        found.append(Record({name: _plain(value) for name, value in plain.items()}))
-    return found
-
-
-def table_rows(records: Iterable[Any]) -> list[dict[str, Any]]:
-    """The records as rows with the same columns; the spec as JSON."""
-    held = list(records)
-    names = dict.fromkeys(name for record in held for name in record.columns)
-    return [{**dict.fromkeys(names), **record.columns, "spec": json.dumps(record.spec)} for record in held]
+        loaded.append(Record({name: _plain(value) for name, value in plain.items()}))
+    return loaded
 
 
 def file_name(experiment: str) -> str:
@@ -340,17 +332,12 @@ def write_tables(records: Iterable[Any], folder: Path, name: str) -> Path:
         import pyarrow.parquet as pq
     except ModuleNotFoundError as error:
         raise MissingExtraError("pyarrow", "records", "writing tables") from error
-    rows = table_rows(records)
-    names = list(rows[0]) if rows else ["cell", "status", "value"]
-    table = pa.table({name: _column([row[name] for row in rows]) for name in names})
+    frame = as_frame(records)
     whole = io.BytesIO()
-    pq.write_table(table, whole)
+    pq.write_table(pa.table({column: _column(frame[column]) for column in frame}), whole)
     write_whole(folder / f"{name}.parquet", whole.getvalue())
-    text = io.StringIO(newline="")
-    out = csv.writer(text)
-    out.writerow(names)
-    out.writerows([json.dumps(value) if isinstance(value, tuple) else value for value in row.values()] for row in rows)
-    write_whole(folder / f"{name}.csv", text.getvalue().encode(errors="replace"))
+    text = frame.map(lambda value: json.dumps(value) if isinstance(value, tuple) else value).to_csv(index=False)
+    write_whole(folder / f"{name}.csv", text.encode(errors="replace"))
     return folder / f"{name}.parquet"
 
 
@@ -374,24 +361,23 @@ def write_whole(path: Path, content: bytes) -> None:
         raise StoreError(f"{path.name} cannot be written to {path.parent} ({error.strerror or error})") from error
 
 
-def _column(values: list[Any]) -> Any:
+def _column(values: Any) -> Any:
     """An Arrow column; values of several types as JSON."""
     import pyarrow as pa
 
-    plain = [list(value) if isinstance(value, tuple) else value for value in values]
     try:
-        return pa.array(plain)
+        return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if value is None else json.dumps(value) for value in plain])
+        return pa.array([None if value is None else json.dumps(value) for value in values])
 
 
 def _record(row: tuple[Any, ...]) -> Record:
-    _, key, experiment, _, status, error, seconds, started, spec, made, result = row
+    key, experiment, _, status, error, seconds, started, spec, origin, result = row
     head = {"cell": key, "experiment": experiment, "status": status, "error": error, "value": None}
     keys = json.loads(spec)
     columns = {**spec_columns(keys), **json.loads(result)}
-    made = {"seconds": seconds, "started": started, **json.loads(made)}
-    return Record({**head, **made, **_read_back(columns), "spec": keys})
+    origin = {"seconds": seconds, "started": started, **json.loads(origin)}
+    return Record({**head, **origin, **_read_back(columns), "spec": keys})
 
 
 def _read_back(columns: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.spec import Strict, spelled_out
-from wordsens.generalization import linear_labels, random_labels
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import derive_seed, generator
 from wordsens.text import (
@@ -227,10 +226,10 @@ def long_documents(
     """
     chosen: list[Document] = []
     place = _place(source, labelled)
-    held = _read(place)
-    for index in torch.randperm(len(held), generator=stream).tolist():
+    read = _read(place)
+    for index in torch.randperm(len(read), generator=stream).tolist():
         if source.takes(_length(place, source, model, index), n):
-            chosen.append(held[index])
+            chosen.append(read[index])
         if len(chosen) == most:
             break
     return tuple(chosen)
@@ -346,11 +345,13 @@ def labelled_texts(
     Raises:
         InputError: too few texts of n words, or a text without a label where sentiment is to be learned.
     """
+    from wordsens.generalization import linear_labels, random_labels
+
     (n, d), wanted = shape, training + held_out
-    own = derive_seed(seed, "labelled texts", source.kind, n, d, draw)
+    stream_seed = derive_seed(seed, "labelled texts", source.kind, n, d, draw)
     if isinstance(source, Embedded):
         labelled = reads_labels(source, labels)
-        chosen = long_documents(source, n, generator(own, "order"), most=wanted, labelled=labelled, model=model)
+        chosen = long_documents(source, n, generator(stream_seed, "order"), most=wanted, labelled=labelled, model=model)
         if len(chosen) < wanted:
             raise InputError(
                 f"of {len(documents(source, labelled=labelled))} texts, {len(chosen)} have n = {n} words, but "
@@ -358,11 +359,13 @@ def labelled_texts(
             )
         texts = tuple(text_rows(chosen, source, n, d, dtype=dtype, model=model))
     else:
-        texts = tuple(synthetic_text(source, n, d, derive_seed(own, index)).to(dtype) for index in range(wanted))
+        texts = tuple(
+            synthetic_text(source, n, d, derive_seed(stream_seed, index)).to(dtype) for index in range(wanted)
+        )
     if labels == "linear":
-        values = linear_labels(list(texts), own)
+        values = linear_labels(list(texts), stream_seed)
     elif labels == "random":
-        values = random_labels(wanted, own)
+        values = random_labels(wanted, stream_seed)
     else:
         values = _sentiment(texts)
     return LabelledTexts(texts, values, held_out)
@@ -378,48 +381,28 @@ def _sentiment(texts: tuple[TextMatrix, ...]) -> Float[Tensor, " m"]:
     return torch.tensor([float(text.label or 0) for text in texts], dtype=torch.float64)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """The keys that decide which documents are read; neither a path nor a given text stands for the shipped reviews."""
-
-    path: str | None = None
-    text_column: str = "text"
-    label_column: str | None = None
-    labels: bool = False
-    split: str | None = None
-    limit: int | None = None
-    given: Document | None = None
+_Read = tuple[Embedded, bool]
+"""What decides which documents are read: a source without what it says of their rows, and whether they have labels."""
 
 
-def _place(source: Embedded, labelled: bool) -> _Place:
+def _place(source: Embedded, labelled: bool) -> _Read:
+    plain = source.model_copy(update={name: Embedded.model_fields[name].default for name in _ROWS})
+    return plain, isinstance(source, DatasetText) and (labelled or source.label_column is not None)
+
+
+@lru_cache(maxsize=8)
+def _read(place: _Read) -> tuple[Document, ...]:
+    source, labels = place
     if isinstance(source, GivenText):
-        return _Place(given=Document(source.content, source.label, source.source))
+        return (Document(source.content, source.label, source.source),)
     if not isinstance(source, DatasetText):
-        return _Place()
-    labels = labelled or source.label_column is not None
-    return _Place(source.path, source.text_column, source.label_column, labels, source.split, source.limit)
-
-
-@lru_cache(maxsize=8)
-def _read(place: _Place) -> tuple[Document, ...]:
-    if place.given is not None:
-        return (place.given,)
-    if place.path is None:
         return tuple(shipped_reviews())
-    read = read_documents(
-        place.path,
-        text_column=place.text_column,
-        label_column=place.label_column,
-        labels=place.labels,
-        split=place.split,
-        limit=place.limit,
-        skip_empty=True,
-    )
-    return tuple(read)
+    keys = {name: getattr(source, name) for name in ("text_column", "label_column", "split", "limit")}
+    return tuple(read_documents(source.path, labels=labels, skip_empty=True, **keys))
 
 
 @lru_cache(maxsize=8)
-def _digest(place: _Place) -> str:
+def _digest(place: _Read) -> str:
     digest = hashlib.sha256()
     for document in _read(place):
         content = document.text.encode(errors="surrogatepass")
@@ -427,7 +410,7 @@ def _digest(place: _Place) -> str:
     return digest.hexdigest()
 
 
-def _length(place: _Place, source: Embedded, model: TransformerFeatures | None, index: int) -> int:
+def _length(place: _Read, source: Embedded, model: TransformerFeatures | None, index: int) -> int:
     if model is None:
         return _words(place, source.encoder, source.keep_special_tokens, index)
     assert model.reader is not None, "a model by name has its tokenizer"
@@ -435,6 +418,6 @@ def _length(place: _Place, source: Embedded, model: TransformerFeatures | None, 
 
 
 @lru_cache(maxsize=1 << 17)
-def _words(place: _Place, encoder: str, special_tokens: bool, index: int) -> int:
+def _words(place: _Read, encoder: str, special_tokens: bool, index: int) -> int:
     tokens = load_encoder(encoder).tokenize(_read(place)[index].text)
     return len(tokens.ids) if special_tokens else tokens.words

@@ -1,6 +1,7 @@
 from .along_axis import along as along
 from .attention_pairs import attention as attention
 from .attention_pairs import prompts as prompts
+from .of_experiments import of_experiment as of_experiment
 from .one_word_error import frontier as frontier
 from .one_word_error import generalization as generalization
 from .scaling import sensitivity as sensitivity

@@ -1,11 +1,15 @@
-"""Series along any axis to a matplotlib figure. Nothing is read or written here, and pyplot is not used."""
+"""Records along any axis to a matplotlib figure. Nothing is read or written here, and pyplot is not used."""
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from wordsens.errors import InputError, MissingExtraError
-from wordsens.experiments.series import AxisSeries
+from wordsens.experiments.series import AxisSeries, column_title, series_along
+from wordsens.experiments.store import as_records
 from wordsens.figures.style_file import COLUMN_INCHES, StyledFigure, StyleFile, styled
-from wordsens.figures.styles import MOST_SERIES, round_values, series_styles
+from wordsens.figures.styles import MOST_SERIES, round_values, series_styles, spaced
 from wordsens.maps.registry import map_title
 
 try:
@@ -24,27 +28,29 @@ _GUIDE = "1/√n, the fall of a fully connected layer"
 
 @styled
 def along(
-    series: Sequence[AxisSeries],
+    records: Any,
     x: str,
-    y: str,
+    y: str = "value",
     *,
-    y_label: str = "",
+    by: Sequence[str] | None = None,
     logarithmic: bool = True,
     style: StyleFile = None,
 ) -> Figure:
     """The mean of y against x, a curve for each series; bars are one standard deviation of the records.
 
     Args:
-        series: of `series_along`.
-        x, y: names of the columns, for the axes. Along n the guide 1/sqrt(n) is drawn where both axes are logarithmic.
-        y_label: in place of y.
+        records: a DataFrame of `read_records`, or records; failed ones are left out.
+        x, y: columns. Along n the guide 1/sqrt(n) is drawn where both axes are logarithmic.
+        by: the columns that tell series apart; None for every key of the specs that would else be averaged over.
         logarithmic: both axes, where x and y are positive numbers; the fitted power laws are drawn then, and their
             exponents stand in the legend, with 95 % intervals, or standard errors where there is none.
         style: a .mplstyle file in place of ours, or a name that matplotlib knows.
 
     Raises:
-        InputError: more series than a figure can tell apart.
+        InputError: more series than a figure can tell apart, or what `series_along` refuses.
     """
+    done = [record for record in as_records(records) if record.done]
+    series = series_along(done, x, y, by)
     if len(series) > MOST_SERIES:
         raise InputError(
             f"`by` makes {len(series)} series, but a figure tells at most {MOST_SERIES} apart; choose some with "
@@ -72,8 +78,8 @@ def along(
         panel.yaxis.set_major_locator(FixedLocator(round_values(low, high)))
         panel.yaxis.set_minor_locator(FixedLocator([]))
         if len(places) <= _MOST_TICKS:
-            panel.xaxis.set_major_locator(FixedLocator(sorted(places)))
-            panel.xaxis.set_minor_locator(FixedLocator([]))
+            panel.xaxis.set_major_locator(FixedLocator(spaced(sorted(places))))
+            panel.xaxis.set_minor_locator(FixedLocator(sorted(places)))
     elif not numbers:
         panel.set_xticks(range(len(places)), [str(place) for place in places])
     styles = series_styles([(one.keys, dict(one.keys).get("map")) for one in series])
@@ -92,11 +98,11 @@ def along(
         if logarithmic and one.fit is not None:
             panel.plot(at, [one.fit.at(place) for place in at], color=colour)
     if logarithmic and x == "n" and len(places) > 1:
-        first, *_, last = sorted(places)
+        sizes = np.geomspace(min(places), max(places))
         start = max(one.points[0].mean for one in series)
-        panel.plot([first, last], [start, start * (first / last) ** 0.5], ":", color="0.5", label=_GUIDE)
+        panel.plot(sizes, start * (sizes / sizes[0]) ** -0.5, ":", color="0.5", label=_GUIDE)
     panel.set_xlabel(x.replace("_", " "))
-    panel.set_ylabel(y_label or y.replace("_", " "))
+    panel.set_ylabel(column_title(done, y))
     figure.legend(loc="outside lower center")
     return figure
 

@@ -40,31 +40,31 @@ def _sensitivity_along(records: Sequence[Record]) -> FigureData | None:
 
 
 def _along_length(records: Sequence[Record], column: Column, y_label: str, title: str) -> FigureData | None:
-    own = [one for one in uncontrolled(records) if one.task != "texts"]
-    if len({one.n for one in own}) < 2:
+    group = [one for one in uncontrolled(records) if one.task != "texts"]
+    if len({one.n for one in group}) < 2:
         return None
-    styles = _styles(own)
+    styles = _styles(group)
     accuracy = column is _accuracy
-    sizes = [one.n for one in own]
+    sizes = [one.n for one in group]
     guides = (("chance", ((min(sizes), _CHANCE), (max(sizes), _CHANCE))),) if accuracy else ()
     panels = [
         Panel(
             _title(task),
-            _curves([one for one in own if one.task == task], styles, lambda one: one.n, column),
+            _curves([one for one in group if one.task == task], styles, lambda one: one.n, column),
             guides,
             y_limits=(0.4, 1.03) if accuracy else None,
         )
-        for task in dict.fromkeys(one.task for one in own)
+        for task in dict.fromkeys(one.task for one in group)
     ]
     if accuracy:
         panels += [
             Panel(
                 f"{_title(task)}: right while a word moves",
-                _curves([one for one in own if one.task == task], styles, lambda one: one.n, lambda one: one.robust),
+                _curves([one for one in group if one.task == task], styles, lambda one: one.n, lambda one: one.robust),
                 y_limits=(-0.03, 1.03),
             )
             for task in ("majority",)
-            if any(one.task == task for one in own)
+            if any(one.task == task for one in group)
         ]
     caption = _BARS if accuracy else f"{_BARS} Attained by the full search, on held-out texts."
     return FigureData(
@@ -94,16 +94,16 @@ def _targets(study: Sequence[Record]) -> FigureData | None:
 def _tradeoff(records: Sequence[Record]) -> FigureData | None:
     """Accuracy against S: a curve through the targets, the other controls beside it."""
     sizes = {(one.task, one.n, one.layer) for one in held(records)}
-    own = [one for one in single(records) if (one.task, one.n, one.layer) in sizes]
-    if not own:
+    group = [one for one in single(records) if (one.task, one.n, one.layer) in sizes]
+    if not group:
         return None
     groups: dict[Hashable, list[Record]] = defaultdict(list)
-    for one in own:
+    for one in group:
         groups[one.task, one.layer, one.control, one.target].append(one)
-    names = list(dict.fromkeys(_control_name(one) for one in own))
+    names = list(dict.fromkeys(_control_name(one) for one in group))
     styles = dict(zip(names, series_styles([(name, None) for name in names]), strict=True))
     panels = []
-    for task, layer in dict.fromkeys((one.task, one.layer) for one in own):
+    for task, layer in dict.fromkeys((one.task, one.layer) for one in group):
         curves = []
         for name in names:
             places = [part for part in groups.values() if (part[0].task, part[0].layer) == (task, layer)]
@@ -112,7 +112,7 @@ def _tradeoff(records: Sequence[Record]) -> FigureData | None:
                 joined = name == "held at a target"
                 curves.append(Curve(name, styles[name], tuple(sorted(marks, key=lambda one: one.x)), joined=joined))
         least = min(one.y if one.low is None else one.low for curve in curves for one in curve.marks)
-        title = f"{_title(task)}: {network_title(groups[_key(own, task, layer)][0])}"
+        title = f"{_title(task)}: {network_title(groups[_key(group, task, layer)][0])}"
         panels.append(Panel(title, tuple(curves), y_limits=(min(least, 0.9) - 0.02, 1.02)))
     return FigureData(
         "Accuracy against sensitivity, by control",
@@ -138,8 +138,10 @@ def _place(records: Sequence[Record]) -> Mark:
     value = Estimate.of([one.value or 0.0 for one in records])
     s = Estimate.of([one.sensitivity or 0.0 for one in records])
     target = records[0].target
-    told = mark(float(f"{s.mean:.3g}"), value)
-    return told if target is None else Mark(told.x, told.y, told.low, told.high, (f"target {target:g}", *told.told))
+    drawn = mark(float(f"{s.mean:.3g}"), value)
+    return (
+        drawn if target is None else Mark(drawn.x, drawn.y, drawn.low, drawn.high, (f"target {target:g}", *drawn.told))
+    )
 
 
 def _layers(study: Sequence[Record]) -> FigureData | None:
@@ -149,10 +151,10 @@ def _layers(study: Sequence[Record]) -> FigureData | None:
     styles = _styles(records)
     panels = []
     for trained, n in sorted({(one.steps > 0, one.n) for one in records}):
-        own = [one for one in records if (one.steps > 0, one.n) == (trained, n)]
+        group = [one for one in records if (one.steps > 0, one.n) == (trained, n)]
         curves = []
-        for name in dict.fromkeys(network_title(one) for one in own):
-            values = [one.by_layer for one in own if network_title(one) == name and one.by_layer is not None]
+        for name in dict.fromkeys(network_title(one) for one in group):
+            values = [one.by_layer for one in group if network_title(one) == name and one.by_layer is not None]
             marks = tuple(
                 mark(layer, Estimate.of([one[layer - 1] for one in values])) for layer in range(1, len(values[0]) + 1)
             )
@@ -171,13 +173,13 @@ def _along_quality(study: Sequence[Record]) -> FigureData | None:
     styles = dict(zip(columns, series_styles([(name, None) for name in columns]), strict=True))
     panels = []
     for task, layer, n in sorted({(one.task, one.layer, one.n) for one in records}, key=_in_order):
-        own = [one for one in records if (one.task, one.layer, one.n) == (task, layer, n)]
+        group = [one for one in records if (one.task, one.layer, one.n) == (task, layer, n)]
         curves = [
             Curve(name, styles[name], marks, joined=True)
             for name, column in columns.items()
-            if (marks := _along_marks(own, column))
+            if (marks := _along_marks(group, column))
         ]
-        title = f"{_title(task)}: {network_title(own[0])}, {n} words"
+        title = f"{_title(task)}: {network_title(group[0])}, {n} words"
         panels.append(Panel(title, tuple(curves), y_limits=(0.4, 1.03)))
     caption = (
         f"{_BARS} Synonyms kept: copies whose label stays. Flips told: AUC of the change by a flip against that by a "
@@ -194,10 +196,10 @@ def _along_sensitivity(study: Sequence[Record]) -> FigureData | None:
     styles = dict(zip(names, series_styles([(name, None) for name in names]), strict=True))
     panels = []
     for task, n in sorted({(one.task, one.n) for one in records}, key=_in_order):
-        own = [one for one in records if (one.task, one.n) == (task, n)]
+        group = [one for one in records if (one.task, one.n) == (task, n)]
         curves = []
-        for name in sorted({_along_name(one) for one in own}):
-            marks = _along_marks([one for one in own if _along_name(one) == name], "along_sensitivity")
+        for name in sorted({_along_name(one) for one in group}):
+            marks = _along_marks([one for one in group if _along_name(one) == name], "along_sensitivity")
             curves += [Curve(name, styles[name], marks, joined=True)] if marks else []
         panels.append(Panel(f"{_title(task)}, {n} words", tuple(curves)))
     caption = f"{_BARS} Attained by the full search on two held-out texts."
@@ -210,11 +212,11 @@ def _along_name(record: Record) -> str:
 
 def _along_marks(records: Sequence[Record], column: str) -> tuple[Mark, ...]:
     """The mean over draws at each step; none where a record lacks the column."""
-    found: dict[int, list[float]] = defaultdict(list)
+    results: dict[int, list[float]] = defaultdict(list)
     for one in records:
         for step, value in zip(one.along_steps or (), getattr(one, column) or (), strict=False):
-            found[step].append(value)
-    return tuple(mark(step + 1, Estimate.of(values)) for step, values in sorted(found.items()))
+            results[step].append(value)
+    return tuple(mark(step + 1, Estimate.of(values)) for step, values in sorted(results.items()))
 
 
 def _in_order(key: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -230,7 +232,9 @@ def _curves(
         if (value := y(one)) is not None:
             groups[network_title(one)][x(one)].append(value)
     return tuple(
-        Curve(name, styles[name], tuple(mark(at, Estimate.of(own)) for at, own in sorted(places.items())), joined=True)
+        Curve(
+            name, styles[name], tuple(mark(at, Estimate.of(group)) for at, group in sorted(places.items())), joined=True
+        )
         for name, places in groups.items()
     )
 

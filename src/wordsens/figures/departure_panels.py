@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from wordsens.experiments.departures import DEFINED, PROTOCOLS, Measured, measured
-from wordsens.experiments.experiment import ratio
+from wordsens.experiments.experiment import estimate, ratio
 from wordsens.experiments.store import Record
 from wordsens.figures.panels import Curve, FigureData, Mark, Panel
 from wordsens.figures.several_words_panels import mark
@@ -16,16 +16,18 @@ _STYLES: dict[str, Style] = dict(zip(PROTOCOLS, series_styles([(name, None) for 
 
 def departure_panels(records: Sequence[Record], *, title: str) -> FigureData | None:
     """S of each protocol over that of the definition, against n; a panel a map. None without any."""
-    found = measured(records)
+    groups = measured(records)
     panels = []
-    for name in dict.fromkeys(key[0] for key in found):
-        defined = found.get((name, DEFINED))
+    for name in dict.fromkeys(key[0] for key in groups):
+        defined = groups.get((name, DEFINED))
         if defined is None or not defined.by_size:
             continue
-        own = [one for (other, protocol), one in found.items() if other == name and protocol != DEFINED and one.by_size]
+        group = [
+            one for (other, protocol), one in groups.items() if other == name and protocol != DEFINED and one.by_size
+        ]
         sizes = list(defined.by_size)
         guide = ("as defined", ((sizes[0], 1.0), (sizes[-1], 1.0)))
-        panels.append(Panel(map_title(name), tuple(_curve(one, defined) for one in own), (guide,)))
+        panels.append(Panel(map_title(name), tuple(_curve(one, defined) for one in group), (guide,)))
     if not panels:
         return None
     return FigureData(
@@ -41,26 +43,26 @@ def departure_panels(records: Sequence[Record], *, title: str) -> FigureData | N
 
 
 def _curve(one: Measured, defined: Measured) -> Curve:
-    ratios = {n: ratio(own, defined.by_size.get(n, ())) for n, own in one.by_size.items()}
+    ratios = {n: ratio(group, defined.by_size.get(n, ())) for n, group in one.by_size.items()}
     marks = tuple(mark(n, value) for n, value in ratios.items() if value is not None)
     return Curve(PROTOCOLS[one.protocol].title, _STYLES[one.protocol], marks, joined=True)
 
 
 def departure_error_panels(records: Sequence[Record], *, title: str) -> FigureData | None:
     """Err of each protocol against its gamma, with (2 - gamma)²; a panel a map. None without any."""
-    found = {key: one for key, one in measured(records).items() if one.errors}
-    if not found:
+    groups = {key: one for key, one in measured(records).items() if one.errors}
+    if not groups:
         return None
     theorem = tuple((2 * at / _LIMIT_STEPS, (2 - 2 * at / _LIMIT_STEPS) ** 2) for at in range(_LIMIT_STEPS + 1))
-    top = max(4.4, *(1.05 * (mark.high or mark.y) for one in found.values() for mark in _place(one).marks))
+    top = max(4.4, *(1.05 * (mark.high or mark.y) for one in groups.values() for mark in _place(one).marks))
     panels = [
         Panel(
             map_title(name),
-            tuple(_place(one) for (other, _), one in found.items() if other == name),
+            tuple(_place(one) for (other, _), one in groups.items() if other == name),
             (("(2 − γ)², below which random features do not come", theorem),),
             y_limits=(0.0, top),
         )
-        for name in dict.fromkeys(key[0] for key in found)
+        for name in dict.fromkeys(key[0] for key in groups)
     ]
     return FigureData(
         title=title,
@@ -74,7 +76,7 @@ def departure_error_panels(records: Sequence[Record], *, title: str) -> FigureDa
 
 
 def _place(one: Measured) -> Curve:
-    err, gamma = one.column("value"), one.column("gamma")
+    err, gamma = estimate(one.errors), estimate(one.errors, "gamma")
     assert err is not None and gamma is not None, "measured errors have both"
     drawn = mark(gamma.mean, err)
     return Curve(

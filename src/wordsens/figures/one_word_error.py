@@ -50,7 +50,9 @@ def generalization(records: Iterable[Record], *, title: str = "", style: StyleFi
     Raises:
         InputError: no record is finished, or they differ in what the figure does not tell apart.
     """
-    points = [record for record in as_records(records) if record.done and record.objective != FRONTIER]
+    points = [
+        record for record in as_records(records, "generalization") if record.done and record.objective != FRONTIER
+    ]
     if not points:
         raise InputError("`records` has no finished record; run the experiment first")
     generalization_series(points)  # refuses what no legend here tells apart

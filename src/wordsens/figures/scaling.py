@@ -3,13 +3,15 @@
 import math
 from collections.abc import Iterable, Sequence
 
-from wordsens.certificates.contract import CERTIFIED
+import numpy as np
+
+from wordsens.certificates.base import CERTIFIED
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.experiments.experiment import text_title
 from wordsens.experiments.sensitivity import Series, exponent_text, sensitivity_series
 from wordsens.experiments.store import Record
 from wordsens.figures.style_file import COLUMN_INCHES, PAGE_INCHES, StyledFigure, StyleFile, styled
-from wordsens.figures.styles import MOST_SERIES, Style, round_values, series_styles
+from wordsens.figures.styles import MOST_SERIES, Style, round_values, series_styles, spaced
 from wordsens.maps.registry import map_title
 
 try:
@@ -112,11 +114,11 @@ def _panel_title(kind: str, series: Sequence[Series]) -> str:
     return f"{name[0].upper()}{name[1:]}" + (f", d = {series[0].d}" if alone else "")
 
 
-def _guide(series: Sequence[Series]) -> list[tuple[int, float]]:
-    """Both ends of a line that falls as 1/sqrt(n), a little under the lowest curve's first point."""
+def _guide(series: Sequence[Series]) -> list[tuple[float, float]]:
+    """1/sqrt(n), a little under the lowest curve's first point."""
     sizes = sorted({point.n for one in series for point in one.points})
     start = 0.85 * min(one.points[0].mean for one in series)
-    return [(sizes[0], start), (sizes[-1], start * math.sqrt(sizes[0] / sizes[-1]))]
+    return [(n, start * math.sqrt(sizes[0] / n)) for n in np.geomspace(sizes[0], sizes[-1]).tolist()]
 
 
 def _limits(series: Sequence[Series], others: Iterable[float]) -> tuple[float, float]:
@@ -128,8 +130,9 @@ def _limits(series: Sequence[Series], others: Iterable[float]) -> tuple[float, f
     highest = _TALLEST_BAND * max(values)
     values += [point.words[0] for one in series if one.all_words for point in one.points if point.words is not None]
     values += [upper for one in series if max(uppers := _uppers(one), default=math.inf) <= highest for upper in uppers]
-    spare = max((max(values) / min(values)) ** 0.05, 1.02)
-    return min(values) / spare, max(values) * spare
+    shown = [value for value in values if value > 0] or [0.1, 1.0]
+    spare = max((max(shown) / min(shown)) ** 0.05, 1.02)
+    return min(shown) / spare, max(shown) * spare
 
 
 def _bar(mean: float, deviation: float) -> tuple[float, float]:
@@ -140,7 +143,7 @@ def _bar(mean: float, deviation: float) -> tuple[float, float]:
 def _draw_panel(
     panel: Axes,
     styles: Sequence[tuple[Series, Style]],
-    guide: Sequence[tuple[int, float]],
+    guide: Sequence[tuple[float, float]],
     limits: tuple[float, float],
 ) -> None:
     series = [one for one, _ in styles]
@@ -261,22 +264,11 @@ def _set_axes(panel: Axes, sizes: Sequence[int], limits: tuple[float, float]) ->
     pad = 0.06 * (high - low) or 0.1
     panel.set_xlim(math.exp(low - pad), math.exp(high + pad))
     panel.set_ylim(*limits)
-    panel.xaxis.set_major_locator(FixedLocator(_spaced(sizes)))
-    panel.xaxis.set_minor_locator(FixedLocator([n for n in sizes if n not in _spaced(sizes)]))
+    panel.xaxis.set_major_locator(FixedLocator(spaced(sizes)))
+    panel.xaxis.set_minor_locator(FixedLocator([n for n in sizes if n not in spaced(sizes)]))
     panel.yaxis.set_major_locator(FixedLocator(round_values(*limits)))
     panel.yaxis.set_minor_locator(NullLocator())
     for axis in (panel.xaxis, panel.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_formatter(NullFormatter())
     panel.set_xlabel("words n")
-
-
-def _spaced(sizes: Sequence[int], *, least: float = 0.085) -> list[int]:
-    """The sizes whose labels do not touch on a logarithmic axis; the last one always stays."""
-    span = math.log(sizes[-1] / sizes[0]) or 1.0
-    kept: list[int] = []
-    for size in sizes[:-1]:
-        clear_of_last = math.log(sizes[-1] / size) / span >= least
-        if clear_of_last and (not kept or math.log(size / kept[-1]) / span >= least):
-            kept.append(size)
-    return [*kept, sizes[-1]]

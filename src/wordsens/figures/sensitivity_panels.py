@@ -3,7 +3,9 @@
 import math
 from collections.abc import Iterable, Sequence
 
-from wordsens.certificates.contract import CERTIFIED
+import numpy as np
+
+from wordsens.certificates.base import CERTIFIED
 from wordsens.experiments.experiment import text_title
 from wordsens.experiments.sensitivity import Series, SizePoint, exponent_text, sensitivity_series
 from wordsens.experiments.store import Record
@@ -90,12 +92,17 @@ def _mark(point: SizePoint, series: Series) -> Mark:
 
 
 def _guide(series: Sequence[Series]) -> tuple[tuple[str, tuple[Point, ...]], ...]:
-    """A line that falls as 1/sqrt(n), a little under the lowest curve's first point."""
+    """1/sqrt(n), a little under the lowest curve's first point."""
     sizes = sorted({point.n for one in series for point in one.points})
     if len(sizes) < 2:
         return ()
     start = 0.85 * min(one.points[0].mean for one in series)
-    return (("falls as 1/√n", ((sizes[0], start), (sizes[-1], start * math.sqrt(sizes[0] / sizes[-1])))),)
+    return (
+        (
+            "falls as 1/√n",
+            tuple((n, start * math.sqrt(sizes[0] / n)) for n in np.geomspace(sizes[0], sizes[-1], 20).tolist()),
+        ),
+    )
 
 
 def _caption(series: Sequence[Series], top: float) -> str:

@@ -1,11 +1,10 @@
 """S against the number of words that move at once, as data: one panel for each kind of text."""
 
 from collections.abc import Sequence
-from statistics import fmean
 
-from wordsens.experiments.experiment import text_title
-from wordsens.experiments.several_words import NOTICED, series_of_counts
-from wordsens.experiments.store import Record
+from wordsens.experiments.experiment import estimate, grouped, text_title
+from wordsens.experiments.several_words import NOTICED, never_falling
+from wordsens.experiments.store import Record, as_records
 from wordsens.figures.panels import Curve, FigureData, Mark, Number, Panel
 from wordsens.figures.styles import Style, series_styles
 from wordsens.maps.registry import map_title
@@ -14,19 +13,22 @@ from wordsens.statistics.mean import Estimate
 
 def several_words_panels(records: Sequence[Record], *, title: str) -> FigureData | None:
     """S against k; None where no finished record is there."""
-    series = series_of_counts(records)
-    if not series:
+    ordered = never_falling(records)
+    if not ordered:
         return None
-    maps = list(dict.fromkeys(key[0] for key in series))
+    maps = [name for (name,) in grouped(as_records(records), "map")]
     styles = dict(zip(maps, series_styles([(name, name) for name in maps]), strict=True))
-    most = max(count for own in series.values() for count in own)
+    guide = ("half the features' norm", ((1, NOTICED), (ordered[-1].count, NOTICED)))
     panels = [
         Panel(
             f"{text_title(text).capitalize()}, {n} words",
-            tuple(_curve(key[0], own, styles[key[0]]) for key, own in series.items() if key[1:3] == (text, n)),
-            (("half the features' norm", ((1, NOTICED), (most, NOTICED))),),
+            tuple(
+                _curve(group, styles[group[0].map])
+                for group in sorted(grouped(part, "map", "d").values(), key=lambda group: maps.index(group[0].map))
+            ),
+            (guide,),
         )
-        for text, n in dict.fromkeys(key[1:3] for key in series)
+        for (text, n), part in grouped(ordered, "text", "n").items()
     ]
     return FigureData(
         title=title,
@@ -38,15 +40,17 @@ def several_words_panels(records: Sequence[Record], *, title: str) -> FigureData
     )
 
 
-def _curve(name: str, counts: dict[int, list[Record]], style: Style) -> Curve:
-    found = {count: Estimate.of([one.value or 0.0 for one in own]) for count, own in counts.items()}
-    bounds = {count: [one.upper for one in own if one.upper is not None] for count, own in counts.items()}
+def _curve(records: Sequence[Record], style: Style) -> Curve:
+    values = {
+        k: (Estimate.of([one.value for one in group]), estimate(group, "upper"))
+        for (k,), group in grouped(records, "count").items()
+    }
     return Curve(
-        map_title(name),
+        map_title(records[0].map),
         style,
-        tuple(mark(count, value) for count, value in found.items()),
+        tuple(mark(k, value) for k, (value, _) in values.items()),
         joined=True,
-        band=tuple((count, found[count].mean, fmean(own)) for count, own in bounds.items() if own),
+        band=tuple((k, value.mean, upper.mean) for k, (value, upper) in values.items() if upper is not None),
     )
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from wordsens.experiments.experiment import text_title
-from wordsens.experiments.similarity import CHECK, SWAPS, Column, Place, auc_of, places, s_of
+from wordsens.experiments.experiment import estimate, grouped, text_title
+from wordsens.experiments.similarity import CHECK, SWAPS, features_title, learned, of_pairs
 from wordsens.experiments.store import Record
 from wordsens.figures.panels import Curve, FigureData, Mark, Panel, Point
 from wordsens.figures.several_words_panels import mark
@@ -16,15 +16,14 @@ _WHOLE: Point = (-0.03, 1.03)
 
 
 def _along(records: Sequence[Record]) -> FigureData | None:
-    found = places(records, SWAPS)
-    if not found:
+    finished = of_pairs(records, SWAPS)
+    if not finished:
         return None
-    styles, panels = _styles(found), []
-    for text, learned in _groups(found):
-        own = [one for one in found if (one.text, one.learned) == (text, learned)]
-        panels.append(_panel(f"AUC: {_maps(learned)}, {text_title(text)}", own, styles, auc_of, coin=True))
-        if any(one.by_draw(s_of) for one in own):
-            panels.append(_panel(f"S: {_maps(learned)}, {text_title(text)}", own, styles, s_of))
+    styles, panels = _styles(finished), []
+    for (text, layers), group in grouped(finished, "text", learned).items():
+        panels.append(_panel(f"AUC: {_maps(layers)}, {text_title(text)}", group, styles, "value", coin=True))
+        if any(one.sensitivity is not None for one in group):
+            panels.append(_panel(f"S: {_maps(layers)}, {text_title(text)}", group, styles, "sensitivity"))
     return FigureData(
         "Is a flipped meaning less alike than a synonym?",
         f"{_BARS} AUC: the chance that it is, by the cosine of the features. S: of one passage, attained by a short "
@@ -38,18 +37,17 @@ def _along(records: Sequence[Record]) -> FigureData | None:
 
 
 def _against_s(records: Sequence[Record]) -> FigureData | None:
-    found = [one for one in places(records, SWAPS) if one.by_draw(s_of)]
-    if not found:
+    finished = [one for one in of_pairs(records, SWAPS) if one.sensitivity is not None]
+    if not finished:
         return None
-    styles, panels = _styles(found), []
-    for text, learned in _groups(found):
-        own = [one for one in found if (one.text, one.learned) == (text, learned)]
+    styles, panels = _styles(finished), []
+    for (text, layers), group in grouped(finished, "text", learned).items():
         curves = []
-        for title in dict.fromkeys(one.title for one in own):
-            marks = [_at_s(one) for one in own if one.title == title]
+        for (title,), curve in grouped(group, features_title).items():
+            marks = map(_at_s, grouped(curve, "n").values())
             curves.append(Curve(title, styles[title], tuple(sorted(marks, key=lambda one: one.x))))
         guide = _coin([one.x for curve in curves for one in curve.marks])
-        panels.append(Panel(f"{_maps(learned).capitalize()}, {text_title(text)}", tuple(curves), guide))
+        panels.append(Panel(f"{_maps(layers).capitalize()}, {text_title(text)}", tuple(curves), guide))
     caption = f"{_BARS} A mark a length, at the mean of S."
     return FigureData(
         "Does the AUC follow the sensitivity?", caption, "word sensitivity S", "AUC", tuple(panels), (True, False)
@@ -57,16 +55,16 @@ def _against_s(records: Sequence[Record]) -> FigureData | None:
 
 
 def _check(records: Sequence[Record]) -> FigureData | None:
-    found = places(records, CHECK)
-    if not found:
+    finished = of_pairs(records, CHECK)
+    if not finished:
         return None
-    styles = _styles(found)
+    styles = _styles(finished)
     panels = []
-    for name, column in (("paraphrases", auc_of), ("synonyms", _synonyms)):
-        for learned in dict.fromkeys(one.learned for one in found):
-            own = [one for one in found if one.learned == learned and one.by_draw(column)]
-            if own:
-                panels.append(_panel(f"{_maps(learned).capitalize()}, against {name}", own, styles, column, coin=True))
+    for name, column in (("paraphrases", "value"), ("synonyms", "auc_synonym")):
+        for (layers,), group in grouped(finished, learned).items():
+            if known := [one for one in group if getattr(one, column) is not None]:
+                title = f"{_maps(layers).capitalize()}, against {name}"
+                panels.append(_panel(title, known, styles, column, coin=True))
     return FigureData(
         "Pairs of check: are opposites less alike than pairs that mean the same?",
         "Marks are means over draws of weights on the same pairs; bars are two standard errors.",
@@ -77,22 +75,17 @@ def _check(records: Sequence[Record]) -> FigureData | None:
     )
 
 
-def _groups(found: Sequence[Place]) -> list[tuple[str, bool]]:
-    """Kinds of text, and whether the maps are layers of a trained model: a panel each."""
-    return list(dict.fromkeys((one.text, one.learned) for one in found))
+def _maps(layers: bool) -> str:
+    return "layers" if layers else "random maps"
 
 
-def _maps(learned: bool) -> str:
-    return "layers" if learned else "random maps"
-
-
-def _panel(title: str, own: Sequence[Place], styles: dict[str, Style], column: Column, *, coin: bool = False) -> Panel:
+def _panel(title: str, group: Sequence[Record], styles: dict[str, Style], column: str, *, coin: bool = False) -> Panel:
     curves = []
-    for name in dict.fromkeys(one.title for one in own):
-        found = [(one.n, value) for one in own if one.title == name and (value := one.estimate(column)) is not None]
-        if found:
-            curves.append(Curve(name, styles[name], tuple(mark(n, value) for n, value in found), joined=True))
-    guide = _coin([one.n for one in own]) if coin else ()
+    for (name,), curve in grouped(group, features_title).items():
+        finished = [(n, estimate(part, column)) for (n,), part in grouped(curve, "n").items()]
+        marks = tuple(mark(n, value) for n, value in finished if value is not None)
+        curves += [Curve(name, styles[name], marks, joined=True)] if marks else []
+    guide = _coin([one.n for one in group]) if coin else ()
     return Panel(title, tuple(curves), guide, y_limits=_WHOLE if coin else None)
 
 
@@ -103,21 +96,16 @@ def _coin(places: Sequence[int | float]) -> tuple[tuple[str, tuple[Point, ...]],
     return ((_COIN, ((first, 0.5), (last, 0.5))),)
 
 
-def _at_s(place: Place) -> Mark:
-    s, value = place.estimate(s_of), place.estimate(auc_of)
-    assert s is not None and value is not None, "places without S are left out"
-    told = mark(float(f"{s.mean:.3g}"), value)
-    return Mark(told.x, told.y, told.low, told.high, (f"{place.n} words", *told.told))
+def _at_s(records: Sequence[Record]) -> Mark:
+    s, value = estimate(records, "sensitivity"), estimate(records)
+    assert s is not None and value is not None, "records without S are left out"
+    drawn = mark(float(f"{s.mean:.3g}"), value)
+    return Mark(drawn.x, drawn.y, drawn.low, drawn.high, (f"{records[0].n} words", *drawn.told))
 
 
-def _styles(found: Sequence[Place]) -> dict[str, Style]:
-    titles = list(dict.fromkeys(one.title for one in found))
-    maps = {one.title: None if one.learned else one.map for one in found}
-    return dict(zip(titles, series_styles([(title, maps[title]) for title in titles]), strict=True))
-
-
-def _synonyms(record: Record) -> float | None:
-    return record.auc_synonym
+def _styles(finished: Sequence[Record]) -> dict[str, Style]:
+    maps = {features_title(one): None if learned(one) else one.map for one in finished}
+    return dict(zip(maps, series_styles(list(maps.items())), strict=True))
 
 
 SIMILARITY_FIGURES: dict[str, Callable[[Sequence[Record]], FigureData | None]] = {

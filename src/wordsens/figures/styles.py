@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 from wordsens.maps.registry import MAP_NAMES, base_name
 
@@ -55,3 +56,14 @@ def round_values(low: float, high: float, *, most: int = 7) -> list[float]:
         if 3 <= len(inside) <= most:
             return inside
     return [low, high]
+
+
+def spaced(sizes: Sequence[Any], *, least: float = 0.085) -> list[Any]:
+    """The sizes whose labels do not touch on a logarithmic axis; the last one always stays."""
+    span = math.log(sizes[-1] / sizes[0]) or 1.0
+    kept: list[Any] = []
+    for size in sizes[:-1]:
+        clear_of_last = math.log(sizes[-1] / size) / span >= least
+        if clear_of_last and (not kept or math.log(size / kept[-1]) / span >= least):
+            kept.append(size)
+    return [*kept, sizes[-1]]

@@ -1,4 +1,6 @@
-"""A Gaussian matrix of which only answers exist: its law given products from both sides, and the budget they share."""
+"""A Gaussian matrix of which only some products are known: its law given them, the budget that they share, and its
+split into independent blocks of columns (docs/theory/on-demand-gaussians.md).
+"""
 
 from dataclasses import dataclass, field
 
@@ -7,8 +9,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import BudgetError
-from wordsens.gaussian.vectors import Decomposition, VectorStack, decompose
+from wordsens.gaussian.vectors import SPAN_TOLERANCE, Decomposition, VectorStack, decompose
 from wordsens.seeds import gaussian_on
+
+_SMALL_OUTSIDE = 0.5
 
 
 class QueryBudget:
@@ -78,7 +82,7 @@ class AnsweredQueries:
     def bytes_to_append(self, count: int) -> int:
         return self.queries.bytes_to_append(count) + self.answers.bytes_to_append(count)
 
-    def append(self, queries: Float[Tensor, "count asked"], answers: Float[Tensor, "count answered"]) -> None:
+    def append(self, queries: Float[Tensor, "count d_query"], answers: Float[Tensor, "count d_answer"]) -> None:
         self.queries.append(queries)
         self.answers.append(answers)
 
@@ -88,7 +92,7 @@ class AnsweredQueries:
 
 @dataclass
 class ConditionedGaussian:
-    """A (rows, columns) Gaussian matrix V of which only the products that were asked for exist.
+    """A (rows, columns) Gaussian matrix V of which only the products that were queried exist.
 
     Two orthonormal sets hold all that is known: queries Q with answers R = V Q (`forward`), transposed queries P with
     answers L = V^T P (`backward`). A unit vector q orthogonal to Q is answered by
@@ -114,7 +118,7 @@ class ConditionedGaussian:
     sealed: str = field(default="")
 
     @classmethod
-    def unasked(
+    def unknown(
         cls, rows: int, columns: int, source: Source, *, dtype: torch.dtype, device: torch.device
     ) -> "ConditionedGaussian":
         """A matrix of which nothing is known yet."""
@@ -123,17 +127,17 @@ class ConditionedGaussian:
 
     def multiply(self, vectors: Float[Tensor, "count columns"]) -> Float[Tensor, "count rows"]:
         """V q for every vector."""
-        return self._ask(self.forward, self.backward, vectors, answer_support=None)
+        return self._answer(self.forward, self.backward, vectors, answer_support=None)
 
     def multiply_transposed(self, vectors: Float[Tensor, "count rows"]) -> Float[Tensor, "count columns"]:
         """V^T u for every vector."""
-        return self._ask(self.backward, self.forward, vectors, answer_support=self.support)
+        return self._answer(self.backward, self.forward, vectors, answer_support=self.support)
 
     def seal(self, vectors: Float[Tensor, "count columns"], what: str) -> None:
-        """Keep the answers to these vectors alone and forget the rest; nothing else may be asked of `what` any more."""
+        """Keep the answers to these vectors only and drop the rest; later queries outside their span are refused."""
         part = decompose(self.forward.queries, vectors)
         if len(part.directions):
-            raise BudgetError(f"{what} cannot be sealed on vectors that it was never asked")
+            raise BudgetError(f"{what} cannot be sealed on vectors that were never queried")
         before = self.bytes
         coordinates = VectorStack(part.old.shape[1], dtype=part.old.dtype, device=part.old.device)
         span = decompose(coordinates, part.old).directions
@@ -148,17 +152,17 @@ class ConditionedGaussian:
         return self.forward.bytes + self.backward.bytes
 
     def fork(self, source: Source) -> "ConditionedGaussian":
-        """A copy that can be asked other things."""
+        """A copy whose later queries are its own."""
         return ConditionedGaussian(self.forward.fork(), self.backward.fork(), source, self.support, self.sealed)
 
-    def _ask(
+    def _answer(
         self,
         side: AnsweredQueries,
         other: AnsweredQueries,
-        vectors: Float[Tensor, "count asked"],
+        vectors: Float[Tensor, "count d_query"],
         *,
         answer_support: Tensor | None,
-    ) -> Float[Tensor, "count answered"]:
+    ) -> Float[Tensor, "count d_answer"]:
         if other.complete:
             return other.queries.combine(other.answers.inner_products(vectors))
         parts = decompose(side.queries, vectors)
@@ -168,12 +172,12 @@ class ConditionedGaussian:
 
     def _fresh_answers(
         self, side: AnsweredQueries, other: AnsweredQueries, parts: Decomposition, answer_support: Tensor | None
-    ) -> Float[Tensor, "fresh answered"]:
+    ) -> Float[Tensor, "fresh d_answer"]:
         """The answers to new orthonormal queries: what the other side fixes of them, and fresh numbers for the rest."""
         if self.sealed:
             raise BudgetError(
-                f"{self.sealed} was sealed when its search was over, to save memory: it answers only for the witness "
-                "that was found; raise `gaussian_bytes`, search fewer words at a time, or build a fresh map"
+                f"{self.sealed} was sealed when its search was over, to save memory: it answers only for the "
+                "witness; raise `gaussian_bytes`, search fewer words at a time, or build a fresh map"
             )
         count = len(parts.directions)
         self.source.budget.take(side.bytes_to_append(count))
@@ -184,3 +188,111 @@ class ConditionedGaussian:
             return fresh
         other.queries.set_components(fresh, other.answers.inner_products(parts.directions))
         return fresh
+
+
+def split_columns(whole: ConditionedGaussian, start: int, stop: int) -> tuple[ConditionedGaussian, ConditionedGaussian]:
+    """The columns [start, stop) and all the others, as two matrices that are independent given what is known of each.
+
+    A known answer z = V q ties the two: z = V b s + V o c for a query q = s b + c o with unit vectors b inside the
+    columns and o outside, s² + c² = 1. Of the part that the transposed answers leave open, (V b, V o) has iid Gaussian
+    entries, so with a fresh g of the same law
+
+        V b = s z + c g,    V o = c z - s g,
+
+    exactly in law, after which nothing ties the two. Several queries are first rotated so that their inner parts, and
+    so their outer parts, are orthogonal (ours; docs/theory/on-demand-gaussians.md). `whole` must not be used again.
+    """
+    turned = _rotate(whole.forward, start, stop)
+    left, fixed = whole.backward.queries, whole.backward.answers
+    inner_fixed = VectorStack.of(fixed.stacked()[:, start:stop])
+
+    def open_part(answers: Tensor) -> Tensor:
+        return answers - left.combine(left.inner_products(answers))
+
+    fresh = open_part(whole.source.draw(whole.forward.answers, len(turned.inside)))
+    answered = open_part(turned.answers)
+    inside = turned.sine * answered + turned.cosine * fresh + left.combine(inner_fixed.inner_products(turned.inside))
+    outside = turned.cosine * answered - turned.sine * fresh + left.combine(fixed.inner_products(turned.outside))
+    outer = (turned.cosine > 0).squeeze(1)
+
+    part = ConditionedGaussian(
+        AnsweredQueries(VectorStack.of(turned.inside), VectorStack.of(inside)),
+        AnsweredQueries(left.fork(), inner_fixed),
+        whole.source,
+    )
+    support = (
+        turned.inside.new_ones(whole.backward.answers.dimension) if whole.support is None else whole.support.clone()
+    )
+    support[start:stop] = 0
+    rest = ConditionedGaussian(
+        AnsweredQueries(
+            VectorStack.of(torch.cat([turned.outside[outer], turned.untouched])),
+            VectorStack.of(torch.cat([outside[outer], turned.untouched_answers])),
+        ),
+        AnsweredQueries(left, VectorStack.of(fixed.stacked() * support)),
+        whole.source,
+        support,
+    )
+    whole.source.budget.give_back(whole.bytes)
+    whole.source.budget.take(part.bytes + rest.bytes)
+    return part, rest
+
+
+@dataclass(frozen=True)
+class _Rotated:
+    """Queries, rotated: query a is sine_a inside_a + cosine_a outside_a; the untouched ones have no inner part."""
+
+    inside: Float[Tensor, "touching block"]
+    outside: Float[Tensor, "touching columns"]
+    sine: Float[Tensor, "touching 1"]
+    cosine: Float[Tensor, "touching 1"]
+    answers: Float[Tensor, "touching rows"]
+    untouched: Float[Tensor, "others columns"]
+    untouched_answers: Float[Tensor, "others rows"]
+
+
+def _rotate(side: AnsweredQueries, start: int, stop: int) -> _Rotated:
+    queries, answers = side.queries.stacked(), side.answers.stacked()
+    tolerance = SPAN_TOLERANCE * torch.finfo(queries.dtype).eps
+    left, sine, _ = torch.linalg.svd(queries[:, start:stop], full_matrices=False)
+    count = int((sine > tolerance).sum())
+    rotation = left
+    if len(queries) > left.shape[1]:
+        rotation = torch.cat([left, torch.linalg.qr(left, mode="complete").Q[:, left.shape[1] :]], dim=1)
+    queries, answers = rotation.T @ queries, rotation.T @ answers
+    inner, outer = queries[:, start:stop].clone(), queries
+    outer[:, start:stop] = 0
+    touching, answering = outer[:count], answers[:count]
+    cosine = torch.linalg.vector_norm(touching, dim=1)
+
+    # Where little is outside, the outer parts are orthogonal only to rounding over cosine²: rotate by them instead.
+    few = int((cosine < _SMALL_OUTSIDE).sum())
+    if few:
+        turn = torch.linalg.svd(touching[:few], full_matrices=False).U
+        touching[:few], answering[:few] = turn.T @ touching[:few], turn.T @ answering[:few]
+        inner[:few] = turn.T @ inner[:few]
+        cosine = torch.linalg.vector_norm(touching, dim=1)
+    sine = torch.linalg.vector_norm(inner[:count], dim=1)
+    cosine = torch.where(cosine > tolerance, cosine, torch.zeros_like(cosine))
+    both = torch.hypot(sine, cosine)
+    sine, cosine = (sine / both).unsqueeze(1), (cosine / both).unsqueeze(1)
+    return _Rotated(
+        inside=_orthonormal(inner[:count], sine.squeeze(1) > 0),
+        outside=_orthonormal(touching, cosine.squeeze(1) > 0),
+        sine=sine,
+        cosine=cosine,
+        answers=answering,
+        untouched=outer[count:],
+        untouched_answers=answers[count:],
+    )
+
+
+def _orthonormal(rows: Float[Tensor, "count dimension"], wanted: Tensor) -> Float[Tensor, "count dimension"]:
+    """Nearly orthogonal rows made orthonormal, the longest first; rows that are not wanted become zero."""
+    frame = torch.zeros_like(rows)
+    order = torch.linalg.vector_norm(rows, dim=1).argsort(descending=True)
+    order = order[wanted[order]]
+    if len(order):
+        factor = torch.linalg.qr(rows[order].T)
+        frame[order] = (factor.Q * factor.R.diagonal().sign()).T
+    return frame

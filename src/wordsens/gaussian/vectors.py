@@ -1,5 +1,6 @@
-"""Vectors kept as rows in chunks that never move, and the Gram-Schmidt step against an orthonormal set of them."""
+"""Growing sets of vectors: stacks of rows, Gram-Schmidt against an orthonormal stack, and Lanczos's Krylov bases."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -16,12 +17,12 @@ _PANEL = 128
 
 _PIECE_BYTES = 2 << 20
 """Of the vectors that are read twice in a row, at most, but for _LEAST_PIECE of them: the second time they come from
-the processor's cache. At 61,440 coordinates 4 vectors against 144 took .68 of the time of two readings."""
+the processor's cache."""
 
 _LEAST_PIECE = 4
 _WELL_CONDITIONED = 1e-2
-_KEPT = 0.5
-"""Of a direction's length that its second projection must leave: one that cancels more wants a third."""
+_LEAST_LEFT = 0.5
+"""Of a direction's length that its second projection must leave: one that cancels more needs a third."""
 _MOST_PASSES = 3
 
 
@@ -107,14 +108,14 @@ class VectorStack:
 
         The stack's vectors must be orthonormal. Each of them is read once from memory.
         """
-        found, start = [vectors.new_empty(len(vectors), 0)], 0
+        products, start = [vectors.new_empty(len(vectors), 0)], 0
         size = max(_LEAST_PIECE, _PIECE_BYTES // (self.dimension * self.dtype.itemsize))
         for piece in (piece for part in self._parts() for piece in part.split(size)):
-            found.append(vectors @ piece.T)
-            change = -found[-1] if wanted is None else wanted[:, start : start + len(piece)] - found[-1]
+            products.append(vectors @ piece.T)
+            change = -products[-1] if wanted is None else wanted[:, start : start + len(piece)] - products[-1]
             vectors.addmm_(change, piece)
             start += len(piece)
-        return torch.cat(found, dim=1)
+        return torch.cat(products, dim=1)
 
     def stacked(self) -> Float[Tensor, "length dimension"]:
         """All vectors as one matrix: a copy."""
@@ -212,7 +213,7 @@ def _well_conditioned(
         return None
     frame = _inverse(first) @ scaled
     spanned, frame = _project(stacks, frame, torch.zeros_like(floor))
-    if float(torch.linalg.vector_norm(frame, dim=1).min()) < _KEPT:
+    if float(torch.linalg.vector_norm(frame, dim=1).min()) < _LEAST_LEFT:
         return None
     second = torch.linalg.cholesky(frame @ frame.T)
     scale = norms.unsqueeze(1) * first
@@ -220,8 +221,8 @@ def _well_conditioned(
 
 
 def _inverse(factor: Float[Tensor, "count count"]) -> Float[Tensor, "count count"]:
-    """The inverse of a well-conditioned lower triangle. A solve with many long rows returns them as columns, in which
-    every later product is four times slower.
+    """The inverse of a well-conditioned lower triangle. A solve with many long rows would return them as columns, which
+    slows every later product.
     """
     return torch.linalg.solve_triangular(
         factor, torch.eye(len(factor), dtype=factor.dtype, device=factor.device), upper=False
@@ -235,7 +236,7 @@ def _one_by_one(
     basis: VectorStack,
     extra: VectorStack,
 ) -> list[Float[Tensor, "1 _"]]:
-    """The coordinates of each vector of a panel, found in turn; new directions are appended to `extra`."""
+    """The coordinates of each vector of a panel, in turn; new directions are appended to `extra`."""
     coordinates, start = [], spanned.shape[1]
     for row in range(len(rest)):
         vector, least = rest[row : row + 1], floor[row : row + 1]
@@ -250,3 +251,43 @@ def _one_by_one(
             inside = torch.cat([inside, norm.unsqueeze(1)], dim=1)
         coordinates.append(inside)
     return coordinates
+
+
+def lanczos(
+    operator: Callable[[Float[Tensor, "b m"]], Float[Tensor, "b m"]], start: Float[Tensor, "b m"], steps: int
+) -> tuple[Float[Tensor, "b t m"], Float[Tensor, "b t t"], Float[Tensor, "b t"]]:
+    """An orthonormal basis of the Krylov space of each start, and the Ritz vectors and values of the operator on it.
+
+    Lanczos with full reorthogonalisation, two passes. The space has min(steps, m) dimensions; where the Krylov space is
+    exhausted sooner, it goes on from the coordinate axis that lies farthest from it.
+
+    Returns:
+        basis, rotation, values: Ritz vector a is rotation[:, a] @ basis, values in decreasing order.
+    """
+    space = _unit(start).unsqueeze(1)
+    images = [operator(space[:, 0])]
+    while len(images) < min(steps, start.shape[1]):
+        rest = _away(images[-1], space)
+        size, scale = torch.linalg.vector_norm(rest, dim=1), torch.linalg.vector_norm(images[-1], dim=1)
+        exhausted = size <= 64 * torch.finfo(rest.dtype).eps * scale
+        if bool(exhausted.any()):
+            # Of m axes the farthest has a squared distance of at least 1 - t / m to t orthonormal vectors.
+            farthest = space.square().sum(dim=1).argmin(dim=1, keepdim=True)
+            axis = torch.zeros_like(rest).scatter_(1, farthest, 1.0)
+            rest = torch.where(exhausted.unsqueeze(1), _away(axis, space), rest)
+        space = torch.cat([space, _unit(rest).unsqueeze(1)], dim=1)
+        images.append(operator(space[:, -1]))
+    projected = space @ torch.stack(images, dim=1).mT
+    values, vectors = torch.linalg.eigh((projected + projected.mT) / 2)
+    return space, vectors.mT.flip(1), values.flip(1)
+
+
+def _away(vectors: Float[Tensor, "b m"], space: Float[Tensor, "b t m"]) -> Float[Tensor, "b m"]:
+    """The parts of the vectors orthogonal to each space."""
+    for _ in range(2):
+        vectors = vectors - torch.einsum("btm,bt->bm", space, torch.einsum("btm,bm->bt", space, vectors))
+    return vectors
+
+
+def _unit(vectors: Float[Tensor, "b m"]) -> Float[Tensor, "b m"]:
+    return torch.nn.functional.normalize(vectors, dim=1, eps=torch.finfo(vectors.dtype).tiny)

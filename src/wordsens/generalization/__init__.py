@@ -1,13 +1,11 @@
 """The one-word experiment: does a model that just learned X tell X with one word changed, its label flipped, apart?"""
 
 from wordsens.generalization.frontier import OneWordFrontier, one_word_frontier
-from wordsens.generalization.labels import linear_labels, random_labels
 from wordsens.generalization.loss import OBJECTIVE_NAMES
-from wordsens.generalization.new_text import NewText
-from wordsens.generalization.one_word import one_word_generalization
-from wordsens.generalization.result import OneWordGeneralization, TheoremConditions
-from wordsens.generalization.swaps import one_word_swap
-from wordsens.generalization.together import OneWordOutcomes, one_word_outcomes
+from wordsens.generalization.new_text import NewText, linear_labels, random_labels
+from wordsens.generalization.one_word import OneWordGeneralization, TheoremConditions, one_word_generalization
+from wordsens.generalization.outcomes import OneWordOutcomes, one_word_outcomes
+from wordsens.generalization.swap import one_word_swap
 
 __all__ = [
     "OBJECTIVE_NAMES",

@@ -1,4 +1,4 @@
-"""A labelled text that a fit is about to learn: its features, what learning it moves, and its one-word functionals."""
+"""The setting of the one-word experiment: labels, a text that a fitted model is about to learn, and its functionals."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.arguments import as_text
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.function import as_feature_map
-from wordsens.maps.functionals import word_functionals
-from wordsens.maps.word_functionals import WordFunctionals
+from wordsens.maps.functionals import WordFunctionals, word_functionals
 from wordsens.regression import TRAININGS, MinNormFit, Update, fit_min_norm
-from wordsens.regression.features import Texts
+from wordsens.regression.features import Texts, as_equal_texts
+from wordsens.seeds import Seed, gaussian_on, generator
 from wordsens.text.matrix import TextMatrix
 
 
@@ -117,43 +117,72 @@ class NewText:
         return Outputs(shift, alignment, before, before + alignment * self.surprise)
 
 
-@dataclass(frozen=True)
-class Learned:
-    """The state of a model before (X, y): texts and labels to be fitted, or the fit that was made of them."""
-
-    phi: FeatureMap | Callable[[Tensor], Tensor]
-    texts: Texts | None
-    y: Iterable[Any] | None
-    ridge: float | int = 0.0
-    fit: MinNormFit | None = None
-
-    def fitted(self) -> MinNormFit:
-        """The fit, made now unless there is one."""
-        if self.fit is not None:
-            return self.fit
-        if self.texts is None or self.y is None:
-            raise InputError("`texts` and `y` are None; give the training texts and labels, or a `fit` of them")
-        return fit_min_norm(as_feature_map(self.phi), self.texts, self.y, ridge=self.ridge)
+Learner = FeatureMap | Callable[[Tensor], Tensor] | MinNormFit | NewText
+"""What the experiment starts from: a map, with training texts and labels; their fit; or the new text with its fit."""
 
 
 def as_new_text(
-    x: TextMatrix | Tensor | NewText, y_x: float | int | None, before: Learned, *, memory_budget: int
+    phi: Learner,
+    texts: Texts | None,
+    y: Iterable[Any] | None,
+    x: TextMatrix | Tensor | None,
+    y_x: float | int | None,
+    *,
+    ridge: float | int = 0.0,
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> NewText:
-    """The text that is about to be learned, from what the caller gave."""
-    if isinstance(x, NewText):
-        return x
-    fit = before.fitted()
-    if y_x is None:
-        raise InputError("`y_x` is None; give the label of `x`, +1 or -1")
+    """The text that is about to be learned: `phi` itself, or made of the arguments that go with it.
+
+    Raises InputError for arguments that are missing, or that `phi` already holds.
+    """
+    held = {"texts": texts, "y": y} if isinstance(phi, MinNormFit) else {}
+    if isinstance(phi, NewText):
+        held = {"texts": texts, "y": y, "x": x, "y_x": y_x}
+    if extra := [name for name, value in held.items() if value is not None]:
+        raise InputError(f"`{extra[0]}` is given, but `phi` (a {type(phi).__name__}) already holds it; leave it out")
+    if isinstance(phi, NewText):
+        return phi
+    if isinstance(phi, MinNormFit):
+        fit = phi
+    elif texts is None or y is None:
+        raise InputError("`texts` or `y` is missing; give the training texts and labels, or a fit of them as `phi`")
+    else:
+        fit = fit_min_norm(as_feature_map(phi), texts, y, ridge=ridge)
+    if x is None or y_x is None:
+        raise InputError("`x` or `y_x` is missing; give the new text and its label, +1 or -1")
     return NewText(fit, x, y_x, memory_budget=memory_budget)
 
 
 def _require_signs(trained: Float[Tensor, " N"], y_x: float | int) -> None:
     others = sorted({*trained.tolist(), y_x} - {1, -1})
     if others:
-        told = ", ".join(f"{label:g}" for label in others[:3]) + (", ..." if len(others) > 3 else "")
+        shown = ", ".join(f"{label:g}" for label in others[:3]) + (", ..." if len(others) > 3 else "")
         name = "y_x" if y_x in others else "y"
         raise InputError(
-            f"`{name}` (={told}) must be +1 or -1, since the changed text has the opposite label; map the labels "
+            f"`{name}` (={shown}) must be +1 or -1, since the changed text has the opposite label; map the labels "
             "first: 2 * y - 1 for labels 0 and 1"
         )
+
+
+def linear_labels(texts: Texts, seed: Seed = 0) -> Float[Tensor, " N"]:
+    """The sign of a linear function of each text: sign(<G, X>), G iid N(0, 1), fixed by the seed; 0 gives +1.
+
+    >>> linear_labels(torch.ones(2, 3, 4)).tolist() in ([1.0, 1.0], [-1.0, -1.0])
+    True
+    """
+    rows = as_equal_texts(texts)
+    direction = gaussian_on(
+        *rows[0].shape, generator=generator(seed, "linear labels"), dtype=torch.float64, device=rows[0].device
+    )
+    products = torch.stack([(text.double() * direction).sum() for text in rows])
+    return torch.where(products >= 0, 1.0, -1.0).double()
+
+
+def random_labels(count: int, seed: Seed = 0) -> Float[Tensor, " N"]:
+    """+1 and -1 with equal chances.
+
+    >>> sorted(set(random_labels(100).tolist()))
+    [-1.0, 1.0]
+    """
+    drawn = torch.rand(count, generator=generator(seed, "random labels"), dtype=torch.float64)
+    return torch.where(drawn < 0.5, -1.0, 1.0).double()

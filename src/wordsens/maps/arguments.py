@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 

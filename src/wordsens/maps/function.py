@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wordsens.errors import InputError
-from wordsens.maps.contract import FeatureMap
+from wordsens.errors import InputError, require_device, require_dtype
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.mapping import checked_features
 
 
@@ -46,10 +46,10 @@ class FunctionFeatures(FeatureMap):
         self._batched = batched
         owner = function if isinstance(function, nn.Module) else getattr(function, "__self__", None)
         weight = next(_weights(owner), None)
-        own_dtype, own_device = (torch.float64, "cpu") if weight is None else (weight.dtype, weight.device)
+        found_dtype, found_device = (torch.float64, "cpu") if weight is None else (weight.dtype, weight.device)
         self.name = _name_of(function) if name is None else name
-        self.dtype = own_dtype if dtype is None else dtype
-        self.device = torch.device(own_device if device is None else device)
+        self.dtype = found_dtype if dtype is None else require_dtype(dtype)
+        self.device = torch.device(found_device if device is None else require_device(device))
 
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
         if self._batched or texts.ndim == 2:

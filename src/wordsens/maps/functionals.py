@@ -1,17 +1,352 @@
-"""The functionals of each map: those of attention and of dense layers, and plain ones for all others."""
+"""Linear functionals of the features of a text with one word moved: phi(X^i(Delta)) . theta for several theta at once.
 
+What regression needs of a map: the outputs of linear models, and their gradients in Delta. Attention and dense layers
+evaluate them without building the perturbed texts. For attention, in the notation of `maps.attention.change`,
+
+    c . theta = sum over j != i of [p_ji Delta . theta_j + (p_ji - a_ji) r_ji . theta_j] + (change of row i) . theta_i,
+
+theta_j being row j of theta (n, d). The products r_ji . theta_j do not depend on Delta: one number a row.
+Derivation: docs/theory/generalization.md.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.gaussian import DenseGaussian
+from wordsens.maps.attention.change import Head
 from wordsens.maps.attention.features import RandomAttentionFeatures
-from wordsens.maps.attention.functionals import AttentionFunctionals
-from wordsens.maps.attention.scores import ClosedForm, offered
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap, map_row
-from wordsens.maps.dense.features import DeepRandomFeatures
-from wordsens.maps.dense.functionals import DenseFunctionals
-from wordsens.maps.word_functionals import PlainFunctionals, WordFunctionals
+from wordsens.maps.attention.scores import ClosedForm, Moved, offered
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, map_row
+from wordsens.maps.dense import DeepRandomFeatures
+from wordsens.maps.mapping import features_by_text, perturbed_texts
+
+Pull = Callable[[Tensor], Tensor]
+"""From the values (b, m) of the functionals to the weights (b, m) with which their gradients are summed."""
+
+
+class WordFunctionals(ABC):
+    """c . theta_1, ..., c . theta_m for the change c = phi(X^i(Delta)) - phi(X), for b pairs (word i, Delta).
+
+    Attributes:
+        rows: X, (n, d), in the map's dtype.
+        count: m.
+        memory_budget: bytes for intermediate results; a batch is cut into chunks that respect it.
+        one_word_at_a_time: whether a search should finish one word before it takes up the next.
+        kinked: whether the functionals have kinks that a quasi-Newton search stumbles over.
+    """
+
+    one_word_at_a_time: bool = False
+    kinked: bool = False
+
+    def __init__(self, rows: Float[Tensor, "n d"], count: int, memory_budget: int):
+        self.rows = rows
+        self.count = count
+        self.memory_budget = memory_budget
+
+    @abstractmethod
+    def bytes_per_pair(self) -> int:
+        """About how many bytes of intermediate results one (word, Delta) costs."""
+
+    @abstractmethod
+    def _evaluate(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], pull: Pull | None
+    ) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b d"] | None]:
+        """The values of one chunk, and the gradient of sum_m weights_m value_m, weights = pull(values) held fixed."""
+
+    def starting_directions(self) -> Float[Tensor, "starts d"]:
+        """Directions in which the map is known to be sensitive. None by default."""
+        return self.rows.new_empty(0, self.rows.shape[1])
+
+    def values(self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"]) -> Float[Tensor, "b m"]:
+        """The functionals of b pairs."""
+        return torch.cat([self._evaluate(delta, word, None)[0] for delta, word in self._chunks(perturbations, words)])
+
+    def chunk(self) -> int:
+        """The number of pairs that fit the memory budget."""
+        return max(1, self.memory_budget // max(1, self.bytes_per_pair()))
+
+    def values_and_gradient(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], pull: Pull
+    ) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b d"]]:
+        """The functionals, and the gradient in each Delta of their sum with the weights that `pull` makes of them.
+
+        `pull` sees a chunk at a time, and must treat each row by itself.
+        """
+        values, gradients = [], []
+        for delta, word in self._chunks(perturbations, words):
+            value, gradient = self._evaluate(delta, word, pull)
+            values.append(value)
+            gradients.append(gradient)
+        return torch.cat(values), torch.cat(gradients)
+
+    def _chunks(self, perturbations: Tensor, words: Tensor) -> list[tuple[Tensor, Tensor]]:
+        size = self.chunk()
+        return list(zip(perturbations.split(size), words.split(size), strict=True))
+
+
+class PlainFunctionals(WordFunctionals):
+    """The functionals by definition: build the perturbed text, map it, differentiate with autograd.
+
+    Args:
+        phi: the map.
+        rows: X, (n, d).
+        thetas: (m, p), in the map's dtype.
+        memory_budget: bytes for intermediate results.
+    """
+
+    _COPIES_IN_MEMORY = 8
+
+    def __init__(
+        self, phi: FeatureMap, rows: Float[Tensor, "n d"], thetas: Float[Tensor, "m p"], *, memory_budget: int
+    ):
+        rows = phi.accept(rows)
+        super().__init__(rows, len(thetas), memory_budget)
+        self._phi, self._thetas = phi, thetas
+        with torch.no_grad():
+            self._base = phi(rows).flatten()
+
+    def bytes_per_pair(self) -> int:
+        n = self.rows.shape[0]
+        return self._COPIES_IN_MEMORY * (self.rows.numel() + self._base.numel() + n * n) * self.rows.element_size()
+
+    def _evaluate(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], pull: Pull | None
+    ) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b d"] | None]:
+        with torch.set_grad_enabled(pull is not None):
+            delta = perturbations.detach().requires_grad_(pull is not None)
+            texts = perturbed_texts(self.rows, words.unsqueeze(1), delta.unsqueeze(1))
+            values = (features_by_text(self._phi, texts) - self._base) @ self._thetas.T
+        if pull is None:
+            return values, None
+        (gradient,) = torch.autograd.grad(values, delta, grad_outputs=pull(values.detach()))
+        return values.detach(), gradient
+
+
+class DenseFunctionals(WordFunctionals):
+    """c . theta for RF and DRF: with h = V flat(X) kept, c = act(h + V_i Delta) - act(h) in one layer.
+
+    Only the columns V_i (k, d) of the word are needed. A matrix sampled on demand is asked for the whole block once a
+    word, d queries, since a search asks for more than d products: k d numbers of memory, and no query in the loop.
+    One pair costs O(k d), forward and backward alike, and O(k²) more for each layer past the first.
+
+    Args:
+        phi: the map.
+        rows: X, (n, d).
+        thetas: (m, k).
+        memory_budget: bytes for intermediate results.
+    """
+
+    one_word_at_a_time = True
+
+    def __init__(
+        self,
+        phi: DeepRandomFeatures,
+        rows: Float[Tensor, "n d"],
+        thetas: Float[Tensor, "m k"],
+        *,
+        memory_budget: int,
+    ):
+        rows = phi.accept(rows)
+        super().__init__(rows, len(thetas), memory_budget)
+        self._phi, self._thetas = phi, thetas
+        self._preactivation = phi.layers[0].multiply(rows.flatten())
+        self._base = self._forward(self._preactivation.unsqueeze(0))[-1]
+        self._block: tuple[int, Tensor] | None = None
+
+    def bytes_per_pair(self) -> int:
+        return (2 * self._phi.depth + 3) * self._phi.width * self.rows.element_size()
+
+    def _columns(self, word: int) -> Float[Tensor, "d k"]:
+        """V_i^T: a view of a dense matrix; else asked for once, and kept until another word's turn."""
+        first, d = self._phi.layers[0], self.rows.shape[1]
+        if isinstance(first, DenseGaussian):
+            return first.matrix[:, word * d : (word + 1) * d].T
+        if self._block is None or self._block[0] != word:
+            self._block = None
+            identity = torch.eye(d, dtype=self.rows.dtype, device=self.rows.device)
+            self._block = (word, first.multiply_block(identity, word * d))
+        return self._block[1]
+
+    def _forward(self, preactivation: Float[Tensor, "b k"]) -> list[Float[Tensor, "b k"]]:
+        """The pre-activations of every layer, then the features."""
+        steps = [preactivation]
+        for layer in self._phi.layers[1:]:
+            steps.append(layer.multiply(self._phi.activation(steps[-1])))
+        return [*steps, self._phi.activation(steps[-1])]
+
+    def _evaluate(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], pull: Pull | None
+    ) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b d"] | None]:
+        groups = [(int(word), (words == word).nonzero().squeeze(1)) for word in words.unique()]
+        preactivation = self._preactivation.repeat(len(words), 1)
+        for word, members in groups:
+            preactivation[members] += perturbations[members] @ self._columns(word)
+        *steps, features = self._forward(preactivation)
+        values = (features - self._base) @ self._thetas.T
+        if pull is None:
+            return values, None
+        slope = pull(values) @ self._thetas
+        for layer, step in zip(reversed(self._phi.layers[1:]), reversed(steps[1:]), strict=True):
+            slope = layer.multiply_transposed(slope * self._phi.activation.derivative(step))
+        slope = slope * self._phi.activation.derivative(steps[0])
+        gradients = torch.empty_like(perturbations)
+        for word, members in groups:
+            gradients[members] = slope[members] @ self._columns(word).T
+        return values, gradients
+
+
+@dataclass
+class _Point:
+    """One head at b pairs: what the gradient needs of the values."""
+
+    answer: Moved
+    on_delta: Float[Tensor, "b m n"]
+    pushed: Float[Tensor, "b d"]
+    new_scores: Float[Tensor, "b n"]
+    attention: Float[Tensor, "b n"]
+
+
+class _HeadFunctionals:
+    """One head on one text: what does not depend on Delta.
+
+    Args:
+        head: the head.
+        thetas: (m, n, d), this head's part of every theta.
+    """
+
+    def __init__(self, head: Head, thetas: Float[Tensor, "m n d"]):
+        self.head, self.thetas = head, thetas
+        self.flat = thetas.flatten(end_dim=1)
+
+    def rest_products(self, words: Int[Tensor, " w"]) -> Float[Tensor, "w m n"]:
+        """r_ji . theta_j for each word i, theta and row j."""
+        head = self.head
+        products = torch.einsum("wd,mnd->wmn", head.values[words], self.thetas)
+        if head.score.normalized:
+            products -= torch.linalg.vecdot(head.outputs, self.thetas)
+        if head.dominant is not None:
+            which, row, rest = head.dominant.pairs(words)
+            products[which, :, row] = torch.einsum("kd,mkd->km", rest, self.thetas[:, row])
+        return products
+
+    def values(
+        self, delta: Float[Tensor, "b d"], words: Int[Tensor, " b"], on_rest: Float[Tensor, "b m n"]
+    ) -> tuple[Float[Tensor, "b m"], _Point]:
+        head = self.head
+        n = head.rows.shape[0]
+        pair = torch.arange(len(words), device=words.device)
+        moved = delta @ head.queries.T
+        answer = head.response.move(moved, words)
+        if head.dominant is not None:
+            which, row, _ = head.dominant.pairs(words)
+            answer.gain[which, row] = head.response.dominant_gain(moved[which, row], words[which], row)
+            answer.gain_slope[which, row] = answer.p_slope[which, row]
+        # Row i is not of this form: it is taken out here and evaluated plainly below.
+        answer.p[pair, words] = 0
+        answer.gain[pair, words] = 0
+        on_delta = (delta @ self.flat.T).unflatten(1, (-1, n))
+        values = torch.einsum("bn,bmn->bm", answer.p, on_delta) + torch.einsum("bn,bmn->bm", answer.gain, on_rest)
+
+        pushed = delta @ head.symmetric
+        new_scores = head.scores[words] + delta @ head.keys.T
+        new_scores[pair, words] += moved[pair, words] + 0.5 * torch.linalg.vecdot(pushed, delta)
+        attention = head.score.attention(new_scores)
+        change = attention @ head.values + attention[pair, words].unsqueeze(1) * delta - head.outputs[words]
+        values += torch.einsum("bd,mbd->bm", change, self.thetas[:, words])
+        return values, _Point(answer, on_delta, pushed, new_scores, attention)
+
+    def gradient(
+        self,
+        delta: Float[Tensor, "b d"],
+        words: Int[Tensor, " b"],
+        on_rest: Float[Tensor, "b m n"],
+        weights: Float[Tensor, "b m"],
+        at: _Point,
+    ) -> Float[Tensor, "b d"]:
+        head, answer = self.head, at.answer
+        pair = torch.arange(len(words), device=words.device)
+        on_scores = answer.p_slope * torch.einsum("bm,bmn->bn", weights, at.on_delta)
+        on_scores += answer.gain_slope * torch.einsum("bm,bmn->bn", weights, on_rest)
+        row_theta = torch.einsum("bm,mbd->bd", weights, self.thetas[:, words])
+        on_weights = row_theta @ head.values.T
+        on_weights[pair, words] += torch.linalg.vecdot(row_theta, delta)
+        row_slope = head.score.pull_back(at.new_scores, at.attention, on_weights)
+        row_slope_self = row_slope[pair, words]
+        on_scores[pair, words] = row_slope_self
+        result = (weights.unsqueeze(2) * answer.p.unsqueeze(1)).flatten(start_dim=1) @ self.flat
+        result += at.attention[pair, words].unsqueeze(1) * row_theta + row_slope_self.unsqueeze(1) * at.pushed
+        return result + on_scores @ head.queries + row_slope @ head.keys
+
+
+class AttentionFunctionals(WordFunctionals):
+    """c . theta for random attention. Exact; b pairs cost O(b (m n d + d²)), and the preparation O(m n d) a word.
+
+    Args:
+        phi: the map.
+        score: its score.
+        rows: X, (n, d).
+        thetas: (m, heads n d).
+        memory_budget: bytes for intermediate results.
+    """
+
+    def __init__(
+        self,
+        phi: RandomAttentionFeatures,
+        score: ClosedForm,
+        rows: Float[Tensor, "n d"],
+        thetas: Float[Tensor, "m p"],
+        *,
+        memory_budget: int,
+    ):
+        rows = phi.accept(rows)
+        super().__init__(rows, len(thetas), memory_budget)
+        self.kinked = score.kinked
+        shaped = thetas.view(len(thetas), phi.heads, *rows.shape)
+        heads = _heads_of(phi, score, rows)
+        self._heads = [_HeadFunctionals(head, shaped[:, index]) for index, head in enumerate(heads)]
+        self._rest: dict[int, list[Tensor]] = {}
+
+    def bytes_per_pair(self) -> int:
+        n, d = self.rows.shape
+        return ((12 + 4 * self.count) * n + 8 * d) * self.rows.element_size()
+
+    def starting_directions(self) -> Float[Tensor, "count d"]:
+        """Those of the word sensitivity, along which words draw other rows' attention."""
+        return torch.cat([each.head.directions for each in self._heads])
+
+    def _evaluate(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], pull: Pull | None
+    ) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b d"] | None]:
+        different, index = words.unique(return_inverse=True)
+        rests = [rest[index] for rest in self._rest_products(different)]
+        parts = [head.values(perturbations, words, rest) for head, rest in zip(self._heads, rests, strict=True)]
+        values = torch.stack([part[0] for part in parts]).sum(dim=0)
+        if pull is None:
+            return values, None
+        weights = pull(values)
+        gradients = [
+            head.gradient(perturbations, words, rest, weights, moved)
+            for head, rest, (_, moved) in zip(self._heads, rests, parts, strict=True)
+        ]
+        return values, torch.stack(gradients).sum(dim=0)
+
+    def _rest_products(self, words: Int[Tensor, " w"]) -> list[Float[Tensor, "w m n"]]:
+        missing = [int(word) for word in words if int(word) not in self._rest]
+        if missing:
+            chosen = torch.tensor(missing, device=words.device)
+            built = [head.rest_products(chosen) for head in self._heads]
+            for at, word in enumerate(missing):
+                self._rest[word] = [part[at] for part in built]
+        return [torch.stack([self._rest[int(word)][head] for word in words]) for head in range(len(self._heads))]
+
+
+def _heads_of(phi: RandomAttentionFeatures, score: ClosedForm, rows: Float[Tensor, "n d"]) -> list[Head]:
+    return [Head(rows, weights, score) for weights in phi.head_weights(len(rows), phi.dtype)]
 
 
 def word_functionals(
@@ -31,8 +366,8 @@ def word_functionals(
     """
     thetas = thetas.to(dtype=phi.dtype, device=phi.device)
     own = map_row(_FUNCTIONALS, phi)
-    made = None if own is None else own(phi, rows, thetas, memory_budget)
-    return PlainFunctionals(phi, rows, thetas, memory_budget=memory_budget) if made is None else made
+    built = None if own is None else own(phi, rows, thetas, memory_budget)
+    return PlainFunctionals(phi, rows, thetas, memory_budget=memory_budget) if built is None else built
 
 
 def _of_attention(

@@ -1,11 +1,17 @@
-"""Texts to features: perturbed copies of a text, the features of each, their norm, and what a map may return."""
+"""Texts to features: perturbed copies of a text, the features of each, and what a map may return.
 
+A map may have a state of its own: what a call leaves behind is put back, and answers that change are refused.
+"""
+
+import functools
 import math
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from wordsens.errors import InputError, ZeroFeaturesError
 
@@ -59,15 +65,110 @@ def checked_features(features: Any, name: str) -> Tensor:
     if isinstance(features, Tensor) and features.is_floating_point():
         return features
     if isinstance(features, Tensor):
-        found = f"a tensor of {str(features.dtype).removeprefix('torch.')}"
+        kind = f"a tensor of {str(features.dtype).removeprefix('torch.')}"
         remedy = "return its real and imaginary parts, torch.view_as_real(...)" if features.is_complex() else ""
         remedy = remedy or "return scores or probabilities, not classes"
     elif isinstance(features, (tuple, list, dict)):
-        found = f"a {type(features).__name__} of {len(features)}"
+        kind = f"a {type(features).__name__} of {len(features)}"
         remedy = "return one of its tensors, such as lambda X: phi(X)[0]"
     else:
-        found = f"a {type(features).__name__}"
+        kind = f"a {type(features).__name__}"
         remedy = "write it with torch operations from end to end, so that gradients pass"
         if getattr(features, "last_hidden_state", None) is not None:
             remedy = "return one of its tensors, such as lambda X: phi(X).last_hidden_state"
-    raise InputError(f"`phi` ({name}) must return one tensor of real floating-point numbers; it gave {found}; {remedy}")
+    raise InputError(f"`phi` ({name}) must return one tensor of real floating-point numbers; it gave {kind}; {remedy}")
+
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def restores_state(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """The function, whose first argument is a map, with torch's random state and the map's buffers put back after it.
+
+    Buffers of modules in training mode (batch norm's running statistics); also when the function raises. It runs
+    outside inference mode, so that it can differentiate whatever mode its caller is in.
+    """
+
+    @functools.wraps(function)
+    def wrapped(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        phi = args[0] if args else kwargs.get("phi")
+        with torch.inference_mode(False), _buffers_restored(phi), torch.random.fork_rng(devices=_cuda_devices(phi)):
+            return function(*args, **kwargs)
+
+    return wrapped
+
+
+def require_equal_answers(name: str, once: Tensor, again: Tensor) -> None:
+    """InputError where features of one text, alone and in a batch, differ by more than a batch's rounding."""
+    size = torch.linalg.vector_norm(once.double())
+    apart = torch.linalg.vector_norm(again.double().flatten() - once.double().flatten())
+    if bool(apart > torch.finfo(once.dtype).eps ** 0.5 * size):
+        raise InputError(
+            f"{name} answers differently each time it maps one text (by {float(apart / size):.1g}, relative), "
+            "as dropout, batch norm in training mode and random numbers do, so no witness attains its value; "
+            "call .eval() on the module"
+        )
+
+
+def require_repeatable(phi: TextMap, rows: Float[Tensor, "n d"]) -> Float[Tensor, " features"]:
+    """phi(X), flat; InputError when phi gives X other features beside 2 X than beside itself, in batches of four.
+
+    Batches of one size: sums are taken in the same order, so that a map with a jump at X is not taken for one of these.
+    """
+    with torch.no_grad():
+        once = phi(rows).flatten()
+        feature_norm(once, phi.name)
+        alike, mixed = (features_by_text(phi, torch.stack([rows, part, rows, rows])) for part in (rows, 2 * rows))
+        for at in (0, 2, 3):
+            require_equal_answers(phi.name, alike[at], mixed[at])
+    return once
+
+
+def _cuda_devices(phi: Any) -> list[torch.device]:
+    device = getattr(phi, "device", None)
+    return [device] if isinstance(device, torch.device) and device.type == "cuda" else []
+
+
+@contextmanager
+def _buffers_restored(phi: Any) -> Iterator[None]:
+    modules = {part for root in _modules(phi) for part in root.modules() if part.training}
+    saved = [
+        (module, name, buffer, buffer.detach().clone())
+        for module in modules
+        for name, buffer in module._buffers.items()
+        if buffer is not None
+    ]
+    try:
+        yield
+    finally:
+        for module, name, buffer, value in saved:
+            buffer.data.copy_(value)
+            module._buffers[name] = buffer
+
+
+def _modules(thing: Any, depth: int = 3) -> Iterator[nn.Module]:
+    """The torch modules that a map is, holds, or as a function refers to: closures, globals, partials."""
+    if isinstance(thing, nn.Module):
+        yield thing
+        return
+    if depth == 0 or isinstance(thing, Tensor):
+        return
+    parts: list[Any] = [getattr(thing, "__self__", None), getattr(thing, "func", None)]
+    parts += [cell.cell_contents for cell in getattr(thing, "__closure__", None) or () if _filled(cell)]
+    code = getattr(thing, "__code__", None)
+    if code is not None:
+        known = thing.__globals__
+        parts += [known[name] for name in code.co_names if isinstance(known.get(name), nn.Module)]
+    elif hasattr(thing, "__dict__"):
+        parts += vars(thing).values()
+    for part in parts:
+        if isinstance(part, nn.Module) or callable(part):
+            yield from _modules(part, depth - 1)
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False

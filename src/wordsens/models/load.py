@@ -5,7 +5,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import InputError, MissingExtraError, first_line, require_choice, require_count, without_secrets
+from wordsens.errors import (
+    InputError,
+    MissingExtraError,
+    first_line,
+    require_choice,
+    require_count,
+    require_device,
+    without_secrets,
+)
 from wordsens.files import named_path
 from wordsens.maps.transformer.features import OWN, POOL_NAMES, TransformerFeatures
 from wordsens.maps.transformer.loaded import LoadedModel, load_parts
@@ -14,7 +22,6 @@ from wordsens.models.endpoint import Endpoint, endpoint_model
 from wordsens.models.pairs import CrossEncoderModel, FunctionPairModel, PairModel
 from wordsens.models.sentence import PlainTransformer, SentenceTransformerModel, TransformerModel
 from wordsens.text import pretrained
-from wordsens.text.encoders import require_device
 from wordsens.text.loaded_models import is_instance, is_loaded_model, is_sentence_transformer
 from wordsens.text.model_files import model_folder
 from wordsens.text.pretrained import Access, find_model, quiet_transformers

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from wordsens.errors import InputError, WordsensError, first_line, require_choice
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.maps.transformer.reader import SIDES
+from wordsens.maps.transformer.loaded import SIDES
 from wordsens.models.black_box import (
     PROBES,
     UNKNOWN,

@@ -1,4 +1,4 @@
-"""The training features Phi as an operator: kept where they fit a memory budget, made again where they do not."""
+"""The training features Phi as an operator: in memory where they fit a budget, computed again where they do not."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,12 +8,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.mapping import features_by_text
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 TRAINING_BYTES = 2 << 30
-"""The most memory that the training features may take to be kept, unless told otherwise: 2 GiB."""
+"""The most memory that the training features may take in memory, unless a caller says otherwise: 2 GiB."""
 
 _PIECE_BYTES = 32 << 20
 
@@ -27,8 +27,8 @@ class TrainingFeatures:
     Args:
         phi: the map.
         texts: N texts of one shape (n, d), taken as they are.
-        memory_budget: bytes. Phi is kept in the map's dtype when it fits; past that it is made again, in chunks,
-            for every product, and about N p itemsize / memory_budget times for the Gram matrix.
+        memory_budget: bytes. Phi is in memory in the map's dtype when it fits; past that it is computed again, in
+            chunks, for every product, and about N p itemsize / memory_budget times for the Gram matrix.
 
     Raises:
         InputError: no text, texts of unequal shape, or features that are not finite.
@@ -41,17 +41,17 @@ class TrainingFeatures:
         first = self._mapped(0, 1)
         self.size = first.shape[1]
         self._chunk = max(1, _PIECE_BYTES // (self.size * 8))
-        self._kept: Tensor | None = None
+        self._stored: Tensor | None = None
         if len(self) * self.size * first.element_size() <= memory_budget:
-            self._kept = self._rows(0, len(self))
+            self._stored = self._rows(0, len(self))
 
     def __len__(self) -> int:
         return len(self._texts)
 
     @property
-    def kept(self) -> bool:
+    def stored(self) -> bool:
         """True where Phi is in memory."""
-        return self._kept is not None
+        return self._stored is not None
 
     @property
     def device(self) -> torch.device:
@@ -66,15 +66,15 @@ class TrainingFeatures:
     def gram(self) -> Float[Tensor, "N N"]:
         """Phi Phi^T in float64."""
         gram = torch.zeros(len(self), len(self), dtype=torch.float64, device=self.device)
-        if self._kept is not None:
+        if self._stored is not None:
             # A block of features at a time: float64 copies stay small.
-            for block in self._kept.split(max(1, _PIECE_BYTES // (len(self) * 8)), dim=1):
+            for block in self._stored.split(max(1, _PIECE_BYTES // (len(self) * 8)), dim=1):
                 part = block.double()
                 gram.addmm_(part, part.T)
             return gram
-        held = max(1, self.memory_budget // (self.size * 8))
-        for start in range(0, len(self), held):
-            stop = min(start + held, len(self))
+        size = max(1, self.memory_budget // (self.size * 8))
+        for start in range(0, len(self), size):
+            stop = min(start + size, len(self))
             rows = self._rows(start, stop).double()
             gram[start:stop, start:stop] = rows @ rows.T
             for begin, others in self._chunks(stop):
@@ -96,7 +96,7 @@ class TrainingFeatures:
         """(index of the first row, rows of Phi in float64), from `start` on."""
         for begin in range(start, len(self), self._chunk):
             stop = min(begin + self._chunk, len(self))
-            rows = self._mapped(begin, stop) if self._kept is None else self._kept[begin:stop]
+            rows = self._mapped(begin, stop) if self._stored is None else self._stored[begin:stop]
             yield begin, rows.double()
 
     def _rows(self, start: int, stop: int) -> Float[Tensor, "rows p"]:

@@ -9,7 +9,7 @@ from wordsens.experiments.audit import audited
 from wordsens.experiments.experiment import text_title
 from wordsens.experiments.generalization import LIMIT, generalization_series
 from wordsens.experiments.sensitivity import GIVEN, sensitivity_series
-from wordsens.experiments.spec import experiment_named
+from wordsens.experiments.sweep import experiment_named
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Part, Run
 from wordsens.report.texts import measured_text
@@ -138,7 +138,7 @@ def _generalization(runs: Sequence[Run]) -> Table | None:
                 cells = [Cell(run.name)] if len(runs) > 1 else []
                 cells += [Cell(map_title(one.map)), Cell(text_title(one.text)), number(one.n), number(one.texts)]
                 cells += [Cell(one.training), number(one.samples), number(one.accuracy), number(one.least_alignment)]
-                rows.append((*cells, number(one.median()), number(one.share_below(1.0))))
+                rows.append((*cells, number(one.median()), number(one.noticed)))
     headings = ["run"] if len(runs) > 1 else []
     headings += ["map", "texts", "words", "N", "training", "samples", "held-out accuracy", "least F"]
     headings += [f"median error, γ < {LIMIT:g}", "share below 1"]
@@ -154,7 +154,9 @@ def _summary(part: Part, run: str) -> Iterator[Table]:
     summary = function(part.done)
     for one in summary.sections:
         rows = tuple(tuple(_summarised(value) for value in row) for row in one.rows)
-        yield Table(f"{one.title}{f', {run}' if run else ''}", one.headings, rows, summary.note)
+        yield Table(
+            f"{one.title}{f', {run}' if run else ''}", one.headings, rows, f"{summary.note} {summary.details}".strip()
+        )
 
 
 def _summarised(value: Any) -> Cell:

@@ -18,11 +18,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.search.ball import Ball, into_ball, unit
-from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton, evaluated
-from wordsens.search.objective import Objective
+from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton, evaluated, verify_stationary
+from wordsens.search.objective import Objective, Progress, SearchResult
 from wordsens.search.plan import Stages
-from wordsens.search.result import Progress, SearchResult
-from wordsens.search.stationary import settled
 from wordsens.seeds import gaussian_on
 
 _MOMENTUM = 0.8
@@ -99,7 +97,7 @@ def ascend(
     x, squared, spent, converged = (torch.cat(parts) for parts in zip(*results, strict=True))
     scaled = ball.project((x * ball.radius.to(x.dtype).view(-1, 1, 1)).transpose(0, 1)).transpose(0, 1)
     result = SearchResult(scaled.reshape(len(x), *objective.shape), squared, spent, converged)
-    return settled(objective, words, ball, result, blocks=blocks, generator=generator)
+    return verify_stationary(objective, words, ball, result, blocks=blocks, generator=generator)
 
 
 class _Ascent:
@@ -230,11 +228,11 @@ class _Ascent:
             if not bool(going.all()):
                 if part is not climb:
                     climb.store(running, part)
-                kept = going.nonzero().squeeze(1)
-                if len(kept) == 0:
+                saved = going.nonzero().squeeze(1)
+                if len(saved) == 0:
                     return climb.idle >= PATIENCE
-                running, part = running[kept], part.select(kept)
-                rule.select(kept)
+                running, part = running[saved], part.select(saved)
+                rule.select(saved)
         if part is not climb:
             climb.store(running, part)
         return climb.idle >= PATIENCE

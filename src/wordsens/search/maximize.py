@@ -9,10 +9,8 @@ from torch import Tensor
 from wordsens.search.ascent import ascend
 from wordsens.search.ball import Ball
 from wordsens.search.krylov import krylov_search
-from wordsens.search.linear_entry import LinearEntryObjective
-from wordsens.search.objective import Objective
+from wordsens.search.objective import LinearEntryObjective, Objective, Progress, SearchResult
 from wordsens.search.plan import SearchPlan
-from wordsens.search.result import Progress, SearchResult
 
 
 def maximize(

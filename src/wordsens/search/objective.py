@@ -1,10 +1,17 @@
-"""The contract of what a search climbs: a function of points in balls, with its gradient, for a batch of words."""
+"""The contract of what a search climbs: a function of points in balls, with its gradient, for a batch of words.
+
+Where Delta enters linearly, phi(X^i(Delta)) - phi(X) = psi(A_i Delta) with a linear map A_i and psi acting on each
+entry. Along a great circle of the ball's sphere, A_i (cos t a + sin t b) = cos t A_i a + sin t A_i b: once A_i a and
+A_i b are known, the whole circle is known without another product. `search.krylov` builds on this.
+"""
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.search.plan import Stages
@@ -96,3 +103,87 @@ class Objective(ABC):
         if len(words) <= size:
             return [(perturbations, words)]
         return list(zip(perturbations.split(size), words.split(size), strict=True))
+
+
+class LinearEntryObjective(Objective):
+    """An objective of the form ‖psi(A_i Delta)‖², psi entrywise with psi(0) = 0.
+
+    Attributes:
+        narrow: whether the general ascent is run besides, by the stages `ascent`.
+        far_angles: angles that every line search tries besides its own, where psi saturates: the squared change is then
+            nearly constant between many steep places, and the next hill is beyond the reach of a Newton step.
+    """
+
+    far_angles: tuple[float, ...] = ()
+    narrow: bool = False
+    ascent: Stages = Stages()
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """k, the length of A_i Delta."""
+
+    @abstractmethod
+    def enter(self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"]) -> Float[Tensor, "b width"]:
+        """A_i Delta for b pairs."""
+
+    @abstractmethod
+    def enter_transposed(self, slopes: Float[Tensor, "b width"], words: Int[Tensor, " b"]) -> Float[Tensor, "b d"]:
+        """A_i^T u for b pairs."""
+
+    @abstractmethod
+    def linearized(self, entered: Float[Tensor, "b width"]) -> Float[Tensor, "b width"]:
+        """psi'(0)² times A_i Delta: what A_i^T takes to half the gradient of the squared change as Delta goes to 0."""
+
+    @abstractmethod
+    def slope(self, entered: Float[Tensor, "b width"]) -> Float[Tensor, "b width"]:
+        """psi psi' at A_i Delta: what A_i^T takes to half the gradient of the squared change."""
+
+    @abstractmethod
+    def along(
+        self, entered: Float[Tensor, "b width"], across: Float[Tensor, "b width"], angle: Float[Tensor, " b"]
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"], Float[Tensor, " b"]]:
+        """f(t) = ‖psi(cos t A_i a + sin t A_i b)‖² at angles t; f'(t) / 2; and f''(t) / 2 without its term in psi''."""
+
+    @abstractmethod
+    def release(self, words: Int[Tensor, " w"], perturbations: Float[Tensor, "w d"]) -> None:
+        """Told when the search on these words is over: all that is not needed for the witnesses may be forgotten."""
+
+
+Progress = Callable[[int, int], None]
+"""Called with (steps done, steps at most)."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The result of a search, word by word.
+
+    Attributes:
+        perturbations: (w, *shape), the best Delta of each word (or group), inside its balls.
+        squared: (w,), the objective there, as the search saw it: ‖phi(X^i(Delta)) - phi(X)‖² for word sensitivity;
+            recompute it before you trust it.
+        spent: (w,), how many Deltas of each word were evaluated.
+        converged: (w,), whether the winner stopped gaining, before its steps ran out, at a stationary point: see
+            `search.stationary`.
+    """
+
+    perturbations: Float[Tensor, "w ..."]
+    squared: Float[Tensor, " w"]
+    spent: Int[Tensor, " w"]
+    converged: Bool[Tensor, " w"]
+
+    @property
+    def evaluations(self) -> int:
+        """The number of (word, Delta) pairs that were evaluated."""
+        return int(self.spent.sum())
+
+    def merge_best(self, other: "SearchResult") -> "SearchResult":
+        """Word by word the result with the larger objective; evaluations add up."""
+        better = other.squared > self.squared
+        of_each = better.view(-1, *[1] * (self.perturbations.ndim - 1))
+        return SearchResult(
+            perturbations=torch.where(of_each, other.perturbations, self.perturbations),
+            squared=torch.maximum(self.squared, other.squared),
+            spent=self.spent + other.spent,
+            converged=torch.where(better, other.converged, self.converged),
+        )

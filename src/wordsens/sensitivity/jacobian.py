@@ -9,20 +9,57 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.gaussian.lanczos import lanczos
+from wordsens.gaussian.vectors import lanczos
 from wordsens.maps.arguments import as_text, word_indices
-from wordsens.maps.attention.features import RandomAttentionFeatures
+from wordsens.maps.attention.features import AttentionLayer, RandomAttentionFeatures
 from wordsens.maps.attention.given_weights import AttentionFeatures
 from wordsens.maps.attention.jacobian import AttentionJacobian
-from wordsens.maps.attention.layer import AttentionLayer
 from wordsens.maps.attention.scores import ClosedForm, offered
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
-from wordsens.maps.mapping import feature_norm, features_by_text, perturbed_texts
-from wordsens.maps.normal_product import Product, normal_product
-from wordsens.maps.repeatable import leaves_the_map_as_found, require_repeatable
+from wordsens.maps.mapping import (
+    feature_norm,
+    features_by_text,
+    perturbed_texts,
+    require_repeatable,
+    restores_state,
+)
 from wordsens.seeds import gaussian_on, generator
 from wordsens.text.matrix import TextMatrix
+
+Product = Callable[[Float[Tensor, "b d"]], Float[Tensor, "b d"]]
+
+
+def normal_product(features: Callable[[Tensor], Tensor], name: str) -> Product:
+    """y -> J^T J y, row by row: J^T v is a gradient, and J y the gradient in v of (J^T v) . y.
+
+    Args:
+        features: from b perturbations to b rows of features, each of its own perturbation.
+        name: of the map, for errors.
+
+    Raises:
+        InputError: from the product, where the features change and carry no gradient.
+    """
+
+    def product(vectors: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+        with torch.enable_grad():
+            delta = torch.zeros_like(vectors).requires_grad_(True)
+            here = features(delta)
+            if not here.requires_grad:
+                if bool((features(vectors) != here).any()):
+                    raise InputError(
+                        f"{name} changes with the text, but its features carry no gradient; "
+                        "write it with torch operations, without detach or no_grad"
+                    )
+                return torch.zeros_like(vectors)
+            probe = torch.zeros_like(here).requires_grad_(True)
+            (pulled,) = torch.autograd.grad(here, delta, probe, create_graph=True)
+            (pushed,) = torch.autograd.grad(pulled, probe, vectors)
+            (result,) = torch.autograd.grad(here, delta, pushed)
+        return result
+
+    return product
+
 
 _KRYLOV_STEPS = 40
 _ROUNDS = 25
@@ -64,7 +101,7 @@ def jacobian_sensitivity(
 ) -> JacobianSensitivity: ...
 
 
-@leaves_the_map_as_found
+@restores_state
 def jacobian_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix | Tensor | np.ndarray,
@@ -116,8 +153,8 @@ def jacobian_sensitivity(
     if product is not None:
         squares, vectors = _largest(product, start)
     else:
-        found = [_largest(_product(phi, rows, word), start[at : at + 1]) for at, word in enumerate(chosen)]
-        squares, vectors = (torch.cat(parts) for parts in zip(*found, strict=True))
+        result = [_largest(_product(phi, rows, word), start[at : at + 1]) for at, word in enumerate(chosen)]
+        squares, vectors = (torch.cat(parts) for parts in zip(*result, strict=True))
     values = squares.clamp(min=0).sqrt().double() / norm
     return JacobianSensitivity(values, _signed(vectors).double()) if directions else values
 

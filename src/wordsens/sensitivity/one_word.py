@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import SupportsIndex
 
 import numpy as np
@@ -12,20 +11,18 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.certificates import EFFORTS
-from wordsens.certificates.table import certificate_for
-from wordsens.errors import InputError, require_choice, require_positive
+from wordsens.certificates.certify import certificate_for
+from wordsens.errors import InputError, require_choice
 from wordsens.maps.arguments import as_text, radii, word_indices
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.function import as_feature_map
-from wordsens.maps.mapping import feature_norm, perturbed_texts
-from wordsens.maps.repeatable import leaves_the_map_as_found
+from wordsens.maps.mapping import feature_norm, perturbed_texts, restores_state
 from wordsens.search.ball import Ball
 from wordsens.search.maximize import maximize
+from wordsens.search.objective import Progress
 from wordsens.search.plan import Search
-from wordsens.search.result import Progress, SearchResult
 from wordsens.seeds import Seed, generator
-from wordsens.sensitivity.budget import Budget
-from wordsens.sensitivity.result import Sensitivity
+from wordsens.sensitivity.result import Budget, Sensitivity
 from wordsens.text.matrix import TextMatrix
 
 _SURE = 0.01
@@ -38,28 +35,7 @@ _MAPPED_BYTES = 64 << 20
 """Perturbed texts are mapped in batches of this size: larger ones fall out of the cache and are slower."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The options of a measurement besides map, text, words and radius, as `word_sensitivity` has them."""
-
-    budget: Budget
-    seed: Seed
-    certificate: bool | str
-    text_depends_on_weights: bool
-    gap: float | None = None
-
-    def __post_init__(self) -> None:
-        generator(self.seed)
-        if not isinstance(self.certificate, bool):
-            require_choice("certificate", self.certificate, EFFORTS)
-
-    @property
-    def effort(self) -> str:
-        """Of the certificate, where one is asked for."""
-        return self.certificate if isinstance(self.certificate, str) else EFFORTS[0]
-
-
-@leaves_the_map_as_found
+@restores_state
 def word_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix | Tensor | np.ndarray,
@@ -68,7 +44,6 @@ def word_sensitivity(
     seed: Seed = 0,
     *,
     search: Search = "normal",
-    gap: float | None = None,
     certificate: bool | str = True,
     text_depends_on_weights: bool = False,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
@@ -89,8 +64,6 @@ def word_sensitivity(
         radius: of the ball, one number or one a searched word; None for the map's default, sqrt(d).
         seed: of the random starts.
         search: what the search spends: "quick", "normal", "thorough", or a SearchPlan such as SearchPlan(starts=64).
-        gap: of upper / value: where a quick search comes within it, no other follows, and a thorough certificate leaves
-            a word at it. None for no such attempt.
         certificate: whether to compute the upper bounds, where phi has a certificate; "thorough" for those that take
             longer and are lower (see `certify`).
         text_depends_on_weights: X, words or radius were chosen by phi's weights or answers; `upper` is then None where
@@ -113,86 +86,76 @@ def word_sensitivity(
     """
     started = time.perf_counter()
     budget = Budget(search, memory_budget, progress)
-    asked = Asked(budget, seed, certificate, text_depends_on_weights, gap)
+    if not isinstance(certificate, bool):
+        require_choice("certificate", certificate, EFFORTS)
     text, phi = as_text(X), as_feature_map(phi)
-    rows = phi.accept(text.rows)
+    rows, stream = phi.accept(text.rows), generator(seed, "starts")
     chosen = word_indices(words, len(text)).to(rows.device)
     ball = Ball(radii(radius, phi, rows, chosen))
-    if gap is not None and require_positive("gap", gap) and certificate:
-        options = {"certificate": certificate, "text_depends_on_weights": text_depends_on_weights}
-        first = word_sensitivity(
-            phi, text, chosen, radius, seed, search="quick", memory_budget=memory_budget, **options
-        )
-        if first.upper is not None and first.upper <= gap * first.value:
-            return first
     change = phi.word_change(rows, memory_budget=memory_budget)
-    stream = generator(seed, "starts")
-    found = maximize(change, chosen, ball, budget.plan, generator=stream, progress=progress)
-    return sensitivity_at(phi, text, chosen, ball, found, asked, time.perf_counter() - started)
-
-
-def sensitivity_at(
-    phi: FeatureMap,
-    text: TextMatrix,
-    words: Int[Tensor, " w"],
-    ball: Ball,
-    found: SearchResult,
-    asked: Asked,
-    seconds: float,
-) -> Sensitivity:
-    """The result of a search that took `seconds`: every witness mapped through phi, and the bounds."""
-    started = time.perf_counter()
-    rows = phi.accept(text.rows)
-
-    def one_alone(words: Int[Tensor, " b"], moved: Float[Tensor, "b d"]) -> Float[Tensor, " b"]:
-        return attained(phi, rows, words.unsqueeze(1), moved.unsqueeze(1), memory_budget=asked.budget.memory_budget)
-
-    neighbours = 0 if phi.continuous else _NEIGHBOURS
-    per_word, rounding = with_neighbours(one_alone, rows, words, found.perturbations, ball, neighbours)
-    # phi(X^i(Delta)) and phi(X) are each wrong by that share of their norms, at most 1 + per_word and 1.
-    rounding = torch.maximum(rounding, phi.relative_rounding(rows) * (2 + per_word))
-    best, checked = int((per_word - rounding).argmax()), set[int]()
-    while best not in checked and float(per_word[best]) > 0:
-        witness = perturbed_texts(rows, words[best].view(1, 1), found.perturbations[best].view(1, 1, -1))[0]
-        # Not a number where a map is one inside the balls alone: max drops it.
-        error = max(0.0, phi.relative_rounding(witness)) * (2 + per_word)
-        of = slice(None) if phi.continuous else best
-        rounding[of] = torch.maximum(rounding[of], error[of])
-        checked.add(best)
-        best = int((per_word - rounding).argmax())
-    per_word = (per_word - rounding).clamp(min=0)
+    result = maximize(change, chosen, ball, budget.plan, generator=stream, progress=progress)
+    per_word, rounding = _recomputed(phi, rows, chosen, ball, result.perturbations, memory_budget)
+    best = int(per_word.argmax())
     bounds = None
-    if asked.certificate:
+    if certificate:
+        effort = certificate if isinstance(certificate, str) else EFFORTS[0]
         bounds = certificate_for(
-            phi,
-            rows,
-            words,
-            ball.radius,
-            text_depends_on_weights=asked.text_depends_on_weights,
-            effort=asked.effort,
-            target=None if asked.gap is None else asked.gap * per_word,
+            phi, rows, chosen, ball.radius, text_depends_on_weights=text_depends_on_weights, effort=effort
         )
+    mapped = 1 if phi.continuous else 1 + _NEIGHBOURS
     return Sensitivity(
         value=float(per_word[best]),
-        word=int(words[best]),
-        words=words,
+        word=int(chosen[best]),
+        words=chosen,
         per_word=per_word,
         rounding=rounding,
-        perturbations=found.perturbations,
+        perturbations=result.perturbations,
         radius=ball.radius,
-        tokens=tuple(text.word(int(word)) for word in words),
-        search=str(asked.budget.plan),
-        evaluations=found.evaluations + (1 + neighbours) * len(words),
-        evaluations_per_word=found.spent + 1 + neighbours,
-        seconds=seconds + time.perf_counter() - started,
-        converged=found.converged & (rounding <= _SURE * per_word),
-        seed=int(asked.seed),
+        tokens=tuple(text.word(int(word)) for word in chosen),
+        search=str(budget.plan),
+        evaluations=result.evaluations + mapped * len(chosen),
+        evaluations_per_word=result.spent + mapped,
+        seconds=time.perf_counter() - started,
+        converged=result.converged & (rounding <= _SURE * per_word),
+        seed=int(seed),
         map_name=phi.name,
         upper=None if bounds is None else bounds.value,
         upper_per_word=None if bounds is None else bounds.upper,
         rigor=None if bounds is None else bounds.rigor,
         notes=phi.notes,
     )
+
+
+def _recomputed(
+    phi: FeatureMap,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+    ball: Ball,
+    perturbations: Float[Tensor, "w d"],
+    memory_budget: int,
+) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
+    """What each witness attains by definition, less an estimate of its rounding error, and that estimate.
+
+    phi(X^i(Delta)) and phi(X) are each wrong by `relative_rounding` of their norms, at most 1 + value and 1. Where phi
+    may jump, witnesses a last digit away are mapped too.
+    """
+
+    def one_alone(words: Int[Tensor, " b"], moved: Float[Tensor, "b d"]) -> Float[Tensor, " b"]:
+        return attained(phi, rows, words.unsqueeze(1), moved.unsqueeze(1), memory_budget=memory_budget)
+
+    neighbours = 0 if phi.continuous else _NEIGHBOURS
+    values, rounding = with_neighbours(one_alone, rows, words, perturbations, ball, neighbours)
+    rounding = torch.maximum(rounding, phi.relative_rounding(rows) * (2 + values))
+    best, checked = int((values - rounding).argmax()), set[int]()
+    while best not in checked and float(values[best]) > 0:
+        witness = perturbed_texts(rows, words[best].view(1, 1), perturbations[best].view(1, 1, -1))[0]
+        # Not a number where a map is one inside the balls alone: max drops it.
+        error = max(0.0, phi.relative_rounding(witness)) * (2 + values)
+        of = slice(None) if phi.continuous else best
+        rounding[of] = torch.maximum(rounding[of], error[of])
+        checked.add(best)
+        best = int((values - rounding).argmax())
+    return (values - rounding).clamp(min=0), rounding
 
 
 def with_neighbours(

@@ -9,12 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_kind
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET
+from wordsens.maps.arguments import as_text
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.results import Look, Result
 from wordsens.text.document import Document
-from wordsens.text.matrix import Word
+from wordsens.text.matrix import TextMatrix, Word
 
 WAYS = ("delete", "mask")
 
@@ -99,8 +100,8 @@ def removal_effects(
     for at, word in enumerate(chosen):
         rows = set(whole[word].rows)
         changed = [mask if place in rows else number for place, number in enumerate(ids)]
-        kept = changed if way == "mask" else [number for place, number in enumerate(ids) if place not in rows]
-        by_length[len(kept)].append((at, kept))
+        saved = changed if way == "mask" else [number for place, number in enumerate(ids) if place not in rows]
+        by_length[len(saved)].append((at, saved))
     with torch.no_grad():
         features = phi(phi.rows_of(torch.tensor([ids])))[0]
         if way == "delete" and features.ndim > 1:
@@ -114,7 +115,7 @@ def removal_effects(
             size = max(1, memory_budget // phi.bytes_per_text(length))
             for start in range(0, len(texts), size):
                 part = texts[start : start + size]
-                features = phi(phi.rows_of(torch.tensor([kept for _, kept in part]))).flatten(start_dim=1).double()
+                features = phi(phi.rows_of(torch.tensor([saved for _, saved in part]))).flatten(start_dim=1).double()
                 at = [index for index, _ in part]
                 change[at] = (torch.linalg.vector_norm(features - base, dim=1) / norm).cpu()
                 distance[at] = cosine_distance(features, base).cpu()
@@ -126,3 +127,31 @@ def cosine_distance(one: Float[Tensor, "*batch p"], other: Float[Tensor, " p"]) 
     two are close, where 1 - cos itself cancels."""
     units = [vectors / torch.linalg.vector_norm(vectors, dim=-1, keepdim=True) for vectors in (one, other)]
     return (units[0] - units[1]).square().sum(dim=-1) / 2
+
+
+def row_removal(phi: FeatureMap, X: TextMatrix | torch.Tensor, word: int) -> float | None:
+    """‖phi(X without row i) - phi(X)‖ / ‖phi(X)‖ for features of the whole text; of features with a row for each word
+    the rows other than i are compared (ours; one changed text, not a sup).
+
+    A trained model moves the later words one place forward. None where phi takes no shorter text.
+
+    Args:
+        phi: the map.
+        X: the text, at least three words.
+        word: i.
+
+    >>> from wordsens import RandomAttentionFeatures, gaussian_text
+    >>> 0 < row_removal(RandomAttentionFeatures(8, seed=0), gaussian_text(4, 8, seed=0), 1) < 1
+    True
+    """
+    rows = phi.accept(as_text(X).rows)
+    n = len(rows)
+    if phi.text_shape[0] is not None or n < 3:
+        return None
+    saved = [at for at in range(n) if at != word]
+    with torch.no_grad():
+        base, less = phi(rows), phi(rows[saved])
+        norm = feature_norm(base, phi.name)
+        if base.shape != less.shape:
+            base = base[..., saved, :]
+        return float(torch.linalg.vector_norm((less - base).flatten(), dtype=torch.float64)) / norm

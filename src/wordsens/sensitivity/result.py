@@ -1,4 +1,4 @@
-"""The result of word sensitivity: attained values, witnesses and bounds."""
+"""The result of word sensitivity: attained values, witnesses and bounds; and the budget of a measurement."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,7 +6,46 @@ from typing import Any
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from wordsens.errors import require_count
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET
 from wordsens.results import Look, Result
+from wordsens.search.objective import Progress
+from wordsens.search.plan import Search, SearchPlan
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A limit on what a measurement spends. `search=` takes one wherever a plan alone does not say enough.
+
+    Attributes:
+        search: "quick", "normal", "thorough" or a SearchPlan.
+        memory_budget: bytes for intermediate results.
+        progress: called with (done, in all) as the search goes on.
+
+    Raises:
+        InputError: no such plan, or a memory that is not a positive whole number.
+
+    >>> print(Budget("quick", memory_budget=1 << 20).plan)
+    quick
+    """
+
+    search: Search = "normal"
+    memory_budget: int = DEFAULT_MEMORY_BUDGET
+    progress: Progress | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        require_count("memory_budget", self.memory_budget)
+        SearchPlan.of(self.search)
+
+    @property
+    def plan(self) -> SearchPlan:
+        """The plan of the search."""
+        return SearchPlan.of(self.search)
+
+    @classmethod
+    def of(cls, search: "Search | Budget") -> "Budget":
+        """The budget itself, or one with that plan and the usual memory."""
+        return search if isinstance(search, Budget) else cls(search)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

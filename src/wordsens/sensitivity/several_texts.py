@@ -1,4 +1,4 @@
-"""Word sensitivity of several texts under one map."""
+"""Word sensitivity of several texts under one map, and the words that are searched where nobody names them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -9,23 +9,43 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
 from wordsens.maps.arguments import as_text
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
-from wordsens.maps.mapping import feature_norm
-from wordsens.maps.repeatable import leaves_the_map_as_found
+from wordsens.maps.mapping import feature_norm, restores_state
+from wordsens.search.objective import Progress
 from wordsens.search.plan import Search
-from wordsens.search.result import Progress
-from wordsens.seeds import Seed, derive_seed
-from wordsens.sensitivity.budget import Budget
+from wordsens.seeds import Seed, derive_seed, generator
 from wordsens.sensitivity.one_word import word_sensitivity
-from wordsens.sensitivity.result import Sensitivity
+from wordsens.sensitivity.result import Budget, Sensitivity
 from wordsens.text.matrix import TextMatrix
+
+ON_DEMAND_WORDS = 16
+"""Words of a text that rf searches by default where its matrix is not built; drf: so many over its depth."""
+
+
+def on_demand(phi: FeatureMap) -> bool:
+    """True where the map's matrices are sampled on demand, and each query is remembered."""
+    return getattr(phi, "gaussian", None) == "lazy"
+
+
+def sampled_words(phi: FeatureMap, n: int, seed: Seed, count: int | None = None) -> list[int] | None:
+    """A random sample of `count` of n words, ascending; None for all.
+
+    By default all, but of a map whose matrices are sampled on demand ON_DEMAND_WORDS: it remembers every query, so all
+    words of a long text would not fit.
+    """
+    if count is None and on_demand(phi):
+        count = max(2, ON_DEMAND_WORDS // getattr(phi, "depth", 1))
+    if count is None or count >= n:
+        return None
+    return sorted(torch.randperm(n, generator=generator(seed, "sample"))[:count].tolist())
+
 
 _SHARE = 1000
 """The share of one text in progress, whatever its steps."""
 
 
-@leaves_the_map_as_found
+@restores_state
 def word_sensitivities(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     texts: Iterable[TextMatrix | Tensor | np.ndarray],

@@ -141,20 +141,20 @@ def substitution_sensitivity(
     (3.0, 3.0)
     """
     listed = require_texts(texts)
-    asked, plan = as_model(model), plan or SubstitutionPlan()
+    options, plan = as_model(model), plan or SubstitutionPlan()
     chosen = alternatives or SameKind(listed)
-    found = []
+    result = []
     for at, text in enumerate(listed):
         chance = random.Random(derive_seed(seed, "substitution", text))
-        found.append(_Text(asked, text, chosen, plan, chance).measured(label))
+        result.append(_Text(options, text, chosen, plan, chance).measured(label))
         progress(at + 1, len(listed))
     return SubstitutionSensitivity(
-        average=mean_interval([one.average for one in found]),
-        block=mean_interval([one.block for one in found]),
-        random=mean_interval([one.random for one in found]),
-        flips=None if label is None else mean_interval([one.flips or 0.0 for one in found]),
-        profile=_profile(found),
-        texts=tuple(found),
+        average=mean_interval([one.average for one in result]),
+        block=mean_interval([one.block for one in result]),
+        random=mean_interval([one.random for one in result]),
+        flips=None if label is None else mean_interval([one.flips or 0.0 for one in result]),
+        profile=_profile(result),
+        texts=tuple(result),
     )
 
 
@@ -195,7 +195,7 @@ class _Text:
         rows = self._model.encode(ordered)
         place = {text: at for at, text in enumerate(ordered)}
         own = rows[place[self._text]]
-        vectors = {block: rows[[place[text] for text in made]] / own.norm() for block, made in texts.items()}
+        vectors = {block: rows[[place[text] for text in built]] / own.norm() for block, built in texts.items()}
         per_word = [self._variance(vectors, (at, at + 1)) for at in range(len(self._words))]
         block, blocks = self._best_blocks(vectors)
         labels = None if label is None else list(label(rows))
@@ -206,8 +206,8 @@ class _Text:
             if others:
                 moved.append(float(changed[others].norm(dim=1).mean()))
             if others and labels is not None:
-                made = texts[at, at + 1]
-                flips = [labels[place[made[index]]] != labels[place[self._text]] for index in others]
+                built = texts[at, at + 1]
+                flips = [labels[place[built[index]]] != labels[place[self._text]] for index in others]
                 flipped.append(sum(flips) / len(flips))
         return TextSubstitution(
             words=self._words,
@@ -250,7 +250,7 @@ class _Text:
             for stop in range(1, len(self._words) + 1):
                 ending = [(best[first], (first, end)) for first, end in self._blocks if end == stop]
                 sums = [(total + gains[block], (*before, block)) for (total, before), block in ending]
-                best.append(max(sums, key=lambda found: found[0]))
+                best.append(max(sums, key=lambda result: result[0]))
             chosen = best[-1][1]
             totals.append(math.fsum(self._variance(vectors, block, measuring) for block in chosen))
         return math.fsum(totals) / 2, chosen

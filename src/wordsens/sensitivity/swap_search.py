@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.word_change import MovedRows
+from wordsens.maps.base import MovedRows
 from wordsens.seeds import generator
 from wordsens.text.vocabulary import Vocabulary
 
@@ -193,10 +193,10 @@ class _Hunt:
             self.evaluations += 3 * len(new)
             score = self._predicted(anchors, slopes).masked_fill(torch.isfinite(self._squared), -torch.inf)
             open_ones = int(torch.isfinite(score).sum())
-            found = score.topk(min(plan.verified, open_ones)).indices
-            if len(found) == 0:
+            result = score.topk(min(plan.verified, open_ones)).indices
+            if len(result) == 0:
                 break
-            self._evaluate(found)
+            self._evaluate(result)
             if turn + 1 < plan.rounds:
                 # Of all that were evaluated, whenever and for whatever reason.
                 best = self._squared.index_fill(0, anchors, -torch.inf)

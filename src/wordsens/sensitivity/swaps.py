@@ -12,7 +12,7 @@ from torch import Tensor
 
 from wordsens.errors import require_choice
 from wordsens.maps.arguments import as_text, word_indices
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.results import Look, Result
 from wordsens.search.plan import Search
@@ -61,8 +61,8 @@ class Swaps(Result):
             "swapped for": self.swapped_for,
             "change": self.per_word.tolist(),
         }
-        found = "the largest change" if self.exact else "the largest change found"
-        return Look(f"{found} by a real word: {self.value:.4f}, at word {self.word}", columns, "change", "token")
+        result = "the largest change" if self.exact else "the largest change found"
+        return Look(f"{result} by a real word: {self.value:.4f}, at word {self.word}", columns, "change", "token")
 
 
 def best_swaps(
@@ -105,23 +105,23 @@ def best_swaps(
     chosen = word_indices(words, len(text)).to(rows.device)
     change = phi.word_change(rows, memory_budget=memory_budget)
     exact = method == "scan" or (method == "auto" and not hasattr(phi, "bytes_per_text"))
-    found: Entries
+    result: Entries
     if exact:
-        found = scan(change, chosen, vocabulary, progress)
+        result = scan(change, chosen, vocabulary, progress)
     else:
-        found = shortlist(change, chosen, vocabulary, plan, progress)
-    per_word = attained(phi, rows, chosen.unsqueeze(1), found.perturbations.unsqueeze(1), memory_budget=memory_budget)
+        result = shortlist(change, chosen, vocabulary, plan, progress)
+    per_word = attained(phi, rows, chosen.unsqueeze(1), result.perturbations.unsqueeze(1), memory_budget=memory_budget)
     best = int(per_word.argmax())
     return Swaps(
         value=float(per_word[best]),
         word=int(chosen[best]),
         words=chosen,
         tokens=tuple(text.word(int(word)) for word in chosen),
-        swapped_for=tuple(vocabulary.tokens[int(entry)] for entry in found.entries),
+        swapped_for=tuple(vocabulary.tokens[int(entry)] for entry in result.entries),
         per_word=per_word,
-        perturbations=found.perturbations,
+        perturbations=result.perturbations,
         exact=exact,
-        evaluations=found.evaluations + len(chosen),
+        evaluations=result.evaluations + len(chosen),
         seconds=time.perf_counter() - started,
     )
 
@@ -166,8 +166,8 @@ def swap_ratio(
     by word_sensitivity (radius 0). `search` is what the search spends.
     """
     lengths = torch.linalg.vector_norm(swaps.perturbations, dim=1, dtype=torch.float64)
-    found: Sensitivity = word_sensitivity(
+    result: Sensitivity = word_sensitivity(
         phi, X, swaps.words, lengths.cpu(), seed, search=search, certificate=False, memory_budget=memory_budget
     )
-    continuous = torch.maximum(found.per_word, swaps.per_word)
+    continuous = torch.maximum(result.per_word, swaps.per_word)
     return SwapRatio(continuous / swaps.per_word, continuous, swaps)

@@ -5,23 +5,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from wordsens.errors import InputError
 from wordsens.maps.arguments import as_text
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
-from wordsens.maps.repeatable import leaves_the_map_as_found
+from wordsens.maps.mapping import restores_state
 from wordsens.results import Look, Result
-from wordsens.search.ball import Ball
-from wordsens.search.maximize import maximize
-from wordsens.search.objective import Objective
 from wordsens.search.plan import Search
-from wordsens.seeds import generator
-from wordsens.sensitivity.budget import Budget
-from wordsens.sensitivity.one_word import attained
+from wordsens.sensitivity.result import Budget
+from wordsens.sensitivity.several_words import radii_of_rows, search_groups
 from wordsens.text.matrix import TextMatrix, Word
 
 
@@ -72,7 +67,7 @@ class WholeWordSensitivity(Result):
         return Look(heading, columns, "sensitivity", "text", notes=self.notes)
 
 
-@leaves_the_map_as_found
+@restores_state
 def whole_word_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix,
@@ -98,6 +93,7 @@ def whole_word_sensitivity(
     Raises:
         InputError: a text that does not know its words, or an index out of range.
 
+    >>> import torch
     >>> X = TextMatrix(torch.ones(4, 9, dtype=torch.float64), whole_words=(Word("un", (0, 1)), Word("a", (3,))))
     >>> r = whole_word_sensitivity(lambda X: X, X)
     >>> round(r.value, 6), r.whole[r.word].text
@@ -107,83 +103,24 @@ def whole_word_sensitivity(
     text, phi = as_text(X), as_feature_map(phi)
     chosen = _chosen(text, words)
     whole = [text.whole_words[at] for at in chosen] if text.whole_words else []
-    rows = phi.accept(text.rows)
-    lengths = phi.default_radius(rows) if radius is None else torch.full((len(text),), float(radius)).double()
-    per_word = torch.empty(len(whole), dtype=torch.float64)
-    converged = torch.empty(len(whole), dtype=torch.bool)
-    perturbations: list[Tensor] = [torch.empty(0)] * len(whole)
-    evaluations = 0
-    for size in sorted({len(word.rows) for word in whole}):
-        at = [index for index, word in enumerate(whole) if len(word.rows) == size]
-        members = torch.tensor([whole[index].rows for index in at], device=rows.device)
-        moved = phi.group_change(rows, members, memory_budget=budget.memory_budget)
-        change = InRadii(moved, lengths[members])
-        found = maximize(
-            change,
-            torch.arange(len(at), device=rows.device),
-            Ball(torch.ones(len(at), dtype=torch.float64, device=rows.device)),
-            budget.plan,
-            blocks=size,
-            generator=generator(seed, "whole words", size),
-            progress=budget.progress,
-        )
-        delta = found.perturbations * lengths[members].unsqueeze(-1).to(found.perturbations.dtype)
-        values = attained(phi, rows, members, delta, memory_budget=budget.memory_budget)
-        evaluations += found.evaluations + len(at)
-        for position, index in enumerate(at):
-            per_word[index], converged[index] = values[position], found.converged[position]
-            perturbations[index] = delta[position]
-    best = int(per_word.argmax())
+    lengths = radii_of_rows(phi, text, radius)
+    result = search_groups(phi, text, [tuple(word.rows) for word in whole], lengths, seed, budget)
+    best = int(result.per_group.argmax())
     return WholeWordSensitivity(
-        value=float(per_word[best]),
+        value=float(result.per_group[best]),
         word=chosen[best],
         words=tuple(chosen),
         whole=tuple(whole),
         tokens=tuple(tuple(text.word(row) for row in word.rows) for word in whole),
-        per_word=per_word,
-        perturbations=tuple(perturbations),
+        per_word=result.per_group,
+        perturbations=tuple(result.perturbations),
         radius=tuple(tuple(lengths[list(word.rows)].tolist()) for word in whole),
         search=str(budget.plan),
-        evaluations=evaluations,
+        evaluations=result.evaluations,
         seconds=time.perf_counter() - started,
-        converged=converged,
+        converged=result.converged,
         notes=phi.notes,
     )
-
-
-class InRadii(Objective):
-    """A change of groups in coordinates where the ball of every row has radius 1.
-
-    Args:
-        change: the change.
-        radius: of each row of each group.
-    """
-
-    def __init__(self, change: Objective, radius: Float[Tensor, "m g"]):
-        super().__init__(
-            change.shape,
-            dtype=change.dtype,
-            device=change.device,
-            memory_budget=change.memory_budget,
-            typical_length=change.typical_length,
-        )
-        self._change, self._radius = change, radius.unsqueeze(-1)
-        self.stages, self.kinked = change.stages, change.kinked
-
-    def bytes_per_pair(self) -> int:
-        return self._change.bytes_per_pair()
-
-    def coarse(self) -> Objective:
-        coarse = self._change.coarse()
-        return self if coarse is self._change else InRadii(coarse, self._radius.squeeze(-1))
-
-    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Tensor:
-        return self._change.starts(words, torch.ones_like(radius)) / self._radius[words].to(self.dtype)
-
-    def _evaluate(self, perturbations: Tensor, words: Tensor, *, gradient: bool) -> tuple[Tensor, Tensor | None]:
-        scale = self._radius[words].to(perturbations.dtype)
-        squared, slope = self._change._evaluate(perturbations * scale, words, gradient=gradient)
-        return squared, None if slope is None else slope * scale
 
 
 def _chosen(text: TextMatrix, words: Sequence[int] | None) -> list[int]:

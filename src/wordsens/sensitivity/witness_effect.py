@@ -9,7 +9,7 @@ from torch import Tensor
 from wordsens.errors import InputError, require_count
 from wordsens.maps.arguments import as_text
 from wordsens.maps.attention_pair import AttentionMap
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.mapping import feature_norm
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, require_count
+from wordsens.errors import InputError, require_count, require_device
 from wordsens.text.encoder import Encoder, EncoderInput
 from wordsens.text.matrix import rescale_rows
 
@@ -42,18 +42,6 @@ def _loaded(name: str, device: str, local_files_only: bool, revision: str | None
     from wordsens.text.transformer_encoder import TransformerEncoder
 
     return TransformerEncoder(name, device=device, local_files_only=local_files_only, revision=revision)
-
-
-def require_device(device: str) -> str:
-    """The device's name, when torch knows it and this machine has it."""
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise InputError(
-            f"`device` (={device!r}) is not available here; use 'cpu'"
-            + (", or 'cuda' where torch sees a GPU" if not torch.cuda.is_available() else "")
-        ) from error
-    return device
 
 
 def vocabulary_rows(

@@ -5,20 +5,28 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from scipy.special import ndtri
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.comparison import Problem, Solution
 from wordsens.theory.conditions import rows_are_scaled
-from wordsens.theory.relu_rows import relu_others, relu_own_row, relu_rows
-from wordsens.theory.rows import Rows
-from wordsens.theory.softmax_rows import exchangeable_rows, softmax_others, softmax_own_row
-from wordsens.theory.text_rows import gram_moments, text_rows
+from wordsens.theory.rows import (
+    Rows,
+    exchangeable_rows,
+    gram_moments,
+    relu_others,
+    relu_rows,
+    relu_self_row,
+    softmax_others,
+    softmax_self_row,
+    text_rows,
+)
 
-_EULER = 0.57721566490153286
 _SHIFT, _STRETCH = 1.5, 0.05
 """Steps, in standard deviations of what a word's scores share, and of their scale."""
 
@@ -39,8 +47,8 @@ def raf_sensitivity(
     before; of ReLU scores divided by their sum p_j = r / (R_j + r), r = max(s_ji + t_j, 0). Moving along the word
     adds to t_j the very Gaussian that the score is made of; the rest of Delta meets fresh Gaussians, for which
     Gordon's inequality gives a problem in a few numbers (docs/theory/sharp.md). Under softmax, for a typical word,
-    its value bounds the expected largest over Delta from above, for the idealised rows that the proof speaks of;
-    that it is attained is not proved. Under ReLU, whose own row can be left to the word by lowering its other
+    its value bounds the expected largest over Delta from above, for the idealised rows of the proof;
+    that it is attained is not proved. Under ReLU, whose row i can be left to the word by lowering its other
     scores, all of it is a prediction. So is the scatter from word to word, from which the largest of several words
     follows.
 
@@ -67,16 +75,16 @@ def raf_sensitivity(
     rows = layer.rows(n, d, float(mean_cosine), 1.0 if spread is None else float(spread))
     value = _quantile(_over_words(layer, rows), words)
     if layer.lowers and words > 1:
-        value = max(value, _luckiest(layer, rows, words))
-    return math.sqrt(max(0.0, value) / (n * rows.kept))
+        value = max(value, _max_over_words(layer, rows, words))
+    return math.sqrt(max(0.0, value) / (n * rows.retained))
 
 
 def raf_sensitivity_of_text(X: TextMatrix | Tensor, *, words: int | None = None) -> float:
-    """The same prediction for one text, from its own Gram matrix X X^T / d in place of a mean cosine.
+    """The same prediction for one text, from its Gram matrix X X^T / d in place of a mean cosine.
 
     What rows share is the leading eigenvector of the Gram matrix, which rows have more or less of; the rest enters by
     its mean square. ‖phi(X)‖² is its mean over W, by 2,000 draws with a fixed seed. Words scatter by how near they
-    are to what attention keeps, too. A text without anything in common is taken as `raf_sensitivity` takes it.
+    are to what attention retains, too. A text without anything in common is taken as `raf_sensitivity` takes it.
 
     Args:
         X: the text, (n, d), rows of length sqrt(d).
@@ -102,7 +110,7 @@ def sensitivity_of_gram(gram: Float[Tensor, "n n"], d: int, moments: tuple[float
     law = _over_words(_SOFTMAX, typical)
     values = torch.tensor([_SOFTMAX.problem(one, 0.0).least(law.direction, law.price)[0] for one in others])
     law = replace(law, variance=law.variance + float(values.var()))
-    return math.sqrt(max(0.0, _quantile(law, words)) / (n * typical.kept))
+    return math.sqrt(max(0.0, _quantile(law, words)) / (n * typical.retained))
 
 
 @dataclass(frozen=True)
@@ -111,8 +119,8 @@ class _Layer:
 
     Attributes:
         rows: (n, d, mean cosine, spread) -> what rows that are alike are taken as.
-        problem: (rows, what the scores of a word share, their scale) -> the problem for a word; with its `luck`,
-            where own rows are lowered.
+        problem: (rows, what the scores of a word share, their scale) -> the problem for a word; with a number of
+            `deviations` of the cost, where the scores of row i are lowered.
         lowers: whether they are: by what that costs, words may fall into those that can be turned and others.
     """
 
@@ -137,7 +145,7 @@ def _over_words(layer: _Layer, rows: Rows) -> Solution:
     typical = typical.scattered(((long - short) / (2 * _STRETCH)) ** 2 * rows.spread / (2 * rows.d))
     if layer.lowers:
         # By a difference: where little is left to pay with, a price says little of what another cost would make.
-        by_cost = layer.problem(rows, 0.0, luck=1.0).solve().value - typical.value
+        by_cost = layer.problem(rows, 0.0, deviations=1.0).solve().value - typical.value
         typical = replace(typical, variance=typical.variance + by_cost**2)
     if not rows.common:
         return typical
@@ -154,12 +162,12 @@ def _over_words(layer: _Layer, rows: Rows) -> Solution:
 
 
 def _softmax_problem(rows: Rows, shift: float, scale: float = 1.0) -> Problem:
-    return Problem(rows, softmax_others(rows, shift, scale), lambda at: softmax_own_row(rows, at.c))
+    return Problem(rows, softmax_others(rows, shift, scale), lambda at: softmax_self_row(rows, at.c))
 
 
-def _relu_problem(rows: Rows, shift: float, scale: float = 1.0, luck: float = 0.0) -> Problem:
+def _relu_problem(rows: Rows, shift: float, scale: float = 1.0, deviations: float = 0.0) -> Problem:
     return Problem(
-        rows, relu_others(rows, shift, scale), lambda at: relu_own_row(rows, at.c, at.lowered, luck), lowers=True
+        rows, relu_others(rows, shift, scale), lambda at: relu_self_row(rows, at.c, at.lowered, deviations), lowers=True
     )
 
 
@@ -168,9 +176,9 @@ _LAYERS = {"softmax": _SOFTMAX, "relu": _RELU}
 
 
 @lru_cache(maxsize=256)
-def _luckiest(layer: _Layer, rows: Rows, words: int) -> float:
-    """The value for the word, of several, whose own row costs least to turn."""
-    return layer.problem(rows, 0.0, luck=_deviations(words)).solve().value
+def _max_over_words(layer: _Layer, rows: Rows, words: int) -> float:
+    """The value for the word, of several, whose row i costs least to turn."""
+    return layer.problem(rows, 0.0, deviations=_deviations(words)).solve().value
 
 
 def _quantile(law: Solution, words: int) -> float:
@@ -183,7 +191,4 @@ def _quantile(law: Solution, words: int) -> float:
 
 def _deviations(words: int) -> float:
     """The mean of the largest of so many standard Gaussians, by the Gumbel limit; 0 of one."""
-    if words == 1:
-        return 0.0
-    tail = torch.tensor(math.exp(-_EULER) / words, dtype=torch.float64)
-    return -float(torch.special.ndtri(tail))
+    return 0.0 if words == 1 else -float(ndtri(math.exp(-np.euler_gamma) / words))

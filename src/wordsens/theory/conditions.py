@@ -11,8 +11,8 @@ from torch import Tensor
 from wordsens.errors import require_choice
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores import Softmax
-from wordsens.maps.contract import FeatureMap, map_row
-from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.maps.base import FeatureMap, map_row
+from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 ROW_NORM_TOLERANCE = 1e-3
@@ -24,7 +24,7 @@ class Condition:
     """One condition of a theorem, checked.
 
     Attributes:
-        name: what is asked.
+        name: what is required.
         holds: True or False; None where the paper's exact condition is not known to us, or where it is asymptotic.
         detail: the numbers, in a sentence.
     """
@@ -41,18 +41,18 @@ class Condition:
 def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition, ...]:
     """The conditions of the theorem about this map, checked on this text as far as they are known to us.
 
-    The theorems are asymptotic: their constants are not known to us, so where a size is asked to be large the sizes are
+    The theorems are asymptotic: their constants are not known to us, so where a size must be large the sizes are
     reported and `holds` is None. The mean cosine is no condition of any theorem; it is reported because correlated
-    words change S (docs/theory/predictions.md). A map that no theorem speaks of gets one condition that says so.
+    words change S (docs/theory/predictions.md). A map that no theorem covers gets one condition that says so.
 
-    >>> from wordsens.maps.dense.features import RandomFeatures
+    >>> from wordsens.maps.dense import RandomFeatures
     >>> print(check_conditions(RandomFeatures(4, 9), torch.ones(4, 9))[0])
     [yes] rows of length sqrt(d): lengths 3 to 3, sqrt(d) = 3
     """
     rows = phi.accept(as_text_matrix(X).rows).double()
     particular = map_row(_CONDITIONS, phi)
     if particular is None:
-        return (Condition("a theorem speaks of this map", False, f"none of the paper's theorems is about {phi.name}"),)
+        return (Condition("a theorem covers this map", False, f"none of the paper's theorems is about {phi.name}"),)
     return (_row_lengths(rows), *particular(phi, *rows.shape), _mean_cosine(rows))
 
 
@@ -86,7 +86,7 @@ def _attention_conditions(phi: RandomAttentionFeatures, n: int, d: int) -> tuple
         f"the scores are {phi.score.name}; Theorem 3 is about softmax",
     )
     detail = (
-        f"d = {d}, n = {n}, d / n = {d / n:.3g}, log n = {math.log(n):.3g}; Theorem 3 asks d to be large compared "
+        f"d = {d}, n = {n}, d / n = {d / n:.3g}, log n = {math.log(n):.3g}; Theorem 3 requires d to be large compared "
         "with n up to logarithms, the exact condition is not known to us"
     )
     return softmax, Condition("d large compared with n", None, detail)
@@ -118,7 +118,7 @@ def rows_are_scaled(rows: Float[Tensor, "n d"]) -> bool:
 
 
 def _mean_cosine(rows: Float[Tensor, "n d"]) -> Condition:
-    detail = f"mean cosine {mean_cosine(rows):.3g}; no theorem asks anything of it"
+    detail = f"mean cosine {mean_cosine(rows):.3g}; no theorem requires anything of it"
     return Condition("correlation of the words", None, detail)
 
 

@@ -8,15 +8,15 @@ from torch import Tensor
 
 from wordsens.errors import require_count
 from wordsens.maps.attention.features import RandomAttentionFeatures
-from wordsens.maps.attention.scores.divided_relu import DividedRelu
+from wordsens.maps.attention.scores.relu import DividedRelu
 from wordsens.maps.attention.scores.softmax import Softmax
-from wordsens.maps.contract import FeatureMap, map_row
-from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.maps.base import FeatureMap, map_row
+from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.attention import raf_sensitivity, sensitivity_of_gram
 from wordsens.theory.conditions import rows_are_scaled
 from wordsens.theory.random_features import rf_sensitivity
-from wordsens.theory.text_rows import gram_moments
+from wordsens.theory.rows import gram_moments
 
 TYPICAL = "a typical word"
 
@@ -61,15 +61,15 @@ def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
     """The prediction of S for this map and text, from their sizes and, for attention, the rows' Gram matrix.
 
     Random features, deep ones: `rf_sensitivity`. Softmax attention with one head and temperature 1:
-    `raf_sensitivity_of_text`. ReLU attention with one head, divided, where rows have no mean cosine: `raf_sensitivity`.
-    None for other maps, and for rows that are not of length sqrt(d), which no formula here
-    is about. The radius is sqrt(d). What each prediction is worth: docs/theory/predictions.md.
+    `raf_sensitivity_of_text`. Normalized ReLU attention with one head, where rows have no mean cosine:
+    `raf_sensitivity`. None for other maps, and for rows that are not of length sqrt(d). The radius is sqrt(d).
+    docs/theory/predictions.md compares each with measurements.
 
     Args:
         words: over how many words S is the largest; None for all of the text's.
 
     >>> import torch
-    >>> from wordsens.maps.dense.features import RandomFeatures
+    >>> from wordsens.maps.dense import RandomFeatures
     >>> predict(RandomFeatures(4, 9), torch.ones(4, 9)).of
     'the largest of 4 words'
     """

@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import softplus
 
 from wordsens.errors import InputError
-from wordsens.search.result import Progress
+from wordsens.search.objective import Progress
 from wordsens.seeds import generator
 from wordsens.training.controls.contract import Control
 from wordsens.training.judge import judged

@@ -9,9 +9,8 @@ from wordsens.app.work.worker import Desk
 from wordsens.errors import InputError
 from wordsens.experiments.attention import moved_attention
 from wordsens.maps.attention.features import RandomAttentionFeatures
-from wordsens.maps.attention_pair import attention_pair
-from wordsens.maps.attention_words import comparable_pair
-from wordsens.maps.transformer.loading import loaded_model
+from wordsens.maps.attention_pair import attention_pair, comparable_pair
+from wordsens.maps.transformer.features import loaded_model
 from wordsens.report.attention import weight_matrices
 from wordsens.text.embedding import embed
 

@@ -22,7 +22,7 @@ def learning(desk: Desk, seed: int) -> dict[str, Any]:
     errors: dict[str, list[float]] = {}
     for done, name in enumerate(("rf", "raf")):
         phi = build_map(name, WORDS, DIMENSION, seed=seed)
-        errors[name] = one_word_frontier(phi, texts, labels, new, 1, 0, gammas=GAMMAS, search="quick").errors.tolist()
+        errors[name] = one_word_frontier(phi, texts, labels, new, 1, gammas=GAMMAS, search="quick").errors.tolist()
         desk.tell({"share": (done + 1) / 2, **_answer(errors)})
     return _answer(errors)
 

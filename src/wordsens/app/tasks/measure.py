@@ -13,13 +13,13 @@ from wordsens.app.request import MeasureRequest
 from wordsens.app.work.worker import Desk
 from wordsens.experiments.sensitivity import SensitivityCell, columns_of_result, json_text
 from wordsens.experiments.store import record_of
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import MODEL, build_map, map_entry
 from wordsens.report.page import word_data
 from wordsens.report.texts import Word, coloured, measured_text
 from wordsens.search.plan import SearchPlan
 from wordsens.sensitivity.one_word import word_sensitivity
-from wordsens.sensitivity.sampled_words import on_demand, sampled_words
+from wordsens.sensitivity.several_texts import on_demand, sampled_words
 from wordsens.text.document import Document
 from wordsens.text.embedding import embed
 from wordsens.text.matrix import TextMatrix

@@ -8,7 +8,7 @@ from wordsens.app.tasks.drawing import curve, drawn
 from wordsens.app.tasks.measure import FIRST_LOOK
 from wordsens.app.work.worker import Desk
 from wordsens.figures.panels import FigureData, Panel, Point
-from wordsens.maps.transformer.loading import loaded_model
+from wordsens.maps.transformer.features import loaded_model
 from wordsens.sensitivity.one_word import word_sensitivity
 
 SIZES = (6, 12, 24, 48, 96)

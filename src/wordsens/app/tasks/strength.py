@@ -7,7 +7,7 @@ import torch
 from wordsens.app.tasks.drawing import curve, drawn
 from wordsens.app.work.worker import Desk
 from wordsens.figures.panels import FigureData, Panel
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import build_map
 from wordsens.sensitivity.one_word import attained, word_sensitivity
 from wordsens.text.embedding import embed

@@ -18,7 +18,7 @@ from wordsens.app.tasks.strength import strength
 from wordsens.app.tasks.theorem import theorem
 from wordsens.app.tasks.word import word_detail
 from wordsens.app.work.worker import Desk
-from wordsens.maps.transformer.loading import loaded_model
+from wordsens.maps.transformer.features import loaded_model
 
 TASKS: dict[str, Callable[..., Any]] = {
     "measure": measure,

@@ -9,12 +9,11 @@ from wordsens.app.request import MeasureRequest
 from wordsens.app.tasks.measure import built
 from wordsens.app.work.worker import Desk
 from wordsens.maps.attention_pair import AttentionMap, attention_pair
-from wordsens.maps.contract import FeatureMap
-from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.maps.transformer.loading import loaded_model
+from wordsens.maps.base import FeatureMap
+from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
 from wordsens.report.attention import weight_matrices
-from wordsens.sensitivity.row_removal import row_removal
-from wordsens.sensitivity.sampled_words import on_demand
+from wordsens.sensitivity.removals import row_removal
+from wordsens.sensitivity.several_texts import on_demand
 from wordsens.sensitivity.swap_search import ShortlistPlan
 from wordsens.sensitivity.swaps import best_swaps
 from wordsens.sensitivity.witness_effect import perturbation_effect

@@ -1,4 +1,9 @@
-"""Upper bounds of word sensitivity for attention: all rows jointly, through one Lagrangian (docs/theory)."""
+"""Upper bounds of word sensitivity for attention: all rows jointly, through one Lagrangian.
+
+docs/theory/certificates-attention.md states and proves what is computed in this folder. The bound of a word is the
+least of three: the Lagrangian's (`multipliers`, by "thorough" effort `refined`), that of the first order
+(`first_order`, at small radii), and, for weights that sum to one, that of their hull.
+"""
 
 import math
 from dataclasses import dataclass
@@ -7,20 +12,17 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates.attention.multipliers import MultiplierSearch
-from wordsens.certificates.attention.own_row import own_row
-from wordsens.certificates.attention.own_table import own_table_bound
-from wordsens.certificates.attention.quadratic_bound import QuadraticBound
-from wordsens.certificates.attention.refined import FINENESS, Refinement, together
-from wordsens.certificates.attention.rounding import RoundingErrors, rounding_errors, row_errors
-from wordsens.certificates.attention.sweep import swept
-from wordsens.certificates.attention.text import AttentionText, attention_text, directions, pairs_of
-from wordsens.certificates.contract import Certificate
-from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound, rounding
+from wordsens.certificates.attention.first_order import FirstOrder, FirstOrderBounds
+from wordsens.certificates.attention.multipliers import MultiplierSearch, swept
+from wordsens.certificates.attention.refined import FINENESS, Refinement, words_at_once
+from wordsens.certificates.attention.relaxation import Pairs, pairs_of, row_errors
+from wordsens.certificates.attention.self_weight_table import self_table_bound
+from wordsens.certificates.attention.text import attention_text, directions, rounding_errors, self_row
+from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate, gram_norm_bound, rounding
 from wordsens.errors import InputError, ZeroFeaturesError
-from wordsens.maps.attention.layer import AttentionLayer
-from wordsens.maps.attention.scores import Certified, Tabulated, offered
-from wordsens.maps.attention.scores.curves import NODES
+from wordsens.maps.attention.features import AttentionLayer
+from wordsens.maps.attention.scores import Certified, Expanded, Tabulated, offered
+from wordsens.maps.attention.scores.bounds import NODES
 from wordsens.maps.attention.weights import HeadWeights, Sizes
 
 _CHUNK_NUMBERS = 1 << 19  # of the arrays of the words that are bounded together
@@ -33,6 +35,7 @@ def attention_certificate(
     rows: Float[Tensor, "n d"],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
+    *,
     effort: str = "normal",
     target: Float[Tensor, " w"] | None = None,
 ) -> Certificate | None:
@@ -53,19 +56,18 @@ def attention_certificate(
     score = offered(phi.score, Certified)
     if score is None:
         return None
-    rows, weights, unit = _scaled(phi, rows.double())
-    if not score.masks and any(
-        bool((head.weights.bias == -torch.inf).any()) for head in weights if head.weights.bias is not None
-    ):
+    rows, heads, units, unit = _scaled(phi, rows.double())
+    biases = [head.bias for head in heads if head.bias is not None]
+    if not score.masks and any(bool((bias == -torch.inf).any()) for bias in biases):
         return None
-    together = 1 if phi.summed or weights[0].weights.value is not None else max(1, _MOST_ROWS // len(rows))
-    refining = None
+    together = 1 if phi.summed or heads[0].value is not None else max(1, _MOST_ROWS // len(rows))
+    limit = None
     if effort == "thorough":
-        whole = target is not None and together >= len(weights)
-        refining = target * unit / radius if target is not None and whole else torch.zeros_like(radius.double())
+        whole = target is not None and together >= len(heads)
+        limit = target * unit / radius if target is not None and whole else torch.zeros_like(radius.double())
     parts = [
-        _changes(score, rows, weights[at : at + together], words, radius.double() / unit, refining)
-        for at in range(0, len(weights), together)
+        _Heads(rows, heads[at : at + together], units[at], score).changes(words, radius.double() / unit, limit)
+        for at in range(0, len(heads), together)
     ]
     norm = _norm_of_sum(parts) if phi.summed else math.hypot(*(part.norm for part in parts)) * (1 - 1e-15)
     if not norm > 0:
@@ -73,7 +75,7 @@ def attention_certificate(
             f"{phi.name} maps this text to features that rounding cannot tell from zero, so no relative bound is "
             "known; use another text, seed or map"
         )
-    plain, upper = (_together([getattr(part, name) for part in parts], phi.summed) for name in ("plain", "upper"))
+    plain, upper = (_combined([getattr(part, name) for part in parts], phi.summed) for name in ("plain", "upper"))
     slack = float((upper / plain - 1).amax())
     upper = upper * (radius / unit / norm) * (1 + 1e-14)
     if not bool(upper.isfinite().all()):
@@ -81,33 +83,24 @@ def attention_certificate(
             f"the certificate of {phi.name} overflows float64 at `radius` (={float(radius.max()):.3g}); use a smaller "
             "radius or rescale the rows"
         )
-    return Certificate(
-        words=words,
-        upper=upper,
-        slack=slack,
-        method=f"{score.name} attention: joint Lagrangian over all rows",
-    )
+    return Certificate(words, upper, slack, f"{score.name} attention: joint Lagrangian over all rows")
 
 
-@dataclass(frozen=True)
-class _Head:
-    """A head whose value matrix was divided by `unit`, at least its operator norm; 1 where there is none."""
+def _scaled(
+    phi: AttentionLayer, rows: Float[Tensor, "n d"]
+) -> tuple[Float[Tensor, "n d"], list[HeadWeights], list[float], float]:
+    """X / unit, the heads with W unit² / scale in place of W, their values' units, and unit, a power of two.
 
-    weights: HeadWeights
-    unit: float
-
-
-def _scaled(phi: AttentionLayer, rows: Float[Tensor, "n d"]) -> tuple[Float[Tensor, "n d"], list[_Head], float]:
-    """X / unit, the heads with W unit² / scale in place of W, and unit, the power of two above the longest row.
-
-    The scores are the same, and S is that at radius / unit. Squares of rows then neither overflow nor underflow.
+    The scores are the same, and S is that at radius / unit, which is above the longest row. Squares of rows then
+    neither overflow nor underflow. A value matrix is divided by its unit, at least its operator norm; 1 without one.
     """
     unit = 2.0 ** math.frexp(float(rows.abs().amax()) * math.sqrt(rows.shape[1]))[1]
-    heads = []
+    heads, units = [], []
     for weights in phi.head_weights(len(rows), torch.float64, isometric=True):
         of_values = 1.0 if weights.value is None else _operator_norm(weights.value, weights.norms)
         weights = weights.in_units(unit, of_values)
-        heads.append(_Head(weights, of_values))
+        heads.append(weights)
+        units.append(of_values)
         linear = weights.matrix, weights.query_offset, weights.key_offset
         largest = max(float(part.abs().amax()) for part in linear if part is not None)
         if not (largest == 0 or 1 / _LARGEST_SCORES < largest < _LARGEST_SCORES):
@@ -115,7 +108,7 @@ def _scaled(phi: AttentionLayer, rows: Float[Tensor, "n d"]) -> tuple[Float[Tens
                 f"the scores of {phi.name} on this text are of the order of {largest:.1g}, whose squares float64 "
                 "cannot hold; rescale the rows, or change the temperature"
             )
-    return rows / unit, heads, unit
+    return rows / unit, heads, units, unit
 
 
 def _operator_norm(value: Float[Tensor, "d p"], norms: Sizes) -> float:
@@ -128,25 +121,6 @@ def _operator_norm(value: Float[Tensor, "d p"], norms: Sizes) -> float:
     gram = scaled.mT @ scaled if scaled.shape[1] <= len(scaled) else scaled @ scaled.mT
     bound = gram_norm_bound(gram, inner=max(scaled.shape)) ** 0.5 * (1 + 1e-12)
     return unit * bound + 2 * rounding(norms.terms + 16) * norms.value
-
-
-def _norm_of_sum(parts: "list[_Changes]") -> float:
-    """A lower bound of the norm of the heads' sum."""
-    outputs = torch.stack([part.outputs for part in parts])
-    off = sum(part.off for part in parts) + rounding(len(parts) + 8) * float(
-        torch.linalg.vector_norm(outputs, dim=(1, 2)).sum()
-    )
-    total = float(torch.linalg.vector_norm(outputs.sum(dim=0)))
-    return total * (1 - rounding(outputs[0].numel() + 8)) - off * (1 + 1e-9)
-
-
-def _together(parts: list[Float[Tensor, " w"]], summed: bool) -> Float[Tensor, " w"]:
-    """The root of the sum of the squares; the sum, of heads that are summed."""
-    stacked = torch.stack(parts)
-    if summed:
-        return stacked.sum(dim=0) * (1 + 1e-12)
-    largest = stacked.amax(dim=0)
-    return largest * (stacked / torch.where(largest > 0, largest, torch.ones_like(largest))).square().sum(dim=0).sqrt()
 
 
 @dataclass(frozen=True)
@@ -163,93 +137,136 @@ class _Changes:
     off: float
 
 
-def _changes(
-    score: Certified,
-    rows: Float[Tensor, "n d"],
-    heads: list[_Head],
-    words: Int[Tensor, " w"],
-    radius: Float[Tensor, " w"],
-    refining: Float[Tensor, " w"] | None,
-) -> _Changes:
-    """`refining`: bounds, relative to the features and over the radius, below which a word is not refined; None for no
-    refinement."""
-    text, unit = attention_text(rows, [head.weights for head in heads], score), heads[0].unit
-    errors = rounding_errors(text)
-    search, quadratic = MultiplierSearch(text.geometry), QuadraticBound(text, errors)
-    numbers = text.scores.shape[0] * NODES
-    most = max(1, _CHUNK_NUMBERS // numbers)
-    if refining is not None:
-        most = min(most, together(len(text.scores)))
-    plain, upper = torch.empty_like(radius), torch.zeros_like(radius)
-    for chunk in torch.arange(len(words), device=words.device).split(most):
-        reach = radius[chunk]
-        content = None if refining is None else refining[chunk] * max(errors.norm, 0.0)
-        plain[chunk], upper[chunk] = _bounds(text, search, quadratic, errors, words[chunk], reach, content)
-    off = float(torch.linalg.vector_norm(errors.output)) * (1 + 1e-9)
-    return _Changes(unit * plain, unit * upper, unit * max(errors.norm, 0.0), unit * text.outputs, unit * off)
+def _norm_of_sum(parts: list[_Changes]) -> float:
+    """A lower bound of the norm of the heads' sum."""
+    outputs = torch.stack([part.outputs for part in parts])
+    off = sum(part.off for part in parts) + rounding(len(parts) + 8) * float(
+        torch.linalg.vector_norm(outputs, dim=(1, 2)).sum()
+    )
+    total = float(torch.linalg.vector_norm(outputs.sum(dim=0)))
+    return total * (1 - rounding(outputs[0].numel() + 8)) - off * (1 + 1e-9)
 
 
-def _bounds(
-    text: AttentionText,
-    search: MultiplierSearch,
-    quadratic: QuadraticBound,
-    errors: RoundingErrors,
-    words: Int[Tensor, " w"],
-    radius: Float[Tensor, " w"],
-    content: Float[Tensor, " w"] | None,
-) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-    """The bounds of some words, before and after rounding outward; with `content`, those above it are refined."""
-    fineness = 1 if content is None else FINENESS
-    direction, _ = directions(text, words)
-    own = own_row(text, words, radius, direction, errors)
-    pairs = pairs_of(text, words, radius, own.unit * own.fixed.sqrt(), fineness=fineness)
-    own = own.in_units(pairs.unit)
-    forms = quadratic.bounds(pairs, radius, own.unit * own.fixed.sqrt())
-    own = own.at_most(forms.own)
-    off = row_errors(text, errors, pairs, radius)
-    loose = (~forms.tight).nonzero().squeeze(1)
-    tabulated = offered(text.score, Tabulated)
-    if tabulated is not None and len(loose):
-        mine = torch.full_like(forms.own, torch.inf)
-        mine[loose] = own_table_bound(text, tabulated, errors, quadratic.twist, words[loose], radius[loose])
-        own = own.at_most(mine)
-    apart = own.fixed + pairs.worst_apart()
-    plain, rounded = apart.clone(), apart * (1 + 1e-11)
-    if len(loose):
-        left, mine = pairs.of(loose), own.of(loose)
-        found = swept(text, search, left, mine)
-        if content is not None:
-            limit = ((content - off).clamp(min=0) / pairs.unit)[loose].square()
-            found = Refinement(text, search, left, mine, found, limit).run()
-        squares = found.largest
-        plain[loose], rounded[loose] = (
-            torch.minimum(*two) for two in zip((plain[loose], rounded[loose]), squares, strict=True)
-        )
-    plain, rounded = (torch.minimum(squares.sqrt() * pairs.unit, forms.whole) for squares in (plain, rounded))
-    hull = _hull(text, errors, words, radius)
-    rounded = rounded + off
-    return torch.minimum(plain, hull), torch.minimum(rounded, hull) * (1 + 1e-12)
+def _combined(parts: list[Float[Tensor, " w"]], summed: bool) -> Float[Tensor, " w"]:
+    """The root of the sum of the squares; the sum, of heads that are summed."""
+    stacked = torch.stack(parts)
+    if summed:
+        return stacked.sum(dim=0) * (1 + 1e-12)
+    largest = stacked.amax(dim=0)
+    return largest * (stacked / torch.where(largest > 0, largest, torch.ones_like(largest))).square().sum(dim=0).sqrt()
 
 
-def _hull(
-    text: AttentionText, errors: RoundingErrors, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
-) -> Float[Tensor, " w"]:
-    """A bound, over the radius, of the change under any normalized weights; infinite for others.
+class _Heads:
+    """The rows of some heads in one Lagrangian."""
 
-    Every new output is a mean of the x_l and of x_i + Delta, or zero. Finite at any radius, temperature and rounding.
-    """
-    if not text.score.normalized:
-        return torch.full_like(radius, torch.inf)
-    farthest = text.farthest
-    if not text.score.sums_to_one:
-        farthest = torch.maximum(farthest, torch.linalg.vector_norm(text.outputs, dim=1))
-    error = errors.output.clamp(max=2 * errors.longest) + 16 * UNIT_ROUNDOFF * errors.longest
-    farthest, radius = farthest.expand(len(words), -1), radius.unsqueeze(1)
-    reached = 1 + text.distances[:, words].T / radius
-    # A row that does not see the word stays, unless it is the word's own.
-    hidden, own = text.hidden[:, words].T, torch.zeros_like(reached, dtype=torch.bool)
-    own = own.scatter(1, text.own_rows(words).T, True)
-    rows = torch.maximum(farthest / radius, reached.masked_fill(hidden, 0.0)) + error / radius
-    rows = rows.masked_fill(hidden & ~own, 0.0)
-    longest = rows.amax(dim=1, keepdim=True)
-    return (longest * torch.linalg.vector_norm(rows / longest, dim=1, keepdim=True)).squeeze(1) * (1 + 1e-12)
+    def __init__(self, rows: Float[Tensor, "n d"], heads: list[HeadWeights], unit: float, score: Certified):
+        self._unit, self._text = unit, attention_text(rows, heads, score)
+        self._errors = rounding_errors(self._text)
+        self._search = MultiplierSearch(self._text.geometry)
+        self._expanded = offered(score, Expanded)
+        self._forms: FirstOrder | None = None  # made for the first radius that is small enough to gain from it
+
+    def changes(
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], limit: Float[Tensor, " w"] | None
+    ) -> _Changes:
+        """The bounds, of a chunk of words at a time.
+
+        `limit`: bounds, relative to the features and over the radius, below which a word is not refined; None for no
+        refinement.
+        """
+        text, norm, unit = self._text, max(self._errors.norm, 0.0), self._unit
+        size = max(1, _CHUNK_NUMBERS // (len(text.scores) * NODES))
+        if limit is not None:
+            size = min(size, words_at_once(len(text.scores)))
+        plain, upper = torch.empty_like(radius), torch.zeros_like(radius)
+        for chunk in torch.arange(len(words), device=words.device).split(size):
+            absolute = None if limit is None else limit[chunk] * norm
+            plain[chunk], upper[chunk] = self._bounds(words[chunk], radius[chunk], absolute)
+        off = float(torch.linalg.vector_norm(self._errors.output)) * (1 + 1e-9)
+        return _Changes(unit * plain, unit * upper, unit * norm, unit * text.outputs, unit * off)
+
+    def _bounds(
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], limit: Float[Tensor, " w"] | None
+    ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
+        """The bounds of some words, before and after rounding outward; with `limit`, those above it are refined."""
+        text, errors = self._text, self._errors
+        direction, _ = directions(text, words)
+        row = self_row(text, words, radius, direction, errors)
+        fineness = 1 if limit is None else FINENESS
+        pairs = pairs_of(text, words, radius, row.unit * row.fixed.sqrt(), fineness=fineness)
+        row = row.in_units(pairs.unit)
+        forms = self._first_order(pairs, radius, row.unit * row.fixed.sqrt())
+        row = row.at_most(forms.row)
+        off = row_errors(text, errors, pairs, radius)
+        loose = (~forms.tight).nonzero().squeeze(1)
+        tabulated = offered(text.score, Tabulated)
+        if tabulated is not None and len(loose):
+            by_table = torch.full_like(forms.row, torch.inf)
+            by_table[loose] = self_table_bound(text, tabulated, errors, words[loose], radius[loose])
+            row = row.at_most(by_table)
+        apart = row.fixed + pairs.worst_apart()
+        plain, rounded = apart.clone(), apart * (1 + 1e-11)
+        if len(loose):
+            some, some_row = pairs.of(loose), row.of(loose)
+            intervals = swept(text, self._search, some, some_row)
+            if limit is not None:
+                squares = ((limit - off).clamp(min=0) / pairs.unit)[loose].square()
+                intervals = Refinement(text, self._search, some, some_row, intervals, squares).run()
+            largest = intervals.largest
+            plain[loose], rounded[loose] = (
+                torch.minimum(*two) for two in zip((plain[loose], rounded[loose]), largest, strict=True)
+            )
+        plain, rounded = (torch.minimum(squares.sqrt() * pairs.unit, forms.whole) for squares in (plain, rounded))
+        hull = self._hull(words, radius)
+        return torch.minimum(plain, hull), torch.minimum(rounded + off, hull) * (1 + 1e-12)
+
+    def _first_order(self, pairs: Pairs, radius: Float[Tensor, " w"], row: Float[Tensor, " w"]) -> FirstOrderBounds:
+        """Infinite where the score has no expansion, and where they cannot improve on `row`, a bound of row i."""
+        whole, of_row = torch.full_like(row, torch.inf), torch.full_like(row, torch.inf)
+        bounds = FirstOrderBounds(whole, of_row, tight=torch.zeros_like(row, dtype=torch.bool))
+        if self._expanded is not None:
+            gains = self._promising(self._expanded, pairs.words, radius, row).nonzero().squeeze(1)
+            if len(gains):
+                self._forms = self._forms or FirstOrder(self._text, self._expanded, self._errors)
+                some = self._forms.bounds(pairs.of(gains), radius[gains])
+                bounds.whole[gains], bounds.row[gains], bounds.tight[gains] = some.whole, some.row, some.tight
+        return bounds
+
+    def _promising(
+        self, score: Expanded, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], row: Float[Tensor, " w"]
+    ) -> Tensor:
+        """True where no term of the first order's remainder exceeds the known bound. Keys are not centred."""
+        text, n = self._text, len(self._text.rows)
+        least = torch.zeros_like(row)
+        for head in range(text.heads):
+            rows = words + n * head
+            speeds = torch.linalg.vector_norm(text.keys[n * head : n * (head + 1)], dim=1)
+            moves = radius.unsqueeze(1) * speeds
+            together = torch.linalg.vector_norm(moves, dim=1)
+            steps = score.expansion(text.scores[rows], moves, together, self._errors.score[rows].unsqueeze(1))
+            terms = (steps.bend * moves + steps.spread) * text.distances[rows] * speeds
+            rise = steps.rise.gather(1, words[:, None]).squeeze(1)
+            least = torch.maximum(least, torch.maximum(terms.amax(dim=1), rise))
+        return least.nan_to_num(torch.inf) < row
+
+    def _hull(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, " w"]:
+        """A bound, over the radius, of the change under any normalized weights; infinite for others.
+
+        Every new output is a mean of the x_l and of x_i + Delta, or zero. Finite at any radius, temperature, rounding.
+        """
+        text, errors = self._text, self._errors
+        if not text.score.normalized:
+            return torch.full_like(radius, torch.inf)
+        farthest = text.farthest
+        if not text.score.sums_to_one:
+            farthest = torch.maximum(farthest, torch.linalg.vector_norm(text.outputs, dim=1))
+        error = errors.output.clamp(max=2 * errors.longest) + 16 * UNIT_ROUNDOFF * errors.longest
+        farthest, radius = farthest.expand(len(words), -1), radius.unsqueeze(1)
+        reached = 1 + text.distances[:, words].T / radius
+        # A row that does not see the word stays, unless it is row i.
+        hidden, itself = text.hidden[:, words].T, torch.zeros_like(reached, dtype=torch.bool)
+        itself = itself.scatter(1, text.self_rows(words).T, True)
+        rows = torch.maximum(farthest / radius, reached.masked_fill(hidden, 0.0)) + error / radius
+        rows = rows.masked_fill(hidden & ~itself, 0.0)
+        longest = rows.amax(dim=1, keepdim=True)
+        return (longest * torch.linalg.vector_norm(rows / longest, dim=1, keepdim=True)).squeeze(1) * (1 + 1e-12)

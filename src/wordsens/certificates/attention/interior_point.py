@@ -5,21 +5,20 @@ With l_j = 2 lam (alpha_j - a_j t'_j), m_j = lam a_j, k_j = 2 lam (beta_j - b e'
     sum_j sup_t [base + q reach z + (q - k_j)²/(4 lam b) - l_j t - m_j t²]  +  lam + w . Q^-1 w / 4 - g z,
     w = sum_j (l_j u_j + k_j v_j) + g e,    Q = lam N - sum_j m_j u_j u_j^T,    N = I - b sum_j v_j v_j^T,
 
-convex in (l, m, k, lam, g) where Q is positive definite (docs/theory/certificates-attention.md). Nothing here is
-rigorous, and nothing needs to be, but for the weights: `bound_at` holds for any other multipliers.
+convex in (l, m, k, lam, g) where Q is positive definite: (4) of docs/theory/certificates-attention.md. Only the weights
+must be verified: `bound_at` holds for any other multipliers.
 """
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.certificates.attention.convex_multipliers import Point, Ray, moved
-from wordsens.certificates.attention.geometry import LARGEST_WEIGHT, Geometry
 from wordsens.certificates.attention.relaxation import Centre, Multipliers, Pairs
-from wordsens.certificates.verified import at_most_one
+from wordsens.certificates.attention.text import LARGEST_WEIGHT, Geometry
+from wordsens.certificates.base import UNIT_ROUNDOFF, rounding
 
 _OUTPUT_SHARE = 0.08
 """Of the joint constraint, for the v_j: b ‖sum_j v_j v_j^T‖."""
@@ -41,7 +40,67 @@ _RIDGE = 1e-9
 
 
 @dataclass(frozen=True)
-class _Seen:
+class Point:
+    """l, m, k, lam and g (there eta) of (4) in docs/theory/certificates-attention.md; one row a word.
+
+    Attributes:
+        linear: l_j = 2 lam (alpha_j - a_j t'_j).
+        hold: m_j = lam a_j; 0 for row i.
+        outputs: k_j = 2 lam (beta_j - b e'_j).
+        lam: lam > 0.
+        push: g = 2 lam gamma.
+    """
+
+    linear: Float[Tensor, "w N"]
+    hold: Float[Tensor, "w N"]
+    outputs: Float[Tensor, "w N"]
+    lam: Float[Tensor, " w"]
+    push: Float[Tensor, " w"]
+
+    def of(self, chosen: Int[Tensor, " c"]) -> "Point":
+        """The multipliers of some of the words."""
+        return Point(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
+
+def joined(points: list[Point]) -> Point:
+    """The multipliers of several sets of words."""
+    return Point(*(torch.cat([getattr(point, field.name) for point in points]) for field in fields(Point)))
+
+
+def halfway(one: Point, other: Point) -> Point:
+    """The mean of two points: inside, as they are."""
+    return Point(*(0.5 * (getattr(one, field.name) + getattr(other, field.name)) for field in fields(Point)))
+
+
+def moved(point: Point, towards: Point, share: Float[Tensor, " w"]) -> Point:
+    """The point, moved by a share of a step."""
+    parts = ((getattr(point, field.name), getattr(towards, field.name)) for field in fields(point))
+    return Point(*(at + (share if at.ndim == 1 else share.unsqueeze(1)) * step for at, step in parts))
+
+
+@dataclass(frozen=True)
+class Ray:
+    """Multipliers that are linear in z and have one lam and one set of weights."""
+
+    at: Float[Tensor, " w"]
+    start: Multipliers
+    alpha: Float[Tensor, "w N"]
+    beta: Float[Tensor, "w N"]
+    gamma: Float[Tensor, " w"]
+
+    def place(self, z: Float[Tensor, " w"]) -> Multipliers:
+        """The multipliers whose centre has y' . e = z."""
+        along = z - self.at
+        return replace(
+            self.start,
+            alpha=self.start.alpha + along.unsqueeze(1) * self.alpha,
+            beta=self.start.beta + along.unsqueeze(1) * self.beta,
+            gamma=self.start.gamma + along * self.gamma,
+        )
+
+
+@dataclass(frozen=True)
+class _Evaluated:
     """Quantities of a feasible point.
 
     Attributes:
@@ -82,13 +141,13 @@ class InteriorPoint:
 
     def __init__(self, geometry: Geometry, pairs: Pairs):
         self._geometry, self._pairs = geometry, pairs
-        cross, own = geometry.cross_gram, geometry.offset_gram
-        largest = float(torch.linalg.eigvalsh(own)[-1])
+        cross, offsets = geometry.cross_gram, geometry.offset_gram
+        largest = float(torch.linalg.eigvalsh(offsets)[-1])
         self._b = min(_OUTPUT_SHARE / largest, LARGEST_WEIGHT) if largest > 0 else 1.0
-        turned = torch.linalg.inv(torch.eye(len(own), dtype=own.dtype, device=own.device) - self._b * own)
+        turned = torch.linalg.inv(torch.eye(len(offsets)).to(offsets) - self._b * offsets)
         # Inner products under N^-1 = I + b V^T (I - b V V^T)^-1 V.
         self._gram = geometry.query_gram + self._b * cross @ turned @ cross.mT
-        self._cross, self._own = cross @ turned, turned @ own
+        self._cross, self._offset_gram = cross @ turned, turned @ offsets
         self._offset_e = pairs.along_offsets @ turned
         self._query_e = pairs.along_queries + self._b * self._offset_e @ cross.mT
         self._e_e = 1 + self._b * (pairs.along_offsets * self._offset_e).sum(dim=1)
@@ -129,8 +188,8 @@ class InteriorPoint:
 
     def ray(self, point: Point) -> "Ray":
         """The multipliers of a point as z goes from place to place, with weights that are verified."""
-        lam, seen = point.lam.unsqueeze(1), self._seen(point)
-        drawn = _times(seen.inverse, self._query_e)
+        lam, at = point.lam.unsqueeze(1), self._evaluate(point)
+        drawn = _times(at.inverse, self._query_e)
         slope = 0.5 * (self._e_e + (self._query_e * drawn).sum(dim=1)) / point.lam  # of e . y in g
         # y, and with it t', e' and g, go along Q^-1 e.
         t, e = (
@@ -140,11 +199,11 @@ class InteriorPoint:
         coupled = self._pairs.coupled
         a, b = self._verified(point.hold / lam)
         return Ray(
-            at=seen.along,
+            at=at.along,
             start=Multipliers(
                 lam=point.lam,
-                alpha=(0.5 * point.linear + point.hold * seen.t) / lam,
-                beta=(0.5 * point.outputs / lam + self._b * seen.e) * coupled,
+                alpha=(0.5 * point.linear + point.hold * at.t) / lam,
+                beta=(0.5 * point.outputs / lam + self._b * at.e) * coupled,
                 gamma=0.5 * point.push / point.lam,
                 a=a,
                 b=b,
@@ -161,8 +220,8 @@ class InteriorPoint:
         share, left = torch.full_like(b, torch.nan), torch.ones_like(b, dtype=torch.bool)
         for trial in _SHARES:
             roots = torch.cat([(trial * a).sqrt(), (trial * b).sqrt().expand(-1, a.shape[1])], dim=1)
-            held = at_most_one(vectors, roots).unsqueeze(1) & left
-            share, left = torch.where(held, trial * (1 - 1e-12), share), left & ~held
+            verified = at_most_one(vectors, roots).unsqueeze(1) & left
+            share, left = torch.where(verified, trial * (1 - 1e-12), share), left & ~verified
             if not bool(left.any()):
                 break
         return share * a, share * b
@@ -171,7 +230,7 @@ class InteriorPoint:
         """u_j . N^-1 w, v_j . N^-1 w and e . N^-1 w."""
         push = point.push.unsqueeze(1)
         queries = point.linear @ self._gram + point.outputs @ self._cross.mT + push * self._query_e
-        offsets = point.linear @ self._cross + point.outputs @ self._own + push * self._offset_e
+        offsets = point.linear @ self._cross + point.outputs @ self._offset_gram + push * self._offset_e
         along = (point.linear * self._query_e + point.outputs * self._offset_e).sum(dim=1) + point.push * self._e_e
         return queries, offsets, along
 
@@ -204,7 +263,7 @@ class InteriorPoint:
         left = (self._q - point.outputs.unsqueeze(-1)).square() / (4 * self._b * lam)
         return problem.psi + left - t * (point.linear.unsqueeze(-1) + point.hold.unsqueeze(-1) * t)
 
-    def _seen(self, point: Point) -> _Seen:
+    def _evaluate(self, point: Point) -> _Evaluated:
         factor, _ = self._factor(point)
         shrunk, roots = torch.cholesky_inverse(factor), point.hold.clamp(min=0).sqrt()
         inverse = shrunk * roots.unsqueeze(2) * roots.unsqueeze(1)
@@ -214,7 +273,7 @@ class InteriorPoint:
         e = 0.5 * (offsets + drawn @ self._cross) / lam
         along = 0.5 * (along + (drawn * self._query_e).sum(dim=1)) / point.lam
         energy = 0.5 * ((point.linear * t + point.outputs * e).sum(dim=1) + point.push * along)
-        return _Seen(inverse, shrunk, t, e, along, energy)
+        return _Evaluated(inverse, shrunk, t, e, along, energy)
 
     def _stepped(self, point: Point, problem: _Problem) -> Point:
         """One Newton step, made shorter until it gains."""
@@ -255,24 +314,24 @@ class InteriorPoint:
 
     def _derivatives(self, point: Point, problem: _Problem) -> tuple[Float[Tensor, "w x"], Float[Tensor, "w x x"]]:
         """Gradient, and the upper half of the Hessian, in (m, lam, l, k, g); x = 3 N + 2."""
-        rows, seen, counted = self._rows(point, problem), self._seen(point), self._pairs.counted
-        lam, t, barrier = point.lam.unsqueeze(1), seen.t, problem.barrier.unsqueeze(1)
+        rows, at, counted = self._rows(point, problem), self._evaluate(point), self._pairs.counted
+        lam, t, barrier = point.lam.unsqueeze(1), at.t, problem.barrier.unsqueeze(1)
         size = t.shape[1]
-        spread = torch.eye(size, dtype=t.dtype, device=t.device) + seen.inverse @ self._gram
+        spread = torch.eye(size, dtype=t.dtype, device=t.device) + at.inverse @ self._gram
         spread = spread / lam.unsqueeze(2)  # U Q^-1 = spread^T U N^-1
         queries, crossed = self._gram @ spread, spread.mT @ self._cross  # U Q^-1 U^T, U Q^-1 V^T
-        offsets = (self._own + self._cross.mT @ seen.inverse @ self._cross) / lam.unsqueeze(2)  # V Q^-1 V^T
-        pulled, drawn = _times(seen.inverse, t), _times(seen.inverse, self._query_e)
-        squared = (seen.energy + (point.hold * t.square()).sum(dim=1)) / point.lam  # y . N y
+        offsets = (self._offset_gram + self._cross.mT @ at.inverse @ self._cross) / lam.unsqueeze(2)  # V Q^-1 V^T
+        pulled, drawn = _times(at.inverse, t), _times(at.inverse, self._query_e)
+        squared = (at.energy + (point.hold * t.square()).sum(dim=1)) / point.lam  # y . N y
         diagonal, hold = queries.diagonal(dim1=1, dim2=2), torch.where(counted > 0, point.hold, 1.0)
-        trace = seen.shrunk.diagonal(dim1=1, dim2=2).sum(dim=1)
+        trace = at.shrunk.diagonal(dim1=1, dim2=2).sum(dim=1)
         gradient = torch.cat(
             [
                 (t.square() + rows.means[1] + barrier * (diagonal - 1 / hold)) * counted,
                 (1 - squared + rows.means[3].sum(dim=1) - problem.barrier * trace).unsqueeze(1),
                 (t + rows.means[0]) * counted,
-                seen.e + rows.means[2],
-                (seen.along - problem.z).unsqueeze(1),
+                at.e + rows.means[2],
+                (at.along - problem.z).unsqueeze(1),
             ],
             dim=1,
         )
@@ -294,22 +353,22 @@ class InteriorPoint:
         along_t = (t + pulled @ self._gram) / lam
         hessian[:, m, lam_at] = rows.covariances[1, 3] - 2 * t * along_t - barrier * (spread * queries).sum(dim=1)
         hessian[:, lam_at, linear] = rows.covariances[0, 3] - along_t
-        hessian[:, lam_at, k] = rows.covariances[2, 3] - (seen.e + pulled @ self._cross) / lam
+        hessian[:, lam_at, k] = rows.covariances[2, 3] - (at.e + pulled @ self._cross) / lam
         hessian[:, lam_at, lam_at] = (
             rows.covariances[3, 3].sum(dim=1)
             + 2 * (squared + (t * pulled).sum(dim=1)) / point.lam
-            + problem.barrier * seen.shrunk.square().sum(dim=(1, 2))
+            + problem.barrier * at.shrunk.square().sum(dim=(1, 2))
         )
         along_e = (self._query_e + drawn @ self._gram) / lam
         hessian[:, m, -1] = t * along_e
-        hessian[:, lam_at, -1] = -(seen.along + (pulled * self._query_e).sum(dim=1)) / point.lam
+        hessian[:, lam_at, -1] = -(at.along + (pulled * self._query_e).sum(dim=1)) / point.lam
         hessian[:, linear, -1] = 0.5 * along_e
         hessian[:, k, -1] = 0.5 * (self._offset_e + drawn @ self._cross) / lam
         hessian[:, -1, -1] = 0.5 * (self._e_e + (drawn * self._query_e).sum(dim=1)) / point.lam
-        held = torch.ones_like(gradient)
-        held[:, m] = held[:, linear] = counted
-        hessian = hessian.mul_(held.unsqueeze(1)).mul_(held.unsqueeze(2))
-        hessian.diagonal(dim1=1, dim2=2).add_(1 - held)
+        free = torch.ones_like(gradient)
+        free[:, m] = free[:, linear] = counted
+        hessian = hessian.mul_(free.unsqueeze(1)).mul_(free.unsqueeze(2))
+        hessian.diagonal(dim1=1, dim2=2).add_(1 - free)
         return gradient, hessian
 
 
@@ -345,3 +404,20 @@ def _smooth_suprema(heights: Float[Tensor, "w N K"], heat: Float[Tensor, " w"]) 
 
 def _times(matrices: Float[Tensor, "w N N"], vectors: Float[Tensor, "w N"]) -> Float[Tensor, "w N"]:
     return (matrices @ vectors.unsqueeze(2)).squeeze(2)
+
+
+def at_most_one(vectors: Float[Tensor, "m d"], roots: Float[Tensor, "w m"]) -> Bool[Tensor, " w"]:
+    """True where ‖diag(roots) T‖_op <= 1 is verified, T the matrix of the vectors: as `gram_norm_bound` verifies."""
+    count, d = vectors.shape
+    few = count <= d
+    gram = vectors @ vectors.mT
+    scaled = (
+        gram * roots.unsqueeze(2) * roots.unsqueeze(1) if few else vectors.mT @ (roots.square().unsqueeze(2) * vectors)
+    )
+    trace = scaled.diagonal(dim1=1, dim2=2).sum(dim=1)
+    size = scaled.shape[-1]
+    error = rounding(max(count, d) + 16) * trace * (1 + 1e-6) + 2 * rounding(size + 4) * (size + trace)
+    room = (1 - error - 8 * UNIT_ROUNDOFF)[:, None, None] * torch.eye(size, dtype=scaled.dtype, device=scaled.device)
+    finite = scaled.isfinite().all(dim=2).all(dim=1)
+    factored = torch.linalg.cholesky_ex(torch.where(finite[:, None, None], room - scaled, 0.0)).info
+    return finite & (factored == 0)

@@ -1,8 +1,10 @@
-"""Multipliers of the normal bound: Newton's method on the bound with its suprema smoothed.
+"""Multipliers of the normal bound: Newton's method on the bound (3) with its suprema smoothed.
 
-Nothing here is rigorous, and nothing needs to be: `relaxation.bound_at` holds for any multipliers.
+No multipliers need to be right: `relaxation.bound_at` holds for any. The bound over all z is taken on intervals
+between ten places of z (`swept`).
 """
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -10,8 +12,20 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.certificates.attention.geometry import Geometry
-from wordsens.certificates.attention.relaxation import Centre, Forces, Multipliers, Pairs, centre_of, forces, outside
+from wordsens.certificates.attention.relaxation import (
+    Bound,
+    Centre,
+    Forces,
+    Multipliers,
+    Pairs,
+    bound_at,
+    centre_of,
+    forces,
+    outside,
+    rise_between,
+)
+from wordsens.certificates.attention.text import AttentionText, Geometry, SelfRow
+from wordsens.certificates.base import rounding
 
 _NODE_STRIDE = 2  # the search looks at every second node, in float32
 _CONJUGATE_STEPS = 8  # in float32: a step is damped far beyond its rounding
@@ -20,6 +34,17 @@ _LONGEST_STEP = 2.0  # of a linear multiplier, in standard deviations of the exp
 _LEAST_CURVATURE = 1.0
 _LAM_SHARE, _CAUTIOUS_LAM_SHARE = 0.35, 0.15  # of lam, that one step adds at most
 _ASTRAY = 1.15  # a step that raises the bound by more than this is taken back
+
+# Places of z = Delta . (x_i - centre)/(‖x_i - centre‖ radius) at which multipliers are optimised; the bound is
+# interpolated between them. Dense around .45, where the sup usually lies. A little beyond [-1, 1]: ‖direction‖ is 1 up
+# to rounding.
+PLACES = (-1 - 1e-9, -0.4, 0.0, 0.18, 0.32, 0.42, 0.52, 0.64, 0.8, 1 + 1e-9)
+_FIRST = 5
+_FIRST_TEMPERATURES = [0.5, 0.4, 0.3, 0.2, 0.2, 0.2, 0.15, 0.15]
+_NEXT_TEMPERATURES = [0.2, 0.2, 0.15]
+_CAUTIOUS_FIRST_TEMPERATURES = [0.5, 0.5, 0.4, 0.4, 0.3, 0.3, 0.2, 0.2, 0.2, 0.15, 0.15]
+_CAUTIOUS_NEXT_TEMPERATURES = [0.3, 0.3, 0.2, 0.2, 0.15]
+_DOUBTFUL = 1.06
 
 
 @dataclass(frozen=True)
@@ -67,16 +92,25 @@ class _Moments:
 
 @dataclass(frozen=True)
 class _Push:
-    """Of the Newton systems, what holds z: h = S's resolvent times the u_j . direction, and k. They depend on the words
-    alone."""
+    """Of the Newton systems, what fixes z: h = S's resolvent times the u_j . direction, and k."""
 
     h: Float[Tensor, "w N"]
     k: Float[Tensor, " w"]
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """A state, and what follows: the centre, the force that holds z, the rows' h at the nodes, the largest of each."""
+class _Problem:
+    """The smoothed bound at one z for each word: what does not change from step to step."""
+
+    pairs: Pairs
+    nodes: _Nodes
+    z: Float[Tensor, " w"]
+    push: _Push
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    """A state, and what follows: the centre, the force that fixes z, the rows' h at the nodes, the largest of each."""
 
     state: State
     centre: Centre
@@ -129,38 +163,38 @@ class MultiplierSearch:
         weights = (state.lam.new_full((len(state.lam), 1), one) for one in self._weights)
         return Multipliers(state.lam, alpha, state.beta, gamma, *weights)
 
-    def improve(
-        self, pairs: Pairs, state: State, z: Float[Tensor, " w"], temperatures: list[float], *, keep_lam: bool = False
-    ) -> State:
+    def improve(self, pairs: Pairs, state: State, z: Float[Tensor, " w"], temperatures: list[float]) -> State:
         """One Newton step a temperature; these are relative to the mean worst change of a row."""
         picked = slice(None, None, _NODE_STRIDE)
         base = pairs.base[..., picked] + pairs.q[..., picked].abs() * pairs.crude.unsqueeze(-1)
         nodes = _Nodes(*(array.float() for array in (pairs.t[..., picked], pairs.q[..., picked], base)))
         unit = (base.amax(dim=-1) * pairs.counted).sum(dim=1) / pairs.counted.sum(dim=1).clamp(min=1)
         unit = torch.where(unit > 0, unit, torch.ones_like(unit)) / 3
-        push, least, longest = self._push(pairs), torch.full_like(unit, torch.inf), torch.full_like(unit, _LONGEST_STEP)
+        problem = _Problem(pairs, nodes, z, self._push(pairs))
+        least, longest = torch.full_like(unit, torch.inf), torch.full_like(unit, _LONGEST_STEP)
         best = state
         for temperature in temperatures:
-            seen = self._look(pairs, nodes, state, z, push)
-            better, astray = seen.value < least, ~(seen.value < _ASTRAY * least)
-            best, least = best.replaced(better, state), torch.where(better, seen.value, least)
+            at = self._evaluate(problem, state)
+            better, astray = at.value < least, ~(at.value < _ASTRAY * least)
+            best, least = best.replaced(better, state), torch.where(better, at.value, least)
             if bool(astray.any()):
-                seen = self._look(pairs, nodes, state.replaced(astray, best), z, push)
+                at = self._evaluate(problem, state.replaced(astray, best))
             longest = torch.where(astray, 0.4 * longest, longest)
-            state = self._newton(pairs, nodes, seen, push, z, temperature * unit, longest, keep_lam)
-        value = self._look(pairs, nodes, state, z, push).value
+            state = self._newton(problem, at, temperature * unit, longest)
+        value = self._evaluate(problem, state).value
         return best.replaced(value < least, state)
 
-    def _look(self, pairs: Pairs, nodes: _Nodes, state: State, z: Tensor, push: _Push) -> _Seen:
+    def _evaluate(self, problem: _Problem, state: State) -> _Evaluated:
         """The rows' h, and the bound that the nodes alone give."""
-        t, held = self._balance(pairs, state, z, push)
+        pairs, z = problem.pairs, problem.z
+        t, push = self._balance(pairs, state, z, problem.push)
         by = self._multipliers(pairs, state, z, t)
         centre = centre_of(self._geometry, pairs, by)
         force = forces(pairs, by, centre, z)
-        heights = _heights(nodes, force)
+        heights = _heights(problem.nodes, force)
         most = heights.amax(dim=-1, keepdim=True)
         suprema = (most.squeeze(-1).double() * pairs.counted).sum(dim=1)
-        return _Seen(state, centre, held, heights, most, suprema + outside(pairs, by, centre, force, z))
+        return _Evaluated(state, centre, push, heights, most, suprema + outside(pairs, by, centre, force, z))
 
     def _push(self, pairs: Pairs) -> _Push:
         h = pairs.along_queries @ self._resolvent
@@ -175,52 +209,37 @@ class MultiplierSearch:
         t = state.y @ self._stiffness + state.beta @ self._from_offsets.T + force.unsqueeze(1) * h
         return t, force
 
-    def _newton(
-        self,
-        pairs: Pairs,
-        nodes: _Nodes,
-        at: _Seen,
-        push: _Push,
-        z: Tensor,
-        temperature: Tensor,
-        longest: Tensor,
-        keep_lam: bool,
-    ) -> State:
-        state, centre, counted = at.state, at.centre, pairs.counted
+    def _newton(self, problem: _Problem, at: _Evaluated, temperature: Tensor, longest: Tensor) -> State:
+        """The state after one step, whose linear part is at most `longest`."""
+        state, centre, counted, push = at.state, at.centre, problem.pairs.counted, problem.push
         a, b = self._geometry.score_weight, self._geometry.output_weight
-        seen = _moments(nodes, at.heights - at.most, temperature, counted)
-        lam = state.lam.unsqueeze(1)
-        heat = temperature.unsqueeze(1)
+        rows = _moments(problem.nodes, at.heights - at.most, temperature, counted)
+        lam, heat = state.lam.unsqueeze(1), temperature.unsqueeze(1)
 
-        # The gradient along y is -2 lam residual.
-        residual = (seen.t - centre.t) * counted
-        curvature = (2 * lam * seen.t_variance / heat).clamp(min=_LEAST_CURVATURE / a)
-        if keep_lam:
-            linear_step = 2 * lam * self._solved(residual.unsqueeze(0), curvature, push, counted)[0]
-            lam_step = torch.zeros_like(state.lam)
-        else:
-            # Along lam, at fixed 2 lam y, it is `slope`; `mixed` / (2 lam) are the second derivatives in both.
-            held = (centre.t * state.y + state.beta * centre.e).sum(dim=1) + at.force * z
-            square = seen.t_variance + seen.t.square()
-            slope = 1 - a * square.sum(dim=1) - held - seen.q_variance.sum(dim=1) / (4 * state.lam.square() * b)
-            mixed = (2 * lam * a * seen.t_square_covariance / heat - 2 * centre.t) * counted
-            steps = self._solved(torch.stack([residual, mixed]), curvature, push, counted)
-            along = 2 * lam * steps[0]
-            mixed = mixed / (2 * lam)
-            lam_curvature = (a**2 * seen.t_square_variance / heat).sum(dim=1)
-            lam_curvature = lam_curvature + 2 * (centre.t * state.y).sum(dim=1).clamp(min=0) / state.lam
-            left = lam_curvature - (mixed * steps[1]).sum(dim=1)
-            left = torch.where(left > 0, left, lam_curvature.clamp(min=torch.finfo(lam.dtype).tiny))
-            lam_step = -(slope + (mixed * along).sum(dim=1)) / left
-            lam_step = torch.maximum(
-                torch.minimum(lam_step, self._lam_share * state.lam), -0.7 * self._lam_share * state.lam
-            )
-            linear_step = along - steps[1] * lam_step.unsqueeze(1)
-        spread = (linear_step.abs() * seen.t_variance.sqrt()).amax(dim=1) / temperature
+        # The gradient along y is -2 lam residual. Along lam, at fixed 2 lam y, it is `slope`; `mixed` / (2 lam) are the
+        # second derivatives in both.
+        residual = (rows.t - centre.t) * counted
+        curvature = (2 * lam * rows.t_variance / heat).clamp(min=_LEAST_CURVATURE / a)
+        fixed = (centre.t * state.y + state.beta * centre.e).sum(dim=1) + at.force * problem.z
+        square = rows.t_variance + rows.t.square()
+        slope = 1 - a * square.sum(dim=1) - fixed - rows.q_variance.sum(dim=1) / (4 * state.lam.square() * b)
+        mixed = (2 * lam * a * rows.t_square_covariance / heat - 2 * centre.t) * counted
+        steps = self._solved(torch.stack([residual, mixed]), curvature, push, counted)
+        along = 2 * lam * steps[0]
+        mixed = mixed / (2 * lam)
+        lam_curvature = (a**2 * rows.t_square_variance / heat).sum(dim=1)
+        lam_curvature = lam_curvature + 2 * (centre.t * state.y).sum(dim=1).clamp(min=0) / state.lam
+        left = lam_curvature - (mixed * steps[1]).sum(dim=1)
+        left = torch.where(left > 0, left, lam_curvature.clamp(min=torch.finfo(lam.dtype).tiny))
+        lam_step = -(slope + (mixed * along).sum(dim=1)) / left
+        lam_step = lam_step.minimum(self._lam_share * state.lam).maximum(-0.7 * self._lam_share * state.lam)
+        linear_step = along - steps[1] * lam_step.unsqueeze(1)
+
+        spread = (linear_step.abs() * rows.t_variance.sqrt()).amax(dim=1) / temperature
         share = (longest / torch.maximum(spread, longest)).nan_to_num(0.0)
         linear = 2 * lam * state.y + (share.unsqueeze(1) * linear_step).nan_to_num(0.0, 0.0, 0.0)
         new_lam = state.lam + (share * lam_step).nan_to_num(0.0, 0.0, 0.0)
-        beta = (0.5 * state.beta + 0.25 * seen.q / new_lam.unsqueeze(1)) * pairs.coupled
+        beta = (0.5 * state.beta + 0.25 * rows.q / new_lam.unsqueeze(1)) * problem.pairs.coupled
         return State(new_lam, linear / (2 * new_lam.unsqueeze(1)) * counted, beta)
 
     def _solved(
@@ -238,7 +257,7 @@ class MultiplierSearch:
         """(S - h h^T / k + diag(curvature))^-1 sides, about, in the precision of the sides.
 
         With M = S + mean c, S M^-1 r = r - mean c M^-1 r: only the rows that do not count, whose part of M^-1 r is left
-        out, ask for a product with S, with their rows of S.
+        out, need a product with S, with their rows of S.
         """
         h, k = push.h.to(sides.dtype), push.k.to(sides.dtype).unsqueeze(-1)
         spectrum, vectors, stiffness = (
@@ -267,8 +286,8 @@ class MultiplierSearch:
                 new_energy = (left * pointed).sum(dim=-1, keepdim=True)
                 share = torch.where(energy > 0, new_energy / energy, torch.zeros_like(energy))
                 direction, stiff, energy = pointed + share * direction, pushed + share * stiff, new_energy
-            held = ((direction * h).sum(dim=-1, keepdim=True) / k) * h
-            image = (stiff - held + curvature * direction) * counted
+            pushed_back = ((direction * h).sum(dim=-1, keepdim=True) / k) * h
+            image = (stiff - pushed_back + curvature * direction) * counted
             length = (direction * image).sum(dim=-1, keepdim=True)
             # A system that is solved leaves nothing to divide: the step is zero then.
             share = torch.where(length > 0, energy / length, torch.zeros_like(length))
@@ -305,3 +324,173 @@ def _moments(nodes: _Nodes, below: Tensor, temperature: Tensor, counted: Tensor)
         q=q,
         q_variance=(q2 - q.square()).clamp(min=0),
     )
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """The least bounds known on each interval between neighbouring places, before and after rounding outward.
+
+    `searched` is the largest bound from multipliers optimised for their interval.
+    """
+
+    plain: Float[Tensor, "intervals w"]
+    rounded: Float[Tensor, "intervals w"]
+    searched: Float[Tensor, " w"]
+
+    @classmethod
+    def unknown(cls, like: Float[Tensor, " w"]) -> "Intervals":
+        nothing = torch.full((len(PLACES) - 1, len(like)), torch.inf, dtype=like.dtype, device=like.device)
+        return cls(nothing, nothing.clone(), torch.zeros_like(like))
+
+    @property
+    def largest(self) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
+        """The bounds over all z, before and after rounding outward."""
+        return self.plain.amax(dim=0), self.rounded.amax(dim=0)
+
+    def of(self, words: Int[Tensor, " c"]) -> "Intervals":
+        return Intervals(self.plain[:, words], self.rounded[:, words], self.searched[words])
+
+    def take(self, at: int, words: Int[Tensor, " c"], bounds: tuple[Tensor, Tensor]) -> None:
+        """Replace the stored bounds of some words where these are smaller."""
+        lower = bounds[1] < self.rounded[at, words]
+        for known, new in zip((self.plain, self.rounded), bounds, strict=True):
+            known[at, words] = torch.where(lower, new, known[at, words])
+
+
+def swept(text: AttentionText, search: MultiplierSearch, pairs: Pairs, row: SelfRow) -> Intervals:
+    """The Lagrangian's bounds of some words' squared changes on intervals that cover all z."""
+    intervals = Intervals.unknown(pairs.reach[:, 0])
+    _Sweep(text, search, pairs, row).lower(intervals, _FIRST_TEMPERATURES, _NEXT_TEMPERATURES)
+    # Where the search for multipliers went astray on some interval, search again, with more and shorter steps.
+    astray = intervals.searched > _DOUBTFUL * intervals.rounded[_FIRST]
+    doubtful = (astray & (intervals.rounded.amax(dim=0) > 0)).nonzero().squeeze(1)
+    if len(doubtful):
+        again, other = _Sweep(text, search.cautious(), pairs.of(doubtful), row.of(doubtful)), intervals.of(doubtful)
+        again.lower(other, _CAUTIOUS_FIRST_TEMPERATURES, _CAUTIOUS_NEXT_TEMPERATURES)
+        intervals.plain[:, doubtful], intervals.rounded[:, doubtful] = other.plain, other.rounded
+    return intervals
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of an interval: its multipliers, the bound with them at its z, and that of row i."""
+
+    by: Multipliers
+    bound: Bound
+    z: Float[Tensor, " w"]
+    row: Float[Tensor, " w"] | None
+
+
+class IntervalBounds:
+    """Bounds of the squared changes of some words, in units of the squared radius."""
+
+    def __init__(self, text: AttentionText, pairs: Pairs, row: SelfRow):
+        self._text, self._pairs, self._row = text, pairs, row
+        self._roundings = rounding(4 * sum(text.geometry.queries.shape) + 200)
+
+    def of(self, chosen: Int[Tensor, " c"]) -> "IntervalBounds":
+        """The same for some of the words."""
+        return IntervalBounds(self._text, self._pairs.of(chosen), self._row.of(chosen))
+
+    def end(self, by: Multipliers, z: Float[Tensor, " w"], nearest: Float[Tensor, " w"]) -> End:
+        """The end at z of intervals that come no nearer to 0 than `nearest`."""
+        across = (1 - nearest.square()).clamp(min=0).sqrt() * (1 + 1e-15)
+        return End(by, bound_at(self._text.geometry, self._pairs, by, z, across), z, self._row.at(z, across))
+
+    def joined(self, left: End, right: End) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
+        """The bound over z from one end to the other, before and after rounding outward."""
+        rise = rise_between(left.by, left.z, right.by, right.z)
+        size = torch.maximum(left.bound.size, right.bound.size)
+        if self._text.lift is not None:
+            # V (V^T x_i - o_j) as computed, in the terms q r_j . y.
+            moved = (self._pairs.most_q * self._pairs.counted).sum(dim=1)
+            terms = 1 + self._text.weights[0].norms.terms / sum(self._text.queries.shape)
+            size = size + 4 * terms * self._text.lift_size * self._text.longest * moved
+        plain = torch.maximum(left.bound.value, right.bound.value) + self._row.fixed
+        if left.row is not None and right.row is not None:
+            plain = torch.minimum(plain, torch.maximum(left.bound.value + left.row, right.bound.value + right.row))
+        plain = (plain + rise).clamp(min=0)
+        # Multipliers that went astray give no bound.
+        plain = torch.where(
+            plain.isfinite() & (left.by.lam > 0) & (right.by.lam > 0), plain, torch.full_like(plain, torch.inf)
+        )
+        rounded = plain * (1 + 1e-12) + self._roundings * (2 * size + self._row.fixed)
+        return plain, torch.where(rounded.isfinite(), rounded, torch.full_like(rounded, torch.inf))
+
+
+class _Sweep:
+    """Bounds over the intervals of z between neighbouring places, in units of the squared radius."""
+
+    def __init__(self, text: AttentionText, search: MultiplierSearch, pairs: Pairs, row: SelfRow):
+        self._text, self._search, self._pairs, self._row = text, search, pairs, row
+        self._bounds = IntervalBounds(text, pairs, row)
+
+    def lower(self, intervals: Intervals, first: list[float], following: list[float]) -> None:
+        """Bounds on every interval; the temperatures are those of the Newton steps.
+
+        From the first place outward, to the right and to the left, the multipliers of the last place are improved for
+        the next. Only the largest bound of all intervals counts: where the multipliers of a place, as they are, keep
+        what is left on its side below the largest so far, nothing is improved there.
+        """
+        start = self._search.improve(self._pairs, self._search.start(self._pairs), self._z(_FIRST), first)
+        everyone = torch.arange(len(self._row.fixed), device=start.lam.device)
+        most = torch.zeros_like(self._row.fixed)
+        for side in (range(_FIRST, len(PLACES) - 1), range(_FIRST - 1, -1, -1)):
+            sweep, state, words = self, start, everyone
+            for done, at in enumerate(side):
+                left = side[done:]
+                if done:
+                    sweep._without_search(intervals, most, left, state, words)
+                pending = (intervals.rounded[left][:, words] > most[words]).any(dim=0)
+                if not bool(pending.all()):
+                    chosen = pending.nonzero().squeeze(1)
+                    sweep, state, words = sweep._of(chosen), state.of(chosen), words[chosen]
+                if not len(words):
+                    break
+                state = sweep._step(intervals, at, state, words, following, leftward=side.step < 0)
+                most[words] = torch.maximum(most[words], intervals.rounded[at, words])
+
+    def _of(self, chosen: Int[Tensor, " c"]) -> "_Sweep":
+        return _Sweep(self._text, self._search, self._pairs.of(chosen), self._row.of(chosen))
+
+    def _step(
+        self, intervals: Intervals, at: int, state: State, words: Tensor, following: list[float], *, leftward: bool
+    ) -> State:
+        """The bound on interval `at`, from the state at one of its ends and that of the other, which is returned."""
+        place = at if leftward else at + 1
+        # Where z is +-1 nothing else can move: a neighbour's multipliers do, and there are none to improve.
+        inside = abs(PLACES[place]) < 1
+        new = self._search.improve(self._pairs, state, self._z(place), following) if inside else state
+        nearest = self._nearest(at)
+        states = (new, state) if leftward else (state, new)
+        ends = [self._end(at + side, states[side], nearest) for side in (0, 1)]
+        bounds = self._bounds.joined(*ends)
+        intervals.take(at, words, bounds)
+        intervals.searched[words] = torch.maximum(intervals.searched[words], bounds[1])
+        return new
+
+    def _without_search(
+        self, intervals: Intervals, most: Tensor, ahead: Sequence[int], state: State, words: Tensor
+    ) -> None:
+        """Bounds on the intervals with one state's multipliers, nearest first, while they serve half of the words."""
+        ends, nearest = {}, self._nearest(ahead[0])
+        for at in ahead:
+            for place in (at, at + 1):
+                if place not in ends:
+                    ends[place] = self._end(place, state, nearest)
+            intervals.take(at, words, self._bounds.joined(ends[at], ends[at + 1]))
+            if 2 * int((intervals.rounded[at, words] > most[words]).sum()) > len(words):
+                return
+
+    @staticmethod
+    def _nearest(at: int) -> float:
+        """How near interval `at`, and all that are farther out, come to 0."""
+        return 0.0 if PLACES[at] * PLACES[at + 1] <= 0 else min(abs(PLACES[at]), abs(PLACES[at + 1]))
+
+    def _end(self, place: int, state: State, nearest: float) -> End:
+        by = self._search.multipliers(self._pairs, state, self._z(place))
+        z = self._z(place)
+        return self._bounds.end(by, z, torch.full_like(z, nearest))
+
+    def _z(self, place: int) -> Float[Tensor, " w"]:
+        return torch.full_like(self._row.fixed, PLACES[place])

@@ -12,13 +12,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates.attention.convex_multipliers import Point, halfway, joined
-from wordsens.certificates.attention.interior_point import InteriorPoint
-from wordsens.certificates.attention.multipliers import MultiplierSearch
-from wordsens.certificates.attention.own_row import OwnRow
+from wordsens.certificates.attention.interior_point import InteriorPoint, Point, halfway, joined
+from wordsens.certificates.attention.multipliers import PLACES, End, IntervalBounds, Intervals, MultiplierSearch
 from wordsens.certificates.attention.relaxation import Pairs, centre_of
-from wordsens.certificates.attention.sweep import PLACES, End, IntervalBounds, Intervals
-from wordsens.certificates.attention.text import AttentionText
+from wordsens.certificates.attention.text import AttentionText, SelfRow
 
 FINENESS = 2
 """Cells of a curve for each cell of the normal bound."""
@@ -43,9 +40,17 @@ _MOST_BYTES = 1 << 23
 """Of the Hessians of words that are refined together."""
 
 
-def together(rows: int) -> int:
+def words_at_once(rows: int) -> int:
     """How many words to refine at a time, of a text of so many rows under all heads."""
     return max(1, _MOST_BYTES // (8 * (3 * rows + 2) ** 2))
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The multipliers of one word at one place."""
+
+    point: Point
+    careful: bool
 
 
 class Refinement:
@@ -56,27 +61,27 @@ class Refinement:
         text: AttentionText,
         search: MultiplierSearch,
         pairs: Pairs,
-        own: OwnRow,
-        found: Intervals,
-        enough: Float[Tensor, " w"],
+        row: SelfRow,
+        intervals: Intervals,
+        limit: Float[Tensor, " w"],
     ):
-        self._text, self._search, self._pairs, self._enough = text, search, pairs, enough
-        self._bounds, self._method = IntervalBounds(text, pairs, own), InteriorPoint(text.geometry, pairs)
+        self._text, self._search, self._pairs, self._limit = text, search, pairs, limit
+        self._bounds, self._method = IntervalBounds(text, pairs, row), InteriorPoint(text.geometry, pairs)
         middles = [0.5 * (left + right) for left, right in pairwise(PLACES)]
-        self._places = found.rounded.new_tensor(sorted([*PLACES, *middles]))
-        self._plain, self._rounded = (part.repeat_interleave(2, dim=0) for part in (found.plain, found.rounded))
+        self._places = intervals.rounded.new_tensor(sorted([*PLACES, *middles]))
+        self._plain, self._rounded = (part.repeat_interleave(2, dim=0) for part in (intervals.plain, intervals.rounded))
         self._known: dict[tuple[int, int], _Known] = {}
         """By word and place."""
 
     def run(self) -> Intervals:
         """The bounds on intervals that cover all z."""
         everyone = torch.arange(self._rounded.shape[1], device=self._rounded.device)
-        words = everyone[self._rounded.amax(dim=0) > self._enough]
+        words = everyone[self._rounded.amax(dim=0) > self._limit]
         if len(words):
             floor = self._outward(words)
             for _ in range(_ROUNDS):
                 top, at = self._rounded.max(dim=0)
-                words = everyone[(top > (1 + _CLOSE) * floor) & (top > self._enough)]
+                words = everyone[(top > (1 + _CLOSE) * floor) & (top > self._limit)]
                 if not len(words):
                     break
                 self._with_care(words, at[words], floor)
@@ -181,14 +186,6 @@ class Refinement:
             better = rounded < known
             self._plain[at, words] = torch.where(better, plain, self._plain[at, words])
             self._rounded[at, words] = torch.where(better, rounded, known)
-
-
-@dataclass(frozen=True)
-class _Known:
-    """The multipliers of one word at one place."""
-
-    point: Point
-    careful: bool
 
 
 def _keys(words: Int[Tensor, " c"], place: Int[Tensor, " c"]) -> list[tuple[int, int]]:

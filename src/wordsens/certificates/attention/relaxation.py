@@ -9,8 +9,8 @@ For a centre y' = sum_j (alpha_j u_j + beta_j v_j) + gamma direction, t'_j = u_j
 
     0 <= lam (1 - ‖y‖²),    -‖y‖² <= ‖y'‖² - 2 y' . y - a sum_j (t_j - t'_j)² - b sum_j (e_j - e'_j)²,
 
-a and b being the geometry's weights. Adding lam (1 - ‖y‖²) and letting t_j and e_j vary freely gives the bound
-(docs/theory/certificates-attention.md).
+a and b being the geometry's weights: (2) of docs/theory/certificates-attention.md. Adding lam (1 - ‖y‖²) and letting
+t_j and e_j vary freely gives the bound, (3).
 """
 
 from dataclasses import dataclass, fields, replace
@@ -20,8 +20,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates.attention.geometry import Geometry
-from wordsens.maps.attention.scores.curves import HIGH_TAIL, LOW_TAIL, NODES
+from wordsens.certificates.attention.text import AttentionText, Geometry, RoundingErrors, apart_from, directions
+from wordsens.certificates.base import UNIT_ROUNDOFF
+from wordsens.maps.attention.scores.bounds import HIGH_TAIL, LOW_TAIL, NODES, Curve, Rounding
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Pairs:
         unit: (w,), about the largest change of a row, over the radius: no square overflows, and none that counts
             underflows.
         t, p, q, base: at the nodes of the curve.
-        chord, bend: what the second-order bound on a cell takes for curvature times squared width (see row_suprema).
+        chord, bend: what the second-order bound on a cell takes for curvature times squared width (see _row_suprema).
         widths: squared widths of the cells.
         affine: likewise, for affine curves only.
         reach: (w, N), r_j . direction, the part of r_j . y that z carries.
@@ -45,7 +46,7 @@ class Pairs:
         sag: (w, N), how negative d²Psi/dp² can be without the coupled and crude parts.
         lengths: (w, N), ‖r_j‖².
         most_q, most_g: (w, N), the largest |q| and |g|.
-        counted: (w, N), 0 for row i, which has its own bound.
+        counted: (w, N), 0 for row i, which is bounded apart (`SelfRow`).
         along_queries, along_offsets: (w, N), u_j . direction and v_j . direction.
     """
 
@@ -80,6 +81,93 @@ class Pairs:
         """The sum over rows of the largest (|p| + |g| ‖r_j‖)²: holds for every z."""
         most = self.p.abs().amax(dim=-1) + self.most_g * self.lengths.sqrt()
         return (most.square() * self.counted).sum(dim=1)
+
+
+def pairs_of(
+    text: AttentionText,
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    self_change: Float[Tensor, " w"],
+    fineness: int = 1,
+) -> Pairs:
+    """The pairs of some words i with all rows; `self_change`, (w,), is the size of the change of row i over the radius.
+
+    Curves have `fineness` times as many cells.
+    """
+    speeds = text.geometry.query_gram.diagonal().clamp(min=0).sqrt()
+    reach = radius.unsqueeze(1) * text.geometry.speed * speeds * (1 + 1e-12)
+    curve = text.score.curve(text.scores[:, words].T, text.others[:, words].T, reach, fineness)
+    apart = _separations(text, words, curve)
+    squares, reach, counted = apart["lengths"], apart["reach"], apart["counted"]
+    per_t = (radius.unsqueeze(1) * text.geometry.speed).unsqueeze(2)
+    t = curve.t / per_t
+    longest = torch.maximum(squares.sqrt(), reach.abs())
+    p, g = curve.p, curve.g / radius[:, None, None]
+    worst = p.abs().amax(dim=-1) + g.abs().amax(dim=-1) * squares.sqrt()
+    unit = torch.maximum((worst * counted).amax(dim=1), self_change)
+    unit = torch.where((unit > 0) & unit.isfinite(), unit, torch.ones_like(unit))
+    per = unit[:, None, None]
+    p, g = p / per, g / per
+    q = 2 * p * g
+    steep = 2 * curve.factor / radius.unsqueeze(1)
+    sag = torch.minimum(
+        2 * (reach.square() / torch.where(squares > 0, squares, torch.full_like(squares, 1e-300)) - 1),
+        2 * steep * reach.abs() - 2,
+    ).clamp(min=0)
+    most_p = torch.maximum(p[..., 1:].abs(), p[..., :-1].abs())
+    most_g = torch.maximum(g[..., 1:].abs(), g[..., :-1].abs())
+    turn, slope = curve.turn / per, (curve.rise / per).square()
+    climb = turn * (2 * most_p + (curve.before / unit.unsqueeze(1)).abs().unsqueeze(-1)) + 2 * slope
+    climb = climb * steep.unsqueeze(-1)
+    chord = 2 * turn * (most_p + most_g * longest.unsqueeze(-1))
+    chord = chord * (1 + steep / 2 * longest).unsqueeze(-1)
+    chord = chord + slope * sag.unsqueeze(-1) + climb * apart["crude"].unsqueeze(-1)
+    return Pairs(
+        words=words,
+        unit=unit,
+        t=t,
+        p=p,
+        q=q,
+        base=p.square() + g.square() * squares.unsqueeze(-1),
+        chord=chord,
+        bend=climb * apart["coupled"].unsqueeze(-1),
+        widths=(t[..., 1:] - t[..., :-1]).square(),
+        affine=slope if curve.affine else None,
+        steep=steep,
+        sag=sag,
+        most_q=q.abs().amax(dim=-1),
+        most_g=g.abs().amax(dim=-1),
+        **apart,
+    )
+
+
+def _separations(text: AttentionText, words: Int[Tensor, " w"], curve: Curve) -> dict[str, Tensor]:
+    """The vectors r_j, from the outputs to some words, split along each word's direction and across: as in `Pairs`."""
+    direction, length = directions(text, words)
+    squares = text.distances[:, words].T.square()
+    reach = length.unsqueeze(1).expand_as(squares).clone()
+    crude = torch.zeros_like(squares)
+    coupled = torch.ones_like(squares) if text.score.normalized else torch.zeros_like(squares)
+    pair, row = curve.mostly.nonzero(as_tuple=True)
+    if text.score.normalized and len(pair):
+        apart = apart_from(text, text.values, words[pair], row)
+        squares[pair, row] = apart.square().sum(dim=1)
+        apart = text.lifted(apart)
+        along = (apart * direction[pair]).sum(dim=1)
+        reach[pair, row] = along
+        crude[pair, row] = torch.linalg.vector_norm(apart - along.unsqueeze(1) * direction[pair], dim=1)
+        coupled[pair, row] = 0.0
+    counted = torch.ones_like(squares)
+    counted[torch.arange(len(words), device=words.device).expand(text.heads, -1), text.self_rows(words)] = 0.0
+    return {
+        "lengths": squares,
+        "reach": reach,
+        "crude": crude,
+        "counted": counted,
+        "coupled": coupled * counted,
+        "along_queries": direction @ text.geometry.queries.T,
+        "along_offsets": direction @ text.geometry.offsets.T,
+    }
 
 
 @dataclass(frozen=True)
@@ -251,3 +339,33 @@ def _size_of_terms(
         + by.lam * (1 + 2 * by.gamma.abs() + centre.lengths.square())
         + (moved * pairs.counted).sum(dim=1) * centre.lengths
     )
+
+
+def row_errors(
+    text: AttentionText, errors: RoundingErrors, pairs: Pairs, radius: Float[Tensor, " w"]
+) -> Float[Tensor, " w"]:
+    """A bound of the length, over all counted rows, of the error of their changes, in units of the radius.
+
+    The change of row j is p Delta + g r_j, and its error at most
+    |error of p| radius + |error of g| ‖r_j‖ + |g| ‖error of r_j‖.
+    """
+    per, unit = radius.unsqueeze(1), pairs.unit.unsqueeze(1)
+    most_g = pairs.most_g * unit
+    p_error, g_error = text.score.curve_errors(
+        Rounding(
+            before=text.scores[:, pairs.words].T,
+            score=errors.score.unsqueeze(0),
+            speed=errors.speed.unsqueeze(0),
+            fastest=text.geometry.query_gram.diagonal().clamp(min=0).sqrt().unsqueeze(0) * text.geometry.speed,
+            radius=per,
+            most_p=pairs.p.abs().amax(dim=-1) * unit,
+            most_g=most_g,
+            factor=pairs.steep * per / 2,
+            others=text.others[:, pairs.words].T,
+            all_scores=text.scores,
+            words=pairs.words,
+        )
+    )
+    apart = (2 * errors.output if text.score.normalized else 0 * errors.output) + 64 * UNIT_ROUNDOFF * errors.longest
+    error = p_error + g_error * pairs.lengths.sqrt() + most_g * apart
+    return torch.linalg.vector_norm(torch.where(pairs.counted > 0, error, torch.zeros_like(error)), dim=1)

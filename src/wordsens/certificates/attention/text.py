@@ -1,40 +1,90 @@
-"""One text under attention, prepared for certificates: every head's scores, outputs and distances, in float64."""
+"""One text under attention, prepared for certificates: what does not depend on multipliers, in float64.
+
+Every head's scores, outputs and distances; the geometry that all words share; bounds of the floating-point rounding in
+these numbers; and row i, whose query, key and value all move, apart from the other rows
+(docs/theory/certificates-attention.md).
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.certificates.attention.geometry import Geometry, geometry_of
-from wordsens.certificates.attention.relaxation import Pairs
-from wordsens.certificates.verified import rounding
+from wordsens.certificates.base import UNIT_ROUNDOFF, gram_norm_bound, rounding
 from wordsens.maps.attention.scores import Certified
-from wordsens.maps.attention.scores.curves import Curve
+from wordsens.maps.attention.scores.bounds import RowSteps
 from wordsens.maps.attention.weights import HeadWeights
+
+# Shares of the two families of directions in the joint constraint; the bound hardly depends on them.
+_SCORE_SHARE, _OUTPUT_SHARE = 0.85, 0.15
+LARGEST_WEIGHT = 1e24
+_LEAST_UNIT = 1e-30
 
 
 @dataclass(frozen=True)
-class _Separations:
-    """The vectors r_j of `relaxation`, from the outputs to some words, split along each word's direction and across.
+class Geometry:
+    """N rows (n for each head) with u_j, along which row j's score moves, and v_j = centre - o_j.
+
+    score_weight sum_j (u_j . y)² + output_weight sum_j (v_j . y)² <= ‖y‖² for every y: verified, rounding included.
 
     Attributes:
-        squares: (w, N), ‖r_j‖².
-        reach: (w, N), V r_j . direction.
-        crude: (w, N), a bound of the length of the rest, where that is not left to the offsets; else 0.
-        counted: (w, N), 0 for row i of word i.
-        coupled: (w, N), 1 where the offsets carry the rest.
-        direction: (w, d).
+        speed: (N,), the units of the W^T x_j / scale: scores move by t_j times radius times these. One weight for all
+            rows is then one for each, less where many of the others go the same way.
+        fastest: at least the operator norm of all W^T x_j / scale together.
+        queries: (N, d), u_j = W^T x_j / (scale speed_j).
+        offsets: (N, d), v_j, times V where there is one; zeros for unnormalized scores.
+        centre: (p,), the mean output; zero for unnormalized scores.
+        query_gram, cross_gram, offset_gram: (N, N), u_j . u_l, u_j . v_l, v_j . v_l.
     """
 
-    squares: Float[Tensor, "w N"]
-    reach: Float[Tensor, "w N"]
-    crude: Float[Tensor, "w N"]
-    counted: Float[Tensor, "w N"]
-    coupled: Float[Tensor, "w N"]
-    direction: Float[Tensor, "w d"]
+    speed: Float[Tensor, " N"]
+    fastest: float
+    queries: Float[Tensor, "N d"]
+    offsets: Float[Tensor, "N d"]
+    centre: Float[Tensor, " p"]
+    query_gram: Float[Tensor, "N N"]
+    cross_gram: Float[Tensor, "N N"]
+    offset_gram: Float[Tensor, "N N"]
+    score_weight: float
+    output_weight: float
+
+
+def geometry_of(
+    queries: Float[Tensor, "N d"], outputs: Float[Tensor, "N p"], lift: Float[Tensor, "d p"] | None, *, normalized: bool
+) -> Geometry:
+    """The geometry of N rows with these u_j; the outputs enter where weights are `normalized`."""
+    longest = float(torch.linalg.vector_norm(queries, dim=1).amax()) or 1.0
+    queries = queries / longest
+    # diag(1 / row sums of |U U^T|) <= (U U^T)^-1: Gershgorin. No unit is so small that a square underflows.
+    gram = queries @ queries.mT
+    fastest = longest * gram_norm_bound(gram, inner=max(queries.shape)) ** 0.5 * (1 + 1e-12)
+    units = gram.abs().sum(dim=1).sqrt().clamp(min=_LEAST_UNIT)
+    speed, queries = longest * units, queries / units.unsqueeze(1)
+    if not normalized:
+        centre, offsets = torch.zeros_like(outputs[0]), torch.zeros_like(queries)
+    else:
+        centre = outputs.mean(dim=0)
+        offsets = centre - outputs if lift is None else (centre - outputs) @ lift.mT
+    query_gram, cross_gram, offset_gram = queries @ queries.T, queries @ offsets.T, offsets @ offsets.T
+    score_weight = _weight(query_gram, _SCORE_SHARE if normalized else 1.0)
+    output_weight = _weight(offset_gram, _OUTPUT_SHARE)
+    scaled = torch.cat([queries * score_weight**0.5, offsets * output_weight**0.5])
+    gram = scaled @ scaled.T if len(scaled) <= scaled.shape[1] else scaled.T @ scaled
+    joint = gram_norm_bound(gram, inner=max(scaled.shape))
+    if joint > 0:
+        # The square roots and products of `scaled` are rounded as well.
+        score_weight, output_weight = (weight / (joint * (1 + 1e-12)) for weight in (score_weight, output_weight))
+    return Geometry(
+        speed, fastest, queries, offsets, centre, query_gram, cross_gram, offset_gram, score_weight, output_weight
+    )
+
+
+def _weight(gram: Tensor, share: float) -> float:
+    largest = float(torch.linalg.eigvalsh(gram)[-1])
+    return share / largest if largest > share / LARGEST_WEIGHT else LARGEST_WEIGHT if largest > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -82,11 +132,6 @@ class AttentionText:
         """The Frobenius norm of V, a unit for its rounding; 1 where there is none."""
         return 1.0 if self.lift is None else self.weights[0].norms.value
 
-    @property
-    def lift_error(self) -> float:
-        """A bound of the Frobenius norm of the rounding error of V."""
-        return 0.0 if self.lift is None else rounding(self.weights[0].norms.terms + 16) * self.lift_size
-
     def lifted(self, vectors: Float[Tensor, "*batch p"]) -> Float[Tensor, "*batch d"]:
         """V r for r among the values: V r . y = r . V^T y."""
         return vectors if self.lift is None else vectors @ self.lift.mT
@@ -97,12 +142,21 @@ class AttentionText:
         return self.scores == -torch.inf
 
     @cached_property
+    def twist(self) -> Float[Tensor, " heads"]:
+        """Upper bounds of |Delta^T W Delta| / (scale ‖Delta‖²) for each head."""
+        norms = []
+        for head in self.weights:
+            size = gram_norm_bound(head.symmetric @ head.symmetric, inner=len(head.matrix)) ** 0.5
+            norms.append(0.5 * size * (1 + 1e-12) + rounding(head.norms.terms + 8) * head.norms.matrix / head.scale)
+        return self.rows.new_tensor(norms)
+
+    @cached_property
     def farthest(self) -> Float[Tensor, " N"]:
         """The largest distance of a row's output to the words that it sees."""
         return self.distances.masked_fill(self.hidden, 0.0).amax(dim=1)
 
-    def own_rows(self, words: Int[Tensor, " w"]) -> Int[Tensor, "heads w"]:
-        """The indices, among the N rows, of the words' own rows under each head."""
+    def self_rows(self, words: Int[Tensor, " w"]) -> Int[Tensor, "heads w"]:
+        """The indices, among the N rows, of the row i of some words i under each head."""
         n = len(self.rows)
         return words + n * torch.arange(self.heads, device=words.device).unsqueeze(1)
 
@@ -140,7 +194,7 @@ def attention_text(rows: Float[Tensor, "n d"], weights: Sequence[HeadWeights], s
         values=values,
         outputs=outputs,
         distances=distances,
-        geometry=geometry_of(queries, outputs, weights[0].value, divided=score.normalized),
+        geometry=geometry_of(queries, outputs, weights[0].value, normalized=score.normalized),
         longest=longest,
         value_error=error,
     )
@@ -151,45 +205,6 @@ def directions(text: AttentionText, words: Int[Tensor, " w"]) -> tuple[Float[Ten
     away = text.lifted(text.values[words] - text.geometry.centre)
     length = torch.linalg.vector_norm(away, dim=1)
     return away / torch.where(length > 0, length, torch.ones_like(length)).unsqueeze(1), length
-
-
-def pairs_of(
-    text: AttentionText,
-    words: Int[Tensor, " w"],
-    radius: Float[Tensor, " w"],
-    own: Float[Tensor, " w"],
-    fineness: int = 1,
-) -> Pairs:
-    """The pairs of some words with all rows; `own`, (w,), the size of the change of the words' own rows / radius.
-
-    Curves have `fineness` times as many cells.
-    """
-    speeds = text.geometry.query_gram.diagonal().clamp(min=0).sqrt()
-    reach = radius.unsqueeze(1) * text.geometry.speed * speeds * (1 + 1e-12)
-    curve = text.score.curve(text.scores[:, words].T, text.others[:, words].T, reach, fineness)
-    return _assemble(words, curve, radius, own, _separations(text, words, curve), text.geometry)
-
-
-def _separations(text: AttentionText, words: Int[Tensor, " w"], curve: Curve) -> _Separations:
-    direction, length = directions(text, words)
-    squares = text.distances[:, words].T.square()
-    reach = length.unsqueeze(1).expand_as(squares).clone()
-    crude = torch.zeros_like(squares)
-    coupled = torch.ones_like(squares) if text.score.normalized else torch.zeros_like(squares)
-    if text.score.normalized:
-        pair, row = curve.mostly.nonzero(as_tuple=True)
-        if len(pair):
-            apart = apart_from(text, text.values, words[pair], row)
-            squares[pair, row] = apart.square().sum(dim=1)
-            apart = text.lifted(apart)
-            along = (apart * direction[pair]).sum(dim=1)
-            reach[pair, row] = along
-            crude[pair, row] = torch.linalg.vector_norm(apart - along.unsqueeze(1) * direction[pair], dim=1)
-            coupled[pair, row] = 0.0
-
-    counted = torch.ones_like(squares)
-    counted[torch.arange(len(words), device=words.device).expand(text.heads, -1), text.own_rows(words)] = 0.0
-    return _Separations(squares, reach, crude, counted, coupled * counted, direction)
 
 
 def apart_from(
@@ -205,59 +220,190 @@ def apart_from(
     return left.where(left.abs() > 0.5, torch.zeros_like(left)) * values[word] - beside
 
 
-def _assemble(
+@dataclass(frozen=True)
+class RoundingErrors:
+    """Bounds of |computed - exact|.
+
+    Attributes:
+        speed: (N,), of the length of u_j; key: likewise of the keys W x_l.
+        score: (N,), of a score of row j.
+        output: (N,), of the length of o_j.
+        norm: a lower bound of ‖phi(X)‖; not positive where rounding hides it.
+        longest: of the values; so large besides that 16 roundings of it cover the error of any value.
+    """
+
+    speed: Float[Tensor, " N"]
+    key: Float[Tensor, " N"]
+    score: Float[Tensor, " N"]
+    output: Float[Tensor, " N"]
+    norm: float
+    longest: float
+
+
+def rounding_errors(text: AttentionText) -> RoundingErrors:
+    """By Higham's gamma_k times norms; the text and the weights count as exact."""
+    n, d = text.rows.shape
+    lengths = torch.linalg.vector_norm(text.rows, dim=1)
+    farthest = float(lengths.max())
+    speeds, keys, scores = [], [], []
+    for head in text.weights:
+        norms = head.norms
+        once, twice = (1.01 * rounding(k * (d + norms.terms + 8)) / head.scale for k in (1, 2))
+        fastest = norms.matrix * lengths + norms.query_offset
+        speeds.append(once * fastest)
+        keys.append(once * (norms.matrix * lengths + norms.key_offset))
+        scores.append(twice * (farthest * fastest + norms.key_offset * lengths + norms.constant))
+    speed, key, score = (torch.cat(part) for part in (speeds, keys, scores))
+    score = score + 8 * UNIT_ROUNDOFF * _terms(text)
+    attention = text.score.attention(text.scores)
+    lengths = torch.linalg.vector_norm(text.values, dim=1)
+    moved = text.score.weight_errors(text.scores, attention, score.unsqueeze(1))
+    output = moved @ lengths + rounding(n + 16) * (attention.abs() @ lengths)
+    output = output + 1.01 * text.value_error * attention.abs().sum(dim=1)
+    measured = float(torch.linalg.vector_norm(text.outputs)) * (1 - rounding(text.outputs.numel() + 8))
+    norm = measured - float(torch.linalg.vector_norm(output)) * (1 + 1e-9)
+    longest = float(lengths.max()) + text.value_error / (16 * UNIT_ROUNDOFF)
+    return RoundingErrors(speed=speed, key=key, score=score, output=output, norm=norm, longest=longest)
+
+
+def _terms(text: AttentionText) -> Float[Tensor, " N"]:
+    """The largest |score| of a row, and bias of a place, of those that are finite."""
+    largest = text.scores.masked_fill(text.hidden, 0.0).abs().amax(dim=1)
+    biases = [
+        torch.zeros_like(text.rows[:, 0]) if head.bias is None else head.bias.nan_to_num(neginf=0.0).abs().amax(dim=1)
+        for head in text.weights
+    ]
+    return largest + torch.cat(biases)
+
+
+@dataclass(frozen=True)
+class SelfRow:
+    """Two bounds of the squared change of row i, over all heads, in units of (radius unit)².
+
+    Attributes:
+        unit: (w,), positive.
+        fixed: (w,), holds for every z.
+        by_z: (4, heads, w), constant, along, across and far: the sum over heads of
+            max(far, constant + 2 (along z + across sqrt(1 - z²))) holds at z; None for unnormalized scores.
+    """
+
+    unit: Float[Tensor, " w"]
+    fixed: Float[Tensor, " w"]
+    by_z: Float[Tensor, "4 heads w"] | None = None
+
+    def of(self, words: Int[Tensor, " c"]) -> "SelfRow":
+        """The bounds of some of the words."""
+        return SelfRow(self.unit[words], self.fixed[words], None if self.by_z is None else self.by_z[..., words])
+
+    def in_units(self, unit: Float[Tensor, " w"]) -> "SelfRow":
+        """The same bounds in another unit."""
+        share = (self.unit / unit).square()
+
+        def scaled(array: Tensor) -> Tensor:
+            """Zero stays zero where the unit is so small that the share overflows."""
+            return torch.where(array == 0, array, array * share)
+
+        return SelfRow(unit, scaled(self.fixed), None if self.by_z is None else scaled(self.by_z))
+
+    def at_most(self, change: Float[Tensor, " w"]) -> "SelfRow":
+        """With another bound that holds for every z: of the change, over all heads, in units of the radius."""
+        return replace(self, fixed=torch.minimum(self.fixed, (change / self.unit).square()))
+
+    def at(self, z: Float[Tensor, " w"], across: Float[Tensor, " w"]) -> Float[Tensor, " w"] | None:
+        """The bound that depends on z, convex in z for a fixed bound `across` of sqrt(1 - z²). None without one."""
+        if self.by_z is None:
+            return None
+        constant, along, aside, far = self.by_z
+        return torch.maximum(far, constant + 2 * (along * z + aside * across)).sum(dim=0)
+
+
+def self_row(
+    text: AttentionText,
     words: Int[Tensor, " w"],
-    curve: Curve,
     radius: Float[Tensor, " w"],
-    own: Float[Tensor, " w"],
-    apart: _Separations,
-    geometry: Geometry,
-) -> Pairs:
-    squares, reach, counted = apart.squares, apart.reach, apart.counted
-    per_t = (radius.unsqueeze(1) * geometry.speed).unsqueeze(2)
-    t = curve.t / per_t
-    longest = torch.maximum(squares.sqrt(), reach.abs())
-    p, g = curve.p, curve.g / radius[:, None, None]
-    worst = p.abs().amax(dim=-1) + g.abs().amax(dim=-1) * squares.sqrt()
-    unit = torch.maximum((worst * counted).amax(dim=1), own)
-    unit = torch.where((unit > 0) & unit.isfinite(), unit, torch.ones_like(unit))
-    per = unit[:, None, None]
-    p, g = p / per, g / per
-    q = 2 * p * g
-    base = p.square() + g.square() * squares.unsqueeze(-1)
-    steep = 2 * curve.factor / radius.unsqueeze(1)
-    sag = torch.minimum(
-        2 * (reach.square() / torch.where(squares > 0, squares, torch.full_like(squares, 1e-300)) - 1),
-        2 * steep * reach.abs() - 2,
-    ).clamp(min=0)
-    most_p = torch.maximum(p[..., 1:].abs(), p[..., :-1].abs())
-    most_g = torch.maximum(g[..., 1:].abs(), g[..., :-1].abs())
-    turn, slope = curve.turn / per, (curve.rise / per).square()
-    climb = turn * (2 * most_p + (curve.before / unit.unsqueeze(1)).abs().unsqueeze(-1)) + 2 * slope
-    climb = climb * steep.unsqueeze(-1)
-    chord = 2 * turn * (most_p + most_g * longest.unsqueeze(-1))
-    chord = chord * (1 + steep / 2 * longest).unsqueeze(-1)
-    chord = chord + slope * sag.unsqueeze(-1) + climb * apart.crude.unsqueeze(-1)
-    return Pairs(
-        words=words,
-        unit=unit,
-        t=t,
-        p=p,
-        q=q,
-        base=base,
-        chord=chord,
-        bend=climb * apart.coupled.unsqueeze(-1),
-        widths=(t[..., 1:] - t[..., :-1]).square(),
-        affine=slope if curve.affine else None,
-        reach=reach,
-        crude=apart.crude,
-        coupled=apart.coupled,
-        steep=steep,
-        sag=sag,
-        lengths=squares,
-        most_q=q.abs().amax(dim=-1),
-        most_g=g.abs().amax(dim=-1),
-        counted=counted,
-        along_queries=apart.direction @ geometry.queries.T,
-        along_offsets=apart.direction @ geometry.offsets.T,
-    )
+    direction: Float[Tensor, "w d"],
+    errors: RoundingErrors,
+) -> SelfRow:
+    """The bounds of row i for some words i, rounding included.
+
+    Normalized scores: the new output is a mean of the x_l, l != i, and of x_i + Delta (or zero, for relu), so its
+    distance from o_i is at most the largest of theirs. Small radii: Lipschitz bounds of the weights.
+    """
+    rows = text.self_rows(words)
+    itself = words.view(1, -1, 1).expand(text.heads, -1, 1)
+    steps = _steps(text, words, radius, errors)
+    if not text.score.normalized:
+        return _in_own_unit(_unnormalized(text, words, radius, steps))
+    outputs, hidden = text.outputs[rows], text.hidden[rows]
+    error = errors.output[rows] + 16 * UNIT_ROUNDOFF * errors.longest
+    distances = text.distances[rows] + error.unsqueeze(2)
+    far = distances.masked_fill(hidden, 0.0).scatter(2, itself, 0.0).amax(dim=2)
+    if not text.score.sums_to_one:
+        far = torch.maximum(far, torch.linalg.vector_norm(outputs, dim=2) + error)
+    apart = text.values[words] - outputs
+    lifted = text.lifted(apart)
+    along = (lifted * direction).sum(dim=2)
+    across = torch.linalg.vector_norm(lifted - along.unsqueeze(2) * direction, dim=2) + 2 * error
+    lipschitz = (steps.change * distances).sum(dim=2) / radius + steps.after.gather(2, itself).squeeze(2)
+    nearest = torch.where(torch.isfinite(lipschitz), lipschitz, torch.full_like(lipschitz, torch.inf))
+    far = far / radius
+    length = torch.linalg.vector_norm(apart, dim=2) + error
+    row = _in_own_unit(torch.minimum(nearest, torch.maximum(far, 1 + length / radius)))
+    unit, square = row.unit, row.unit.square()
+    constant = (1 / unit).square() + (length / radius / unit).square() + 8 * text.value_error / radius / square
+    by_z = torch.stack([constant, along / radius / square, across / radius / square, (far / unit).square()])
+    return replace(row, by_z=by_z)
+
+
+def _steps(
+    text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], errors: RoundingErrors
+) -> RowSteps:
+    """What the weights of row i can do, from how far each of its scores can move."""
+    rows = text.self_rows(words)
+    speeds = (torch.linalg.vector_norm(text.keys, dim=1) * (1 + 1e-12) + errors.key).view(text.heads, -1)
+    # |change of the word's score with itself| <= ‖u_i + k_i‖ radius + ‖W + W^T‖/(2 scale) radius²
+    tilt = torch.linalg.vector_norm(text.queries[rows] + text.keys[rows], dim=2) + errors.speed[rows] + errors.key[rows]
+    if text.score.normalized:  # small radii alone need the norm then, and the Frobenius norm will do
+        twist = [0.5 * float(torch.linalg.matrix_norm(head.symmetric)) for head in text.weights]
+        twist = text.rows.new_tensor(twist)
+    else:
+        twist = text.twist
+    moved = radius * (tilt + radius * twist.unsqueeze(1)) * (1 + 1e-12)
+    itself = words.view(1, -1, 1).expand(text.heads, -1, -1)
+    moves = (radius.unsqueeze(1) * speeds.unsqueeze(1)).scatter(2, itself, moved.unsqueeze(2))  # (heads, w, n)
+    moves = moves.masked_fill(text.hidden[rows], 0.0)
+    return text.score.row_steps(text.scores[rows], moves, errors.score[rows].unsqueeze(2))
+
+
+def _in_own_unit(lengths: Float[Tensor, "heads w"]) -> SelfRow:
+    """The bound `fixed` of rows that change by these lengths, over the radius, in units of the longest."""
+    longest = lengths.amax(dim=0)
+    unit = torch.where((longest > 0) & longest.isfinite(), longest, torch.ones_like(longest))
+    return SelfRow(unit, (lengths / unit).square().sum(dim=0))
+
+
+def _unnormalized(
+    text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], steps: RowSteps
+) -> Float[Tensor, "heads w"]:
+    """(‖sum over l != i of (change of weight) v_l‖ + |change of weight i| ‖v_i‖ + |new weight i| radius) / radius.
+
+    v_l = V^T x_l. The first term is at most ‖X V‖_op times the length of the weights' changes, which is at most the
+    Lipschitz constant times ‖K‖_op radius, and at most the length of their largest changes.
+    """
+    itself = words.view(1, -1, 1).expand(text.heads, -1, 1)
+    # Over the radius before anything is squared, which would underflow.
+    change = steps.change / radius.unsqueeze(1)
+    of_itself, after = (array.gather(2, itself).squeeze(2) for array in (change, steps.after))
+    one_by_one = torch.linalg.vector_norm(change.scatter(2, itself, 0.0), dim=2)
+    keys = text.keys.view(text.heads, *text.rows.shape)
+    together = text.rows.new_tensor([_operator_norm(head) for head in keys])
+    spread = torch.minimum(one_by_one, text.score.lipschitz * together.unsqueeze(1))
+    longest = _operator_norm(text.values) + len(text.rows) * text.value_error
+    length = torch.linalg.vector_norm(text.values[words], dim=1) + text.value_error
+    return longest * spread + of_itself * length + after
+
+
+def _operator_norm(matrix: Tensor) -> float:
+    """An upper bound of ‖T‖_op."""
+    gram = matrix @ matrix.T if len(matrix) <= matrix.shape[1] else matrix.T @ matrix
+    return gram_norm_bound(gram, inner=max(matrix.shape)) ** 0.5

@@ -1,19 +1,29 @@
-"""Upper bounds of word sensitivity for random features and deep random features."""
+"""Upper bounds of word sensitivity for random features and deep random features.
+
+docs/theory/certificates-dense.md: "Bounds that read the weights" (`_by_weights`); "Bounds that need no matrix"
+(`_by_law`, `chain_bound`).
+"""
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates.contract import Certificate
-from wordsens.certificates.dense.chain import chain_bound, events
-from wordsens.certificates.dense.layer_change import GaussianLayer
-from wordsens.certificates.dense.slopes import steepest_secant
-from wordsens.certificates.verified import UNIT_ROUNDOFF, gram_norm_bound, rounding
+from wordsens.activations import ACTIVATIONS
+from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate, gram_norm_bound, rounding
+from wordsens.certificates.dense.layer import (
+    GaussianLayer,
+    InputChange,
+    expected_change,
+    likely_along,
+    likely_width,
+    steepest_secant,
+)
+from wordsens.certificates.dense.pullback import ALONG, NORM, WIDTH, Functional, Pullback
 from wordsens.errors import InputError, require_choice
-from wordsens.maps.dense.features import DeepRandomFeatures
+from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.mapping import feature_norm
 
 FAILURE_PROBABILITY = 1e-9
@@ -26,6 +36,23 @@ _LEAST_RADIUS = 1e-290
 """Smaller balls are bounded as this one is by the law, so that no product of a radius underflows."""
 
 METHODS = ("auto", "weights", "gaussian")
+
+
+def certificate_of_words(
+    phi: DeepRandomFeatures,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    *,
+    effort: str = "normal",
+    target: Float[Tensor, " w"] | None = None,
+) -> Certificate | None:
+    """The certificate of one effort; None for activations of which too little is known."""
+    del effort, target
+    shipped = ACTIVATIONS.get(phi.activation.name) is phi.activation
+    if phi.activation.lipschitz == math.inf or (phi.gaussian == "lazy" and not shipped):
+        return None
+    return dense_certificate(phi, rows, words, radius)
 
 
 def dense_certificate(
@@ -50,10 +77,9 @@ def dense_certificate(
         InputError: "weights" for a lazy map, which has none; a probability that is not between 0 and 1.
         ZeroFeaturesError: phi(X) = 0.
     """
-    found = dense_group_certificate(
+    return dense_group_certificate(
         phi, rows, words.unsqueeze(1), radius, method=method, failure_probability=failure_probability
     )
-    return replace(found, words=words)
 
 
 def dense_group_certificate(
@@ -208,3 +234,75 @@ def _rounded_up(value: float, bits: int) -> float:
     """The value rounded up to so many bits; values a rounding below and above such a number to one and the same."""
     exponent = math.frexp(value * (1 + 2.0**-10))[1]
     return math.ldexp(math.ceil(math.ldexp(value, bits - exponent) + 0.25), exponent - bits)
+
+
+def events(depth: int) -> int:
+    """How many events of probability exp(-margin² / 2) the bound of one word rests on.
+
+    One a layer for the norm; in all layers but the last two for the width, and one for either sign of s.
+    """
+    return 5 * depth - 4
+
+
+def chain_bound(
+    layers: Sequence[GaussianLayer],
+    bases: Sequence[float],
+    *,
+    length: float,
+    radius: float,
+    dimension: int,
+    margin: float,
+) -> float:
+    """A bound of ‖phi(X^i(Delta)) - phi(X)‖ over ‖Delta‖ <= radius, from the weights' law given X's pre-activations.
+
+    ‖delta‖, s(delta) and the Gaussian width are bounded for the changes of every layer in turn: each by the layer's own
+    lemmas and, for ReLU, through all layers below at once; the smaller holds. O(L k + L²) for L layers of k units.
+
+    Args:
+        layers: from the text upwards.
+        bases: ‖X‖ and each layer's ‖features‖.
+        length: ‖x_i‖, of a group the norm of its rows.
+        radius: of the ball.
+        dimension: of the ball.
+        margin: see `events`.
+    """
+    start = InputChange(
+        norm=radius, width=radius * math.sqrt(dimension), along=radius * length / bases[0] ** 2, base=bases[0]
+    )
+    change, below = start, list[Pullback]()
+
+    def jointly(functional: Functional) -> float:
+        constants, deviations = [], []
+        for layer in reversed(below):
+            functional, constant, deviation = layer(functional)
+            constants.append(constant)
+            deviations.append(deviation)
+        mean = functional.over_ball(radius, length, bases[0], dimension) + math.fsum(constants)
+        return mean + margin * math.hypot(*deviations)
+
+    several = len(layers) > 1 and layers[0].activation.name == "relu"
+    for index, layer in enumerate(layers):
+        steepest = layer.deviation * layer.activation.lipschitz * change.norm * margin
+        norm = expected_change(layer, change) + steepest
+        if not math.isfinite(norm):
+            return math.inf
+        last = index + 1 == len(layers)
+        width = math.inf if last else likely_width(layer, change, margin)
+        along = math.inf if last else likely_along(layer, change, margin)
+        if several:
+            below.append(Pullback(layer, change, margin))
+            several = below[-1].usable
+        if several:
+            norm = min(norm, jointly(NORM))
+            width = width if last else min(width, jointly(WIDTH))
+            along = along if last else min(along, jointly(ALONG))
+        if last:
+            return norm
+        units = len(layer.preactivation)
+        change = InputChange(
+            norm=norm,
+            width=min(math.hypot(width, norm), norm * math.sqrt(units)),
+            along=min(along, norm / layer.output),
+            base=layer.output,
+        )
+    return change.norm

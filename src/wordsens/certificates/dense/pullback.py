@@ -1,7 +1,7 @@
 """A functional of the changes of a ReLU layer's output, bounded by one of the changes of its input.
 
 docs/theory/certificates-dense.md states and proves what is computed here (Lemma 5). Several layers bounded by it one
-after the other keep how norm and width are traded for each other, which bounds of one layer at a time do not.
+after the other preserve how norm and width are traded for each other; bounds of one layer at a time do not.
 """
 
 import math
@@ -11,8 +11,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.certificates.dense.hinges import POSITIVE_MEAN, reached, reached_square, shifted_squares, weighed_hinges
-from wordsens.certificates.dense.layer_change import GaussianLayer, InputChange
+from wordsens.certificates.dense.layer import (
+    POSITIVE_MEAN,
+    GaussianLayer,
+    InputChange,
+    reached,
+    reached_square,
+    shifted_squares,
+    weighed_hinges,
+)
 
 _RAMP = 0.7
 """Half the length of the rounded hinge's ramp, in units of sigma rho."""

@@ -52,7 +52,8 @@ class MeasureOptions:
         str,
         typer.Option(
             "--map",
-            help=f"Any of {', '.join(MAP_NAMES)}, commas between; module:Name is a map of your own.",
+            help=f"Any of {', '.join(MAP_NAMES)}, commas between; raf(heads=4) sets a parameter; module:Name is "
+            "a map of your own.",
             rich_help_panel="Maps",
         ),
     ] = DEFAULT_MAPS

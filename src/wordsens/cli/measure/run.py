@@ -14,20 +14,18 @@ from wordsens.cli.measure.outcome import Comparison, Measured, RealSwaps
 from wordsens.cli.measure.tables import print_many, print_one
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import Reporter, notice, print_json, reporting, stdout
-from wordsens.errors import InputError
+from wordsens.errors import InputError, require_device
 from wordsens.files import named_path
-from wordsens.maps.contract import FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import MODEL, build_map, map_title
-from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.maps.transformer.loading import loaded_model
+from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
 from wordsens.sensitivity.jacobian import jacobian_sensitivity
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
-from wordsens.sensitivity.sampled_words import on_demand, sampled_words
+from wordsens.sensitivity.several_texts import on_demand, sampled_words
 from wordsens.sensitivity.swap_search import ShortlistPlan
 from wordsens.sensitivity.swaps import best_swaps
 from wordsens.text import Document, embed, read_documents
-from wordsens.text.encoders import require_device
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.plain_files import text_file_rows
 from wordsens.theory import check_conditions, predict

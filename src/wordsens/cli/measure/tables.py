@@ -6,7 +6,7 @@ from itertools import zip_longest
 from rich.table import Table
 from rich.text import Text
 
-from wordsens.certificates.contract import CERTIFIED
+from wordsens.certificates.base import CERTIFIED
 from wordsens.cli.measure.outcome import Measured, RealSwaps
 from wordsens.cli.terminal import shade, stdout, table
 from wordsens.maps.registry import map_title

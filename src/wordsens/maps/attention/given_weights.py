@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, shown
-from wordsens.maps.attention.layer import AttentionLayer, checked_score
+from wordsens.maps.attention.features import AttentionLayer, checked_score
 from wordsens.maps.attention.scores import Expanded, Score, Softmax, offered
 from wordsens.maps.attention.weights import HeadWeights, Sizes
 
@@ -113,7 +113,7 @@ class AttentionFeatures(AttentionLayer):
                 output = torch.linalg.qr(output.mT, mode="r").R.mT
             value = output if plain is None else plain @ output
             value_bias = None if value_bias is None else value_bias @ output
-        seen = None if plain is None else torch.cat([query, key, plain], dim=1)
+        span = None if plain is None else torch.cat([query, key, plain], dim=1)
         # Of orthonormal coordinates in place of the output matrix the lengths are the same.
         through = 1.0 if output is None else _norm(output)
         return HeadWeights(
@@ -125,7 +125,7 @@ class AttentionFeatures(AttentionLayer):
             bias=self._place_bias(at, n, dtype, math.sqrt(m)),
             value=value,
             value_bias=value_bias,
-            span=seen if seen is not None and seen.shape[1] < d else None,
+            span=span if span is not None and span.shape[1] < d else None,
             sizes=Sizes(
                 matrix=_norm(query) * _norm(key),
                 query_offset=_norm(key) * _norm(added),
@@ -161,8 +161,8 @@ class AttentionFeatures(AttentionLayer):
                 f"`{name}` (shape {tuple(getattr(matrix, 'shape', ()))}) must be a finite tensor of shape "
                 f"({shown_shape}), to fit W_Q"
             )
-        found = (matrix.clone() if matrix.is_inference() else matrix).detach().to(self.dtype).to(self.device)
-        return found if self._stacked else found.unsqueeze(0)
+        result = (matrix.clone() if matrix.is_inference() else matrix).detach().to(self.dtype).to(self.device)
+        return result if self._stacked else result.unsqueeze(0)
 
     def _checked_mask(self, mask: Tensor) -> Float[Tensor, "heads n n"]:
         """The numbers added to the scores, with an axis for heads, 1 where one mask serves all."""

@@ -48,7 +48,7 @@ class _HeadJacobian:
         self._queries, self._keys = weights.queries(rows), weights.keys(rows)
         self._values, scores = weights.values(rows), weights.scores(rows)
         attention = score.attention(scores)
-        self._own_scores, self._own_attention = scores[words], attention[words]
+        self._row_scores, self._row_attention = scores[words], attention[words]
         self._outputs = attention @ self._values if score.normalized else torch.zeros_like(self._values)
         weight, slope = attention[:, words].T.clone(), score.gain_slopes(scores, attention)[:, words].T.clone()
         lengths = torch.cdist(self._values[words], self._outputs, compute_mode="donot_use_mm_for_euclid_dist").square()
@@ -60,28 +60,28 @@ class _HeadJacobian:
         self._weight_squares = weight.square().sum(dim=1, keepdim=True)
 
     def normal_product(self, vectors: Float[Tensor, "w d"]) -> Float[Tensor, "w d"]:
-        own, seen = self._values[self._words], self._weights.seen(vectors)
+        own, value_delta = self._values[self._words], self._weights.value_change(vectors)
         moved = vectors @ self._queries.T
-        along = (own * seen).sum(dim=1, keepdim=True) - seen @ self._outputs.T
+        along = (own * value_delta).sum(dim=1, keepdim=True) - value_delta @ self._outputs.T
         to_queries = self._mixed * along + self._pushed * moved
         back = self._mixed * moved
-        on_seen = self._weight_squares * seen + back.sum(dim=1, keepdim=True) * own - back @ self._outputs
-        result = to_queries @ self._queries + self._own_product(vectors, seen, moved, on_seen)
-        return result + (on_seen if self._weights.value is None else on_seen @ self._weights.value.mT)
+        on_projected = self._weight_squares * value_delta + back.sum(dim=1, keepdim=True) * own - back @ self._outputs
+        result = to_queries @ self._queries + self._row_product(vectors, value_delta, moved, on_projected)
+        return result + (on_projected if self._weights.value is None else on_projected @ self._weights.value.mT)
 
-    def _own_product(
+    def _row_product(
         self,
         vectors: Float[Tensor, "w d"],
-        seen: Float[Tensor, "w m"],
+        value_delta: Float[Tensor, "w m"],
         moved: Float[Tensor, "w n"],
-        on_seen: Float[Tensor, "w m"],
+        on_projected: Float[Tensor, "w m"],
     ) -> Float[Tensor, "w d"]:
         """Of the own rows; the part that goes through their values is added to `on_seen`."""
         pair, words = torch.arange(len(vectors), device=vectors.device), self._words
         score_change = vectors @ self._keys.T
         score_change[pair, words] += moved[pair, words]
-        weight_change = self._score.push_forward(self._own_scores, self._own_attention, score_change)
-        change = weight_change @ self._values + self._to_itself * seen
-        back = self._score.pull_back(self._own_scores, self._own_attention, change @ self._values.T)
-        on_seen += self._to_itself * change
+        weight_change = self._score.push_forward(self._row_scores, self._row_attention, score_change)
+        change = weight_change @ self._values + self._to_itself * value_delta
+        back = self._score.pull_back(self._row_scores, self._row_attention, change @ self._values.T)
+        on_projected += self._to_itself * change
         return back @ self._keys + back[pair, words].unsqueeze(1) * self._queries[words]

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.word_change import replacements
+from wordsens.maps.base import replacements
 from wordsens.search.ball import into_ball, unit
 
 _EIGENVECTORS = 6
@@ -64,11 +64,11 @@ def starting_points(
     everywhere = torch.cat([head.directions for head in heads]).unsqueeze(1).expand(-1, len(words), -1)
     points = [everywhere, replacements(heads[0].rows, words.unsqueeze(1), radius).squeeze(2)]
     if emptied:
-        points += [own_row_alone(head, words, radius) for head in heads]
+        points += [self_only_starts(head, words, radius) for head in heads]
     return torch.cat(points)
 
 
-def own_row_alone(
+def self_only_starts(
     head: ScoredHead, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
 ) -> Float[Tensor, "count w d"]:
     """Points, in units of radii, far along x_i, at which no score of the word's own row with another word is positive.

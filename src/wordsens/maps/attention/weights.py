@@ -85,8 +85,8 @@ class HeadWeights:
         }
 
         def times(thing: Any) -> dict[str, Any]:
-            found = {name: getattr(thing, name, None) for name in factors}
-            return {name: part * factors[name] for name, part in found.items() if part is not None}
+            result = {name: getattr(thing, name, None) for name in factors}
+            return {name: part * factors[name] for name, part in result.items() if part is not None}
 
         return replace(self, scale=1.0, sizes=replace(self.norms, **times(self.norms)), **times(self))
 
@@ -136,7 +136,7 @@ class HeadWeights:
         values = rows if self.value is None else rows @ self.value
         return values if self.value_bias is None else values + self.value_bias
 
-    def seen(self, delta: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch m"]:
+    def value_change(self, delta: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch m"]:
         """V^T Delta, by which a value moves."""
         return delta if self.value is None else delta @ self.value
 
@@ -146,8 +146,8 @@ class HeadWeights:
 
     def to(self, dtype: torch.dtype) -> "HeadWeights":
         """In another precision."""
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: one.to(dtype) for name, one in found.items() if isinstance(one, Tensor)})
+        result = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: one.to(dtype) for name, one in result.items() if isinstance(one, Tensor)})
 
     def within(self, basis: Float[Tensor, "k d"]) -> "HeadWeights":
         """In the coordinates of an orthonormal basis of the span."""

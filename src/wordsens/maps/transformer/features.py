@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -10,16 +11,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, first_line, require_choice, require_count
-from wordsens.maps.contract import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.maps.transformer.loaded import LoadedModel, SentenceModules, load_parts
-from wordsens.maps.transformer.reader import SIDES, Reader
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
+from wordsens.maps.transformer.loaded import SIDES, LoadedModel, Reader, SentenceModules, load_parts
 from wordsens.maps.transformer.stack import Stack
 from wordsens.maps.transformer.vocabulary import transformer_vocabulary, whole_word_tokens
 from wordsens.maps.transformer.word_change import TransformerChange
-from wordsens.maps.word_change import WordChange
 from wordsens.text.document import Document
 from wordsens.text.embedding import Texts, as_documents
 from wordsens.text.matrix import TextMatrix
+from wordsens.text.model_files import model_digest
 from wordsens.text.pretrained import TASKS, Access
 from wordsens.text.vocabulary import Vocabulary
 
@@ -407,10 +407,10 @@ class TransformerFeatures(FeatureMap):
         """About what one text of n rows costs, gradient included: what autograd keeps of every layer."""
         config = self.stack.model.config
         inner = getattr(config, "intermediate_size", None) or 4 * self.stack.dimension
-        kept = max(1, self.layer) * (n * (14 * self.stack.dimension + 4 * inner) + 4 * self.stack.heads * n * n)
+        saved = max(1, self.layer) * (n * (14 * self.stack.dimension + 4 * inner) + 4 * self.stack.heads * n * n)
         if self.output != "states":
-            kept += 4 * n * getattr(config, "vocab_size", 0) * (self.pool is None)
-        return kept * self.stack.dtype.itemsize
+            saved += 4 * n * getattr(config, "vocab_size", 0) * (self.pool is None)
+        return saved * self.stack.dtype.itemsize
 
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
         return TransformerChange(self, rows, None, memory_budget=memory_budget)
@@ -429,10 +429,32 @@ def by_length(
     groups: dict[int, list[int]] = {}
     for at, each in enumerate(ids):
         groups.setdefault(len(each), []).append(at)
-    found: dict[int, Tensor] = {}
+    solution: dict[int, Tensor] = {}
     for group in groups.values():
         for start in range(0, len(group), batch_size):
             batch = group[start : start + batch_size]
             result = run(torch.tensor([list(ids[at]) for at in batch])).double().cpu()
-            found |= dict(zip(batch, result.unbind(1), strict=True))
-    return torch.stack([found[at] for at in range(len(ids))], dim=1)
+            solution |= dict(zip(batch, result.unbind(1), strict=True))
+    return torch.stack([solution[at] for at in range(len(ids))], dim=1)
+
+
+def content_of(model: str, revision: str | None = None) -> str:
+    """The digest of the model's files; a model of the hub that is not on this machine yet is brought here."""
+    try:
+        return model_digest(model, revision)
+    except InputError:
+        TransformerFeatures.from_pretrained(model, revision=revision)
+        return model_digest(model, revision)
+
+
+def loaded_model(model: str, dtype: torch.dtype, device: str) -> TransformerFeatures:
+    """The model's map, of the files that are there now; the one asked for last is kept in memory."""
+    return _loaded(model, dtype, device, content_of(model))
+
+
+@lru_cache(maxsize=1)
+def _loaded(model: str, dtype: torch.dtype, device: str, content: str) -> TransformerFeatures:
+    phi = TransformerFeatures.from_pretrained(model, dtype=dtype, device=device)
+    if content_of(model) != content:
+        raise InputError(f"the files of the model {model!r} changed while they were read; start again")
+    return phi

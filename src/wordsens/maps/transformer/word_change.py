@@ -6,13 +6,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.mapping import TextMap, feature_norm, features_by_text, perturbed_texts
-from wordsens.maps.word_change import WordChange, replacements
+from wordsens.maps.base import PlainGroupChange
+from wordsens.maps.mapping import TextMap
 from wordsens.search.ball import unit
 from wordsens.search.plan import Stages
 
 _DIRECTIONS = 2
 """The number of starting directions from a text's gradients: each costs one evaluation for all words together."""
+
+_STAGES = Stages(starts=6, steps=60, halvings=(8, 20), finalists=1, finish=20, tolerance=1e-4)
+"""Every evaluation is a pass of the model: about 235 a word. Long ascents of few starts gain more than crossing."""
 
 
 class BatchedMap(TextMap, Protocol):
@@ -21,7 +24,7 @@ class BatchedMap(TextMap, Protocol):
     def bytes_per_text(self, n: int) -> int: ...
 
 
-class TransformerChange(WordChange):
+class TransformerChange(PlainGroupChange):
     """‖phi(X^G(Delta)) - phi(X)‖² for groups of words, and its gradient by autograd through the frozen model.
 
     A batch of b pairs costs b evaluations of the model.
@@ -33,29 +36,25 @@ class TransformerChange(WordChange):
         memory_budget: bytes for intermediate results.
     """
 
-    # Every evaluation is a pass of the model: about 240 a word. Values are often float32's, whose rounding quasi-Newton
-    # steps would take for curvature.
-    stages = Stages(
-        starts=8, halvings=(7, 15), generations=1, population=4, children=4, child_steps=16, finalists=1, finish=30,
-        tolerance=1e-4,
-    )  # fmt: skip
+    # Values are often float32's, whose rounding quasi-Newton steps would take for curvature.
     kinked = True
 
     def __init__(
         self, phi: BatchedMap, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"] | None, *, memory_budget: int
     ):
-        rows = phi.accept(rows)
-        self._phi = phi
-        n, d = rows.shape
-        alone = torch.arange(n, device=rows.device).unsqueeze(1)
-        self._groups = alone if groups is None else groups.to(rows.device)
+        self._model = phi
+        members = torch.arange(len(rows)).unsqueeze(1) if groups is None else groups
+        super().__init__(phi, rows, members, memory_budget=memory_budget)
+        self.stages = _STAGES
+        if groups is None:
+            self.shape = self.rows.shape[1:]
+
+    def _base_features(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, " features"]:
         with torch.no_grad():
-            self._base = phi(rows).flatten()
-        shape = (d,) if groups is None else (self._groups.shape[1], d)
-        super().__init__(rows, feature_norm(self._base, phi.name), memory_budget, shape)
+            return self._phi(rows).flatten()
 
     def bytes_per_pair(self) -> int:
-        return self._phi.bytes_per_text(len(self.rows))
+        return self._model.bytes_per_text(len(self.rows))
 
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
         """`replacements`, and J_i^T u for random u, all words from one backward pass: long singular directions weigh
@@ -73,17 +72,4 @@ class TransformerChange(WordChange):
                 slope = torch.where(slope.abs().amax(dim=1, keepdim=True) > 0, slope, self.rows)
                 directions.append(slope[self._groups[words]].reshape(len(words), *self.shape))
         ahead = unit(torch.stack(directions).flatten(start_dim=2)).view(_DIRECTIONS, len(words), *self.shape)
-        return torch.cat([replacements(self.rows, self._groups[words], radius).view(2, len(words), *self.shape), ahead])
-
-    def _evaluate(
-        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"] | None]:
-        members = self._groups[words]
-        with torch.set_grad_enabled(gradient):
-            delta = perturbations.detach().requires_grad_(gradient)
-            texts = perturbed_texts(self.rows, members, delta.view(*members.shape, -1))
-            squared = (features_by_text(self._phi, texts) - self._base).square().sum(dim=1)
-        if not gradient:
-            return squared, None
-        (slope,) = torch.autograd.grad(squared.sum(), delta, allow_unused=True)
-        return squared.detach(), torch.zeros_like(perturbations) if slope is None else slope
+        return torch.cat([super().starts(words, radius), ahead])

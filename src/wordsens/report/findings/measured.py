@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import median
 
-from wordsens.certificates.contract import CERTIFIED as PROVED
+from wordsens.certificates.base import CERTIFIED as PROVED
 from wordsens.experiments.sensitivity import plain_name
 from wordsens.experiments.store import Record
 from wordsens.report.findings.finding import ATTAINED, CERTIFIED, INTERVAL, PREDICTED, Finding, times

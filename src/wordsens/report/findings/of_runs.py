@@ -6,7 +6,7 @@ from typing import Any
 
 from wordsens.errors import InputError
 from wordsens.experiments.sensitivity import GIVEN, Series, sensitivity_series, text_and_keys
-from wordsens.experiments.spec import experiment_named
+from wordsens.experiments.sweep import experiment_named
 from wordsens.maps.registry import map_title
 from wordsens.report.findings.audit import audit_findings
 from wordsens.report.findings.finding import ATTAINED, INTERVAL, Finding, minus, times

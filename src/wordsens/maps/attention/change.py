@@ -1,0 +1,314 @@
+"""The closed form of attention's change: one head on one text, one word moved, for a batch of words and perturbations.
+
+With u_j = W^T x_j / scale, the score that row j gives word i becomes s_ji + u_j . Delta, so for j != i (derivation:
+docs/theory/attention.md)
+
+    change of row j = p_ji Delta + (p_ji - a_ji) r_ji,    r_ji = x_i - m_ji = (x_i - o_j)/(1 - a_ji),
+
+a_ji and p_ji being the attention of row j to word i before and after, o_j the output of row j and m_ji its output
+without word i (zero for scores that are not divided by their sum). Squared norms expand into inner products of Delta
+with the u_j, the o_j and x_i. Row i, whose query, key and value all move, is evaluated plainly. With a value matrix V,
+read V^T Delta for Delta and V^T x_i for x_i, but in u_j . Delta.
+
+A batch of (word, Delta) pairs costs a few matrix products: all n words the price of one plain evaluation. Arrays
+indexed [word, row] are stored word first: a batch gathers whole rows.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.maps.attention.scores import ClosedForm, Response
+from wordsens.maps.attention.scores.base import row_blocks
+from wordsens.maps.attention.starts import ScoredHead, starting_points
+from wordsens.maps.attention.weights import HeadWeights
+from wordsens.maps.base import WordChange
+from wordsens.search.plan import Stages
+
+_CACHED_NUMBERS = 1 << 19
+"""The most numbers that one intermediate array may have on a CPU: a few of them fit in its cache."""
+
+_LEAST_PAIRS = 64
+"""Fewer pairs at a time would make the matrix products slow."""
+
+
+@dataclass(frozen=True)
+class Dominant:
+    """The rows of which one word takes over half: there (x_i - o_j)/(1 - a_ji) would cancel, so r_ji is stored.
+
+    Attributes:
+        words, rows: (m,), the word i and the row j.
+        rest: (m, d), r_ji.
+    """
+
+    words: Int[Tensor, " m"]
+    rows: Int[Tensor, " m"]
+    rest: Float[Tensor, "m d"]
+
+    def pairs(self, words: Int[Tensor, " b"]) -> tuple[Int[Tensor, " c"], Int[Tensor, " c"], Float[Tensor, "c d"]]:
+        """The pairs of a batch that meet dominated rows: the pair, the row and its r_ji."""
+        which, at = (words.unsqueeze(1) == self.words).nonzero(as_tuple=True)
+        return which, self.rows[at], self.rest[at]
+
+
+class Head(ScoredHead):
+    """One attention head on one text: everything that does not depend on Delta. O(n² d + n d²) once, n² memory.
+
+    Attributes:
+        score, response: what the weights are made with, and how they answer to one moved score.
+        lift: (d, m), V with V^T Delta what the value of the moved word changes by; None: the identity.
+        values: (n, m), the values, without their mean where weights sum to one: x_i without a value matrix.
+        lengths: [word, row], (n, n), ‖r_ji‖² where weights are divided by their sum.
+        squared_values: (n,), their squared lengths where weights are not divided: there r_ji is the value.
+        dominant: the rows of which one word takes over half.
+    """
+
+    def __init__(self, rows: Float[Tensor, "n d"], weights: HeadWeights, score: ClosedForm):
+        self.rows, self.score = rows, score
+        self.queries, self.keys = weights.queries(rows), weights.keys(rows)
+        self.symmetric, self.lift = weights.symmetric, weights.value
+        self.scores = weights.scores(rows)
+        values = weights.values(rows)
+        # Differences of rows are what matters where weights sum to one: taking the mean away first leaves them exact
+        # when rows are nearly parallel.
+        self.values = values - values.mean(dim=0) if score.sums_to_one else values
+        self.response: Response = score.response(self.scores)
+        self.dominant: Dominant | None = None
+        if score.normalized:
+            self._attend_divided()
+            self.stacked = torch.cat([self.queries, -self.lifted(self.outputs), self.keys])
+        else:
+            self.squared_values = torch.linalg.vecdot(values, values)
+            self.outputs = score.attention(self.scores) @ self.values
+            self.stacked = torch.cat([self.queries, self.keys])
+
+    def _attend_divided(self) -> None:
+        """The outputs, the squared lengths ‖r_ji‖² (word first), and the rows that one word dominates."""
+        n = self.rows.shape[0]
+        self.outputs, self.lengths = torch.empty_like(self.values), self.scores.new_empty(n, n)
+        parts = []
+        for block in row_blocks(n, n):
+            attention = self.score.attention(self.scores[block])
+            self.outputs[block] = attention @ self.values
+            # Differences are formed before they are squared, so close rows keep their digits.
+            distances = torch.cdist(self.values, self.outputs[block], compute_mode="donot_use_mm_for_euclid_dist")
+            self.lengths[:, block] = distances.square_()
+            largest, word = attention.max(dim=1)
+            dominated = (largest > 0.5).nonzero().squeeze(1)
+            without = self.score.attention_without(self.scores[block][dominated], word[dominated])
+            parts.append(
+                (word[dominated], dominated + block.start, self.values[word[dominated]] - without @ self.values)
+            )
+        words, rows, rest = (torch.cat(part) for part in zip(*parts, strict=True))
+        self.lengths[words, rows] = rest.square().sum(dim=1)
+        self.dominant = Dominant(words, rows, rest) if len(words) else None
+
+    def value_change(self, delta: Float[Tensor, "b d"]) -> Float[Tensor, "b m"]:
+        """V^T Delta."""
+        return delta if self.lift is None else delta @ self.lift
+
+    def lifted(self, vectors: Float[Tensor, "b m"]) -> Float[Tensor, "b d"]:
+        """V r: what is multiplied with V^T Delta by r is multiplied with Delta by it."""
+        return vectors if self.lift is None else vectors @ self.lift.mT
+
+    def evaluate(
+        self, delta: Float[Tensor, "b d"], words: Int[Tensor, " b"], gradient: bool
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+        """The squared change of every pair, and its gradient in Delta where asked for."""
+        n, at = len(self.scores), words.unsqueeze(1)
+        products = delta @ self.stacked.mT
+        moved, keyed = products[:, :n], products[:, -n:]
+        along = products[:, n : 2 * n] if self.score.normalized else None
+        to_self, value_delta = moved.gather(1, at), self.value_change(delta)
+        squared, result = self._others(value_delta, words, moved, along, gradient)
+
+        # Row i, whose query, key and value all move.
+        pushed = delta @ self.symmetric
+        new_scores = self.scores.index_select(0, words).add_(keyed)
+        new_scores.scatter_add_(1, at, to_self + 0.5 * torch.linalg.vecdot(pushed, delta).unsqueeze(1))
+        attention = self.score.attention(new_scores)
+        to_itself = attention.gather(1, at)
+        change = (attention @ self.values).sub_(self.outputs.index_select(0, words)).addcmul_(to_itself, value_delta)
+        squared += torch.linalg.vecdot(change, change)
+        if result is None:
+            return squared, None
+
+        # What the gradient takes from each stacked row is written where the products were.
+        on_weights = change @ self.values.mT
+        on_weights.scatter_add_(1, at, torch.linalg.vecdot(change, value_delta).unsqueeze(1))
+        row_slope = self.score.pull_back(new_scores, attention, on_weights)
+        row_slope_self = row_slope.gather(1, at)
+        moved.scatter_(1, at, row_slope_self)
+        keyed.copy_(row_slope)
+        result = self.lifted(result.addcmul_(to_itself, change)).addcmul_(row_slope_self, pushed)
+        return squared, result.addmm_(products, self.stacked, beta=2, alpha=2)
+
+    def _others(
+        self,
+        value_delta: Float[Tensor, "b m"],
+        words: Int[Tensor, " b"],
+        moved: Float[Tensor, "b n"],
+        along: Float[Tensor, "b n"] | None,
+        gradient: bool,
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b m"] | None]:
+        """The squared change of all rows but the word's own; half of its gradient in V^T Delta but for two products.
+
+        Args:
+            value_delta, words: the pairs, each by its V^T Delta.
+            moved: u_j . Delta; where the gradient is asked for, overwritten by what it takes from each u_j.
+            along: -o_j . V^T Delta, for weights that are divided by their sum; likewise overwritten. None for others.
+            gradient: whether it is asked for.
+        """
+        at = words.unsqueeze(1)
+        answer = self.response.move(moved, words)
+        p, gain = answer.p, answer.gain
+        value = self.values.index_select(0, words)
+        with_value = torch.linalg.vecdot(value, value_delta).unsqueeze(1)
+        on_rest_of_word = with_value if along is None else along.add_(with_value)
+        if self.score.normalized:
+            length = self.lengths.index_select(0, words)
+        else:
+            length = self.squared_values.index_select(0, words).unsqueeze(1)
+        dominated = None
+        if self.dominant is not None and along is not None:
+            which, row, rest = dominated = self.dominant.pairs(words)
+            gain[which, row] = self.response.dominant_gain(moved[which, row], words[which], row)
+            answer.gain_slope[which, row] = answer.p_slope[which, row]
+            along[which, row] = torch.linalg.vecdot(rest, value_delta[which])
+        p.scatter_(1, at, 0.0)
+        gain.scatter_(1, at, 0.0)
+        on_delta = torch.addcmul(p * torch.linalg.vecdot(value_delta, value_delta).unsqueeze(1), gain, on_rest_of_word)
+        on_rest = torch.addcmul(p * on_rest_of_word, gain, length)
+        squared = torch.linalg.vecdot(p, on_delta) + torch.linalg.vecdot(gain, on_rest)
+        if not gradient:
+            return squared, None
+
+        torch.mul(answer.p_slope, on_delta, out=moved).addcmul_(answer.gain_slope, on_rest)
+        moved.scatter_(1, at, 0.0)
+        result = torch.linalg.vecdot(p, p).unsqueeze(1) * value_delta
+        if along is None:
+            pulled = torch.linalg.vecdot(p, gain).unsqueeze(1)
+        else:
+            torch.mul(p, gain, out=along)
+            if dominated is not None:
+                which, row, rest = dominated
+                result.index_add_(0, which, along[which, row].unsqueeze(1) * rest)
+                along[which, row] = 0
+            pulled = along.sum(dim=1, keepdim=True)
+        return squared, result.addcmul_(pulled, value)
+
+
+def in_cache(
+    heads: Sequence[Head], perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], gradient: bool, numbers: int
+) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+    """The sum over the heads; a pair's arrays have up to `numbers` entries."""
+    pieces = [(perturbations, words)]
+    # Pieces that stay in the processor's cache: past it, memory traffic costs more than the products.
+    size = max(_LEAST_PAIRS, _CACHED_NUMBERS // numbers)
+    if perturbations.device.type == "cpu" and len(words) > size:
+        pieces = list(zip(perturbations.split(size), words.split(size), strict=True))
+    squared, slopes = [], []
+    for delta, word in pieces:
+        values, uphill = zip(*(head.evaluate(delta, word, gradient) for head in heads), strict=True)
+        squared.append(reduce(torch.add, values))
+        if gradient:
+            slopes.append(reduce(torch.add, uphill))
+    return torch.cat(squared), torch.cat(slopes) if gradient else None
+
+
+_MOST_SMALL = 8192
+"""Coordinates of a text up to which all starts climb to their end: its own evaluations are cheap."""
+
+_LARGEST_COARSE = 1e5
+"""Scores past which a search explores in the map's own precision, and below whose inverse: float32 rounds them by .006
+there, and steps divide by fourth powers of small ones."""
+
+_MOST_UNEVEN = 1e4
+"""Times the median score past which the largest one has a search explore in the map's own precision: beside a huge row
+others' weights are differences of numbers near 1."""
+
+
+class AttentionWordChange(WordChange):
+    """‖phi(X^i(Delta)) - phi(X)‖² and its gradient for attention, by the closed form of `Head`.
+
+    Exact: it agrees with mapping X^i(Delta) to rounding, for every score. A batch of b pairs costs
+    O(b (n d + d²)) and b n numbers of memory; b = n is all words at the price of one plain evaluation.
+    """
+
+    def __init__(
+        self,
+        rows: Float[Tensor, "n d"],
+        weights: Sequence[HeadWeights],
+        score: ClosedForm,
+        base_norm: float,
+        memory_budget: int,
+    ):
+        super().__init__(rows, base_norm, memory_budget)
+        self._weights, self._score = weights, score
+        self.heads = [Head(rows, head, score) for head in weights]
+        self.stages, self.kinked = attention_stages(*rows.shape), score.kinked
+
+    def coarse(self) -> "AttentionWordChange":
+        """In float32, unless it loses too much; homogeneous scores in units of the largest: the units do not matter."""
+        # A float32 copy holds three n x n arrays; a long text cannot spare them, and its precision is not the limit.
+        if self.rows.dtype == torch.float32 or 3 * 4 * len(self.rows) ** 2 > self.memory_budget // 2:
+            return self
+        sizes = [head.score_sizes for head in self.heads]
+        largest, median = (max(float(part.max()) for part in sizes), min(float(part.median()) for part in sizes))
+        factor = 1.0
+        if largest > _MOST_UNEVEN * median:
+            return self
+        if self._score.homogeneous:
+            factor = _power_of_two(largest)
+        elif not 1 / _LARGEST_COARSE <= largest <= _LARGEST_COARSE:
+            return self
+        weights = [head.at_scale(factor).to(torch.float32) for head in self._weights]
+        return AttentionWordChange(self.rows.float(), weights, self._score, self.base_norm, self.memory_budget)
+
+    def narrowed(self) -> "tuple[AttentionWordChange, Float[Tensor, 'k d']] | None":
+        """In the span of what W_Q, W_K and V see, where that is smaller: 3 m coordinates for a head of size m."""
+        spans = [head.span for head in self._weights]
+        if any(span is None for span in spans):
+            return None
+        together = torch.cat([span for span in spans if span is not None], dim=1)
+        if together.shape[1] >= len(together):
+            return None
+        basis = torch.linalg.qr(together.double()).Q.mT.to(self.rows.dtype)
+        weights = [head.within(basis) for head in self._weights]
+        change = (self.rows @ basis.mT, weights, self._score, self.base_norm, self.memory_budget)
+        return AttentionWordChange(*change), basis
+
+    def bytes_per_pair(self) -> int:
+        n, d = self.rows.shape
+        return (20 * n + 8 * d) * self.rows.element_size()
+
+    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
+        emptied = self._score.kinked and self._score.normalized
+        return starting_points(self.heads, words, radius, emptied=emptied)
+
+    def _evaluate(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+        return in_cache(self.heads, perturbations, words, gradient, max(self.rows.shape))
+
+
+def attention_stages(words: int, d: int) -> Stages:
+    """The stages of a search of this text: fewer generations for longer texts, whose words share what is attained."""
+    small = words * d <= _MOST_SMALL
+    return Stages(
+        starts=64 if small else 32,
+        halvings=() if small else (12,),
+        generations=6 if small else min(6, max(3, 600 // words)),
+        leaders=6,
+        finish=150,
+    )
+
+
+def _power_of_two(number: float) -> float:
+    """The power of two below the number: dividing by it rounds nothing; 1 for zero."""
+    return math.ldexp(1.0, math.frexp(number)[1] - 1) if number > 0 else 1.0

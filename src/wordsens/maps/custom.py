@@ -1,0 +1,132 @@
+"""Maps of one's own by `module:Name`: imported from where Python looks, and from the current folder."""
+
+import copy
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import Any, cast
+
+from torch import nn
+
+from wordsens.errors import InputError
+from wordsens.maps.base import FeatureMap
+from wordsens.maps.function import as_feature_map
+
+GIVEN = ("n", "d", "seed", "dtype", "device")
+"""Arguments for a class or function that makes a map, as far as it has parameters of these names."""
+
+
+def build_custom(
+    name: str, given: Mapping[str, Any], parameters: Mapping[str, Any] = MappingProxyType({})
+) -> FeatureMap:
+    """The map that `module:Name` stands for.
+
+    Name is a FeatureMap or a torch module, as it is; a class of either, or a function of (n, d, seed), which is called
+    with what it asks for; or a differentiable function of (n, d), which is the map itself.
+
+    Args:
+        name: `module:Name`.
+        given: a value for each of GIVEN.
+        parameters: values for further parameters of the class or function.
+
+    Raises:
+        InputError: there is no such module or name, or it is none of these.
+    """
+    thing = _named(name)
+    if _makes_maps(thing, parameters):
+        wanted = inspect.signature(thing).parameters.values()
+        several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        names = {one.name for one in wanted if one.kind not in several}
+        missing = [
+            one.name for one in wanted
+            if one.default is one.empty and one.name not in {*GIVEN, *parameters} and one.kind not in several
+        ]  # fmt: skip
+        if unknown := sorted(set(parameters) - names):
+            raise InputError(
+                f"`map` (={name!r}) has no parameter {', '.join(unknown)}; it has {', '.join(sorted(names))}"
+            )
+        if missing:
+            raise InputError(
+                f"`map` (={name!r}) asks for {', '.join(missing)}; it is given {', '.join(GIVEN)}, so give the rest a "
+                f"default, or write {name}({missing[0]}=...)"
+            )
+        thing = thing(**{one: given[one] for one in GIVEN if one in names} | dict(parameters))
+    elif parameters:
+        raise InputError(f"`map` (={name!r}) takes no parameters: it is no class or function that makes a map")
+    if not callable(thing):
+        raise InputError(
+            f"`map` (={name!r}) is a {type(thing).__name__}; give a FeatureMap, a torch module, a class "
+            "of either, or a function"
+        )
+    phi = copy.copy(as_feature_map(cast("Any", thing)))
+    phi.name = name
+    return phi
+
+
+def custom_content(name: str) -> str:
+    """SHA-256 of the module's file, as it was when this process first looked: what the file imports is not in it."""
+    return _source(name.partition(":")[0])
+
+
+def _makes_maps(thing: Any, given: Mapping[str, Any]) -> bool:
+    if inspect.isclass(thing):
+        return issubclass(thing, (FeatureMap, nn.Module))
+    if not inspect.isfunction(thing):
+        return False
+    parameters = inspect.signature(thing).parameters.values()
+    return all(one.name in (*GIVEN, *given) or one.default is not one.empty for one in parameters)
+
+
+def _named(name: str) -> Any:
+    module_name, _, attribute = name.partition(":")
+    module = _module(module_name)
+    if not hasattr(module, attribute):
+        raise InputError(f"`map` (={name!r}): {module.__file__} has no {attribute!r}")
+    return getattr(module, attribute)
+
+
+def _module(module: str) -> ModuleType:
+    _source(module)
+    try:
+        with _current_folder():
+            return importlib.import_module(module)
+    except Exception as error:
+        raise InputError(
+            f"`map` (={module!r}) cannot be imported ({type(error).__name__}: {' '.join(str(error).split())})"
+        ) from error
+
+
+@cache
+def _source(module: str) -> str:
+    try:
+        with _current_folder():
+            result = importlib.util.find_spec(module)
+    except (ImportError, ValueError) as error:
+        raise InputError(f"`map` names the module {module!r}, which cannot be found ({error})") from error
+    if result is None or result.origin is None or not Path(result.origin).is_file():
+        raise InputError(
+            f"`map` names the module {module!r}, which is neither installed nor a file of the current folder"
+        )
+    return hashlib.sha256(Path(result.origin).read_bytes()).hexdigest()
+
+
+@contextmanager
+def _current_folder() -> Iterator[None]:
+    """The current folder on Python's path, behind everything else, where it is not there yet."""
+    here = str(Path.cwd())
+    added = here not in sys.path
+    if added:
+        sys.path.append(here)
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        if added:
+            sys.path.remove(here)

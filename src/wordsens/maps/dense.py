@@ -1,0 +1,203 @@
+"""Random features (RF) and deep random features (DRF): fully connected layers with Gaussian weights."""
+
+import copy
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.activations import Activation, Elementwise, as_activation
+from wordsens.errors import InputError, require_choice, require_count, require_device, require_dtype
+from wordsens.gaussian import ON_DEMAND_BYTES, DenseGaussian, GaussianMatrix, OnDemandGaussian, dense_bytes
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.dense_change import DenseChange, OneLayerChange
+from wordsens.maps.mapping import feature_norm
+from wordsens.seeds import Seed
+
+GAUSSIAN_KINDS = ("auto", "dense", "lazy")
+
+AUTO_DENSE_BYTES = 128 << 20
+"""With gaussian="auto", weights up to this size in all are kept dense: 128 MiB. Past it they are sampled on demand."""
+
+
+class DeepRandomFeatures(FeatureMap):
+    """L fully connected random layers: h_1 = act(V_1 flat(X)), h_l = act(V_l h_{l-1}), phi(X) = h_L in R^width.
+
+    V_1 is (width, n d) with iid N(0, 1/(n d)) entries (paper, eq. 2), so pre-activations have variance 1 for rows of
+    length sqrt(d). V_l is (width, width) with entries N(0, s/width), s = 1/E[act(z)²], which keeps them there
+    (He: s = 2 for ReLU).
+
+    Args:
+        n: words of a text.
+        d: coordinates of a word.
+        depth: L, the number of layers.
+        width: k, the features of each layer; None for n d.
+        activation: one of relu, leaky_relu, identity, tanh, gelu, erf; a torch function, such as torch.sin; or an
+            `Activation`, which may say its Lipschitz constant: without one there is no upper bound.
+        gaussian: "dense" keeps the matrices; "lazy" never builds them and samples their products on demand, exactly in
+            law (docs/theory/on-demand-gaussians.md); "auto" is dense up to `AUTO_DENSE_BYTES` in all, lazy past it.
+        seed: fixes the weights. A lazy map gives the same answers to the same sequence of calls.
+        dtype, device: where phi computes.
+        gaussian_bytes: what the queries and answers that a lazy map remembers may take, all layers together.
+
+    Raises:
+        InputError: for a size that is not a positive whole number or an unknown name.
+        BudgetError: when a dense matrix would exceed its limit, or a lazy map has been asked too much.
+
+    >>> phi = DeepRandomFeatures(4, 8, depth=2, seed=0)
+    >>> phi(torch.ones(5, 4, 8)).shape
+    torch.Size([5, 32])
+    """
+
+    continuous = True
+
+    def __init__(
+        self,
+        n: int,
+        d: int,
+        depth: int,
+        width: int | None = None,
+        activation: str | Activation | Elementwise = "relu",
+        gaussian: str = "auto",
+        seed: Seed = 0,
+        *,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+        gaussian_bytes: int = ON_DEMAND_BYTES,
+    ):
+        self.text_shape = (require_count("n", n), require_count("d", d))
+        self.depth = require_count("depth", depth)
+        self.width = n * d if width is None else require_count("width", width)
+        self.activation = as_activation(activation)
+        require_choice("gaussian", gaussian, GAUSSIAN_KINDS)
+        require_count("gaussian_bytes", gaussian_bytes)
+        self.seed = seed
+        self.dtype = require_dtype(dtype)
+        self.device = torch.device(require_device(device))
+        self.name = f"drf{depth}"
+        fan_ins = [n * d] + [self.width] * (depth - 1)
+        variances = [1.0] + [self.activation.he_variance] * (depth - 1)
+        if gaussian == "auto":
+            size = sum(dense_bytes(self.width, fan_in, dtype) for fan_in in fan_ins)
+            gaussian = "dense" if size <= AUTO_DENSE_BYTES else "lazy"
+        self.gaussian = gaussian
+        kind = DenseGaussian if gaussian == "dense" else OnDemandGaussian
+        limit = {} if gaussian == "dense" else {"gaussian_bytes": max(1, gaussian_bytes // depth)}
+        self.layers: list[GaussianMatrix] = [
+            kind(
+                self.width,
+                fan_in,
+                standard_deviation=math.sqrt(variance / fan_in),
+                seed=seed,
+                purpose=f"layer {index}",
+                dtype=dtype,
+                device=device,
+                **limit,
+            )
+            for index, (fan_in, variance) in enumerate(zip(fan_ins, variances, strict=True))
+        ]
+
+    def __repr__(self) -> str:
+        n, d = self.text_shape
+        depth = "" if isinstance(self, RandomFeatures) else f", depth={self.depth}"
+        return (
+            f"{type(self).__name__}(n={n}, d={d}{depth}, width={self.width}, activation={self.activation.name!r}, "
+            f"gaussian={self.gaussian!r}, seed={self.seed})"
+        )
+
+    @property
+    def weights(self) -> list[Float[Tensor, "rows columns"]]:
+        """The dense matrices V_1, ..., V_L. InputError for a lazy map, which has none."""
+        if self.gaussian == "lazy":
+            raise InputError(
+                f"the weights of this {self.name} map are sampled on demand and never built; "
+                "build it with gaussian='dense' to read them"
+            )
+        return [layer.matrix for layer in self.layers if isinstance(layer, DenseGaussian)]
+
+    def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch width"]:
+        hidden = texts.flatten(start_dim=-2)
+        for layer in self.layers:
+            hidden = self.activation(layer.multiply(hidden))
+        return hidden
+
+    def relative_rounding(self, text: Float[Tensor, "n d"]) -> float:
+        """As for any map; where matrices are sampled on demand, which cannot be asked twice for nearly one vector, by
+        4 eps a layer of the pre-activations' expected norm sqrt(width) ‖X‖ / sqrt(n d)."""
+        if self.gaussian == "dense":
+            return super().relative_rounding(text)
+        size = math.sqrt(self.width / text.numel()) * float(torch.linalg.vector_norm(text, dtype=torch.float64))
+        units = (2 + math.sqrt(text.numel()) / 8) * torch.finfo(text.dtype).eps
+        return 4 * self.depth * units * size / feature_norm(self(text), self.name)
+
+    def fork(self, *, seed: int | None = None) -> "DeepRandomFeatures":
+        """A map that gives the answers given so far, from which another search can start; past answers are shared.
+
+        Without a seed its future is this map's: equal calls get equal answers. With one, what a lazy map has not yet
+        determined is drawn anew from its conditional law given the past (docs/theory/on-demand-gaussians.md), so that
+        forks are different maps that agree on what was asked; a dense map is determined, and every fork is the same.
+
+        >>> phi, X = RandomFeatures(4, 8, gaussian="lazy"), torch.ones(4, 8)
+        >>> features, other = phi(X), phi.fork(seed=1)
+        >>> torch.allclose(other(X), features), torch.allclose(other(X.cumsum(0)), phi(X.cumsum(0)))
+        (True, False)
+        """
+        twin = copy.copy(self)
+        twin.layers = [layer.fork(seed=seed) for layer in self.layers]
+        return twin
+
+    def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> DenseChange:
+        words = torch.arange(rows.shape[0], device=self.device).unsqueeze(1)
+        kind = OneLayerChange if self.depth == 1 else DenseChange
+        return kind(self.layers, self.activation, self.accept(rows), words, self.name, memory_budget=memory_budget)
+
+    def group_change(
+        self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> DenseChange:
+        rows = self.accept(rows)
+        return DenseChange(
+            self.layers, self.activation, rows, groups, self.name, memory_budget=memory_budget, together=True
+        )
+
+
+class RandomFeatures(DeepRandomFeatures):
+    """One fully connected random layer: phi(X) = act(V flat(X)), V (width, n d), iid N(0, 1/(n d)) (paper, eq. 2).
+
+    Arguments as DeepRandomFeatures, with depth 1.
+
+    >>> RandomFeatures(4, 8, seed=0)(torch.ones(4, 8)).shape
+    torch.Size([32])
+    """
+
+    def __init__(
+        self,
+        n: int,
+        d: int,
+        width: int | None = None,
+        activation: str | Activation | Elementwise = "relu",
+        gaussian: str = "auto",
+        seed: Seed = 0,
+        *,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+        gaussian_bytes: int = ON_DEMAND_BYTES,
+    ):
+        super().__init__(
+            n,
+            d,
+            1,
+            width,
+            activation,
+            gaussian,
+            seed,
+            dtype=dtype,
+            device=device,
+            gaussian_bytes=gaussian_bytes,
+        )
+        self.name = "rf"
+
+    @property
+    def weight(self) -> Float[Tensor, "width columns"]:
+        """The dense matrix V. InputError for a lazy map, which has none."""
+        return self.weights[0]

@@ -1,1 +1,0 @@
-"""Random features and deep random features: the maps, their change when a word moves, their functionals."""

@@ -1,0 +1,108 @@
+"""Which certificate a map gets: that of its exact class, one that is registered, one from a Lipschitz constant."""
+
+import math
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import wordsens as ws
+from wordsens.errors import InputError, ZeroFeaturesError
+from wordsens.seeds import generator
+
+
+def linear(rows: int, columns: int) -> torch.Tensor:
+    return torch.randn(rows, columns, generator=generator(0, "a linear map"), dtype=torch.float64)
+
+
+def test_it_is_met_by_a_map_that_stretches_every_direction_alike() -> None:
+    """phi(X) = 3 X attains L radius / ‖phi(X)‖: the bound is its S, and lies above what a search attains."""
+    X = ws.gaussian_text(4, 9, seed=0)
+    found = ws.certificate(lambda X: 3 * X, X, lipschitz=3.0)
+    assert torch.allclose(found.upper, torch.full((4,), 0.5, dtype=torch.float64), rtol=1e-9)
+    assert ws.word_sensitivity(lambda X: 3 * X, X, search="quick").value <= found.value
+
+
+def test_it_lies_above_everything_that_an_operator_norm_allows() -> None:
+    """A linear map then tanh: L is the matrix's largest singular value; 200 random moves stay below."""
+    matrix = linear(12, 7)
+    phi = lambda X: torch.tanh(X.flatten() @ matrix)  # noqa: E731
+    constant = float(torch.linalg.matrix_norm(matrix, 2))
+    rows = ws.gaussian_text(3, 4, seed=1).rows
+    upper = ws.certify(phi, rows, words=[2, 0], radius=[0.5, 2.0], lipschitz=constant)
+    norm = float(phi(rows).norm())
+    assert torch.allclose(upper, constant * torch.tensor([0.5, 2.0], dtype=torch.float64) / norm, rtol=1e-9)
+    moves = torch.randn(200, 4, generator=generator(1, "moves"), dtype=torch.float64)
+    for move in torch.nn.functional.normalize(moves, dim=1) * 2:
+        moved = rows.clone()
+        moved[0] += move
+        assert float((phi(moved) - phi(rows)).norm()) / norm <= float(upper[1])
+
+
+def test_it_says_what_it_rests_on() -> None:
+    X = ws.gaussian_text(3, 4, seed=0)
+    found = ws.certificate(ws.RandomAttentionFeatures(4, seed=0), X, lipschitz=2.5)
+    assert found.rigor == "if the Lipschitz constant 2.5 that was given holds"
+    assert found.look().heading.startswith("S <= ") and "if the Lipschitz constant" in found.look().heading
+    assert ws.certificate(ws.RandomAttentionFeatures(4, seed=0), X).rigor == "certified"
+
+
+@pytest.mark.parametrize("constant", [0.0, -1.0, math.inf, math.nan])
+def test_a_constant_that_is_none_is_refused(constant) -> None:
+    with pytest.raises(InputError, match="`lipschitz`"):
+        ws.certify(lambda X: X, ws.gaussian_text(3, 4, seed=0), lipschitz=constant)
+
+
+def test_features_of_zero_are_refused() -> None:
+    with pytest.raises(ZeroFeaturesError):
+        ws.certify(lambda X: 0 * X, ws.gaussian_text(3, 4, seed=0), lipschitz=1.0)
+
+
+class Scaled(ws.FeatureMap):
+    """phi(X) = 3 X."""
+
+    name = "3 X"
+
+    def features(self, texts: torch.Tensor) -> torch.Tensor:
+        return 3 * texts
+
+
+def scaled_bounds(phi, rows, words, radius, *, effort, target):
+    """radius / ‖X‖, doubled by "normal" effort."""
+    share = radius / rows.double().norm() * (1 + 1e-12)
+    return ws.Certificate(words, share * (2.0 if effort == "normal" else 1.0), 1e-12, "a multiple of the identity")
+
+
+def test_a_registered_certificate_serves_its_class_and_no_other() -> None:
+    X = ws.gaussian_text(4, 9, seed=0)
+    with pytest.raises(InputError, match="has no certificate"):
+        ws.certify(Scaled(), X)
+    ws.register_certificate(Scaled, scaled_bounds)
+    assert ws.certify(Scaled(), X, words=[1, 3]) == pytest.approx(torch.full((2,), 1.0).double())
+    assert ws.certify(Scaled(), X, words=[1], effort="thorough") == pytest.approx(torch.full((1,), 0.5).double())
+    result = ws.word_sensitivity(Scaled(), X, certificate="thorough", search="quick")
+    assert result.value <= result.upper <= result.value * (1 + 1e-6)
+    assert ws.certificate(type("Changed", (Scaled,), {})(), X) is None
+
+
+def test_a_class_of_a_familys_name_is_not_taken_for_it() -> None:
+    namesake = type("RandomFeatures", (Scaled,), {})
+    assert ws.certificate(namesake(), ws.gaussian_text(4, 9, seed=0)) is None
+
+
+@pytest.mark.parametrize(
+    ("map_of", "other"), [("RandomAttentionFeatures(9)", "dense"), ("RandomFeatures(4, 9)", "attention")]
+)
+def test_one_familys_certificate_loads_no_other(map_of: str, other: str) -> None:
+    code = f"""
+import sys
+import wordsens as ws
+ws.word_sensitivity
+assert not [name for name in sys.modules if "certificates.attention" in name or "certificates.dense" in name]
+ws.certify(ws.{map_of}, ws.gaussian_text(4, 9, seed=0))
+families = [name for name in sys.modules if name.startswith("wordsens.certificates.")]
+assert not [name for name in families if ".{other}" in name], families
+assert len(families) > 3
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -1,0 +1,64 @@
+"""Real swaps: the best word of a vocabulary, by trying them all."""
+
+import pytest
+import torch
+
+import wordsens as ws
+from wordsens.errors import InputError
+from wordsens.text import vocabulary_rows
+
+WORDS, D, N_TEXTS = 4, 6, 9
+NAMES = [f"w{index}" for index in range(25)]
+
+
+def setting():
+    texts = [ws.gaussian_text(WORDS, D, seed=index) for index in range(N_TEXTS + 1)]
+    phi = ws.RandomAttentionFeatures(D)
+    new = ws.NewText(ws.fit_min_norm(phi, texts[:-1], [1, -1, 1] * 3), texts[-1], 1)
+    rows = ws.gaussian_text(len(NAMES), D, seed=77).rows
+    return phi, new, rows
+
+
+@pytest.mark.parametrize("training", ["fine-tuned", "retrained"])
+@pytest.mark.parametrize(("radius", "gamma_limit"), [(None, None), (3.0, None), (None, 0.4)])
+def test_the_swap_is_the_best_of_all_words_by_definition(training, radius, gamma_limit):
+    _, new, rows = setting()
+    g = ws.one_word_swap(
+        new,
+        word=None,
+        training=training,
+        vocabulary=(NAMES, rows),
+        radius=radius,
+        gamma_limit=gamma_limit,
+    )
+    found = {}
+    for word in range(WORDS):
+        for name, row in zip(NAMES, rows, strict=True):
+            outputs = new.outputs(word, row - new.rows[word], training)
+            near = radius is None or float((row - new.rows[word]).norm()) <= radius
+            if near and (gamma_limit is None or abs(outputs.shift) <= gamma_limit):
+                found[word, name] = (outputs.after + 1) ** 2
+    best = min(found, key=found.__getitem__)
+    assert (g.word, g.swapped_for) == best
+    assert g.error == pytest.approx(found[best], abs=1e-9)
+    variant = new.rows[g.word] + g.perturbation
+    assert torch.allclose(variant, rows[NAMES.index(g.swapped_for)])
+    assert g.evaluations == WORDS * len(NAMES)
+
+
+def test_vocabulary_rows_are_those_that_embed_gives_at_the_position():
+    pytest.importorskip("transformers")
+    wanted = {"love", "her", "much"}
+    for special in (False, True):
+        X = ws.embed("I love her much", special_tokens=special)[0]
+        for position, token in enumerate(X.tokens):
+            if token in wanted:
+                words, rows = vocabulary_rows(
+                    "minilm", position, special_tokens=special, keep=lambda word, token=token: word == token
+                )
+                assert words == (token,)
+                assert torch.allclose(rows[0], X.rows[position], rtol=0, atol=1e-5)
+    with pytest.raises(InputError, match="past the context"):
+        vocabulary_rows("minilm", 5000)
+    with pytest.raises(InputError, match="`keep` leaves no word"):
+        vocabulary_rows("minilm", 0, keep=lambda token: False)
