@@ -11,6 +11,7 @@ from rich.text import Text
 from wordsens.certificates.base import CERTIFIED
 from wordsens.cli.terminal import shade, stdout, table
 from wordsens.maps.registry import base_name, map_entry, map_title
+from wordsens.results.shown import colour_share
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import Condition, Prediction
@@ -163,12 +164,12 @@ def _word_table(measured: Measured, *, all_words: bool, verbose: bool) -> tuple[
             headings.append(("at most", "right"))
         if comparison.swaps is not None:
             headings.append(("real word", "left"))
-    made, top = table(*headings), max(result.value for result in results)
+    made = table(*headings)
     for word in shown:
         cells = [Text(str(word)), Text(measured.text.word(word))]
         for result, comparison in zip(results, comparisons, strict=True):
             at = (result.words == word).nonzero()
-            cells += _cells(result, None if len(at) == 0 else int(at[0]), comparison.swaps, top, verbose=verbose)
+            cells += _cells(result, None if len(at) == 0 else int(at[0]), comparison.swaps, verbose=verbose)
         made.add_row(*cells)
     for name, values in _summary_rows(measured, verbose=verbose).items():
         cells = [Text(""), Text(name, style="bold")]
@@ -201,13 +202,13 @@ def _most_sensitive(results: Sequence[Sensitivity]) -> list[int]:
     return sorted(list(dict.fromkeys(by_rank))[:SHOWN_WORDS])
 
 
-def _cells(result: Sensitivity, at: int | None, swaps: RealSwaps | None, top: float, *, verbose: bool) -> list[Text]:
+def _cells(result: Sensitivity, at: int | None, swaps: RealSwaps | None, *, verbose: bool) -> list[Text]:
     """The cells of one word under one map, coloured on one scale from 0; empty where it was not searched."""
     bounds = result.upper_per_word if verbose else None
     if at is None:
         return [Text("")] * (1 + (bounds is not None) + (swaps is not None))
     value = float(result.per_word[at])
-    colour = shade(value, [0.0, top])
+    colour = shade(colour_share(value), [0.0, 1.0])
     cells = [Text(_number(value), style=f"bold {colour}".strip() if int(result.words[at]) == result.word else colour)]
     if bounds is not None:
         cells.append(Text(_number(float(bounds[at]))))
