@@ -16,11 +16,11 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from wordsens.evaluation.baseline import Baseline
 
 import wordsens as ws
 from wordsens.cli import app, main
 from wordsens.errors import WordsensError
+from wordsens.evaluation.requirement import Baseline
 from wordsens.models.endpoint import Endpoint
 from wordsens.models.load import as_model
 from wordsens.text import read_documents
