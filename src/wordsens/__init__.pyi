@@ -22,6 +22,8 @@ from .evaluation.explanation import Explanation as Explanation
 from .evaluation.flips import FlipPlan as FlipPlan
 from .evaluation.flips import LabelFlips as LabelFlips
 from .evaluation.flips import label_flips as label_flips
+from .evaluation.guard import Guard as Guard
+from .evaluation.guard import guard as guard
 from .evaluation.length import AdvicePlan as AdvicePlan
 from .evaluation.length import LengthAdvice as LengthAdvice
 from .evaluation.length import advise_length as advise_length

@@ -8,6 +8,7 @@ from wordsens.cli.check import CheckRequest
 from wordsens.cli.compare import CompareRequest
 from wordsens.cli.explain import ExplainRequest
 from wordsens.cli.flips import FlipsRequest
+from wordsens.cli.guard import GuardOptions
 from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.options import takes
 from wordsens.cli.paper import PaperOptions
@@ -150,3 +151,16 @@ def report(options: ReportOptions) -> None:
     from wordsens.cli.report import run_report
 
     run_report(options)
+
+
+@takes(GuardOptions)
+def guard(options: GuardOptions) -> None:
+    """May two near-duplicates be treated as the same? For semantic caches and memories, by rules, without a model.
+
+    The verdict is same, different or unsure, with a reason such as "negation: 'not'" or "quantity: 2 GB / 3 GB".
+
+    Example: wordsens guard "How do I enable it?" "How do I disable it?"
+    """
+    from wordsens.cli.guard import run_guard
+
+    run_guard(options)

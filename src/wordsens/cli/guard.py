@@ -1,0 +1,99 @@
+"""`wordsens guard`: one pair, or a stream of pairs with a verdict a line. Torch is not loaded."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+import typer
+
+from wordsens.cli.options import AsJson
+from wordsens.cli.terminal import printable
+from wordsens.errors import InputError, RequirementError, require_choice
+from wordsens.evaluation.guard import Guard, Judgement
+from wordsens.evaluation.guard.language import LANGUAGES
+
+_COLUMNS = ("first", "second")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuardOptions:
+    """The options of `wordsens guard`."""
+
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FIRST SECOND]",
+            help="Two texts; none: pairs from stdin, JSON lines or CSV, with the columns first and second.",
+            show_default=False,
+        ),
+    ] = None
+    language: Annotated[str, typer.Option(help=f"Of the texts: {', '.join(LANGUAGES)}.")] = "en"
+    require_same: Annotated[bool, typer.Option("--require-same", help="Exit code 3 unless every verdict is same.")] = (
+        False
+    )
+    as_json: AsJson = False
+
+    def __post_init__(self) -> None:
+        require_choice("language", self.language, LANGUAGES)
+        if self.texts and len(self.texts) != 2:
+            raise InputError(f"`texts` (={len(self.texts)} of them) must be two texts, or none for pairs from stdin")
+
+
+def run_guard(options: GuardOptions) -> None:
+    """Judge the pair, or every pair of stdin as it comes."""
+    judge, others = Guard(language=options.language), 0
+    pairs = [tuple(options.texts)] if options.texts else _pairs(sys.stdin)
+    for first, second in pairs:
+        result = judge(first, second)
+        others += result.verdict != "same"
+        print(_line(result, options.as_json), flush=not options.texts)
+    if options.require_same and others:
+        raise RequirementError(f"{others} of the pairs are not the same")
+
+
+def _line(result: Judgement, as_json: bool) -> str:
+    if as_json:
+        return json.dumps(asdict(result), ensure_ascii=False)
+    return printable(f"{result.verdict}\t{result.reason}")
+
+
+def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The pairs of JSON lines, objects with `first` and `second` or arrays of two, or of CSV with these columns."""
+    stream = iter(lines)
+    head = next((line for line in stream if line.strip()), None)
+    if head is None:
+        raise InputError("stdin has no pair; give two texts, or lines of JSON or CSV with the columns first and second")
+    if head.lstrip().startswith(("{", "[")):
+        for number, line in enumerate(_after(head, stream), 1):
+            if line.strip():
+                yield _of_json(line, number)
+        return
+    rows = csv.reader(_after(head, stream))
+    names = [name.strip().lower() for name in next(rows)]
+    if not set(_COLUMNS) <= set(names):
+        raise InputError(f"stdin, line 1: the columns are {', '.join(names)}; it needs first and second, or JSON lines")
+    places = [names.index(name) for name in _COLUMNS]
+    for number, row in enumerate(rows, 2):
+        if row:
+            if len(row) <= max(places):
+                raise InputError(f"stdin, line {number}: {len(row)} columns, but line 1 has {len(names)}")
+            yield row[places[0]], row[places[1]]
+
+
+def _of_json(line: str, number: int) -> tuple[str, str]:
+    try:
+        value: Any = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InputError(f"stdin, line {number}: no JSON ({error.msg})") from error
+    pair = [value.get(name) for name in _COLUMNS] if isinstance(value, dict) else value
+    if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+        raise InputError(f'stdin, line {number}: it must be {{"first": "...", "second": "..."}} or ["...", "..."]')
+    return pair[0], pair[1]
+
+
+def _after(head: str, stream: Iterator[str]) -> Iterator[str]:
+    yield head
+    yield from stream
