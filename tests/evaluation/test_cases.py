@@ -226,3 +226,16 @@ def test_a_prompt_for_each_side():
     np.testing.assert_allclose(result.measured.values, expected, rtol=0, atol=1e-5)
     with pytest.raises(ws.InputError, match="is no prompt of"):
         ws.check(made, PAIRS, prompt_names=["answer"])
+
+
+def test_a_row_that_a_model_cannot_read_is_left_out_and_named():
+    tokenizer, model = zoo_model("bert")
+    documents = [ws.Document(text, source=f"texts.csv:{at}") for at, text in enumerate([*TEXTS, "🜁🜂🜃 🜄"], start=1)]
+    result = ws.compare((model, tokenizer), (model, tokenizer), documents, pairs="none")
+    assert result.texts == len(TEXTS)
+    assert any(
+        note.startswith("1 texts cannot be read and were left out; the first, texts.csv:9: ") for note in result.notes
+    )
+    tokenizer, classifier = zoo_model("bert", "ForSequenceClassification", num_labels=2)
+    texts = [document.text for document in documents]
+    assert ws.label_flips((classifier, tokenizer), texts, plan=FlipPlan(tries=0)).texts == tuple(TEXTS)
