@@ -78,10 +78,8 @@ def test_the_token_that_moves_most_speaks_for_its_word(tmp_path, given):
 
 def test_one_scale_of_colours_serves_all_texts_from_white_at_zero(tmp_path, given):
     """A fully connected layer that a word moves by .4 is pale beside attention that it moves by 3.25."""
-    dense, attention = (
-        heat_texts(load_runs([write_records(tmp_path / str(most), [given("one two", per_word=(0.0, most, most))])])).texts[0]
-        for most in (0.4, 3.25)
-    )
+    records = [given("one two", per_word=(0.0, most, most)) for most in (0.4, 3.25)]
+    dense, attention = (texts_of(tmp_path / str(at), record).texts[0] for at, record in enumerate(records))
     levels = [[word.level for word in text.words] for text in (dense, attention)]
     assert levels == [[0, int(LEVELS * 0.4 / 1.4)], [0, int(LEVELS * 3.25 / 4.25)]]
     assert dense.ends == attention.ends == ("0", "8 or more")

@@ -103,8 +103,8 @@ class AuditCell(Cell, frozen=True):
     seed: int = 0
     searched: bool = True
     radius: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    starts: Annotated[int, Field(ge=1)] = AUDIT_SEARCH.starts
-    steps: Annotated[int, Field(ge=1)] = AUDIT_SEARCH.steps
+    starts: Annotated[int, Field(ge=1)] = AUDIT_SEARCH.starts or 1
+    steps: Annotated[int, Field(ge=1)] = AUDIT_SEARCH.steps or 1
 
     @model_validator(mode="after")
     def _valid(self) -> "AuditCell":
