@@ -10,7 +10,7 @@ from typing import Any
 from wordsens.experiments.audit import audited as audited_text
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Run
-from wordsens.results.shown import colour_share
+from wordsens.results.shown import STRONGEST, colour_share
 
 TEXTS, WORDS = 12, 10_000
 """So many texts, and words of all texts together, are shown; Chromium lays 10,000 words out in half a second."""
@@ -83,7 +83,7 @@ class Text:
     def ends(self) -> tuple[str, str]:
         """What the first and the last shade stand for: the same for all texts, but for black boxes."""
         absolute = any(word.attained is not None for word in self.words)
-        return ("0", f"{LEVELS - 1} or more") if absolute else ("0", f"{self.high:.3g}")
+        return ("0", f"{STRONGEST:g} or more") if absolute else ("0", f"{self.high:.3g}")
 
     @property
     def direction(self) -> str:
@@ -274,6 +274,6 @@ def coloured(text: Text) -> Text:
         if isinstance(piece, str):
             return piece
         share = piece.shown / (high or 1.0) if piece.attained is None else colour_share(piece.attained)
-        return replace(piece, level=min(LEVELS - 1, int(share * LEVELS)))
+        return replace(piece, level=round(share * (LEVELS - 1)))
 
     return replace(text, pieces=tuple(map(shaded, text.pieces)), low=low, high=high)

@@ -114,15 +114,17 @@ def _words(look: Look) -> str:
     return f'<div style="line-height:1.8">{" ".join(spans)}{more}</div>'
 
 
+STRONGEST = 4.0
+"""The sensitivity from which on colours are the same: attention at the paper's sizes stays below it."""
+
+
 def colour_share(value: float) -> float:
-    """How strong the colour of a sensitivity S is, from 0 to 1: S / (1 + S), the same for all texts and maps.
+    """How strong the colour of a sensitivity S is, from 0 to 1: S / 4, the same for all texts and maps.
 
-    White is 0; half the strength is S = 1, a word that moves the features by their own length.
-
-    >>> colour_share(0.0), colour_share(1.0), colour_share(3.0)
-    (0.0, 0.5, 0.75)
+    >>> colour_share(0.0), colour_share(1.0), colour_share(5.0)
+    (0.0, 0.25, 1.0)
     """
-    return max(0.0, value) / (1 + max(0.0, value))
+    return min(max(0.0, value) / STRONGEST, 1.0)
 
 
 def _table(look: Look) -> str:

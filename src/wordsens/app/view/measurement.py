@@ -139,7 +139,7 @@ def sentence(found: dict[str, Any]) -> str:
         "size, farther than any other word’s."
     )
     if found["text"]["low"] > _ALIKE * found["text"]["high"]:
-        told += " The colours exaggerate: every word moves it nearly as far."
+        told += " Every word moves it nearly as far."
     if found["upper"] is not None:
         told += f" Proved: no push of any one word’s vector, that far, moves it by more than {found['upper']:.3g}."
     if found["predicted"] is not None and found["upper"] is not None and found["predicted"] > found["upper"]:
