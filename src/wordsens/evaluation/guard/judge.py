@@ -118,6 +118,7 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
         return _judgement(_Evidence(False, "", "too much differs", left, right))
     turned = any(b < a for (_, a), (_, b) in zip(shared, shared[1:], strict=False))
     evidence = _replaced(left, right, turned, language)
+    evidence += _marked(one.content, other.content, shared, language)
     evidence += _among_light(left, other.light, one.light, False, language)
     evidence += _among_light(right, one.light, other.light, True, language)
     evidence += _alone(left, False, language) + _alone(right, True, language)
@@ -187,7 +188,7 @@ def _relation(one: Token, other: Token, language: Language) -> str | None:
         if relation := "same" if one.word == other.word else language.relation(str(one.key), str(other.key)):
             return relation
         capitals = [token.text[:1].isupper() for token in (one, other)]
-        if one.kind == other.kind == "word" and not any(capitals) and _typo(one.word, other.word):
+        if one.kind == other.kind == "word" and not any(capitals) and language.misspelt(one.word, other.word):
             return "same"
         if "name" in (one.kind, other.kind) and (all(capitals) or one.kind == other.kind):
             return "entity"
@@ -213,26 +214,6 @@ def _same_moment(one: Token, other: Token) -> bool:
     a, b = readings
     pairs = zip(a, b, strict=True) if len(a) == len(b) else ((x, y) for x in a for y in b)
     return any(x[1:] == y[1:] and (x[0] is None or y[0] is None or x[0] == y[0]) for x, y in pairs)
-
-
-def _typo(one: str, other: str) -> bool:
-    """One letter more or less, one vowel for another, two exchanged, or doubled ones: behind the first letter, of Latin
-    words of five and more."""
-    if min(len(one), len(other)) < 5 or one[0] != other[0] or not (one + other).isascii():
-        return False
-    short, long = sorted((_undoubled(one), _undoubled(other)), key=len)
-    if len(long) - len(short) > 1:
-        return False
-    at = next((k for k, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
-    if len(long) > len(short):
-        return short[at:] == long[at + 1 :]
-    if at == len(short) or (short[at : at + 2] == long[at : at + 2][::-1] and short[at + 2 :] == long[at + 2 :]):
-        return True
-    return len(short) > 5 and short[at] in "aeiou" and long[at] in "aeiou" and short[at + 1 :] == long[at + 1 :]
-
-
-def _undoubled(word: str) -> str:
-    return "".join(letter for letter, before in zip(word, " " + word, strict=False) if letter != before)
 
 
 def _without_acronyms(short: list[Token], long: list[Token]) -> None:
@@ -264,6 +245,18 @@ def _among_light(
                     evidence.append(_Evidence(True, kind, reason, [pair[0]], [pair[1]]))
                 break
     return evidence
+
+
+def _marked(
+    first: list[Token], second: list[Token], shared: list[tuple[int, int]], language: Language
+) -> list[_Evidence]:
+    """The same word with another preposition: to Rome, from Rome."""
+    pairs = [(first[at], second[place]) for at, place in shared if first[at].marker != second[place].marker]
+    return [
+        _Evidence(True, "role", f"role: {one.marker} / {other.marker} '{one.text}'", [one], [other])
+        for one, other in pairs
+        if language.relation(language.key(one.marker), language.key(other.marker)) == "role"
+    ]
 
 
 def _alone(tokens: list[Token], swapped: bool, language: Language) -> list[_Evidence]:
@@ -306,17 +299,16 @@ def _negated(
 def _scope_moved(one: Reading, other: Reading, turned: bool, language: Language) -> str:
     """"far", "near" or "": whether a negation stands before another word than in the other text."""
     following = [
-        [side.content[no.place] if no.place < len(side.content) else None for no in side.negations]
+        [side.content[no.place].key if no.place < len(side.content) else "" for no in side.negations]
         for side in (one, other)
     ]
-    before_quantity = [
-        sorted(str(token.key) for token in side if token and language.kind(str(token.key)) == "quantity")
-        for side in following
-    ]
-    if before_quantity[0] != before_quantity[1]:
+    quantities = [sorted(str(key) for key in side if language.kind(str(key)) == "quantity") for side in following]
+    if quantities[0] != quantities[1]:
         return "far"
-    distances = [abs(a.place - b.place) for a, b in zip(one.negations, other.negations, strict=True)]
-    return "far" if max(distances) > _FAR and not turned else ""
+    places = [(a.place, b.place) for a, b in zip(one.negations, other.negations, strict=True)]
+    if turned or not any(a != b and x != y for (a, b), x, y in zip(places, *following, strict=True)):
+        return ""
+    return "far" if max(abs(a - b) for a, b in places) > _FAR else "near"
 
 
 def _persons(one: Reading, other: Reading, language: Language) -> list[_Evidence]:

@@ -70,6 +70,8 @@ class Language:
         self._phrases = {self._expanded(left): self._expanded(right) for left, right in self._pairs("phrases")}
         self._fillers = {word for line in self._lines("fillers") for word in line.split()}
         self._markers = {word for line in self._lines("markers") for word in line.split()}
+        groups = [line.split() for line in self._lines("confusables")]
+        self._confusable = _both_ways((a, b) for group in groups for a in group for b in group if a != b)
         self._synonyms: dict[str, set[int]] = {}
         for group, line in enumerate(self._lines("synonyms")):
             for word in self._single(line.split(",")):
@@ -88,10 +90,9 @@ class Language:
 
     def key(self, word: str) -> str:
         """What words that differ in inflection or spelling have in common: 'cancelled', 'cancel' and 'canceled'."""
-        base = self._irregular.get(word)
-        if base == word:
+        word = self._irregular.get(word, word)
+        if self._irregular.get(word) == word:
             return word
-        word = base or word
         for pattern, instead in self._spellings:
             word = pattern.sub(instead, word)
         for rule in self.grammar["endings"]:
@@ -159,6 +160,23 @@ class Language:
         """Whether two keys say the same when what stands around them changes places: before, after."""
         return other in self._converses.get(one, ())
 
+    def misspelt(self, one: str, other: str) -> bool:
+        """Whether one word is a slip of the other: two letters exchanged or doubled in words of five letters and more,
+        one left out or another vowel in longer ones; not at the ends, where inflection makes other words."""
+        if min(len(one), len(other)) < 5 or max(len(one), len(other)) > 30 or other in self._confusable.get(one, ()):
+            return False
+        if one[0] != other[0] or one[-1] != other[-1] or not (one + other).isascii():
+            return False
+        short, long = sorted((_undoubled(one), _undoubled(other)), key=len)
+        at = next((k for k, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+        if len(short) == len(long) and short[at : at + 2] == long[at : at + 2][::-1]:
+            return short[at + 2 :] == long[at + 2 :]
+        if min(len(one), len(other)) < 7:
+            return False
+        if len(short) < len(long):
+            return short[at:] == long[at + 1 :]
+        return short[at] in "aeiou" and long[at] in "aeiou" and short[at + 1 :] == long[at + 1 :]
+
     def kind(self, key: str) -> str | None:
         """The kind of the words that exclude this one, if any does."""
         return self._choices[key][0].kind if key in self._choices else None
@@ -196,6 +214,10 @@ def _both_ways(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
         result.setdefault(one, set()).add(other)
         result.setdefault(other, set()).add(one)
     return result
+
+
+def _undoubled(word: str) -> str:
+    return "".join(letter for letter, before in zip(word, " " + word, strict=False) if letter != before)
 
 
 @cache
