@@ -4,11 +4,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from wordsens.errors import InputError
-from wordsens.evaluation.guard.language import Language, language
-from wordsens.evaluation.guard.tokens import Amount, Reading, Token, read
+from wordsens.evaluation.guard.language import Language, language_named
+from wordsens.evaluation.guard.tokens import Amount, Moment, Reading, Token, read
 
 Verdict = Literal["same", "different", "unsure"]
 SecondOpinion = Callable[[str, str], float]
@@ -22,6 +23,10 @@ _FAR = 3
 
 _MANY = 40
 """Texts of which more words than this differ are no near-duplicates; nothing further is compared."""
+
+
+_SHOWN = 60
+"""Characters of a token that a reason quotes."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ class Guard:
     def __init__(self, *, language: str = "en", second_opinion: SecondOpinion | None = None, sure: float = 0.9):
         if not 0.5 < sure <= 1:
             raise InputError(f"`sure` (={sure!r}) must be more than .5 and at most 1")
-        self._language, self._second_opinion, self._sure = _language(language), second_opinion, sure
+        self._language, self._second_opinion, self._sure = language_named(language), second_opinion, sure
 
     def __call__(self, first: str, second: str) -> Judgement:
         for name, text in (("first", first), ("second", second)):
@@ -94,7 +99,6 @@ def _english() -> Guard:
     return Guard()
 
 
-_language = language
 _SAME = Judgement("same", None, "no difference of meaning was met")
 
 
@@ -116,7 +120,7 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
     size = max(2, min(len(one.content), len(other.content)))
     if max(len(left), len(right)) > _MANY:
         return _judgement(_Evidence(False, "", "too much differs", left, right))
-    turned = any(b < a for (_, a), (_, b) in zip(shared, shared[1:], strict=False))
+    turned = any(b < a for (_, a), (_, b) in pairwise(shared))
     evidence = _replaced(left, right, turned, language)
     evidence += _marked(one.content, other.content, shared, language)
     evidence += _among_light(left, other.light, one.light, False, language)
@@ -137,6 +141,10 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
 def _judgement(evidence: _Evidence) -> Judgement:
     spans = (tuple((token.start, token.end) for token in side) for side in (evidence.first, evidence.second))
     return Judgement("different" if evidence.strong else "unsure", evidence.kind or None, evidence.reason, *spans)
+
+
+def _shown(token: Token) -> str:
+    return token.text if len(token.text) <= _SHOWN else f"{token.text[:_SHOWN]}..."
 
 
 def _aligned(first: list[Token], second: list[Token]) -> tuple[list[tuple[int, int]], list[Token], list[Token]]:
@@ -169,7 +177,7 @@ def _replaced(left: list[Token], right: list[Token], turned: bool, language: Lan
                 left.remove(one)
                 right.remove(other)
                 if kind != "same" and not (turned and language.converse(str(one.key), str(other.key))):
-                    evidence.append(_Evidence(True, kind, f"{kind}: {one.text} / {other.text}", [one], [other]))
+                    evidence.append(_Evidence(True, kind, f"{kind}: {_shown(one)} / {_shown(other)}", [one], [other]))
                 break
     return evidence
 
@@ -204,16 +212,19 @@ def _share(amount: Amount) -> tuple[str, float]:
 
 def _same_moment(one: Token, other: Token) -> bool:
     """Whether two times or dates may be the same: where both can be read in two ways, in the same way."""
-    readings = [
-        token.moments or ((None, int(amount.value), 0), (None, int(amount.value) + 12, 0))
-        for token in (one, other)
-        if token.moments or ((amount := token.amount) and not amount.dimension and amount.value in range(25))
-    ]
-    if len(readings) < 2 or {one.kind, other.kind} >= {"number", "date"} or {"time", "date"} <= {one.kind, other.kind}:
+    a, b = _moments(one), _moments(other)
+    if not a or not b or {one.kind, other.kind} not in ({"time"}, {"date"}, {"time", "number"}):
         return False
-    a, b = readings
     pairs = zip(a, b, strict=True) if len(a) == len(b) else ((x, y) for x in a for y in b)
     return any(x[1:] == y[1:] and (x[0] is None or y[0] is None or x[0] == y[0]) for x, y in pairs)
+
+
+def _moments(token: Token) -> tuple[Moment, ...]:
+    """What a time or a date may mean; of a bare number, as in "at 5", the hour."""
+    amount = token.amount
+    if amount is None or amount.dimension or amount.value not in range(25):
+        return token.moments
+    return tuple((None, hour, 0) for hour in (int(amount.value), int(amount.value) + 12))
 
 
 def _without_acronyms(short: list[Token], long: list[Token]) -> None:
@@ -241,7 +252,7 @@ def _among_light(
                 left.remove(one)
                 if kind != "same":
                     pair = (other, one) if swapped else (one, other)
-                    reason = f"{kind}: {pair[0].text} / {pair[1].text}"
+                    reason = f"{kind}: {_shown(pair[0])} / {_shown(pair[1])}"
                     evidence.append(_Evidence(True, kind, reason, [pair[0]], [pair[1]]))
                 break
     return evidence
@@ -267,7 +278,7 @@ def _alone(tokens: list[Token], swapped: bool, language: Language) -> list[_Evid
         if token.amount != Amount("", 1.0):
             kind = language.kind(str(token.key)) if token.kind == "word" else kinds.get(token.kind)
             sides = ([], [token]) if swapped else ([token], [])
-            evidence.append(_Evidence(False, kind or "", f"{kind or 'unexplained'}: '{token.text}'", *sides))
+            evidence.append(_Evidence(False, kind or "", f"{kind or 'unexplained'}: '{_shown(token)}'", *sides))
     return evidence
 
 
@@ -297,7 +308,7 @@ def _negated(
 
 
 def _scope_moved(one: Reading, other: Reading, turned: bool, language: Language) -> str:
-    """"far", "near" or "": whether a negation stands before another word than in the other text."""
+    """ "far", "near" or "": whether a negation stands before another word than in the other text."""
     following = [
         [side.content[no.place].key if no.place < len(side.content) else "" for no in side.negations]
         for side in (one, other)
@@ -344,10 +355,14 @@ def _reordered(
     pairs = [(first[at], second[partner[at]]) for at in places]
     exchanged = [(*pairs[i], *pairs[k]) for i, k in enumerate(sequence) if i < k and sequence[k] == i]
     joining = language.grammar["joining"]
-    if exchanged and all(b.marker in joining and b.start - a.end < 6 for a, _, b, _ in exchanged):
+    if exchanged and all(
+        two.marker in joining and two.start - one.end < 6 for a, c, b, d in exchanged for one, two in ((a, b), (d, c))
+    ):
         return []
     moved = _moved(sequence)
-    roles = any(a.marker == d.marker and b.marker == c.marker and {a.marker, c.marker} != {""} for a, b, c, d in exchanged)
+    roles = any(
+        a.marker == d.marker and b.marker == c.marker and {a.marker, c.marker} != {""} for a, b, c, d in exchanged
+    )
     if not roles:
         inverse = [sequence.index(value) for value in range(len(sequence))] if len(sequence) < 200 else sequence
         back = [inverse[at] for at in _moved(inverse)]
@@ -356,7 +371,7 @@ def _reordered(
         ):
             return []
     ones, others = zip(*(pairs[at] for at in moved), strict=True)
-    return [_Evidence(True, "role", f"order: {' / '.join(repr(token.text) for token in ones[:2])}", ones, others)]
+    return [_Evidence(True, "role", f"order: {' / '.join(repr(_shown(token)) for token in ones[:2])}", ones, others)]
 
 
 def _voiced(tokens: Sequence[Token], language: Language) -> list[int]:

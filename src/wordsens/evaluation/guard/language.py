@@ -197,7 +197,7 @@ class Language:
                 yield left, other.strip()
 
     def _lines(self, name: str) -> Iterator[str]:
-        text = files(__package__).joinpath(self._name, f"{name}.txt").read_text(encoding="utf-8")
+        text = files("wordsens.evaluation.guard").joinpath(self._name, f"{name}.txt").read_text(encoding="utf-8")
         for line in text.splitlines():
             if line.strip() and not line.startswith("#"):
                 yield unicodedata.normalize("NFC", line.strip())
@@ -221,6 +221,6 @@ def _undoubled(word: str) -> str:
 
 
 @cache
-def language(name: str) -> Language:
+def language_named(name: str) -> Language:
     """The language of that name, read once."""
     return Language(name)

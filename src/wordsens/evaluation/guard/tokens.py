@@ -20,7 +20,7 @@ _EXACT_DIGITS = 15
 
 
 class Amount(NamedTuple):
-    """A number in the first unit of its dimension ("" for none); "2.10" is written apart from 2.1: it may be a version."""
+    """A number in the first unit of its dimension ("" for none). `written` keeps the versions 2.1 and 2.10 apart."""
 
     dimension: str
     value: float
@@ -99,9 +99,10 @@ def read(text: str, language: Language) -> Reading:
     return reading
 
 
-_SAME_SIGN = str.maketrans({c: i for i, cs in {"'": "\u2019\u2018\u02bc`\u00b4", "-": "\u2010\u2011\u2012\u2013\u2014\u2212",
-                                               "/": "\u2044", "": "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0f\ufeff"
-                                               }.items() for c in cs})  # fmt: skip
+_INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0f\ufeff"
+_SAME_SIGN = str.maketrans(
+    "\u2019\u2018\u02bc`\u00b4\u2010\u2011\u2012\u2013\u2014\u2212\u2044", "'" * 5 + "-" * 6 + "/", _INVISIBLE
+)
 
 
 def _plain(text: str) -> tuple[str, list[tuple[int, int]]]:
@@ -208,9 +209,10 @@ def _time(start: int, end: int, hour: int, minute: int, half: str, written: str)
     """The time of day, or both that it may be where the half of the day is not said."""
     if hour > 24 or minute > 59:
         return Token(written, start, end, "name", key=written)
-    hours = {hour % 24, (hour + 12) % 24} if 0 < hour <= 12 else {hour % 24}
     if half:
-        hours = {hour % 12 + (12 if half == "p" else 0)}
+        hours = {hour % 12 + 12 * (half == "p")}
+    else:
+        hours = {hour % 24, (hour + 12) % 24} if 0 < hour <= 12 else {hour % 24}
     return Token("", start, end, "time", moments=tuple((None, each, minute) for each in sorted(hours)))
 
 
@@ -233,7 +235,10 @@ Rewriting = tuple[int, list[Token]]
 
 
 def _rewritten(
-    tokens: list[Token], starts: list[int], rule: Callable[[list[Token], int, Language], Rewriting | None], language: Language
+    tokens: list[Token],
+    starts: list[int],
+    rule: Callable[[list[Token], int, Language], Rewriting | None],
+    language: Language,
 ) -> list[Token]:
     """The tokens with those read as others that a rule knows, from the first of `starts` on."""
     result, done = [], 0
@@ -364,7 +369,9 @@ def _spoken_time(tokens: list[Token], at: int, language: Language) -> Rewriting 
     if number is None or number[0].dimension or number[0].value not in range(1, 25):
         return None
     stop = number[1]
-    half, stop = next(((what[0], end) for end, what in _clock(tokens, stop, language) if what in ("am", "pm")), ("", stop))
+    half, stop = next(
+        ((what[0], end) for end, what in _clock(tokens, stop, language) if what in ("am", "pm")), ("", stop)
+    )
     if begin == at and not half:
         return None
     hour, minute = divmod((int(number[0].value) * 60 + shift) % 1440, 60)
