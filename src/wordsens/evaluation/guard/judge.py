@@ -25,6 +25,9 @@ _MANY = 40
 """Texts of which more words than this differ are no near-duplicates; nothing further is compared."""
 
 
+_ONE = Amount("", 1.0)
+"""'One ticket' is 'a ticket'."""
+
 _SHOWN = 60
 """Characters of a token that a reason quotes."""
 
@@ -103,7 +106,7 @@ _SAME = Judgement("same", None, "no difference of meaning was met")
 
 
 class _Evidence(NamedTuple):
-    """What speaks for a difference; strong: it is one, weak: it may be one."""
+    """What speaks for a difference; `strong` where it is one, else it may be."""
 
     strong: bool
     kind: str
@@ -121,11 +124,11 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
     if max(len(left), len(right)) > _MANY:
         return _judgement(_Evidence(False, "", "too much differs", left, right))
     turned = any(b < a for (_, a), (_, b) in pairwise(shared))
-    evidence = _replaced(left, right, turned, language)
+    _without_acronyms(left, right)
+    _without_acronyms(right, left)
+    evidence, left, right = _replaced(left, right, _light_in_one(one, other), turned, language)
     evidence += _marked(one.content, other.content, shared, language)
-    evidence += _among_light(left, other.light, one.light, False, language)
-    evidence += _among_light(right, one.light, other.light, True, language)
-    evidence += _alone(left, False, language) + _alone(right, True, language)
+    evidence += [_alone(token, True, language) for token in left] + [_alone(token, False, language) for token in right]
     apart = len(left) + len(right) > size
     evidence = _negated(one, other, evidence, turned, language)
     if turned and not apart:
@@ -162,24 +165,32 @@ def _aligned(first: list[Token], second: list[Token]) -> tuple[list[tuple[int, i
     return shared, left, [second[place] for place in rest]
 
 
-def _replaced(left: list[Token], right: list[Token], turned: bool, language: Language) -> list[_Evidence]:
-    """Takes the words out of both sides that stand for each other: the same in other words first, then exclusive."""
-    evidence: list[_Evidence] = []
-    _without_acronyms(left, right)
-    _without_acronyms(right, left)
-    relations = {(id(a), id(b)): _relation(a, b, language) for a in left for b in right}
-    for same in (True, False):
-        for one in list(left):
-            for other in list(right):
-                kind = relations[id(one), id(other)]
-                if kind is None or (kind == "same") != same:
-                    continue
-                left.remove(one)
-                right.remove(other)
-                if kind != "same" and not (turned and language.converse(str(one.key), str(other.key))):
-                    evidence.append(_Evidence(True, kind, f"{kind}: {_shown(one)} / {_shown(other)}", [one], [other]))
-                break
-    return evidence
+def _light_in_one(one: Reading, other: Reading) -> tuple[list[Token], list[Token]]:
+    """The light words of each text that the other does not have."""
+    ones, others = ({token.key for token in side.light} for side in (one, other))
+    return [t for t in one.light if t.key not in others], [t for t in other.light if t.key not in ones]
+
+
+def _replaced(
+    left: list[Token], right: list[Token], light: tuple[list[Token], list[Token]], turned: bool, language: Language
+) -> tuple[list[_Evidence], list[Token], list[Token]]:
+    """The evidence of words that exclude each other, and what is left of both sides without them and without words that
+    mean the same. A light word may stand for one with content: "on" for "off", "will" for "may"."""
+    related = [
+        (kind, one, other)
+        for at, one in enumerate(left + light[0] if right else left)
+        for other in (right + light[1] if at < len(left) else right)
+        if (kind := _relation(one, other, language))
+    ]
+    evidence, used = [], set[int]()
+    for kind, one, other in sorted(related, key=lambda each: each[0] != "same"):
+        if id(one) in used or id(other) in used:
+            continue
+        used |= {id(one), id(other)}
+        if kind != "same" and not (turned and language.converse(str(one.key), str(other.key))):
+            evidence.append(_Evidence(True, kind, f"{kind}: {_shown(one)} / {_shown(other)}", [one], [other]))
+    left, right = ([t for t in side if id(t) not in used and t.amount != _ONE] for side in (left, right))
+    return evidence, left, right
 
 
 def _relation(one: Token, other: Token, language: Language) -> str | None:
@@ -239,25 +250,6 @@ def _without_acronyms(short: list[Token], long: list[Token]) -> None:
                 del long[at : at + size]
 
 
-def _among_light(
-    left: list[Token], light: list[Token], own: list[Token], swapped: bool, language: Language
-) -> list[_Evidence]:
-    """Takes the words out of what is left that exclude a light word which only the other text has: off / on."""
-    evidence = []
-    known = {token.key for token in own}
-    for one in [token for token in left if token.kind == "word"]:
-        for other in light:
-            kind = language.relation(str(one.key), str(other.key)) if other.key not in known else None
-            if kind:
-                left.remove(one)
-                if kind != "same":
-                    pair = (other, one) if swapped else (one, other)
-                    reason = f"{kind}: {_shown(pair[0])} / {_shown(pair[1])}"
-                    evidence.append(_Evidence(True, kind, reason, [pair[0]], [pair[1]]))
-                break
-    return evidence
-
-
 def _marked(
     first: list[Token], second: list[Token], shared: list[tuple[int, int]], language: Language
 ) -> list[_Evidence]:
@@ -270,16 +262,12 @@ def _marked(
     ]
 
 
-def _alone(tokens: list[Token], swapped: bool, language: Language) -> list[_Evidence]:
-    """What only one text has: weak evidence, but for 'one ticket' beside 'a ticket'."""
-    evidence = []
+def _alone(token: Token, in_first: bool, language: Language) -> _Evidence:
+    """Weak evidence of a word that only one text has."""
     kinds = {"number": "quantity", "time": "time", "date": "time", "name": "entity"}
-    for token in tokens:
-        if token.amount != Amount("", 1.0):
-            kind = language.kind(str(token.key)) if token.kind == "word" else kinds.get(token.kind)
-            sides = ([], [token]) if swapped else ([token], [])
-            evidence.append(_Evidence(False, kind or "", f"{kind or 'unexplained'}: '{_shown(token)}'", *sides))
-    return evidence
+    kind = language.kind(str(token.key)) if token.kind == "word" else kinds.get(token.kind)
+    reason = f"{kind or 'unexplained'}: '{_shown(token)}'"
+    return _Evidence(False, kind or "", reason, [token] if in_first else [], [] if in_first else [token])
 
 
 def _negated(
@@ -288,15 +276,11 @@ def _negated(
     """The evidence with that of the negations: one more, or the same on another word; a negated antonym cancels."""
     odd = (len(one.negations) - len(other.negations)) % 2 == 1
     for each in evidence if odd else ():
-        pair = [*each.first, *each.second]
-        if each.strong and each.kind == "antonym" and len(pair) == 2:
-            near = any(0 <= token.place - no.place <= 1 for token, side in zip(pair, (one, other), strict=True)
-                       for no in side.negations)  # fmt: skip
-            if near:
-                rest = [item for item in evidence if item is not each]
-                if language.complementary(*(str(token.key) for token in pair)):
-                    return rest
-                return [*rest, each._replace(strong=False, reason=f"{each.reason}, one of them negated")]
+        if each.kind == "antonym" and _negates(one, each.first[0]) != _negates(other, each.second[0]):
+            rest = [item for item in evidence if item is not each]
+            if not language.complementary(*(str(token.key) for token in (*each.first, *each.second))):
+                rest.append(each._replace(strong=False, reason=f"{each.reason}, one of them negated"))
+            return rest
     if len(one.negations) != len(other.negations):
         more = one.negations if len(one.negations) > len(other.negations) else other.negations
         sides = (more[-1:], []) if more is one.negations else ([], more[-1:])
@@ -305,6 +289,11 @@ def _negated(
         reason = "negation: of another word"
         return [*evidence, _Evidence(moved == "far", "negation", reason, one.negations, other.negations)]
     return evidence
+
+
+def _negates(text: Reading, token: Token) -> bool:
+    """Whether a negation stands before a word, or before the one ahead of it."""
+    return any(0 <= token.place - negation.place <= 1 for negation in text.negations)
 
 
 def _scope_moved(one: Reading, other: Reading, turned: bool, language: Language) -> str:
