@@ -131,7 +131,7 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
     evidence += [_alone(token, True, language) for token in left] + [_alone(token, False, language) for token in right]
     apart = len(left) + len(right) > size
     evidence = _negated(one, other, evidence, turned, language)
-    if turned and not apart:
+    if not apart and (turned or any(token.passive for side in (one, other) for token in side.content)):
         evidence += _reordered(one.content, other.content, shared, language)
     if not turned:
         evidence += _persons(one, other, language)
@@ -176,11 +176,13 @@ def _replaced(
 ) -> tuple[list[_Evidence], list[Token], list[Token]]:
     """The evidence of words that exclude each other, and what is left of both sides without them and without words that
     mean the same. A light word may stand for one with content: "on" for "off", "will" for "may"."""
-    related = [
+    related = [(kind, one, other) for one in left for other in right if (kind := _relation(one, other, language))]
+    related += [
         (kind, one, other)
-        for at, one in enumerate(left + light[0] if right else left)
-        for other in (right + light[1] if at < len(left) else right)
-        if (kind := _relation(one, other, language))
+        for ones, others in ((left, light[1]), (light[0], right))
+        for one in ones
+        for other in others
+        if (kind := language.relation(str(one.key), str(other.key)))
     ]
     evidence, used = [], set[int]()
     for kind, one, other in sorted(related, key=lambda each: each[0] != "same"):
@@ -360,7 +362,9 @@ def _reordered(
         ):
             return []
     ones, others = zip(*(pairs[at] for at in moved), strict=True)
-    return [_Evidence(True, "role", f"order: {' / '.join(repr(_shown(token)) for token in ones[:2])}", ones, others)]
+    strong = not any(pairs[at][0].word in language.grammar["focus"] for at, value in enumerate(sequence) if at != value)
+    reason = f"order: {' / '.join(repr(_shown(token)) for token in ones[:2])}"
+    return [_Evidence(strong, "role", reason, ones, others)]
 
 
 def _voiced(tokens: Sequence[Token], language: Language) -> list[int]:
@@ -410,9 +414,13 @@ def _movable(one: Token, other: Token, language: Language) -> bool:
     joining, recipient = language.grammar["joining"], language.grammar["recipient"]
     if one.marker == other.marker and one.marker not in ("", *joining):
         return True
-    if _dative(one, other, recipient) or one.moments or one.word.endswith(tuple(language.grammar["adverbs"])):
+    adverb = one.word.endswith(tuple(language.grammar["adverbs"])) and one.word not in language.grammar["focus"]
+    if _dative(one, other, recipient) or one.moments or adverb:
         return True
-    return one.amount == Amount("times", 2.0) or language.kind(str(one.key)) in ("time", "modality")
+    return (one.amount is not None and one.amount.dimension == "times") or language.kind(str(one.key)) in (
+        "time",
+        "modality",
+    )
 
 
 def _moved(sequence: list[int]) -> list[int]:
