@@ -126,7 +126,7 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
     turned = any(b < a for (_, a), (_, b) in pairwise(shared))
     _without_acronyms(left, right)
     _without_acronyms(right, left)
-    evidence, left, right = _replaced(left, right, _light_in_one(one, other), turned, language)
+    evidence, left, right = _replaced(left, right, _light_in_one(one, other), language)
     evidence += _marked(one.content, other.content, shared, language)
     evidence += [_alone(token, True, language) for token in left] + [_alone(token, False, language) for token in right]
     apart = len(left) + len(right) > size
@@ -172,7 +172,7 @@ def _light_in_one(one: Reading, other: Reading) -> tuple[list[Token], list[Token
 
 
 def _replaced(
-    left: list[Token], right: list[Token], light: tuple[list[Token], list[Token]], turned: bool, language: Language
+    left: list[Token], right: list[Token], light: tuple[list[Token], list[Token]], language: Language
 ) -> tuple[list[_Evidence], list[Token], list[Token]]:
     """The evidence of words that exclude each other, and what is left of both sides without them and without words that
     mean the same. A light word may stand for one with content: "on" for "off", "will" for "may"."""
@@ -189,7 +189,7 @@ def _replaced(
         if id(one) in used or id(other) in used:
             continue
         used |= {id(one), id(other)}
-        if kind != "same" and not (turned and language.converse(str(one.key), str(other.key))):
+        if kind != "same":
             evidence.append(_Evidence(True, kind, f"{kind}: {_shown(one)} / {_shown(other)}", [one], [other]))
     left, right = ([t for t in side if id(t) not in used and t.amount != _ONE] for side in (left, right))
     return evidence, left, right

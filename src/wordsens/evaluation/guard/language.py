@@ -82,7 +82,6 @@ class Language:
                 for word in self._single(words.split("/")):
                     self._choices.setdefault(self.key(word), []).append(Choice(kind, group, member))
         self.opposites = _both_ways((self.key(one), self.key(other)) for one, other in self._listed("antonyms"))
-        self._converses = _both_ways((self.key(one), self.key(other)) for one, other in self._listed("converses"))
         self.phrases: dict[tuple[str, ...], list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
         for left in sorted(self._phrases, key=len, reverse=True):
             self.phrases.setdefault(left[:2], []).append((left, self._phrases[left]))
@@ -155,10 +154,6 @@ class Language:
             for pair in self.grammar["suffixes"]
             for a, b in (pair.split("/"), pair.split("/")[::-1])
         )
-
-    def converse(self, one: str, other: str) -> bool:
-        """Whether two keys say the same when what stands around them changes places: before, after."""
-        return other in self._converses.get(one, ())
 
     def misspelt(self, one: str, other: str) -> bool:
         """Whether one word is a slip of the other: two letters exchanged or doubled in words of five letters and more,
