@@ -16,16 +16,19 @@ def test_the_example_of_the_readme(wordsens):
     run = wordsens("measure", "I love her much", "--map", "rf,raf,relu-raf")
     assert run.code == 0
     assert run.err == ""
-    assert "4 words, d = 384" in run.out
-    for name in ("RF", "RAF (softmax)", "ReLU-RAF"):
-        assert name in run.out
-    words = run.out.split("S of each word (* the largest)")[1].split("S is how far")[0]
+    answer = " ".join(run.out.split("\n\n")[0].split())
+    numbers = re.fullmatch(
+        r"One word can move attention (\d\.\d) times as far as a fully connected layer: RF (\d\.\d+), "
+        r"RAF \(softmax\) (\d\.\d) and ReLU-RAF (\d\.\d) times its length\.",
+        answer,
+    )
+    ratio, dense, attention, _ = map(float, numbers.groups())
+    assert ratio == pytest.approx(attention / dense, rel=0.05)
     for word in ("i", "love", "her", "much"):
-        assert re.search(rf"^ +\d  {word} +(\d\.\d{{4}}\*? +){{2}}\d\.\d{{4}}", words, flags=re.MULTILINE)
-    assert words.count("*") == 3
-    explanation = " ".join(run.out.split())
-    assert "‖Delta‖ <= 19.6" in explanation
-    assert "a lower bound of the sup" in explanation
+        assert re.search(rf"^\d +{word} +(\d\.\d{{3}} +){{2}}\d\.\d{{3}}", run.out, flags=re.MULTILINE)
+    notes = " ".join(run.out.split("predicted")[1].split())
+    assert "by at most 19.6. It is attained: a lower bound. 'At most' is certified." in notes
+    assert len(run.out.strip().split("\n\n")) == 3
 
 
 def test_json_is_one_document_with_the_documented_keys(wordsens, documented):
@@ -58,13 +61,12 @@ def test_the_numbers_are_those_of_the_library(wordsens):
 @pytest.mark.slow
 def test_theory_stands_beside_the_numbers(wordsens):
     arguments = ["measure", "I love her much", "--map", "raf,relu-raf,sigmoid-raf", *FAST]
-    run = wordsens(*arguments, "--small-radius", "--conditions")
-    told = " ".join(run.out.split())
-    assert "S/radius at 0" in told
-    assert "The upper numbers are certified: no perturbation in the ball goes beyond them." in told
-    assert "The predicted numbers are theory's, and no bounds: the largest of 4 words for RAF (softmax)." in told
-    assert told.count("[yes] rows of length sqrt(d)") == 3
-    assert "[no] softmax scores: the scores are relu; Theorem 3 is about softmax" in told
+    run = wordsens(*arguments, "--small-radius", "--conditions", "--verbose")
+    shown = " ".join(run.out.split())
+    assert "S/radius at 0" in shown and "'At most' is certified." in shown
+    assert "Predicted numbers are theory's, and no bounds: the largest of 4 words for RAF (softmax)." in shown
+    assert shown.count("[yes] rows of length sqrt(d)") == 3
+    assert "[no] softmax scores: the scores are relu; Theorem 3 is about softmax" in shown
     results = json.loads(wordsens(*arguments, "--small-radius", "--json").out)["texts"][0]["results"]
     X = ws.embed("I love her much")[0]
     phi = ws.RandomAttentionFeatures(384, seed=0)
@@ -102,11 +104,11 @@ def test_a_file(wordsens, tmp_path):
 @pytest.mark.slow
 def test_a_dataset_gives_a_row_a_text_and_map(wordsens, tmp_path):
     (tmp_path / "t.csv").write_text("review\na good film\nhello\nquite [bold]bad[/bold]\nnot read\n")
-    arguments = ["measure", "--dataset", str(tmp_path / "t.csv"), "--text-column", "review", "--limit", "3"]
+    arguments = ["measure", "--texts", str(tmp_path / "t.csv"), "--text-column", "review", "--limit", "3"]
     run = wordsens(*arguments, "--map", "raf,relu-raf", *FAST)
     assert run.code == 0
     lines = run.out.splitlines()
-    rows = [line for line in lines if re.search(r"RAF.* \d\.\d{4} ", line)]
+    rows = [line for line in lines if re.search(r"RAF.* \d\.\d{3} ", line)]
     assert len(rows) == 4
     assert "t.csv:1" in run.out
     assert "t.csv:2" not in run.out

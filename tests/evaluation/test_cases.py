@@ -153,13 +153,17 @@ def test_a_repeated_word_has_its_own_radius():
                 assert word.radius == expected[word.start]
 
 
+def words_read(tokenizer):
+    """The places of the words of LONG that the tokenizer does not cut off."""
+    offsets = tokenizer(LONG, truncation=True, max_length=64, return_offsets_mapping=True)["offset_mapping"]
+    return [span for span in lettered_spans(LONG) if span[1] <= max(stop for _, stop in offsets)]
+
+
 def test_words_past_the_limit_have_no_numbers_and_are_counted():
     tokenizer, model = zoo_model("bert")
     pair = (model, tokenizer)
-    offsets = tokenizer(LONG, truncation=True, max_length=64, return_offsets_mapping=True)["offset_mapping"]
-    limit = max(stop for _, stop in offsets)
     spans = lettered_spans(LONG)
-    read = [span for span in spans if span[1] <= limit]
+    read = words_read(tokenizer)
     explained = ws.explain(pair, LONG, FIRST, plan=BARE)
     own = [word for word in explained.words if word.side == 0]
     assert [(word.start, word.stop) for word in own] == spans
@@ -168,8 +172,9 @@ def test_words_past_the_limit_have_no_numbers_and_are_counted():
     compared = ws.compare(pair, pair, [f"{LONG} {n}" for n in range(8)], pairs="none")
     assert any("words of 8 texts are past what one of the models reads" in note for note in compared.notes)
     tokenizer, classifier = zoo_model("bert", "ForSequenceClassification", num_labels=2)
+    read = words_read(tokenizer)
     flips = ws.label_flips((classifier, tokenizer), [*TEXTS, LONG], plan=FlipPlan(tries=0, radius_texts=9))
-    assert all(word.stop <= limit for word in flips.words)
+    assert all((word.start, word.stop) in read for word in flips.words if word.text == len(TEXTS))
     assert any(f"{len(spans) - len(read)} words of 1 texts are past" in note for note in flips.notes)
 
 
@@ -221,3 +226,16 @@ def test_a_prompt_for_each_side():
     np.testing.assert_allclose(result.measured.values, expected, rtol=0, atol=1e-5)
     with pytest.raises(ws.InputError, match="is no prompt of"):
         ws.check(made, PAIRS, prompt_names=["answer"])
+
+
+def test_a_row_that_a_model_cannot_read_is_left_out_and_named():
+    tokenizer, model = zoo_model("bert")
+    documents = [ws.Document(text, source=f"texts.csv:{at}") for at, text in enumerate([*TEXTS, "🜁🜂🜃 🜄"], start=1)]
+    result = ws.compare((model, tokenizer), (model, tokenizer), documents, pairs="none")
+    assert result.texts == len(TEXTS)
+    assert any(
+        note.startswith("1 texts cannot be read and were left out; the first, texts.csv:9: ") for note in result.notes
+    )
+    tokenizer, classifier = zoo_model("bert", "ForSequenceClassification", num_labels=2)
+    texts = [document.text for document in documents]
+    assert ws.label_flips((classifier, tokenizer), texts, plan=FlipPlan(tries=0)).texts == tuple(TEXTS)

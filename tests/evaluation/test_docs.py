@@ -28,7 +28,7 @@ def run_example(encode, folder, monkeypatch):
 
 
 def test_it_fails_for_a_bag_of_words(tmp_path, monkeypatch):
-    with pytest.raises(AssertionError, match=re.escape("switch.auc is 0")):
+    with pytest.raises(AssertionError, match=re.escape("switch.false_hits is 1")):
         run_example(bag_of_words, tmp_path, monkeypatch)
 
 
@@ -41,3 +41,5 @@ def test_the_table_of_kinds_is_that_of_the_shipped_pairs():
     told = dict(re.findall(r"^\| `(\w+)` \|.*\| (\d+) \|$", GUIDE, flags=re.MULTILINE))
     kinds = [pair.kind for pair in ws.meaning_pairs()]
     assert told == {kind: str(kinds.count(kind)) for kind in dict.fromkeys(kinds)}
+    assert f"{len(ws.meaning_pairs()) + len(ws.near_duplicates()):,} pairs of its own" in GUIDE
+    assert f"{len(ws.near_duplicates())} further **near-duplicates**" in GUIDE

@@ -16,11 +16,11 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from wordsens.evaluation.baseline import Baseline
 
 import wordsens as ws
 from wordsens.cli import app, main
 from wordsens.errors import WordsensError
+from wordsens.evaluation.requirement import Baseline
 from wordsens.models.endpoint import Endpoint
 from wordsens.models.load import as_model
 from wordsens.text import read_documents
@@ -200,7 +200,7 @@ def test_files_of_models(tiny_bert, tmp_path, name, data):
 
 
 COMMANDS = {
-    "measure": "--file --dataset --map --encoder --layer --max-words --word --sample --radius --depth --seed --json",
+    "measure": "--file --texts --map --encoder --layer --max-words --word --sample --radius --depth --seed --json",
     "audit": "--dataset --layer --limit --seed --out --json",
     "check": "--pairs --budget --baseline --require --json --seed",
     "explain": "--target --tries --html --json --seed",

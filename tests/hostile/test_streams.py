@@ -41,7 +41,7 @@ def test_a_closed_stdout_or_stderr(closed, code):
     "command",
     [
         ["measure", "--file", LONG, "--map", "rf"],
-        ["measure", "--dataset", LONG, "--map", "rf"],
+        ["measure", "--texts", LONG, "--map", "rf"],
         ["audit", LONG, "--dataset", "shipped"],
         ["check", "minilm", "--pairs", f"{LONG}.csv"],
         ["check", "minilm", "--baseline", LONG],

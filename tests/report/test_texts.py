@@ -66,19 +66,28 @@ def test_a_text_is_written_as_it_was(tmp_path, given, content):
 def test_the_token_that_moves_most_speaks_for_its_word(tmp_path, given):
     (text,) = texts_of(tmp_path, given("one two")).texts
     first, last = text.words
-    assert first == Word("one", 1.0, 2.0, None, 0.5, "swap0", (("one", 0.3, 0.01, 0.9),), 0)
+    assert first == Word("one", 1.0, 2.0, None, 0.5, "swap0", (("one", 0.3, 0.01, 0.9),), 4)
     assert (last.text, last.attained, last.upper, last.swapped_for, last.level) == (
         "two",
         3.0,
         4.0,
         "swap2",
-        LEVELS - 1,
+        6,
     )
+
+
+def test_one_scale_of_colours_serves_all_texts_from_white_at_zero(tmp_path, given):
+    """A fully connected layer that a word moves by .4 is pale beside attention that it moves by 3.25."""
+    records = [given("one two", per_word=(0.0, most, most)) for most in (0.4, 3.25)]
+    dense, attention = (texts_of(tmp_path / str(at), record).texts[0] for at, record in enumerate(records))
+    levels = [[word.level for word in text.words] for text in (dense, attention)]
+    assert levels == [[0, int(LEVELS * 0.4 / 1.4)], [0, int(LEVELS * 3.25 / 4.25)]]
+    assert dense.ends == attention.ends == ("0", "8 or more")
 
 
 def test_a_black_box_is_coloured_by_what_taking_a_word_out_does(tmp_path, audit_record):
     nothing = (float("nan"),) * 2
     record = audit_record([("not", 1.0), ("good", 0.5)], sensitivity=nothing, removal=(0.1, 0.4), value=0.4)
     (text,) = texts_of(tmp_path, record).texts
-    assert [(word.attained, word.level) for word in text.words] == [(None, 0), (None, LEVELS - 1)]
+    assert [(word.attained, word.level) for word in text.words] == [(None, LEVELS // 4), (None, LEVELS - 1)]
     assert text.measure == "of the output’s size, when the word is taken out"

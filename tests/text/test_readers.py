@@ -12,6 +12,7 @@ import pytest
 
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.text import Document, read_documents, stream_documents
+from wordsens.text.text_column import text_column_of
 
 ACCENTS = "Café, ça déçoit 🎬"
 
@@ -259,3 +260,29 @@ class TestLimitAndSample:
         shuffled = texts_of(read_documents(hundred, sample_seed=3))
         assert sorted(shuffled) == sorted(texts_of(read_documents(hundred)))
         assert shuffled != texts_of(read_documents(hundred))
+
+
+@pytest.mark.parametrize("sign", [";", "\t", "|", ","])
+def test_the_sign_between_the_fields_is_read_from_the_file(tmp_path, sign):
+    first = "A good film, I think"
+    quoted = f'"{first}"' if sign == "," else first
+    rows = [f"text{sign}label", f"{quoted}{sign}1", f"bad{sign}0"]
+    path = written(tmp_path / "r.csv", "\n".join(rows) + "\n")
+    assert [(each.text, each.label) for each in read_documents(path)] == [(first, 1), ("bad", -1)]
+
+
+def test_a_file_without_a_header_is_noticed(tmp_path):
+    path = written(tmp_path / "r.csv", "The lift is not working today,0\nTurn it on right now please,1\n")
+    assert "reads as data, not as the name of a column; put a line such as text,label before it" in refusal(path)
+    with pytest.raises(InputError, match="reads as data"):
+        text_column_of(path)
+    named = read_documents(path, text_column="The lift is not working today", labels=False)
+    assert [each.text for each in named] == ["Turn it on right now please"]
+
+
+def test_long_fields_and_other_encodings(tmp_path):
+    long = "word " * 40_000
+    assert read_documents(written(tmp_path / "r.csv", f"text\n{long}\n"))[0].text == long
+    path = written(tmp_path / "latin.csv", "text\nEin schöner Film\n".encode("latin-1"))
+    assert "pass its own encoding, e.g. encoding='latin-1'" in refusal(path)
+    assert read_documents(path, encoding="latin-1")[0].text == "Ein schöner Film"

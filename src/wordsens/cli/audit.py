@@ -47,6 +47,9 @@ class AuditOptions(PlaceOptions, ModelOptions, TextOptions):
     threshold: Annotated[
         float, typer.Option(help="The cosine from which on two texts count as the same, so that a change is lost.")
     ] = 0.95
+    sensitivity_texts: Annotated[
+        int, typer.Option(help="Texts whose words are moved as vectors, the first ones, which takes most of the time.")
+    ] = 10
     layer_texts: Annotated[int, typer.Option(help="Texts measured layer by layer and head by head; 0: none.")] = 1
     substitutions: Annotated[
         int,
@@ -78,6 +81,7 @@ class AuditOptions(PlaceOptions, ModelOptions, TextOptions):
         require_count("max_words", self.max_words, least=2)
         require_count("words_per_text", self.words_per_text)
         require_count("layer_texts", self.layer_texts, least=0)
+        require_count("sensitivity_texts", self.sensitivity_texts, least=0)
         if not -1 < self.threshold < 1:
             raise InputError(f"`threshold` (={self.threshold!r}) must be a cosine between -1 and 1, such as 0.95")
         require_choice("output", self.output, OUTPUTS)

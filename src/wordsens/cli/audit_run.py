@@ -151,9 +151,13 @@ def _cells(options: AuditOptions, documents: Sequence[Document]) -> list[AuditCe
     common = {name: getattr(options, name) for name in _OF_CELLS} | _model_keys(options)
     return [
         AuditCell.parse(
-            {**common, "text": {"content": document.text, "source": document.source, "label": document.label}}
+            {
+                **common,
+                "searched": at < options.sensitivity_texts,
+                "text": {"content": document.text, "source": document.source, "label": document.label},
+            }
         )
-        for document in documents
+        for at, document in enumerate(documents)
     ]
 
 

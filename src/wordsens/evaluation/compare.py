@@ -66,6 +66,7 @@ class Prepared:
 
     Attributes:
         texts: each once.
+        sources: where each comes from.
         chosen: those whose words are removed, with their numbers.
         pairs: of the check; empty for none.
         plan, gate, seed: as asked.
@@ -73,6 +74,7 @@ class Prepared:
     """
 
     texts: tuple[str, ...]
+    sources: tuple[str, ...]
     chosen: tuple[tuple[int, ChosenWords], ...]
     pairs: tuple[Pair, ...]
     plan: ComparePlan
@@ -145,7 +147,9 @@ def prepare(
     read, told = ([], []) if isinstance(pairs, str) and pairs == NO_PAIRS else choose_pairs(pairs, None)
     gate = Gate.read(requirements)
     gate.require_askable([pair.kind for pair in read if not pair.same], [each for _, each in chosen])
-    return Prepared(tuple(kept), chosen, tuple(read), plan, gate, seed, (*notes, *told))
+    named = {each.text: each.source for each in texts if isinstance(each, Document)}
+    sources = tuple(named.get(text) or f"text {at}" for at, text in enumerate(kept))
+    return Prepared(tuple(kept), sources, chosen, tuple(read), plan, gate, seed, (*notes, *told))
 
 
 def compare_models(
@@ -155,7 +159,7 @@ def compare_models(
     progress: Progress = lambda done, total: None,
 ) -> Comparison:
     """The comparison of two loaded models; `progress` is called with texts encoded, and how many there are."""
-    prepared = _read_by_both(prepared, models)
+    prepared = _read_by_both(_readable(prepared, models), models)
     counted = _Counter(prepared, models, progress)
     notes = list(prepared.notes)
     rows, matched = _checked(models, prepared, counted, notes) if prepared.pairs else ([], None)
@@ -193,6 +197,33 @@ def compare_models(
         notes=tuple(notes),
     )
     return replace(result, failures=tuple(prepared.gate.failures(rows)))
+
+
+def _readable(prepared: Prepared, models: tuple[Model | PairModel, Model | PairModel]) -> Prepared:
+    """Without the texts that one of the models refuses, such as one of emoji alone; a note counts and names them."""
+    readers = [model for model in models if isinstance(model, Model)]
+    reasons = {
+        at: reason
+        for at, text in enumerate(prepared.texts)
+        if (reason := next(filter(None, (model.unreadable(text) for model in readers)), None)) is not None
+    }
+    if not reasons:
+        return prepared
+    kept = [at for at in range(len(prepared.texts)) if at not in reasons]
+    if len(kept) < LEAST + 1:
+        raise InputError(f"`texts` holds {len(kept)} texts that both models read; give {LEAST + 1} or more")
+    place = {old: new for new, old in enumerate(kept)}
+    first = min(reasons)
+    note = (
+        f"{len(reasons)} texts cannot be read and were left out; the first, {prepared.sources[first]}: {reasons[first]}"
+    )
+    return replace(
+        prepared,
+        texts=tuple(prepared.texts[at] for at in kept),
+        sources=tuple(prepared.sources[at] for at in kept),
+        chosen=tuple((place[at], each) for at, each in prepared.chosen if at in place),
+        notes=(*prepared.notes, note),
+    )
 
 
 def _read_by_both(prepared: Prepared, models: tuple[Model | PairModel, Model | PairModel]) -> Prepared:

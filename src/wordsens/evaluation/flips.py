@@ -463,7 +463,10 @@ def flip_radii(classifier: Classifier, text: str, spans: Sequence[Span]) -> list
     """
     phi = classifier.phi
     assert phi is not None
-    X = phi.embed([text])[0]
+    try:
+        X = phi.embed([text])[0]
+    except InputError:  # hardly a token that the vocabulary knows
+        return [None] * len(spans)
     own = phi.features(X.rows.unsqueeze(0))[0].detach()
 
     def margin(texts: Tensor) -> Tensor:

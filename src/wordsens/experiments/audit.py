@@ -82,6 +82,7 @@ class AuditCell(Cell, frozen=True):
         removal: "delete" or "mask".
         swaps: whether each word is exchanged for others that a writer could have meant.
         seed: of the draw and of the search.
+        searched: whether sensitivities are searched, which takes most of the time.
         radius: of every token's ball; None for the token's own row norm.
         starts, steps: of the search, a quick one.
     """
@@ -100,9 +101,10 @@ class AuditCell(Cell, frozen=True):
     removal: str = "delete"
     swaps: bool = False
     seed: int = 0
+    searched: bool = True
     radius: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    starts: Annotated[int, Field(ge=1)] = 4
-    steps: Annotated[int, Field(ge=1)] = 6
+    starts: Annotated[int, Field(ge=1)] = AUDIT_SEARCH.starts or 1
+    steps: Annotated[int, Field(ge=1)] = AUDIT_SEARCH.steps or 1
 
     @model_validator(mode="after")
     def _valid(self) -> "AuditCell":
@@ -127,7 +129,7 @@ class AuditCell(Cell, frozen=True):
 
     def described(self) -> dict[str, Any]:
         """`audit` names everything but the text: records of one audit share it."""
-        shared = {name: value for name, value in self.spec().items() if name != "text_content"}
+        shared = {name: value for name, value in self.spec().items() if name not in ("text_content", "searched")}
         return {
             "audit": _hash(shared),
             "model": self.model,
@@ -152,7 +154,7 @@ def measure_audit(cell: AuditCell) -> dict[str, Any]:
         removal=cell.removal,
         seed=cell.seed,
         radius=cell.radius,
-        search=replace(AUDIT_SEARCH, starts=cell.starts, steps=cell.steps),
+        search=replace(AUDIT_SEARCH, starts=cell.starts, steps=cell.steps) if cell.searched else None,
     )
     offered = Replacements([document.text, *_shipped_texts()], seed=cell.seed) if cell.swaps else None
     if isinstance(phi, TransformerFeatures):

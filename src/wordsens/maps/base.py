@@ -32,7 +32,7 @@ Row = TypeVar("Row")
 DEFAULT_MEMORY_BUDGET = 1 << 30
 """Bytes that one evaluation may use for intermediate results, unless told otherwise: 1 GiB."""
 
-_MOST_SMALL = 1024
+_SMALL_TEXT = 1024
 """Coordinates of a text up to which a map of which nothing is known is searched widely."""
 
 _STAGES = Stages(starts=12, halvings=(7, 15), generations=2, population=6, children=4, child_steps=12, finish=60)
@@ -106,8 +106,10 @@ class FeatureMap(ABC):
         """An estimate of ‖computed phi(X) - phi(X)‖ / ‖phi(X)‖, from what the last digit of X does to the features.
 
         max over three sign patterns s of ‖phi((1 + eps s) X) - phi(X)‖ / ‖phi(X)‖, times 2 + sqrt(n d) / 8 for sums of
-        up to n d terms: three times and more what long doubles show (tests/sensitivity/test_rounding.py). InputError
-        for a map that gives the text other features when it is asked again.
+        up to n d terms: at least three times the error against long doubles (tests/sensitivity/test_rounding.py).
+
+        Raises:
+            InputError: a map that gives the text other features the second time.
         """
         with torch.no_grad():
             signs = torch.tensor([[1.0], [-1.0], [1.0]], dtype=text.dtype, device=text.device).repeat(1, text.numel())
@@ -213,7 +215,7 @@ class PlainGroupChange(WordChange):
         self._base = self._base_features(rows)
         shape = (groups.shape[1], rows.shape[1])
         super().__init__(rows, feature_norm(self._base, phi.name), memory_budget, shape)
-        self.stages = _SMALL_STAGES if rows.numel() <= _MOST_SMALL else _STAGES
+        self.stages = _SMALL_STAGES if rows.numel() <= _SMALL_TEXT else _STAGES
 
     def _base_features(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, " features"]:
         """phi(X), flat; of a map of which nothing is known, after it was asked twice."""

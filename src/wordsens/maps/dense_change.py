@@ -219,7 +219,7 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
         if activation.saturates:
             self.far_angles = _FAR_ANGLES
         if self.width <= NARROW:
-            self.narrow, self.ascent, self.kinked = True, self._SMALL_STAGES, activation.kinked
+            self.also_ascend, self.ascent_stages, self.kinked = True, self._SMALL_STAGES, activation.kinked
 
     @property
     def width(self) -> int:

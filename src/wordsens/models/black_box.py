@@ -69,6 +69,10 @@ class Model(ABC):
         """How many leading characters of the text the model reads; all of them where no limit is known."""
         return len(text)
 
+    def unreadable(self, text: str) -> str | None:
+        """Why the model refuses the text; None where it does not, or nothing is known."""
+        return None
+
     def prompted(self, name: str) -> "Model":
         """The model that puts its prompt of that name before every text.
 

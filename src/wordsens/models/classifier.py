@@ -123,6 +123,10 @@ def as_classifier(
 
     Raises:
         InputError: anything else.
+
+    >>> moods = as_classifier(lambda texts: [[0.9, 0.1]] * len(texts), labels=("glad", "sad"))
+    >>> moods.labels_of(moods.probabilities(["a fine day"]))
+    ['glad']
     """
     if isinstance(model, Classifier):
         return model

@@ -149,6 +149,13 @@ class TransformerModel(Model):
     def characters_read(self, text: str) -> int:
         return self._phi.reading().characters_read(text)
 
+    def unreadable(self, text: str) -> str | None:
+        try:
+            self._phi.reading().tokens(text)
+        except InputError as error:
+            return str(error).removeprefix("the text: ")
+        return None
+
     def prompted(self, name: str) -> "TransformerModel":
         return TransformerModel(self._phi.prompted(name), name=self.name, batch_size=self._batch_size)
 

@@ -10,16 +10,13 @@ from typing import Any
 from wordsens.experiments.audit import audited as audited_text
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Run
+from wordsens.results.shown import colour_share
 
 TEXTS, WORDS = 12, 10_000
 """So many texts, and words of all texts together, are shown; Chromium lays 10,000 words out in half a second."""
 
 LEVELS = 9
 """Shades beside "not measured"; the style sheet has one for each."""
-
-SPREAD = 0.1
-"""The least range of the shades, as a share of the largest value: searches differ by a percent or so by chance."""
-
 
 Moved = tuple[str, float, float | None, float | None]
 """A row of the features that a witness moves: its token, its change, its attention to the word before and after."""
@@ -64,7 +61,7 @@ class Text:
         title: the map, and the run where there are several.
         source: where the text came from.
         pieces: in reading order: words that were measured, and what stands between them.
-        low, high: the ends of its colours.
+        low, high: the least and largest number that a shade shows.
         measure: what they mean.
         note: what is not shown.
     """
@@ -81,6 +78,12 @@ class Text:
     def words(self) -> list[Word]:
         """Those that were measured."""
         return [piece for piece in self.pieces if isinstance(piece, Word)]
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """What the first and the last shade stand for: the same for all texts, but for black boxes."""
+        absolute = any(word.attained is not None for word in self.words)
+        return ("0", f"{LEVELS - 1} or more") if absolute else ("0", f"{self.high:.3g}")
 
     @property
     def direction(self) -> str:
@@ -263,16 +266,14 @@ def _cut(text: Text, most: int) -> Text:
 
 
 def coloured(text: Text) -> Text:
-    """Every word's shade, between the text's least and largest attained value."""
+    """Every word's shade: by `colour_share` of what it attains; of a black box, from 0 to its largest."""
     values = [word.shown for word in text.words]
-    high = max(values)
-    # Words that hardly differ look alike: a shade is at least a LEVELS-th of SPREAD of the largest value.
-    low = min(min(values), high * (1 - SPREAD))
-    span = (high - low) or 1.0
+    low, high = min(values), max(values)
 
     def shaded(piece: Word | str) -> Word | str:
         if isinstance(piece, str):
             return piece
-        return replace(piece, level=min(LEVELS - 1, int((piece.shown - low) / span * LEVELS)))
+        share = piece.shown / (high or 1.0) if piece.attained is None else colour_share(piece.attained)
+        return replace(piece, level=min(LEVELS - 1, int(share * LEVELS)))
 
     return replace(text, pieces=tuple(map(shaded, text.pieces)), low=low, high=high)

@@ -105,9 +105,8 @@ def _text(value: Any) -> str:
 def _words(look: Look) -> str:
     """The words in reading order, each coloured by its value, which stands in its title."""
     names, values = look.columns[str(look.names)], [float(value) for value in look.columns[str(look.ranked)]]
-    low, high = min(values), max(values)
     spans = [
-        f'<span title="{value:.4f}" style="background:rgba({_COLOUR},{_strength(value, low, high)})">'
+        f'<span title="{value:.4f}" style="background:rgba({_COLOUR},{0.8 * colour_share(value):.2f})">'
         f"<bdi>{escape(str(name))}</bdi></span>"
         for name, value in list(zip(names, values, strict=True))[:_HTML_WORDS]
     ]
@@ -115,8 +114,15 @@ def _words(look: Look) -> str:
     return f'<div style="line-height:1.8">{" ".join(spans)}{more}</div>'
 
 
-def _strength(value: float, low: float, high: float) -> str:
-    return f"{0.05 + 0.6 * (value - low) / (high - low):.2f}" if high > low else "0.3"
+def colour_share(value: float) -> float:
+    """How strong the colour of a sensitivity S is, from 0 to 1: S / (1 + S), the same for all texts and maps.
+
+    White is 0; half the strength is S = 1, a word that moves the features by their own length.
+
+    >>> colour_share(0.0), colour_share(1.0), colour_share(3.0)
+    (0.0, 0.5, 0.75)
+    """
+    return max(0.0, value) / (1 + max(0.0, value))
 
 
 def _table(look: Look) -> str:

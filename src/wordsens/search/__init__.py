@@ -1,1 +1,1 @@
-"""Searches for the perturbation of one word that changes the features most."""
+"""The search. Read `objective`, `plan` and `maximize` first, then `ascent` with `climb`, or `krylov`."""

@@ -78,6 +78,6 @@ def unit(vectors: Tensor) -> Tensor:
 
 
 def into_ball(points: Tensor) -> Tensor:
-    """Those longer than 1 shortened to it."""
+    """The nearest points of the unit ball; NaN becomes 0. `Ball.project` and `Climb.into_ball` allow for rounding."""
     length = torch.linalg.vector_norm(points, dim=-1, keepdim=True)
     return torch.nan_to_num(torch.where(length > 1, points / length, points))

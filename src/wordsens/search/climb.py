@@ -60,7 +60,7 @@ class Climb:
         self.x = self.into_ball(x)
         self.squared, self.slope = self.evaluate(self.x)
         self.idle = torch.zeros_like(words)
-        self._uphill: Tensor | None = None
+        self._projected: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.words)
@@ -100,11 +100,11 @@ class Climb:
         away = torch.where(on_sphere & pressing, inward, torch.zeros_like(inward)).unsqueeze(-1)
         return self.feasible(torch.addcmul(blocks, x, away, value=-1).flatten(start_dim=1), self.x)
 
-    def uphill(self) -> Float[Tensor, "b size"]:
+    def projected_gradient(self) -> Float[Tensor, "b size"]:
         """The gradient as far as the balls let it be followed: zero at a stationary point."""
-        if self._uphill is None:
-            self._uphill = self.feasible(self.slope, self.x)
-        return self._uphill
+        if self._projected is None:
+            self._projected = self.feasible(self.slope, self.x)
+        return self._projected
 
     def move(self, trial: Float[Tensor, "b size"], tolerance: float) -> Bool[Tensor, " b"]:
         """Try the points; go to those that gain. Returns which did."""
@@ -117,13 +117,13 @@ class Climb:
         stay = (~better).nonzero().squeeze(1)
         for new, old in ((trial, self.x), (slope, self.slope), (squared, self.squared)):
             new[stay] = old[stay]
-        self.x, self.slope, self.squared, self._uphill = trial, slope, squared, None
+        self.x, self.slope, self.squared, self._projected = trial, slope, squared, None
         return better
 
     def select(self, chosen: Int[Tensor, " c"]) -> "Climb":
         """The chosen ascents, as they stand."""
         part = object.__new__(Climb)
-        part.objective, part.blocks, part._uphill = self.objective, self.blocks, None
+        part.objective, part.blocks, part._projected = self.objective, self.blocks, None
         for name in ("words", "radius", "x", "squared", "slope", "idle"):
             setattr(part, name, getattr(self, name)[chosen])
         return part
@@ -132,7 +132,7 @@ class Climb:
         """Put ascents that `select` took out back in their places."""
         for name in ("x", "squared", "slope", "idle"):
             getattr(self, name)[chosen] = getattr(part, name)
-        self._uphill = None
+        self._projected = None
 
 
 class Rule(ABC):
@@ -184,40 +184,40 @@ class QuasiNewton(Rule):
     def __init__(self, climb: Climb, *, first: float = 0.4):
         self._history: list[tuple[Tensor, Tensor, Tensor]] = []
         self._scale = torch.ones_like(climb.squared)
-        length = torch.linalg.vector_norm(climb.uphill(), dim=1)
+        length = torch.linalg.vector_norm(climb.projected_gradient(), dim=1)
         # Step per gradient where no pair is known: the last pair's, at first what makes a step of length `first`.
-        self._factor = first / torch.where(length > 0, length, torch.ones_like(length))
+        self._gamma = first / torch.where(length > 0, length, torch.ones_like(length))
 
     def step(self, climb: Climb, tolerance: float) -> None:
-        before, uphill = climb.x, climb.uphill()
-        direction = climb.along(self._direction(uphill))
-        downhill = torch.linalg.vecdot(direction, uphill) <= 0
+        before, projected_gradient = climb.x, climb.projected_gradient()
+        direction = climb.along(self._direction(projected_gradient))
+        downhill = torch.linalg.vecdot(direction, projected_gradient) <= 0
         if bool(downhill.any()):
-            direction = torch.where(downhill.unsqueeze(1), uphill * self._factor.unsqueeze(1), direction)
+            direction = torch.where(downhill.unsqueeze(1), projected_gradient * self._gamma.unsqueeze(1), direction)
         length = torch.linalg.vector_norm(direction, dim=1)
         step = (self._scale * length).clamp(max=self.LONGEST)
         better = climb.move(before + step.unsqueeze(1) * unit(direction), tolerance)
 
         # Zero where the trial lost and the ascent stays.
-        moved, bent = climb.x - before, uphill - climb.uphill()
+        moved, bent = climb.x - before, projected_gradient - climb.projected_gradient()
         curvature = torch.linalg.vecdot(moved, bent)
         squared = torch.linalg.vecdot(bent, bent)
         norms = torch.linalg.vector_norm(moved, dim=1) * squared.sqrt()
         useful = better & (curvature > 10 * torch.finfo(norms.dtype).eps * norms)
         inverse = torch.where(useful, 1 / curvature, torch.zeros_like(curvature))
-        self._factor = torch.where(useful, curvature / squared, self._factor)
+        self._gamma = torch.where(useful, curvature / squared, self._gamma)
         saved = [(m, b, torch.where(better, i, torch.zeros_like(i))) for m, b, i in self._history]
         self._history = [*saved, (moved, bent, inverse)][-self.MEMORY :]
         self._scale = torch.where(better, (2 * self._scale).clamp(max=1), self._scale / 4)
 
-    def _direction(self, uphill: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
-        result = uphill.clone()
+    def _direction(self, projected_gradient: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
+        result = projected_gradient.clone()
         weights = []
         for moved, bent, inverse in reversed(self._history):
             weight = inverse * torch.linalg.vecdot(moved, result)
             result.addcmul_(bent, weight.unsqueeze(1), value=-1)
             weights.append(weight)
-        result *= self._factor.unsqueeze(1)
+        result *= self._gamma.unsqueeze(1)
         for (moved, bent, inverse), weight in zip(self._history, reversed(weights), strict=True):
             back = inverse * torch.linalg.vecdot(bent, result)
             result.addcmul_(moved, (weight - back).unsqueeze(1))
@@ -225,10 +225,7 @@ class QuasiNewton(Rule):
 
     def select(self, chosen: Int[Tensor, " c"]) -> None:
         self._history = [(m[chosen], b[chosen], i[chosen]) for m, b, i in self._history]
-        self._scale, self._factor = self._scale[chosen], self._factor[chosen]
-
-
-RULES: dict[str, type[Momentum] | type[QuasiNewton]] = {"momentum": Momentum, "quasi-newton": QuasiNewton}
+        self._scale, self._gamma = self._scale[chosen], self._gamma[chosen]
 
 
 STEEPNESS = 0.01
@@ -261,7 +258,7 @@ def verify_stationary(
     """
     climb = Climb(objective, words, ball.radius, _coordinates(found.perturbations, ball, blocks), blocks)
     flat = (climb.slope == 0).all(dim=1)
-    steep = torch.linalg.vector_norm(climb.uphill(), dim=1)
+    steep = torch.linalg.vector_norm(climb.projected_gradient(), dim=1)
     stationary = steep <= STEEPNESS * 2 * climb.squared
     unsure = (~stationary & found.converged).nonzero().squeeze(1)
     if len(unsure):
@@ -273,10 +270,10 @@ def verify_stationary(
 
 
 def _gains_nothing(climb: Climb, steep: Float[Tensor, " b"]) -> Bool[Tensor, " b"]:
-    uphill = climb.uphill() / steep.unsqueeze(1)
+    projected_gradient = climb.projected_gradient() / steep.unsqueeze(1)
     still = torch.ones_like(climb.squared, dtype=torch.bool)
     for step in TRIALS:
-        ahead, _ = climb.evaluate(climb.into_ball(climb.x + step * uphill))
+        ahead, _ = climb.evaluate(climb.into_ball(climb.x + step * projected_gradient))
         still &= ahead - climb.squared <= STEEPNESS * 2 * climb.squared * step
     return still
 
@@ -297,7 +294,7 @@ def _sampled(
         share = torch.rand(_AT_ONCE // 2, len(flat), 1, generator=generator, dtype=best.dtype, device=generator.device)
         drawn[: _AT_ONCE // 2] = _unit(best + share.to(best.device) * drawn[: _AT_ONCE // 2], climb.blocks)
         moved = (drawn * scale).flatten(end_dim=1).unflatten(1, climb.objective.shape)
-        tried = climb.objective.value(moved, words.repeat(_AT_ONCE)).view(_AT_ONCE, -1)
+        tried = climb.objective.value(moved, words.repeat(_AT_ONCE)).nan_to_num(-1.0, torch.inf).view(_AT_ONCE, -1)
         value, at = tried.max(dim=0)
         better = value > squared
         best = torch.where(better.unsqueeze(1), drawn[at, torch.arange(len(flat), device=at.device)], best)

@@ -6,7 +6,8 @@ The squared change has many local maxima, each near a mixture of the leading sin
 whose singular values crowd together when the text is long. So (1) Lanczos steps on the linearised change, t products
 with V_i and t with its transpose, give a space that holds those vectors; (2) in that space, where every product is a
 combination of known ones, many starts climb for free; (3) the best climb on with true products.
-benchmarks/random_features.py compares this with power iteration, momentum and plain restarts."""
+benchmarks/random_features.py compares this with power iteration, momentum and plain restarts.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,10 +27,10 @@ from wordsens.seeds import gaussian_on
 TURNS = 5
 """Angles that a line search tries at most."""
 
-_MOST_BASIS = 1e6
-"""Times the direction before that a step keeps; where it would keep more it starts anew, along the slope."""
+_MAX_BETA = 1e6
+"""A larger Polak-Ribiere coefficient restarts the run along the gradient."""
 
-PATIENCE = 3
+_CIRCLE_PATIENCE = 3
 """A run stops after this many steps in a row that gained less than the tolerance."""
 
 
@@ -47,7 +48,7 @@ class CircleLimits:
 
     Attributes:
         steps: at most.
-        tolerance: a run counts as converged after PATIENCE steps in a row with a smaller relative gain in the square.
+        tolerance: a run counts as converged after some steps in a row with a smaller relative gain in the square.
         turns: angles that a line search tries at most.
     """
 
@@ -82,7 +83,7 @@ def climb_great_circles(
     entered: Float[Tensor, "b k"],
     limits: CircleLimits,
     *,
-    tick: Callable[[], None] = lambda: None,
+    tick: Callable[[int], None] = lambda taken: None,
 ) -> CirclePoints:
     """Maximise ‖psi(A a)‖² over unit vectors a, from b points at once: one product with A and one with A^T a step.
 
@@ -94,54 +95,54 @@ def climb_great_circles(
         entry: products with A and its transpose.
         point, entered: where to start, unit vectors (a zero vector stays where it is), and A of them.
         limits: when it ends.
-        tick: called after every step.
+        tick: called after every step with how many were taken.
     """
     zero = torch.zeros_like(point[:, 0])
     entered = entered.clone()
     squared = objective.along(entered, entered, zero)[0]
     idle = torch.zeros_like(zero, dtype=torch.long)
-    before = direction = across = None
-    taken = 0
+    previous = direction = image = None
+    steps = 0
     # The vectors that enter are long, so they are updated in place.
-    while taken < limits.steps and bool((idle < PATIENCE).any()):
-        slope = entry.transposed(objective.slope(entered))
-        slope = slope - _dot(slope, point) * point
-        image = entry.forward(slope)
-        if before is None or direction is None or across is None:
-            direction, across, terms = slope, image.clone(), _length(slope)
+    while steps < limits.steps and bool((idle < _CIRCLE_PATIENCE).any()):
+        gradient = entry.transposed(objective.slope(entered))
+        gradient = gradient - _dot(gradient, point) * point
+        entering = entry.forward(gradient)
+        if previous is None or direction is None or image is None:
+            direction, image, terms = gradient, entering.clone(), _length(gradient)
         else:
-            size = _dot(before, before)
-            saved = before - _dot(before, point) * point
-            share = (_dot(slope, slope - saved) / torch.where(size > 0, size, torch.ones_like(size))).clamp(min=0)
-            downhill = _dot(slope, slope + share * direction) <= 0
-            # A slope whose square underflows has no direction to go on in: its quotients are infinite or no numbers.
-            anew = downhill | ~(share < _MOST_BASIS)
-            share = torch.where(anew, torch.zeros_like(share), share)
-            terms = _length(slope) + share * _length(direction)
-            direction, across = slope + share * direction, across.mul_(share).add_(image)
+            size = _dot(previous, previous)
+            transported = previous - _dot(previous, point) * point
+            beta = _dot(gradient, gradient - transported) / torch.where(size > 0, size, torch.ones_like(size))
+            beta = beta.clamp(min=0)
+            downhill = _dot(gradient, gradient + beta * direction) <= 0
+            # A gradient whose square underflows has no direction to go on in: its quotients are infinite or NaN.
+            beta = beta.masked_fill(downhill | ~(beta < _MAX_BETA), 0.0)
+            terms = _length(gradient) + beta * _length(direction)
+            direction, image = gradient + beta * direction, image.mul_(beta).add_(entering)
         outward = _dot(direction, point)
-        direction, across = direction - outward * point, across.addcmul_(outward, entered, value=-1)
+        direction, image = direction - outward * point, image.addcmul_(outward, entered, value=-1)
         length = _length(direction)
         # Where the direction is what rounding left of its terms, its image is not A times it.
         lost = length <= torch.finfo(length.dtype).eps ** 0.5 * terms
         length = torch.where(lost, torch.zeros_like(length), length)
-        direction, across = direction.masked_fill(lost, 0.0), across.masked_fill_(lost, 0.0)
+        direction, image = direction.masked_fill(lost, 0.0), image.masked_fill_(lost, 0.0)
         safe = torch.where(length > 0, length, torch.ones_like(length))
-        direction, across = direction / safe, across.div_(safe)
-        angle, best = _best_angle(objective, entered, across, squared, limits)
+        direction, image = direction / safe, image.div_(safe)
+        angle, best = _best_angle(objective, entered, image, squared, limits)
         stays = lost.squeeze(1)
         angle, best = torch.where(stays, torch.zeros_like(angle), angle), torch.where(stays, squared, best)
         cosine, sine = angle.cos().unsqueeze(1), angle.sin().unsqueeze(1)
-        turned = (cosine * length) * across
+        turned = (cosine * length) * image
         turned.addcmul_(sine * length, entered, value=-1)
-        entered.mul_(cosine).addcmul_(sine, across)
+        entered.mul_(cosine).addcmul_(sine, image)
         point, direction = cosine * point + sine * direction, length * (cosine * direction - sine * point)
-        across, before = turned, slope
+        image, previous = turned, gradient
         idle = torch.where(best > squared * (1 + limits.tolerance), 0, idle + 1)
         squared = best
-        taken += 1
-        tick()
-    return CirclePoints(point, entered, squared, idle >= PATIENCE, taken)
+        steps += 1
+        tick(steps)
+    return CirclePoints(point, entered, squared, idle >= _CIRCLE_PATIENCE, steps)
 
 
 def _best_angle(
@@ -256,24 +257,41 @@ class _SphereSearch:
         self._scale = radius.to(objective.dtype).unsqueeze(1)
 
     def run(self, tick: Callable[[int], None]) -> SearchResult:
-        stages, w = self._stages, len(self._words)
-        products = []
+        """Lanczos steps, free climbs in the space that they span, and true climbs of the best of those."""
+        w = len(self._words)
+        basis, rotation, entered = self._subspace(tick)
+        point, start = self._free_climb(basis, rotation, entered)
+        finalists, spent = len(point) // w, basis.shape[1]
+        best = self._true_climb(point, start, lambda steps: tick(spent + steps))
+        winner = best.squared.view(w, -1).argmax(dim=1) + torch.arange(w, device=point.device) * finalists
+        return SearchResult(
+            perturbations=self._radius.linear_maximizer(best.point[winner]),
+            squared=best.squared[winner],
+            spent=torch.full_like(self._words, spent + finalists * best.steps + 1),
+            converged=best.converged[winner] & self._stationary(best.point[winner], best.entered[winner]),
+        )
+
+    def _subspace(
+        self, tick: Callable[[int], None]
+    ) -> tuple[Float[Tensor, "w t d"], Float[Tensor, "w t t"], Float[Tensor, "w t k"]]:
+        """The Krylov basis of the linearised change, its Ritz vectors, and what enters the layer from the basis."""
+        products: list[Tensor] = []
 
         def linearized(point: Tensor) -> Tensor:
             products.append(self._objective.enter(self._scale * point, self._words))
             tick(len(products))
             return self._scale * self._objective.enter_transposed(self._objective.linearized(products[-1]), self._words)
 
-        first = gaussian_on(
-            w,
-            self._objective.coordinates,
-            generator=self._generator,
-            dtype=self._objective.dtype,
-            device=self._objective.device,
-        )
+        kind = {"dtype": self._objective.dtype, "device": self._objective.device}
+        first = gaussian_on(len(self._words), self._objective.coordinates, generator=self._generator, **kind)
         basis, rotation, _ = lanczos(linearized, first, LANCZOS_STEPS)
-        entered = torch.stack(products, dim=1)
-        products.clear()
+        return basis, rotation, torch.stack(products, dim=1)
+
+    def _free_climb(
+        self, basis: Float[Tensor, "w t d"], rotation: Float[Tensor, "w t t"], entered: Float[Tensor, "w t k"]
+    ) -> tuple[Float[Tensor, "b d"], Float[Tensor, "b k"]]:
+        """The finalists of climbs within the basis, where products are combinations of known ones, and what enters."""
+        w, stages = len(self._words), self._stages
         coordinates = self._free_starts(rotation, entered)
         free = climb_great_circles(
             self._objective,
@@ -286,34 +304,26 @@ class _SphereSearch:
             CircleLimits(stages.steps, stages.tolerance, _FREE_TURNS),
         )
         chosen = self._finalists(free.squared.view(w, -1), free.point.unflatten(0, (w, -1)))
-        point = (free.point.unflatten(0, (w, -1)).gather(1, _across(chosen, free.point)) @ basis).flatten(end_dim=1)
-        start = free.entered.unflatten(0, (w, -1)).gather(1, _across(chosen, free.entered)).flatten(end_dim=1)
-        free = None
-        finalists = chosen.shape[1]
+        point = free.point.unflatten(0, (w, -1)).gather(1, _index_of_rows(chosen, free.point)) @ basis
+        start = free.entered.unflatten(0, (w, -1)).gather(1, _index_of_rows(chosen, free.entered))
+        return point.flatten(end_dim=1), start.flatten(end_dim=1)
+
+    def _true_climb(
+        self, point: Float[Tensor, "b d"], start: Float[Tensor, "b k"], tick: Callable[[int], None]
+    ) -> CirclePoints:
+        """The finalists climb on, each step with a product and one with the transpose."""
+        finalists = len(point) // len(self._words)
         words = self._words.repeat_interleave(finalists)
         scale = self._scale.repeat_interleave(finalists, dim=0)
-        steps = iter(range(basis.shape[1] + 1, basis.shape[1] + stages.finish + 1))
-        best = climb_great_circles(
-            self._objective,
-            LinearEntry(
-                lambda a: self._objective.enter(scale * a, words),
-                lambda u: scale * self._objective.enter_transposed(u, words),
-            ),
-            point,
-            start,
-            CircleLimits(stages.finish, stages.tolerance),
-            tick=lambda: tick(next(steps)),
+        entry = LinearEntry(
+            lambda a: self._objective.enter(scale * a, words),
+            lambda u: scale * self._objective.enter_transposed(u, words),
         )
-        winner = best.squared.view(w, -1).argmax(dim=1) + torch.arange(w, device=words.device) * finalists
-        return SearchResult(
-            perturbations=self._radius.linear_maximizer(best.point[winner]),
-            squared=best.squared[winner],
-            spent=torch.full_like(self._words, basis.shape[1] + finalists * best.steps + 1),
-            converged=best.converged[winner] & self._stationary(best.point[winner], best.entered[winner]),
-        )
+        limits = CircleLimits(self._stages.finish, self._stages.tolerance)
+        return climb_great_circles(self._objective, entry, point, start, limits, tick=tick)
 
     def _stationary(self, point: Float[Tensor, "w d"], entered: Float[Tensor, "w k"]) -> Bool[Tensor, " w"]:
-        """True where the squared change rises along its gradient on the sphere within what search.stationary allows."""
+        """True where the squared change rises along its gradient by no more than `verify_stationary` allows."""
         gradient = self._scale * self._objective.enter_transposed(self._objective.slope(entered), self._words)
         flat = (gradient == 0).all(dim=1)
         gradient = gradient - torch.linalg.vecdot(gradient, point).unsqueeze(1) * point
@@ -336,7 +346,8 @@ class _SphereSearch:
         for _ in range(min(self._stages.finalists, squared.shape[1])):
             best = left.argmax(dim=1, keepdim=True)
             chosen.append(best)
-            near = (points @ points.gather(1, _across(best, points.flatten(end_dim=1))).mT).squeeze(2) > _SAME_HILL
+            leader = points.gather(1, _index_of_rows(best, points.flatten(end_dim=1)))
+            near = (points @ leader.mT).squeeze(2) > _SAME_HILL
             left = torch.where(near, left - 2 * left.amax(dim=1, keepdim=True), left)
         return torch.cat(chosen, dim=1)
 
@@ -357,6 +368,6 @@ class _SphereSearch:
         return torch.cat([signed, unit(torch.cat([mixed, patterned], dim=1))], dim=1)
 
 
-def _across(chosen: Int[Tensor, "w c"], rows: Float[Tensor, "b m"]) -> Int[Tensor, "w c m"]:
+def _index_of_rows(chosen: Int[Tensor, "w c"], rows: Float[Tensor, "b m"]) -> Int[Tensor, "w c m"]:
     """The index that gathers the chosen rows of each word."""
     return chosen.unsqueeze(2).expand(-1, -1, rows.shape[1])

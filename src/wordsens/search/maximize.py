@@ -36,16 +36,16 @@ def maximize(
         generator: of the random starts.
         progress: called with (steps done, steps at most).
     """
-    narrow = objective.narrowed()
-    if narrow is not None:
-        narrowed = maximize(narrow[0], words, ball, plan, blocks=blocks, generator=generator, progress=progress)
-        return replace(narrowed, perturbations=narrowed.perturbations @ narrow[1])
+    reduced = objective.narrowed()
+    if reduced is not None:
+        result = maximize(reduced[0], words, ball, plan, blocks=blocks, generator=generator, progress=progress)
+        return replace(result, perturbations=result.perturbations @ reduced[1])
     results: list[SearchResult] = []
     for stages in plan.runs(objective.stages):
         if isinstance(objective, LinearEntryObjective):
             results.append(krylov_search(objective, words, ball, stages, generator=generator, progress=progress))
-            if objective.narrow and plan.effort != "quick":
-                results.append(ascend(objective, words, ball, objective.ascent, generator=generator))
+            if objective.also_ascend and plan.effort != "quick":
+                results.append(ascend(objective, words, ball, objective.ascent_stages, generator=generator))
         else:
             results.append(
                 ascend(objective, words, ball, stages, blocks=blocks, generator=generator, progress=progress)

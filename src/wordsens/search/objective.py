@@ -109,14 +109,14 @@ class LinearEntryObjective(Objective):
     """An objective of the form ‖psi(A_i Delta)‖², psi entrywise with psi(0) = 0.
 
     Attributes:
-        narrow: whether the general ascent is run besides, by the stages `ascent`.
+        also_ascend: whether the general ascent is run besides, by `ascent_stages`.
         far_angles: angles that every line search tries besides its own, where psi saturates: the squared change is then
             nearly constant between many steep places, and the next hill is beyond the reach of a Newton step.
     """
 
     far_angles: tuple[float, ...] = ()
-    narrow: bool = False
-    ascent: Stages = Stages()
+    also_ascend: bool = False
+    ascent_stages: Stages = Stages()
 
     @property
     @abstractmethod
@@ -164,7 +164,7 @@ class SearchResult:
             recompute it before you trust it.
         spent: (w,), how many Deltas of each word were evaluated.
         converged: (w,), whether the winner stopped gaining, before its steps ran out, at a stationary point: see
-            `search.stationary`.
+            `search.climb.verify_stationary`.
     """
 
     perturbations: Float[Tensor, "w ..."]

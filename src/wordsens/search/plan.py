@@ -17,9 +17,11 @@ class Stages:
     words with the largest values, are given as many generations again with twice the children: S is their maximum.
     (4) The best `finalists` are finished in `finish` steps at most, until steps gain less than `tolerance`.
 
-    Evaluations a word, of the value and its gradient, without halvings and leaders, are
+    Evaluations a word, of the value and its gradient, without halvings and leaders, are at most
 
-        starts (steps + 1) + generations children (child_steps + 1) + finalists finish.
+        starts (steps + 1) + generations children (child_steps + 1) + (finalists + 2) finish,
+
+    and one for each start that the map names where it names too many.
 
     A search on great circles (`search.krylov`) reads `starts`, `steps`, `finalists`, `finish` and `tolerance`.
     """
@@ -78,7 +80,7 @@ class SearchPlan:
         effort: "quick" (a tenth to a quarter of normal's evaluations), "normal", or "thorough" (a normal search, then a
             wider one; the better result of each word: never less than normal, about six times the evaluations).
         starts: starting points of every word: the map's own first, random points after them.
-        steps: steps of every start, and of children and the finish at most.
+        steps: steps of every start, and the most of the finish; children take no more than these either.
 
     Raises:
         InputError: an unknown effort, or a number that is not a whole number of at least 1.

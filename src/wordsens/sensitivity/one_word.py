@@ -25,8 +25,9 @@ from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.result import Budget, Sensitivity
 from wordsens.text.matrix import TextMatrix
 
-_SURE = 0.01
-"""A search has converged where its value is at least 100 times the rounding error: so is its gradient's, about."""
+_MAX_RELATIVE_ROUNDING = 0.01
+"""No search counts as converged where rounding exceeds this share of its value: its gradient is then not known to 1 %
+either."""
 
 _NEIGHBOURS = 3
 """Of a witness, a last digit away, that are mapped with it where phi may jump."""
@@ -116,7 +117,7 @@ def word_sensitivity(
         evaluations=result.evaluations + mapped * len(chosen),
         evaluations_per_word=result.spent + mapped,
         seconds=time.perf_counter() - started,
-        converged=result.converged & (rounding <= _SURE * per_word),
+        converged=result.converged & (rounding <= _MAX_RELATIVE_ROUNDING * per_word),
         seed=int(seed),
         map_name=phi.name,
         upper=None if bounds is None else bounds.value,
@@ -137,7 +138,8 @@ def _recomputed(
     """What each witness attains by definition, less an estimate of its rounding error, and that estimate.
 
     phi(X^i(Delta)) and phi(X) are each wrong by `relative_rounding` of their norms, at most 1 + value and 1. Where phi
-    may jump, witnesses a last digit away are mapped too.
+    may jump, witnesses a last digit away are mapped too. The rounding at the best witness is estimated as well, which
+    may make another word best: so on, until the best one is checked. Where phi is continuous it counts for every word.
     """
 
     def one_alone(words: Int[Tensor, " b"], moved: Float[Tensor, "b d"]) -> Float[Tensor, " b"]:
@@ -149,7 +151,7 @@ def _recomputed(
     best, checked = int((values - rounding).argmax()), set[int]()
     while best not in checked and float(values[best]) > 0:
         witness = perturbed_texts(rows, words[best].view(1, 1), perturbations[best].view(1, 1, -1))[0]
-        # Not a number where a map is one inside the balls alone: max drops it.
+        # NaN if the map is not finite just outside the ball: max(0.0, nan) is 0.0, in this order only.
         error = max(0.0, phi.relative_rounding(witness)) * (2 + values)
         of = slice(None) if phi.continuous else best
         rounding[of] = torch.maximum(rounding[of], error[of])
@@ -159,7 +161,7 @@ def _recomputed(
 
 
 def with_neighbours(
-    attained: Callable[[Int[Tensor, " b"], Float[Tensor, "b d"]], Float[Tensor, " b"]],
+    value_of: Callable[[Int[Tensor, " b"], Float[Tensor, "b d"]], Float[Tensor, " b"]],
     rows: Float[Tensor, "n d"],
     words: Int[Tensor, " b"],
     moved: Float[Tensor, "b d"],
@@ -168,14 +170,14 @@ def with_neighbours(
 ) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"]]:
     """The perturbations' values, and an estimate of their rounding error where phi jumps or nearly does.
 
-    (2 + sqrt(n d) / 8) max over `count` sign patterns s, at most three, of |attained(Delta + eps s (x_i + Delta)) -
-    attained(Delta)|, the former in the ball, as `FeatureMap.relative_rounding` has it for a whole text; 0 for none.
+    (2 + sqrt(n d) / 8) max over `count` sign patterns s, at most three, of |value_of(Delta + eps s (x_i + Delta)) -
+    value_of(Delta)|, the former in the ball, as `FeatureMap.relative_rounding` has it for a whole text; 0 for none.
     """
     signs = torch.ones(1 + _NEIGHBOURS, 1, rows.shape[1]).to(rows)
     signs[0], signs[2, :, ::2], signs[3, :, ::3] = 0, -1, -1
     beside = moved + torch.finfo(rows.dtype).eps * signs[: 1 + count] * (rows[words] + moved)
     beside = torch.cat([moved.unsqueeze(0), ball.project(beside[1:])])
-    values = attained(words.repeat(1 + count), beside.flatten(end_dim=1)).view(1 + count, -1)
+    values = value_of(words.repeat(1 + count), beside.flatten(end_dim=1)).view(1 + count, -1)
     return values[0], (2 + math.sqrt(rows.numel()) / 8) * (values - values[0]).abs().amax(dim=0)
 
 

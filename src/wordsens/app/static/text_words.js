@@ -60,9 +60,9 @@ export default {
           ><template v-for="(piece, at) in text.pieces" :key="at"
           ><span v-if="typeof piece !== 'string'" class="w" :class="'s' + piece.level" role="button" tabindex="-1">{{ piece.text }}</span
           ><template v-else>{{ piece }}</template></template></p>
-        <p class="scale" v-if="known.length"><span class="sr">Colours from </span>{{ text.low.toPrecision(3) }}
+        <p class="scale" v-if="known.length"><span class="sr">Colours from </span>{{ text.ends[0] }}
           <span class="ramp" aria-hidden="true"><i v-for="level in 9" :key="level" :class="'s' + (level - 1)"></i></span>
-          <span class="sr">to </span>{{ text.high.toPrecision(3) }} <span>{{ text.measure }}</span></p>
+          <span class="sr">to </span>{{ text.ends[1] }} <span>{{ text.measure }}</span></p>
         <p class="caption" v-if="text.note">{{ text.note }}</p>
         <slot></slot>
       </div>

@@ -114,7 +114,7 @@ def _first_look(
 
 
 def text_data(record: Any) -> dict[str, Any]:
-    """The text of a record as the page draws it: its pieces, the ends of its colours."""
+    """The text of a record as the page draws it: its pieces, what its colours stand for."""
     shown = measured_text(record)
     assert shown is not None
     if shown.words:
@@ -126,6 +126,7 @@ def text_data(record: Any) -> dict[str, Any]:
     return {
         "pieces": pieces,
         "direction": shown.direction,
+        "ends": list(shown.ends),
         "low": shown.low,
         "high": shown.high,
         "measure": shown.measure,

@@ -20,7 +20,7 @@ class MeasureOptions:
 
     text: Annotated[str | None, typer.Argument(help="The text itself, in quotes.", show_default=False)] = None
     file: Annotated[str | None, typer.Option(help="A plain-text file with one text.", rich_help_panel="Text")] = None
-    dataset: Annotated[
+    texts: Annotated[
         str | None,
         typer.Option(
             help="Many texts: a file, Parquet or CSV table, folder, or 'imdb' of the hub.", rich_help_panel="Text"
@@ -30,9 +30,7 @@ class MeasureOptions:
         str, typer.Option(help="The column of a table that holds the text.", rich_help_panel="Text")
     ] = "text"
     encoding: Annotated[str, typer.Option(help="Of plain-text files.", rich_help_panel="Text")] = "utf-8"
-    limit: Annotated[int | None, typer.Option(help="At most this many texts of a dataset.", rich_help_panel="Text")] = (
-        None
-    )
+    limit: Annotated[int | None, typer.Option(help="At most this many of --texts.", rich_help_panel="Text")] = None
     encoder: EncoderName = "minilm"
     layer: Annotated[
         int | None,
@@ -113,6 +111,10 @@ class MeasureOptions:
         ),
     ] = "normal"
     all_words: Annotated[bool, typer.Option("--all-words", help="Show every word, however long the text is.")] = False
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Also each word's upper bound, the cost, and what all numbers mean."),
+    ] = False
     small_radius: Annotated[
         bool,
         typer.Option(
@@ -166,14 +168,14 @@ class MeasureOptions:
         for name, least in (("limit", 1), ("max_words", 2), ("sample", 1), ("starts", 1), ("steps", 0)):
             if (value := getattr(self, name)) is not None:
                 require_count(name, value, least=least)
-        if sum(given is not None for given in (self.text, self.file, self.dataset)) != 1:
+        if sum(given is not None for given in (self.text, self.file, self.texts)) != 1:
             raise InputError(
-                'give exactly one of TEXT, --file and --dataset; for example: wordsens measure "I love her much"'
+                'give exactly one of TEXT, --file and --texts; for example: wordsens measure "I love her much"'
             )
         if self.word and self.sample is not None:
             raise InputError("`--word` and `--sample` both choose the words; give one of them")
-        if self.dataset is None and (self.text_column != "text" or self.limit is not None):
-            raise InputError("`--text-column` and `--limit` belong to --dataset; drop them, or name a dataset")
+        if self.texts is None and (self.text_column != "text" or self.limit is not None):
+            raise InputError("`--text-column` and `--limit` belong to --texts; drop them, or name a file of texts")
         if MODEL in self.map_names and len(self.map_names) > 1:
             raise InputError(
                 "`--map` names model beside other maps, but a transformer has rows of its own; measure it alone"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from wordsens.cli.measure.options import MeasureOptions
-from wordsens.cli.measure.outcome import RealSwaps
+from wordsens.cli.measure.tables import RealSwaps
 from wordsens.cli.terminal import typed
 from wordsens.experiments.sensitivity import SensitivityCell, save_measurement, saved_measurement
 from wordsens.experiments.store import Store, write_tables

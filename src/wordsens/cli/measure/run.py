@@ -10,8 +10,7 @@ import torch
 
 from wordsens import __version__
 from wordsens.cli.measure.options import MeasureOptions
-from wordsens.cli.measure.outcome import Comparison, Measured, RealSwaps
-from wordsens.cli.measure.tables import print_many, print_one
+from wordsens.cli.measure.tables import Comparison, Measured, RealSwaps, print_many, print_one
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import Reporter, notice, print_json, reporting, stdout
 from wordsens.errors import InputError, require_device
@@ -53,10 +52,10 @@ def _print(
     if options.as_json:
         _print_json(measured, skipped, table, options)
         return
-    if options.dataset is None:
-        print_one(measured[0], all_words=options.all_words, conditions=options.conditions)
+    if options.texts is None:
+        print_one(measured[0], all_words=options.all_words, verbose=options.verbose, conditions=options.conditions)
     else:
-        print_many(measured)
+        print_many(measured, verbose=options.verbose)
     if table is not None:
         stdout().print(f"\nrecords  {table}", soft_wrap=True, markup=False)
 
@@ -76,7 +75,7 @@ def _measure_all(options: MeasureOptions, records: "MeasureRecords | None") -> t
             special_tokens=options.keep_special_tokens,
             device=options.device,
         )
-    kept, skipped = _long_enough(list(zip(documents, texts, strict=True)), options.dataset)
+    kept, skipped = _long_enough(list(zip(documents, texts, strict=True)), options.texts)
     if skipped and not options.quiet:
         notice(f"{len(skipped)} of {len(texts)} texts have one word only and are left out")
     measured: list[Measured] = []
@@ -175,9 +174,9 @@ def _documents(options: MeasureOptions) -> list[Document]:
     if options.file is not None:
         rows = text_file_rows(named_path("file", options.file, home=False), options.encoding)
         return [Document(str(row.text), source=row.where) for row in rows]
-    assert options.dataset is not None
+    assert options.texts is not None
     return read_documents(
-        options.dataset,
+        options.texts,
         text_column=options.text_column,
         encoding=options.encoding,
         labels=False,
@@ -187,14 +186,14 @@ def _documents(options: MeasureOptions) -> list[Document]:
 
 
 def _long_enough(
-    texts: list[tuple[Document, TextMatrix]], dataset: str | None
+    texts: list[tuple[Document, TextMatrix]], source: str | None
 ) -> tuple[list[tuple[Document, TextMatrix]], list[TextMatrix]]:
     """The texts of two words or more, and the others; a single text goes on: the library explains its error."""
-    if dataset is None:
+    if source is None:
         return texts, []
     kept = [pair for pair in texts if len(pair[1]) > 1]
     if not kept:
-        raise InputError(f"`dataset` (={dataset!r}) has no text of two words or more; give longer texts")
+        raise InputError(f"`texts` (={source!r}) has no text of two words or more; give longer texts")
     return kept, [text for _, text in texts if len(text) == 1]
 
 

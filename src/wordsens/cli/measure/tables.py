@@ -1,41 +1,100 @@
-"""The tables of `wordsens measure`."""
+"""What `wordsens measure` says: the answer in a sentence, one table, two lines of notes; --verbose for the rest."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from wordsens.certificates.base import CERTIFIED
-from wordsens.cli.measure.outcome import Measured, RealSwaps
 from wordsens.cli.terminal import shade, stdout, table
-from wordsens.maps.registry import map_title
+from wordsens.maps.registry import base_name, map_entry, map_title
+from wordsens.results.shown import colour_share
 from wordsens.sensitivity.result import Sensitivity
-from wordsens.theory import Prediction
+from wordsens.text.matrix import TextMatrix
+from wordsens.theory import Condition, Prediction
 
 SHOWN_WORDS = 40
-"""Longer texts show this many words, the most sensitive ones, unless every word is asked for."""
+"""Longer texts show this many words, the most sensitive ones, unless all are wanted."""
+
+FAMILY_NAMES = {"dense": "a fully connected layer", "attention": "attention"}
 
 
-def print_one(measured: Measured, *, all_words: bool, conditions: bool = False) -> None:
-    """One text: tables of the maps and of the words, what the numbers mean; the theorems' conditions, if asked."""
+@dataclass(frozen=True)
+class RealSwaps:
+    """For each searched word, the relative change by the best real word in its place, and that word."""
+
+    values: tuple[float, ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Theory and real words to compare a measurement with.
+
+    Attributes:
+        predicted: of S, where there is a prediction.
+        conditions: of the theorem about the map.
+        small_radius: the limit of S / radius as the radius shrinks, a number a searched word; None unless asked for.
+        swaps: the best real word in the place of each searched word; None unless asked for.
+    """
+
+    predicted: Prediction | None
+    conditions: tuple[Condition, ...]
+    small_radius: tuple[float, ...] | None = None
+    swaps: RealSwaps | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values: a part of an entry of `results`."""
+        return {
+            "predicted": None if self.predicted is None else self.predicted.value,
+            "predicted_of": None if self.predicted is None else self.predicted.of,
+            "predicted_in_range": None if self.predicted is None else self.predicted.in_range,
+            "conditions": [str(condition) for condition in self.conditions],
+            "small_radius": None if self.small_radius is None else list(self.small_radius),
+            "swap": None if self.swaps is None else list(self.swaps.values),
+            "swapped_for": None if self.swaps is None else list(self.swaps.names),
+        }
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One text with what every map gave on it."""
+
+    text: TextMatrix
+    results: tuple[Sensitivity, ...]
+    seconds: tuple[float, ...]
+    comparisons: tuple[Comparison, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values: one entry of `texts` in the JSON document."""
+        return {
+            "source": self.text.source,
+            "label": self.text.label,
+            "n": len(self.text),
+            "d": self.text.rows.shape[1],
+            "tokens": list(self.text.tokens or ()),
+            "results": [
+                {**result.to_dict(), **comparison.to_dict(), "seconds": seconds}
+                for result, seconds, comparison in zip(self.results, self.seconds, self.comparisons, strict=True)
+            ],
+        }
+
+
+def print_one(measured: Measured, *, all_words: bool, verbose: bool, conditions: bool = False) -> None:
+    """One text: the answer, a table of words and maps, notes; the theorems' conditions, if wanted."""
     console = stdout()
-    n, d = measured.text.rows.shape
-    console.print(f"{n} words, d = {d}", style="bold")
+    console.print(answer(measured.results), style="bold", highlight=False, markup=False)
     console.print()
-    console.print("Maps", style="bold")
-    console.print(_map_table(measured))
-    console.print()
-    words, left_out = _word_table(measured, all_words=all_words)
-    console.print("S of each word (* the largest)", style="bold")
+    words, left_out = _word_table(measured, all_words=all_words, verbose=verbose)
     console.print(words)
+    console.print()
     if left_out:
         console.print(f"... and {left_out} less sensitive words; --all-words shows them.")
-    console.print()
-    for result in measured.results:
-        if len(result.words) < n:
-            console.print(f"{map_title(result.map_name)}: {len(result.words)} of {n} words searched.")
-    console.print(_explanation([measured]))
+    for line in _notes([measured], verbose=verbose):
+        console.print(line, highlight=False, markup=False)
     if conditions:
         for result, comparison in zip(measured.results, measured.comparisons, strict=True):
             console.print()
@@ -44,85 +103,96 @@ def print_one(measured: Measured, *, all_words: bool, conditions: bool = False) 
                 console.print(str(condition), markup=False, highlight=False)
 
 
-def print_many(measured: Sequence[Measured]) -> None:
+def print_many(measured: Sequence[Measured], *, verbose: bool) -> None:
     """Several texts: one row a text and map."""
     console = stdout()
-    made = table(
-        ("text", "left"),
-        ("n", "right"),
-        ("map", "left"),
-        ("S", "right"),
-        ("at word", "right"),
-        ("token", "left"),
-    )
-    bracketed = any(result.upper is not None for one in measured for result in one.results)
-    if bracketed:
-        made.add_column("upper", justify="right")
+    made = table(("text", "left"), ("n", "right"), ("map", "left"), ("S", "right"), ("word", "left"))
+    bounded = any(result.upper is not None for one in measured for result in one.results)
+    if bounded:
+        made.add_column("at most", justify="right")
     for one in measured:
         for at, result in enumerate(one.results):
-            source = one.text.source if at == 0 else ""
             row = [
-                source,
+                one.text.source if at == 0 else "",
                 str(len(one.text)) if at == 0 else "",
                 map_title(result.map_name),
-                f"{result.value:.4f}",
             ]
-            row += [str(result.word), _token(result), *([_number(result.upper)] if bracketed else [])]
-            made.add_row(*map(Text, row))
-    console.print("Word sensitivity of each text", style="bold")
+            row += [_number(result.value), f"{result.word} {_token(result)}"]
+            made.add_row(*map(Text, [*row, *([_number(result.upper)] if bounded else [])]))
+    console.print(f"The most that one word can move {len(measured)} texts", style="bold")
+    console.print()
     console.print(made)
     console.print()
-    console.print(_explanation(measured))
+    for line in _notes(measured, verbose=verbose):
+        console.print(line, highlight=False, markup=False)
 
 
-def _map_table(measured: Measured) -> Table:
-    bracketed = any(result.upper is not None for result in measured.results)
-    predicted = any(comparison.predicted is not None for comparison in measured.comparisons)
-    limited = any(comparison.small_radius is not None for comparison in measured.comparisons)
-    made = table(
-        ("map", "left"),
-        ("S", "right"),
-        *([("upper", "right")] if bracketed else []),
-        *([("predicted", "right")] if predicted else []),
-        *([("S/radius at 0", "right")] if limited else []),
-        ("at word", "right"),
-        ("token", "left"),
-        ("evaluations", "right"),
-        ("seconds", "right"),
-    )
-    for result, seconds, comparison in zip(measured.results, measured.seconds, measured.comparisons, strict=True):
-        row = [
-            map_title(result.map_name),
-            f"{result.value:.4f}",
-            *([_number(result.upper)] if bracketed else []),
-            *([_predicted(comparison.predicted)] if predicted else []),
-            *([_number(max(comparison.small_radius or (), default=None))] if limited else []),
-        ]
-        row += [str(result.word), _token(result), str(result.evaluations), f"{seconds:.2f}"]
-        made.add_row(*map(Text, row))
-    return made
+def answer(results: Sequence[Sensitivity]) -> str:
+    """The first sentence: how far one word can move each map, and attention beside a fully connected layer."""
+    each = [f"{map_title(result.map_name)} {_short(result.value)}" for result in results]
+    listed = each[0] if len(each) == 1 else f"{', '.join(each[:-1])} and {each[-1]}"
+    best: dict[str, Sensitivity] = {}
+    for result in results:
+        name = base_name(result.map_name)
+        family = map_entry(name).family if name in ("rf", "drf") or name.endswith("raf") else ""
+        best.setdefault(FAMILY_NAMES.get(family, ""), result)
+    attention, dense = (best.get(FAMILY_NAMES[family]) for family in ("attention", "dense"))
+    if attention is None or dense is None or not dense.value > 0:
+        word = f"; most of all {_token(results[0])!r}" if len(results) == 1 else ""
+        return f"One word can move {listed} times its length{word}."
+    ratio = f"{_short(attention.value / dense.value)} times as far as a fully connected layer"
+    return f"One word can move attention {ratio}: {listed} times its length."
 
 
-def _word_table(measured: Measured, *, all_words: bool) -> tuple[Table, int]:
-    """The searched words in reading order, the largest value of each map marked; and how many are left out."""
-    results = measured.results
+def _short(value: float) -> str:
+    """
+    >>> _short(2.8076), _short(0.0812), _short(12.4)
+    ('2.8', '0.081', '12')
+    """
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _word_table(measured: Measured, *, all_words: bool, verbose: bool) -> tuple[Table, int]:
+    """The searched words in reading order, and below them each map's S; and how many words are left out."""
+    results, comparisons = measured.results, measured.comparisons
     searched = sorted({word for result in results for word in result.words.tolist()})
     shown = searched if all_words or len(searched) <= SHOWN_WORDS else _most_sensitive(results)
-    headings: list[tuple[str, str]] = [("word", "right"), ("token", "left")]
-    for result, comparison in zip(results, measured.comparisons, strict=True):
+    headings: list[tuple[str, str]] = [("", "right"), ("word", "left")]
+    for result, comparison in zip(results, comparisons, strict=True):
         headings.append((map_title(result.map_name), "right"))
-        if result.upper_per_word is not None:
-            headings.append(("upper", "right"))
+        if verbose and result.upper_per_word is not None:
+            headings.append(("at most", "right"))
         if comparison.swaps is not None:
             headings.append(("real word", "left"))
     made = table(*headings)
     for word in shown:
-        cells = [Text(str(word)), Text.assemble((measured.text.word(word), _shade_of(results, word)))]
-        for result, comparison in zip(results, measured.comparisons, strict=True):
+        cells = [Text(str(word)), Text(measured.text.word(word))]
+        for result, comparison in zip(results, comparisons, strict=True):
             at = (result.words == word).nonzero()
-            cells += _cells(result, None if len(at) == 0 else int(at[0]), comparison.swaps)
+            cells += _cells(result, None if len(at) == 0 else int(at[0]), comparison.swaps, verbose=verbose)
+        made.add_row(*cells)
+    for name, values in _summary_rows(measured, verbose=verbose).items():
+        cells = [Text(""), Text(name, style="bold")]
+        for result, comparison, value in zip(results, comparisons, values, strict=True):
+            beside = (verbose and result.upper_per_word is not None) + (comparison.swaps is not None)
+            cells += [Text(value, style="bold" if name == "S" else ""), *[Text("")] * beside]
         made.add_row(*cells)
     return made, len(searched) - len(shown)
+
+
+def _summary_rows(measured: Measured, *, verbose: bool) -> dict[str, list[str]]:
+    """Of each map: S, its upper bound, its prediction, and what it cost."""
+    results, comparisons = measured.results, measured.comparisons
+    rows = {
+        "S": [_number(result.value) for result in results],
+        "S at most": [_number(result.upper) for result in results],
+        "predicted": [_predicted(comparison.predicted) for comparison in comparisons],
+        "S/radius at 0": [_number(max(comparison.small_radius or (), default=None)) for comparison in comparisons],
+    }
+    if verbose:
+        rows["evaluations"] = [str(result.evaluations) for result in results]
+        rows["seconds"] = [f"{seconds:.2f}" for seconds in measured.seconds]
+    return {name: values for name, values in rows.items() if any(values)}
 
 
 def _most_sensitive(results: Sequence[Sensitivity]) -> list[int]:
@@ -132,80 +202,83 @@ def _most_sensitive(results: Sequence[Sensitivity]) -> list[int]:
     return sorted(list(dict.fromkeys(by_rank))[:SHOWN_WORDS])
 
 
-def _shade_of(results: Sequence[Sensitivity], word: int) -> str:
-    """The colour of a word: that of its value under the first map that searched it."""
-    for result in results:
-        if len(at := (result.words == word).nonzero()):
-            return shade(float(result.per_word[int(at[0])]), result.per_word.tolist())
-    return ""
-
-
-def _cells(result: Sensitivity, at: int | None, swaps: RealSwaps | None) -> list[Text]:
-    """The cells of the word table for one word under one map; empty where the map did not search it."""
-    bracketed = result.upper_per_word is not None
+def _cells(result: Sensitivity, at: int | None, swaps: RealSwaps | None, *, verbose: bool) -> list[Text]:
+    """The cells of one word under one map, coloured on one scale from 0; empty where it was not searched."""
+    bounds = result.upper_per_word if verbose else None
     if at is None:
-        return [Text("")] * (1 + bracketed + (swaps is not None))
-    largest = int(result.words[at]) == result.word
-    value = f"{float(result.per_word[at]):.4f}{'*' if largest else ' '}"
-    own = shade(float(result.per_word[at]), result.per_word.tolist())
-    cells = [Text.assemble((value, f"bold {own}".strip() if largest else own))]
-    if result.upper_per_word is not None:
-        cells.append(Text(_number(float(result.upper_per_word[at]))))
+        return [Text("")] * (1 + (bounds is not None) + (swaps is not None))
+    value = float(result.per_word[at])
+    colour = shade(colour_share(value), [0.0, 1.0])
+    cells = [Text(_number(value), style=f"bold {colour}".strip() if int(result.words[at]) == result.word else colour)]
+    if bounds is not None:
+        cells.append(Text(_number(float(bounds[at]))))
     if swaps is not None:
         cells.append(Text(f"{_number(swaps.values[at])} {swaps.names[at]}"))
     return cells
 
 
-def _explanation(measured: Sequence[Measured]) -> str:
+def _notes(measured: Sequence[Measured], *, verbose: bool) -> list[str]:
+    """Two lines at most; all there is to know with `verbose`."""
     results = [result for one in measured for result in one.results]
     radii = [float(radius) for result in results for radius in result.radius]
     low, high = min(radii), max(radii)
-    size = f"{high:.4g}" if high - low <= 1e-9 * high else f"between {low:.4g} and {high:.4g}"
-    lines = [
-        "S is how far the features move, relative to their norm, when one word's vector may move by "
-        f"‖Delta‖ <= {size}. Each number is attained by a perturbation that was found: a lower bound of the sup.",
+    size = f"{high:.3g}" if high - low <= 1e-9 * high else f"{low:.3g} to {high:.3g}"
+    bounded = " 'At most' is certified." if all(result.rigor in (None, CERTIFIED) for result in results) else ""
+    bounded = bounded if any(result.upper is not None for result in results) else ""
+    notes = [
+        f"S is how far the features move, over their length, when a word's vector moves by at most {size}. It is "
+        f"attained: a lower bound.{bounded}"
     ]
-    rigors = {map_title(result.map_name): result.rigor for result in results if result.rigor is not None}
-    if rigors:
-        weaker = [f"for {name} {rigor}" for name, rigor in rigors.items() if rigor != CERTIFIED]
-        surely = "certified" if len(weaker) < len(rigors) else "bounds"
-        besides = f" (they hold {', '.join(weaker)})" if weaker else ""
-        lines.append(f"The upper numbers are {surely}: no perturbation in the ball goes beyond them{besides}.")
-    predictions = {
-        map_title(result.map_name): comparison.predicted.of
-        for one in measured
-        for result, comparison in zip(one.results, one.comparisons, strict=True)
-        if comparison.predicted is not None
-    }
-    if predictions and len(measured) == 1:
-        listed = ", ".join(f"{of} for {name}" for name, of in predictions.items())
-        lines.append(f"The predicted numbers are theory's, and no bounds: {listed}.")
-    outside = {
-        map_title(result.map_name): ", ".join(comparison.predicted.outside)
-        for one in measured
-        for result, comparison in zip(one.results, one.comparisons, strict=True)
-        if comparison.predicted is not None and comparison.predicted.outside
-    }
-    if outside and len(measured) == 1:
-        listed = "; ".join(f"{name} at {sizes}" for name, sizes in outside.items())
-        lines.append(f"~ marks predictions at sizes at which they were not compared with measurements: {listed}.")
-    if any(comparison.small_radius is not None for one in measured for comparison in one.comparisons):
+    warnings = _warnings(measured)
+    if verbose:
+        return notes + warnings + _details(measured)
+    if len(warnings) > 1:
+        return [*notes, f"{warnings[0]} (--verbose: {len(warnings) - 1} more)"]
+    return notes + warnings
+
+
+def _warnings(measured: Sequence[Measured]) -> list[str]:
+    """What a reader of the numbers has to know, the most important first."""
+    results = [result for one in measured for result in one.results]
+    lines = []
+    for one in measured:
+        for result in one.results:
+            if len(result.words) < len(one.text):
+                name = map_title(result.map_name)
+                lines.append(f"{name}: {len(result.words)} of {len(one.text)} words were searched.")
+    weaker = {map_title(r.map_name): r.rigor for r in results if r.rigor not in (None, CERTIFIED)}
+    if weaker:
+        lines.append("'At most' holds " + "; ".join(f"for {name} {rigor}" for name, rigor in weaker.items()) + ".")
+    lines += dict.fromkeys(note for result in results for note in result.notes)
+    if running := sum(int((~result.converged).sum()) for result in results):
+        total = sum(len(result.words) for result in results)
+        lines.append(f"For {running} of {total} words the search did not end at a peak: --steps may give more.")
+    return lines
+
+
+def _details(measured: Sequence[Measured]) -> list[str]:
+    """What the rows and columns mean."""
+    pairs = [pair for one in measured for pair in zip(one.results, one.comparisons, strict=True)]
+    predicted = {map_title(result.map_name): c.predicted for result, c in pairs if c.predicted is not None}
+    lines = []
+    if predicted and len(measured) == 1:
+        listed = ", ".join(f"{prediction.of} for {name}" for name, prediction in predicted.items())
+        lines.append(f"Predicted numbers are theory's, and no bounds: {listed}.")
+        outside = {name: ", ".join(prediction.outside) for name, prediction in predicted.items() if prediction.outside}
+        if outside:
+            listed = "; ".join(f"{name} at {sizes}" for name, sizes in outside.items())
+            lines.append(f"~ marks predictions at sizes that were not compared with measurements: {listed}.")
+    if any(comparison.small_radius is not None for _, comparison in pairs):
         lines.append(
             "S/radius at 0 is its limit as the radius shrinks, the largest over the words: the Jacobian's largest "
-            "singular value, relative to the features' norm. It is left out where matrices are not built."
+            "singular value over the features' norm. It is left out where matrices are not built."
         )
-    if any(comparison.swaps is not None for one in measured for comparison in one.comparisons):
+    if any(comparison.swaps is not None for _, comparison in pairs):
         lines.append(
-            "real word: how far the features move when the word is swapped for the one of the vocabulary that moves "
-            "them most. It is left out where matrices are not built."
+            "Real word: how far the features move when the word of the vocabulary that moves them most stands in its "
+            "place. It is left out where matrices are not built."
         )
-    running = sum(int((~result.converged).sum()) for result in results)
-    if running:
-        total = sum(len(result.words) for result in results)
-        lines.append(
-            f"For {running} of {total} words the search did not end at a peak: more steps (--steps) may find more."
-        )
-    return "\n".join(lines)
+    return lines
 
 
 def _token(result: Sensitivity) -> str:
@@ -214,8 +287,10 @@ def _token(result: Sensitivity) -> str:
 
 def _predicted(prediction: Prediction | None) -> str:
     """The number, with a ~ where it was not compared with measurements at such sizes."""
-    return "" if prediction is None else f"{'' if prediction.in_range else '~'}{prediction.value:.4f}"
+    return "" if prediction is None else f"{'' if prediction.in_range else '~'}{_number(prediction.value)}"
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
+    if value is None:
+        return ""
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.01 else f"{value:.2e}"

@@ -156,7 +156,8 @@ class Head(ScoredHead):
         along: Float[Tensor, "b n"] | None,
         gradient: bool,
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b m"] | None]:
-        """The squared change of all rows but the word's own; half of its gradient in V^T Delta but for two products.
+        """The squared change of all rows but the word's own; half the gradient in V^T Delta, without the terms along
+        u_j and o_j: their coefficients are left in `moved` and `along`, and `evaluate` adds them in one product.
 
         Args:
             value_delta, words: the pairs, each by its V^T Delta.
@@ -203,10 +204,10 @@ class Head(ScoredHead):
         return squared, result.addcmul_(pulled, value)
 
 
-def in_cache(
+def sum_over_heads(
     heads: Sequence[Head], perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], gradient: bool, numbers: int
 ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
-    """The sum over the heads; a pair's arrays have up to `numbers` entries."""
+    """Value and gradient summed over the heads, in pieces small enough for the cache; a pair has `numbers` entries."""
     pieces = [(perturbations, words)]
     # Pieces that stay in the processor's cache: past it, memory traffic costs more than the products.
     size = max(_LEAST_PAIRS, _CACHED_NUMBERS // numbers)
@@ -221,14 +222,14 @@ def in_cache(
     return torch.cat(squared), torch.cat(slopes) if gradient else None
 
 
-_MOST_SMALL = 8192
+_SMALL_TEXT = 8192
 """Coordinates of a text up to which all starts climb to their end: its own evaluations are cheap."""
 
 _LARGEST_COARSE = 1e5
 """Scores past which a search explores in the map's own precision, and below whose inverse: float32 rounds them by .006
 there, and steps divide by fourth powers of small ones."""
 
-_MOST_UNEVEN = 1e4
+_MAX_UNEVENNESS = 1e4
 """Times the median score past which the largest one has a search explore in the map's own precision: beside a huge row
 others' weights are differences of numbers near 1."""
 
@@ -255,13 +256,14 @@ class AttentionWordChange(WordChange):
 
     def coarse(self) -> "AttentionWordChange":
         """In float32, unless it loses too much; homogeneous scores in units of the largest: the units do not matter."""
-        # A float32 copy holds three n x n arrays; a long text cannot spare them, and its precision is not the limit.
-        if self.rows.dtype == torch.float32 or 3 * 4 * len(self.rows) ** 2 > self.memory_budget // 2:
+        # A float32 copy holds three n x n arrays a head; a long text cannot spare them.
+        copies = len(self.heads) * 3 * 4 * len(self.rows) ** 2
+        if self.rows.dtype == torch.float32 or copies > self.memory_budget // 2:
             return self
         sizes = [head.score_sizes for head in self.heads]
         largest, median = (max(float(part.max()) for part in sizes), min(float(part.median()) for part in sizes))
         factor = 1.0
-        if largest > _MOST_UNEVEN * median:
+        if largest > _MAX_UNEVENNESS * median:
             return self
         if self._score.homogeneous:
             factor = _power_of_two(largest)
@@ -294,12 +296,12 @@ class AttentionWordChange(WordChange):
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
-        return in_cache(self.heads, perturbations, words, gradient, max(self.rows.shape))
+        return sum_over_heads(self.heads, perturbations, words, gradient, max(self.rows.shape))
 
 
 def attention_stages(words: int, d: int) -> Stages:
     """The stages of a search of this text: fewer generations for longer texts, whose words share what is attained."""
-    small = words * d <= _MOST_SMALL
+    small = words * d <= _SMALL_TEXT
     return Stages(
         starts=64 if small else 32,
         halvings=() if small else (12,),

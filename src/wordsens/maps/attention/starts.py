@@ -59,7 +59,7 @@ def starting_points(
 ) -> Float[Tensor, "count w d"]:
     """Every head's `directions`, -x_i and the mean of the rows less x_i, in units of each word's radius.
 
-    `emptied`: also points of `own_row_alone`, for scores under which a row can be left to one word.
+    `emptied`: also points of `self_only_starts`, for scores under which a row can be left to one word.
     """
     everywhere = torch.cat([head.directions for head in heads]).unsqueeze(1).expand(-1, len(words), -1)
     points = [everywhere, replacements(heads[0].rows, words.unsqueeze(1), radius).squeeze(2)]

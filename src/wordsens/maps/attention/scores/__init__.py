@@ -1,4 +1,4 @@
-"""Attention scores: how they become weights, and what a score may offer beside that, as types (`contract`)."""
+"""Attention scores: how they become weights, and what a score may offer beside that, as types (`base`)."""
 
 from wordsens.maps.attention.scores.base import ClosedForm, Moved, Response, Score, offered
 from wordsens.maps.attention.scores.bounds import Certified, Expanded, Tabulated
