@@ -56,8 +56,13 @@ def run_guard(options: GuardOptions) -> None:
 
 def _line(result: Judgement, as_json: bool) -> str:
     if as_json:
-        return json.dumps(asdict(result), ensure_ascii=False)
-    return printable(f"{result.verdict}\t{result.reason}")
+        return _encodable(json.dumps(asdict(result), ensure_ascii=False))
+    return _encodable(printable(f"{result.verdict}\t{result.reason}"))
+
+
+def _encodable(text: str) -> str:
+    """The text with lone surrogates, which no stream can write, as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
