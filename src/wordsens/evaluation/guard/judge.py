@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Literal, NamedTuple
 
 from wordsens.errors import InputError
@@ -124,9 +124,11 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
     if max(len(left), len(right)) > _MANY:
         return _judgement(_Evidence(False, "", "too much differs", left, right))
     turned = any(b < a for (_, a), (_, b) in pairwise(shared))
-    _without_acronyms(left, right)
-    _without_acronyms(right, left)
-    evidence, left, right = _replaced(left, right, _light_in_one(one, other), language)
+    evidence: list[_Evidence] = []
+    if left or right:
+        _without_acronyms(left, right)
+        _without_acronyms(right, left)
+        evidence, left, right = _replaced(left, right, _light_in_one(one, other), language)
     evidence += _marked(one.content, other.content, shared, language)
     evidence += [_alone(token, True, language) for token in left] + [_alone(token, False, language) for token in right]
     apart = len(left) + len(right) > size
@@ -315,19 +317,10 @@ def _scope_moved(one: Reading, other: Reading, turned: bool, language: Language)
 
 def _persons(one: Reading, other: Reading, language: Language) -> list[_Evidence]:
     """Pronouns that change places: I owe you, you owe me."""
-    grammar = language.grammar
-    orders, tokens = [], []
-    for side in (one, other):
-        said = [
-            (person, token)
-            for token in side.light
-            for person in ("first-person", "second-person", "third-person")
-            if token.word in grammar[person]
-        ]
-        orders.append([person for at, (person, _) in enumerate(said) if at == 0 or said[at - 1][0] != person])
-        tokens.append([token for _, token in said])
+    said = [[token for token in side.light if token.word in language.persons] for side in (one, other)]
+    orders = [[person for person, _ in groupby(language.persons[token.word] for token in side)] for side in said]
     if orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1]):
-        return [_Evidence(False, "role", "order: of the pronouns", *tokens)]
+        return [_Evidence(False, "role", "order: of the pronouns", *said)]
     return []
 
 

@@ -50,6 +50,9 @@ class Language:
     def __init__(self, name: str):
         self._name = require_choice("language", name, LANGUAGES)
         self.grammar = {role: said.split() for role, said in self._pairs("grammar", ":")}
+        self.be = frozenset(self.grammar["be"])
+        persons = ("first-person", "second-person", "third-person")
+        self.persons = {word: person for person in persons for word in self.grammar[person]}
         self.decimal_comma = self.grammar["decimal"] == [","]
         self._spellings = [(re.compile(pattern), instead) for pattern, instead in self._pairs("spellings", " = ")]
         self._irregular = {form: base for base, forms in self._pairs("irregular", ":") for form in forms.split()}

@@ -70,7 +70,8 @@ def read(text: str, language: Language) -> Reading:
     """The tokens of a text, with spans of the text as it was given."""
     plain, origin = _plain(text)
     tokens = _quantified(_phrased(_scanned(plain, language), language), language)
-    reading, marker, passive, names = Reading([], [], []), "", False, language.grammar["names"] == ["yes"]
+    reading = Reading([], [], [])
+    marker, passive, names = "", False, language.grammar["names"] == ["yes"]
     for token in tokens:
         if origin:
             token.start, token.end = origin[token.start][0], origin[token.end - 1][1]
@@ -84,7 +85,7 @@ def read(text: str, language: Language) -> Reading:
             if is_marker:
                 marker = token.word
             if light:
-                passive = passive or token.word in language.grammar["be"]
+                passive = passive or token.word in language.be
                 reading.light.append(token)
                 continue
             if names and not token.initial and not listed and token.text[:1].isupper():
@@ -153,7 +154,7 @@ def _scanned(plain: str, language: Language) -> list[Token]:
     tokens: list[Token] = []
     initial = True
     for match in _pattern(language).finditer(plain):
-        kind, written, start, end = match.lastgroup, match[0], match.start(), match.end()
+        (start, end), kind, written = match.span(), match.lastgroup, match[0]
         if kind == "word" and tokens and tokens[-1].end == start and written in language.grammar["ordinals"]:
             if amount := tokens[-1].amount:
                 tokens[-1].amount, tokens[-1].end = amount._replace(dimension="ordinal"), end
