@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, product
 from typing import Literal, NamedTuple
 
 from wordsens.errors import InputError
@@ -178,14 +178,9 @@ def _replaced(
 ) -> tuple[list[_Evidence], list[Token], list[Token]]:
     """The evidence of words that exclude each other, and what is left of both sides without them and without words that
     mean the same. A light word may stand for one with content: "on" for "off", "will" for "may"."""
-    related = [(kind, one, other) for one in left for other in right if (kind := _relation(one, other, language))]
-    related += [
-        (kind, one, other)
-        for ones, others in ((left, light[1]), (light[0], right))
-        for one in ones
-        for other in others
-        if (kind := language.relation(str(one.key), str(other.key)))
-    ]
+    related = [(kind, a, b) for a in left for b in right if (kind := _relation(a, b, language))]
+    some = [*product(left, light[1]), *product(light[0], right)]
+    related += [(kind, a, b) for a, b in some if (kind := language.relation(str(a.key), str(b.key)))]
     evidence, used = [], set[int]()
     for kind, one, other in sorted(related, key=lambda each: each[0] != "same"):
         if id(one) in used or id(other) in used:
@@ -286,9 +281,10 @@ def _negated(
                 rest.append(each._replace(strong=False, reason=f"{each.reason}, one of them negated"))
             return rest
     if len(one.negations) != len(other.negations):
-        more = one.negations if len(one.negations) > len(other.negations) else other.negations
-        sides = (more[-1:], []) if more is one.negations else ([], more[-1:])
-        return [*evidence, _Evidence(odd, "negation", f"negation: '{more[-1].text}'", *sides)]
+        sides = [side.negations[-1:] for side in (one, other)]
+        fewer = len(one.negations) > len(other.negations)
+        shown, sides[fewer] = sides[not fewer][0], []
+        return [*evidence, _Evidence(odd, "negation", f"negation: '{shown.text}'", *sides)]
     if one.negations and (moved := _scope_moved(one, other, turned, language)):
         reason = "negation: of another word"
         return [*evidence, _Evidence(moved == "far", "negation", reason, one.negations, other.negations)]
@@ -348,7 +344,7 @@ def _reordered(
         a.marker == d.marker and b.marker == c.marker and {a.marker, c.marker} != {""} for a, b, c, d in exchanged
     )
     if not roles:
-        inverse = [sequence.index(value) for value in range(len(sequence))] if len(sequence) < 200 else sequence
+        inverse = sorted(range(len(sequence)), key=sequence.__getitem__)
         back = [inverse[at] for at in _moved(inverse)]
         if _phrase_moved(sequence, pairs, language) or any(
             all(_movable(*pairs[at], language) for at in some) for some in (moved, back)
@@ -397,23 +393,15 @@ def _phrase_moved(sequence: list[int], pairs: list[tuple[Token, Token]], languag
     )
 
 
-def _dative(one: Token, other: Token, recipient: Sequence[str]) -> bool:
-    """'Anna ... to Paul': who gives and who is given to."""
-    return "" in (one.marker, other.marker) and any(marker in recipient for marker in (one.marker, other.marker))
-
-
 def _movable(one: Token, other: Token, language: Language) -> bool:
     """Whether what begins with this word plays the same part in both places."""
-    joining, recipient = language.grammar["joining"], language.grammar["recipient"]
-    if one.marker == other.marker and one.marker not in ("", *joining):
+    grammar = language.grammar
+    if one.marker == other.marker and one.marker not in ("", *grammar["joining"]):
         return True
-    adverb = one.word.endswith(tuple(language.grammar["adverbs"])) and one.word not in language.grammar["focus"]
-    if _dative(one, other, recipient) or one.moments or adverb:
-        return True
-    return (one.amount is not None and one.amount.dimension == "times") or language.kind(str(one.key)) in (
-        "time",
-        "modality",
-    )
+    adverb = one.word.endswith(tuple(grammar["adverbs"])) and one.word not in grammar["focus"]
+    dative = "" in (one.marker, other.marker) and not {one.marker, other.marker}.isdisjoint(grammar["recipient"])
+    often = one.amount is not None and one.amount.dimension == "times"
+    return dative or adverb or often or bool(one.moments) or language.kind(str(one.key)) in ("time", "modality")
 
 
 def _moved(sequence: list[int]) -> list[int]:

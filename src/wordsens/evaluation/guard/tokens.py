@@ -31,17 +31,10 @@ class Amount(NamedTuple):
 class Token:
     """A word, or what several characters or words stand for.
 
-    Attributes:
-        word: in lower case, contractions written out; "" for a number, a time or a date.
-        start, end: its characters in the text.
-        kind: what it is.
-        initial: whether it begins a sentence.
-        key: equal for tokens that mean the same.
-        amount: of a number.
-        moments: all that a time or a date may mean.
-        marker: the preposition or conjunction before it; "" for none.
-        passive: whether a form of "be" stands before it.
-        place: how many tokens with content stand before it.
+    `word` is in lower case, with contractions written out; `start` and `end` are its characters in the text; `key` is
+    equal for tokens that mean the same; `initial` says whether it begins a sentence; `moments` is all that a time or a
+    date may mean; `marker` is the preposition or conjunction before it; `passive` says whether a form of "be" stands
+    before it; `place` counts the tokens with content before it.
     """
 
     word: str
@@ -177,31 +170,25 @@ def _scanned(plain: str, language: Language) -> list[Token]:
     return tokens
 
 
+_DATES = {"iso": ((0, 1, 2),), "european": ((2, 1, 0),), "slashed": ((2, 1, 0), (2, 0, 1))}
+"""Where year, month and day stand in each way to write a date."""
+
+
 def _measured(kind: str, written: str, start: int, end: int, language: Language) -> Token:
     """A number, a time, a date or an identifier; what cannot be one of the first three is an identifier."""
-    moments: list[Moment] = []
+    parts = [int(part) for part in re.findall(r"\d+", written)[:3]] if kind in (*_DATES, "clock", "fraction") else []
+    if kind == "fraction":
+        return Token("", start, end, "number", amount=Amount("", parts[0] / parts[1]))
+    if kind == "clock":
+        half = next((half for half in "ap" if half in written.partition("uhr")[0]), "")
+        return _time(start, end, parts[0], (*parts, 0)[1], half, written)
     if kind == "number":
         value = _decimal(written, language)
         if sum(map(str.isdigit, written)) <= _EXACT_DIGITS and abs(value) < float("inf"):
-            mark = "," if language.decimal_comma else "."
-            ambiguous = mark in written and written.endswith("0")
-            return Token(written, start, end, "number", amount=Amount("", value, written if ambiguous else ""))
-    elif kind != "identifier":
-        parts = [int(part) for part in re.findall(r"\d+", written)[:4]]
-        if kind == "fraction":
-            return Token("", start, end, "number", amount=Amount("", parts[0] / parts[1]))
-        if kind == "clock":
-            half = next((half for half in "ap" if half in written.partition("uhr")[0]), "")
-            return _time(start, end, parts[0], (*parts, 0)[1], half, written)
-        if kind == "iso":
-            moments = [(parts[0], parts[1], parts[2])]
-        elif kind == "european":
-            moments = [(parts[2], parts[1], parts[0])]
-        elif kind == "slashed":
-            year = parts[2] + (2000 if parts[2] < 100 else 0)
-            moments = [(year, parts[1], parts[0]), (year, parts[0], parts[1])]
-    moments = [moment for moment in moments if moment[1] <= 12 and moment[2] <= 31]
-    if moments:
+            versionlike = written.endswith("0") and ("," if language.decimal_comma else ".") in written
+            return Token(written, start, end, "number", amount=Amount("", value, written if versionlike else ""))
+    readings = [(parts[y] + 2000 * (parts[y] < 100), parts[m], parts[d]) for y, m, d in _DATES.get(kind, ())]
+    if moments := [moment for moment in readings if moment[1] <= 12 and moment[2] <= 31]:
         return Token("", start, end, "date", moments=tuple(dict.fromkeys(moments)))
     return Token(written, start, end, "name", key=written)
 
@@ -210,11 +197,9 @@ def _time(start: int, end: int, hour: int, minute: int, half: str, written: str)
     """The time of day, or both that it may be where the half of the day is not said."""
     if hour > 24 or minute > 59:
         return Token(written, start, end, "name", key=written)
-    if half:
-        hours = {hour % 12 + 12 * (half == "p")}
-    else:
-        hours = {hour % 24, (hour + 12) % 24} if 0 < hour <= 12 else {hour % 24}
-    return Token("", start, end, "time", moments=tuple((None, each, minute) for each in sorted(hours)))
+    both = {hour % 24, (hour + 12) % 24} if 0 < hour <= 12 else {hour % 24}
+    hours = [hour % 12 + 12 * (half == "p")] if half else sorted(both)
+    return Token("", start, end, "time", moments=tuple((None, each, minute) for each in hours))
 
 
 def _decimal(written: str, language: Language) -> float:
@@ -235,19 +220,17 @@ Rewriting = tuple[int, list[Token]]
 """Where the tokens stop that are read as others, and these."""
 
 
-def _rewritten(
-    tokens: list[Token],
-    starts: list[int],
-    rule: Callable[[list[Token], int, Language], Rewriting | None],
-    language: Language,
-) -> list[Token]:
+Rule = Callable[[list[Token], int, Language], Rewriting | None]
+
+
+def _rewritten(tokens: list[Token], starts: list[int], rule: Rule, language: Language) -> list[Token]:
     """The tokens with those read as others that a rule knows, from the first of `starts` on."""
     result, done = [], 0
     for start in starts:
         if start >= done and (rewriting := rule(tokens, start, language)):
-            result += tokens[done:start]
-            done = rewriting[0]
-            result += rewriting[1]
+            stop, said = rewriting
+            result += [*tokens[done:start], *said]
+            done = stop
     return result + tokens[done:] if done else tokens
 
 
