@@ -93,10 +93,11 @@ def _of_json(line: str, number: int) -> tuple[str, str]:
         value: Any = json.loads(line)
     except json.JSONDecodeError as error:
         raise InputError(f"stdin, line {number}: no JSON ({error.msg})") from error
-    pair = [value.get(name) for name in _COLUMNS] if isinstance(value, dict) else value
-    if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
-        raise InputError(f'stdin, line {number}: it must be {{"first": "...", "second": "..."}} or ["...", "..."]')
-    return pair[0], pair[1]
+    pair: Any = [value.get(name) for name in _COLUMNS] if isinstance(value, dict) else value
+    match pair:
+        case [str(first), str(second)]:
+            return first, second
+    raise InputError(f'stdin, line {number}: it must be {{"first": "...", "second": "..."}} or ["...", "..."]')
 
 
 def _after(head: str, stream: Iterator[str]) -> Iterator[str]:

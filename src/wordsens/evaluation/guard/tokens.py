@@ -347,22 +347,21 @@ def _fraction(tokens: list[Token], at: int, language: Language) -> tuple[Amount,
 
 def _spoken_time(tokens: list[Token], at: int, language: Language) -> Rewriting | None:
     """Half past two, a quarter to eight, ten in the morning."""
-    shift, begin = next(((int(what), stop) for stop, what in _clock(tokens, at, language) if what.strip("-").isdigit()),
-                        (0, at))  # fmt: skip
+    shifts = [(int(what), stop) for stop, what in _clock(tokens, at, language) if what not in ("am", "pm")]
+    shift, begin = shifts[0] if shifts else (0, at)
     number = _value(tokens, begin, language)
     if number is None or number[0].dimension or number[0].value not in range(1, 25):
         return None
-    stop = number[1]
-    half, stop = next(
-        ((what[0], end) for end, what in _clock(tokens, stop, language) if what in ("am", "pm")), ("", stop)
-    )
-    if begin == at and not half:
+    halves = [(what[0], stop) for stop, what in _clock(tokens, number[1], language) if what in ("am", "pm")]
+    if not shifts and not halves:
         return None
+    half, stop = halves[0] if halves else ("", number[1])
     hour, minute = divmod((int(number[0].value) * 60 + shift) % 1440, 60)
-    return stop, [_time(tokens[at].start, tokens[stop - 1].end, hour or 12, minute, half[:1], "")]
+    return stop, [_time(tokens[at].start, tokens[stop - 1].end, hour or 12, minute, half, "")]
 
 
 def _clock(tokens: list[Token], at: int, language: Language) -> Iterator[tuple[int, str]]:
+    """Where the words of a time of day stop that begin here, and what they say."""
     for words, what in language.clock.items():
         if at < len(tokens) and words[0] == tokens[at].word:
             stop = at + len(words)
