@@ -257,7 +257,7 @@ def _marked(
     return [
         _Evidence(True, "role", f"role: {one.marker} / {other.marker} '{one.text}'", [one], [other])
         for one, other in pairs
-        if language.relation(language.key(one.marker), language.key(other.marker)) == "role"
+        if language.relation(language.word(one.marker).key, language.word(other.marker).key) == "role"
     ]
 
 

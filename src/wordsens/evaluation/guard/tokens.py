@@ -63,23 +63,23 @@ def read(text: str, language: Language) -> Reading:
     """The tokens of a text, with spans of the text as it was given."""
     plain, origin = _plain(text)
     tokens = _quantified(_phrased(_scanned(plain, language), language), language)
-    reading = Reading([], [], [])
+    content, negations, light = Reading([], [], [])
     marker, passive, names = "", False, language.grammar["names"] == ["yes"]
     for token in tokens:
         if origin:
             token.start, token.end = origin[token.start][0], origin[token.end - 1][1]
-        token.text, token.place = text[token.start : token.end], len(reading.content)
+        token.text, token.place = text[token.start : token.end], len(content)
         if token.word == NEGATION:
             token.kind = "negation"
-            reading.negations.append(token)
+            negations.append(token)
             continue
         if token.kind == "word":
-            token.key, light, is_marker, listed = language.word(token.word)
+            token.key, is_light, is_marker, listed = language.word(token.word)
             if is_marker:
                 marker = token.word
-            if light:
+            if is_light:
                 passive = passive or token.word in language.be
-                reading.light.append(token)
+                light.append(token)
                 continue
             if names and not token.initial and not listed and token.text[:1].isupper():
                 token.kind = "name"
@@ -89,8 +89,8 @@ def read(text: str, language: Language) -> Reading:
         elif token.moments:
             token.key = token.kind, token.moments
         token.marker, marker, passive = marker, "", False
-        reading.content.append(token)
-    return reading
+        content.append(token)
+    return Reading(content, negations, light)
 
 
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0f\ufeff"
@@ -145,14 +145,15 @@ def _pattern(language: Language) -> re.Pattern[str]:
 
 def _scanned(plain: str, language: Language) -> list[Token]:
     tokens: list[Token] = []
-    initial = True
+    initial, contractions = True, language.contractions
     for match in _pattern(language).finditer(plain):
         (start, end), kind, written = match.span(), match.lastgroup, match[0]
         if kind == "word" and tokens and tokens[-1].end == start and written in language.grammar["ordinals"]:
             if amount := tokens[-1].amount:
                 tokens[-1].amount, tokens[-1].end = amount._replace(dimension="ordinal"), end
         elif kind == "word":
-            for word in language.expanded(written):
+            words = language.expanded(written) if "'" in written or written in contractions else (written,)
+            for word in words:
                 tokens.append(Token(word, start, end, "word", initial))
                 initial = False
         elif kind == "stop":
