@@ -168,3 +168,15 @@ def test_every_pair_in_csv_html_and_on_the_screen(wordsens, pairs, tmp_path):
     markdown = tmp_path / "check.md"
     wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--markdown", str(markdown))
     assert markdown.read_text(encoding="utf-8").startswith("At .")
+
+
+def test_the_guard_behind_the_threshold(wordsens, pairs):
+    run = wordsens("check", "--encode", "my_models:deaf", "--pairs", pairs, "--guard")
+    assert run.code == 0
+    assert "with guard" in run.out
+    run = wordsens("check", "--encode", "my_models:deaf", "--pairs", pairs, "--guard", "--json", "--quiet")
+    document = json.loads(run.out)
+    assert list(document["guarded"]) == ["recall", "false_hits"]
+    assert document["guarded"]["recall"] <= document["recall"]
+    before = {row["kind"]: row["false_hits"] for row in document["kinds"]}
+    assert document["guarded"]["false_hits"]["negation"] < before["negation"] / 2

@@ -17,7 +17,7 @@ from wordsens.cli.terminal import LITTLE, MUCH, notice, print_json, reporting, s
 from wordsens.errors import InputError, RequirementError, require_count
 
 if TYPE_CHECKING:
-    from wordsens.evaluation.check import Check
+    from wordsens.evaluation.check import Check, Guarded
     from wordsens.evaluation.layers import LayerRow
     from wordsens.models.black_box import Model
     from wordsens.models.pairs import PairModel
@@ -82,6 +82,12 @@ class CheckRequest(ModelOptions, TextOptions):
     html: Annotated[
         str | None, typer.Option(help="Write the result as a page.", show_default=False, rich_help_panel=_MORE)
     ] = None
+    guard: Annotated[
+        bool,
+        typer.Option(
+            "--guard", help="Also false hits and recall with the guard behind the threshold.", rich_help_panel=_MORE
+        ),
+    ] = False
     layers: Annotated[
         bool,
         typer.Option("--layers", help="Also compare layer by layer, before and after pooling.", rich_help_panel=_MORE),
@@ -153,11 +159,12 @@ def run_check(request: CheckRequest) -> None:
         values = similarities(sides, read, progress=lambda done, total: report.update(done / total, now=""))
     result = evaluate(sides, read, values, options, [*notes, *unread])
     layers = _layers(request, model, read) if request.layers else []
+    guarded = result.guarded() if request.guard else None
     _write(request, result)
     if request.as_json:
-        print_json(_document(request, result, layers))
+        print_json(_document(request, result, layers, guarded))
     else:
-        print_check(result, layers, all_pairs=request.all_pairs)
+        print_check(result, layers, guarded, all_pairs=request.all_pairs)
     if not result.passed:
         many = "a requirement is" if len(result.failures) == 1 else f"{len(result.failures)} requirements are"
         raise RequirementError(f"{many} not met: {'; '.join(result.failures)}")
@@ -197,7 +204,9 @@ def _layers(request: CheckRequest, model: "Model | PairModel", pairs: "Sequence[
         )
 
 
-def _document(request: CheckRequest, result: "Check", layers: "Sequence[LayerRow]") -> dict[str, Any]:
+def _document(
+    request: CheckRequest, result: "Check", layers: "Sequence[LayerRow]", guarded: "Guarded | None"
+) -> dict[str, Any]:
     """One document; its keys are those of docs/cli.md."""
     return {
         "command": "check",
@@ -208,6 +217,7 @@ def _document(request: CheckRequest, result: "Check", layers: "Sequence[LayerRow
         "seed": request.seed,
         **result.to_dict(all_pairs=request.all_pairs),
         "layers": [asdict(row) for row in layers],
+        "guarded": None if guarded is None else asdict(guarded),
     }
 
 
@@ -234,7 +244,9 @@ def _write(request: CheckRequest, result: "Check") -> None:
         Path(request.html).expanduser().write_text(page, encoding="utf-8")
 
 
-def print_check(result: "Check", layers: "Sequence[LayerRow]", *, all_pairs: bool = False) -> None:
+def print_check(
+    result: "Check", layers: "Sequence[LayerRow]", guarded: "Guarded | None" = None, *, all_pairs: bool = False
+) -> None:
     """The answer, what failed, then kinds, lengths, layers, pairs and notes."""
     console = stdout()
     first, *others = result.answer
@@ -248,7 +260,7 @@ def print_check(result: "Check", layers: "Sequence[LayerRow]", *, all_pairs: boo
     if result.passed and (result.options.requirements or result.drops):
         console.print("All requirements are met.", style="bold green")
     console.print()
-    _kinds(result)
+    _kinds(result, guarded)
     _lengths(result)
     if layers:
         _layer_table(layers)
@@ -263,9 +275,10 @@ def print_check(result: "Check", layers: "Sequence[LayerRow]", *, all_pairs: boo
         console.print(Text(f"Note: {note}"))
 
 
-def _kinds(result: "Check") -> None:
+def _kinds(result: "Check", guarded: "Guarded | None") -> None:
     far = any(row.auc_far is not None for row in result.kinds)
     columns = ["pairs", "AUC", "[95 %]", "false hits", "[95 %]", *(["AUC far"] if far else [])]
+    columns += ["with guard"] if guarded else []
     shown = table(("kind", "left"), *((name, "right") for name in columns))
     for row in result.kinds:
         shown.add_row(
@@ -273,6 +286,7 @@ def _kinds(result: "Check") -> None:
             Text(f"[{row.auc_low:.2f}, {row.auc_high:.2f}]"), f"{row.false_hits:.0%}",
             Text(f"[{row.false_hits_low:.0%}, {row.false_hits_high:.0%}]"),
             *([""] if far and row.auc_far is None else [f"{row.auc_far:.3f}"] if far else []),
+            *([f"{guarded.false_hits[row.kind]:.0%}"] if guarded else []),
         )  # fmt: skip
     console = stdout()
     console.print(shown)
@@ -284,6 +298,8 @@ def _kinds(result: "Check") -> None:
         f"{'; far: than a paraphrase of few common words' * far}. Brackets: 95 %.",
         markup=False,
     )
+    if guarded:
+        console.print(f"With the guard {guarded.recall:.0%} of the near-duplicates and these opposites are hits.")
 
 
 def _lengths(result: "Check") -> None:

@@ -56,8 +56,13 @@ def run_guard(options: GuardOptions) -> None:
 
 def _line(result: Judgement, as_json: bool) -> str:
     if as_json:
-        return json.dumps(asdict(result), ensure_ascii=False)
-    return printable(f"{result.verdict}\t{result.reason}")
+        return _encodable(json.dumps(asdict(result), ensure_ascii=False))
+    return _encodable(printable(f"{result.verdict}\t{result.reason}"))
+
+
+def _encodable(text: str) -> str:
+    """The text with lone surrogates, which no stream can write, as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -88,10 +93,11 @@ def _of_json(line: str, number: int) -> tuple[str, str]:
         value: Any = json.loads(line)
     except json.JSONDecodeError as error:
         raise InputError(f"stdin, line {number}: no JSON ({error.msg})") from error
-    pair = [value.get(name) for name in _COLUMNS] if isinstance(value, dict) else value
-    if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
-        raise InputError(f'stdin, line {number}: it must be {{"first": "...", "second": "..."}} or ["...", "..."]')
-    return pair[0], pair[1]
+    pair: Any = [value.get(name) for name in _COLUMNS] if isinstance(value, dict) else value
+    match pair:
+        case [str(first), str(second)]:
+            return first, second
+    raise InputError(f'stdin, line {number}: it must be {{"first": "...", "second": "..."}} or ["...", "..."]')
 
 
 def _after(head: str, stream: Iterator[str]) -> Iterator[str]:

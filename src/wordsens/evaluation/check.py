@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from wordsens.errors import InputError, require_choice
+from wordsens.evaluation.guard import guard
 from wordsens.evaluation.requirement import (
     EVERY,
     LEVEL,
@@ -174,6 +175,19 @@ class CheckOptions:
                 require_choice(f"the kind of {one.text!r}", one.kind, (*kinds, EVERY))
 
 
+@dataclass(frozen=True)
+class Guarded:
+    """What the model and the guard do together.
+
+    Attributes:
+        recall: the share of near-duplicates at or above the threshold that the guard does not call different.
+        false_hits: by kind, that of opposites.
+    """
+
+    recall: float
+    false_hits: dict[str, float]
+
+
 @dataclass(frozen=True, repr=False)
 class Check(Shown):
     """The result of a check: how a model tells opposites from near-duplicates of the same meaning.
@@ -251,6 +265,18 @@ class Check(Shown):
             lost = (row for row in self.all_pairs() if (row["first"], row["second"]) in texts and not row["hit"])
             wrong += [row for _, row in zip(range(most), lost, strict=False)]
         return wrong
+
+    def guarded(self) -> Guarded:
+        """False hits and recall with `wordsens.guard` behind the threshold: what it calls different is no hit."""
+        measured = self.measured
+        hits = np.array(
+            [
+                value >= self.threshold and guard(pair.first, pair.second).verdict != "different"
+                for pair, value in zip(measured.pairs, measured.values, strict=True)
+            ]
+        )
+        false_hits = {kind: float(hits[members].mean()) for kind, members in measured.opposites.items()}
+        return Guarded(float(hits[measured.near].mean()), false_hits)
 
     def look(self) -> Look:
         """A row a kind of opposite; `save_baseline` saves a check."""

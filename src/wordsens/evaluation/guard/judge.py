@@ -1,36 +1,35 @@
 """Whether two near-duplicates mean the same: what is left of each text beside what they share, judged by rules."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Literal
+from functools import cache
+from itertools import groupby, pairwise, product
+from typing import Literal, NamedTuple
 
 from wordsens.errors import InputError
-from wordsens.evaluation.guard.language import Language, language
-from wordsens.evaluation.guard.tokens import DATE, NAME, NEGATION, NUMBER, TIME, WORD, Token, read
+from wordsens.evaluation.guard.language import Language, language_named
+from wordsens.evaluation.guard.tokens import Amount, Moment, Reading, Token, read
 
 Verdict = Literal["same", "different", "unsure"]
 SecondOpinion = Callable[[str, str], float]
 """From two texts to the probability that they mean the same, such as an NLI model's entailment both ways."""
 
-_ORDER = ("negation", "antonym", "quantity", "time", "modality", "role", "entity")
-_NEAR = 3
-"""Words by which a negation may stand earlier or later: 'does the app not remember', 'doesn't the app remember'."""
+_KINDS = ("negation", "antonym", "quantity", "time", "modality", "role", "entity", "")
+"""The strongest evidence first; "" for words that nothing explains."""
 
-_CONVERSES = tuple(
-    frozenset(pair.split())
-    for pair in ("befor after", "above below", "over under", "mor les", "buy sel", "lend borow", "send receiv")
-)
-"""Pairs that say the same when what stands around them changes places."""
+_FAR = 3
+"""A negation that moves by more words than this is taken to negate something else."""
 
-_CONJUNCTIONS = frozenset(
-    ("if", "when", "because", "while", "although", "though", "once", "whenever", "where", "unless", "so", "that")
-)
+_MANY = 40
+"""Texts of which more words than this differ are no near-duplicates; nothing further is compared."""
 
-_JOINING = ("and", "or")
 
-_SHARE_OF_CHANGE = 0.5
-"""Where more than this share of the words is unexplained the texts are no near-duplicates: the verdict is unsure."""
+_ONE = Amount("", 1.0)
+"""'One ticket' is 'a ticket'."""
+
+_SHOWN = 60
+"""Characters of a token that a reason quotes."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Judgement:
 
     Attributes:
         verdict: "same", "different" or "unsure".
-        kind: negation, antonym, quantity, time, modality, role or entity; None where nothing of these was met.
+        kind: negation, antonym, quantity, time, modality, role or entity; None where no rule applies.
         reason: a phrase, such as "quantity: 2 GB / 3 GB".
         first, second: the (start, end) of the characters that the verdict rests on, in each text.
     """
@@ -56,11 +55,12 @@ class Guard:
 
     Args:
         language: "en" or "de".
-        second_opinion: asked where the rules are unsure: from two texts to the probability that they mean the same.
+        second_opinion: called where the rules are unsure: from two texts to the probability that they mean the same.
         sure: at least this probability is "same", at most 1 - sure "different".
 
     Raises:
-        InputError: an unknown language, a `sure` that is not between .5 and 1; of a call, texts that are not strings.
+        InputError: an unknown language, a `sure` that is not between .5 and 1; of a call, texts that are not strings,
+            or a second opinion that is no probability.
 
     >>> Guard()("The lift is working.", "The lift is not working.").reason
     "negation: 'not'"
@@ -71,21 +71,21 @@ class Guard:
     def __init__(self, *, language: str = "en", second_opinion: SecondOpinion | None = None, sure: float = 0.9):
         if not 0.5 < sure <= 1:
             raise InputError(f"`sure` (={sure!r}) must be more than .5 and at most 1")
-        self._language, self._second_opinion, self._sure = _language(language), second_opinion, sure
+        self._language, self._second_opinion, self._sure = language_named(language), second_opinion, sure
 
     def __call__(self, first: str, second: str) -> Judgement:
         for name, text in (("first", first), ("second", second)):
             if not isinstance(text, str):
                 raise InputError(f"`{name}` (={type(text).__name__}) must be a text")
-        result = _Pair(read(first, self._language), read(second, self._language), self._language).judged()
-        if result.verdict != "unsure" or self._second_opinion is None:
-            return result
+        judgement = _judge(first, second, self._language)
+        if judgement.verdict != "unsure" or self._second_opinion is None:
+            return judgement
         probability = float(self._second_opinion(first, second))
-        verdict: Verdict = (
-            "same" if probability >= self._sure else "different" if probability <= 1 - self._sure else "unsure"
-        )
-        reason = f"{result.reason}; second opinion {probability:.2f}"
-        return Judgement(verdict, result.kind, reason, result.first, result.second)
+        if not 0 <= probability <= 1:
+            raise InputError(f"`second_opinion` (={probability}) must return a probability, between 0 and 1")
+        verdict = "same" if probability >= self._sure else "different" if probability <= 1 - self._sure else "unsure"
+        reason = f"{judgement.reason}; second opinion {probability:.2f}"
+        return Judgement(verdict, judgement.kind, reason, judgement.first, judgement.second)
 
 
 def guard(first: str, second: str) -> Judgement:
@@ -94,372 +94,327 @@ def guard(first: str, second: str) -> Judgement:
     >>> guard("How do I enable the alarm?", "How do I disable the alarm?")
     Judgement(verdict='different', kind='antonym', reason='antonym: enable / disable', first=..., second=...)
     """
-    return _default()(first, second)
+    return _english()(first, second)
 
 
-class _Pair:
-    """Two token sequences, what they share, and what only one of them has."""
+@cache
+def _english() -> Guard:
+    return Guard()
 
-    def __init__(self, first: list[Token], second: list[Token], language: Language):
-        self._language = language
-        self._negations = [[token for token in side if token.key == NEGATION] for side in (first, second)]
-        self._sides = first, second
-        words = [[token for token in side if token.key != NEGATION] for side in (first, second)]
-        self._content = words
-        self._shared, self._left = self._aligned(*words)
-        self._evidence: list[tuple[str, str, tuple[Token, ...], tuple[Token, ...]]] = []
-        self._flips = 0
 
-    def judged(self) -> Judgement:
-        """The verdict, the strongest kind of evidence first."""
-        weak = self._explained()
-        self._polarity()
-        unexplained = sum(map(len, self._left))
-        size = max(1, min(map(len, self._content)))
-        apart = unexplained > 2 and unexplained > _SHARE_OF_CHANGE * 2 * size
-        if not apart:
-            self._order()
-        strong = sorted(self._evidence, key=lambda evidence: _ORDER.index(evidence[0]))
-        if strong and not apart:
-            return _judgement("different", *strong[0])
-        if strong or weak or unexplained:
-            kind, reason, one, other = (strong or weak or [self._rest()])[0]
-            return _judgement("unsure", kind, reason, one, other)
-        return Judgement("same", None, "no difference of meaning was met")
+_SAME = Judgement("same", None, "no difference of meaning was met")
 
-    def _aligned(
-        self, first: list[Token], second: list[Token]
-    ) -> tuple[list[tuple[int, int]], tuple[list[Token], list[Token]]]:
-        """The places of tokens that both have, in the order of the first text; and what is left of each."""
-        places: dict[object, list[int]] = {}
-        for place, token in enumerate(second):
-            places.setdefault(token.key, []).append(place)
-        shared, left, taken = [], [], set[int]()
-        for at, token in enumerate(first):
-            options = places.get(token.key)
-            if options:
-                place = options.pop(0)
-                taken.add(place)
-                shared.append((at, place))
-            else:
-                left.append(token)
-        return shared, (left, [token for place, token in enumerate(second) if place not in taken])
 
-    def _explained(self) -> list[tuple[str | None, str, tuple[Token, ...], tuple[Token, ...]]]:
-        """Takes pairs that are explained out of what is left; what is weak evidence alone is returned."""
-        one, other = self._left
-        self._left = one, other = [t for t in one if not _single(t)], [t for t in other if not _single(t)]
-        if not one and not other:
-            return []
-        _without_acronyms(one, other)
-        _without_acronyms(other, one)
-        for rule in (self._alike, self._opposed, self._exclusive, self._measured, self._misspelt, self._named):
-            for left in list(one):
-                for right in list(other):
-                    if rule(left, right):
-                        one.remove(left)
-                        other.remove(right)
-                        break
-        weak: list[tuple[str | None, str, tuple[Token, ...], tuple[Token, ...]]] = []
-        for side, tokens in enumerate((one, other)):
-            for token in tokens:
-                if kind := self._kind_alone(token):
-                    weak.append((kind, f"{kind}: '{token.text}'", *(((token,), ()) if side == 0 else ((), (token,)))))
-        return weak
+class _Evidence(NamedTuple):
+    """What speaks for a difference; `strong` where it is one, else it may be."""
 
-    def _alike(self, left: Token, right: Token) -> bool:
-        if TIME in (left.kind, right.kind) or DATE in (left.kind, right.kind):
-            return _may_equal(left, right)
-        if left.kind == right.kind == NUMBER:
-            return _shares(left) == _shares(right)
-        if not (isinstance(left.key, str) and isinstance(right.key, str)):
-            return False
-        return left.text.lower() == right.text.lower() or (
-            not self._language.opposite(left.key, right.key)
-            and (self._language.synonymous(left.key, right.key) or self._language.excluded(left.key, right.key) == "")
-        )
+    strong: bool
+    kind: str
+    reason: str
+    first: Sequence[Token]
+    second: Sequence[Token]
 
-    def _opposed(self, left: Token, right: Token) -> bool:
-        if not (isinstance(left.key, str) and isinstance(right.key, str)):
-            return False
-        if not self._language.opposite(left.key, right.key):
-            return False
-        if frozenset((left.key, right.key)) in _CONVERSES and self._turned():
-            return True
-        kind = self._language.excluded(left.key, right.key) or "antonym"
-        if kind == "antonym":
-            self._flips += 1
-        self._evidence.append((kind, f"{kind}: {left.text} / {right.text}", (left,), (right,)))
-        return True
 
-    def _exclusive(self, left: Token, right: Token) -> bool:
-        if not (isinstance(left.key, str) and isinstance(right.key, str)):
-            return False
-        kind = self._language.excluded(left.key, right.key)
-        if not kind:
-            return False
-        if frozenset((left.key, right.key)) in _CONVERSES and self._turned():
-            return True
-        self._evidence.append((kind, f"{kind}: {left.text} / {right.text}", (left,), (right,)))
-        return True
+def _judge(first: str, second: str, language: Language) -> Judgement:
+    if first == second:
+        return _SAME
+    one, other = read(first, language), read(second, language)
+    shared, left, right = _aligned(one.content, other.content)
+    size = max(2, min(len(one.content), len(other.content)))
+    if max(len(left), len(right)) > _MANY:
+        return _judgement(_Evidence(False, "", "too much differs", left, right))
+    turned = any(b < a for (_, a), (_, b) in pairwise(shared))
+    evidence: list[_Evidence] = []
+    if left or right:
+        _without_acronyms(left, right)
+        _without_acronyms(right, left)
+        evidence, left, right = _replaced(left, right, _light_in_one(one, other), language)
+    evidence += _marked(one.content, other.content, shared, language)
+    evidence += [_alone(token, True, language) for token in left] + [_alone(token, False, language) for token in right]
+    apart = len(left) + len(right) > size
+    evidence = _negated(one, other, evidence, turned, language)
+    if not apart and (turned or any(token.passive for side in (one, other) for token in side.content)):
+        evidence += _reordered(one.content, other.content, shared, language)
+    if not turned:
+        evidence += _persons(one, other, language)
+    if not evidence:
+        return _SAME
+    strongest = min(evidence, key=lambda each: (not each.strong, _KINDS.index(each.kind)))
+    return _judgement(strongest._replace(strong=strongest.strong and not apart))
 
-    def _measured(self, left: Token, right: Token) -> bool:
-        kinds = {left.kind, right.kind}
-        if not kinds <= {NUMBER, TIME, DATE}:
-            return False
-        kind = "quantity" if kinds == {NUMBER} and not (_is_time(left) and _is_time(right)) else "time"
-        if kinds == {NUMBER} and kind == "time":
-            kind = "quantity"
-        self._evidence.append((kind, f"{kind}: {left.text} / {right.text}", (left,), (right,)))
-        return True
 
-    def _misspelt(self, left: Token, right: Token) -> bool:
-        one, other = left.text.lower(), right.text.lower()
-        return WORD in (left.kind, right.kind) and _typo(one, other)
+def _judgement(evidence: _Evidence) -> Judgement:
+    spans = (tuple((token.start, token.end) for token in side) for side in (evidence.first, evidence.second))
+    return Judgement("different" if evidence.strong else "unsure", evidence.kind or None, evidence.reason, *spans)
 
-    def _named(self, left: Token, right: Token) -> bool:
-        if NAME not in (left.kind, right.kind) or not {left.kind, right.kind} <= {NAME, WORD, NUMBER}:
-            return False
-        if left.kind != right.kind and not (left.text[:1].isupper() and right.text[:1].isupper()):
-            return False
-        self._evidence.append(("entity", f"entity: {left.text} / {right.text}", (left,), (right,)))
-        return True
 
-    def _kind_alone(self, token: Token) -> str | None:
-        """The kind that a token is of which only one text has."""
-        if token.kind is not WORD:
-            return {NUMBER: "quantity", TIME: "time", DATE: "time", NAME: "entity"}[token.kind]
-        choices = self._language.choices.get(str(token.key), ())
-        return choices[0].kind if choices else None
+def _shown(token: Token) -> str:
+    return token.text if len(token.text) <= _SHOWN else f"{token.text[:_SHOWN]}..."
 
-    def _polarity(self) -> None:
-        """Negations and antonyms together: two that cancel are no difference."""
-        one, other = self._negations
-        odd = (len(one) - len(other)) % 2 == 1
-        if odd and self._flips % 2 == 1:
-            self._evidence = [evidence for evidence in self._evidence if evidence[0] != "antonym"]
-            return
-        if odd:
-            more, side = (one, 0) if len(one) > len(other) else (other, 1)
-            shown = more[-1]
-            spans = ((shown,), ()) if side == 0 else ((), (shown,))
-            self._evidence.append(("negation", f"negation: '{shown.text}'", *spans))
-        elif one and other and self._flips == 0 and self._elsewhere():
-            self._evidence.append(("negation", "negation: of another word", tuple(one), tuple(other)))
 
-    def _elsewhere(self) -> bool:
-        """Whether a negation stands in a far place of the other text, or before a quantity that it did not concern."""
-        places, quantities = [], []
-        for side in self._sides:
-            content, before, concerned = 0, [], []
-            for at, token in enumerate(side):
-                if token.key != NEGATION:
-                    content += 1
-                    continue
-                before.append(content)
-                following = next((t.key for t in side[at + 1 :] if t.key != NEGATION), None)
-                choices = self._language.choices.get(str(following), ())
-                concerned += [following] if any(choice.kind == "quantity" for choice in choices) else []
-            places.append(before)
-            quantities.append(sorted(map(str, concerned)))
-        far = any(abs(a - b) > _NEAR for a, b in zip(*places, strict=False))
-        return quantities[0] != quantities[1] or (far and not self._turned())
+def _aligned(first: list[Token], second: list[Token]) -> tuple[list[tuple[int, int]], list[Token], list[Token]]:
+    """The places of tokens that both texts have, in the order of the first; and the tokens left in each."""
+    places: dict[object, list[int]] = {}
+    for place in range(len(second) - 1, -1, -1):
+        places.setdefault(second[place].key, []).append(place)
+    shared, left = [], []
+    for at, token in enumerate(first):
+        if options := places.get(token.key):
+            shared.append((at, options.pop()))
+        else:
+            left.append(token)
+    rest = sorted(place for options in places.values() for place in options)
+    return shared, left, [second[place] for place in rest]
 
-    def _turned(self) -> bool:
-        """Whether some of the shared words stand in another order."""
-        return any(later[1] < earlier[1] for earlier, later in pairwise(self._shared))
 
-    def _order(self) -> None:
-        """The same words in other places: harmless where a phrase moves as a whole, a change of roles elsewhere."""
-        if not self._turned():
-            return
-        first, second = self._content
-        order = dict(self._shared)
-        rank = {place: at for at, place in enumerate(self._voiced(second))}
-        places = [at for at in self._voiced(first) if at in order]
-        sequence = [rank[order[at]] for at in places]
-        moved = _moved(sequence)
-        if not moved:
-            return
-        exchanged = [(i, k) for i, rank_i in enumerate(sequence) if i < (k := _place(sequence, rank_i)) != -1]
-        pairs = [(first[places[i]], first[places[k]]) for i, k in exchanged]
-        if pairs and all(_joined(one, other) for one, other in pairs):
-            return
-        tokens = [(first[places[at]], second[order[places[at]]]) for at in moved]
-        if not any(one.marker == other.marker != "" or _dative(one, other) for one, other in pairs) and (
-            self._phrase_moved(places, sequence) or all(_movable(*pair, self._language) for pair in tokens)
-        ):
-            return
-        ones, others = zip(*tokens, strict=True)
-        reason = f"order: {' / '.join(repr(token.text) for token in ones[:2])}"
-        self._evidence.append(("role", reason, ones, others))
+def _light_in_one(one: Reading, other: Reading) -> tuple[list[Token], list[Token]]:
+    """The light words of each text that the other does not have."""
+    ones, others = ({token.key for token in side.light} for side in (one, other))
+    return [t for t in one.light if t.key not in others], [t for t in other.light if t.key not in ones]
 
-    def _phrase_moved(self, places: list[int], sequence: list[int]) -> bool:
-        """Whether one of two neighbouring parts that changed places is a phrase with its own preposition, a clause with
-        its conjunction, a time or an adverb, or both are joined by "and"."""
-        first, second = self._content
-        order = dict(self._shared)
-        ranked = sorted(sequence)
-        low = next(at for at, (a, b) in enumerate(zip(sequence, ranked, strict=True)) if a != b)
-        high = len(sequence) - next(
-            at for at, (a, b) in enumerate(zip(reversed(sequence), reversed(ranked), strict=True)) if a != b
-        )
-        middle, right_order = sequence[low:high], ranked[low:high]
-        cut = middle.index(right_order[0])
-        if middle[cut:] + middle[:cut] != right_order:
-            return False
-        for part in (places[low : low + cut], places[low + cut : high]):
-            left, right = first[part[0]], second[order[part[0]]]
-            if _movable(left, right, self._language):
-                return True
+
+def _replaced(
+    left: list[Token], right: list[Token], light: tuple[list[Token], list[Token]], language: Language
+) -> tuple[list[_Evidence], list[Token], list[Token]]:
+    """The evidence of words that exclude each other, and what is left of both sides without them and without words that
+    mean the same. A light word may stand for one with content: "on" for "off", "will" for "may"."""
+    related = [(kind, a, b) for a in left for b in right if (kind := _relation(a, b, language))]
+    some = [*product(left, light[1]), *product(light[0], right)]
+    related += [(kind, a, b) for a, b in some if (kind := language.relation(str(a.key), str(b.key)))]
+    evidence, used = [], set[int]()
+    for kind, one, other in sorted(related, key=lambda each: each[0] != "same"):
+        if id(one) in used or id(other) in used:
+            continue
+        used |= {id(one), id(other)}
+        if kind != "same":
+            evidence.append(_Evidence(True, kind, f"{kind}: {_shown(one)} / {_shown(other)}", [one], [other]))
+    left, right = ([t for t in side if id(t) not in used and t.amount != _ONE] for side in (left, right))
+    return evidence, left, right
+
+
+def _relation(one: Token, other: Token, language: Language) -> str | None:
+    """Of two tokens: "same", the kind of the change, or None."""
+    if one.moments or other.moments:
+        if not {one.kind, other.kind} <= {"number", "time", "date"}:
+            return None
+        return "same" if _same_moment(one, other) else "time"
+    if one.amount and other.amount:
+        if one.amount[:2] == other.amount[:2]:
+            return None
+        return "same" if _share(one.amount) == _share(other.amount) else "quantity"
+    if {one.kind, other.kind} <= {"word", "name"}:
+        if relation := "same" if one.word == other.word else language.relation(str(one.key), str(other.key)):
+            return relation
+        capitals = [token.text[:1].isupper() for token in (one, other)]
+        if one.kind == other.kind == "word" and not any(capitals) and language.misspelt(one.word, other.word):
+            return "same"
+        if "name" in (one.kind, other.kind) and (all(capitals) or one.kind == other.kind):
+            return "entity"
+    return None
+
+
+def _share(amount: Amount) -> tuple[str, float]:
+    """50 % and one half are the same."""
+    if amount.dimension == "percent":
+        return "", round(amount.value / 100, 9)
+    return amount.dimension, round(amount.value, 9) if amount.value < 1 else amount.value
+
+
+def _same_moment(one: Token, other: Token) -> bool:
+    """Whether two times or dates may be the same: where both can be read in two ways, in the same way."""
+    a, b = _moments(one), _moments(other)
+    if not a or not b or {one.kind, other.kind} not in ({"time"}, {"date"}, {"time", "number"}):
         return False
-
-    def _voiced(self, tokens: Sequence[Token]) -> list[int]:
-        """The places of the tokens in the order of the active voice: who acts by "by" comes before the verb."""
-        places = list(range(len(tokens)))
-        for at, token in enumerate(tokens):
-            verb = next((k for k in range(at - 1, -1, -1) if tokens[k].passive), None) if token.marker == "by" else None
-            if verb is None:
-                continue
-            stop = at + 1
-            while stop < len(tokens) and not tokens[stop].marker and tokens[stop].start == tokens[stop - 1].end + 1:
-                stop += 1
-            begin = max((k for k in range(verb) if tokens[k].marker in _CONJUNCTIONS), default=0)
-            return places[:begin] + places[at:stop] + places[verb:at] + places[begin:verb] + places[stop:]
-        return places
-
-    def _rest(self) -> tuple[None, str, tuple[Token, ...], tuple[Token, ...]]:
-        one, other = (tuple(side) for side in self._left)
-        texts = [" ".join(token.text for token in side[:3]) for side in (one, other)]
-        return None, "unexplained: " + " / ".join(repr(text) if text else "nothing" for text in texts), one, other
+    pairs = zip(a, b, strict=True) if len(a) == len(b) else ((x, y) for x in a for y in b)
+    return any(x[1:] == y[1:] and (x[0] is None or y[0] is None or x[0] == y[0]) for x, y in pairs)
 
 
-def _place(sequence: list[int], rank: int) -> int:
-    """Where the word stands whose place this rank is, if the two have exchanged theirs; -1 if not."""
-    at = sequence.index(rank)
-    ranked = sorted(sequence)
-    target = ranked.index(rank)
-    return target if target != at and sequence[target] == ranked[at] else -1
-
-
-def _joined(one: Token, other: Token) -> bool:
-    """Neighbours joined by "and" or "or", which may exchange their places."""
-    return other.marker in _JOINING and other.start - one.end < 6
-
-
-def _dative(one: Token, other: Token) -> bool:
-    """'Anna ... to Paul': who gives and who is given to."""
-    return {one.marker, other.marker} in ({"", "to"}, {"", "for"})
-
-
-def _movable(left: Token, right: Token, language: Language) -> bool:
-    """Whether what begins with this word plays the same part in both places."""
-    markers = {left.marker, right.marker}
-    if (left.marker == right.marker and left.marker not in ("", *_JOINING)) or markers in ({"", "to"}, {"", "for"}):
-        return True
-    if left.kind in (TIME, DATE) or left.text.lower().endswith("ly") or left.key == ("times", 2.0):
-        return True
-    choices = language.choices.get(str(left.key), ())
-    return any(choice.kind in ("time", "modality") for choice in choices)
-
-
-def _judgement(
-    verdict: Verdict, kind: str | None, reason: str, one: Sequence[Token], other: Sequence[Token]
-) -> Judgement:
-    spans = (tuple((token.start, token.end) for token in side) for side in (one, other))
-    return Judgement(verdict, kind, reason, *spans)
+def _moments(token: Token) -> tuple[Moment, ...]:
+    """What a time or a date may mean; of a bare number, as in "at 5", the hour."""
+    amount = token.amount
+    if amount is None or amount.dimension or amount.value not in range(25):
+        return token.moments
+    return tuple((None, hour, 0) for hour in (int(amount.value), int(amount.value) + 12))
 
 
 def _without_acronyms(short: list[Token], long: list[Token]) -> None:
     """Takes 'GUI' out of one side and 'graphical user interface' out of the other."""
     for token in list(short):
         size = len(token.text)
-        if not (token.text.isupper() and 1 < size < 7):
-            continue
-        for at in range(len(long) - size + 1):
-            if "".join(str(word.key)[:1] for word in long[at : at + size]).upper() == token.text:
+        if token.text.isupper() and 1 < size < 7:
+            initials = "".join(word.text[:1].upper() or " " for word in long)
+            at = initials.find(token.text)
+            if at >= 0:
                 short.remove(token)
                 del long[at : at + size]
-                break
 
 
-def _single(token: Token) -> bool:
-    """'one ticket' and 'a ticket'."""
-    return token.kind is NUMBER and token.key == ("", 1.0)
+def _marked(
+    first: list[Token], second: list[Token], shared: list[tuple[int, int]], language: Language
+) -> list[_Evidence]:
+    """The same word with another preposition: to Rome, from Rome."""
+    pairs = [(first[at], second[place]) for at, place in shared if first[at].marker != second[place].marker]
+    return [
+        _Evidence(True, "role", f"role: {one.marker} / {other.marker} '{one.text}'", [one], [other])
+        for one, other in pairs
+        if language.relation(language.word(one.marker).key, language.word(other.marker).key) == "role"
+    ]
 
 
-def _is_time(token: Token) -> bool:
-    return token.kind in (TIME, DATE)
+def _alone(token: Token, in_first: bool, language: Language) -> _Evidence:
+    """Weak evidence of a word that only one text has."""
+    kinds = {"number": "quantity", "time": "time", "date": "time", "name": "entity"}
+    kind = language.kind(str(token.key)) if token.kind == "word" else kinds.get(token.kind)
+    reason = f"{kind or 'unexplained'}: '{_shown(token)}'"
+    return _Evidence(False, kind or "", reason, [token] if in_first else [], [] if in_first else [token])
 
 
-def _shares(token: Token) -> object:
-    """50 % and one half."""
-    assert isinstance(token.key, tuple)
-    dimension, amount = token.key
-    return ("", round(amount / 100, 9)) if dimension == "percent" else (dimension, round(amount, 9))
+def _negated(
+    one: Reading, other: Reading, evidence: list[_Evidence], turned: bool, language: Language
+) -> list[_Evidence]:
+    """The evidence with that of the negations: one more, or the same on another word; a negated antonym cancels."""
+    odd = (len(one.negations) - len(other.negations)) % 2 == 1
+    for each in evidence if odd else ():
+        if each.kind == "antonym" and _negates(one, each.first[0]) != _negates(other, each.second[0]):
+            rest = [item for item in evidence if item is not each]
+            if not language.complementary(*(str(token.key) for token in (*each.first, *each.second))):
+                rest.append(each._replace(strong=False, reason=f"{each.reason}, one of them negated"))
+            return rest
+    if len(one.negations) != len(other.negations):
+        sides = [side.negations[-1:] for side in (one, other)]
+        fewer = len(one.negations) > len(other.negations)
+        shown, sides[fewer] = sides[not fewer][0], []
+        return [*evidence, _Evidence(odd, "negation", f"negation: '{shown.text}'", *sides)]
+    if one.negations and (moved := _scope_moved(one, other, turned, language)):
+        reason = "negation: of another word"
+        return [*evidence, _Evidence(moved == "far", "negation", reason, one.negations, other.negations)]
+    return evidence
 
 
-def _may_equal(left: Token, right: Token) -> bool:
-    """Whether two times or dates, or a time and a bare number, may be the same."""
-    one, other = left.key, right.key
-    if left.kind == NUMBER or right.kind == NUMBER:
-        (number, times) = (one, other) if left.kind == NUMBER else (other, one)
-        if not isinstance(number, tuple) or number[0] or not isinstance(times, frozenset):
-            return False
-        minutes = int(number[1]) * 60 + round(number[1] % 1 * 100)
-        return DATE not in (left.kind, right.kind) and bool({minutes, minutes + 720} & times)
-    if not isinstance(one, frozenset) or not isinstance(other, frozenset) or left.kind != right.kind:
+def _negates(text: Reading, token: Token) -> bool:
+    """Whether a negation stands before a word, or before the one ahead of it."""
+    return any(0 <= token.place - negation.place <= 1 for negation in text.negations)
+
+
+def _scope_moved(one: Reading, other: Reading, turned: bool, language: Language) -> str:
+    """ "far", "near" or "": whether a negation stands before another word than in the other text."""
+    following = [
+        [side.content[no.place].key if no.place < len(side.content) else "" for no in side.negations]
+        for side in (one, other)
+    ]
+    quantities = [sorted(str(key) for key in side if language.kind(str(key)) == "quantity") for side in following]
+    if quantities[0] != quantities[1]:
+        return "far"
+    places = [(a.place, b.place) for a, b in zip(one.negations, other.negations, strict=True)]
+    if turned or not any(a != b and x != y for (a, b), x, y in zip(places, *following, strict=True)):
+        return ""
+    return "far" if max(abs(a - b) for a, b in places) > _FAR else "near"
+
+
+def _persons(one: Reading, other: Reading, language: Language) -> list[_Evidence]:
+    """Pronouns that change places: I owe you, you owe me."""
+    said = [[token for token in side.light if token.word in language.persons] for side in (one, other)]
+    orders = [[person for person, _ in groupby(language.persons[token.word] for token in side)] for side in said]
+    if orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1]):
+        return [_Evidence(False, "role", "order: of the pronouns", *said)]
+    return []
+
+
+def _reordered(
+    first: list[Token], second: list[Token], shared: list[tuple[int, int]], language: Language
+) -> list[_Evidence]:
+    """The same words in other places: harmless where a phrase moves as a whole, a change of roles elsewhere."""
+    rank = {place: at for at, place in enumerate(_voiced(second, language))}
+    partner = dict(shared)
+    places = [at for at in _voiced(first, language) if at in partner]
+    ranks = [rank[partner[at]] for at in places]
+    position = {value: at for at, value in enumerate(sorted(ranks))}
+    sequence = [position[value] for value in ranks]
+    if sequence == sorted(sequence):
+        return []
+    pairs = [(first[at], second[partner[at]]) for at in places]
+    exchanged = [(*pairs[i], *pairs[k]) for i, k in enumerate(sequence) if i < k and sequence[k] == i]
+    joining = language.grammar["joining"]
+    if exchanged and all(
+        two.marker in joining and two.start - one.end < 6 for a, c, b, d in exchanged for one, two in ((a, b), (d, c))
+    ):
+        return []
+    moved = _moved(sequence)
+    roles = any(
+        a.marker == d.marker and b.marker == c.marker and {a.marker, c.marker} != {""} for a, b, c, d in exchanged
+    )
+    if not roles:
+        inverse = sorted(range(len(sequence)), key=sequence.__getitem__)
+        back = [inverse[at] for at in _moved(inverse)]
+        if _phrase_moved(sequence, pairs, language) or any(
+            all(_movable(*pairs[at], language) for at in some) for some in (moved, back)
+        ):
+            return []
+    ones, others = zip(*(pairs[at] for at in moved), strict=True)
+    strong = not any(pairs[at][0].word in language.grammar["focus"] for at, value in enumerate(sequence) if at != value)
+    reason = f"order: {' / '.join(repr(_shown(token)) for token in ones[:2])}"
+    return [_Evidence(strong, "role", reason, ones, others)]
+
+
+def _voiced(tokens: Sequence[Token], language: Language) -> list[int]:
+    """The places of the tokens in the order of the active voice: who acts by "by" comes before the verb."""
+    places = list(range(len(tokens)))
+    agents, conjunctions = language.grammar["agent"], language.grammar["conjunctions"]
+    verb = None
+    for at, token in enumerate(tokens):
+        if token.marker in agents and verb is not None:
+            stop = at + 1
+            while stop < len(tokens) and not tokens[stop].marker and tokens[stop].start == tokens[stop - 1].end + 1:
+                stop += 1
+            begin = max((k for k in range(verb) if tokens[k].marker in conjunctions), default=0)
+            return places[:begin] + places[at:stop] + places[verb:at] + places[begin:verb] + places[stop:]
+        if token.passive:
+            verb = at
+    return places
+
+
+def _phrase_moved(sequence: list[int], pairs: list[tuple[Token, Token]], language: Language) -> bool:
+    """Whether two neighbouring parts changed places of which one is movable: it has its own preposition or conjunction,
+    or is a time or an adverb."""
+    size = len(sequence)
+    low = next(at for at in range(size) if sequence[at] != at)
+    high = next(at for at in range(size, 0, -1) if sequence[at - 1] != at - 1)
+    middle = sequence[low:high]
+    cut = middle.index(low)
+    if middle[cut:] + middle[:cut] != list(range(low, high)):
         return False
-    if left.kind == TIME:
-        return not one.isdisjoint(other)
-    return any(a[1:] == b[1:] and (a[0] is None or b[0] is None or a[0] == b[0]) for a in one for b in other)
+    parts = pairs[low : low + cut], pairs[low + cut : high]
+    heads = [(part[0][0].marker, part[0][1].marker) for part in parts]
+    genitive = [marker in language.grammar["genitive"] for head in heads for marker in head]
+    return (
+        any(_movable(*part[0], language) for part in parts)
+        or any(len(part) < 4 and any(language.kind(str(a.key)) == "time" for a, _ in part) for part in parts)
+        or (sum(genitive) == 1 and any(a == b for a, b in heads))
+    )
 
 
-def _typo(one: str, other: str) -> bool:
-    """One letter more or less, one vowel for another, two exchanged, or doubled ones: behind the first letter, of words
-    of five and more."""
-    if min(len(one), len(other)) < 5 or one[0] != other[0] or not (one.isalpha() and other.isalpha()):
-        return False
-    short, long = sorted((_undoubled(one), _undoubled(other)), key=len)
-    if len(long) - len(short) > 1:
-        return False
-    at = next((k for k, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
-    if len(long) > len(short):
-        return short[at:] == long[at + 1 :]
-    if at == len(short) or (short[at : at + 2] == long[at : at + 2][::-1] and short[at + 2 :] == long[at + 2 :]):
+def _movable(one: Token, other: Token, language: Language) -> bool:
+    """Whether what begins with this word plays the same part in both places."""
+    grammar = language.grammar
+    if one.marker == other.marker and one.marker not in ("", *grammar["joining"]):
         return True
-    return len(short) > 5 and short[at] in "aeiou" and long[at] in "aeiou" and short[at + 1 :] == long[at + 1 :]
-
-
-def _undoubled(word: str) -> str:
-    return "".join(letter for letter, before in zip(word, " " + word, strict=False) if letter != before)
+    adverb = one.word.endswith(tuple(grammar["adverbs"])) and one.word not in grammar["focus"]
+    dative = "" in (one.marker, other.marker) and not {one.marker, other.marker}.isdisjoint(grammar["recipient"])
+    often = one.amount is not None and one.amount.dimension == "times"
+    return dative or adverb or often or bool(one.moments) or language.kind(str(one.key)) in ("time", "modality")
 
 
 def _moved(sequence: list[int]) -> list[int]:
     """The fewest places to take out for the rest to rise: all but a longest rising part."""
-    if not sequence:
-        return []
-    best: list[int] = []
-    length, before = [1] * len(sequence), [-1] * len(sequence)
+    tails: list[int] = []
+    at_tail: list[int] = []
+    before: list[int] = []
     for at, value in enumerate(sequence):
-        for earlier in range(at):
-            if sequence[earlier] < value and length[earlier] + 1 > length[at]:
-                length[at], before[at] = length[earlier] + 1, earlier
-    at = max(range(len(sequence)), key=length.__getitem__)
+        k = bisect_left(tails, value)
+        before.append(at_tail[k - 1] if k else -1)
+        tails[k : k + 1], at_tail[k : k + 1] = [value], [at]
+    rising, at = set[int](), at_tail[-1]
     while at >= 0:
-        best.append(at)
+        rising.add(at)
         at = before[at]
-    rising = set(best)
     return [at for at in range(len(sequence)) if at not in rising]
-
-
-_made: dict[str, Guard] = {}
-
-
-def _default() -> Guard:
-    if "en" not in _made:
-        _made["en"] = Guard()
-    return _made["en"]
-
-
-_language = language

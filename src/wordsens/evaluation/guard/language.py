@@ -1,46 +1,38 @@
-"""What the guard knows of a language: lists of words in plain text files, and what they make of a word."""
+"""What the guard knows of a language: the lists of one folder, and what they say of a word or of two."""
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
 from importlib.resources import files
+from typing import NamedTuple
 
 from wordsens.errors import require_choice
 
 LANGUAGES = ("en", "de")
-_PREFIXES = {
-    "en": ("un", "dis", "in", "im", "ir", "il", "non", "mis", "de"),
-    "de": ("un", "in", "ir", "ab", "ent", "miss"),
-}
-"""Those that turn a word into its opposite."""
+NEGATION = "not"
+"""What every word of negation is read as, in every language."""
 
-_ENDINGS = {
-    "en": (("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", "e"), ("s", "")),
-    "de": (("ungen", "ung"), ("test", ""), ("tet", ""), ("ten", ""), ("te", ""), ("em", ""), ("en", ""), ("er", ""),
-           ("es", ""), ("st", ""), ("e", ""), ("t", ""), ("n", ""), ("s", "")),
-}  # fmt: skip
-"""Endings of inflection and what stands for them; the first that leaves three letters is taken off."""
-
-_SPELLINGS = tuple(
-    (re.compile(pattern), spelling)
-    for pattern, spelling in (
-        (r"(?<=\w\w\w)our(?=$|s|ed|ing|ab|it|hood|y)", "or"),
-        (r"(?<=\w\w)is(?=e$|es|ed|er|ing|ation)", "iz"),
-        (r"(?<=\w)ys(?=e$|es|ed|er|ing)", "yz"),
-        (r"(?<=[bt])re(?=s?$)", "er"),
-        (r"(?<=\w\w)ogue(?=s?$)", "og"),
-        (r"(?<=\wen)ce(?=s?$|d$)", "se"),
-    )
-)
-"""British spellings and the American ones that both are read as."""
-
-_NOT_PLURAL = ("ss", "us", "is")
+_NO_GROUPS: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True)
-class Choice:
+class Word(NamedTuple):
+    """What the lists say of a word.
+
+    Attributes:
+        key: equal for words that differ in inflection or spelling only.
+        light: an article, auxiliary, preposition or the like, which may come and go.
+        marker: a preposition or conjunction, which says what part the next words play.
+        listed: a synonym, antonym or one of a group is known, so it is no name.
+    """
+
+    key: str
+    light: bool
+    marker: bool
+    listed: bool
+
+
+class Choice(NamedTuple):
     """A place among words that exclude each other: the kind of the change, the group, and the class within it."""
 
     kind: str
@@ -49,70 +41,77 @@ class Choice:
 
 
 class Language:
-    """The lists of one language; see the files of the folder `guard/en` and their first lines.
+    """The lists of one language; the first lines of each file say what it holds.
 
     Args:
-        name: "en" or "de".
+        name: a folder beside this file: "en" or "de".
     """
 
     def __init__(self, name: str):
-        self.name = require_choice("language", name, LANGUAGES)
-        self.capitals_are_names = name != "de"
-        self._prefixes, self._endings = _PREFIXES[name], _ENDINGS[name]
+        self._name = require_choice("language", name, LANGUAGES)
+        self.grammar = {role: said.split() for role, said in self._pairs("grammar", ":")}
+        self.be = frozenset(self.grammar["be"])
+        persons = ("first-person", "second-person", "third-person")
+        self.persons = {word: person for person in persons for word in self.grammar[person]}
+        self.decimal_comma = self.grammar["decimal"] == [","]
+        self._spellings = [(re.compile(pattern), instead) for pattern, instead in self._pairs("spellings", " = ")]
         self._irregular = {form: base for base, forms in self._pairs("irregular", ":") for form in forms.split()}
-        self.contractions, self._clitics = {}, []
-        for written, read in self._pairs("contractions"):
-            if written.startswith("'") or written == "n't":
-                self._clitics.append((written, tuple(read.split())))
-            else:
-                self.contractions[written] = tuple(read.split())
-        self.numbers = dict(self._pairs("numbers"))
-        self.fractions = {name: 1 / float(parts) for name, parts in self._pairs("fractions")}
+        self.contractions = {written: tuple(read.split()) for written, read in self._pairs("contractions")}
+        self._clitics = [written for written in self.contractions if written.startswith("'") or written == "n't"]
+        self.numbers = {word: (said.rstrip("0123456789."), float(said.lstrip("#x"))) for word, said in
+                        self._pairs("numbers")}  # fmt: skip
+        self.fractions = {word: 1 / float(parts) for word, parts in self._pairs("fractions")}
         self.units: dict[str, tuple[str, float]] = {}
         for head, names in self._pairs("units", ":"):
             dimension, factor = head.split()
-            self.units |= {unit: (dimension, float(factor)) for unit in names.split()}
-        phrases = {tuple(left.split()): tuple(right.split()) for left, right in self._pairs("phrases")}
-        self.synonyms = self._groups(phrases)
-        self.choices = self._choices(phrases)
+            self.units |= dict.fromkeys(names.split(), (dimension, float(factor)))
+        self.clock = {tuple(words.split()): what for words, what in self._pairs("clock")}
+        currencies = [unit for unit, (dimension, _) in self.units.items() if dimension in self.grammar["currencies"]]
+        self.numeric = {*self.numbers, *self.fractions, *(words[0] for words in self.clock), *currencies}
+        """Words with which a quantity or a time may begin."""
+        self.months = {word: int(number) for word, number in self._pairs("months")}
+        self._phrases = {self._expanded(left): self._expanded(right) for left, right in self._pairs("phrases")}
+        self._fillers = {word for line in self._lines("fillers") for word in line.split()}
+        self._markers = {word for line in self._lines("markers") for word in line.split()}
+        groups = [line.split() for line in self._lines("confusables")]
+        self._confusable = _both_ways((a, b) for group in groups for a in group for b in group if a != b)
+        self._synonyms: dict[str, set[int]] = {}
+        for group, line in enumerate(self._lines("synonyms")):
+            for word in self._single(line.split(",")):
+                self._synonyms.setdefault(self.key(word), set()).add(group)
+        self._choices: dict[str, list[Choice]] = {}
+        for group, (kind, listed) in enumerate(self._pairs("exclusive", ":")):
+            for member, words in enumerate(listed.split(",")):
+                for word in self._single(words.split("/")):
+                    self._choices.setdefault(self.key(word), []).append(Choice(kind, group, member))
+        self.opposites = _both_ways((self.key(one), self.key(other)) for one, other in self._listed("antonyms"))
         self.phrases: dict[tuple[str, ...], list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
-        for left in sorted(phrases, key=len, reverse=True):
-            self.phrases.setdefault(left[:2], []).append((left, phrases[left]))
-        self.fillers = frozenset(self.key(word) for line in self._lines("fillers") for word in line.split())
-        self.markers = frozenset(word for line in self._lines("markers") for word in line.split())
-        self.months = [name for name, _ in sorted(self._pairs("months"), key=lambda pair: -len(pair[0]))]
-        self.month_numbers = {name: int(number) for name, number in self._pairs("months")}
-        self.opposites: dict[str, set[str]] = {}
-        for left, right in self._pairs("antonyms"):
-            for other in right.split(","):
-                one, two = self.key(left), self.key(other.strip())
-                self.opposites.setdefault(one, set()).add(two)
-                self.opposites.setdefault(two, set()).add(one)
+        for left in sorted(self._phrases, key=len, reverse=True):
+            self.phrases.setdefault(left[:2], []).append((left, self._phrases[left]))
+        self.word = lru_cache(maxsize=100_000)(self._word)
 
     def key(self, word: str) -> str:
         """What words that differ in inflection or spelling have in common: 'cancelled', 'cancel' and 'canceled'."""
-        found = self._keys.get(word)
-        if found is None:
-            found = self._keys[word] = self._stem(self._irregular.get(word, word))
-        return found
-
-    _keys: dict[str, str] = {}  # noqa: RUF012 - replaced for each language by `language`
-
-    def _stem(self, word: str) -> str:
-        if self.name == "en":
-            for pattern, spelling in _SPELLINGS:
-                word = pattern.sub(spelling, word)
-        for ending, instead in self._endings:
-            if word.endswith(ending) and len(word) - len(ending) >= 3 - len(instead) and len(word) > 3:
-                if ending == "s" and word.endswith(_NOT_PLURAL):
-                    break
-                word = word[: -len(ending)] + instead
+        word = self._irregular.get(word, word)
+        if self._irregular.get(word) == word:
+            return word
+        for pattern, instead in self._spellings:
+            word = pattern.sub(instead, word)
+        for rule in self.grammar["endings"]:
+            ending, _, instead = rule.partition(">")
+            if word.endswith(ending) and len(word) - len(ending) + len(instead) >= 3 < len(word):
+                if not word.endswith(tuple(self.grammar["no-endings"])):
+                    word = word.removesuffix(ending) + instead
                 break
-        if len(word) > 3 and word[-1] == "e":
-            word = word[:-1]
-        if len(word) > 2 and word[-1] == word[-2]:
-            word = word[:-1]
-        return word
+        if len(word) > 3:
+            word = word.removesuffix("e")
+        return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
+
+    def _word(self, word: str) -> Word:
+        key = self.key(word)
+        listed = key in self.opposites or key in self._choices
+        light = word in self._fillers or (word in self._markers and not listed)
+        return Word(key, light, word in self._markers, listed or key in self._synonyms or word in self.months)
 
     def expanded(self, word: str) -> tuple[str, ...]:
         """The words that a contraction stands for; the word itself if it is none."""
@@ -121,61 +120,82 @@ class Language:
             return whole
         if "'" not in word:
             return (word,)
-        for ending, read in self._clitics:
-            if word.endswith(ending) and len(word) > len(ending):
-                return (word[: -len(ending)], *read)
-        return (word.removesuffix("'s").removesuffix("'"),)
+        for clitic in self._clitics:
+            if word.endswith(clitic) and len(word) > len(clitic):
+                return (word.removesuffix(clitic), *self.contractions[clitic])
+        return (word.removesuffix("'s"),)
 
-    def synonymous(self, one: str, other: str) -> bool:
-        return not self.synonyms.get(one, _NONE).isdisjoint(self.synonyms.get(other, _NONE))
+    def _expanded(self, phrase: str) -> tuple[str, ...]:
+        return tuple(read for word in phrase.split() for read in self.expanded(word))
 
-    def opposite(self, one: str, other: str) -> bool:
-        """Whether two keys are antonyms: by the list, by a prefix (able, unable), or by -ful and -less."""
-        if other in self.opposites.get(one, _NONE):
-            return True
+    @lru_cache(maxsize=100_000)  # noqa: B019 - a language lives as long as the process
+    def relation(self, one: str, other: str) -> str | None:
+        """Of two keys: "same", the kind of the change, or None where the lists say nothing."""
+        if one == other:
+            return "same"
+        kinds = {
+            first.kind if first.member != second.member else "same"
+            for first in self._choices.get(one, ())
+            for second in self._choices.get(other, ())
+            if first.group == second.group
+        }
+        if other in self.opposites.get(one, ()):
+            return min(kinds - {"same"}, default="antonym")
+        if not self._synonyms.get(one, _NO_GROUPS).isdisjoint(self._synonyms.get(other, _NO_GROUPS)):
+            return "same"
+        if kinds:
+            return "same" if "same" in kinds else min(kinds)
+        return "antonym" if self.complementary(one, other) else None
+
+    def complementary(self, one: str, other: str) -> bool:
+        """Whether a prefix or a suffix makes one key the opposite of the other: able, unable; harmful, harmless."""
         short, long = sorted((one, other), key=len)
-        if len(short) > 2 and long.endswith(short) and long[: -len(short)].rstrip("-") in self._prefixes:
+        if len(short) > 2 and long.endswith(short) and long.removesuffix(short) in self.grammar["prefixes"]:
             return True
-        stem, _, ending = one.rpartition("ful")
-        return not ending and bool(stem) and other in (stem + "les", stem + "less")
+        return any(
+            one.endswith(a) and other.endswith(b) and one.removesuffix(a) == other.removesuffix(b)
+            for pair in self.grammar["suffixes"]
+            for a, b in (pair.split("/"), pair.split("/")[::-1])
+        )
 
-    def excluded(self, one: str, other: str) -> str | None:
-        """The kind of the change where one word excludes the other; "" where they mean the same; else None."""
-        for first in self.choices.get(one, ()):
-            for second in self.choices.get(other, ()):
-                if first.group == second.group:
-                    return "" if first.member == second.member else first.kind
-        return None
+    def misspelt(self, one: str, other: str) -> bool:
+        """Whether one word is a slip of the other: two letters exchanged or doubled in words of five letters and more,
+        one left out or another vowel in longer ones; not at the ends, where inflection makes other words."""
+        if min(len(one), len(other)) < 5 or max(len(one), len(other)) > 30 or other in self._confusable.get(one, ()):
+            return False
+        if one[0] != other[0] or one[-1] != other[-1] or not (one + other).isascii():
+            return False
+        short, long = sorted((_undoubled(one), _undoubled(other)), key=len)
+        at = next((k for k, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+        if len(short) == len(long) and short[at : at + 2] == long[at : at + 2][::-1]:
+            return short[at + 2 :] == long[at + 2 :]
+        if min(len(one), len(other)) < 7:
+            return False
+        if len(short) < len(long):
+            return short[at:] == long[at + 1 :]
+        return short[at] in "aeiou" and long[at] in "aeiou" and short[at + 1 :] == long[at + 1 :]
 
-    def _groups(self, phrases: dict[tuple[str, ...], tuple[str, ...]]) -> dict[str, frozenset[int]]:
-        result: dict[str, set[int]] = {}
-        for number, line in enumerate(self._lines("synonyms")):
-            words = [word.strip() for word in line.split(",")]
-            for word in self._single(words, phrases):
-                result.setdefault(self.key(word), set()).add(number)
-        return {key: frozenset(numbers) for key, numbers in result.items()}
+    def kind(self, key: str) -> str | None:
+        """The kind of the words that exclude this one, if any does."""
+        return self._choices[key][0].kind if key in self._choices else None
 
-    def _choices(self, phrases: dict[tuple[str, ...], tuple[str, ...]]) -> dict[str, tuple[Choice, ...]]:
-        result: dict[str, list[Choice]] = {}
-        for number, (kind, listed) in enumerate(self._pairs("exclusive", ":")):
-            for member, words in enumerate(listed.split(",")):
-                for word in self._single([word.strip() for word in words.split("/")], phrases):
-                    result.setdefault(self.key(word), []).append(Choice(kind, number, member))
-        return {key: tuple(choices) for key, choices in result.items()}
-
-    def _single(self, words: list[str], phrases: dict[tuple[str, ...], tuple[str, ...]]) -> list[str]:
-        """The words of a group; those of several words become phrases that are read as the first, joined by hyphens
-        where the group has no single word."""
-        single = [word for word in words if " " not in word]
+    def _single(self, listed: Iterable[str]) -> list[str]:
+        """The words of a group; those of several words become phrases that are read as the first single one, or, where
+        the group has none, as the first of them joined by hyphens."""
+        words = [word.strip() for word in listed]
+        single = [word for word in words if " " not in word] or [words[0].replace(" ", "-")]
         for word in words:
             if " " in word:
-                if not single:
-                    single.append(word.replace(" ", "-"))
-                phrases.setdefault(tuple(word.split()), (single[0],))
+                self._phrases.setdefault(self._expanded(word), (single[0],))
         return single
 
+    def _listed(self, name: str) -> Iterator[tuple[str, str]]:
+        for left, right in self._pairs(name):
+            for other in right.split(","):
+                yield left, other.strip()
+
     def _lines(self, name: str) -> Iterator[str]:
-        text = files(__package__).joinpath(self.name, f"{name}.txt").read_text(encoding="utf-8")
+        text = files("wordsens.evaluation.guard").joinpath(self._name, f"{name}.txt").read_text(encoding="utf-8")
         for line in text.splitlines():
             if line.strip() and not line.startswith("#"):
                 yield unicodedata.normalize("NFC", line.strip())
@@ -186,13 +206,19 @@ class Language:
             yield left.strip(), right.strip()
 
 
-_NONE: frozenset = frozenset()
+def _both_ways(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
+    result: dict[str, set[str]] = {}
+    for one, other in pairs:
+        result.setdefault(one, set()).add(other)
+        result.setdefault(other, set()).add(one)
+    return result
+
+
+def _undoubled(word: str) -> str:
+    return "".join(letter for letter, before in zip(word, " " + word, strict=False) if letter != before)
 
 
 @cache
-def language(name: str) -> Language:
+def language_named(name: str) -> Language:
     """The language of that name, read once."""
-    made = Language.__new__(Language)
-    made._keys = {}
-    made.__init__(name)
-    return made
+    return Language(name)

@@ -2,318 +2,388 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from wordsens.evaluation.guard.language import Language
+from wordsens.evaluation.guard.language import NEGATION, Language
 
-NEGATION = "not"
-WORD, NUMBER, TIME, DATE, NAME = "word", "number", "time", "date", "name"
-_QUOTES = str.maketrans(
-    {"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u2013": "-", "\u2014": "-", "\u00a0": " ", "\u202f": " "}
-)
+Kind = Literal["word", "name", "negation", "number", "time", "date", "symbol"]
+
+Moment = tuple[int | None, int, int]
+"""A date as (year or None, month, day), a time as (None, hour, minute)."""
+
+_EXACT_DIGITS = 15
+"""A number with more digits than a float64 holds is compared as it is written, like a name."""
 
 
-class Token(NamedTuple):
-    """A word, or what several words stand for.
+class Amount(NamedTuple):
+    """A number in the first unit of its dimension ("" for none). `written` keeps the versions 2.1 and 2.10 apart."""
 
-    Attributes:
-        key: equal for tokens that mean the same: a stem; (dimension, amount) of a number; minutes after midnight that a
-            time may be; (year or None, month, day) that a date may be.
-        kind: WORD, NUMBER, TIME, DATE or NAME.
-        text: as it is written.
-        start, end: its characters.
-        marker: the preposition or conjunction before it; "" for none.
-        passive: whether a form of "be" stands before it.
+    dimension: str
+    value: float
+    written: str = ""
+
+
+@dataclass(slots=True)
+class Token:
+    """A word, or what several characters or words stand for.
+
+    `word` is in lower case, with contractions written out; `start` and `end` are its characters in the text; `key` is
+    equal for tokens that mean the same; `initial` says whether it begins a sentence; `moments` is all that a time or a
+    date may mean; `marker` is the preposition or conjunction before it; `passive` says whether a form of "be" stands
+    before it; `place` counts the tokens with content before it.
     """
 
-    key: object
-    kind: str
-    text: str
-    start: int
-    end: int
-    marker: str = ""
-    passive: bool = False
-
-
-class _Raw(NamedTuple):
     word: str
     start: int
     end: int
-    initial: bool
-    kind: str = WORD
-    key: object = None
+    kind: Kind = "word"
+    initial: bool = False
+    key: Hashable = ""
+    amount: Amount | None = None
+    moments: tuple[Moment, ...] = ()
+    text: str = ""
+    marker: str = ""
+    passive: bool = False
+    place: int = 0
 
 
-def read(text: str, language: Language) -> list[Token]:
-    """The tokens that matter: fillers are left out, negations are there as NEGATION."""
-    raw = _numbered(_phrased(_scanned(text, language), language), language)
-    tokens, marker, passive = [], "", False
-    fillers, markers, months = language.fillers, language.markers, language.month_numbers
-    for each in raw:
-        word, written = each.word, text[each.start : each.end]
-        if each.kind is not WORD:
-            tokens.append(Token(each.key, each.kind, written, each.start, each.end, marker))
-            marker, passive = "", False
+class Reading(NamedTuple):
+    """The tokens of a text: with content, negations, and light words such as articles and auxiliaries."""
+
+    content: list[Token]
+    negations: list[Token]
+    light: list[Token]
+
+
+def read(text: str, language: Language) -> Reading:
+    """The tokens of a text, with spans of the text as it was given."""
+    plain, origin = _plain(text)
+    tokens = _quantified(_phrased(_scanned(plain, language), language), language)
+    content, negations, light = Reading([], [], [])
+    marker, passive, names = "", False, language.grammar["names"] == ["yes"]
+    for token in tokens:
+        if origin:
+            token.start, token.end = origin[token.start][0], origin[token.end - 1][1]
+        token.text, token.place = text[token.start : token.end], len(content)
+        if token.word == NEGATION:
+            token.kind = "negation"
+            negations.append(token)
             continue
-        if word == NEGATION:
-            tokens.append(Token(NEGATION, WORD, written, each.start, each.end))
-            continue
-        key = language.key(word)
-        known = key in language.opposites or key in language.choices
-        if word in markers:
-            marker = word
-            if not known:
+        if token.kind == "word":
+            token.key, is_light, is_marker, listed = language.word(token.word)
+            if is_marker:
+                marker = token.word
+            if is_light:
+                passive = passive or token.word in language.be
+                light.append(token)
                 continue
-        if key == "be":
-            passive = True
-        if key in fillers:
-            continue
-        capital = written[:1].isupper() and not each.initial and language.capitals_are_names
-        name = capital and not known and key not in language.synonyms and word not in months
-        tokens.append(Token(key, NAME if name else WORD, written, each.start, each.end, marker, passive))
-        passive = False
-        if word not in markers:
-            marker = ""
-    return tokens
+            if names and not token.initial and not listed and token.text[:1].isupper():
+                token.kind = "name"
+            token.passive = passive
+        elif token.kind == "number":
+            token.key = token.amount
+        elif token.moments:
+            token.key = token.kind, token.moments
+        token.marker, marker, passive = marker, "", False
+        content.append(token)
+    return Reading(content, negations, light)
+
+
+_INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0f\ufeff"
+_SAME_SIGN = str.maketrans(
+    "\u2019\u2018\u02bc`\u00b4\u2010\u2011\u2012\u2013\u2014\u2212\u2044", "'" * 5 + "-" * 6 + "/", _INVISIBLE
+)
+
+
+def _plain(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """The text in lower case, composed and compatible; and of each of its characters the span in the text as given,
+    which is left out where it is the character itself."""
+    if text.isascii():
+        return text.lower(), []
+    plain, origin, at = [], [], 0
+    while at < len(text):
+        stop = at + 1
+        while stop < len(text) and unicodedata.combining(text[stop]):
+            stop += 1
+        said = unicodedata.normalize("NFKC", text[at:stop].translate(_SAME_SIGN)).lower().translate(_SAME_SIGN)
+        if unicodedata.category(text[at]) == "No" and "/" in said:
+            said = f" {said}"
+        plain.append(said)
+        origin += [(at, stop)] * len(said)
+        at = stop
+    return "".join(plain), origin
+
+
+_LETTER = r"[^\s\d\x00-@\[-`{-\xbf\xd7\xf7\u2000-\u2bff\u3000-\u303f\uff00-\uff0f\U0001f000-\U0001faff]"
 
 
 @cache
 def _pattern(language: Language) -> re.Pattern[str]:
-    months = "|".join(language.months)
+    glued = {*language.units, *language.numbers, *language.grammar["ordinals"], "m"}
+    suffixes = "|".join(sorted((word for word in glued if word.isalpha()), key=len, reverse=True))
     return re.compile(
-        rf"""(?P<iso>\b(\d{{4}})-(\d\d)-(\d\d)\b)
-        |(?P<daymonth>\b(\d{{1,2}})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?({months})\b\.?(?:,?\s+(\d{{4}}))?)
-        |(?P<monthday>\b({months})\b\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,?\s+(\d{{4}}))?)
-        |(?P<slashed>\b(\d{{1,2}})[/.](\d{{1,2}})[/.](\d{{4}}|\d\d)\b)
-        |(?P<half>\b(\d{{1,2}})(?:[:.](\d\d))?\s?([ap])\.?m\b\.?)
-        |(?P<clock>\b(\d{{1,2}}):(\d\d)(?:\s?(?:h|uhr))?\b)
-        |(?P<hour>\b(\d{{1,2}})\s?(?:o'clock|uhr)\b)
-        |(?P<id>\b(?=\w*[^\W\d_])(?=\w*\d)(?!\d+(?:[.,]\d+)*(?:st|nd|rd|th|[kmgt]?b|[kmc]?m|k?g|k|m|bn|h|s|l|ml|mg|min|kw|w)\b)\w+(?:[-.]\w+)*)
-        |(?P<version>\bv?\d+\.\d+\.\d+(?:\.\d+)*\b)
-        |(?P<fraction>(?<![\w/.])(\d{{1,2}})/(\d{{1,2}})(?![\w/]))
-        |(?P<number>[-−]?(?<![\w.])\d+(?:[.,]\d+)*)(?P<ordinal>(?:st|nd|rd|th)\b)?
-        |(?P<nr>\bno\.(?=\s*[\d,]))
-        |(?P<word>[^\W\d_]+(?:'[^\W\d_]+)*'?(?:-[^\W\d_]+)*)
-        |(?P<sign>[%$€£&°]c?)
-        |(?P<stop>[.!?:\n])""",
+        rf"""(?P<nr>\#(?=\d)|no\.(?=\s*\d|,))
+        |(?P<word>{_LETTER}++(?:'{_LETTER}++)*+(?![\d_]))
+        |(?P<iso>\d{{4}}-\d\d-\d\d(?!\d))
+        |(?P<european>\d{{1,2}}\.\s?\d{{1,2}}\.\s?\d{{4}}(?!\w))
+        |(?P<slashed>\d{{1,2}}/\d{{1,2}}/(?:\d{{4}}|\d\d)(?![\w/]))
+        |(?P<clock>\d{{1,2}}(?::\d\d)?\s?(?:[ap]\.?m(?!\w)\.?)|\d{{1,2}}:\d\d(?::00)?(?:\s?(?:uhr|h))?(?![\w:])
+            |\d{{1,2}}(?:\.\d\d)?\s?(?:uhr|o'clock)(?!\w))
+        |(?P<version>\d+(?:\.\d+){{2,}}(?!\w))
+        |(?P<fraction>\d{{1,2}}/[1-9]\d?(?![\w/]))
+        |(?P<number>(?:(?<![^\s(])-)?(?:\d++(?:[.,]\d++)*+|(?<!\S)\.\d++)(?:e[+-]?\d+)?(?=(?:{suffixes})?(?!\w)))
+        |(?P<identifier>\w+(?:[-.]\w*\d\w*)*)
+        |(?P<stop>[.!?:](?=\s|$)|\n)
+        |(?P<sign>°[cf]|[^\s\w!-#'-*,-/:;?@\[-`{{-~\xa1\xab\xb4\xb7\xbb\xbf\u2000-\u206f\u3000-\u303f])""",
         re.VERBOSE,
     )
 
 
-def _scanned(text: str, language: Language) -> list[_Raw]:
-    plain = text.translate(_QUOTES)
-    if not plain.isascii() and unicodedata.normalize("NFC", plain) != plain:
-        plain = plain if len(unicodedata.normalize("NFC", plain)) != len(plain) else unicodedata.normalize("NFC", plain)
-    lowered = plain.lower()
-    if len(lowered) != len(plain):
-        lowered = plain
-    result: list[_Raw] = []
-    initial = True
-    for match in _pattern(language).finditer(lowered):
-        kind, (start, end) = match.lastgroup, match.span()
-        if kind == "stop":
+def _scanned(plain: str, language: Language) -> list[Token]:
+    tokens: list[Token] = []
+    initial, contractions = True, language.contractions
+    for match in _pattern(language).finditer(plain):
+        (start, end), kind, written = match.span(), match.lastgroup, match[0]
+        if kind == "word" and tokens and tokens[-1].end == start and written in language.grammar["ordinals"]:
+            if amount := tokens[-1].amount:
+                tokens[-1].amount, tokens[-1].end = amount._replace(dimension="ordinal"), end
+        elif kind == "word":
+            words = language.expanded(written) if "'" in written or written in contractions else (written,)
+            for word in words:
+                tokens.append(Token(word, start, end, "word", initial))
+                initial = False
+        elif kind == "stop":
             initial = True
             continue
-        if kind == "word":
-            _add_word(result, match[0], start, end, initial, language)
-        elif kind in ("number", "ordinal"):
-            number = _amount(match["number"])
-            key = ("ordinal", number) if match["ordinal"] else number
-            result.append(_Raw("", start, end, initial, NUMBER, key))
-        elif kind == "fraction":
-            at = match.re.groupindex["fraction"]
-            result.append(_Raw("", start, end, initial, NUMBER, int(match[at + 1]) / max(1, int(match[at + 2]))))
         elif kind == "nr":
-            result.append(_Raw("number", start, end, initial))
-        elif kind in ("id", "version"):
-            result.append(_Raw(match[0], start, end, initial, NAME, match[0]))
+            tokens.append(Token("number", start, end))
         elif kind == "sign":
-            result.append(_Raw(language.contractions.get(match[0], (match[0],))[0], start, end, initial))
+            words = language.contractions.get(written, (written,))
+            known = words != (written,) or written in language.units
+            tokens.append(Token(words[0], start, end, "word" if known else "symbol", key=written))
         else:
-            group = next(name for name in _CLOCKS if match[name])
-            kind, key = _moment(group, match, language)
-            result.append(_Raw("", start, end, initial, kind, key))
+            tokens.append(_measured(kind or "", written, start, end, language))
         initial = False
-    return result
+    return tokens
 
 
-def _add_word(result: list[_Raw], word: str, start: int, end: int, initial: bool, language: Language) -> None:
-    for part in word.split("-") if "-" in word and word not in language.contractions else (word,):
-        for read_as in language.expanded(part):
-            result.append(_Raw(read_as, start, end, initial))
+_DATES = {"iso": ((0, 1, 2),), "european": ((2, 1, 0),), "slashed": ((2, 1, 0), (2, 0, 1))}
+"""Where year, month and day stand in each way to write a date."""
 
 
-_CURRENCIES = ("usd", "eur", "gbp")
-_AND_A_HALF = (["and", "a", "half"], ["und", "ein", "halb"])
-_CLOCKS = ("iso", "daymonth", "monthday", "slashed", "half", "clock", "hour")
+def _measured(kind: str, written: str, start: int, end: int, language: Language) -> Token:
+    """A number, a time, a date or an identifier; what cannot be one of the first three is an identifier."""
+    parts = [int(part) for part in re.findall(r"\d+", written)[:3]] if kind in (*_DATES, "clock", "fraction") else []
+    if kind == "fraction":
+        return Token("", start, end, "number", amount=Amount("", parts[0] / parts[1]))
+    if kind == "clock":
+        half = next((half for half in "ap" if half in written.partition("uhr")[0]), "")
+        return _time(start, end, parts[0], (*parts, 0)[1], half, written)
+    if kind == "number":
+        value = _decimal(written, language)
+        if sum(map(str.isdigit, written)) <= _EXACT_DIGITS and abs(value) < float("inf"):
+            versionlike = written.endswith("0") and ("," if language.decimal_comma else ".") in written
+            return Token(written, start, end, "number", amount=Amount("", value, written if versionlike else ""))
+    readings = [(parts[y] + 2000 * (parts[y] < 100), parts[m], parts[d]) for y, m, d in _DATES.get(kind, ())]
+    if moments := [moment for moment in readings if moment[1] <= 12 and moment[2] <= 31]:
+        return Token("", start, end, "date", moments=tuple(dict.fromkeys(moments)))
+    return Token(written, start, end, "name", key=written)
 
 
-def _moment(group: str, match: re.Match[str], language: Language) -> tuple[str, object]:
-    """The kind and key of a time or a date: all that it may mean."""
-    at = match.re.groupindex[group]
-    one, two, three = match[at + 1], *(match[at + k] if at + k <= match.re.groups else None for k in (2, 3))
-    if group == "iso":
-        return DATE, frozenset({(int(one), int(two), int(three))})
-    if group == "daymonth":
-        return DATE, frozenset({(int(three) if three else None, language.month_numbers[two], int(one))})
-    if group == "monthday":
-        return DATE, frozenset({(int(three) if three else None, language.month_numbers[one], int(two))})
-    if group == "slashed":
-        year = int(three) + (2000 if len(three) == 2 else 0)
-        return DATE, frozenset({(year, int(two), int(one)), (year, int(one), int(two))})
-    hour, minute = int(one), int(two) if two and two.isdigit() else 0
-    if group == "half":
-        return TIME, frozenset({hour % 12 * 60 + minute + (720 if three == "p" else 0)})
-    both = {hour * 60 + minute} | ({(hour + 12) % 24 * 60 + minute} if 0 < hour <= 12 else set())
-    return TIME, frozenset(both)
+def _time(start: int, end: int, hour: int, minute: int, half: str, written: str) -> Token:
+    """The time of day, or both that it may be where the half of the day is not said."""
+    if hour > 24 or minute > 59:
+        return Token(written, start, end, "name", key=written)
+    both = {hour % 24, (hour + 12) % 24} if 0 < hour <= 12 else {hour % 24}
+    hours = [hour % 12 + 12 * (half == "p")] if half else sorted(both)
+    return Token("", start, end, "time", moments=tuple((None, each, minute) for each in hours))
 
 
-def _phrased(raw: list[_Raw], language: Language) -> list[_Raw]:
-    """The words with phrases read as the list says; what a phrase is read as may be part of another."""
-    phrases, words = language.phrases, [each.word for each in raw]
-    starts = {at for at, pair in enumerate(pairwise(words)) if pair in phrases}
+def _decimal(written: str, language: Language) -> float:
+    """The value of a number with marks of thousands or decimals: 1,234.5; 1.234,5; 2,000; 1e5."""
+    thousands, decimal = ".,"[:: 1 if language.decimal_comma else -1]
+    if written.rfind(thousands) > written.rfind(decimal) and not _in_thousands(written, thousands):
+        thousands, decimal = decimal, thousands
+    whole, _, part = written.replace(thousands, "").rpartition(decimal)
+    return float(f"{whole.replace(decimal, '')}.{part}" if whole or decimal in written else part)
+
+
+def _in_thousands(written: str, mark: str) -> bool:
+    head, *groups = written.lstrip("-").split(mark)
+    return 0 < len(head) <= 3 and all(len(group) == 3 and group.isdigit() for group in groups)
+
+
+Rewriting = tuple[int, list[Token]]
+"""Where the tokens stop that are read as others, and these."""
+
+
+Rule = Callable[[list[Token], int, Language], Rewriting | None]
+
+
+def _rewritten(tokens: list[Token], starts: list[int], rule: Rule, language: Language) -> list[Token]:
+    """The tokens with those read as others that a rule knows, from the first of `starts` on."""
+    result, done = [], 0
+    for start in starts:
+        if start >= done and (rewriting := rule(tokens, start, language)):
+            stop, said = rewriting
+            result += [*tokens[done:start], *said]
+            done = stop
+    return result + tokens[done:] if done else tokens
+
+
+def _phrased(tokens: list[Token], language: Language) -> list[Token]:
+    """The tokens with phrases read as the list says; what a phrase is read as may be part of another."""
+    for _ in range(3):
+        starts = [at for at, (one, other) in enumerate(pairwise(tokens)) if (one.word, other.word) in language.phrases]
+        before, tokens = tokens, _rewritten(tokens, starts, _phrase, language)
+        if tokens is before:
+            break
+    return tokens
+
+
+def _phrase(tokens: list[Token], at: int, language: Language) -> Rewriting | None:
+    for left, right in language.phrases[tokens[at].word, tokens[at + 1].word]:
+        inside = tokens[at : at + len(left)]
+        if tuple(token.word for token in inside) == left and not any(token.initial for token in inside[1:]):
+            start, end, initial = inside[0].start, inside[-1].end, inside[0].initial
+            return at + len(left), [
+                Token("", start, end, "number", amount=Amount("", float(word)))
+                if word.isdigit()
+                else Token(word, start, end, "word", initial)
+                for word in right
+            ]
+    return None
+
+
+def _quantified(tokens: list[Token], language: Language) -> list[Token]:
+    """Number words read as numbers, numbers together with their units, and the dates and times that they make."""
+    numeric, months = language.numeric, language.months
+    starts = [at for at, token in enumerate(tokens) if token.amount or token.word in numeric]
     if not starts:
-        return raw
-    result, at = [], 0
-    while at < len(raw):
-        for left, right in phrases[words[at], words[at + 1]] if at in starts else ():
-            if tuple(words[at : at + len(left)]) == left:
-                first, last = raw[at], raw[at + len(left) - 1]
-                for word in right:
-                    kind, key = (NUMBER, float(word)) if word.isdigit() else (WORD, None)
-                    result.append(_Raw("" if key else word, first.start, last.end, first.initial, kind, key))
-                at += len(left)
-                break
-        else:
-            result.append(raw[at])
-            at += 1
-    return _phrased(result, language) if len(result) != len(raw) else result
+        return tokens
+    tokens = _rewritten(tokens, starts, _quantity, language)
+    if not any(token.word in months for token in tokens):
+        return tokens
+    starts = [at for at, token in enumerate(tokens) if token.amount or token.word in months]
+    return _rewritten(tokens, starts, _date, language)
 
 
-def _numbered(raw: list[_Raw], language: Language) -> list[_Raw]:
-    """Number words read as numbers, and every number together with its unit."""
-    numbers, units = language.numbers, language.units
-    if not any(each.kind is NUMBER or each.word in numbers or each.word in language.fractions for each in raw):
-        return raw
-    result, at = [], 0
-    while at < len(raw):
-        value, stop = _value(raw, at, language)
-        clock = _spoken_clock(raw, at, language)
-        if clock is not None:
-            key, stop = clock
-            result.append(_Raw("", raw[at].start, raw[stop - 1].end, raw[at].initial, TIME, key))
-            at = stop
-            continue
-        if value is None and raw[at].word in language.fractions and raw[at].word != "second":
-            value, stop = language.fractions[raw[at].word], at + 1
-            if stop + 1 < len(raw) and raw[stop].word in ("a", "an", "of") and raw[stop + 1].word in units:
-                stop += 1
-            elif stop < len(raw) and raw[stop].word not in units:
-                value, stop = None, at
-        elif isinstance(value, float) and stop < len(raw) and raw[stop].word in language.fractions:
-            value, stop = value * language.fractions[raw[stop].word], stop + 1
-        if value is None:
-            result.append(raw[at])
-            at += 1
-            continue
-        start = raw[at].start
-        dimension, factor = "", 1.0
-        if isinstance(value, tuple):
-            dimension, value = value
-        else:
-            before = result[-1] if result else None
-            if before is not None and units.get(before.word, ("", 0))[0] in _CURRENCIES:
-                dimension, start = units[before.word][0], before.start
-                result.pop()
-            if (
-                stop < len(raw)
-                and raw[stop].word in units
-                and (dimension == "" or units[raw[stop].word][0] == dimension)
-            ):
-                dimension, factor = units[raw[stop].word]
-                stop += 1
-        key = (dimension, round(float(value) * factor, 6))
-        initial, at = raw[at].initial, stop
-        result.append(_Raw("", start, raw[stop - 1].end, initial, NUMBER, key))
-    return result
-
-
-def _spoken_clock(raw: Sequence[_Raw], at: int, language: Language) -> tuple[frozenset[int], int] | None:
-    """'half past two', 'a quarter to eight', 'ten in the morning': the minutes that it may be, and where it stops."""
-    words, place, shift = [each.word for each in raw[at : at + 6]], at, None
-    if words[:2] in (["half", "past"], ["quarter", "past"], ["quarter", "to"]):
-        place, shift = at + 2, {"half": 30, "quarter": 15 if words[1] == "past" else -15}[words[0]]
-    hour, stop = _value(raw, place, language)
-    if not isinstance(hour, float) or not 0 < hour <= 24 or (shift is None and hour % 1 > 0.59):
+def _quantity(tokens: list[Token], at: int, language: Language) -> Rewriting | None:
+    """A number with its unit: two hundred GB, $5 million, half a litre, 30 %, third; or a time: half past two."""
+    if time := _spoken_time(tokens, at, language):
+        return time
+    currency = language.units.get(tokens[at].word, ("", 0.0))[0]
+    begin = at + (currency in language.grammar["currencies"])
+    number = _value(tokens, begin, language) or (None if begin > at else _fraction(tokens, at, language))
+    if number is None:
         return None
-    minutes = int(hour) % 24 * 60 + (round(hour % 1 * 100) if shift is None else shift)
-    part = [each.word for each in raw[stop : stop + 3]]
-    if part[:2] == ["in", "the"] and part[2:] in (["morning"], ["afternoon"], ["evening"]):
-        late = part[2] != "morning" and hour <= 12
-        return frozenset({(minutes % 720 + 720 * late) % 1440}), stop + 3
-    if shift is None:
-        return None
-    return frozenset({minutes % 1440, (minutes + 720) % 1440}), stop
-
-
-def _value(raw: Sequence[_Raw], at: int, language: Language) -> tuple[float | tuple[str, float] | None, int]:
-    """The number that begins here and where it stops: 'two hundred and five', '1.5 million', 'twenty-first'."""
-    total, current, stop = 0.0, None, at
-    while stop < len(raw):
-        each = raw[stop]
-        if each.kind is NUMBER:
-            if isinstance(each.key, tuple):
-                return (each.key, stop + 1) if current is None and stop == at else (total + (current or 0), stop)
-            if current is not None:
-                break
-            current = each.key
-        else:
-            said = language.numbers.get(each.word)
-            if said is None:
-                joins = each.word in ("and", "und") and current is not None and stop + 1 < len(raw)
-                if (
-                    joins
-                    and stop > at
-                    and raw[stop - 1].word in ("hundred", "thousand", "hundert", "tausend")
-                    and raw[stop + 1].word in language.numbers
-                ):
-                    stop += 1
-                    continue
-                break
-            if said.startswith("#"):
-                return ("ordinal", total + (current or 0) + float(said[1:])), stop + 1
-            if said.startswith("x"):
-                if current is None and stop > at:
-                    break
-                times = float(said[1:])
-                current = (1.0 if current is None else current) * times
-                if times >= 1000:
-                    total, current = total + current, 0.0
-            else:
-                value = float(said.split()[0])
-                if current is not None and not (value < 10 <= current and current % 10 == 0) and current % 100 != 0:
-                    break
-                if current is not None and current < 20 and current != 0:
-                    break
-                current = (current or 0.0) + value
+    amount, stop = number
+    unit = language.units.get(tokens[stop].word, ("", 0.0)) if stop < len(tokens) else ("", 0.0)
+    if begin > at:
+        million = stop < len(tokens) and tokens[stop].word == "m" and tokens[stop].start == tokens[stop - 1].end
+        stop += million or unit[0] == currency
+        unit = currency, 1e6 if million else 1.0
+    elif unit[0] and amount.dimension != "ordinal":
         stop += 1
-    return (None, at) if current is None else (total + current, stop)
+    else:
+        unit = amount.dimension, 1.0
+    written = "" if unit[0] else amount.written
+    amount = Amount(unit[0], float(f"{amount.value * unit[1]:.12g}"), written)
+    return stop, [Token("", tokens[at].start, tokens[stop - 1].end, "number", tokens[at].initial, amount=amount)]
 
 
-def _amount(written: str) -> float:
-    """A number with marks of thousands or decimals: 1,234.5 and 1.234,5; 2,000 and 2.000 are thousands."""
-    text = written.replace("\u2212", "-")
-    comma, point = text.rfind(","), text.rfind(".")
-    if comma >= 0 and point >= 0:
-        text = text.replace(",", "") if point > comma else text.replace(".", "").replace(",", ".")
-    elif comma >= 0:
-        text = text.replace(",", "") if re.fullmatch(r"-?\d{1,3}(,\d{3})+", text) else text.replace(",", ".", 1)
-    elif re.fullmatch(r"-?\d{1,3}(\.\d{3}){2,}", text):
-        text = text.replace(".", "")
-    try:
-        return float(text)
-    except ValueError:
-        return float(re.sub(r"[.,]", "", text) or 0)
+def _value(tokens: list[Token], at: int, language: Language) -> tuple[Amount, int] | None:
+    """The number that begins here and where it stops: two hundred and five, 1.5 million, twenty-first."""
+    if at == len(tokens):
+        return None
+    amount, stop = tokens[at].amount or Amount("", 0.0), at + (tokens[at].amount is not None)
+    if amount.dimension:
+        return amount, stop
+    total, current, digits = 0.0, amount.value, stop > at
+    while stop < len(tokens):
+        sort, value = language.numbers.get(tokens[stop].word, ("", -1.0))
+        if value < 0:
+            after = tokens[stop + 1].word if stop + 1 < len(tokens) else ""
+            scaled = stop > at and language.numbers.get(tokens[stop - 1].word, ("",))[0] == "x"
+            if not (scaled and tokens[stop].word in language.grammar["joining"] and after in language.numbers):
+                break
+        elif sort == "x" and value >= 1000:
+            total, current = total + (current or 1.0) * value, 0.0
+        elif sort == "x":
+            current = (current or 1.0) * value
+        elif digits or (current % 100 and not (value < 10 and current % 100 >= 20 and current % 10 == 0)):
+            break
+        else:
+            current += value
+        stop += 1
+        if sort == "#":
+            return Amount("ordinal", total + current), stop
+    if stop == at:
+        return None
+    summed = total + current
+    if [token.word for token in tokens[stop : stop + 3]] == language.grammar["and-a-half"]:
+        return Amount("", summed + 0.5), stop + 3
+    if stop < len(tokens) and tokens[stop].word in language.fractions and tokens[stop].word not in language.numbers:
+        return Amount("", summed * language.fractions[tokens[stop].word]), stop + 1
+    if stop < len(tokens) and digits and (after := tokens[stop].amount) and 0 < after.value < 1 <= summed:
+        return Amount("", summed + after.value), stop + 1
+    return Amount("", summed, amount.written if summed == amount.value else ""), stop
+
+
+def _fraction(tokens: list[Token], at: int, language: Language) -> tuple[Amount, int] | None:
+    """A part of a unit: half a gigabyte, a quarter of a mile."""
+    part, stop = language.fractions.get(tokens[at].word), at + 1
+    if part and stop < len(tokens) and tokens[stop].word in language.grammar["genitive"]:
+        return Amount("", part), stop
+    while part and stop < len(tokens) and language.word(tokens[stop].word).light:
+        stop += 1
+    if part and stop < len(tokens) and tokens[stop].word in language.units:
+        return Amount("", part), stop
+    return None
+
+
+def _spoken_time(tokens: list[Token], at: int, language: Language) -> Rewriting | None:
+    """Half past two, a quarter to eight, ten in the morning."""
+    shifts = [(int(what), stop) for stop, what in _clock(tokens, at, language) if what not in ("am", "pm")]
+    shift, begin = shifts[0] if shifts else (0, at)
+    number = _value(tokens, begin, language)
+    if number is None or number[0].dimension or number[0].value not in range(1, 25):
+        return None
+    halves = [(what[0], stop) for stop, what in _clock(tokens, number[1], language) if what in ("am", "pm")]
+    if not shifts and not halves:
+        return None
+    half, stop = halves[0] if halves else ("", number[1])
+    hour, minute = divmod((int(number[0].value) * 60 + shift) % 1440, 60)
+    return stop, [_time(tokens[at].start, tokens[stop - 1].end, hour or 12, minute, half, "")]
+
+
+def _clock(tokens: list[Token], at: int, language: Language) -> Iterator[tuple[int, str]]:
+    """Where the words of a time of day stop that begin here, and what they say."""
+    for words, what in language.clock.items():
+        if at < len(tokens) and words[0] == tokens[at].word:
+            stop = at + len(words)
+            if tuple(token.word for token in tokens[at:stop]) == words:
+                yield stop, what
+
+
+def _date(tokens: list[Token], at: int, language: Language) -> Rewriting | None:
+    """A day beside the name of a month: 3 May, May 3rd, the third of May 2024."""
+    words = [token for token in tokens[at : at + 4] if token.word != "of" or token is tokens[at]]
+    if len(words) < 2:
+        return None
+    day, month = (0, 1) if words[0].amount else (1, 0)
+    number, name = words[day].amount, words[month].word
+    if number is None or name not in language.months or number.dimension not in ("", "ordinal"):
+        return None
+    if number.value not in range(1, 32):
+        return None
+    last, year = words[1], None
+    if len(words) > 2 and (after := words[2].amount) and after.dimension == "" and after.value in range(1000, 3000):
+        last, year = words[2], int(after.value)
+    stop = next(k for k in range(at, at + 4) if tokens[k] is last) + 1
+    moment = year, language.months[name], int(number.value)
+    return stop, [Token("", tokens[at].start, last.end, "date", tokens[at].initial, moments=(moment,))]

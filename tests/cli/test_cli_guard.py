@@ -1,0 +1,80 @@
+"""`wordsens guard`: one pair, pairs from stdin, and what it refuses."""
+
+import io
+import json
+
+import pytest
+
+SAME = ("The lift isn't working.", "The lift is not working.")
+DIFFERENT = ("How do I enable it?", "How do I disable it?")
+
+
+@pytest.fixture
+def piped(wordsens, monkeypatch):
+    """A function that runs `wordsens guard` with a text on stdin."""
+
+    def run(text, *arguments):
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        return wordsens("guard", *arguments)
+
+    return run
+
+
+def test_one_pair(wordsens):
+    run = wordsens("guard", *DIFFERENT)
+    assert (run.code, run.out) == (0, "different\tantonym: enable / disable\n")
+
+
+def test_json_has_the_spans(wordsens):
+    document = json.loads(wordsens("guard", *DIFFERENT, "--json").out)
+    assert list(document) == ["verdict", "kind", "reason", "first", "second"]
+    assert document["second"] == [[9, 16]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(json.dumps({"first": a, "second": b, "id": 1}) for a, b in (SAME, DIFFERENT)),
+        "\n\n".join(json.dumps(pair) for pair in (SAME, DIFFERENT)),
+        "id,second,first\n" + "\n".join(f'1,"{b}","{a}"' for a, b in (SAME, DIFFERENT)),
+    ],
+)
+def test_a_line_for_each_pair_of_stdin(piped, text):
+    run = piped(text)
+    assert run.code == 0
+    assert [line.split("\t")[0] for line in run.out.splitlines()] == ["same", "different"]
+
+
+def test_a_requirement(piped, wordsens):
+    assert wordsens("guard", *SAME, "--require-same").code == 0
+    run = piped("\n".join(json.dumps(pair) for pair in (SAME, DIFFERENT)), "--require-same")
+    assert run.code == 3
+    assert run.out.count("\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no pair"),
+        ("a,b\n1,2\n", "first and second"),
+        ("first,second\nalone\n", "line 2"),
+        ('["a", "b"]\n{"first": "a"}\n', "line 2"),
+        ('["a", "b"]\n["a", \n', "line 2"),
+    ],
+)
+def test_a_wrong_line_is_named(piped, text, said):
+    run = piped(text)
+    assert run.code == 2
+    assert said in run.err
+    assert "Traceback" not in run.err
+
+
+def test_wrong_arguments(wordsens):
+    assert wordsens("guard", "alone").code == 2
+    assert wordsens("guard", *SAME, "--language", "fr").code == 2
+
+
+def test_other_languages_and_broken_characters(wordsens):
+    assert wordsens("guard", "Es geht.", "Es geht nicht.", "--language", "de").out.startswith("different")
+    assert wordsens("guard", "\udce9 one", "\udce8 one").code == 0
+    assert wordsens("guard", "\udce9 one", "\udce8 one", "--json").code == 0

@@ -1,0 +1,219 @@
+"""The guard: which near-duplicates are the same, which are not, and where it says that it does not know."""
+
+import csv
+import subprocess
+import sys
+import time
+import unicodedata
+from importlib.resources import files
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import wordsens as ws
+
+_FILE = files("wordsens.text").joinpath("shipped/near_duplicates.csv").read_text(encoding="utf-8")
+SENTENCES = [row[side] for row in csv.DictReader(_FILE.splitlines()) for side in ("first", "second")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second"),
+    [
+        ("negation", "The lift is working.", "The lift isn't working."),
+        ("negation", "My order arrived.", "My order never arrived."),
+        ("negation", "Coffee with sugar", "Coffee without sugar"),
+        ("negation", "Not all users are admins.", "All users are not admins."),
+        ("negation", "The lift is not working and the door is open.", "The lift is working and the door is closed."),
+        ("antonym", "How do I enable the alarm?", "How do I disable the alarm?"),
+        ("antonym", "The light is on.", "The light is off."),
+        ("antonym", "The flag is valid.", "The flag is invalid."),
+        ("antonym", "The employer signs.", "The employee signs."),
+        ("antonym", "x < 5", "x > 5"),
+        ("quantity", "A file of 2 GB", "A file of 3 GB"),
+        ("quantity", "Buy one ticket.", "Buy two tickets."),
+        ("quantity", "It was -5 degrees.", "It was 5 degrees."),
+        ("quantity", "Delete all files.", "Delete some files."),
+        ("quantity", "A budget of $5m", "A budget of $5"),
+        ("time", "Lock the door before you leave.", "Lock the door after you leave."),
+        ("time", "The call is at 6 am.", "The call is at 6 pm."),
+        ("time", "Due 03/04/2024", "Due 04/03/2024"),
+        ("time", "Come on Tuesday evening.", "Come on Tuesday morning."),
+        ("modality", "You must restart it.", "You may restart it."),
+        ("modality", "The parcel will arrive today.", "The parcel may arrive today."),
+        ("role", "Anna pays Paul.", "Paul pays Anna."),
+        ("role", "The tenant was sued by the landlord.", "The tenant sued the landlord."),
+        ("role", "A flight from Rome", "A flight to Rome"),
+        ("role", "Move it from the blue to the red box.", "Move it from the red to the blue box."),
+        ("entity", "We fly to Paris tomorrow.", "We fly to Lisbon tomorrow."),
+        ("entity", "Order 12345678901234567890", "Order 12345678901234567891"),
+        ("entity", "The red button starts it.", "The green button starts it."),
+    ],
+)
+def test_a_change_of_meaning_is_different(kind, first, second):
+    judgement = ws.guard(first, second)
+    assert (judgement.verdict, judgement.kind) == ("different", kind), judgement.reason
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("The lift isn’t working.", "the lift is not working"),
+        ("Send 2 GB by 5 pm", "send two gigabytes by 17:00"),
+        ("The colour of the centre", "The color of the center"),
+        ("We ship on 5 March 2024.", "We ship on March 5th, 2024."),
+        ("Due 3 April 2024", "Due 03/04/2024"),
+        ("1½ litres", "1.5 l"),
+        ("Delivery takes 2-3 days.", "Delivery takes two to three days."),
+        ("It costs $5 million.", "It costs $5m."),
+        ("The film starts at half past eight.", "The movie begins at 8:30."),
+        ("The report was written by Anna.", "Anna wrote the report."),
+        ("She gave Tom the keys.", "She gave the keys to Tom."),
+        ("When I open the app, it crashes.", "The app crashes when I open it."),
+        ("Lock it before you leave.", "Before you leave, lock it."),
+        ("Do not forget to lock the door.", "Remember to lock the door."),
+        ("That is not impossible.", "That is possible."),
+        ("Have you recieved my questionnaire?", "Have you received my questionaire?"),
+        ("The graphical user interface is slow.", "The GUI is slow."),
+        ("Please, could you send me the bill?", "Send me the invoice."),
+    ],
+)
+def test_other_words_for_the_same_are_the_same(first, second):
+    assert ws.guard(first, second).verdict == "same", ws.guard(first, second).reason
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Patent law is strict.", "Patient law is strict."),
+        ("I owe you a dinner.", "You owe me a dinner."),
+        ("He did not go and she did not stay.", "He went and she stayed."),
+        ("The lift works but the door doesn't.", "The lift doesn't work but the door does."),
+        ("Python 3.1 is out.", "Python 3.10 is out."),
+        ("Great 👍", "Great 👎"),
+        ("我不喜欢他的猫", "我喜欢他的猫"),
+        ("لا أحب القهوة", "أحب القهوة"),
+        ("The cake needs nutmeg.", "The cake needs cinnamon."),
+        ("Where is the station?", "My parcel has not arrived, and nobody answers the phone."),
+    ],
+)
+def test_what_no_rule_explains_is_unsure(first, second):
+    assert ws.guard(first, second).verdict == "unsure"
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_spans_are_of_the_text_as_it_was_given(form):
+    first, second = (unicodedata.normalize(form, f"The café on Ålgatan is {state}.") for state in ("open", "closed"))
+    judgement = ws.guard(first, second)
+    assert [first[start:end] for start, end in judgement.first] == ["open"]
+    assert [second[start:end] for start, end in judgement.second] == ["closed"]
+
+
+def test_a_second_opinion_is_asked_where_the_rules_are_unsure():
+    asked = []
+
+    def opinion(first, second):
+        asked.append((first, second))
+        return 0.95 if "cinnamon" in second else 0.02 if "salt" in second else 0.5
+
+    judge = ws.Guard(second_opinion=opinion)
+    assert judge("It is on.", "It is off.").verdict == "different"
+    assert judge("It is on.", "It's on").verdict == "same"
+    assert not asked
+    assert [judge("Add nutmeg.", f"Add {spice}.").verdict for spice in ("cinnamon", "salt", "pepper")] == [
+        "same",
+        "different",
+        "unsure",
+    ]
+    assert "0.95" in judge("Add nutmeg.", "Add cinnamon.").reason
+
+
+@pytest.mark.parametrize(
+    ("verdict", "first", "second"),
+    [
+        ("different", "Der Aufzug funktioniert.", "Der Aufzug funktioniert nicht."),
+        ("different", "Das Licht ist an.", "Das Licht ist aus."),
+        ("different", "Sie müssen zahlen.", "Sie können zahlen."),
+        ("different", "Der Zug fährt von Bonn nach Köln.", "Der Zug fährt von Köln nach Bonn."),
+        ("different", "Das kostet 1,5 Euro.", "Das kostet 15 Euro."),
+        ("same", "Das kostet 1.500 Euro.", "Das kostet 1500 €."),
+        ("same", "Wir treffen uns um halb drei.", "Wir treffen uns um 2:30 Uhr."),
+        ("same", "Die Straße ist fünfundzwanzig Meter lang.", "Die Strasse ist 25 m lang."),
+        ("same", "Der Vertrag wurde von Anna unterschrieben.", "Anna hat den Vertrag unterschrieben."),
+    ],
+)
+def test_german(verdict, first, second):
+    judgement = ws.Guard(language="de")(first, second)
+    assert judgement.verdict == verdict, judgement.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "!?...",
+        "👍🏽",
+        "\ud800 \udfff",
+        "\x00",
+        "1e999",
+        "31/02/2024 99:99 10/0",
+        "1.2.3.4",
+        "٣",
+        "9" * 5000,
+        "a'" * 999,
+    ],
+)
+def test_hostile_texts_are_judged(text):
+    assert ws.guard(text, text).verdict == "same"
+    assert ws.guard(text, "The lift is not working today.").verdict != "same"
+
+
+@pytest.mark.parametrize("unit", ["not", "open the door before 5 pm", "a-", "1.", "'", "w{}"])
+def test_ten_thousand_words_take_no_more_than_seconds(unit):
+    first = " ".join(unit.format(k) for k in range(10_000))
+    second = " ".join(unit.format(k) for k in reversed(range(9_999)))
+    start = time.process_time()
+    ws.guard(first, second)
+    assert time.process_time() - start < 5
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_the_order_of_the_two_texts_does_not_matter(data):
+    words = data.draw(st.sampled_from(SENTENCES)).split()
+    others = data.draw(st.permutations(words)) + data.draw(st.sampled_from(SENTENCES)).split()[:2]
+    first, second = " ".join(words), " ".join(others[data.draw(st.integers(0, 2)) :])
+    one, other = ws.guard(first, second), ws.guard(second, first)
+    assert (one.verdict, one.kind) == (other.verdict, other.kind)
+
+
+@given(st.text())
+@settings(max_examples=300, deadline=None)
+def test_a_text_is_the_same_as_itself_with_space_around_it(text):
+    assert ws.guard(text, f"  {text}\t").verdict == "same"
+
+
+def test_a_fresh_process_needs_no_torch():
+    code = "import sys, wordsens as ws; ws.guard('on', 'off'); print('torch' in sys.modules, 'numpy' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "False"]
+
+
+def test_a_short_pair_takes_less_than_a_millisecond():
+    pairs = [(a, b) for a, b in zip(SENTENCES[::2], SENTENCES[1::2], strict=True) if len(a) < 150]
+    [ws.guard(*pair) for pair in pairs]
+    start = time.process_time()
+    [ws.guard(*pair) for pair in pairs]
+    assert (time.process_time() - start) / len(pairs) < 1e-3
+
+
+def test_wrong_input_is_refused():
+    with pytest.raises(ws.InputError, match="language"):
+        ws.Guard(language="fr")
+    with pytest.raises(ws.InputError, match="sure"):
+        ws.Guard(sure=0.5)
+    with pytest.raises(ws.InputError, match="second"):
+        ws.guard("one", cast(str, None))
+    with pytest.raises(ws.InputError, match="second_opinion"):
+        ws.Guard(second_opinion=lambda a, b: 2.0)("nutmeg", "cinnamon")
