@@ -305,7 +305,7 @@ def attention_stages(words: int, d: int) -> Stages:
     return Stages(
         starts=64 if small else 32,
         halvings=() if small else (12,),
-        generations=6 if small else min(6, max(3, 600 // words)),
+        generations=6 if small else min(6, max(2, 300 // words)),
         leaders=6,
         finish=150,
     )
