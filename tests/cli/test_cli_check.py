@@ -180,3 +180,21 @@ def test_the_guard_behind_the_threshold(wordsens, pairs):
     assert document["guarded"]["recall"] <= document["recall"]
     before = {row["kind"]: row["false_hits"] for row in document["kinds"]}
     assert document["guarded"]["false_hits"]["negation"] < before["negation"] / 2
+
+
+def test_a_reader_that_has_gone_does_not_turn_a_failed_gate_green(wordsens, pairs, monkeypatch):
+    """As `wordsens check ... | head -1` in a pipeline: the exit code is that of the gate."""
+
+    def gone(*_, **__):
+        raise BrokenPipeError
+
+    arguments = ("check", "--encode", "my_models:bag", "--pairs", pairs, "--require", "negation.auc >= .99")
+    assert wordsens(*arguments).code == 3
+    monkeypatch.setattr("wordsens.cli.check.print_check", gone)
+    monkeypatch.setattr("wordsens.cli.terminal.abandon_stdout", lambda: None)
+    assert wordsens(*arguments).code == 3
+
+
+def test_a_threshold_that_no_cosine_reaches_is_refused(wordsens, pairs):
+    run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--threshold", "95")
+    assert run.code == 2 and "--threshold (=95) must be a cosine, from -1 to 1, such as 0.92" in run.err

@@ -217,3 +217,23 @@ def test_wrong_input_is_refused():
         ws.guard("one", cast(str, None))
     with pytest.raises(ws.InputError, match="second_opinion"):
         ws.Guard(second_opinion=lambda a, b: 2.0)("nutmeg", "cinnamon")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Migrate from plan A to plan B.", "Migrate from plan B to plan A."),
+        ("Please pay in US dollars.", "Please pay in us dollars."),
+        ("Share it with the team.", "Share IT with the team."),
+        ("I paid on Friday.", "I was paid on Friday."),
+        ("The user blocked the account.", "The user was blocked, the account."),
+    ],
+)
+def test_letters_capitals_and_voices_that_change_the_meaning_are_not_the_same(first, second):
+    assert ws.guard(first, second).verdict != "same"
+    assert ws.guard(first, second).verdict == ws.guard(second, first).verdict
+
+
+def test_a_judgement_has_no_truth_value():
+    with pytest.raises(ws.InputError, match="compare its `verdict`"):
+        bool(ws.guard("a b", "a not b"))

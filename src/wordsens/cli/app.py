@@ -2,7 +2,6 @@
 
 import errno
 import io
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from wordsens.cli.option_names import in_options, options_of
 from wordsens.cli.page import page
 from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep import sweep
-from wordsens.cli.terminal import printable, typed
+from wordsens.cli.terminal import abandon_stdout, printable, typed
 from wordsens.errors import InputError, MissingExtraError, RequirementError, WordsensError, shown
 
 DONE, FAILURE, WRONG_INPUT, REQUIREMENT_FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
@@ -99,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (BrokenPipeError, SystemExit):
         # The reader has gone, as `head` does: nothing is wrong. For help texts rich turns the broken pipe into
         # SystemExit.
-        _abandon_stdout()
+        abandon_stdout()
         return DONE
     except (InputError, MissingExtraError) as error:
         # A spec has the key `device` where a command has the option.
@@ -115,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say("the memory does not suffice; take fewer words, texts or features at a time", FAILURE)
     except OSError as error:
         if error.errno in _FULL:
-            _abandon_stdout()
+            abandon_stdout()
             return _say(f"the output cannot be written: {error.strerror}", FAILURE)
         if error.errno in _REFUSED and error.filename is not None:
             return _say(f"{shown(error.filename)} cannot be used: {error.strerror}; give another path", WRONG_INPUT)
@@ -128,11 +127,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _unexpected(error: Exception) -> int:
     traceback.print_exc()
     return _say(f"unexpected {type(error).__name__}: {error}; please report it with the lines above", FAILURE)
-
-
-def _abandon_stdout() -> None:
-    """Let what Python still flushes at exit go nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(message: str, code: int) -> int:

@@ -18,7 +18,7 @@ from wordsens.cli.audit import NO_PAIRS, OUTPUTS, SHIPPED_PAIRS, AuditOptions
 from wordsens.cli.audit_tables import Audit, findings, print_audit
 from wordsens.cli.executor_options import fail_for, run_missing
 from wordsens.cli.stopping import stopped_by_sigterm
-from wordsens.cli.terminal import notice, reporting
+from wordsens.cli.terminal import notice, printing, reporting
 from wordsens.cli.terminal import print_json as print_document
 from wordsens.errors import InputError, RequirementError, require_device
 from wordsens.evaluation.length import LengthAdvice, advise_length
@@ -88,7 +88,8 @@ def run_audit(options: AuditOptions) -> None:
         raise type(stop)(
             f"interrupted: all {len(cells)} texts are finished in {folder}; the same command makes the report"
         ) from None
-    (print_json if options.as_json else print_audit)(audit)
+    with printing():
+        (print_json if options.as_json else print_audit)(audit)
     fail_for(failed, len(cells), called="texts")
     if audit.failures:
         raise RequirementError(f"requirements are not met: {'; '.join(audit.failures)}")

@@ -13,7 +13,7 @@ from rich.text import Text
 from wordsens import __version__
 from wordsens.cli.model_choice import ModelOptions, TextOptions
 from wordsens.cli.options import AsJson, Quiet, Seed, Threads
-from wordsens.cli.terminal import LITTLE, MUCH, notice, print_json, reporting, stdout, table
+from wordsens.cli.terminal import LITTLE, MUCH, notice, print_json, printing, reporting, stdout, table
 from wordsens.errors import InputError, RequirementError, require_count
 
 if TYPE_CHECKING:
@@ -161,10 +161,11 @@ def run_check(request: CheckRequest) -> None:
     layers = _layers(request, model, read) if request.layers else []
     guarded = result.guarded() if request.guard else None
     _write(request, result)
-    if request.as_json:
-        print_json(_document(request, result, layers, guarded))
-    else:
-        print_check(result, layers, guarded, all_pairs=request.all_pairs)
+    with printing():
+        if request.as_json:
+            print_json(_document(request, result, layers, guarded))
+        else:
+            print_check(result, layers, guarded, all_pairs=request.all_pairs)
     if not result.passed:
         many = "a requirement is" if len(result.failures) == 1 else f"{len(result.failures)} requirements are"
         raise RequirementError(f"{many} not met: {'; '.join(result.failures)}")

@@ -11,7 +11,7 @@ from rich.text import Text
 from wordsens import __version__
 from wordsens.cli.model_choice import POOLS, TextOptions
 from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
-from wordsens.cli.terminal import LITTLE, MUCH, print_json, reporting, stdout, table
+from wordsens.cli.terminal import LITTLE, MUCH, print_json, printing, reporting, stdout, table
 from wordsens.errors import InputError, RequirementError, require_choice, require_count, require_positive
 
 if TYPE_CHECKING:
@@ -154,10 +154,11 @@ def run_compare(request: CompareRequest) -> None:
             (first, second), prepared, progress=lambda done, total: report.update(done / total, now="")
         )
     _write(request, found, prepared.gate.cases(found.rows))
-    if request.as_json:
-        print_json({"command": "compare", "version": __version__, "seed": request.seed, **found.to_dict()})
-    else:
-        print_comparison(found)
+    with printing():
+        if request.as_json:
+            print_json({"command": "compare", "version": __version__, "seed": request.seed, **found.to_dict()})
+        else:
+            print_comparison(found)
     if not found.passed:
         many = "a requirement is" if len(found.failures) == 1 else f"{len(found.failures)} requirements are"
         raise RequirementError(f"{many} not met: {'; '.join(found.failures)}")

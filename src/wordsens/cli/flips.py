@@ -9,7 +9,7 @@ from rich.text import Text
 from wordsens import __version__
 from wordsens.cli.model_choice import TextOptions
 from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
-from wordsens.cli.terminal import MUCH, print_json, stdout, table
+from wordsens.cli.terminal import MUCH, print_json, printing, stdout, table
 from wordsens.errors import InputError, RequirementError, require_count
 
 if TYPE_CHECKING:
@@ -81,11 +81,11 @@ def run_flips(request: FlipsRequest) -> None:
     model = as_classifier(given, labels=request.labels or None, device=request.device)
     texts = [document.text for document in documents]
     found = label_flips(model, texts, plan=plan, requirements=request.requirements or (), seed=request.seed)
-    if request.as_json:
-        document = {"command": "flips", "version": __version__, "seed": request.seed, **found.to_dict()}
-        print_json(document)
-    else:
-        _print(found)
+    with printing():
+        if request.as_json:
+            print_json({"command": "flips", "version": __version__, "seed": request.seed, **found.to_dict()})
+        else:
+            _print(found)
     if not found.passed:
         raise RequirementError(f"requirements are not met: {'; '.join(found.failures)}")
 

@@ -1,6 +1,7 @@
 """The terminal: what was typed there, and its streams. Results go to stdout, everything else to stderr."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -48,6 +49,22 @@ class _Screen(Console):
 
     def on_broken_pipe(self) -> None:
         raise
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Inside, results are printed; a reader that has gone, as `head` does, ends the printing and not the command: a
+    requirement that fails still ends it with its exit code."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        abandon_stdout()
+
+
+def abandon_stdout() -> None:
+    """Let what Python still flushes at exit go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def stdout() -> Console:

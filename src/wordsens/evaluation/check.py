@@ -427,6 +427,8 @@ def evaluate(
         draws = threshold_draws(near, options.keep, seed=options.seed)
     else:
         threshold = options.threshold
+        if measured.cosines and abs(threshold) > 1:
+            raise InputError(f"`threshold` (={threshold:g}) must be a cosine, from -1 to 1, such as 0.92")
         draws = np.full(2000, threshold)
     recall = share_over(near, threshold, np.full_like(draws, threshold), seed=options.seed)
     table = KindTable([_kind_row(measured, kind, threshold, draws, options.seed) for kind in measured.opposites])

@@ -65,6 +65,7 @@ def read(text: str, language: Language) -> Reading:
     tokens = _quantified(_phrased(_scanned(plain, language), language), language)
     content, negations, light = Reading([], [], [])
     marker, passive, names = "", False, language.grammar["names"] == ["yes"]
+    capitals = not text.isupper()
     for token in tokens:
         if origin:
             token.start, token.end = origin[token.start][0], origin[token.end - 1][1]
@@ -77,6 +78,8 @@ def read(text: str, language: Language) -> Reading:
             token.key, is_light, is_marker, listed = language.word(token.word)
             if is_marker:
                 marker = token.word
+            if is_light and capitals and token.text.isupper() and not token.initial and token.word != "i":
+                token.key, is_light, listed = token.text, False, False  # "plan A", "US", "IT"
             if is_light:
                 passive = passive or token.word in language.be
                 light.append(token)
