@@ -1,0 +1,1 @@
+"""What plugs into other libraries; each module needs the library of its name."""
