@@ -14,7 +14,7 @@ from wordsens.cli.terminal import print_json, printing, reporting, stdout, table
 from wordsens.errors import require_count
 
 if TYPE_CHECKING:
-    from wordsens.training.tune import Tuned
+    from wordsens.training.tuning import Tuned
 
 _TRAINING = "Training"
 
@@ -34,10 +34,10 @@ class TuneOptions(TextOptions):
             show_default=False,
         ),
     ] = None
-    steps: Annotated[int | None, typer.Option(help="[default: 240]", rich_help_panel=_TRAINING)] = None
+    steps: Annotated[int | None, typer.Option(help="[default: 120]", rich_help_panel=_TRAINING)] = None
     batch: Annotated[int | None, typer.Option(help="Triples a step. [default: 32]", rich_help_panel=_TRAINING)] = None
     rate: Annotated[
-        float | None, typer.Option(help="The highest learning rate. [default: 4e-5]", rich_help_panel=_TRAINING)
+        float | None, typer.Option(help="The highest learning rate. [default: 8e-5]", rich_help_panel=_TRAINING)
     ] = None
     lora: Annotated[
         bool,
@@ -59,7 +59,7 @@ class TuneOptions(TextOptions):
 
 def run_tune(options: TuneOptions) -> None:
     """Tune, then print the table and what was reached."""
-    from wordsens.training.tune import TunePlan, tune
+    from wordsens.training.tuning import TunePlan, tune
 
     given = {name: getattr(options, name) for name in ("steps", "batch", "rate")}
     plan = TunePlan(
@@ -82,7 +82,7 @@ def run_tune(options: TuneOptions) -> None:
 
 def print_tuned(tuned: "Tuned") -> None:
     """Where the model is, the table, its notes, and last what was reached."""
-    from wordsens.training.tune import interval
+    from wordsens.training.tuning import interval
 
     console = stdout()
     console.print(Text(f"The tuned model is in {tuned.folder}; trained on {tuned.triples} triples.", style="bold"))

@@ -8,7 +8,7 @@ from typing import Any
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.evaluation.evaluator import BaseEvaluator
 
-from wordsens.evaluation.check import KEEP, Check, check, choose_pairs
+from wordsens.evaluation.check import KEEP, Check, CheckOptions, check, choose_pairs
 from wordsens.models.load import as_model
 from wordsens.seeds import Seed
 from wordsens.text.pairs import Pairs
@@ -52,6 +52,7 @@ class OneWordEvaluator(BaseEvaluator):
         seed: Seed = 0,
     ):
         super().__init__()
+        CheckOptions.of(threshold, keep, (), None, seed)  # refuses what is wrong before the training
         self.pairs, _ = choose_pairs(pairs, kinds)
         self.name, self.write_csv, self.batch_size = name, write_csv, batch_size
         self._options: dict[str, Any] = {"threshold": threshold, "keep": keep, "seed": seed}

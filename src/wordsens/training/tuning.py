@@ -31,7 +31,7 @@ from wordsens.models.load import as_model, is_pair_model
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import Estimate
 from wordsens.text.document import Document
-from wordsens.text.pairs import PARAPHRASE, Pair, Pairs
+from wordsens.text.pairs import LENGTHS, PARAPHRASE, Pair, Pairs
 from wordsens.text.pretrained import USUAL_ACCESS, find_model, quiet_transformers, sentence_transformer
 from wordsens.text.shipped_data import shipped_reviews
 from wordsens.training.triples import Triple, make_triples, sentences_of
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 Progress = Callable[[str, float], None]
 """Called with what is being done, and the share of it that is done."""
 
+Data = tuple[dict[str, Any], dict[str, Any]]
+"""Data sets for the trainer, and the loss of each."""
+
 _HELD_OUT = 3
 """Every third domain is held out; where pairs have no domains, every third text."""
 
@@ -50,6 +53,9 @@ _MOST_NEAR_MISSES = 300
 
 _MOST_SENTENCES = 1000
 """Of the user's texts among which paraphrases are looked for."""
+
+_STEADY = 600
+"""Of the user's sentences, those whose embeddings are held where they were."""
 
 _CHECKPOINTS = 6
 """Of a whole training."""
@@ -67,9 +73,9 @@ class TunePlan:
         device: cpu, cuda, ...
     """
 
-    steps: int = 240
+    steps: int = 120
     batch: int = 32
-    rate: float = 4e-5
+    rate: float = 8e-5
     lora: bool = False
     device: str = "cpu"
 
@@ -232,11 +238,14 @@ def tune(
     ours, apart = _split_texts(shipped_reviews() if texts is None else texts, seed)
     chance = random.Random(derive_seed(seed, "triples"))
     made, more = _near_misses(ours, seed)
-    triples = make_triples(split.train, made, chance)
+    short = [pair for pair in split.train if pair.length == LENGTHS[0]] or split.train
+    triples = make_triples(short, made, chance)
+    same = [text for pair in short if pair.same for text in (pair.first, pair.second)]
+    steady = [*chance.sample(ours, min(_STEADY, len(ours))), *same]
     judge = _Judge(split, [*split.train, *made], apart, seed)
     before = judge(as_model(network), "before", progress)
     _begin(work, {"model": str(model), "seed": int(seed), **asdict(plan), "triples": _digest(triples)})
-    _train(network, triples, plan, work, seed, progress)
+    _train(network, _data(network, triples, steady), plan, work, seed, progress)
     finished = _finish(network, str(model), plan, work)
     after = judge(as_model(str(finished), local_files_only=True), "after", progress)
     tuned = Tuned(
@@ -420,17 +429,12 @@ def _digest(triples: Sequence[Triple]) -> str:
 
 
 def _train(
-    network: "SentenceTransformer",
-    triples: Sequence[Triple],
-    plan: TunePlan,
-    work: Path,
-    seed: Seed,
-    progress: Progress,
+    network: "SentenceTransformer", data: Data, plan: TunePlan, work: Path, seed: Seed, progress: Progress
 ) -> None:
     """Train in place, from the last checkpoint where there is one."""
     saved = sorted(work.glob("checkpoint-*/trainer_state.json"), key=lambda path: int(path.parent.name.split("-")[1]))
     with quiet_transformers():
-        trainer = _trainer(network, triples, plan, work, seed, progress)
+        trainer = _trainer(network, data, plan, work, seed, progress)
         result = trainer.train(resume_from_checkpoint=str(saved[-1].parent) if saved else None)
     if not math.isfinite(result.training_loss):
         raise InputError(f"the loss became {result.training_loss}; lower `rate` (={plan.rate:g})")
@@ -438,12 +442,7 @@ def _train(
 
 
 def _trainer(
-    network: "SentenceTransformer",
-    triples: Sequence[Triple],
-    plan: TunePlan,
-    work: Path,
-    seed: Seed,
-    progress: Progress,
+    network: "SentenceTransformer", data: Data, plan: TunePlan, work: Path, seed: Seed, progress: Progress
 ) -> "SentenceTransformerTrainer":
     from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
     from transformers import PrinterCallback, TrainerCallback
@@ -466,31 +465,35 @@ def _trainer(
         disable_tqdm=True,
         report_to=[],
     )
-    network.model_card_data.generate_widget_examples = False
-    data, losses = _by_length(network, triples)
+    network.model_card_data.widget = [{"text": ""}]  # else the library draws examples, with a progress bar
     trainer = SentenceTransformerTrainer(
-        model=network, args=arguments, train_dataset=data, loss=losses, callbacks=[Reporting()]
+        model=network, args=arguments, train_dataset=data[0], loss=data[1], callbacks=[Reporting()]
     )
     trainer.remove_callback(PrinterCallback)
     return trainer
 
 
-def _by_length(network: "SentenceTransformer", triples: Sequence[Triple]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The triples in three data sets by length, which a batch takes from one of: little is padded."""
-    from datasets import Dataset
-    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+def _data(network: "SentenceTransformer", triples: Sequence[Triple], steady: Sequence[str]) -> Data:
+    """Data sets and their losses: triples, whose opposites are hard negatives, and texts whose embeddings should stay.
 
-    ordered = sorted(triples, key=lambda triple: max(map(len, triple)))
-    third = math.ceil(len(ordered) / 3)
-    parts = {f"triples-{at}": ordered[at * third : (at + 1) * third] for at in range(3)}
-    columns = ("anchor", "positive", "negative")
-    data = {
-        name: Dataset.from_dict(dict(zip(columns, map(list, zip(*part, strict=True)), strict=True)))
-        for name, part in parts.items()
-        if part
+    Each is in three parts by length, and a batch comes from one of them: little is padded.
+    """
+    from datasets import Dataset
+    from sentence_transformers.sentence_transformer.losses import EmbedDistillLoss, MultipleNegativesRankingLoss
+
+    embeddings = network.encode(list(steady), show_progress_bar=False)
+    rows = {
+        "triple": [dict(zip(("anchor", "positive", "negative"), triple, strict=True)) for triple in triples],
+        "steady": [{"text": text, "label": row.tolist()} for text, row in zip(steady, embeddings, strict=True)],
     }
-    loss = MultipleNegativesRankingLoss(network)
-    return data, dict.fromkeys(data, loss)
+    losses = {"triple": MultipleNegativesRankingLoss(network), "steady": EmbedDistillLoss(network)}
+    data = {}
+    for name, listed in rows.items():
+        listed.sort(key=lambda row: max(len(text) for column, text in row.items() if column != "label"))
+        third = math.ceil(len(listed) / 3)
+        for start in range(0, len(listed), third):
+            data[f"{name}-{start}"] = Dataset.from_list(listed[start : start + third])
+    return data, {name: losses[name.partition("-")[0]] for name in data}
 
 
 def _finish(network: "SentenceTransformer", name: str, plan: TunePlan, work: Path) -> Path:
