@@ -11,7 +11,7 @@ import typer
 
 from wordsens import __version__
 from wordsens.cli.commands import audit, check, compare, explain, flips, guard, measure, paper, report
-from wordsens.cli.option_names import in_options, options_of
+from wordsens.cli.option_names import in_options, options_of, require_once
 from wordsens.cli.page import page
 from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep import sweep
@@ -86,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:
         return _say("there is no stdout to write to: it is closed; give one, such as > /dev/null", FAILURE)
     try:
+        require_once(typer.main.get_command(app), given)
         with typer.main.get_command(app).make_context("wordsens", given) as context:
             context.command.invoke(context)
         sys.stdout.flush()
