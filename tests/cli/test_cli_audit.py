@@ -1,4 +1,4 @@
-"""`wordsens audit`: the report, the document that docs/cli.md describes, and going on after a stop."""
+"""`wordsens audit`: the report, the document that docs/json.md describes, and going on after a stop."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`wordsens check`: the answer in words, the document that docs/cli.md describes, the gate's files and exit codes."""
+"""`wordsens check`: the answer in words, the document that docs/json.md describes, the gate's files and exit codes."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""`wordsens measure`: the tables, and the JSON document that docs/cli.md describes."""
+"""`wordsens measure`: the tables, and the JSON document that docs/json.md describes."""
 
 import json
 import re

@@ -353,7 +353,7 @@ def _substitution(
 
 
 def print_json(audit: "Audit") -> None:
-    """One document on stdout; its keys are those of docs/cli.md."""
+    """One document on stdout; its keys are those of docs/json.md."""
     document: dict[str, Any] = {
         "command": "audit",
         "version": __version__,

@@ -222,7 +222,7 @@ def _layers(request: CheckRequest, model: "Model | PairModel", pairs: "Sequence[
 def _document(
     request: CheckRequest, result: "Check", layers: "Sequence[LayerRow]", guarded: "Guarded | None"
 ) -> dict[str, Any]:
-    """One document; its keys are those of docs/cli.md."""
+    """One document; its keys are those of docs/json.md."""
     return {
         "command": "check",
         "version": __version__,
