@@ -7,6 +7,7 @@ import wordsens
 
 ROOMS = (
     "errors",
+    "version",
     "drawing",
     "files",
     "seeds",
@@ -27,6 +28,7 @@ ROOMS = (
     "audit",
     "evaluation",
     "training",
+    "integrations",
     "experiments",
     "figures",
     "report",

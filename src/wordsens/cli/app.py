@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from wordsens import __version__
 from wordsens.cli.commands import audit, check, compare, explain, flips, guard, measure, paper, report
 from wordsens.cli.option_names import in_options, options_of, require_once
 from wordsens.cli.page import page
@@ -17,6 +16,7 @@ from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep import sweep
 from wordsens.cli.terminal import abandon_stdout, printable, typed
 from wordsens.errors import InputError, MissingExtraError, RequirementError, WordsensError, shown
+from wordsens.version import __version__
 
 DONE, FAILURE, WRONG_INPUT, REQUIREMENT_FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from wordsens import __version__
 from wordsens.cli.model_choice import ModelOptions, TextOptions
 from wordsens.cli.options import AsJson, Quiet, Seed, Threads
 from wordsens.cli.terminal import LITTLE, MUCH, notice, print_json, printing, reporting, stdout, table
 from wordsens.errors import InputError, RequirementError, require_count
+from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from wordsens.evaluation.check import Check, Guarded

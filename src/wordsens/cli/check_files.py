@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from wordsens import __version__
 from wordsens.cli.terminal import notice, print_json, printing, reporting, stdout
 from wordsens.errors import InputError, RequirementError
+from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from wordsens.cli.check import CheckRequest
