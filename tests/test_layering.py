@@ -7,6 +7,7 @@ import wordsens
 
 ROOMS = (
     "errors",
+    "version",
     "drawing",
     "files",
     "seeds",

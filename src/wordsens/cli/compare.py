@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from wordsens import __version__
 from wordsens.cli.model_choice import POOLS, TextOptions
 from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
 from wordsens.cli.terminal import LITTLE, MUCH, print_json, printing, reporting, stdout, table
 from wordsens.errors import InputError, RequirementError, require_choice, require_count, require_positive
+from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from wordsens.evaluation.comparison import Comparison

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from wordsens import __version__
 from wordsens.cli.model_choice import ModelOptions
 from wordsens.cli.options import AsJson, Quiet, Seed, Threads
 from wordsens.cli.terminal import print_json, stdout, table
 from wordsens.errors import InputError, require_count
+from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from wordsens.evaluation.explanation import Explanation

@@ -19,7 +19,7 @@ CellDevice = Annotated[
     str | None,
     typer.Option(help="Where to compute, whatever the spec says: cpu, cuda, ...", show_default=False),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout (docs/cli.md) and no table.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and no table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.")]
 EncoderName = Annotated[
     str,

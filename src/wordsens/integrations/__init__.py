@@ -1,1 +1,1 @@
-"""What plugs into other libraries; each module needs the library of its name."""
+"""Where other people's loops meet wordsens: pytest, sentence-transformers' trainer, MTEB."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from wordsens import __version__
 from wordsens.errors import MissingExtraError
 from wordsens.files import packaged_text
 from wordsens.report.assets import static
@@ -18,6 +17,7 @@ from wordsens.report.findings.finding import SURETIES, Finding
 from wordsens.report.provenance import Origin
 from wordsens.report.tables import Table
 from wordsens.report.texts import Shown, Word
+from wordsens.version import __version__
 
 try:
     from jinja2 import Environment, FunctionLoader, StrictUndefined

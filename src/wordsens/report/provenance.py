@@ -40,6 +40,7 @@ def origin(run: Run) -> Origin:
         ("folder", readable(run.folder.resolve())),
         ("records", _counts(run)),
         ("wordsens", _values(records, "wordsens_version")),
+        ("commit", _values(records, "commit")),
         ("code", _values(records, "code")),
         ("libraries", _libraries(records)),
         ("seeds", _values(records, "seed")),

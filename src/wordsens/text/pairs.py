@@ -97,7 +97,7 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
         pairs = meaning_pairs()
     if isinstance(pairs, (str, PathLike)):
         path = named_path("pairs", pairs)
-        rows = ((f"{path.name}:{number}", row) for number, row in _file_rows(path, encoding))
+        rows = ((f"{path.name}:{number}", row) for number, row in file_rows(path, encoding))
     else:
         rows = ((f"pair {number}", row) for number, row in enumerate(pairs))
     found = [_pair(row, where) for where, row in rows]
@@ -144,7 +144,8 @@ def _write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]], names:
             path.write_text("".join(lines), encoding="utf-8")
 
 
-def _file_rows(path: Path, encoding: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def file_rows(path: Path, encoding: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Line number (in Parquet, row number) and fields of every row of a table; InputError for one that is not there."""
     kind = _extension(path)
     if not path.is_file():
         raise InputError(f"`pairs`: there is no file {str(path)!r}")
