@@ -9,14 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-<<<<<<< HEAD
-from wordsens import __version__
 from wordsens.cli.commands import audit, check, compare, explain, flips, guard, measure, paper, report, tune
-from wordsens.cli.option_names import in_options, options_of
-=======
-from wordsens.cli.commands import audit, check, compare, explain, flips, guard, measure, paper, report
 from wordsens.cli.option_names import in_options, options_of, require_once
->>>>>>> main
 from wordsens.cli.page import page
 from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep import sweep

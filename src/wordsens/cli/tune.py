@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from wordsens import __version__
 from wordsens.cli.model_choice import TextOptions
 from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
 from wordsens.cli.terminal import print_json, printing, reporting, stdout, table
 from wordsens.errors import require_count
+from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from wordsens.training.tuning import Tuned

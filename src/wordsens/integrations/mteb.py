@@ -11,9 +11,9 @@ from datasets import Dataset, DatasetDict
 from mteb.abstasks.pair_classification import AbsTaskPairClassification
 from mteb.abstasks.task_metadata import TaskMetadata
 
-from wordsens import __version__
 from wordsens.text.pairs import Pair, read_pairs
 from wordsens.text.shipped_data import near_duplicates
+from wordsens.version import __version__
 
 _STATISTICS = Path(__file__).with_name("mteb_statistics.json")
 
