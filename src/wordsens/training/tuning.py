@@ -31,7 +31,7 @@ from wordsens.models.load import as_model, is_pair_model
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import Estimate
 from wordsens.text.document import Document
-from wordsens.text.pairs import LENGTHS, PARAPHRASE, Pair, Pairs
+from wordsens.text.pairs import PARAPHRASE, Pair, Pairs
 from wordsens.text.pretrained import USUAL_ACCESS, find_model, quiet_transformers, sentence_transformer
 from wordsens.text.shipped_data import shipped_reviews
 from wordsens.training.triples import Triple, make_triples, sentences_of
@@ -54,6 +54,13 @@ _MOST_NEAR_MISSES = 300
 _MOST_SENTENCES = 1000
 """Of the user's texts among which paraphrases are looked for."""
 
+_SHORT = 30
+"""Words of a pair's longer text up to which it is trained on: longer ones take most of the time. Where all are longer,
+all are."""
+
+_PARTS = 5
+"""Of the triples, by length: a batch comes from one of them, and little is padded."""
+
 _STEADY = 600
 """Of the user's sentences, those whose embeddings are held where they were."""
 
@@ -73,7 +80,7 @@ class TunePlan:
         device: cpu, cuda, ...
     """
 
-    steps: int = 120
+    steps: int = 100
     batch: int = 32
     rate: float = 8e-5
     lora: bool = False
@@ -238,7 +245,7 @@ def tune(
     ours, apart = _split_texts(shipped_reviews() if texts is None else texts, seed)
     chance = random.Random(derive_seed(seed, "triples"))
     made, more = _near_misses(ours, seed)
-    short = [pair for pair in split.train if pair.length == LENGTHS[0]] or split.train
+    short = [pair for pair in split.train if max(map(_words, (pair.first, pair.second))) <= _SHORT] or split.train
     triples = make_triples(short, made, chance)
     same = [text for pair in short if pair.same for text in (pair.first, pair.second)]
     steady = [*chance.sample(ours, min(_STEADY, len(ours))), *same]
@@ -289,7 +296,7 @@ def _split_texts(texts: Iterable[str | Document], seed: Seed) -> tuple[list[str]
     apart = sorted(set(sentences_of(listed[1::2])) - set(ours))
     if not ours or not apart:
         raise InputError(
-            f"`texts` (={len(listed)} texts) has too few sentences of 4 to 30 words to train on one half and search "
+            f"`texts` (={len(listed)} texts) has too few sentences of 4 to 20 words to train on one half and search "
             "the other; give more texts, or none for the package's reviews"
         )
     chance = random.Random(derive_seed(seed, "searched"))
@@ -424,6 +431,10 @@ def _begin(work: Path, settings: dict[str, Any]) -> None:
         path.write_text(json.dumps(settings), encoding="utf-8")
 
 
+def _words(text: str) -> int:
+    return len(text.split())
+
+
 def _digest(triples: Sequence[Triple]) -> str:
     return hashlib.sha256(json.dumps(triples).encode()).hexdigest()
 
@@ -476,7 +487,7 @@ def _trainer(
 def _data(network: "SentenceTransformer", triples: Sequence[Triple], steady: Sequence[str]) -> Data:
     """Data sets and their losses: triples, whose opposites are hard negatives, and texts whose embeddings should stay.
 
-    Each is in three parts by length, and a batch comes from one of them: little is padded.
+    Each is in parts by length.
     """
     from datasets import Dataset
     from sentence_transformers.sentence_transformer.losses import EmbedDistillLoss, MultipleNegativesRankingLoss
@@ -490,9 +501,9 @@ def _data(network: "SentenceTransformer", triples: Sequence[Triple], steady: Seq
     data = {}
     for name, listed in rows.items():
         listed.sort(key=lambda row: max(len(text) for column, text in row.items() if column != "label"))
-        third = math.ceil(len(listed) / 3)
-        for start in range(0, len(listed), third):
-            data[f"{name}-{start}"] = Dataset.from_list(listed[start : start + third])
+        size = math.ceil(len(listed) / _PARTS)
+        for start in range(0, len(listed), size):
+            data[f"{name}-{start}"] = Dataset.from_list(listed[start : start + size])
     return data, {name: losses[name.partition("-")[0]] for name in data}
 
 
