@@ -2,6 +2,7 @@
 
 import random
 import stat
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,13 +11,13 @@ from tests.training.animals import ANIMALS, PAIRS, PLACES, TEXTS
 
 import wordsens as ws
 from wordsens.training import TunePlan, tune
+from wordsens.training.held_out import split_pairs
 from wordsens.training.triples import make_triples, reword, sentences_of
-from wordsens.training.tuning import split_pairs
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
 pytest.importorskip("accelerate")
 
-PLAN = TunePlan(steps=24, batch=8, rate=3e-3)
+PLAN = TunePlan(steps=48, batch=8, rate=1e-2)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +89,7 @@ def test_an_interrupted_run_leaves_nothing_in_out_and_resumes_to_the_same_weight
         tune(model, out, PAIRS, TEXTS, plan=PLAN, progress=stop)
     assert not out.exists()
     with pytest.raises(ws.InputError, match="another rate"):
-        tune(model, out, PAIRS, TEXTS, plan=TunePlan(steps=24, batch=8, rate=1e-3))
+        tune(model, out, PAIRS, TEXTS, plan=replace(PLAN, rate=1e-3))
     shares = []
     tune(model, out, PAIRS, TEXTS, plan=PLAN, progress=lambda now, share: shares.append((now, share)))
     assert min(share for now, share in shares if now == "training") > 0.5
