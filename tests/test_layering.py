@@ -39,11 +39,11 @@ ROOMS = (
 """Lowest first. A room is a module or a package of the root, with all that is in it."""
 
 ONLY_IN = {
-    "transformers": ("text", "maps"),
+    "transformers": ("text", "maps", "training"),
     "tokenizers": ("text", "maps"),
-    "sentence_transformers": ("text", "models"),
+    "sentence_transformers": ("text", "models", "training", "integrations"),
     "httpx2": ("models",),
-    "datasets": ("text",),
+    "datasets": ("text", "training", "integrations"),
     "matplotlib": ("figures",),
     "jinja2": ("report",),
     "nicegui": ("app",),

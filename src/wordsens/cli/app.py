@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wordsens.cli.commands import audit, check, compare, explain, flips, guard, measure, paper, report
+from wordsens.cli.commands import audit, check, compare, explain, flips, guard, measure, paper, report, tune
 from wordsens.cli.option_names import in_options, options_of, require_once
 from wordsens.cli.page import page
 from wordsens.cli.stopping import Terminated
@@ -65,6 +65,7 @@ app.command(rich_help_panel="Models")(compare)
 app.command(rich_help_panel="Models")(explain)
 app.command(rich_help_panel="Models")(flips)
 app.command(rich_help_panel="Models")(guard)
+app.command(rich_help_panel="Models")(tune)
 app.command(rich_help_panel="Experiments")(paper)
 app.command(rich_help_panel="Experiments")(report)
 app.command("app", rich_help_panel="One text")(page)

@@ -13,6 +13,7 @@ from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.options import takes
 from wordsens.cli.paper import PaperOptions
 from wordsens.cli.report import ReportOptions
+from wordsens.cli.tune import TuneOptions
 
 
 @contextmanager
@@ -170,3 +171,18 @@ def guard(options: GuardOptions) -> None:
     from wordsens.cli.guard import run_guard
 
     run_guard(options)
+
+
+@takes(TuneOptions)
+def tune(options: TuneOptions) -> None:
+    """Train a model so that a meaning which one word turns around shows in its embeddings; judged on held-out pairs.
+
+    It uses sentence-transformers' trainer on triples from pairs and from near misses of your texts. The dimension, the
+    size and the speed stay. A run that was stopped goes on from its checkpoints, in OUT.checkpoints.
+
+    Example: wordsens tune minilm tuned --texts texts.csv
+    """
+    from wordsens.cli.tune import run_tune
+
+    with _cpu_threads(options.threads):
+        run_tune(options)

@@ -22,3 +22,6 @@ from .tasks.one_word import one_word_task as one_word_task
 from .tasks.pairs import TextPairs as TextPairs
 from .tasks.pairs import text_pairs as text_pairs
 from .tasks.texts import texts_task as texts_task
+from .tuning import Tuned as Tuned
+from .tuning import TunePlan as TunePlan
+from .tuning import tune as tune
