@@ -32,8 +32,11 @@ CALLS = {
     "found.to_pandas()": "tables",
 }
 COMMANDS = {
-    "measure 'a b' --map rf": "models",
-    "report x": "records",
+    "measure 'a b' --map rf": "minilm",
+    "measure 'a b' --map rf --encoder some/encoder": "models",
+    "report x": "report",
+    "paper sensitivity": "report,minilm",
+    "audit some/encoder --texts shipped": "report,models",
     "sweep status records": "records",
     "app": "app",
     "tune minilm tuned": "tune",

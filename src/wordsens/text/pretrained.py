@@ -89,7 +89,7 @@ def load_model(
             head of a kind that is known.
     """
     if importlib.util.find_spec("transformers") is None:
-        raise MissingExtraError("transformers", "models", f"the encoder {name!r}")
+        raise MissingExtraError("transformers", "minilm" if name == MINILM else "models", f"the encoder {name!r}")
     place, local = find_model(name, access.revision, local_files_only=access.local_files_only)
     import transformers
 
