@@ -13,8 +13,8 @@ from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.options import takes
 from wordsens.cli.paper import PaperOptions
 from wordsens.cli.report import ReportOptions
-from wordsens.errors import require_extra
 from wordsens.cli.tune import TuneOptions
+from wordsens.errors import require_extra
 
 
 @contextmanager
