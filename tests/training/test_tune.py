@@ -1,38 +1,23 @@
 """`tune` on a tiny transformer with random weights, by sentence-transformers' own trainer."""
 
-import json
 import random
-import shutil
 import stat
+from dataclasses import replace
 
 import pytest
 import torch
 from tests.models.zoo import tiny_sentence_transformer
+from tests.training.animals import ANIMALS, PAIRS, PLACES, TEXTS
 
 import wordsens as ws
-from wordsens.cli import main
 from wordsens.training import TunePlan, tune
+from wordsens.training.held_out import split_pairs
 from wordsens.training.triples import make_triples, reword, sentences_of
-from wordsens.training.tuning import split_pairs
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
 pytest.importorskip("accelerate")
 
-ANIMALS = ("cat", "dog", "horse", "goat", "hen", "pig", "owl", "fox", "hare", "bee")
-PLACES = ("barn", "yard", "house", "field")
-PAIRS = [
-    pair
-    for animal in ANIMALS
-    for place in PLACES
-    for text in (f"The {animal} is in the {place} today.",)
-    for pair in (
-        ("negation", text, f"The {animal} is not in the {place} today.", False),
-        ("order", text, f"Today the {animal} is in the {place}.", True),
-    )
-]
-TEXTS = [f"The {animal} was in the {place} before noon. It can sleep there." for animal in ANIMALS for place in PLACES]
-QUICK = ["--steps", "2", "--batch", "4", "--rate", "1e-6", "--threads", "1", "--quiet"]
-PLAN = TunePlan(steps=24, batch=8, rate=3e-3)
+PLAN = TunePlan(steps=48, batch=8, rate=1e-2)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +89,7 @@ def test_an_interrupted_run_leaves_nothing_in_out_and_resumes_to_the_same_weight
         tune(model, out, PAIRS, TEXTS, plan=PLAN, progress=stop)
     assert not out.exists()
     with pytest.raises(ws.InputError, match="another rate"):
-        tune(model, out, PAIRS, TEXTS, plan=TunePlan(steps=24, batch=8, rate=1e-3))
+        tune(model, out, PAIRS, TEXTS, plan=replace(PLAN, rate=1e-3))
     shares = []
     tune(model, out, PAIRS, TEXTS, plan=PLAN, progress=lambda now, share: shares.append((now, share)))
     assert min(share for now, share in shares if now == "training") > 0.5
@@ -194,27 +179,3 @@ def test_a_model_without_trainable_weights_is_refused(model, tmp_path, monkeypat
     monkeypatch.setattr("wordsens.training.tuning.sentence_transformer", lambda *_: frozen)
     with pytest.raises(ws.InputError, match="no weights that can be trained"):
         tune(model, tmp_path / "out", PAIRS, TEXTS, plan=PLAN)
-
-
-@pytest.mark.parametrize("form", ["table", "json"])
-def test_the_command_prints_what_was_reached_and_the_remedy(model, tmp_path, capsys, form):
-    ws.write_pairs(ws.read_pairs(PAIRS), tmp_path / "pairs.csv")
-    (tmp_path / "texts.csv").write_text("\n".join(["text", *TEXTS]), encoding="utf-8")
-    files = ["--pairs", str(tmp_path / "pairs.csv"), "--texts", str(tmp_path / "texts.csv")]
-    more = [*QUICK, *["--json"] * (form == "json")]
-    assert main(["tune", str(model), str(tmp_path / "out"), *files, *more]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    if form == "json":
-        document = json.loads(out)
-        assert [row["what"] for row in document["rows"]] == ["negation", "recall@1"]
-        return
-    last = " ".join(out[out.rindex("Mean AUC") :].split())
-    assert last.startswith("Mean AUC on held-out pairs: 0.")
-    assert "Tuning reaches little for negation: there use the guard (wordsens guard" in last
-
-
-def test_the_command_refuses_a_folder_that_is_something_else(model, tmp_path, capsys):
-    shutil.copytree(model, tmp_path / "out")
-    assert main(["tune", str(model), str(tmp_path / "out"), "--quiet"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1

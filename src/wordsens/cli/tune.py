@@ -14,7 +14,7 @@ from wordsens.errors import require_count
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
-    from wordsens.training.tuning import Tuned
+    from wordsens.training.held_out import Tuned
 
 _TRAINING = "Training"
 
@@ -34,7 +34,7 @@ class TuneOptions(TextOptions):
             show_default=False,
         ),
     ] = None
-    steps: Annotated[int | None, typer.Option(help="[default: 120]", rich_help_panel=_TRAINING)] = None
+    steps: Annotated[int | None, typer.Option(help="[default: 100]", rich_help_panel=_TRAINING)] = None
     batch: Annotated[int | None, typer.Option(help="Triples a step. [default: 32]", rich_help_panel=_TRAINING)] = None
     rate: Annotated[
         float | None, typer.Option(help="The highest learning rate. [default: 8e-5]", rich_help_panel=_TRAINING)
@@ -82,7 +82,7 @@ def run_tune(options: TuneOptions) -> None:
 
 def print_tuned(tuned: "Tuned") -> None:
     """Where the model is, the table, its notes, and last what was reached."""
-    from wordsens.training.tuning import interval
+    from wordsens.training.held_out import interval
 
     console = stdout()
     console.print(Text(f"The tuned model is in {tuned.folder}; trained on {tuned.triples} triples.", style="bold"))
@@ -97,9 +97,9 @@ def print_tuned(tuned: "Tuned") -> None:
     console.print(shown)
     where = f"the domains {', '.join(tuned.domains)}" if tuned.domains else "a third of the texts"
     console.print(
-        f"On pairs of {where}, which took no part in the training. new words: opposites whose changed words did not "
-        f"either; the others share theirs with the training. AUC: as of check. recall@1: {tuned.queries} paraphrases, "
-        f"each looked for among {tuned.among} texts."
+        f"On pairs of {where}, which took no part in the training. new words: opposites none of whose changed words "
+        "was changed in the training; the others share some. AUC as in check. recall@1 of "
+        f"{tuned.queries} paraphrases, each looked for among {tuned.among} texts."
     )
     for note in tuned.notes:
         console.print(Text(f"Note: {note}"))

@@ -12,8 +12,8 @@ from wordsens.text.pairs import Pair
 Triple = tuple[str, str, str]
 """A text, one of the same meaning, and one of another meaning."""
 
-_LENGTHS = range(4, 31)
-"""Words of a sentence: a shorter one has no room for a change, a longer one costs time and is rare in the pairs."""
+_LENGTHS = range(4, 21)
+"""Words of a sentence: a shorter one has no room for a change, a longer one costs time."""
 
 _CONTRACTED = {
     "i'm": "i am", "it's": "it is", "that's": "that is", "there's": "there is", "i've": "i have", "i'll": "i will",
@@ -54,7 +54,7 @@ def make_triples(pairs: Sequence[Pair], near_misses: Sequence[Pair], chance: ran
 
 
 def sentences_of(texts: Iterable[str | Document]) -> list[str]:
-    """Their sentences of 4 to 30 words, each once."""
+    """Their sentences of 4 to 20 words, each once."""
     parts = (part for text in texts for part in SENTENCE_END.split(text.text if isinstance(text, Document) else text))
     return list(dict.fromkeys(" ".join(part.split()) for part in parts if len(part.split()) in _LENGTHS))
 
