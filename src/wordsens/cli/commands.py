@@ -14,6 +14,7 @@ from wordsens.cli.options import takes
 from wordsens.cli.paper import PaperOptions
 from wordsens.cli.report import ReportOptions
 from wordsens.cli.tune import TuneOptions
+from wordsens.errors import require_extra
 
 
 @contextmanager
@@ -58,6 +59,7 @@ def audit(options: AuditOptions) -> None:
 
     Example: wordsens audit minilm --texts reviews.parquet --limit 200 --out audit
     """
+    require_extra("report,models", "an audit", "pydantic", "pyarrow", "pandas", "yaml")
     from wordsens.cli.audit_run import run_audit
 
     with _cpu_threads(options.threads):
@@ -141,6 +143,7 @@ def paper(options: PaperOptions) -> None:
 
     Example: wordsens paper sensitivity --scale quick --out results
     """
+    require_extra("report,minilm", "an experiment", "matplotlib", "jinja2", "pydantic", "pyarrow", "pandas", "yaml")
     from wordsens.cli.paper import run_paper
 
     with _cpu_threads(options.threads):
@@ -155,6 +158,7 @@ def report(options: ReportOptions) -> None:
 
     Example: wordsens report results --open
     """
+    require_extra("report", "a report", "jinja2", "matplotlib", "pydantic", "pyarrow", "pandas", "yaml")
     from wordsens.cli.report import run_report
 
     run_report(options)

@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast, get_args
 
 import typer
 
@@ -58,6 +58,9 @@ def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Calla
     hello you
     """
     parameters = keywords_of(cast(Any, options))
+    for kind, *info in (get_args(parameter.annotation) for parameter in parameters):
+        if kind is bool and info[0].metavar is None:
+            info[0].metavar = ""  # else help shows "<bool>" beside a flag
 
     def made(function: Callable[[Options], None]) -> Callable[..., None]:
         @functools.wraps(function)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wordsens.experiments.sweep import Sweep
 
 sweep = typer.Typer(
-    help="Any grid of cells: run, watched, exported and drawn. Guide: docs/sweeps.md.",
+    help="Any grid of cells: run, watched, exported and drawn.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},

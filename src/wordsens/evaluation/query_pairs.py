@@ -136,9 +136,10 @@ def paired_accuracy(
     right = np.column_stack([scores[:, 0] > scores[:, 1], scores[:, 3] > scores[:, 2]])
     both = int(right.all(axis=1).sum())
     interval = binomtest(both, len(read)).proportion_ci(method="wilson")
-    values = dict(zip(FIELDS, (both / len(read), interval.low, interval.high, float(right.mean())), strict=True))
+    numbers = (both / len(read), float(interval.low), float(interval.high), float(right.mean()))
+    values: dict[str, float] = dict(zip(FIELDS, numbers, strict=True))
     failures = [one.failure(one.field, values[one.field]) for one in required if not one.met(values[one.field])]
-    return PairedAccuracy(loaded.name, tuple(read), scores, **values, failures=tuple(failures))
+    return PairedAccuracy(loaded.name, tuple(read), scores, *numbers, failures=tuple(failures))
 
 
 def holds_groups(path: str | PathLike[str], encoding: str) -> bool:

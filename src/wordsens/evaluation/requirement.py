@@ -74,12 +74,12 @@ class Requirement:
         >>> requirement.kind, requirement.field, requirement.sign, requirement.bound
         ('negation', 'auc', '>=', 0.5)
         """
-        found = _FORM.fullmatch(text) if isinstance(text, str) else None
-        if found is None or (found["kind"] is None and not whole):
+        result = _FORM.fullmatch(text) if isinstance(text, str) else None
+        if result is None or (result["kind"] is None and not whole):
             forms = "KIND.FIELD >= NUMBER" + (" or FIELD >= NUMBER" if whole else "")
             raise InputError(f"`requirements` (={text!r}) cannot be read; write it as {forms}, such as {example!r}")
-        field = require_choice(f"the field of {text!r}", found["field"], fields if found["kind"] else whole)
-        return cls(text.strip(), (found["kind"] or "").strip(), field, found["sign"], float(found["bound"]))
+        field = require_choice(f"the field of {text!r}", result["field"], fields if result["kind"] else whole)
+        return cls(text.strip(), (result["kind"] or "").strip(), field, result["sign"], float(result["bound"]))
 
     def met(self, number: int | float | None) -> bool:
         """True where the number is within the bound; None never is."""

@@ -65,8 +65,8 @@ class Pair:
         """
         first, second = self.first.split(), self.second.split()
         steps = difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
-        told = [(first[a:b], second[c:d]) for step, a, b, c, d in steps if step != "equal"]
-        here, there = (" ... ".join(" ".join(part[side]) for part in told if part[side]) for side in (0, 1))
+        shown = [(first[a:b], second[c:d]) for step, a, b, c, d in steps if step != "equal"]
+        here, there = (" ... ".join(" ".join(part[side]) for part in shown if part[side]) for side in (0, 1))
         return here.strip(".,;:?!"), there.strip(".,;:?!")
 
     def row(self) -> dict[str, Any]:
@@ -100,10 +100,10 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
         rows = ((f"{path.name}:{number}", row) for number, row in file_rows(path, encoding))
     else:
         rows = ((f"pair {number}", row) for number, row in enumerate(pairs))
-    found = [_pair(row, where) for where, row in rows]
-    if not found:
+    result = [_pair(row, where) for where, row in rows]
+    if not result:
         raise InputError(f"`pairs` holds no pair; give rows of {', '.join(COLUMNS)}")
-    return found
+    return result
 
 
 def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
