@@ -17,7 +17,7 @@ from wordsens.training.triples import make_triples, reword, sentences_of
 sentence_transformers = pytest.importorskip("sentence_transformers")
 pytest.importorskip("accelerate")
 
-PLAN = TunePlan(steps=48, batch=8, rate=1e-2)
+PLAN = TunePlan(steps=80, batch=8, rate=1e-2)
 
 
 @pytest.fixture(scope="module")
