@@ -102,7 +102,7 @@ def print_tuned(tuned: "Tuned") -> None:
     console.print(
         f"On pairs of {where}, which took no part in the training. new: opposites none of whose changed words "
         "was changed in the training; the others share some. AUC as in check. recall@1 of "
-        f"{tuned.queries} paraphrases, each looked for among {tuned.among} texts."
+        f"{tuned.queries} queries, either side of a paraphrase, each looked for among {tuned.among} texts."
     )
     for note in tuned.notes:
         console.print(Text(f"Note: {note}"))
