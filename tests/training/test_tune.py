@@ -166,7 +166,7 @@ def test_sentences_are_each_taken_once():
         ({"out": "no/where"}, "in a folder that exists"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(model, tmp_path, change, message):
+def test_what_is_wrong_is_said_in_one_line(unchecked_types, model, tmp_path, change, message):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     (tmp_path / "taken.checkpoints").mkdir()
