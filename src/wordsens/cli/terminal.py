@@ -206,6 +206,8 @@ def _print_part(part: Any, *, verbose: bool) -> None:
                 _print_part(one, verbose=verbose)
     elif isinstance(part, Words):
         console.print(_coloured(part))
+        if part.legend is not None:
+            console.print(Text(f"Colours: from {part.legend[0]} to {part.legend[1]}, {part.legend[2]}.", style="dim"))
     elif isinstance(part, Data) and part.rows and (verbose or not part.folded):
         _print_table(part, whole=verbose and part.folded)
 

@@ -132,6 +132,11 @@ class Words:
     note: str = ""
     rtl: bool = False
 
+    @property
+    def signed(self) -> bool:
+        """True where some words fall, so that the legend needs both colours."""
+        return any(piece.falls for piece in self.pieces if isinstance(piece, Shade))
+
 
 @dataclass(frozen=True)
 class Picture:
