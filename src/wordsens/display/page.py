@@ -58,7 +58,7 @@ def _notebook_style() -> str:
     return re.sub(
         r"\s+",
         " ",
-        re.sub(r"/\*.*?\*/|--c\d: [^;]*;|\n  \.([fs]\d|w|decides|interval|bar)\b[^\n]*", "", css, flags=re.DOTALL),
+        re.sub(r"/\*.*?\*/|--c\d: [^;]*;|\n  \.([fs]\d|w|decides|interval|bar|rise)\b[^\n]*", "", css, flags=re.DOTALL),
     )
 
 

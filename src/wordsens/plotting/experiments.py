@@ -37,6 +37,7 @@ from wordsens.plotting.style import (
     Style,
     StyledFigure,
     StyleFile,
+    bar_ends,
     guide,
     in_style,
     legend_below,
@@ -192,23 +193,33 @@ def grid(
         for name, points in one.guides.items():
             guide(panel, points, name)
         places = [x for points in one.curves.values() for x, _ in points]
-        if logarithmic[1] and one.limits is None:
-            low, high = panel.get_ylim()
-            positive = [v.mean for points in one.curves.values() for _, v in points if v.mean > 0]
-            low = low if low > 0 else min(positive) / 2
-            log_axes(panel, places if logarithmic[0] else (), (min(low, min(positive)) / 1.05, high))
-        elif logarithmic[0]:
+        if logarithmic[0]:
             log_axes(panel, places)
+        elif all(isinstance(place, int) for place in places):
+            panel.set_xticks(sorted(set(places)))
+        if logarithmic[1]:
+            log_axes(panel, limits=_log_limits(drawn if share_y else [one]))
         if one.limits is not None:
             panel.set_ylim(one.limits)
         panel.set_xlabel(labels[0])
     if labels[1]:
-        for panel in axes if not share_y else axes[:: min(3, len(axes))]:
-            panel.set_ylabel(labels[1])
+        for panel in axes:
+            if not share_y or panel.get_subplotspec().is_first_col():  # pyright: ignore[reportOptionalMemberAccess]
+                panel.set_ylabel(labels[1])
     legend_below(figure, axes)
     figure.suptitle(title)
     figure.caption = caption
     return figure
+
+
+def _log_limits(drawn: Sequence[Panel]) -> tuple[float, float]:
+    """Of y: every bar and band, above 0, with a little to spare."""
+    values = [v for one in drawn for points in one.curves.values() for _, v in points]
+    ends = [end for value in values for end in bar_ends(value, positive=True)]
+    ends += [end for one in drawn for band in one.bands.values() for _, low, high in band for end in (low, high)]
+    ends += [y for one in drawn for points in one.guides.values() for _, y in points]
+    positive = [end for end in ends if end > 0] or [0.1, 1.0]
+    return min(positive) / 1.1, max(positive) * 1.1
 
 
 def points_of(records: Sequence[Record], x: Column, y: Column = "value") -> Points:

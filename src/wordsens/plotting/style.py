@@ -223,7 +223,9 @@ def log_axes(axes: Axes, places: Sequence[float] = (), limits: tuple[float, floa
         low, high = math.log(min(places)), math.log(max(places))
         pad = 0.06 * (high - low) or math.log(2)
         axes.set_xlim(math.exp(low - pad), math.exp(high + pad))
-        _ticks(axes.xaxis, spaced(sorted(set(places))), sorted(set(places)))
+        whole = all(float(place).is_integer() for place in places)
+        ticks = sorted(set(places)) if whole else round_values(math.exp(low - pad), math.exp(high + pad))
+        _ticks(axes.xaxis, spaced(ticks), ticks)
     if limits is not None:
         axes.set_yscale("log")
         axes.set_ylim(*limits)
@@ -262,10 +264,10 @@ def spaced(sizes: Sequence[Any], *, least: float = 0.085) -> list[Any]:
     return [*shown, sizes[-1]]
 
 
-def panels(titles: Sequence[str], *, rows: int = 1, entries: int = 3, share_y: bool = True) -> tuple[Any, list[Axes]]:
+def panels(titles: Sequence[str], *, entries: int = 3, share_y: bool = True) -> tuple[Any, list[Axes]]:
     """A figure and its axes under these titles, at most three abreast; `entries` of a legend have room below."""
-    abreast = min(3, len(titles)) if rows == 1 else -(-len(titles) // rows)
-    rows = max(rows, -(-len(titles) // abreast))
+    abreast = 2 if len(titles) == 4 else min(3, len(titles))
+    rows = -(-len(titles) // abreast)
     width = COLUMN_INCHES if abreast == 1 else PAGE_INCHES
     lines = -(-entries // (1 if abreast == 1 else 2))
     figure = StyledFigure(figsize=(width, 1.95 * rows + 0.14 * lines + 0.2), layout="constrained")
