@@ -7,6 +7,7 @@ import wordsens
 
 ROOMS = (
     "errors",
+    "version",
     "drawing",
     "files",
     "seeds",
@@ -28,6 +29,7 @@ ROOMS = (
     "audit",
     "evaluation",
     "training",
+    "integrations",
     "experiments",
     "plotting",
     "figures",
@@ -39,11 +41,11 @@ ROOMS = (
 """Lowest first. A room is a module or a package of the root, with all that is in it."""
 
 ONLY_IN = {
-    "transformers": ("text", "maps"),
+    "transformers": ("text", "maps", "training"),
     "tokenizers": ("text", "maps"),
-    "sentence_transformers": ("text", "models"),
+    "sentence_transformers": ("text", "models", "training", "integrations"),
     "httpx2": ("models",),
-    "datasets": ("text",),
+    "datasets": ("text", "training", "integrations"),
     "matplotlib": ("plotting",),
     "jinja2": ("display",),
     "nicegui": ("app",),

@@ -9,8 +9,7 @@ from typing import Any
 import lazy_loader
 
 from wordsens import drawing
-
-__version__ = "0.1.0"
+from wordsens.version import __version__ as __version__
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 

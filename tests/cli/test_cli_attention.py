@@ -8,6 +8,7 @@ from tests.maps.tiny_models import model_of, tokenizer
 import wordsens as ws
 from wordsens.experiments.attention import attention_summary
 from wordsens.experiments.store import Store
+from wordsens.maps.transformer.prompt_pair import prompt_pair
 
 
 @pytest.fixture(scope="module")
@@ -75,5 +76,5 @@ def test_the_answers_of_a_causal_model(wordsens, tmp_path, decoder):
     assert run.code == 0, run.err
     assert (tmp_path / "figures" / "prompts.pdf").exists()
     phi = ws.TransformerFeatures.from_pretrained(decoder, output="probabilities", pool="last")
-    expected = ws.prompt_pair(phi, "the film was very", "the film was not", answers=("good", "bad"))
+    expected = prompt_pair(phi, "the film was very", "the film was not", answers=("good", "bad"))
     assert summary_in(tmp_path).prompts.probabilities.tolist() == expected.probabilities.tolist()

@@ -13,6 +13,7 @@ from wordsens.audit.summary import AuditSummary
 from wordsens.audit.text import AuditedText, AuditedWord
 from wordsens.errors import InputError
 from wordsens.sensitivity.removals import Removals
+from wordsens.sensitivity.swaps import Swaps
 from wordsens.text.matrix import Word
 
 LIGHT = 9_000
@@ -61,7 +62,7 @@ def test_what_is_not_such_a_file_is_refused(tmp_path):
         found.save(tmp_path / "missing" / "found")
     found.save(tmp_path / "found")
     with pytest.raises(InputError, match=r"is not a file that Swaps.save wrote: it holds a Sensitivity"):
-        ws.Swaps.load(tmp_path / "found")
+        Swaps.load(tmp_path / "found")
     with safe_open(tmp_path / "found", framework="pt") as file:
         metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     save_file(tensors, tmp_path / "later", metadata={**metadata, "wordsens.format": "99"})

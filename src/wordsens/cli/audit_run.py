@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from wordsens import __version__
 from wordsens.audit.comparison import AuditChange, audit_changes
 from wordsens.audit.decay import Decay, decay, pair_distances
 from wordsens.audit.layers import LayerSensitivity, layer_sensitivities
@@ -43,6 +42,7 @@ from wordsens.sensitivity.substitution import SubstitutionPlan, SubstitutionSens
 from wordsens.text import Document, MeaningPair, MinimalPair, minimal_pairs, stream_documents
 from wordsens.text.alternatives import SameKind
 from wordsens.text.pairs import read_pairs
+from wordsens.version import __version__
 
 FIELDS = ("count", "sensitivity", "removal", "swap")
 """Numbers of a kind of word that a requirement may name."""
@@ -358,7 +358,7 @@ def _substitution(
 
 
 def print_json(audit: "Audit") -> None:
-    """One document on stdout; its keys are those of docs/cli.md."""
+    """One document on stdout; its keys are those of docs/json.md."""
     document: dict[str, Any] = {
         "command": "audit",
         "version": __version__,

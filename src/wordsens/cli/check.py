@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from wordsens import __version__
 from wordsens.cli.model_choice import ModelOptions, TextOptions
 from wordsens.cli.options import AsJson, Quiet, Seed, Threads
 from wordsens.cli.terminal import LITTLE, MUCH, notice, print_display, print_json, printing, reporting, stdout
 from wordsens.display.page import html_page, markdown
 from wordsens.errors import InputError, RequirementError, require_count
+from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from wordsens.evaluation.check import Check, Guarded
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wordsens.models.pairs import PairModel
     from wordsens.text.pairs import Pair
 
-_PAIRS, _GATE, _MORE = "Pairs", "Gate", "Further answers"
+_PAIRS, _GATE, _CANARY, _MORE = "Pairs", "Gate", "Canary", "Further answers"
 _FILES = ("write_pairs", "save_baseline", "junit", "markdown", "csv_file", "html")
 
 _SHOWN = 8
@@ -37,7 +37,8 @@ class CheckRequest(ModelOptions, TextOptions):
     pairs: Annotated[
         str | None,
         typer.Option(
-            help="Your own pairs: CSV, TSV, JSON lines or Parquet with kind, first, second, same.",
+            help="Your own pairs: CSV, TSV, JSON lines or Parquet with kind, first, second, same; or NevIR-style query "
+            "pairs with q1, q2, doc1, doc2.",
             show_default=False,
             rich_help_panel=_PAIRS,
         ),
@@ -113,6 +114,17 @@ class CheckRequest(ModelOptions, TextOptions):
         str | None,
         typer.Option(help="Save the similarities, for --baseline.", show_default=False, rich_help_panel=_GATE),
     ] = None
+    canary: Annotated[
+        str | None,
+        typer.Option(
+            help="Compare the model with the vectors in this file, and nothing else; exit code 3 for another model.",
+            show_default=False,
+            rich_help_panel=_CANARY,
+        ),
+    ] = None
+    write: Annotated[
+        bool, typer.Option("--write", help="Write that file: 32 texts and their vectors.", rich_help_panel=_CANARY)
+    ] = False
     junit: Annotated[
         str | None,
         typer.Option(help="Write the requirements as JUnit XML.", show_default=False, rich_help_panel=_GATE),
@@ -135,6 +147,8 @@ class CheckRequest(ModelOptions, TextOptions):
             )
         if self.limit is not None:
             require_count("limit", self.limit)
+        if self.write and self.canary is None:
+            raise InputError("--write goes with --canary FILE, the file to write")
         for option in _FILES:
             path = getattr(self, option)
             if path is not None and (not Path(path).expanduser().parent.is_dir() or Path(path).expanduser().is_dir()):
@@ -209,7 +223,7 @@ def _layers(request: CheckRequest, model: "Model | PairModel", pairs: "Sequence[
 def _document(
     request: CheckRequest, result: "Check", layers: "Sequence[LayerRow]", guarded: "Guarded | None"
 ) -> dict[str, Any]:
-    """One document; its keys are those of docs/cli.md."""
+    """One document; its keys are those of docs/json.md."""
     return {
         "command": "check",
         "version": __version__,
@@ -245,7 +259,7 @@ def _write(request: CheckRequest, result: "Check", layers: "Sequence[LayerRow]",
         from wordsens.plotting import cosines
         from wordsens.plotting.style import with_picture
 
-        title = f"Does {result.model} tell opposites from rewordings?"
+        title = f"Does {result.model} tell opposites from near-duplicates?"
         display = with_picture(result.display(guarded, layers, pairs="all"), cosines(result))
         page = html_page(display, title=f"{title} · wordsens check", heading=title, version=__version__)
         Path(request.html).expanduser().write_text(page, encoding="utf-8")

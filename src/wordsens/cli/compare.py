@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordsens import __version__
 from wordsens.cli.model_choice import POOLS, TextOptions
 from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
 from wordsens.cli.terminal import print_display, print_json, printing, reporting
 from wordsens.display.page import html_page
 from wordsens.errors import InputError, RequirementError, require_choice, require_count, require_positive
+from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from wordsens.evaluation.comparison import Comparison

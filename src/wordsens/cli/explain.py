@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from wordsens import __version__
 from wordsens.cli.model_choice import ModelOptions
 from wordsens.cli.options import AsJson, Quiet, Seed, Threads
 from wordsens.cli.terminal import print_display, print_json
 from wordsens.display.page import html_page
 from wordsens.errors import InputError, require_count
+from wordsens.version import __version__
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordsens import __version__
 from wordsens.cli.executor_options import PlaceOptions, Witnesses, fail_for, measure_sweep
 from wordsens.cli.options import Device, EncoderName, Seed
 from wordsens.cli.terminal import notice, print_json, stdout, table
 from wordsens.errors import InputError, require_choice, require_count
 from wordsens.search.plan import EFFORTS
+from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from wordsens.experiments.experiment import Section, Summary

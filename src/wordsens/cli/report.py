@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from wordsens import __version__
 from wordsens.cli.options import AsJson, Quiet
 from wordsens.cli.terminal import notice, print_json, stdout
 from wordsens.errors import InputError, require_choice
 from wordsens.report import FORMATS
+from wordsens.version import __version__
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -169,6 +169,9 @@ class CheckOptions:
         derive_seed(seed)
         listed = [requirements] if isinstance(requirements, str) else requirements
         read = tuple(Requirement.read(one, KIND_FIELDS, _EXAMPLE, FIELDS) for one in listed)
+        for one in read:
+            if one.field not in ("pairs", "threshold") and not 0 <= one.bound <= 1:
+                raise InputError(f"`requirements` (={one.text!r}) bounds a share, which is from 0 to 1, such as .2")
         saved = baseline if baseline is None or isinstance(baseline, Baseline) else Baseline.read(baseline)
         return cls(None if threshold is None else float(threshold), float(keep), read, saved, seed)
 
@@ -544,8 +547,8 @@ def _answer(found: Check) -> Iterator[str]:
     hits = int((measured.values[opposite] >= found.threshold).sum())
     start = "At your threshold" if found.options.threshold is not None else "At"
     sentence = (
-        f"{start} {_short(found.threshold)}, which keeps {_share(found.recall, int(measured.near.sum()))} rewordings, "
-        f"{_share(hits / int(opposite.sum()), int(opposite.sum()))} opposites pass as the same."
+        f"{start} {_short(found.threshold)}, which keeps {_share(found.recall, int(measured.near.sum()))} "
+        f"near-duplicates, {_share(hits / int(opposite.sum()), int(opposite.sum()))} opposites pass as the same."
     )
     worst = max(found.kinds, key=lambda row: row.false_hits)
     if worst.false_hits > 0:
@@ -557,9 +560,9 @@ def _answer(found: Check) -> Iterator[str]:
     parts = [
         f"{how} {', '.join(kinds)}"
         for how, kinds in (
-            ("tells these opposites from rewordings better than chance:", apart),
+            ("tells these opposites from near-duplicates better than chance:", apart),
             ("is no better than chance, as far as these pairs tell:", unsure),
-            ("puts these closer together than rewordings:", blind),
+            ("puts these closer together than near-duplicates:", blind),
         )
         if kinds
     ]

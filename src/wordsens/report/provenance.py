@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from wordsens import __version__
+from wordsens.version import __version__
 from wordsens.display.content import Code, Section, Table
 from wordsens.experiments.store import Record
 from wordsens.report.load import Run, readable
@@ -41,7 +41,12 @@ def _origin(run: Run, name: str) -> list[Any]:
         ("folder", readable(run.folder.resolve().name)),
         ("records", _counts(run)),
         ("wordsens", _values(records, "wordsens_version")),
+<<<<<<< HEAD
         ("hash of the code", _values(records, "code")),
+=======
+        ("commit", _values(records, "commit")),
+        ("code", _values(records, "code")),
+>>>>>>> main
         ("libraries", _libraries(records)),
         ("seeds", _values(records, "seed")),
         ("computed in", _values(records, "dtype")),

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from wordsens import __version__
 from wordsens.display.content import Display, Findings, Picture, Section
 from wordsens.display.page import html_page, markdown
 from wordsens.errors import InputError
@@ -20,6 +19,7 @@ from wordsens.report.load import Part, Run, load_runs
 from wordsens.report.provenance import provenance_section
 from wordsens.report.tables import table_section
 from wordsens.report.texts import text_sections
+from wordsens.version import __version__
 
 
 def report_display(runs: Sequence[Run], *, pictures: bool = True) -> Display:
