@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from wordsens.version import __version__
 from wordsens.display.content import Code, Section, Table
 from wordsens.experiments.store import Record
 from wordsens.report.load import Run, readable
+from wordsens.version import __version__
 
 LISTED = 12
 """So many different values of one thing are named."""
@@ -41,12 +41,8 @@ def _origin(run: Run, name: str) -> list[Any]:
         ("folder", readable(run.folder.resolve().name)),
         ("records", _counts(run)),
         ("wordsens", _values(records, "wordsens_version")),
-<<<<<<< HEAD
-        ("hash of the code", _values(records, "code")),
-=======
         ("commit", _values(records, "commit")),
-        ("code", _values(records, "code")),
->>>>>>> main
+        ("hash of the code", _values(records, "code")),
         ("libraries", _libraries(records)),
         ("seeds", _values(records, "seed")),
         ("computed in", _values(records, "dtype")),
