@@ -110,9 +110,9 @@ def test_an_audits_report_says_what_its_command_said(tmp_path, audit_record):
 
 def test_claims_name_the_words_that_were_searched(make_record):
     record = make_record(n=17, words=4, text="given", tokens=None, whole_words=None, token="film", value=0.3)
-    (found,) = given_findings([record])
+    _, (found,) = given_findings([record])
     assert found.sentence.startswith("Of the 4 words searched (of 17) the one that moves")
-    (found,) = given_findings([record.replace(words=17)])
+    _, (found,) = given_findings([record.replace(words=17)])
     assert found.sentence.startswith("The word that moves")
 
 

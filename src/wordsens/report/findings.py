@@ -68,13 +68,14 @@ def _of_part(part: Part, folder: Path) -> list[Finding]:
     except InputError as error:  # records that differ in more than these sentences tell
         return [Finding("", f"These records are not summarized in sentences: {error}.", "See the tables.", ())]
     findings = [Finding(one.number, one.sentence, one.known, one.kinds) for one in claims]
-    return [*(given_findings(given) if given else ()), *findings]
+    (first, rest) = given_findings(given) if given else ((), ())
+    return [*first, *findings, *rest]
 
 
-def given_findings(records: Sequence[Record]) -> list[Finding]:
-    """Texts that a user gave: attention beside a fully connected layer, then each map, the most sensitive first."""
+def given_findings(records: Sequence[Record]) -> tuple[list[Finding], list[Finding]]:
+    """Texts that a user gave: attention beside a fully connected layer; and each map, the most sensitive first."""
     groups = sorted(grouped(records, "map").values(), key=lambda group: -median(one.value or 0.0 for one in group))
-    return [*_contrasts(records), *(_of_one(group[0]) if len(group) == 1 else _of_many(group) for group in groups)]
+    return list(_contrasts(records)), [_of_one(group[0]) if len(group) == 1 else _of_many(group) for group in groups]
 
 
 def _contrasts(records: Sequence[Record]) -> Iterator[Finding]:
