@@ -11,7 +11,7 @@ from wordsens.audit.layers import LayerSensitivity
 from wordsens.audit.summary import AuditSummary, Exponent, Reaction
 from wordsens.audit.text import AuditTexts
 from wordsens.cli.audit import AuditOptions
-from wordsens.display.content import Display, Finding, Findings, Section, Table
+from wordsens.display.content import Display, Finding, Findings, Section, Strong, Table
 from wordsens.evaluation.length import LengthAdvice
 from wordsens.experiments.audit import audited
 from wordsens.experiments.store import Record
@@ -102,12 +102,13 @@ def audit_display(audit: Audit) -> Display:
         *([_layers(audit)] if audit.layers else []),
         *([_substitution(audit.substitution)] if audit.substitution is not None else []),
         _length(audit),
+        *not_measured(audit),
+        f"Records: {audit.table} (audit {audit.name})",
     ]
     return Display(
         (f"{audit.map_name}: {summary.words} words of {summary.texts} texts",),
         tuple(parts),
         failures=tuple(audit.failures),
-        notes=(*not_measured(audit), f"Records: {audit.table} (audit {audit.name})"),
     )
 
 
@@ -134,9 +135,14 @@ def _three(value: float | None) -> str | None:
 
 
 def _reactions(title: str, words: Sequence[Reaction], summary: AuditSummary) -> Section:
-    rows = tuple((one.word, f"{one.ratio:.2f}", f"{one.low:.2f} to {one.high:.2f}", one.texts) for one in words)
-    shown = Table("", ("word", "times as far", "95 %", "texts"), rows)
-    return Section(title, (shown,) if rows else (_none(summary),))
+    rows = tuple(
+        (
+            Strong(one.word, "rise" if one.more else "fall"),
+            *(f"{one.ratio:.2f}", f"{one.low:.2f} to {one.high:.2f}", one.texts),
+        )
+        for one in words
+    )
+    return Section(title, (Table("", ("word", "times as far", "95 %", "texts"), rows),) if rows else (_none(summary),))
 
 
 def _none(summary: AuditSummary) -> str:

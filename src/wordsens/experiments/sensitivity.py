@@ -515,15 +515,6 @@ def _row(one: Series, *, keyed: bool) -> tuple[Any, ...]:
     )
 
 
-def exponent_text(fit: PowerLaw | None) -> str:
-    """The exponent with its standard error.
-
-    >>> exponent_text(PowerLaw(exponent=-0.512, standard_error=0.013, constant=1.0))
-    '-0.512 ± 0.013'
-    """
-    return "too few points" if fit is None else f"{fit.exponent:.3f} ± {fit.standard_error:.3f}"
-
-
 SYNTHETIC = ("orthogonal", "correlated", "gaussian")
 """Kinds of text that no one wrote: real ones come first."""
 

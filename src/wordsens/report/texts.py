@@ -79,10 +79,14 @@ class Text:
         return [piece for piece in self.pieces if isinstance(piece, Word)]
 
     @property
+    def absolute(self) -> bool:
+        """True where its words were moved as vectors, so that the scale of S is theirs; else they were taken out."""
+        return any(word.attained is not None for word in self.words)
+
+    @property
     def ends(self) -> tuple[str, str]:
-        """What the first and the last shade stand for: the same for all texts, but for black boxes."""
-        absolute = any(word.attained is not None for word in self.words)
-        return ("0", f"{STRONGEST:g} or more") if absolute else ("0", f"{self.high:.3g}")
+        """What the first and the last shade stand for."""
+        return ("0", f"{STRONGEST:g} or more") if self.absolute else ("0", f"{self.high:.3g}")
 
     @property
     def direction(self) -> str:
@@ -111,19 +115,20 @@ def text_sections(runs: Sequence[Run]) -> list[Section]:
         known = whole
     known = [pair for pair in known if pair[1].columns.get("source") or pair[1].columns.get("content")] or known
     known.sort(key=lambda pair: _order(pair[1]))
-    parts: list[Any] = []
-    left = WORDS
-    for run, record in known[:TEXTS]:
+    texts, left = [], WORDS
+    for run, record in known:
         text = _of_audit(record) if record.experiment == "audit" else measured_text(record)
-        if text is None or not text.words:
-            continue
-        if len(runs) > 1:
-            text = replace(text, title=f"{run.name}: {text.title}")
-        text = coloured(_cut(text, left) if len(text.words) > left else text)
+        if text is not None and text.words:
+            title = f"{run.name}: {text.title}" if len(runs) > 1 else text.title
+            texts.append(replace(text, title=title))
+    if moved := [text for text in texts if text.absolute]:  # on one scale; a removal's is another
+        texts = moved
+    top = max((word.shown for text in texts for word in text.words), default=0.0)
+    parts: list[Any] = []
+    for at, text in enumerate(texts[:TEXTS]):
+        text = coloured(_cut(text, left) if len(text.words) > left else text, top)
         left -= len(text.words)
-        # One legend serves all texts on one scale.
-        legend = not parts or any(word.attained is None for word in text.words)
-        parts += [words_of(text, legend=legend), table_of_words(text)]
+        parts += [words_of(text, legend=at == 0), table_of_words(text, top)]
         if left <= 0:
             break
     if not parts:
@@ -172,13 +177,12 @@ def facts(word: "Word") -> list[str]:
     return [f"{name} {times(value)}" for name, value in found if value is not None]
 
 
-def table_of_words(text: "Text") -> Table:
+def table_of_words(text: "Text", top: float) -> Table:
     """Every word with its bar from zero, on one absolute scale, the most sensitive first."""
-    absolute = all(word.attained is not None for word in text.words)
-    most = max(word.shown for word in text.words) or 1.0
+    absolute = text.absolute
 
     def share(value: float) -> float:
-        return colour_share(value) if absolute else min(1.0, value / most)
+        return colour_share(value) if absolute else min(1.0, value / (top or 1.0))
 
     columns: dict[str, list[Any]] = {"word": [], "S" if absolute else "taken out": []}
     columns |= {name: [] for name in ("at most", "without it", "best real word", "its strongest change moves")}
@@ -338,10 +342,10 @@ def _cut(text: Text, most: int) -> Text:
     return replace(text, pieces=(*pieces, " …"), note=f"{text.note} Its first {kept:,} of {words:,} words.".strip())
 
 
-def coloured(text: Text) -> Text:
-    """Every word's shade: by `colour_share` of what it attains; of a black box, from 0 to its largest."""
+def coloured(text: Text, top: float | None = None) -> Text:
+    """Every word's shade: by `colour_share` of what it attains; of a black box, from 0 to `top`, or its own largest."""
     values = [word.shown for word in text.words]
-    low, high = min(values), max(values)
+    high = max(values) if top is None or text.absolute else top
 
     def shaded(piece: Word | str) -> Word | str:
         if isinstance(piece, str):
@@ -349,4 +353,4 @@ def coloured(text: Text) -> Text:
         share = piece.shown / (high or 1.0) if piece.attained is None else colour_share(piece.attained)
         return replace(piece, level=level(share))
 
-    return replace(text, pieces=tuple(map(shaded, text.pieces)), low=low, high=high)
+    return replace(text, pieces=tuple(map(shaded, text.pieces)), low=min(values), high=high)
