@@ -251,7 +251,7 @@ class TestResult:
         r = measured()
         lines = r.show().splitlines()
         assert lines[0].startswith(
-            f"raf: word {r.word} {TEXT.tokens[r.word]!r} can move the output {r.value:.3g} times its size"
+            f"RAF (softmax): word {r.word} {TEXT.tokens[r.word]!r} can move the output {r.value:.3g} times its size"
         )
         assert lines[1].split() == ["word", "token", "sensitivity", "upper", "radius", "converged"]
         shown = [line.split() for line in lines[2:]]

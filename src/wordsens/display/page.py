@@ -23,7 +23,7 @@ from wordsens.files import packaged_text
 
 _RAMPS = (
     ("#ffffff", "#deebf7", "#c6dbef", "#9ecae1", "#79b5da", "#549cce", "#2171b5", "#08519c", "#08306b"),
-    ("#ffffff", "#fdeee2", "#fbdcc2", "#f9c9a0", "#f6b27a", "#f09a55", "#c75a0a", "#9a4204", "#6b2d02"),
+    ("#ffffff", "#fdeee2", "#fbdcc2", "#f9c9a0", "#f6b27a", "#f09a55", "#b8500a", "#9a4204", "#6b2d02"),
 )
 """The style sheet's light shades, written into each word where a notebook's viewer may drop style sheets."""
 

@@ -1,7 +1,7 @@
 """The figures of each experiment's records, by the names of the files that `wordsens paper` writes."""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -189,7 +189,8 @@ def grid(
             joined = name not in one.scattered
             marks(panel, points, styles[name], name, joined=joined, positive=logarithmic[1])
         for name, band in one.bands.items():
-            panel.fill_between(*zip(*band, strict=True), color=styles[name][0], alpha=0.2, linewidth=0)
+            places, low, high = zip(*band, strict=True)
+            panel.fill_between(places, low, high, color=styles[name][0], alpha=0.2, linewidth=0)
         for name, points in one.guides.items():
             guide(panel, points, name)
         places = [x for points in one.curves.values() for x, _ in points]
@@ -526,7 +527,7 @@ def _along_training(records: Sequence[Record]) -> tuple[list[Panel], list[Panel]
         plain = network_title(record)
         return plain if record.control == "none" else f"{plain}, {control_title(record)}"
 
-    def in_order(key: tuple[Any, ...]) -> Hashable:
+    def in_order(key: tuple[Any, ...]) -> tuple[Any, ...]:
         return list(TASK_TITLES).index(key[0]), *key[1:]
 
     trained = along_training(records)

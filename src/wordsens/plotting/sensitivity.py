@@ -147,7 +147,7 @@ def _panel_title(kind: str, series: Sequence[Series]) -> str:
     return f"{name[0].upper()}{name[1:]}" + (f", d = {series[0].d}" if alone else "")
 
 
-def _theory(series: Series) -> list[tuple[float, float]]:
+def _theory(series: Series) -> Sequence[tuple[float, float]]:
     """What theory predicts: under fully connected layers the law of `rf_sensitivity` at every n between the measured
     ones, where it is what was predicted of the texts; else those predictions."""
     known = [(point.n, point.predicted) for point in series.points if point.predicted]

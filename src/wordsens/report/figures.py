@@ -65,9 +65,3 @@ def _curve(curve: Curve) -> dict[str, Any]:
 
 def _short(value: float | int | None) -> float | None:
     return None if value is None else float(f"{value:.6g}")
-
-
-def _png(data: FigureData) -> str:
-    file = io.BytesIO()
-    still_figure(data).savefig(file, format="png", dpi=DOTS_PER_INCH)
-    return base64.b64encode(file.getvalue()).decode()

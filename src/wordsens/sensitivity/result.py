@@ -138,12 +138,14 @@ class Sensitivity(Result):
             "radius": self.radius.tolist(),
             "converged": self.converged.tolist(),
         }
-        bound = "" if self.upper is None else f", and none more than {self.upper:.3g} ({self.rigor})"
+        bound = "" if self.upper is None else f", none of these words more than {self.upper:.3g}"
         token = self.tokens[int((self.words == self.word).nonzero()[0])]
         heading = (
-            f"{self.map_name}: word {self.word} {token!r} can move the output {self.value:.3g} times its size{bound}"
+            f"{map_title(self.map_name)}: word {self.word} {token!r} can move the output {self.value:.3g} times its "
+            f"size{bound}"
         )
-        return Look(heading, columns, "sensitivity", "token", None if upper is None else "upper", self.notes)
+        notes = self.notes if self.rigor is None else (f"upper: {self.rigor}", *self.notes)
+        return Look(heading, columns, "sensitivity", "token", None if upper is None else "upper", notes)
 
     def __repr__(self) -> str:
         upper = "" if self.upper is None else f", upper={self.upper:.6g}"
