@@ -1,5 +1,6 @@
 """Figures: what they show, and that it can be read."""
 
+import html
 import io
 import math
 import re
@@ -9,7 +10,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 
-from wordsens.plotting import of_experiment, sensitivity, svg
+from wordsens.plotting import of_experiment, sensitivity, svg, words
 from wordsens.theory import rf_sensitivity
 
 
@@ -161,3 +162,9 @@ def test_the_svg_of_a_page_is_the_figure_with_the_pages_colours(records):
     numbers = re.compile(r'(?:\bd|points|\bx|\by|transform)="([^"]*)"|>([^<>]+)</(?:text|tspan)')
     drawn = [found.groups() for found in numbers.finditer(re.sub("<title>.*?</title>", "", page))]
     assert drawn == [found.groups() for found in numbers.finditer(file.getvalue())]
+
+
+def test_words_that_look_like_colours_or_attributes_stay_as_they_are():
+    page = svg(words(["#777777", 'style="x"', "<b>&", 'id="a"'], [1.0, 2.0, 3.0, 4.0]))
+    labels = [html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", page)]
+    assert {"#777777", 'style="x"', "<b>&", 'id="a"'} <= set(labels)

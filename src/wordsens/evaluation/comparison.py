@@ -1,7 +1,7 @@
 """The result of a comparison, its findings in sentences, and its page."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -202,6 +202,9 @@ class Comparison(Result):
     def display(self) -> Display:
         """The findings, the rows of every part with their intervals, and the texts whose neighbours changed."""
         parts: list[Any] = [table for part in _TITLES if (table := _table(self, part)).rows]
+        if parts:
+            note = f"{self.first} first, {self.second} second. Coloured rows hold in a test of all rows together"
+            parts[0] = replace(parts[0], note=f"{note}, beyond {self.tolerance:.3g}.")
         if self.changed:
             parts.append(_changed_texts(self))
         apart = "" if self.apart is None else f"A text's two vectors, at length one, lie {self.apart:.2g} apart (mean)."
@@ -385,13 +388,9 @@ def _table(found: Comparison, part: str) -> Table:
         )
         for row in rows
     )
-    note = (
-        f"{found.first} first, {found.second} second. Coloured rows hold in a test of all rows together, beyond "
-        f"{found.tolerance:.3g}."
-    )
     headings = ("", first, second, "difference", "95 %", "of")
     shown = _ROWS if part in (RANK, WORD) else len(cells)
-    return Table(_TITLES[part], headings, cells, note if part == next(iter(_TITLES)) else "", most=shown)
+    return Table(_TITLES[part], headings, cells, most=shown)
 
 
 def _changed_texts(found: Comparison) -> Section:

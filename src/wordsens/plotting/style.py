@@ -306,8 +306,7 @@ _PAGE_COLOURS = {
 }
 """Colours of figures, and the variables of a page that stand for them, which a dark page has its own of."""
 
-_COLOUR = re.compile("|".join(_PAGE_COLOURS), re.IGNORECASE)
-_ATTRIBUTES = re.compile(r' style="([^"]*)"')
+_COLOUR = re.compile(f'"({"|".join(_PAGE_COLOURS)})"', re.IGNORECASE)
 _FONT = re.compile(r"^(?:(bold|[1-9]00) )?([\d.]+)px .*$")
 
 
@@ -322,15 +321,20 @@ def svg(figure: Figure, *, prefix: str = "figure") -> str:
     text = re.sub(r"<(metadata|style)\b.*?</\1>\s*|<defs>\s*</defs>", "", text, flags=re.DOTALL)
     for gid, titles in getattr(figure, "titles", {}).items():
         text = _with_titles(text, gid, titles)
-    text = _ATTRIBUTES.sub(lambda found: _presentation(found[1]), text)
-    text = _COLOUR.sub(lambda found: _PAGE_COLOURS[found[0].lower()], text)
-    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", text)
+    text = re.sub("<[^<>]*>", lambda tag: _page_tag(tag[0], prefix), text)
     width = figure.get_size_inches()[0]
     kind = "column" if width <= COLUMN_INCHES * 1.3 else "page"
     view = re.search(r'viewBox="([^"]*)"', text)
     assert view is not None, "matplotlib gives every SVG its size"
     head = f'<svg class="plot {kind}" viewBox="{view[1]}" xmlns:xlink="http://www.w3.org/1999/xlink">'
     return head + text[text.index(">") + 1 :].rstrip()
+
+
+def _page_tag(tag: str, prefix: str) -> str:
+    """A tag with the page's colours, with its styles as attributes, and with ids of its figure."""
+    tag = re.sub(r' style="([^"]*)"', lambda found: _presentation(found[1]), tag)
+    tag = _COLOUR.sub(lambda found: f'"{_PAGE_COLOURS[found[1].lower()]}"', tag)
+    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", tag)
 
 
 def _presentation(css: str) -> str:
