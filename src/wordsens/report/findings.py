@@ -140,7 +140,7 @@ def _of_many(records: Sequence[Record]) -> Finding:
     law = _trend(records)
     if law is not None:
         sizes = [record.n for record in records]
-        sentence += f" From {min(sizes)} to {max(sizes)} words it {law.behaviour}: {law.told}."
+        sentence += f" From {min(sizes)} to {max(sizes)} words it {law.behaviour}: {law.text}."
         known += f"; exponent: {law.how}"
         surety += [INTERVAL] if law.how == BOOTSTRAP else []
     return Finding(f"{times(middle)}×", sentence, f"{known}.", tuple(surety))
