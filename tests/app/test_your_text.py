@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(500)
 EXAMPLE = next(iter(EXAMPLES.values()))
 KEYS = "/?map=raf&text=Two+keys+open+one+door."
 HOSTILE = "<script>bad()</script> <img/src=x/onerror=bad()> {{7*7}} ${bad} `x` 😀 לא"
-RIGHT, CONTROL = "\ue014", "\ue009"
+RIGHT, HOME, CONTROL = "\ue014", "\ue011", "\ue009"
 BOTTOM = "return Math.max(...[...document.querySelectorAll('.w')].map((w) => w.getBoundingClientRect().bottom))"
 OPACITY = """
 const lines = document.querySelectorAll('.panels figure:last-child line.turned')
@@ -70,10 +70,9 @@ def test_ones_own_text_is_measured_on_enter(page):
     assert all(one.startswith("Farthest of all 8 words: “") and "Proved" in one for one in claims)
     for line in ("Taken out", "Replaced by “", "attention"):
         until(lambda line=line: line in page.card(), line)
-    chosen = page.browser.find(".w.here")[0]
-    chosen.click()
-    page.browser.press(RIGHT)
-    until(lambda: page.browser.find(".card h3")[0].text == page.browser.find(".w.here")[0].text != chosen.text)
+    page.browser.find(".w.here")[0].click()
+    page.browser.press(HOME, RIGHT)
+    until(lambda: page.browser.find(".card h3")[0].text == page.browser.find(".w.here")[0].text == "small")
     page.press("pin-word")
     until(lambda: len(page.all_said(".card h3")) == 2)
     until(lambda: "Replaced by “" in page.card())

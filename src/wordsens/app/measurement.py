@@ -13,6 +13,7 @@ from nicegui import ui
 from wordsens.app.parts import Box, Button, Lines, Markup, Site, Text, Words, grid, number, table
 from wordsens.app.pool import Job
 from wordsens.app.request import BOTH, MeasureRequest
+from wordsens.app.work_line import kind_message
 from wordsens.app.worker import DONE, LOST, PART
 from wordsens.errors import WordsensError
 
@@ -88,8 +89,10 @@ class Measurement:
         self._readers[name].show(answer, final=True)
         self._scale.show(scale(answer["scale"]))
         if len(self.answers) == len(self._readers):
-            self._sentence.text = comparison(self.answers) if self.request.map == BOTH else ""
-            self._note.text = unknown_note(answer)
+            self._sentence.text = (
+                f"In this text one word {comparison(self.answers)}" if self.request.map == BOTH else ""
+            )
+            self._note.text = " ".join([unknown_note(answer), *map(kind_message, answer["notes"])])
 
     async def finish(self, row: int | None = None) -> None:
         """Offer the files, and show a word in detail: the one of that row, or the most sensitive one."""
@@ -269,10 +272,7 @@ def searched(answer: dict[str, Any]) -> list[dict[str, Any]]:
 def comparison(answers: dict[str, dict[str, Any]]) -> str:
     """Attention and a fully connected layer on one text, in vectors of one dimension, in a sentence."""
     attention, dense = (number(answers[name]["value"]) for name in ("raf", "rf"))
-    return (
-        f"One word can move attention’s output by {attention} times its size, a fully connected layer’s by {dense} "
-        "times."
-    )
+    return f"can move attention’s output by {attention} times its size, a fully connected layer’s by {dense} times."
 
 
 def claim(answer: dict[str, Any]) -> str:
@@ -285,7 +285,7 @@ def claim(answer: dict[str, Any]) -> str:
         parts.append(f"Proved: none of them moves it by more than {number(answer['upper'])} times.")
     if answer["predicted"] is not None:
         parts.append(f"Theory predicts about {number(answer['predicted'])}.")
-    return " ".join([*parts, *answer["notes"]])
+    return " ".join(parts)
 
 
 def unknown_note(answer: dict[str, Any]) -> str:

@@ -263,12 +263,11 @@ def _pairs(pairs: list[dict[str, Any]]) -> str:
         [
             f"{row['similarity']:.3f}",
             escape(row["kind"]),
-            marked(row["first"], row["changed_first"]),
-            marked(row["second"], row["changed_second"]),
+            "<br>".join(marked(row[side], row[f"changed_{side}"]) for side in ("first", "second")),
         ]
         for row in pairs
     ]
-    return table("Pairs", ("cosine", "kind", "first", "second, of opposite meaning"), rows, html=True)
+    return table("Pairs", ("cosine", "kind", "two texts of opposite meaning"), rows, html=True)
 
 
 def marked(text: str, changed: str) -> str:

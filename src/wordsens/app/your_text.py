@@ -16,9 +16,9 @@ from wordsens.files import packaged_text
 from wordsens.maps.registry import MODEL
 
 LEAD = (
-    "Two layers of a network read the same sentence. One word’s vector is pushed, by at most its own length, in the "
-    "direction that changes the layer’s output most. The stronger a word’s colour, the farther the output moves. Why "
-    "it matters: a layer that hardly moves cannot act on one word, such as a “not”."
+    "Attention, the layer of language models, and a fully connected layer read the same sentence. One word’s vector is "
+    "pushed, by at most its own length, where that changes the layer’s output most: the stronger a word’s colour, the "
+    "farther the output moves. Why it matters: a layer that hardly moves cannot act on one word, such as a “not”."
 )
 
 _SEARCHES = (("quick", "quick"), ("normal", "normal: several times slower"), ("thorough", "thorough"))
@@ -37,7 +37,7 @@ class YourText:
         self._site, self._request = site, request
         self._pinned: Measurement | None = None
         with screen("/"):
-            Text("h1", comparison(shipped()["comparison"]))
+            Text("h1", f"One word {comparison(shipped()['comparison'])}")
             Text("p", LEAD, "lead")
             with Box("div", "stage"):
                 with Box("div", "colours") as self._colours:

@@ -52,7 +52,7 @@ LEVELS = 9
 SHARES = tuple(at / 10 for at in range(11))
 """Shares of a perturbation at which attention is drawn."""
 
-MOST_LINES = 40
+MOST_LINES = 24
 """Words of the picture of attention: those that turn most, of a longer text."""
 
 UNKNOWN = ("[UNK]", "<unk>")

@@ -41,7 +41,8 @@ def attention(
         layers = phi.attention_layers
         if not 1 <= layer <= layers:
             raise InputError(f"`layer` (={layer}) does not exist; choose 1 to {layers}")
-        pair = comparable_pair(phi, first, second, layer=layer, head=head)
+        compare = attention_pair if first == second else comparable_pair  # which refuses texts that read the same
+        pair = compare(phi, first, second, layer=layer, head=head)
         heads = len(phi.attention_of(phi.accept(phi.embed([first])[0].rows), layer))
     context.tick()
     moved = None if pair.difference is None else pair.difference.abs().sum(dim=1) / 2
