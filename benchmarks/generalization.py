@@ -26,6 +26,7 @@ from benchmarks.plain import PlainRegression
 from benchmarks.reporting import apart, gigabytes, header, peak_bytes, seconds, table
 from wordsens.generalization import OBJECTIVE_NAMES
 from wordsens.regression import TRAININGS
+from wordsens.text import texts_of_length
 
 GAMMA = 0.5
 
@@ -42,7 +43,7 @@ def samples(quick: bool, data: str | None) -> None:
     documents = ws.shipped_reviews() if data is None else ws.read_documents(data)
     count, tried = (30, 2) if data is None or quick else (1000, 20)
     n = 40
-    texts = ws.embed(ws.texts_of_length(documents, n, count=count + tried), max_words=n, dtype=torch.float32)
+    texts = ws.embed(texts_of_length(documents, n, count=count + tried), max_words=n, dtype=torch.float32)
     labels = [text.label for text in texts]
     rows = []
     for name in ("rf", "raf"):

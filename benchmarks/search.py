@@ -18,13 +18,14 @@ from torch import Tensor
 import wordsens as ws
 from benchmarks.plain import PlainEmbedding, attention_features, embedding_ascent, plain_ascent
 from benchmarks.reporting import apart, gigabytes, header, peak_bytes, seconds, table
+from wordsens.text import texts_of_length
 
 EFFORTS = ("thorough", "normal", "quick")
 
 
 def review(n: int, number: int = 0) -> ws.TextMatrix:
     """The first n tokens of a shipped review, at MiniLM's embedding layer, d = 384."""
-    documents = ws.texts_of_length(ws.shipped_reviews(), n, count=number + 1)
+    documents = texts_of_length(ws.shipped_reviews(), n, count=number + 1)
     return ws.embed(documents[number : number + 1], max_words=n)[0]
 
 
@@ -110,7 +111,7 @@ def model(quick: bool) -> None:
     bert = AutoModel.from_pretrained(minilm_folder(), dtype=torch.float32)
     ascent = PlainEmbedding(bert, bert.encoder.layer)
     phi = ws.TransformerFeatures.from_pretrained("minilm", pool="own")
-    (X,) = phi.embed(ws.texts_of_length(ws.shipped_reviews(), 62, count=1), max_words=14 if quick else 62)
+    (X,) = phi.embed(texts_of_length(ws.shipped_reviews(), 62, count=1), max_words=14 if quick else 62)
     words = list(range(1, len(X) - 1, 8))
     began = time.process_time()
     radius = torch.linalg.vector_norm(X.rows, dim=1)

@@ -3,7 +3,12 @@
 import re
 from typing import Any
 
+import typer
+from docutils import nodes
+from docutils.parsers.rst import Directive
+
 import wordsens
+from wordsens.cli.app import app as cli
 
 project = "wordsens"
 author = "The wordsens authors"
@@ -39,6 +44,32 @@ def _formulas_as_they_are(app: Any, what: str, name: str, obj: Any, options: Any
             lines[number] = "".join(p if p.startswith("`") else _NOT_MARKUP.sub(r"\\\1", p) for p in parts)
 
 
+class OptionTable(Directive):
+    """The options of a command, from the command line itself: `{wordsens-options} sweep run`."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[Any]:
+        command: Any = typer.main.get_command(cli)
+        for word in self.arguments[0].split():
+            command = command.commands[word]
+        items = []
+        for parameter in command.params:
+            if not getattr(parameter, "help", None):
+                continue
+            name = nodes.literal("", ", ".join([*parameter.opts, *parameter.secondary_opts]))
+            default = "" if parameter.default in (None, False, ()) or not parameter.show_default else parameter.default
+            text = f"{parameter.help} [default: {default}]" if default != "" else parameter.help
+            items.append(
+                nodes.definition_list_item(
+                    "", nodes.term("", "", name), nodes.definition("", nodes.paragraph("", text))
+                )
+            )
+        return [nodes.definition_list("", *items)]
+
+
 def setup(app: Any) -> None:
     """Sphinx calls this."""
+    app.add_directive("wordsens-options", OptionTable)
     app.connect("autodoc-process-docstring", _formulas_as_they_are, priority=100)

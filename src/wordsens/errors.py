@@ -9,6 +9,7 @@ import re
 import reprlib
 from collections.abc import Collection
 from difflib import get_close_matches
+from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import Any
 
@@ -33,6 +34,13 @@ class MissingExtraError(WordsensError, ImportError):
             f"{purpose} needs the package {package!r}, which is not installed; "
             f"install it with: pip install 'wordsens[{extra}]'"
         )
+
+
+def require_extra(extra: str, purpose: str, *packages: str) -> None:
+    """MissingExtraError for the first of the packages that is not installed, before any other work."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise MissingExtraError(package, extra, purpose)
 
 
 class RequirementError(WordsensError):

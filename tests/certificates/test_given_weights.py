@@ -8,6 +8,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import ZeroFeaturesError
+from wordsens.maps.attention.given_weights import AttentionBias
 
 RADII = (1e-6, 1e-2, 0.3, 1.0, 10.0)
 """The last two in units of sqrt(d)."""
@@ -59,7 +60,7 @@ class Problem:
         assert query is not None and key is not None
         biases = [tensor(one[:, 0]) for one in self.bias]
         self.phi = ws.AttentionFeatures(
-            query, key, tensor(self.value), tensor(self.output), score=score, mask=given, bias=ws.AttentionBias(*biases)
+            query, key, tensor(self.value), tensor(self.output), score=score, mask=given, bias=AttentionBias(*biases)
         )
 
     def features(self, texts: np.ndarray) -> np.ndarray:

@@ -38,10 +38,10 @@ def wordsens(capsys, monkeypatch):
 
 @pytest.fixture
 def documented():
-    """A function that gives the names which the table under a heading of docs/cli.md lists."""
+    """A function that gives the names which the table under a heading of docs/json.md lists."""
 
     def names(heading: str) -> list[str]:
-        text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+        text = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
         section = text.split(f"### {heading}\n")[1].split("\n#")[0]
         return re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE)
 

@@ -8,6 +8,7 @@ from tests.maps.tiny_models import model_of, tokenizer
 import wordsens as ws
 from wordsens.experiments.attention import attention_summary
 from wordsens.experiments.store import Store
+from wordsens.maps.transformer.prompt_pair import prompt_pair
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,7 @@ def decoder(tmp_path_factory):
 @pytest.fixture
 def no_figures(monkeypatch):
     """Figures take most of the time; one test looks at them."""
-    monkeypatch.setattr("wordsens.figures.of_experiments.save_figures", lambda *_: [])
+    monkeypatch.setattr("wordsens.plotting.experiments.save_figures", lambda *_: [])
 
 
 def test_the_papers_pair(wordsens, tmp_path, documented, monkeypatch):
@@ -32,7 +33,7 @@ def test_the_papers_pair(wordsens, tmp_path, documented, monkeypatch):
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {
         f"attention.{end}" for end in ("pdf", "png", "svg")
     }
-    monkeypatch.setattr("wordsens.figures.of_experiments.save_figures", lambda *_: [])
+    monkeypatch.setattr("wordsens.plotting.experiments.save_figures", lambda *_: [])
     document = json.loads(wordsens("paper", "attention", "--out", str(tmp_path), "--json", "--quiet").out)
     assert list(document) == documented("The document of `paper`")
     phi = ws.TransformerFeatures.from_pretrained("minilm")
@@ -75,5 +76,5 @@ def test_the_answers_of_a_causal_model(wordsens, tmp_path, decoder):
     assert run.code == 0, run.err
     assert (tmp_path / "figures" / "prompts.pdf").exists()
     phi = ws.TransformerFeatures.from_pretrained(decoder, output="probabilities", pool="last")
-    expected = ws.prompt_pair(phi, "the film was very", "the film was not", answers=("good", "bad"))
+    expected = prompt_pair(phi, "the film was very", "the film was not", answers=("good", "bad"))
     assert summary_in(tmp_path).prompts.probabilities.tolist() == expected.probabilities.tolist()

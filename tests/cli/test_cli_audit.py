@@ -1,4 +1,4 @@
-"""`wordsens audit`: the report, the document that docs/cli.md describes, and going on after a stop."""
+"""`wordsens audit`: the report, the document that docs/json.md describes, and going on after a stop."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def test_the_report(wordsens, asked):
         assert words in run.out
     told = " ".join(run.out.split())
     assert "12 words of 3 texts" in told
-    assert "left out: 1 texts: t.csv:4: it has 1 word, and an audit compares words" in told
+    assert "left out: 1 texts: t.csv:5: it has 1 word, and an audit compares words" in told
     assert "Too few texts: no word was measured in 6 texts or more" in told
     assert "no exponent of sensitivity and removal: its texts have" in told
     assert pq.read_table(out / "audit.parquet").num_rows == 3
@@ -85,7 +85,7 @@ def test_json_is_one_document_with_the_documented_keys(wordsens, asked, document
     assert list(document["decay"][0]) == documented("Each of the audit `decay`")
     assert document["removal"] == "delete"
     assert [layer["layer"] for layer in document["layers"]] == [1, 2, 3]
-    assert document["left_out"] == [{"source": "t.csv:4", "reason": "it has 1 word, and an audit compares words"}]
+    assert document["left_out"] == [{"source": "t.csv:5", "reason": "it has 1 word, and an audit compares words"}]
     assert document["failed"] == []
 
 
@@ -105,7 +105,7 @@ def test_a_stopped_audit_goes_on_and_measures_each_text_once(wordsens, asked, me
     assert again.code == 0
     assert "1 of 3 texts are in" in again.err
     # The text that was under way is measured again.
-    assert seen == ["t.csv:1", "t.csv:2", "t.csv:2", "t.csv:3"]
+    assert seen == ["t.csv:2", "t.csv:3", "t.csv:3", "t.csv:4"]
     first = records(out)
     assert wordsens(*arguments).code == 0
     assert len(seen) == 4
@@ -124,11 +124,11 @@ def test_a_text_that_fails_is_counted_and_ends_in_exit_code_1(wordsens, asked, m
     assert run.code == 1
     told = " ".join(run.out.split())
     assert "words of 2 texts" in told
-    assert "failed: 1 texts: t.csv:2: RuntimeError: out of luck" in told
+    assert "failed: 1 texts: t.csv:3: RuntimeError: out of luck" in told
     assert "1 of 3 texts failed, the first with RuntimeError: out of luck" in run.err
     stop[3 + 1] = fail
     document = json.loads(wordsens(*arguments, "--json", "--quiet").out)
-    assert document["failed"] == [{"source": "t.csv:2", "error": "RuntimeError: out of luck"}]
+    assert document["failed"] == [{"source": "t.csv:3", "error": "RuntimeError: out of luck"}]
     assert document["texts"] == 2
 
 
@@ -222,7 +222,7 @@ def test_unreadable_rows_are_left_out_and_labels_play_no_part(wordsens, asked, t
     assert "the fields of t.csv are separated by ';'" in run.err
     document = json.loads(run.out)
     assert document["texts"] == 2
-    assert {one["source"] for one in document["left_out"]} == {"t.csv:2", "t.csv:3", "t.csv:4"}
+    assert {one["source"] for one in document["left_out"]} == {"t.csv:3", "t.csv:4", "t.csv:5"}
 
 
 def test_a_few_short_texts_end_in_a_report_and_a_requirement_can_fail(wordsens, asked, tmp_path):

@@ -1,4 +1,4 @@
-"""`wordsens check`: the answer in words, the document that docs/cli.md describes, the gate's files and exit codes."""
+"""`wordsens check`: the answer in words, the document that docs/json.md describes, the gate's files and exit codes."""
 
 import csv
 import json
@@ -46,7 +46,7 @@ def test_the_answer_in_words_comes_first(wordsens, pairs):
     assert run.code == 0
     told = " ".join(run.out.split())
     assert re.match(
-        r"At your threshold \.6, which keeps \d+ of 25 rewordings, \d+ of 24 opposites pass as the same", told
+        r"At your threshold \.6, which keeps \d+ of 25 near-duplicates, \d+ of 24 opposites pass as the same", told
     )
     assert "AUC: the chance that an opposite is less alike than a near-duplicate" in told
     assert re.search(r"negation +12 +0\.\d{3} +\[0\.\d\d, 0\.\d\d\] +\d+% +\[\d+%, \d+%\]", run.out)
@@ -190,7 +190,7 @@ def test_a_reader_that_has_gone_does_not_turn_a_failed_gate_green(wordsens, pair
 
     arguments = ("check", "--encode", "my_models:bag", "--pairs", pairs, "--require", "negation.auc >= .99")
     assert wordsens(*arguments).code == 3
-    monkeypatch.setattr("wordsens.cli.check.print_check", gone)
+    monkeypatch.setattr("wordsens.cli.check.print_display", gone)
     monkeypatch.setattr("wordsens.cli.terminal.abandon_stdout", lambda: None)
     assert wordsens(*arguments).code == 3
 
@@ -198,3 +198,15 @@ def test_a_reader_that_has_gone_does_not_turn_a_failed_gate_green(wordsens, pair
 def test_a_threshold_that_no_cosine_reaches_is_refused(wordsens, pairs):
     run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--threshold", "95")
     assert run.code == 2 and "--threshold (=95) must be a cosine, from -1 to 1, such as 0.92" in run.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--pairs", "a.csv", "--pairs", "b.csv"], "--pairs is given twice, and takes one file"),
+        (["--require", "negation.auc >= 50"], "bounds a share, which is from 0 to 1"),
+    ],
+)
+def test_what_would_be_ignored_or_vacuous_is_refused(wordsens, options, message):
+    run = wordsens("check", "--encode", "my_models:bag", *options)
+    assert (run.code, message in run.err) == (2, True), run.err

@@ -65,8 +65,14 @@ def test_a_requirement(piped, wordsens):
 def test_a_wrong_line_is_named(piped, text, said):
     run = piped(text)
     assert run.code == 2
-    assert said in run.err
+    assert said in run.out + run.err
     assert "Traceback" not in run.err
+
+
+def test_a_wrong_line_has_an_error_in_its_place(piped):
+    run = piped('["a", "a"]\n{"first": "a"}\n["b", "b"]\n')
+    assert [line.split("\t")[0] for line in run.out.splitlines()] == ["same", "error", "same"]
+    assert (run.code, "1 lines of stdin hold no pair" in run.err) == (2, True)
 
 
 def test_wrong_arguments(wordsens):

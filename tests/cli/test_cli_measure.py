@@ -1,4 +1,4 @@
-"""`wordsens measure`: the tables, and the JSON document that docs/cli.md describes."""
+"""`wordsens measure`: the tables, and the JSON document that docs/json.md describes."""
 
 import json
 import re
@@ -110,13 +110,13 @@ def test_a_dataset_gives_a_row_a_text_and_map(wordsens, tmp_path):
     lines = run.out.splitlines()
     rows = [line for line in lines if re.search(r"RAF.* \d\.\d{3} ", line)]
     assert len(rows) == 4
-    assert "t.csv:1" in run.out
-    assert "t.csv:2" not in run.out
-    assert "t.csv:4" not in run.out
+    assert "t.csv:2" in run.out
+    assert "t.csv:3" not in run.out
+    assert "t.csv:5" not in run.out
     assert "1 of 3 texts have one word only and are left out" in run.err
     document = json.loads(wordsens(*arguments, "--map", "raf", "--json", *FAST).out)
-    assert [text["source"] for text in document["texts"]] == ["t.csv:1", "t.csv:3"]
-    assert document["skipped"] == ["t.csv:2"]
+    assert [text["source"] for text in document["texts"]] == ["t.csv:2", "t.csv:4"]
+    assert document["skipped"] == ["t.csv:3"]
     assert wordsens(*arguments, "--map", "raf", "--quiet", *FAST).err == ""
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import wordsens as ws
-from wordsens.evaluation.length import Surroundings
+from wordsens.evaluation.length import AdvicePlan, LengthAdvice, Surroundings
 
 WORDS = ("lamp", "table", "door", "river", "stone", "paper", "cloud", "train", "bread", "glass", "house", "wheel")
-PLAN = ws.AdvicePlan(changes=12)
+PLAN = AdvicePlan(changes=12)
 
 
 def texts_of(count, seed=0):
@@ -109,7 +109,7 @@ def test_what_cannot_be_advised_has_a_reason():
 def test_the_result_shows_itself_and_comes_back_from_a_file(tmp_path):
     found = ws.advise_length(encoder(LAWS["power"][0], [1.0] * 12), texts_of(12))
     found.save(tmp_path / "advice.safetensors")
-    assert ws.LengthAdvice.load(tmp_path / "advice.safetensors") == found
+    assert LengthAdvice.load(tmp_path / "advice.safetensors") == found
     assert found.show().startswith("encode: at most 1")
     assert "last: 17" in found.show()
     assert "<table>" in found._repr_html_()
@@ -119,7 +119,7 @@ def test_the_result_shows_itself_and_comes_back_from_a_file(tmp_path):
 def test_a_transformer_is_measured_in_tokens_up_to_its_context():
     texts = [f"The lamp number {at} is not on. " + "It hangs over the table. " * 30 for at in range(7)]
     done = []
-    found = ws.advise_length("minilm", texts, threshold=1e-4, plan=ws.AdvicePlan(changes=6, longest=64),
+    found = ws.advise_length("minilm", texts, threshold=1e-4, plan=AdvicePlan(changes=6, longest=64),
                              progress=lambda now, total: done.append((now, total)))  # fmt: skip
     assert (found.unit, found.context, found.changes, found.longest) == ("tokens", 256, 6, 64)
     count = ws.as_model("minilm").features().reading().count

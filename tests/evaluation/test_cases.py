@@ -11,14 +11,16 @@ from tests.evaluation.stand_ins import few_pairs
 from tests.models.zoo import zoo_model
 
 import wordsens as ws
+from wordsens.evaluation.explain import ExplainPlan
 from wordsens.evaluation.flips import FlipPlan
+from wordsens.models import as_classifier
 from wordsens.text.whole_words import lettered_spans, without
 
 TEXTS = [f"The lift number {n} is not working today." for n in range(8)]
 FIRST, SECOND = "The lift is not working.", "Please use the stairs."
 LONG = " ".join(["The room was warm."] * 40)
 PAIRS = few_pairs(near=5, opposites=4, paraphrases=4)
-BARE = ws.ExplainPlan(tries=1)
+BARE = ExplainPlan(tries=1)
 
 
 class Wrapped(torch.nn.Module):
@@ -122,7 +124,7 @@ def test_weights_without_numbers_adapters_and_classifiers_are_no_embeddings(tmp_
     with pytest.raises(ws.InputError, match="is a classifier of 3 labels, not an embedding"):
         ws.check(folder, PAIRS)
     assert ws.as_model(folder, pool="mean").encode([FIRST]).shape == (1, 32)
-    assert ws.as_classifier(folder).probabilities([FIRST]).sum() == pytest.approx(1)
+    assert as_classifier(folder).probabilities([FIRST]).sum() == pytest.approx(1)
 
 
 def test_a_folder_of_an_encoder_alone(tmp_path):
@@ -138,11 +140,11 @@ def test_a_repeated_word_has_its_own_radius():
     """The radius of the second "the" is the same whichever words are measured, and it flips the label there."""
     tokenizer, model = zoo_model("bert", "ForSequenceClassification", num_labels=2)
     text = "The lift is not working but the stairs and the alarm work."
-    classifier = ws.as_classifier((model, tokenizer))
+    classifier = as_classifier((model, tokenizer))
     row = classifier.probabilities([text])[0]
     with torch.no_grad():
         model.classifier.bias[int(row.argmax())] -= float((row.max() / row.min()).log()) - 0.1
-    classifier = ws.as_classifier((model, tokenizer))
+    classifier = as_classifier((model, tokenizer))
     every = ws.label_flips(classifier, [text], plan=FlipPlan(tries=0, words_per_text=99)).words
     expected = {word.start: word.radius for word in every if word.word.lower() == "the"}
     assert len(expected) == 3
@@ -194,7 +196,7 @@ def test_several_labels_at_once_flip_as_a_set():
     tokenizer, model = zoo_model(
         "bert", "ForSequenceClassification", num_labels=3, problem_type="multi_label_classification"
     )
-    classifier = ws.as_classifier((model, tokenizer))
+    classifier = as_classifier((model, tokenizer))
     rows = classifier.probabilities(TEXTS[:2])
     assert not math.isclose(float(rows[0].sum()), 1, abs_tol=1e-6)
     flips = ws.label_flips(classifier, TEXTS[:2], plan=FlipPlan(tries=1, radius_texts=1))

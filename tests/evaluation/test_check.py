@@ -87,7 +87,7 @@ def test_a_model_that_sees_meaning_passes():
     assert (result.passed, result.failures, row.auc, row.false_hits) == (True, (), 1, 0)
     assert result.threshold == pytest.approx(1)
     assert "0 of 24 opposites pass as the same." in result.answer[0]
-    assert result.answer[1].startswith("Oracle tells these opposites from rewordings better than chance: negation")
+    assert result.answer[1].startswith("Oracle tells these opposites from near-duplicates better than chance: negation")
 
 
 def test_the_first_sentence_gives_threshold_recall_false_hits_and_the_worst_kind():
@@ -95,7 +95,9 @@ def test_the_first_sentence_gives_threshold_recall_false_hits_and_the_worst_kind
     values = result.measured.values
     served = sum(int((values[members] >= 0.6).sum()) for members in result.measured.opposites.values())
     found = int((values[result.measured.near] >= 0.6).sum())
-    start = f"At your threshold .6, which keeps {found} of 25 rewordings, {served} of 24 opposites pass as the same."
+    start = (
+        f"At your threshold .6, which keeps {found} of 25 near-duplicates, {served} of 24 opposites pass as the same."
+    )
     assert result.answer[0].startswith(f"{start} Worst: ")
     assert result.threshold == 0.6
 
@@ -135,8 +137,8 @@ def test_every_kind_is_judged_on_its_own_numbers():
     result = evaluate(it, pairs, values, CheckOptions(), notes)
     assert [row.auc for row in result.kinds] == [1, 0]
     assert result.answer[1] == (
-        "it tells these opposites from rewordings better than chance: negation; puts these closer together than "
-        "rewordings: antonym."
+        "it tells these opposites from near-duplicates better than chance: negation; puts these closer together than "
+        "near-duplicates: antonym."
     )
 
 

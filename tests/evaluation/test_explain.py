@@ -8,6 +8,7 @@ from tests.maps.tiny_models import model_of, tokenizer
 import wordsens as ws
 from wordsens.evaluation.explain import ExplainPlan, explain
 from wordsens.evaluation.replacements import neighbours
+from wordsens.models import as_pair_model
 from wordsens.models.load import as_model
 from wordsens.text.english import kind_of
 from wordsens.text.whole_words import with_word, without
@@ -91,7 +92,7 @@ def test_a_function_of_pairs_has_no_vectors_and_says_so():
     def score(first, second):
         return [len(set(one.split()) & set(two.split())) for one, two in zip(first, second, strict=True)]
 
-    found = explain(ws.as_pair_model(score), "turn it on", "turn it off", plan=ExplainPlan(tries=0))
+    found = explain(as_pair_model(score), "turn it on", "turn it off", plan=ExplainPlan(tries=0))
     assert (found.value, found.removal) == (2.0, (-1.0, -1.0, 0.0, -1.0, -1.0, 0.0))
     assert (found.pairs, found.sensitivity) == ((), (None,) * 6)
     assert len(found.notes) == 1
@@ -120,7 +121,7 @@ def test_the_same_seed_gives_the_same_and_bad_input_is_one_line():
     with pytest.raises(ws.InputError, match="an explanation compares two or more"):
         explain(letters, "word")
     with pytest.raises(ws.InputError, match="this model scores pairs of texts; give both"):
-        explain(ws.as_pair_model(lambda a, b: [1.0] * len(a)), FIRST)
+        explain(as_pair_model(lambda a, b: [1.0] * len(a)), FIRST)
     with pytest.raises(ws.InputError, match="goes with a feature map"):
         explain(letters, ws.gaussian_text(2, 3, seed=0))
     with pytest.raises(ws.InputError, match=r"`target` \(=1\) goes with a classifier"):

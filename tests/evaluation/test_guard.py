@@ -76,6 +76,7 @@ def test_a_change_of_meaning_is_different(kind, first, second):
         ("That is not impossible.", "That is possible."),
         ("Have you recieved my questionnaire?", "Have you received my questionaire?"),
         ("The graphical user interface is slow.", "The GUI is slow."),
+        ("I can't log in.", "I am unable to log in."),
         ("Please, could you send me the bill?", "Send me the invoice."),
     ],
 )

@@ -13,7 +13,7 @@ from wordsens.errors import InputError
 from wordsens.experiments.sensitivity import sensitivity_series
 from wordsens.experiments.series import series_along
 from wordsens.experiments.store import as_frame
-from wordsens.figures import along
+from wordsens.plotting import along
 from wordsens.statistics.power_law import exponent_interval, fit_power_law
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"

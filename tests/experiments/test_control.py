@@ -19,7 +19,7 @@ from wordsens.experiments.control import (
 )
 from wordsens.experiments.run import failed
 from wordsens.experiments.sweep import paper_sweep
-from wordsens.figures.control_panels import CONTROL_FIGURES
+from wordsens.plotting import of_experiment
 
 SMALL = {"task": "one-word", "n": 6, "d": 8, "steps": 4, "training": 32, "texts": 2, "words": 2, "hidden": 8}
 
@@ -218,8 +218,7 @@ def test_dead_networks_are_in_no_mean_and_are_told():
     assert [row[-1] for row in section.rows] == [5, 5]
     told = [claim.sentence for claim in summary.claims if "died" in claim.sentence]
     assert len(told) == 1 and told[0].startswith("In 2 of 12 trainings") and "hold (2)." in told[0]
-    for make in CONTROL_FIGURES.values():
-        assert make([*alive, *gone]) == make(alive)
+    assert drawn([*alive, *gone]) == drawn(alive) != {}
 
 
 def test_sentences_about_targets_and_costs():
@@ -252,12 +251,12 @@ def test_sentences_about_the_way_of_a_training():
     table = next(one for one in summarize([*plain, *paired]).sections if one.title == "Along the training")
     assert len(table.rows) == 4
     assert table.rows[0][:5] == ("softmax attention", "one word decides", 6, "no control", 0)
-    curves = CONTROL_FIGURES["control-along-sensitivity"]([*plain, *paired]).panels[0].curves
-    assert [one.name for one in curves] == ["softmax attention", "softmax attention, supervision by pairs"]
-    assert [(one.x, one.y) for one in curves[0].marks] == [(1, 2.0), (5, 4.0)]
-    shares = CONTROL_FIGURES["control-along"]([*plain, *paired]).panels[0].curves
-    assert [one.name for one in shares] == ["accuracy", "synonyms kept", "new words"]
-    assert CONTROL_FIGURES["control-along"]([]) is CONTROL_FIGURES["control-along-sensitivity"]([]) is None
+    figures = drawn([*plain, *paired])
+    ((_, curves),) = figures["control-along-sensitivity"]
+    assert list(curves) == ["softmax attention", "softmax attention, supervision by pairs"]
+    assert curves["softmax attention"] == [(1, 2.0), (5, 4.0)]
+    ((_, shares),) = figures["control-along"]
+    assert list(shares) == ["accuracy", "synonyms kept", "new words"]
 
 
 def test_sentences_about_layers():
@@ -281,12 +280,27 @@ def test_figures_hold_what_was_measured():
         for n in (6, 12)
         for at in range(2)
     ]
-    accuracy = CONTROL_FIGURES["control-accuracy"](records)
-    assert [panel.title for panel in accuracy.panels] == [
-        "One word decides",
-        "Majority",
-        "Majority: right while a word moves",
-    ]
-    assert [(one.x, one.y) for one in accuracy.panels[0].curves[0].marks] == [(6, 0.56), (12, 0.62)]
-    assert CONTROL_FIGURES["control-target"](records) is None
-    assert CONTROL_FIGURES["control-layers"]([]) is None
+    figures = drawn(records)
+    titles = [title.replace("\n", " ") for title, _ in figures["control-accuracy"]]
+    assert titles == ["One word decides", "Majority", "Majority: right while a word moves"]
+    (points, *_) = figures["control-accuracy"][0][1].values()
+    assert points == [(6, pytest.approx(0.56)), (12, pytest.approx(0.62))]
+    assert not {"control-target", "control-layers"} & set(figures)
+
+
+def drawn(records):
+    """By the name of the figure, the panels' titles and the points of each series."""
+    return {
+        name: [
+            (
+                panel.get_title(),
+                {
+                    bars.get_label(): list(zip(*(axis.tolist() for axis in bars.lines[0].get_data()), strict=True))
+                    for bars in panel.containers
+                },
+            )
+            for panel in figure.axes
+            if panel.containers
+        ]
+        for name, figure in of_experiment(records).items()
+    }

@@ -13,6 +13,7 @@ from wordsens.experiments.several_words import (
     measure_several_words,
     summarize,
 )
+from wordsens.sensitivity.several_words import word_sets
 
 SMALL = {"map": "rf", "n": 6, "d": 8, "text": "gaussian", "search": "quick"}
 
@@ -38,7 +39,7 @@ def test_no_set_exceeds_the_bound_of_every_set(depth, count):
     phi = ws.DeepRandomFeatures(5, 4, depth, seed=3) if depth > 1 else ws.RandomFeatures(5, 4, seed=3)
     text = ws.text.gaussian_text(5, 4, seed=4)
     bound = bound_of_every_set(phi, text.rows, count, 2.0)
-    sets = ws.word_sets(phi, text, count, sets=6)
+    sets = word_sets(phi, text, count, sets=6)
     assert ws.group_sensitivity(phi, text, sets, search="quick").value <= bound.value
     assert bound.failure_probability == 1e-9
     assert bound_of_every_set(ws.RandomAttentionFeatures(4, seed=0), text.rows, count, 1.0) is None

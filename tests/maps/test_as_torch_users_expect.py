@@ -10,7 +10,10 @@ from tests.maps.tiny_models import model_of, tokenizer
 from torch import nn
 
 import wordsens as ws
+from wordsens.audit.decay import pair_distances
 from wordsens.maps.function import FunctionFeatures, as_feature_map
+from wordsens.maps.transformer.prompt_pair import prompt_pair
+from wordsens.text import minimal_pairs
 
 X = ws.gaussian_text(4, 6, seed=1)
 IDS = torch.tensor([[2, 5, 6, 7, 3]])
@@ -172,8 +175,8 @@ RAF, RF = MAPS["raf"](), MAPS["rf"]()
     ("call", "start"),
     [
         (lambda: ws.removal_effects(RAF, "a text"), "`phi` (=RandomAtten"),
-        (lambda: ws.prompt_pair(RAF, "a", "b"), "`phi` (=RandomAtten"),
-        (lambda: ws.pair_distances(RAF, ws.minimal_pairs()), "`phi` (=RandomAtten"),
+        (lambda: prompt_pair(RAF, "a", "b"), "`phi` (=RandomAtten"),
+        (lambda: pair_distances(RAF, minimal_pairs()), "`phi` (=RandomAtten"),
         (lambda: ws.theorem_witness(RF, X), "`phi` (=RandomFeature"),
         (lambda: ws.theorem_witness(lambda rows: rows, X), "`phi` (=<function"),
         (

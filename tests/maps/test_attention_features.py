@@ -8,6 +8,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
+from wordsens.maps.attention.given_weights import AttentionBias
 from wordsens.maps.base import PlainWordChange
 from wordsens.sensitivity.one_word import attained
 
@@ -32,7 +33,7 @@ def masks() -> dict[str, object]:
 def layer(kind: str, score: str = "softmax", mask: object = None) -> ws.AttentionFeatures:
     """One head without anything, with values, with biases too; two heads side by side, and summed."""
     query, key, value = drawn(D, M, seed=3), drawn(D, M, seed=4), drawn(D, MV, seed=5)
-    bias = ws.AttentionBias(drawn(M, seed=6), drawn(M, seed=7), drawn(MV, seed=8))
+    bias = AttentionBias(drawn(M, seed=6), drawn(M, seed=7), drawn(MV, seed=8))
     if kind == "words":
         return ws.AttentionFeatures(query, key, score=score, mask=mask)
     if kind == "values":
@@ -40,7 +41,7 @@ def layer(kind: str, score: str = "softmax", mask: object = None) -> ws.Attentio
     if kind == "biases":
         return ws.AttentionFeatures(query, key, value, score=score, mask=mask, bias=bias)
     query, key, value = drawn(2, D, M, seed=3), drawn(2, D, M, seed=4), drawn(2, D, MV, seed=5)
-    bias = ws.AttentionBias(drawn(2, M, seed=6), drawn(2, M, seed=7), drawn(2, MV, seed=8))
+    bias = AttentionBias(drawn(2, M, seed=6), drawn(2, M, seed=7), drawn(2, MV, seed=8))
     output = drawn(2, MV, 4, seed=9) if kind == "summed" else None
     return ws.AttentionFeatures(query, key, value, output, score=score, mask=mask, bias=bias)
 
@@ -182,7 +183,7 @@ def test_a_row_under_a_causal_mask_is_moved_by_no_later_word() -> None:
         ({"mask": torch.ones(3, 4)}, "`mask`"),
         ({"mask": torch.full((4, 4), math.nan)}, "use -inf where"),
         ({"mask": torch.zeros(4, 4, dtype=torch.bool)}, "let it see itself"),
-        ({"bias": ws.AttentionBias(query=drawn(D))}, r"`bias.query`"),
+        ({"bias": AttentionBias(query=drawn(D))}, r"`bias.query`"),
         ({"score": "sofmax"}, "did you mean 'softmax'"),
         ({"W_Q": torch.ones(2, 2, dtype=torch.long)}, "`W_Q`"),
     ],

@@ -107,6 +107,16 @@ def zoo_model(name, head="", **config):
     return tokenizer, model.eval()
 
 
+def tiny_sentence_transformer(folder):
+    """A SentenceTransformer of two layers and width 32 with random weights; the plain model is saved in the folder."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    for part in zoo_model("bert"):
+        part.save_pretrained(folder)
+    return SentenceTransformer(modules=[Transformer(str(folder)), Pooling(SIZES["hidden_size"])], device="cpu")
+
+
 def _model(name, size, head, config):
     shared = {"vocab_size": size, **config}
     context = {"max_position_embeddings": 64}

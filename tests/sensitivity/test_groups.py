@@ -10,6 +10,7 @@ import torch
 import wordsens as ws
 from wordsens.maps.attention.scores import SCORES
 from wordsens.maps.base import PlainGroupChange
+from wordsens.sensitivity.several_words import word_sets
 
 
 def unit_rows(n, d, seed):
@@ -91,7 +92,7 @@ def test_single_words_are_searched_as_word_sensitivity_searches_them():
 def test_more_words_move_random_features_further():
     rows = unit_rows(16, 6, 12)
     phi = ws.RandomFeatures(16, 6, seed=13)
-    values = [ws.group_sensitivity(phi, rows, ws.word_sets(phi, rows, count, sets=1)).value for count in (1, 4, 16)]
+    values = [ws.group_sensitivity(phi, rows, word_sets(phi, rows, count, sets=1)).value for count in (1, 4, 16)]
     assert values[0] < values[1] < values[2]
     assert values[0] > ws.word_sensitivity(phi, rows).value * 0.98
 

@@ -250,7 +250,9 @@ class TestResult:
     def test_show_puts_the_most_sensitive_word_first(self):
         r = measured()
         lines = r.show().splitlines()
-        assert lines[0] == f"raf: S >= {r.value:.4f}, at word {r.word}"
+        assert lines[0].startswith(
+            f"RAF (softmax): word {r.word} {TEXT.tokens[r.word]!r} can move the output {r.value:.3g} times its size"
+        )
         assert lines[1].split() == ["word", "token", "sensitivity", "upper", "radius", "converged"]
         shown = [line.split() for line in lines[2:]]
         assert [row[1] for row in shown] == [TEXT.tokens[at] for at in r.per_word.argsort(descending=True).tolist()]

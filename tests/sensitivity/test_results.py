@@ -8,6 +8,7 @@ import torch
 
 import wordsens as ws
 from wordsens.results import Result
+from wordsens.sensitivity.swaps import swap_ratio
 from wordsens.text.matrix import Word
 
 X = ws.TextMatrix(ws.gaussian_text(4, 6, seed=1).rows, whole_words=(Word("un", (0, 1)), Word("a", (3,))))
@@ -30,7 +31,7 @@ OTHERS = {
     ),
     "several texts": lambda: ws.word_sensitivities(PHI, [X, X], search=SHORT, certificate=False)[1],
     "swaps": lambda: ws.best_swaps(PHI, X, VOCABULARY),
-    "ratio": lambda: ws.swap_ratio(PHI, X, ws.best_swaps(PHI, X, VOCABULARY), search=SHORT),
+    "ratio": lambda: swap_ratio(PHI, X, ws.best_swaps(PHI, X, VOCABULARY), search=SHORT),
     "one swap": lambda: ws.one_word_swap(PHI, TEXTS, LABELS, X, 1, vocabulary=(["b"], X.rows[1:2])),
     "witness": lambda: ws.theorem_witness(PHI, X),
     "certificate": lambda: ws.certificate(ws.RandomFeatures(4, 6), X),

@@ -7,6 +7,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError
+from wordsens.sensitivity.result import Budget
 
 QUICK = {"search": ws.SearchPlan("quick", starts=4, steps=15), "certificate": False}
 D = 6
@@ -54,7 +55,7 @@ def test_texts_that_depend_on_the_weights_get_the_weights_bounds_or_none(gaussia
 
 def test_progress_counts_up_to_the_end():
     calls = []
-    told = ws.Budget(QUICK["search"], progress=lambda *call: calls.append(call))
+    told = Budget(QUICK["search"], progress=lambda *call: calls.append(call))
     ws.word_sensitivities(raf(), texts(4, 3, 4), **{**QUICK, "search": told})
     done = [call[0] for call in calls]
     assert done == sorted(done)

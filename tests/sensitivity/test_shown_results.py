@@ -13,6 +13,7 @@ from wordsens.audit.summary import AuditSummary
 from wordsens.audit.text import AuditedText, AuditedWord
 from wordsens.errors import InputError
 from wordsens.sensitivity.removals import Removals
+from wordsens.sensitivity.swaps import Swaps
 from wordsens.text.matrix import Word
 
 LIGHT = 9_000
@@ -43,7 +44,7 @@ def test_a_result_shows_itself_everywhere_with_the_same_columns(name):
     assert found.show().splitlines()[0] == found.look().heading
     html = found._repr_html_()
     assert len(html.encode()) < LIGHT
-    assert html.startswith("<div>")
+    assert html.startswith('<div class="wordsens">')
 
 
 @pytest.mark.parametrize("name", RESULTS)
@@ -61,7 +62,7 @@ def test_what_is_not_such_a_file_is_refused(tmp_path):
         found.save(tmp_path / "missing" / "found")
     found.save(tmp_path / "found")
     with pytest.raises(InputError, match=r"is not a file that Swaps.save wrote: it holds a Sensitivity"):
-        ws.Swaps.load(tmp_path / "found")
+        Swaps.load(tmp_path / "found")
     with safe_open(tmp_path / "found", framework="pt") as file:
         metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     save_file(tensors, tmp_path / "later", metadata={**metadata, "wordsens.format": "99"})
@@ -81,7 +82,7 @@ def test_words_of_users_are_shown_as_text_and_in_order():
     assert "<script" not in html
     assert "</b>," not in html
     assert 'title="' in html and '"onmouseover' not in html
-    places = [html.index(word) for word in ("&lt;script&gt;", "&lt;/b&gt;", "&quot;onmouseover=", "שלום", "😀")]
+    places = [html.index(word) for word in ("&lt;script&gt;", "&lt;/b&gt;", "&#34;onmouseover=", "שלום", "😀")]
     assert places == sorted(places)
     assert "<script" not in audited()._repr_html_()
     assert "&lt;script&gt;" in removals()._repr_html_()

@@ -10,6 +10,7 @@ import torch
 import wordsens as ws
 from wordsens.models.load import as_model
 from wordsens.sensitivity.substitution import SubstitutionPlan, substitution_sensitivity
+from wordsens.text.alternatives import SameKind
 
 BITS = ("zero", "one")
 WHOLE = SubstitutionPlan(draws=64, longest_block=5)
@@ -163,7 +164,7 @@ def test_the_profile_tells_where_the_sensitive_words_stand():
 
 
 def test_the_usual_alternatives_are_words_of_the_same_kind():
-    kinds = ws.SameKind(["I do not like the grey film.", "Nobody saw it"])
+    kinds = SameKind(["I do not like the grey film.", "Nobody saw it"])
     assert kinds("not") == ("nobody", "not")
     assert kinds("Film") == ("Film", "Grey", "Like", "Saw")
     found = ws.substitution_sensitivity(

@@ -10,6 +10,7 @@ import wordsens as ws
 from wordsens.maps.transformer.vocabulary import whole_word_tokens
 from wordsens.sensitivity import swap_search as searched
 from wordsens.sensitivity.swap_search import ShortlistPlan
+from wordsens.sensitivity.swaps import swap_ratio
 from wordsens.text.vocabulary import Vocabulary
 
 SCORES = ("softmax", "relu", "sigmoid")
@@ -176,7 +177,7 @@ def test_the_ratio_allows_both_the_same_distance():
     rows = ws.gaussian_text(6, 12, seed=16).rows
     phi = ws.RandomAttentionFeatures(12, seed=17)
     found = ws.best_swaps(phi, rows, entries(50, 12, 18))
-    ratio = ws.swap_ratio(phi, rows, found)
+    ratio = swap_ratio(phi, rows, found)
     assert bool((ratio.ratio >= 1).all())
     r = ws.word_sensitivity(phi, rows, radius=found.perturbations.norm(dim=1))
     torch.testing.assert_close(ratio.ratio * found.per_word, torch.maximum(r.per_word, found.per_word))

@@ -8,6 +8,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
+from wordsens.text import orthogonal_text
 from wordsens.theory.comparison import Direction, Problem
 from wordsens.theory.rows import (
     Others,
@@ -76,7 +77,7 @@ def test_a_typical_word_of_rows_that_share_a_direction():
 def test_moving_along_the_word_adds_the_gaussian_of_the_logit():
     """What c adds to t_j is s_j = u_j . x_i / ‖x_i‖ sqrt(d); the logit of row j's attention to word i is made of it."""
     n, d, word = 200, 768, 3
-    rows = ws.orthogonal_text(n, d, seed=0).rows
+    rows = orthogonal_text(n, d, seed=0).rows
     phi = ws.RandomAttentionFeatures(d, seed=0)
     attention = phi.attention(rows)[:, word]
     queries = rows @ phi.weight / math.sqrt(d)

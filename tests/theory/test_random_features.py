@@ -8,6 +8,7 @@ import torch
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS, activation_named
 from wordsens.errors import InputError
+from wordsens.text import orthogonal_text
 from wordsens.theory.random_features import (
     Moments,
     _inverse_scaled,
@@ -70,7 +71,7 @@ def test_gauss_hermite_nodes_integrate_polynomials():
 def test_a_wide_layer_changes_as_the_kernel_says(depth):
     """A Delta that does not look at the weights. Over 8 maps of fixed seed; five standard errors, as above."""
     n, d, width = 5, 20, 3000
-    rows = ws.orthogonal_text(n, d, seed=0).rows.double()
+    rows = orthogonal_text(n, d, seed=0).rows.double()
     delta = rows[1] * 0
     delta[0], delta[1] = rows[0][1], -rows[0][0]
     delta = delta / torch.linalg.vector_norm(delta) * math.sqrt(d)

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from wordsens import __version__
-from wordsens.cli.commands import audit, check, compare, explain, flips, guard, measure, paper, report
-from wordsens.cli.option_names import in_options, options_of
+from wordsens.cli.commands import audit, check, compare, explain, flips, guard, measure, paper, report, tune
+from wordsens.cli.option_names import in_options, options_of, require_once
 from wordsens.cli.page import page
 from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep import sweep
 from wordsens.cli.terminal import abandon_stdout, printable, typed
 from wordsens.errors import InputError, MissingExtraError, RequirementError, WordsensError, shown
+from wordsens.version import __version__
 
 DONE, FAILURE, WRONG_INPUT, REQUIREMENT_FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 
@@ -65,6 +65,7 @@ app.command(rich_help_panel="Models")(compare)
 app.command(rich_help_panel="Models")(explain)
 app.command(rich_help_panel="Models")(flips)
 app.command(rich_help_panel="Models")(guard)
+app.command(rich_help_panel="Models")(tune)
 app.command(rich_help_panel="Experiments")(paper)
 app.command(rich_help_panel="Experiments")(report)
 app.command("app", rich_help_panel="One text")(page)
@@ -86,6 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:
         return _say("there is no stdout to write to: it is closed; give one, such as > /dev/null", FAILURE)
     try:
+        require_once(typer.main.get_command(app), given)
         with typer.main.get_command(app).make_context("wordsens", given) as context:
             context.command.invoke(context)
         sys.stdout.flush()

@@ -13,6 +13,8 @@ from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.options import takes
 from wordsens.cli.paper import PaperOptions
 from wordsens.cli.report import ReportOptions
+from wordsens.cli.tune import TuneOptions
+from wordsens.errors import require_extra
 
 
 @contextmanager
@@ -57,6 +59,7 @@ def audit(options: AuditOptions) -> None:
 
     Example: wordsens audit minilm --texts reviews.parquet --limit 200 --out audit
     """
+    require_extra("report,models", "an audit", "pydantic", "pyarrow", "pandas", "yaml")
     from wordsens.cli.audit_run import run_audit
 
     with _cpu_threads(options.threads):
@@ -74,9 +77,15 @@ def check(request: CheckRequest) -> None:
     Example: wordsens check minilm --threshold .92 --require 'entity.false_hits <= .6' --require 'recall >= .6'
     """
     from wordsens.cli.check import run_check
+    from wordsens.cli.check_files import holds_query_pairs, run_canary, run_query_pairs
 
     with _cpu_threads(request.threads):
-        run_check(request)
+        if request.canary is not None:
+            run_canary(request)
+        elif holds_query_pairs(request):
+            run_query_pairs(request)
+        else:
+            run_check(request)
 
 
 @takes(CompareRequest)
@@ -134,6 +143,7 @@ def paper(options: PaperOptions) -> None:
 
     Example: wordsens paper sensitivity --scale quick --out results
     """
+    require_extra("report,minilm", "an experiment", "matplotlib", "jinja2", "pydantic", "pyarrow", "pandas", "yaml")
     from wordsens.cli.paper import run_paper
 
     with _cpu_threads(options.threads):
@@ -148,6 +158,7 @@ def report(options: ReportOptions) -> None:
 
     Example: wordsens report results --open
     """
+    require_extra("report", "a report", "jinja2", "matplotlib", "pydantic", "pyarrow", "pandas", "yaml")
     from wordsens.cli.report import run_report
 
     run_report(options)
@@ -164,3 +175,18 @@ def guard(options: GuardOptions) -> None:
     from wordsens.cli.guard import run_guard
 
     run_guard(options)
+
+
+@takes(TuneOptions)
+def tune(options: TuneOptions) -> None:
+    """Train a model so that a meaning which one word turns around shows in its embeddings; judged on held-out pairs.
+
+    It uses sentence-transformers' trainer on triples from pairs and from near misses of your texts. The dimension, the
+    size and the speed stay. A run that was stopped goes on from its checkpoints, in OUT.checkpoints.
+
+    Example: wordsens tune minilm tuned --texts texts.csv
+    """
+    from wordsens.cli.tune import run_tune
+
+    with _cpu_threads(options.threads):
+        run_tune(options)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from wordsens import __version__
 from wordsens.cli.model_choice import TextOptions
 from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
 from wordsens.cli.terminal import MUCH, print_json, printing, stdout, table
 from wordsens.errors import InputError, RequirementError, require_count
+from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from wordsens.evaluation.flips import FlipWord, LabelFlips

@@ -44,12 +44,20 @@ class GuardOptions:
 
 def run_guard(options: GuardOptions) -> None:
     """Judge the pair, or every pair of stdin as it comes."""
-    judge, others = Guard(language=options.language), 0
-    pairs = [tuple(options.texts)] if options.texts else _pairs(sys.stdin)
-    for first, second in pairs:
-        result = judge(first, second)
+    judge, others, unread = Guard(language=options.language), 0, 0
+    pairs = [(options.texts[0], options.texts[1])] if options.texts else _pairs(sys.stdin)
+    for pair in pairs:
+        if isinstance(pair, InputError):
+            unread += 1
+            print(
+                json.dumps({"verdict": None, "error": str(pair)}) if options.as_json else f"error\t{pair}", flush=True
+            )
+            continue
+        result = judge(*pair)
         others += result.verdict != "same"
         print(_line(result, options.as_json), flush=not options.texts)
+    if unread:
+        raise InputError(f"{unread} lines of stdin hold no pair; each has an error in the place of its verdict")
     if options.require_same and others:
         raise RequirementError(f"{others} of the pairs are not the same")
 
@@ -65,8 +73,9 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The pairs of JSON lines, objects with `first` and `second` or arrays of two, or of CSV with these columns."""
+def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
+    """The pairs of JSON lines, objects with `first` and `second` or arrays of two, or of CSV with these columns; in the
+    place of a line that holds none what is wrong with it."""
     stream = iter(lines)
     head = next((line for line in stream if line.strip()), None)
     if head is None:
@@ -84,20 +93,21 @@ def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     for number, row in enumerate(rows, 2):
         if row:
             if len(row) <= max(places):
-                raise InputError(f"stdin, line {number}: {len(row)} columns, but line 1 has {len(names)}")
-            yield row[places[0]], row[places[1]]
+                yield InputError(f"stdin, line {number}: {len(row)} columns, but line 1 has {len(names)}")
+            else:
+                yield row[places[0]], row[places[1]]
 
 
-def _of_json(line: str, number: int) -> tuple[str, str]:
+def _of_json(line: str, number: int) -> tuple[str, str] | InputError:
     try:
         value: Any = json.loads(line)
     except json.JSONDecodeError as error:
-        raise InputError(f"stdin, line {number}: no JSON ({error.msg})") from error
+        return InputError(f"stdin, line {number}: no JSON ({error.msg})")
     pair: Any = [value.get(name) for name in _COLUMNS] if isinstance(value, dict) else value
     match pair:
         case [str(first), str(second)]:
             return first, second
-    raise InputError(f'stdin, line {number}: it must be {{"first": "...", "second": "..."}} or ["...", "..."]')
+    return InputError(f'stdin, line {number}: it must be {{"first": "...", "second": "..."}} or ["...", "..."]')
 
 
 def _after(head: str, stream: Iterator[str]) -> Iterator[str]:

@@ -183,6 +183,8 @@ class TextOptions:
         from wordsens.text.plain_files import delimiter_of
 
         path = Path(str(self.texts)).expanduser()
+        if path.suffix.lower() == ".txt" and path.is_file():
+            return [f"{path.name} is read as one text; for a text a line save it as CSV or JSON lines"]
         if path.suffix.lower() not in (".csv", ".tsv") or not path.is_file():
             return []
         sign = delimiter_of(path, self.encoding)

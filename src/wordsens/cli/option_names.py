@@ -4,6 +4,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from wordsens.errors import InputError
+
 _OTHER_NAMES = {
     "words": "--word",
     "held_out": "--hold-out",
@@ -32,6 +34,17 @@ def options_of(command: Any, arguments: Sequence[str], *, keep: Collection[str] 
             found |= {parameter.name: option, option.removeprefix("--").replace("-", "_"): option}
     found |= {name: option for name, option in _OTHER_NAMES.items() if option in found.values()}
     return {name: option for name, option in found.items() if name not in keep}
+
+
+def require_once(command: Any, arguments: Sequence[str]) -> None:
+    """InputError for a second file of pairs or texts: the first would be dropped without a word."""
+    given = [word.partition("=")[0] for word in arguments]
+    for word in arguments:
+        command = getattr(command, "commands", {}).get(word, command)
+    for parameter in command.params:
+        names = [name for name in parameter.opts if name.startswith("--")]
+        if parameter.name in ("pairs", "texts") and sum(map(given.count, names)) > 1:
+            raise InputError(f"{names[0]} is given twice, and takes one file; put both in one")
 
 
 def in_options(message: str, options: Mapping[str, str]) -> str:

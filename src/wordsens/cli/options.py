@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast, get_args
 
 import typer
 
@@ -19,7 +19,7 @@ CellDevice = Annotated[
     str | None,
     typer.Option(help="Where to compute, whatever the spec says: cpu, cuda, ...", show_default=False),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout (docs/cli.md) and no table.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and no table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.")]
 EncoderName = Annotated[
     str,
@@ -58,6 +58,9 @@ def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Calla
     hello you
     """
     parameters = keywords_of(cast(Any, options))
+    for kind, *info in (get_args(parameter.annotation) for parameter in parameters):
+        if kind is bool and info[0].metavar is None:
+            info[0].metavar = ""  # else help shows "<bool>" beside a flag
 
     def made(function: Callable[[Options], None]) -> Callable[..., None]:
         @functools.wraps(function)

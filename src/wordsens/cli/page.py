@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from wordsens import __version__
 from wordsens.app.settings import AppSettings, Limits
 from wordsens.cli.options import AsJson, Quiet, takes
+from wordsens.version import __version__
 
 _USUAL, _LIMITS = AppSettings(), Limits()
 _LIMIT = "Limits"

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordsens import __version__
 from wordsens.cli.executor_options import PlaceOptions, Witnesses, fail_for, measure_sweep
 from wordsens.cli.options import AsJson, CellDevice, takes
 from wordsens.cli.terminal import duration, notice, print_json, stdout, table
 from wordsens.errors import InputError
+from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from wordsens.experiments.store import Record
     from wordsens.experiments.sweep import Sweep
 
 sweep = typer.Typer(
-    help="Any grid of cells: run, watched, exported and drawn. Guide: docs/sweeps.md.",
+    help="Any grid of cells: run, watched, exported and drawn.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -151,7 +151,7 @@ def plot(options: PlotOptions) -> None:
     Example: wordsens sweep plot try --x temperature --by n
     """
     from wordsens.experiments.series import column_title, series_along
-    from wordsens.figures import along
+    from wordsens.plotting import along
 
     chosen, folder = _source(options.spec, options.overrides or (), options.out)
     keys, records = _last_records(chosen, folder)

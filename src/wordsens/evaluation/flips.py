@@ -345,8 +345,8 @@ def _tried(classifier: Classifier, chosen: Sequence[ChosenWords], tries: int, se
     near = neighbours(classifier.phi, [word for each in chosen for word in each.words]) if tries else {}
 
     def others(word: str) -> list[str]:
-        found = dict.fromkeys([*offered.opposites(word), *(near.get(word) or offered(word))])
-        return [other for other in found if other.lower() != word.lower()][:tries]
+        result = dict.fromkeys([*offered.opposites(word), *(near.get(word) or offered(word))])
+        return [other for other in result if other.lower() != word.lower()][:tries]
 
     return [[others(word) if tries else [] for word in each.words] for each in chosen]
 

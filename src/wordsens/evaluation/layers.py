@@ -80,13 +80,13 @@ def layer_rows(
     phi = model.features()
     count = len(pooled)
     first = phi.stack.layers + 1 - count
-    found: list[LayerRow] = []
+    result: list[LayerRow] = []
     for at, cosines in enumerate(pooled):
         rows = _token_rows(phi.at(layer=first + at), texts)
         apart = np.array([_farthest(rows[pair.first], rows[pair.second]) for pair in short])
-        found += _rows_of(first + at, Measured(short, cosines), apart)
+        result += _rows_of(first + at, Measured(short, cosines), apart)
         progress(at + 1, count)
-    return found
+    return result
 
 
 def _some(pairs: Sequence[Pair], seed: Seed) -> list[Pair]:
@@ -113,14 +113,14 @@ def _rows_of(layer: int, measured: Measured, apart: Float[np.ndarray, " pairs"])
 def _token_rows(phi: TransformerFeatures, texts: Sequence[str]) -> dict[str, Tensor]:
     """Every text's rows at the map's layer, each at length one."""
     embedded = {text: phi.embed([text])[0].rows for text in dict.fromkeys(texts)}
-    found: dict[str, Tensor] = {}
+    result: dict[str, Tensor] = {}
     for tokens in sorted({len(rows) for rows in embedded.values()}):
         alike = [text for text, rows in embedded.items() if len(rows) == tokens]
         for start in range(0, len(alike), BATCH):
             batch = alike[start : start + BATCH]
             states = phi(torch.stack([embedded[text] for text in batch]))
-            found |= dict(zip(batch, torch.nn.functional.normalize(states.double(), dim=-1), strict=True))
-    return found
+            result |= dict(zip(batch, torch.nn.functional.normalize(states.double(), dim=-1), strict=True))
+    return result
 
 
 def _farthest(first: Tensor, second: Tensor) -> float:

@@ -102,8 +102,8 @@ class LengthAdvice(Shown, Saved):
             return f"no length can be given {must}: {self.reason}{self._half_known()}"
         low = "any" if self.low is None else self.low
         high = f"more than {self.longest}" if self.high is None else self.high
-        told = f"at most {self.length} {self.unit} (95 %: {low} to {high}) {must}"
-        return told if self.decisive else f"{told}; too uncertain to act on, give more texts or pairs"
+        shown = f"at most {self.length} {self.unit} (95 %: {low} to {high}) {must}"
+        return shown if self.decisive else f"{shown}; too uncertain to act on, give more texts or pairs"
 
     def _half_known(self) -> str:
         if self.low is not None:
@@ -267,7 +267,7 @@ class Surroundings:
 
         A long sentence leaves no short passage to measure.
         """
-        found = []
+        result = []
         for text, start in zip(texts, self.starts, strict=True):
             changes, at = [], start
             for sentence in SENTENCE_END.split(text):
@@ -277,8 +277,8 @@ class Surroundings:
                     changes.append(Change(plain, str(opposite), at, at + len(words)))
                 at += len(words)
             if changes:
-                found.append(min(changes, key=self.tokens))
-        return sorted(found, key=self.tokens)
+                result.append(min(changes, key=self.tokens))
+        return sorted(result, key=self.tokens)
 
     def tokens(self, change: Change) -> int:
         """Of the longer version, special ones included."""
@@ -398,11 +398,11 @@ def advise_length(
     documents = as_documents(texts)
     if len(documents) < 2:
         raise InputError("`texts` holds 1 text; give two or more: the words of others make longer passages")
-    found = as_model(model)
-    reading = _Reading.of(found)
+    result = as_model(model)
+    reading = _Reading.of(result)
     around = Surroundings([document.text for document in documents], reading.count)
     source, kind, changes = _changes(documents, around, pairs, plan)
-    measured = _Measured(found, around, changes, reading)
+    measured = _Measured(result, around, changes, reading)
     shortest = measured.shortest
     longest = plan.longest if reading.context is None else min(plan.longest, reading.context)
     if not measured.changes or shortest > longest:
@@ -511,12 +511,12 @@ class _Measured:
 
     def gone(self, length: int, threshold: float) -> bool:
         """True where even the upper ends lie under the threshold, at every place, and the decay itself can be seen."""
-        found = self._found[length]
+        result = self._found[length]
         if len(self._found) < _SEEN:
             return False
         if len(self.changes) < least_values():
             return True
-        return all((median_intervals(own[:, None])[2] < threshold).all() for own in [found.mean(axis=0), *found])
+        return all((median_intervals(own[:, None])[2] < threshold).all() for own in [result.mean(axis=0), *result])
 
     def gaps(self, threshold: float) -> list[tuple[int, int]]:
         """Between which lengths a curve crosses the threshold."""
@@ -537,7 +537,7 @@ class _Measured:
             unit=unit,
             changes=len(self.changes),
             **_rounded(crossings.pop(ANY)),
-            places=tuple(PlaceAdvice(place=place, **_rounded(found)) for place, found in crossings.items()),
+            places=tuple(PlaceAdvice(place=place, **_rounded(result)) for place, result in crossings.items()),
             curve=tuple(_points(curves, lengths)),
             context=self._reading.context,
         )

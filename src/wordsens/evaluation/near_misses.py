@@ -46,7 +46,7 @@ def near_misses(texts: Iterable[str | Document], *, most: int = MOST_OF_A_KIND, 
     """
     require_count("most", most)
     # A sentence and its opposite may both be among the texts: they make one pair.
-    made: dict[str, dict[frozenset[str], Pair]] = {kind: {} for kind in RULES}
+    built: dict[str, dict[frozenset[str], Pair]] = {kind: {} for kind in RULES}
     count = 0
     for count, text in enumerate(texts, start=1):
         document = text if isinstance(text, Document) else Document(text)
@@ -57,10 +57,10 @@ def near_misses(texts: Iterable[str | Document], *, most: int = MOST_OF_A_KIND, 
                     opposite = rule(sentence)
                     if opposite is not None and opposite != sentence:
                         columns = {"source": document.source or f"text {count - 1}"}
-                        made[kind].setdefault(
+                        built[kind].setdefault(
                             frozenset((sentence, opposite)), Pair(kind, sentence, opposite, False, columns)
                         )
-    pairs = [pair for kind, found in made.items() for pair in _some(list(found.values()), most, seed, kind)]
+    pairs = [pair for kind, result in built.items() for pair in _some(list(result.values()), most, seed, kind)]
     if not pairs:
         raise InputError(
             f"no near miss can be made from {count} texts: no sentence of {_WORDS.start} to {_WORDS.stop - 1} words "
@@ -92,9 +92,9 @@ def _exchange(words: Mapping[str, str]) -> Rule:
     """The rule that exchanges the first listed word, or two words."""
 
     def rule(sentence: str) -> str | None:
-        found = list(_WORD.finditer(sentence))
-        for at, one in enumerate(found):
-            for last in found[at : at + 2][::-1]:
+        result = list(_WORD.finditer(sentence))
+        for at, one in enumerate(result):
+            for last in result[at : at + 2][::-1]:
                 start, stop = one.start(), last.end()
                 other = words.get(sentence[start:stop].lower())
                 if other is not None:
@@ -167,8 +167,8 @@ def reverse(sentence: str) -> str | None:
     'How do I convert Word to PDF?'
     """
     for pattern in _DIRECTIONS:
-        found = pattern.search(sentence)
-        if found and found[2].lower() != found[4].lower():
+        result = pattern.search(sentence)
+        if result and result[2].lower() != result[4].lower():
             return pattern.sub(r"\1\4\3\2", sentence, count=1)
     return None
 

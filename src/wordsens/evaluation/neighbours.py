@@ -107,38 +107,38 @@ def neighbour_differences(
         return [], []
     k = max(1, min(most, (len(texts) - 1) // 4))
     between = agreement(first.units, second.units, k)
-    calls = [agreement(seen.units, seen.again, k) for seen in (first, second)]
+    calls = [agreement(observed.units, observed.again, k) for observed in (first, second)]
     changed, own_changed = between.changed, (calls[0].changed + calls[1].changed) / 2
     recall, own_recall = between.recall, (calls[0].recall + calls[1].recall) / 2
-    kept = np.stack([changed - own_changed, recall - own_recall])
-    kept = _spread(kept, sampling_errors(between, calls, k, seed=seed))
+    saved = np.stack([changed - own_changed, recall - own_recall])
+    saved = _spread(saved, sampling_errors(between, calls, k, seed=seed))
     # Without noise of their own, models can only differ in one direction.
     bounds: list[Bounds | None] = [(-float(own_changed.any()), 1.0), (-1.0, float((own_recall < 1).any()))]
     if torch.equal(first.units, second.units):
         bounds = [None, None]
-    tested = paired_means(kept, np.full(2, tolerance), bounds, seed=seed)
+    tested = paired_means(saved, np.full(2, tolerance), bounds, seed=seed)
     rows = [
         Difference(
             part=NEIGHBOURS, name=name, count=len(texts), first=float(own.mean()), second=float(both.mean()),
-            difference=found.value, low=found.low, high=found.high, margin=tolerance, p=min(1.0, FAMILIES * found.p),
+            difference=test.value, low=test.low, high=test.high, margin=tolerance, p=min(1.0, FAMILIES * test.p),
         )
-        for name, own, both, found in zip(
+        for name, own, both, test in zip(
             (NEAREST, RECALL), (own_changed, own_recall), (changed, recall), tested, strict=True
         )
     ]  # fmt: skip
     steady = (changed == 1) & (own_changed == 0)
-    told = [
+    shown = [
         _changed(texts, (first, second), int(at), int(between.first[at, 0]), int(between.second[at, 0]))
         for at in np.flatnonzero(steady)
     ]
-    return rows, sorted(told, key=lambda one: -min(one.first, -one.second))[:LISTED]
+    return rows, sorted(shown, key=lambda one: -min(one.first, -one.second))[:LISTED]
 
 
 def explained(
-    changed: Sequence[ChangedNeighbour], models: tuple[Model, Model], seen: tuple[Seen, Seen], progress: Progress
+    changed: Sequence[ChangedNeighbour], models: tuple[Model, Model], observed: tuple[Seen, Seen], progress: Progress
 ) -> list[ChangedNeighbour]:
     """The changed texts with the words that decide between their old and their new neighbour in either model."""
-    return [_explained(one, models, seen, progress) for one in changed]
+    return [_explained(one, models, observed, progress) for one in changed]
 
 
 def _spread(values: Float[np.ndarray, "rows texts"], errors: Sequence[float]) -> Float[np.ndarray, "rows texts"]:
@@ -149,20 +149,20 @@ def _spread(values: Float[np.ndarray, "rows texts"], errors: Sequence[float]) ->
     return means + (values - means) * np.array(stretch)[:, None]
 
 
-def _changed(texts: Sequence[str], seen: tuple[Seen, Seen], at: int, old: int, new: int) -> ChangedNeighbour:
-    first, second = (float(each.units[at] @ (each.units[old] - each.units[new])) for each in seen)
+def _changed(texts: Sequence[str], observed: tuple[Seen, Seen], at: int, old: int, new: int) -> ChangedNeighbour:
+    first, second = (float(each.units[at] @ (each.units[old] - each.units[new])) for each in observed)
     return ChangedNeighbour(
         at=at, old=old, new=new, text=texts[at], old_text=texts[old], new_text=texts[new], first=first, second=second
     )
 
 
 def _explained(
-    one: ChangedNeighbour, models: tuple[Model, Model], seen: tuple[Seen, Seen], progress: Progress
+    one: ChangedNeighbour, models: tuple[Model, Model], observed: tuple[Seen, Seen], progress: Progress
 ) -> ChangedNeighbour:
     chosen = choose_words(one.text, WORDS, 0, min(model.characters_read(one.text) for model in models))
     margins = [
         normalize(encoded(model.encode, chosen.changed, progress), dim=1) @ (each.units[one.old] - each.units[one.new])
-        for model, each in zip(models, seen, strict=True)
+        for model, each in zip(models, observed, strict=True)
     ]
     words = [
         DecidingWord(
@@ -198,11 +198,11 @@ def agreement(one: Float[Tensor, "texts d"], other: Float[Tensor, "texts e"], k:
     for start in range(0, len(one), _BLOCK):
         cosines = [_others(units, start) for units in (one, other)]
         ordered = [table.sort(dim=1, descending=True, stable=True) for table in cosines]
-        near = [found.indices[:, : min(_FARTHER * k, len(one) - 1)] for found in ordered]
+        near = [result.indices[:, : min(_FARTHER * k, len(one) - 1)] for result in ordered]
         met = [cosines[side].gather(1, near[1 - side][:, :k]) for side in (0, 1)]
         lost = [ordered[side].values[:, 0] - met[side][:, 0] > ROUNDING for side in (0, 1)]
-        kept = [met[side] >= ordered[side].values[:, k - 1 : k] - ROUNDING for side in (0, 1)]
-        recall = (kept[0].double().mean(dim=1) + kept[1].double().mean(dim=1)) / 2
+        saved = [met[side] >= ordered[side].values[:, k - 1 : k] - ROUNDING for side in (0, 1)]
+        recall = (saved[0].double().mean(dim=1) + saved[1].double().mean(dim=1)) / 2
         parts.append((near[0], near[1], (lost[0] | lost[1]).double(), recall))
     return Agreement(*(torch.cat(columns).numpy() for columns in zip(*parts, strict=True)))
 
@@ -223,25 +223,25 @@ def sampling_errors(between: Agreement, calls: Sequence[Agreement], k: int, *, s
     """
     random = np.random.default_rng(derive_seed(seed, "half samples"))
     texts = len(between.first)
-    found = []
+    result = []
     for _ in range(_HALVES):
-        kept = np.zeros(texts, dtype=bool)
-        kept[random.permutation(texts)[: texts // 2]] = True
-        numbers = np.array([_numbers(each, kept, k) for each in (between, *calls)])
-        found.append(numbers[0] - numbers[1:].mean(axis=0))
-    nearest, recall = np.array(found).std(axis=0, ddof=1).tolist()
+        saved = np.zeros(texts, dtype=bool)
+        saved[random.permutation(texts)[: texts // 2]] = True
+        numbers = np.array([_numbers(each, saved, k) for each in (between, *calls)])
+        result.append(numbers[0] - numbers[1:].mean(axis=0))
+    nearest, recall = np.array(result).std(axis=0, ddof=1).tolist()
     return nearest, recall
 
 
-def _numbers(found: Agreement, kept: Bool[np.ndarray, " texts"], k: int) -> tuple[float, float]:
+def _numbers(found: Agreement, saved: Bool[np.ndarray, " texts"], k: int) -> tuple[float, float]:
     """The share of changed nearest ones and the recall among the kept texts."""
-    one, other = (_first_kept(near[kept], kept, k) for near in (found.first, found.second))
+    one, other = (_first_kept(near[saved], saved, k) for near in (found.first, found.second))
     shared = (one[:, :, None] == other[:, None, :]).any(axis=2).mean()
     return float((one[:, 0] != other[:, 0]).mean()), float(shared)
 
 
 def _first_kept(
-    near: Int[np.ndarray, "half near"], kept: Bool[np.ndarray, " texts"], k: int
+    near: Int[np.ndarray, "half near"], saved: Bool[np.ndarray, " texts"], k: int
 ) -> Int[np.ndarray, "half k"]:
-    order = np.argsort(~kept[near], axis=1, kind="stable")[:, :k]
+    order = np.argsort(~saved[near], axis=1, kind="stable")[:, :k]
     return np.take_along_axis(near, order, axis=1)

@@ -33,6 +33,9 @@ _MOST_BYTES = 100_000_000
 _FLOOR = 0.01
 """An area under the curve whose interval reaches down to this can hardly fall."""
 
+_FEW = 20
+"""Pairs of a kind below which the notes say that the comparison is a coarse one."""
+
 _SIGNS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -71,12 +74,12 @@ class Requirement:
         >>> requirement.kind, requirement.field, requirement.sign, requirement.bound
         ('negation', 'auc', '>=', 0.5)
         """
-        found = _FORM.fullmatch(text) if isinstance(text, str) else None
-        if found is None or (found["kind"] is None and not whole):
+        result = _FORM.fullmatch(text) if isinstance(text, str) else None
+        if result is None or (result["kind"] is None and not whole):
             forms = "KIND.FIELD >= NUMBER" + (" or FIELD >= NUMBER" if whole else "")
             raise InputError(f"`requirements` (={text!r}) cannot be read; write it as {forms}, such as {example!r}")
-        field = require_choice(f"the field of {text!r}", found["field"], fields if found["kind"] else whole)
-        return cls(text.strip(), (found["kind"] or "").strip(), field, found["sign"], float(found["bound"]))
+        field = require_choice(f"the field of {text!r}", result["field"], fields if result["kind"] else whole)
+        return cls(text.strip(), (result["kind"] or "").strip(), field, result["sign"], float(result["bound"]))
 
     def met(self, number: int | float | None) -> bool:
         """True where the number is within the bound; None never is."""
@@ -150,6 +153,8 @@ class Baseline:
         notes = [f"{kind}: none of its pairs is in the baseline" for kind in kinds if kind not in compared]
         if floor:
             notes.append(f"the baseline protects nothing for {', '.join(floor)}: its AUC was at the floor")
+        if few := [f"{kind} ({members.sum()})" for kind, members in compared.items() if members.sum() < _FEW]:
+            notes.append(f"so few pairs of a kind show only a large drop: {', '.join(few)}")
         new = int((~known).sum())
         if new:
             notes.append(f"{new} of {len(known)} pairs are not in the baseline and were left out of the comparison")

@@ -175,7 +175,7 @@ def threshold_draws(values: Numbers, keep: float, *, seed: Seed, draws: int = DR
     return np.partition(random.choice(values, size=(draws, len(values))), place, axis=1)[:, place]
 
 
-def share_over(values: Numbers, threshold: float, thresholds: Numbers, *, seed: Seed) -> Estimate:
+def share_over(values: Numbers, threshold: float, thresholds: Float[np.ndarray, " draws"], *, seed: Seed) -> Estimate:
     """The share of the values at or above the threshold, with a 95 % interval over values and thresholds.
 
     A draw takes one of the thresholds and then a share of the law Beta(h + 1/2, m - h + 1/2), h of m values being at or

@@ -118,10 +118,10 @@ def word_differences(
     return [
         Difference(
             part=row.part, name=row.name, count=row.count, first=float(np.nanmean(row.first)),
-            second=float(np.nanmean(row.second)), difference=found.value, low=found.low, high=found.high,
-            margin=float(margin), p=min(1.0, FAMILIES * found.p), crosses=row.part == RANK and _crosses(row),
+            second=float(np.nanmean(row.second)), difference=result.value, low=result.low, high=result.high,
+            margin=float(margin), p=min(1.0, FAMILIES * result.p), crosses=row.part == RANK and _crosses(row),
         )
-        for row, margin, found in zip(rows, margins, tested, strict=True)
+        for row, margin, result in zip(rows, margins, tested, strict=True)
     ]  # fmt: skip
 
 
@@ -195,10 +195,10 @@ class _Table:
         counts = np.bincount(owners, minlength=len(self._chosen)).astype(float)
         counts[counts == 0] = np.nan
         means, inflated = [], []
-        for seen in self._models:
-            values = np.array([seen.removals[number][at] for number, at in places])
+        for observed in self._models:
+            values = np.array([observed.removals[number][at] for number, at in places])
             means.append(np.bincount(owners, values, len(self._chosen)) / counts)
-            inflated.append(fmean(seen.inflation(values)))
+            inflated.append(fmean(observed.inflation(values)))
         return _Row(part, name, *means, noise=abs(inflated[1] - inflated[0]))
 
 

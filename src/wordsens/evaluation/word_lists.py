@@ -41,12 +41,12 @@ _TIMES = "before/after, yesterday/tomorrow, earlier/later, morning/evening, last
 
 def _exchanged(listed: str, between: str) -> dict[str, str]:
     """Both directions of every listed pair; the first that names a word decides what it turns into."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for pair in " ".join(listed.split()).split(","):
         one, other = pair.strip().split(between)
-        found.setdefault(one, other)
-        found.setdefault(other, one)
-    return found
+        result.setdefault(one, other)
+        result.setdefault(other, one)
+    return result
 
 
 def _inflected(verb: str) -> list[str]:

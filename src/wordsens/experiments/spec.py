@@ -11,9 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-import wordsens
 from wordsens.errors import InputError, MissingExtraError, require_characters, require_choice, shown
 from wordsens.files import named_path
+from wordsens.version import __version__, commit
 
 try:
     from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
@@ -129,7 +129,7 @@ def _one_line(error: ValidationError) -> str:
     return f"`{key}` (={shown(value)}) {rule[0].lower()}{rule[1:]}{several}"
 
 
-_SHOWING = ("app", "cli", "figures", "report")
+_SHOWING = ("app", "cli", "figures", "integrations", "plotting", "report")
 """Parts of the package that show values and compute none."""
 
 _LIBRARIES = ("torch", "numpy", "scipy", "transformers", "tokenizers")
@@ -140,7 +140,7 @@ def code_version() -> str:
     """SHA-256 of the package's files that a value can depend on, the first 12 hexadecimal digits: equal for
     equal code, in a wheel, a checkout or a checkout with uncommitted changes.
     """
-    package = Path(wordsens.__file__).parent
+    package = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*")):
         place = path.relative_to(package)
@@ -153,7 +153,8 @@ def provenance() -> dict[str, Any]:
     """The columns that say how a record was made, at the end of its cell."""
     torch = sys.modules.get("torch")
     return {
-        "wordsens_version": wordsens.__version__,
+        "wordsens_version": __version__,
+        "commit": commit(),
         "code": code_version(),
         "libraries": _libraries(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",

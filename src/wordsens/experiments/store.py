@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wordsens import __version__
 from wordsens.errors import InputError, MissingExtraError, WordsensError, without_secrets
 from wordsens.files import named_path
+from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -167,7 +167,7 @@ class Store:
             StoreError: it cannot be written; what was written before is whole.
         """
         columns, spec = record.columns, record.spec
-        origin = ("wordsens_version", "code", "libraries", "machine", "threads", "peak_memory_mb")
+        origin = ("wordsens_version", "commit", "code", "libraries", "machine", "threads", "peak_memory_mb")
         apart = {*origin, "cell", "experiment", "status", "error", "seconds", "started", "spec"}
         apart |= {name for name, value in spec_columns(spec).items() if columns.get(name) == value}
         values = (

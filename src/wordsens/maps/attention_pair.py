@@ -154,8 +154,8 @@ def comparable_pair(
             f"`first` has {words[0]} words and `second` has {words[1]}, so that their attention cannot be compared; "
             "change words in place, one for one"
         )
-    names = [tuple(name for name, _ in own) for own in units]
-    weights = [_by_unit(one, [rows for _, rows in own]) for one, own in zip(pair.weights, units, strict=True)]
+    names = [tuple(name for name, _ in side) for side in units]
+    weights = [_by_unit(one, [rows for _, rows in side]) for one, side in zip(pair.weights, units, strict=True)]
     changed = tuple(at for at, (one, other) in enumerate(zip(*names, strict=True)) if one != other)
     return replace(pair, tokens=(names[0], names[1]), weights=(weights[0], weights[1]), changed=changed)
 
@@ -169,5 +169,5 @@ def _units(text: TextMatrix) -> list[tuple[str, list[int]]]:
 
 
 def _by_unit(weights: Float[Tensor, "n n"], rows: list[list[int]]) -> Float[Tensor, "u u"]:
-    taken = torch.stack([weights[:, own].sum(dim=1) for own in rows], dim=1)
-    return torch.stack([taken[own].mean(dim=0) for own in rows])
+    taken = torch.stack([weights[:, unit].sum(dim=1) for unit in rows], dim=1)
+    return torch.stack([taken[unit].mean(dim=0) for unit in rows])

@@ -191,9 +191,9 @@ def replacements(
 
     Points to start a search from: a word that is gone, and a word like the others.
     """
-    own = rows[members]
-    others = (rows.sum(dim=0) - own) / max(1, len(rows) - 1)
-    return torch.stack([-own, others - own]) / radius.to(rows).view(-1, 1, 1)
+    moved = rows[members]
+    others = (rows.sum(dim=0) - moved) / max(1, len(rows) - 1)
+    return torch.stack([-moved, others - moved]) / radius.to(rows).view(-1, 1, 1)
 
 
 class PlainGroupChange(WordChange):

@@ -365,8 +365,8 @@ def word_functionals(
         memory_budget: bytes for intermediate results.
     """
     thetas = thetas.to(dtype=phi.dtype, device=phi.device)
-    own = map_row(_FUNCTIONALS, phi)
-    built = None if own is None else own(phi, rows, thetas, memory_budget)
+    builder = map_row(_FUNCTIONALS, phi)
+    built = None if builder is None else builder(phi, rows, thetas, memory_budget)
     return PlainFunctionals(phi, rows, thetas, memory_budget=memory_budget) if built is None else built
 
 

@@ -86,22 +86,24 @@ class Classifier:
         sets = ([self.label(at) for at, on in enumerate(row) if on] for row in (rows >= _EDGE).tolist())
         return [" + ".join(names) or NONE for names in sets]
 
-    def support(self, rows: Float[Tensor, "m classes"], own: Float[Tensor, " classes"]) -> Float[Tensor, " m"]:
-        """The probability that each row leaves the label of `own`: of several labels that of the least sure one."""
+    def support(self, rows: Float[Tensor, "m classes"], observed: Float[Tensor, " classes"]) -> Float[Tensor, " m"]:
+        """The probability that each row leaves the label of `observed`: of several labels the least sure one."""
         if self.kind == SOFTMAX:
-            return rows[:, int(own.argmax())]
-        return torch.where(own >= _EDGE, rows, 1 - rows).amin(dim=1)
+            return rows[:, int(observed.argmax())]
+        return torch.where(observed >= _EDGE, rows, 1 - rows).amin(dim=1)
 
-    def margin(self, rows: Float[Tensor, "*batch classes"], own: Float[Tensor, " classes"]) -> Float[Tensor, "*batch"]:
-        """A differentiable number that is negative where the label is another than that of `own`."""
+    def margin(
+        self, rows: Float[Tensor, "*batch classes"], observed: Float[Tensor, " classes"]
+    ) -> Float[Tensor, "*batch"]:
+        """A differentiable number that is negative where the label is another than that of `observed`."""
         tiny = torch.finfo(torch.float64).tiny
         logs = rows.double().clamp_min(tiny).log()
         if self.kind == SOFTMAX:
-            at = int(own.argmax())
+            at = int(observed.argmax())
             others = torch.cat([logs[..., :at], logs[..., at + 1 :]], dim=-1)
             return logs[..., at] - others.amax(dim=-1)
         odds = logs - (1 - rows.double()).clamp_min(tiny).log()
-        return torch.where(own.to(odds) >= _EDGE, odds, -odds).amin(dim=-1)
+        return torch.where(observed.to(odds) >= _EDGE, odds, -odds).amin(dim=-1)
 
 
 def as_classifier(
@@ -186,11 +188,11 @@ def _own_forward(loaded: LoadedModel, kind: str, context: int | None) -> Callabl
 
     def logits(ids: Tensor) -> Tensor:
         output = call(model, ids.to(device), attention_mask=torch.ones_like(ids).to(device))
-        found = getattr(output, "logits", None)
-        found = (output if isinstance(output, Tensor) else output[0]) if found is None else found
-        if found.ndim != 2:
-            raise InputError(f"{loaded.name} gives an array of shape {tuple(found.shape)}: it classifies no texts")
-        return found.float() if found.dtype != torch.float64 else found
+        result = getattr(output, "logits", None)
+        result = (output if isinstance(output, Tensor) else output[0]) if result is None else result
+        if result.ndim != 2:
+            raise InputError(f"{loaded.name} gives an array of shape {tuple(result.shape)}: it classifies no texts")
+        return result.float() if result.dtype != torch.float64 else result
 
     def run(texts: list[str]) -> Tensor:
         cut = {"truncation": context is not None, "max_length": context, "verbose": False}

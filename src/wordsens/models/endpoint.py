@@ -149,8 +149,8 @@ class Endpoint:
             raise _PassingError(reason, _seconds(response.headers.get("Retry-After")))
         said = " ".join(response.text.split())[:_SHOWN]
         # A server may repeat the key in its complaint.
-        told = said.replace(key, "(the key)") if key else said
-        raise EndpointError(f"{self.name} {reason}{': ' if told else ''}{told}")
+        shown = said.replace(key, "(the key)") if key else said
+        raise EndpointError(f"{self.name} {reason}{': ' if shown else ''}{shown}")
 
 
 def endpoint_model(endpoint: Endpoint, *, batch_size: int = 32) -> FunctionModel:

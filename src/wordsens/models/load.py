@@ -71,18 +71,18 @@ def as_model(
     if pool is not None:
         require_choice("pool", pool, POOL_NAMES)
     if isinstance(model, str | Path):
-        made = _named(str(model), pool, revision, require_device(device), batch_size, local_files_only)
+        built = _named(str(model), pool, revision, require_device(device), batch_size, local_files_only)
     elif revision is not None:
         raise InputError(f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for an object")
     elif is_sentence_transformer(model) and pool in (None, OWN):
-        made = SentenceTransformerModel(model, name=_name_of(model), batch_size=batch_size)
+        built = SentenceTransformerModel(model, name=_name_of(model), batch_size=batch_size)
     elif is_loaded_model(model):
-        made = _transformer(load_parts(model), pool, batch_size)
+        built = _transformer(load_parts(model), pool, batch_size)
     elif pool is not None:
         raise InputError(f"`pool` (={pool!r}) is of a transformer's states; leave it out for a {type(model).__name__}")
     else:
-        made = _other(model, batch_size)
-    return made if prompt_name is None else made.prompted(prompt_name)
+        built = _other(model, batch_size)
+    return built if prompt_name is None else built.prompted(prompt_name)
 
 
 def as_pair_model(
@@ -173,13 +173,13 @@ def _named(
 
 def _transformer(loaded: LoadedModel, pool: str | None, batch_size: int) -> Model:
     """The model by its map, or by its own forward pass where it has none."""
-    own = pool == OWN or (pool is None and loaded.sentence is not None)
-    chosen = OWN if own else pool or _usual_pool(loaded.model)
-    name = loaded.name if own else f"{loaded.name} ({chosen})"
+    native = pool == OWN or (pool is None and loaded.sentence is not None)
+    chosen = OWN if native else pool or _usual_pool(loaded.model)
+    name = loaded.name if native else f"{loaded.name} ({chosen})"
     try:
         phi = TransformerFeatures(loaded, pool=chosen)
     except InputError as refused:
-        if own:
+        if native:
             raise
         return PlainTransformer(loaded, chosen, name=name, refused=refused, batch_size=batch_size)
     phi.reading().cuts = True
@@ -206,9 +206,9 @@ def _other(model: Any, batch_size: int) -> Model:
     encode = getattr(model, "encode", None)
     function = encode if callable(encode) else model
     if callable(function) and not _is_half_a_pair(model):
-        made = FunctionModel(function, name=_name_of(model), batch_size=batch_size)
-        made.require_steady()
-        return made
+        built = FunctionModel(function, name=_name_of(model), batch_size=batch_size)
+        built.require_steady()
+        return built
     raise InputError(f"`model` (a {type(model).__name__}) is none that is known; pass {_KINDS}")
 
 

@@ -187,11 +187,11 @@ class _Ascent:
     def _children(self, parents: Float[Tensor, "ranks w blocks size"], count: int) -> Tensor:
         """Mixtures of two points, the second in half of them another word's, and of their lengths."""
         ranks, w = parents.shape[:2]
-        own = torch.arange(w, device=parents.device).expand(count, w)
-        first, second, elsewhere = self._integers(ranks, own), self._integers(ranks, own), self._integers(w, own)
-        partner = torch.where(self._uniform(own) < 0.5, own, elsewhere)
-        share = self._uniform(own)[..., None, None].to(parents.dtype)
-        one, other = parents[first, own], parents[second, partner]
+        word = torch.arange(w, device=parents.device).expand(count, w)
+        first, second, elsewhere = self._integers(ranks, word), self._integers(ranks, word), self._integers(w, word)
+        partner = torch.where(self._uniform(word) < 0.5, word, elsewhere)
+        share = self._uniform(word)[..., None, None].to(parents.dtype)
+        one, other = parents[first, word], parents[second, partner]
         lengths = [torch.linalg.vector_norm(parent, dim=-1, keepdim=True) for parent in (one, other)]
         return unit(share * one + (1 - share) * other) * (share * lengths[0] + (1 - share) * lengths[1])
 

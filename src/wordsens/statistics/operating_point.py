@@ -51,7 +51,7 @@ def operating_point(
     (0.6, 0.667)
     """
     allowed = math.floor(budget * len(unwanted) + 1e-9)
-    threshold, recall = (float(found[0]) for found in _points(unwanted[None], wanted[None], allowed))
+    threshold, recall = (float(result[0]) for result in _points(unwanted[None], wanted[None], allowed))
     random = np.random.default_rng(derive_seed(seed, "operating point"))
     step = max(1, _BLOCK // (len(unwanted) + len(wanted)))
     thresholds, recalls = (

@@ -43,12 +43,12 @@ def paired_areas(firsts: Mapping[str, Sides], second: Sides, *, seed: Seed) -> d
     falls = paired_drops(firsts, second, seed=seed)
     turned = {name: (after, before) for name, (before, after) in firsts.items()}
     rises = paired_drops(turned, (second[1], second[0]), seed=seed)
-    found = {}
+    result = {}
     for name, fall in falls.items():
         before, after = firsts[name] if name in firsts else _joined(firsts)
         change = _change((before, after), second, seed=seed)
-        found[name] = PairedArea(fall.before, fall.after, change, min(1.0, 2 * min(fall.p, rises[name].p)))
-    return found
+        result[name] = PairedArea(fall.before, fall.after, change, min(1.0, 2 * min(fall.p, rises[name].p)))
+    return result
 
 
 def _joined(firsts: Mapping[str, Sides]) -> Sides:

@@ -90,11 +90,11 @@ def _joint_p(
             for at in range(0, draws, step)
         ]
     )
-    found = np.ones(len(left))
+    result = np.ones(len(left))
     # Equal sums of the same numbers in another order may differ in their last digits.
     reached = largest[:, None] >= sums[moved] / size[moved] - 1e-9
-    found[moved] = (1 + reached.sum(axis=0)) / (1 + draws)
-    return found
+    result[moved] = (1 + reached.sum(axis=0)) / (1 + draws)
+    return result
 
 
 def _signs(draws: int, texts: int, random: np.random.Generator) -> Float[np.ndarray, "draws texts"]:

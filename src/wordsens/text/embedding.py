@@ -147,13 +147,13 @@ def _as_document(item: object, index: int) -> Document:
 def _chosen(encoder: Any, device: str | None) -> Encoder:
     if isinstance(encoder, str):
         return load_encoder(encoder, device=device or "cpu")
-    found = encoder if isinstance(encoder, Encoder) else load_encoder(encoder)
-    if device is not None and torch.device(device) != found.device:
+    result = encoder if isinstance(encoder, Encoder) else load_encoder(encoder)
+    if device is not None and torch.device(device) != result.device:
         raise InputError(
-            f"`device` (={device!r}) is not where the given encoder is ({str(found.device)!r}); "
+            f"`device` (={device!r}) is not where the given encoder is ({str(result.device)!r}); "
             "leave device out, or load the encoder there"
         )
-    return found
+    return result
 
 
 @dataclass(frozen=True)

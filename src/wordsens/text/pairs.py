@@ -65,8 +65,8 @@ class Pair:
         """
         first, second = self.first.split(), self.second.split()
         steps = difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
-        told = [(first[a:b], second[c:d]) for step, a, b, c, d in steps if step != "equal"]
-        here, there = (" ... ".join(" ".join(part[side]) for part in told if part[side]) for side in (0, 1))
+        shown = [(first[a:b], second[c:d]) for step, a, b, c, d in steps if step != "equal"]
+        here, there = (" ... ".join(" ".join(part[side]) for part in shown if part[side]) for side in (0, 1))
         return here.strip(".,;:?!"), there.strip(".,;:?!")
 
     def row(self) -> dict[str, Any]:
@@ -97,13 +97,13 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
         pairs = meaning_pairs()
     if isinstance(pairs, (str, PathLike)):
         path = named_path("pairs", pairs)
-        rows = ((f"{path.name}:{number}", row) for number, row in _file_rows(path, encoding))
+        rows = ((f"{path.name}:{number}", row) for number, row in file_rows(path, encoding))
     else:
         rows = ((f"pair {number}", row) for number, row in enumerate(pairs))
-    found = [_pair(row, where) for where, row in rows]
-    if not found:
+    result = [_pair(row, where) for where, row in rows]
+    if not result:
         raise InputError(f"`pairs` holds no pair; give rows of {', '.join(COLUMNS)}")
-    return found
+    return result
 
 
 def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
@@ -144,7 +144,8 @@ def _write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]], names:
             path.write_text("".join(lines), encoding="utf-8")
 
 
-def _file_rows(path: Path, encoding: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def file_rows(path: Path, encoding: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Line number (in Parquet, row number) and fields of every row of a table; InputError for one that is not there."""
     kind = _extension(path)
     if not path.is_file():
         raise InputError(f"`pairs`: there is no file {str(path)!r}")

@@ -90,7 +90,7 @@ def require_names(header: Sequence[str], path: Path) -> None:
 def csv_records(
     path: Path, encoding: str, *, delimiter: str = ",", accept: Callable[[list[str]], None] = lambda header: None
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Number and fields of every row; `accept` is shown the names of the columns first, and may raise."""
+    """Last line's number and fields of every row; `accept` is shown the names of the columns first, and may raise."""
     csv.field_size_limit(2**31 - 1)
     with closing(_lines(path, encoding, newline="")) as lines:
         # Strict, so that an unclosed quote is an error and not one text to the end of the file.
@@ -99,13 +99,13 @@ def csv_records(
             header = next(reader, [])
             _require_different(header, path)
             accept(header)
-            for number, record in enumerate((record for record in reader if record), start=1):
+            for record in filter(None, reader):
                 if len(record) != len(header):
                     raise InputError(
                         f"line {reader.line_num} of the file {str(path)!r} has {len(record)} fields, but the "
                         f"first line names {len(header)} columns; put quotes around texts with {delimiter!r}"
                     )
-                yield number, dict(zip(header, record, strict=True))
+                yield reader.line_num, dict(zip(header, record, strict=True))
         except csv.Error as error:
             raise InputError(
                 f"line {reader.line_num} of the file {str(path)!r} is not valid CSV: {error}; mend it, or save "

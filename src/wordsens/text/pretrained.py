@@ -89,26 +89,26 @@ def load_model(
             head of a kind that is known.
     """
     if importlib.util.find_spec("transformers") is None:
-        raise MissingExtraError("transformers", "models", f"the encoder {name!r}")
+        raise MissingExtraError("transformers", "minilm" if name == MINILM else "models", f"the encoder {name!r}")
     place, local = find_model(name, access.revision, local_files_only=access.local_files_only)
     import transformers
 
     place_of_files = {"local_files_only": local} | ({} if access.revision is None else {"revision": access.revision})
-    asked = {**place_of_files, "trust_remote_code": access.remote_code}
+    requested = {**place_of_files, "trust_remote_code": access.remote_code}
     options = {} if attention is None else {"attn_implementation": attention}
 
     def config_of() -> dict[str, Any]:
         return transformers.PretrainedConfig.get_config_dict(place, **place_of_files)[0]
 
     def tokenizer_of() -> Any:
-        return transformers.AutoTokenizer.from_pretrained(place, **asked)
+        return transformers.AutoTokenizer.from_pretrained(place, **requested)
 
     def model_of() -> tuple[Any, dict[str, Any]]:
-        config = transformers.AutoConfig.from_pretrained(place, **asked)
+        config = transformers.AutoConfig.from_pretrained(place, **requested)
         kind = _base_class(config) if task == "base" else _head_class(config)
         return getattr(transformers, kind).from_pretrained(
             place,
-            **asked,
+            **requested,
             **options,
             use_safetensors=None if access.pickled_weights else True,
             dtype=dtype,

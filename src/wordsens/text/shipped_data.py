@@ -132,8 +132,8 @@ def _of_pair(record: dict[str, Any]) -> MeaningPair:
     """The pair of a record, which has no `second` where the first text with its changed words is the second."""
     first, kind, changed = record["first"], record["kind"], tuple(record.get("changed", ()))
     second = record.get("second") or _changed(first, *changed, both=kind == "role")
-    own = {"second": second, "same": kind in _SAME, "changed": changed, "length": _length(first, second)}
-    return MeaningPair(**{**record, **own})
+    changes = {"second": second, "same": kind in _SAME, "changed": changed, "length": _length(first, second)}
+    return MeaningPair(**{**record, **changes})
 
 
 def _length(first: str, second: str) -> str:

@@ -29,10 +29,10 @@ def text_column_of(source: str | PathLike[str], encoding: str = "utf-8") -> str:
     with closing(rows):
         some = list(islice((row for _, row in rows), _ROWS))
     names = list(dict.fromkeys(name for row in some for name in row))
-    found = [name for name in names if _holds_texts([row.get(name) for row in some])]
+    result = [name for name in names if _holds_texts([row.get(name) for row in some])]
     if delimited and USUAL not in names:
         require_names(names, path)
-    return found[0] if USUAL not in names and len(found) == 1 else USUAL
+    return result[0] if USUAL not in names and len(result) == 1 else USUAL
 
 
 def _rows(path: Path, encoding: str) -> Any:

@@ -110,13 +110,13 @@ def tokenized(text: str, tokenizer: Any, table: int | None, *, where: str, name:
         special = [int(mark or stop <= len(prompt)) for mark, stop in zip(special, stops, strict=True)]
     leading = _leading_ones(special)
     trailing = 0 if leading == len(ids) else _leading_ones(special[::-1])
-    own = slice(leading, len(ids) - trailing)
-    _require_known_tokens(ids[own], tokenizer, where, name)
+    inner = slice(leading, len(ids) - trailing)
+    _require_known_tokens(ids[inner], tokenizer, where, name)
     _require_rows(ids, table, tokenizer, f"{where} in {name}")
     words = None
     if offsets:
         # Offsets count from the prompt's first character; a word belongs to the text alone.
-        places = [(max(0, a - len(prompt)), b - len(prompt)) for a, b in encoded["offset_mapping"][own]]
+        places = [(max(0, a - len(prompt)), b - len(prompt)) for a, b in encoded["offset_mapping"][inner]]
         words = whole_words(text, places, leading)
     return Tokenization(tuple(ids), tuple(tokenizer.convert_ids_to_tokens(ids)), leading, trailing, words)
 

@@ -6,6 +6,7 @@ from .controls.penalty import SensitivityPenalty as SensitivityPenalty
 from .controls.sensitivity import SensitivityControl as SensitivityControl
 from .controls.short_search import ShortSearch as ShortSearch
 from .controls.spectral import SpectralPenalty as SpectralPenalty
+from .held_out import Tuned as Tuned
 from .loop import Training as Training
 from .loop import train as train
 from .networks.architecture import Architecture as Architecture
@@ -22,3 +23,5 @@ from .tasks.one_word import one_word_task as one_word_task
 from .tasks.pairs import TextPairs as TextPairs
 from .tasks.pairs import text_pairs as text_pairs
 from .tasks.texts import texts_task as texts_task
+from .tuning import TunePlan as TunePlan
+from .tuning import tune as tune

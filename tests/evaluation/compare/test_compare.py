@@ -9,11 +9,13 @@ from tests.evaluation.stand_ins import NEGATIONS, bag_of_words, deaf_to_negation
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
+from wordsens.evaluation.compare import ComparePlan
+from wordsens.models import as_pair_model
 from wordsens.models.load import as_model
 from wordsens.text.whole_words import without, word_spans
 
 TEXTS = [review.text for review in ws.shipped_reviews()]
-PLAN = ws.ComparePlan(words_per_text=6, neighbours=5, explained=2)
+PLAN = ComparePlan(words_per_text=6, neighbours=5, explained=2)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +61,7 @@ def test_a_planted_difference_is_found_where_it_is(deaf):
 
 def test_every_number_is_that_of_encoding_the_texts_again():
     """All words are removed: a word's row is then the mean over its texts of plain encoding."""
-    plan = ws.ComparePlan(words_per_text=60, explained=0)
+    plan = ComparePlan(words_per_text=60, explained=0)
     texts = [" ".join(text.split()[:30]) for text in TEXTS[:20]]
     found = ws.compare(bag_of_words, deaf_to_negations, texts, "none", plan=plan)
     row = found["word.the"]
@@ -85,7 +87,7 @@ def test_models_of_pairs_have_the_check_alone():
     def overlap(first, second):
         return [len({*one.split()} & {*two.split()}) for one, two in zip(first, second, strict=True)]
 
-    model = ws.as_pair_model(overlap)
+    model = as_pair_model(overlap)
     found = ws.compare(model, model, TEXTS[:8], few_pairs())
     assert {row.part for row in found.rows} == {"check"}
     assert any("words and neighbours were not compared" in note for note in found.notes)

@@ -6,6 +6,7 @@ import torch
 from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations
 
 import wordsens as ws
+from wordsens.evaluation.compare import ComparePlan
 from wordsens.evaluation.neighbours import agreement, sampling_errors
 from wordsens.text.whole_words import without
 
@@ -55,7 +56,7 @@ def test_the_standard_errors_are_those_of_other_texts():
 
 
 def test_a_changed_neighbour_and_its_words_are_those_of_plain_encoding():
-    found = ws.compare(bag_of_words, deaf_to_negations, TEXTS, "none", plan=ws.ComparePlan(neighbours=3))
+    found = ws.compare(bag_of_words, deaf_to_negations, TEXTS, "none", plan=ComparePlan(neighbours=3))
     row = found["neighbours.nearest"]
     assert (row.first, row.count) == (0.0, len(TEXTS))
     assert 0 < len(found.changed) <= round(row.second * len(TEXTS))

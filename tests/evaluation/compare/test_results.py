@@ -6,6 +6,7 @@ import pytest
 from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations, few_pairs
 
 import wordsens as ws
+from wordsens.evaluation.compare import ComparePlan
 
 TEXTS = [f"<b>{review.text}" for review in ws.shipped_reviews()[:40]]
 ASKED = ("neighbours.recall.second >= .99", "check.all.low >= -1", "removal.negation.differs <= 0", "all.count >= 6")
@@ -55,7 +56,7 @@ def test_the_threshold_of_the_second_model_keeps_as_many_near_duplicates():
         """Another scale: every vector is drawn towards one direction."""
         return bag_of_words(texts) + 0.3
 
-    plan = ws.ComparePlan(threshold=0.7)
+    plan = ComparePlan(threshold=0.7)
     found = ws.compare(bag_of_words, shifted, TEXTS, pairs, plan=plan)
     first, second = (ws.check(model, pairs).measured for model in (bag_of_words, shifted))
     near = [each.values[each.near] for each in (first, second)]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from wordsens import __version__
 from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.measure.tables import Comparison, Measured, RealSwaps, print_many, print_one
 from wordsens.cli.stopping import stopped_by_sigterm
@@ -28,6 +27,7 @@ from wordsens.text import Document, embed, read_documents
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.plain_files import text_file_rows
 from wordsens.theory import check_conditions, predict
+from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from wordsens.cli.measure.records import MeasureRecords

@@ -229,8 +229,10 @@ class RandomAttentionFeatures(AttentionLayer):
             )
         heads = len(weight) if weight.ndim == 3 else 1
         phi = cls(weight.shape[-1], score, 0, dtype, temperature=temperature, heads=heads, device=device)
-        own = weight.clone() if weight.is_inference() else weight
-        phi.weight = (own[0] if weight.ndim == 3 and heads == 1 else own).detach().to(dtype=dtype, device=phi.device)
+        matrix = weight.clone() if weight.is_inference() else weight
+        phi.weight = (
+            (matrix[0] if weight.ndim == 3 and heads == 1 else matrix).detach().to(dtype=dtype, device=phi.device)
+        )
         phi._weight_is_drawn = False
         return phi
 

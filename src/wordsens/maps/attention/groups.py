@@ -59,9 +59,9 @@ class GroupHead(ScoredHead):
         if self.weights.bias is not None:
             among = among + self.weights.bias[members.unsqueeze(2), members.unsqueeze(1)] / self.weights.scale
         row_scores = row_scores.scatter(2, members.unsqueeze(1).expand(-1, members.shape[1], -1), among)
-        own = self.score.attention(row_scores)
-        to_members = own.gather(2, members.unsqueeze(1).expand(-1, members.shape[1], -1))
-        row_change = own @ self.values + to_members @ value_delta - self.outputs[members]
+        row_weights = self.score.attention(row_scores)
+        to_members = row_weights.gather(2, members.unsqueeze(1).expand(-1, members.shape[1], -1))
+        row_change = row_weights @ self.values + to_members @ value_delta - self.outputs[members]
         return change.scatter(1, members.unsqueeze(2).expand_as(row_change), row_change)
 
 

@@ -60,12 +60,14 @@ class _HeadJacobian:
         self._weight_squares = weight.square().sum(dim=1, keepdim=True)
 
     def normal_product(self, vectors: Float[Tensor, "w d"]) -> Float[Tensor, "w d"]:
-        own, value_delta = self._values[self._words], self._weights.value_change(vectors)
+        values, value_delta = self._values[self._words], self._weights.value_change(vectors)
         moved = vectors @ self._queries.T
-        along = (own * value_delta).sum(dim=1, keepdim=True) - value_delta @ self._outputs.T
+        along = (values * value_delta).sum(dim=1, keepdim=True) - value_delta @ self._outputs.T
         to_queries = self._mixed * along + self._pushed * moved
         back = self._mixed * moved
-        on_projected = self._weight_squares * value_delta + back.sum(dim=1, keepdim=True) * own - back @ self._outputs
+        on_projected = (
+            self._weight_squares * value_delta + back.sum(dim=1, keepdim=True) * values - back @ self._outputs
+        )
         result = to_queries @ self._queries + self._row_product(vectors, value_delta, moved, on_projected)
         return result + (on_projected if self._weights.value is None else on_projected @ self._weights.value.mT)
 

@@ -81,11 +81,11 @@ def self_only_starts(
     scores = (head.scores[words] / length / reach + _MARGIN).scatter(1, words.unsqueeze(1), -torch.inf)
     polyhedron = _Polyhedron(head.keys / length.unsqueeze(1), scores)
     raised = unit(head.queries + head.keys)[words] * head.rows.new_tensor(_RAISED).view(-1, 1, 1)
-    own = unit(head.rows)[words]
+    row_units = unit(head.rows)[words]
     low, high = torch.zeros_like(raised[..., :1]), torch.full_like(raised[..., :1], _FARTHEST)
     zeta, best, multipliers = low, raised, torch.zeros_like(raised @ head.keys.T)
     for at in range(_BISECTIONS):
-        nearest, multipliers = polyhedron.nearest(raised + zeta * own, multipliers, _FIRST if at == 0 else _NEXT)
+        nearest, multipliers = polyhedron.nearest(raised + zeta * row_units, multipliers, _FIRST if at == 0 else _NEXT)
         inside = torch.linalg.vector_norm(nearest, dim=2, keepdim=True) <= 1
         best = torch.where(inside | (at == 0), nearest, best)
         low, high = torch.where(inside, zeta, low), torch.where(inside, high, zeta)

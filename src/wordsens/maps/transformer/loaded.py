@@ -230,9 +230,9 @@ def _given(given: Any, modules: Sequence[nn.Module], model: Any) -> SentenceModu
 def _by_name(name: str, library: Callable[[str], Any], model: Any) -> SentenceModules:
     """The modules of the SentenceTransformer of that name, made to run this model, whose weights were checked."""
     sentence = library(str(next(model.parameters()).device))
-    own = next((part for part, child in sentence[0].named_children() if hasattr(child, "config")), None)
-    if own is None:
+    attribute = next((part for part, child in sentence[0].named_children() if hasattr(child, "config")), None)
+    if attribute is None:
         raise InputError(f"{name} does not run a transformer with a tokenizer, so that it has no rows to move")
-    setattr(sentence[0], own, model)
+    setattr(sentence[0], attribute, model)
     sentence.eval().requires_grad_(False)
     return SentenceModules.of(sentence, list(sentence))

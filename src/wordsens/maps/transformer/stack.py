@@ -149,11 +149,11 @@ class Stack:
                 handle.remove()
         result = []
         for at in range(len(blocks)):
-            own = [(part, rows) for part, rows in calls if linear[part] == at and rows.ndim == 3]
+            reading = [(part, rows) for part, rows in calls if linear[part] == at and rows.ndim == 3]
             # DeBERTa also projects its table of relative positions, which has another number of rows.
-            own = [(part, rows) for part, rows in own if rows.shape[1] in own[0][1].shape[:2]]
-            queries = [part for part, rows in own if rows is own[0][1]]
-            others = [part for part, rows in own if rows is not own[0][1] and part not in queries]
+            reading = [(part, rows) for part, rows in reading if rows.shape[1] in reading[0][1].shape[:2]]
+            queries = [part for part, rows in reading if rows is reading[0][1]]
+            others = [part for part, rows in reading if rows is not reading[0][1] and part not in queries]
             result.append(list(dict.fromkeys([*queries, *others[:1]])))
         size = int(getattr(self.model.config, "head_dim", None) or self.dimension // max(self.heads, 1))
         shapes = {tuple(weight_input_first(parts[-1]).shape) for parts in result if len(parts) > 1}

@@ -35,8 +35,8 @@ class AdversarialWords(Control):
     ) -> Float[Tensor, "b n d"]:
         stream = generator(self._seed, "adversarial words", step)
         words = torch.randint(rows.shape[1], (len(rows), 1), generator=stream).to(rows.device)
-        found = worst_words(network, rows, labels, words, self._radius(rows), self._steps, stream)
-        return MovedTexts(rows, words)(found)
+        result = worst_words(network, rows, labels, words, self._radius(rows), self._steps, stream)
+        return MovedTexts(rows, words)(result)
 
     def _radius(self, rows: Tensor) -> float:
         return self._share * math.sqrt(rows.shape[2])

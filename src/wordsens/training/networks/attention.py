@@ -71,11 +71,11 @@ class AttentionNetwork(TextNetwork):
         self.head = nn.Linear(d, 1)
 
     def states(self, texts: Float[Tensor, "*batch n d"]) -> list[Tensor]:
-        state, found = texts, []
+        state, result = texts, []
         for block in self.blocks:
             state = block(state)
-            found.append(state)
-        return found
+            result.append(state)
+        return result
 
     def certified_layer(self) -> AttentionFeatures | None:
         block = self.blocks[0]

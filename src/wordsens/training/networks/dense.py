@@ -26,11 +26,11 @@ class DenseNetwork(TextNetwork):
         self.head = nn.Linear(hidden, 1)
 
     def states(self, texts: Float[Tensor, "*batch n d"]) -> list[Tensor]:
-        state, found = texts.flatten(-2), []
+        state, result = texts.flatten(-2), []
         for layer in self.stack:
             state = math.sqrt(2) * torch.relu(layer(state))
-            found.append(state)
-        return found
+            result.append(state)
+        return result
 
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch h"]:
         return self.states(texts)[-1]

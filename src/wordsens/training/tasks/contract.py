@@ -79,12 +79,12 @@ def split_task(name: str, whole: Labelled, parts: tuple[int, int, int]) -> Task:
         raise InputError(
             f"{name} has {len(whole)} texts, but training, validation and test want {sum(parts)}; lower them"
         )
-    found = []
+    result = []
     for part, first in zip(parts, (0, parts[0], parts[0] + parts[1]), strict=True):
         at = slice(first, first + part)
         deciding = None if whole.deciding is None else whole.deciding[at]
-        found.append(Labelled(whole.table, whole.words[at], whole.labels[at], deciding))
-    return Task(name, *found)
+        result.append(Labelled(whole.table, whole.words[at], whole.labels[at], deciding))
+    return Task(name, *result)
 
 
 def sphere_words(count: int, d: int, stream: torch.Generator) -> Float[Tensor, "count d"]:

@@ -60,9 +60,9 @@ def offered(score: Score, ability: type[Ability]) -> Ability | None:
     """
     if not isinstance(score, ability) or "attention" in vars(score):
         return None
-    own, *parents = type(score).__mro__
+    cls, *parents = type(score).__mro__
     finished = any(issubclass(parent, ability) and not isabstract(parent) for parent in parents)
-    said = any(issubclass(base, ability) and isabstract(base) for base in own.__bases__)
+    said = any(issubclass(base, ability) and isabstract(base) for base in cls.__bases__)
     return None if finished and not said else score
 
 

@@ -185,19 +185,19 @@ def _curve(
     # Where rest = 0 the curve jumps, and rounding of the score may put the jump a little earlier.
     margin = torch.where(rest == 0, _JUMP_MARGIN * (score.abs() + reach), torch.zeros_like(score))
     t = nodes(between(-score - margin, reach), reach, reach, power=2, fineness=fineness)
-    own, others = torch.relu(score), rest.unsqueeze(-1)
+    weight_before, others = torch.relu(score), rest.unsqueeze(-1)
     weight = torch.relu(score.unsqueeze(-1) + t)
     total = _or_one(weight + others)
     p = weight / total
-    dominant = own > rest
-    before = own / _or_one(own + rest)
-    factor = torch.where(dominant, torch.ones_like(own), (own + rest) / _or_one(rest))
-    factor = torch.where((own == 0) & (rest == 0), torch.ones_like(own), factor)
+    dominant = weight_before > rest
+    before = weight_before / _or_one(weight_before + rest)
+    factor = torch.where(dominant, torch.ones_like(weight_before), (weight_before + rest) / _or_one(rest))
+    factor = torch.where((weight_before == 0) & (rest == 0), torch.ones_like(weight_before), factor)
     # Where both are positive their difference is t itself; computed, it would cancel.
-    step = torch.where((weight > 0) & (score > 0).unsqueeze(-1), t, weight - own.unsqueeze(-1))
+    step = torch.where((weight > 0) & (score > 0).unsqueeze(-1), t, weight - weight_before.unsqueeze(-1))
     gain = step / total
     alone = (rest == 0) & dominant
-    g = torch.where(dominant.unsqueeze(-1), gain * (rest / _or_one(own + rest)).unsqueeze(-1), gain)
+    g = torch.where(dominant.unsqueeze(-1), gain * (rest / _or_one(weight_before + rest)).unsqueeze(-1), gain)
     g = torch.where(alone.unsqueeze(-1), p - 1, g)
     moves = weight[..., 1:] > 0
     least, width = weight[..., :-1] + others, weight[..., 1:] - weight[..., :-1]

@@ -1,0 +1,1 @@
+"""Where other people's loops meet wordsens: pytest, sentence-transformers' trainer, MTEB."""

@@ -1,0 +1,57 @@
+"""A pytest plugin: a test that a model tells opposites from texts of the same meaning.
+
+    def test_the_model_tells_opposites_apart(wordsens_assert):
+        wordsens_assert("my-model", "negation.false_hits <= .3", "recall >= .85", threshold=0.9)
+
+It is loaded wherever wordsens is installed, and imports nothing of it before a test asks for a fixture.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from wordsens.evaluation.check import Check
+
+
+@pytest.fixture(scope="session")
+def wordsens_check() -> "Callable[..., Check]":
+    """`wordsens.check`; a model with the same options is checked once a session."""
+    import wordsens
+
+    results: dict[tuple[int | str, str], Check] = {}
+    models: list[Any] = []  # kept, so that no other object gets their id
+
+    def run(model: Any, **options: Any) -> "Check":
+        key = model if isinstance(model, str) else id(model), repr(sorted(options.items()))
+        if key not in results:
+            models.append(model)
+            results[key] = wordsens.check(model, **options)
+        return results[key]
+
+    return run
+
+
+@pytest.fixture
+def wordsens_assert(request: pytest.FixtureRequest, wordsens_check: "Callable[..., Check]") -> "Callable[..., Check]":
+    """A function (model, *requirements, **options of `wordsens.check`) that fails the test where a requirement is not
+    met, with the pairs behind it, adds the table of kinds to the test's report, and returns the Check."""
+
+    def require(model: Any, *requirements: str, **options: Any) -> "Check":
+        __tracebackhide__ = True
+        result = wordsens_check(model, requirements=requirements, **options)
+        table = "\n".join(
+            f"{row.kind:<12} {row.pairs:>4} pairs   AUC {row.auc:.3f}   false hits {row.false_hits:4.0%}"
+            for row in result.kinds
+        )
+        request.node.add_report_section("call", "wordsens", f"{result}\n\n{table}")
+        if not result.passed:
+            pairs = "\n".join(
+                f"  {row['similarity']:.3f}  {row['kind']}: {row['first']!r} / {row['second']!r}"
+                for row in result.failing_pairs()
+            )
+            pytest.fail("\n".join([*result.failures, "", pairs]).rstrip(), pytrace=False)
+        return result
+
+    return require

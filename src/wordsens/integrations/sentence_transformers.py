@@ -1,0 +1,103 @@
+"""An evaluator for anyone's sentence-transformers training: does a meaning that flips with one word still show?"""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sentence_transformers.base.evaluation.evaluator import BaseEvaluator
+
+from wordsens.evaluation.check import KEEP, Check, CheckOptions, check, choose_pairs
+from wordsens.models.load import as_model
+from wordsens.seeds import Seed
+from wordsens.text.pairs import Pairs
+
+
+class OneWordEvaluator(BaseEvaluator):
+    """Runs `wordsens.check` on the model: at every evaluation of a Trainer, or once when called.
+
+    The metrics are `mean_auc` over the kinds (the primary metric), KIND_auc and KIND_false_hits of every kind, `recall`
+    and `threshold`, each after the name and an underscore. See `wordsens.check` for what they mean.
+
+    Args:
+        pairs, kinds, threshold, keep, seed: as of `wordsens.check`.
+        name: before every metric and in the CSV file's name.
+        write_csv: append a row to one_word_evaluation_NAME_results.csv at every evaluation.
+        batch_size: texts at a time.
+
+    Attributes:
+        result: the last Check, with its tables and failing pairs; None before the first.
+
+    Raises:
+        InputError: the pairs cannot be read, or no such kind.
+
+    >>> from sentence_transformers import SentenceTransformer
+    >>> from wordsens.text.pretrained import minilm_folder
+    >>> model = SentenceTransformer(str(minilm_folder()), device="cpu")
+    >>> pairs = [("negation", "It works.", "It does not work.", False), ("case", "It works.", "it works", True)]
+    >>> evaluator = OneWordEvaluator(pairs, name="dev")
+    >>> list(evaluator(model))
+    ['dev_mean_auc', 'dev_negation_auc', 'dev_negation_false_hits', 'dev_recall', 'dev_threshold']
+    >>> evaluator.primary_metric
+    'dev_mean_auc'
+    """
+
+    def __init__(
+        self,
+        pairs: Pairs | None = None,
+        kinds: Sequence[str] | None = None,
+        *,
+        threshold: int | float | None = None,
+        keep: int | float = KEEP,
+        name: str = "",
+        write_csv: bool = True,
+        batch_size: int = 32,
+        seed: Seed = 0,
+    ):
+        super().__init__()
+        CheckOptions.of(threshold, keep, (), None, seed)  # refuses what is wrong before the training
+        self.pairs, _ = choose_pairs(pairs, kinds)
+        self.name, self.write_csv, self.batch_size = name, write_csv, batch_size
+        self._options: dict[str, Any] = {"threshold": threshold, "keep": keep, "seed": seed}
+        self.csv_file = f"one_word_evaluation{'_' * bool(name)}{name}_results.csv"
+        self.primary_metric = "mean_auc"
+        self.result: Check | None = None
+
+    def __call__(
+        self, model: Any, output_path: str | None = None, epoch: int | float = -1, steps: int = -1
+    ) -> dict[str, float]:
+        self.result = check(as_model(model, batch_size=self.batch_size), self.pairs, **self._options)
+        plain = metrics_of(self.result)
+        if output_path is not None and self.write_csv:
+            _append(Path(output_path) / self.csv_file, {"epoch": epoch, "steps": steps, **plain})
+        metrics = self.prefix_name_to_metrics(plain, self.name)
+        card: Any = self.store_metrics_in_model_card_data  # its `epoch` is a fraction too
+        card(model, metrics, epoch, steps)
+        return metrics
+
+    @property
+    def description(self) -> str:
+        """The title of its table in a model card."""
+        return "One Word"
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """What a model card says of the evaluation."""
+        return {name: value for name, value in self._options.items() if value is not None}
+
+
+def metrics_of(result: Check) -> dict[str, float]:
+    """The numbers of a check in one flat dict."""
+    metrics = {"mean_auc": sum(row.auc for row in result.kinds) / len(result.kinds)}
+    for row in result.kinds:
+        metrics |= {f"{row.kind}_auc": row.auc, f"{row.kind}_false_hits": row.false_hits}
+    return {**metrics, "recall": result.recall, "threshold": result.threshold}
+
+
+def _append(path: Path, row: dict[str, float]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = not path.exists()
+    with path.open("a", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(row))
+        if new:
+            writer.writeheader()
+        writer.writerow(row)

@@ -1,0 +1,342 @@
+"""`tune`: train a sentence-transformers model to see a meaning that one word turns around; judged before and after.
+
+Triples (a text, the same in other words, a text of another meaning) come from the pairs and from near misses of the
+user's own texts. The training is sentence-transformers' own, full or low-rank (peft); what is saved has the dimension,
+the size and the speed of the model that was given.
+"""
+
+import hashlib
+import importlib.util
+import json
+import math
+import os
+import random
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wordsens.errors import InputError, MissingExtraError, require_count, require_device, require_positive
+from wordsens.evaluation.check import choose_pairs
+from wordsens.evaluation.near_misses import near_misses
+from wordsens.files import named_path, writing
+from wordsens.models.load import as_model, is_pair_model
+from wordsens.seeds import Seed, derive_seed
+from wordsens.text.document import Document
+from wordsens.text.pairs import Pair, Pairs
+from wordsens.text.pretrained import USUAL_ACCESS, find_model, quiet_transformers, sentence_transformer
+from wordsens.text.shipped_data import shipped_reviews
+from wordsens.training.held_out import Judge, Progress, Tuned, interval, split_pairs
+from wordsens.training.triples import Triple, make_triples, sentences_of
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
+
+Data = tuple[dict[str, Any], dict[str, Any]]
+"""Data sets for the trainer, and the loss of each."""
+
+_MOST_NEAR_MISSES = 300
+"""Of a kind."""
+
+_MOST_SENTENCES = 1000
+"""Of the user's texts among which paraphrases are looked for."""
+
+_SHORT = 30
+"""Words of a pair's longer text up to which it is trained on: longer ones take most of the time. Where all are longer,
+all are."""
+
+_PARTS = 5
+"""Of the triples, by length: a batch comes from one of them, and little is padded."""
+
+_STEADY = 600
+"""Of the user's sentences, those whose embeddings are held where they were."""
+
+_CHECKPOINTS = 6
+"""Of a whole training."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunePlan:
+    """How to train.
+
+    Attributes:
+        steps: of AdamW.
+        batch: triples a step.
+        rate: the highest learning rate, reached after a tenth of the steps; it falls to zero from there.
+        lora: train low-rank matrices instead of the weights, and add them to the weights at the end (peft).
+        device: cpu, cuda, ...
+    """
+
+    steps: int = 100
+    batch: int = 32
+    rate: float = 8e-5
+    lora: bool = False
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        require_count("steps", self.steps)
+        require_count("batch", self.batch, least=2)
+        require_positive("rate", self.rate)
+
+
+def tune(
+    model: str | PathLike[str],
+    out: str | PathLike[str],
+    pairs: Pairs | None = None,
+    texts: Iterable[str | Document] | None = None,
+    *,
+    plan: TunePlan | None = None,
+    seed: Seed = 0,
+    progress: Progress = lambda now, share: None,
+) -> Tuned:
+    """Train the model so that a "not", an antonym, an amount, a time or a role moves its embedding, and save it.
+
+    A third of the domains of the pairs is held out, and judged by `check` before and after; so is recall@1 of
+    paraphrases among the texts. Where tuning reaches little, `guard` is the remedy (docs/tune.md).
+
+    Args:
+        model: a name, a folder, or "minilm": any SentenceTransformer whose weights can be trained.
+        out: the folder of the tuned model, new or empty. Until it is complete, checkpoints are in OUT.checkpoints; a
+            run that was stopped goes on from there when it is called again in the same way.
+        pairs: the package's own, or yours; see `read_pairs`.
+        texts: yours, in English: half of them for near misses, half for recall@1. None: the package's reviews.
+        plan: steps, batch, learning rate, LoRA, device.
+        seed: of everything random.
+        progress: called with what is being done and its share.
+
+    Raises:
+        InputError: no such model, or none that can be trained; `out` is not empty; too few pairs or texts; other
+            options than those of the run that is continued.
+        MissingExtraError: sentence-transformers, accelerate, datasets or, for LoRA, peft is not installed.
+    """
+    plan = plan or TunePlan()
+    require_device(plan.device)
+    folder, work = _folders(out)
+    network = _trainable(model, plan)
+    chosen, notes = choose_pairs(pairs, None)
+    split = split_pairs(chosen, seed=seed)
+    ours, apart = _split_texts(shipped_reviews() if texts is None else texts, seed)
+    chance = random.Random(derive_seed(seed, "triples"))
+    made, more = _near_misses(ours, seed)
+    short = [pair for pair in split.train if max(map(_words, (pair.first, pair.second))) <= _SHORT] or split.train
+    triples = make_triples(short, made, chance)
+    same = [text for pair in short if pair.same for text in (pair.first, pair.second)]
+    steady = [*chance.sample(ours, min(_STEADY, len(ours))), *same]
+    judge = Judge(split, triples, apart, seed)
+    _begin(work, {"model": str(model), "seed": int(seed), **asdict(plan), "triples": _digest(triples)})
+    before = judge(as_model(network), "before", progress)
+    _train(network, _data(network, triples, steady), plan, work, seed, progress)
+    finished = _finish(network, str(model), plan, work)
+    after = judge(as_model(str(finished), local_files_only=True), "after", progress)
+    tuned = Tuned(
+        str(model), str(folder), len(triples), split.domains, before, after, judge.queries, judge.among,
+        (*notes, *more),
+    )  # fmt: skip
+    _publish(finished, tuned, work, folder)
+    return tuned
+
+
+def _split_texts(texts: Iterable[str | Document], seed: Seed) -> tuple[list[str], list[str]]:
+    """Sentences of one half of the texts to train on, and at most 1000 of the other half to search among."""
+    listed = list(texts)
+    random.Random(derive_seed(seed, "texts")).shuffle(listed)
+    ours = sentences_of(listed[0::2])
+    apart = sorted(set(sentences_of(listed[1::2])) - set(ours))
+    if not ours or not apart:
+        raise InputError(
+            f"`texts` (={len(listed)} texts) has too few sentences of 4 to 20 words to train on one half and search "
+            "the other; give more texts, or none for the package's reviews"
+        )
+    chance = random.Random(derive_seed(seed, "searched"))
+    return ours, chance.sample(apart, min(_MOST_SENTENCES, len(apart)))
+
+
+def _near_misses(sentences: Sequence[str], seed: Seed) -> tuple[list[Pair], list[str]]:
+    try:
+        return near_misses(sentences, most=_MOST_NEAR_MISSES, seed=seed), []
+    except InputError as error:
+        return [], [f"the opposites come from the pairs alone: {error}"]
+
+
+def _trainable(model: str | PathLike[str], plan: TunePlan) -> "SentenceTransformer":
+    """The model as a SentenceTransformer whose weights can be trained, with fresh low-rank matrices where asked."""
+    if not isinstance(model, str | PathLike):
+        raise InputError(f"`model` (a {type(model).__name__}) cannot be trained; give the name or folder of a model")
+    name = os.fspath(model)
+    for package in ("accelerate", "datasets", *["peft"] * plan.lora):
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError(package, "tune", "tune")
+    if is_pair_model(name):
+        raise InputError(f"`model` (={name!r}) scores pairs; tune trains a model of embeddings")
+    place, local = find_model(name, None, local_files_only=False)
+    network = sentence_transformer(name, place, local, USUAL_ACCESS, plan.device)
+    if not any(weight.requires_grad for weight in network.parameters()):
+        raise InputError(f"`model` (={name!r}) has no weights that can be trained; give the model before quantisation")
+    if plan.lora:
+        _add_lora(network, name)
+    return network
+
+
+def _add_lora(network: "SentenceTransformer", name: str) -> None:
+    from peft import LoraConfig
+
+    config = LoraConfig(r=16, lora_alpha=32, lora_dropout=0.0, target_modules="all-linear")
+    try:
+        network.add_adapter(config)
+    except (AttributeError, ValueError) as error:
+        raise InputError(f"`model` (={name!r}) takes no low-rank matrices; leave `lora` out") from error
+
+
+def _folders(out: str | PathLike[str]) -> tuple[Path, Path]:
+    """The folder, and the one beside it for checkpoints."""
+    folder = named_path("out", out)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"`out` (={str(out)!r}) exists and is not an empty folder; name a new one")
+    if not folder.absolute().parent.is_dir():
+        raise InputError(f"`out` (={str(out)!r}) must be in a folder that exists")
+    return folder, folder.absolute().with_name(f"{folder.name}.checkpoints")
+
+
+def _begin(work: Path, settings: dict[str, Any]) -> None:
+    """Open the folder of checkpoints; InputError where those in it are of another training."""
+    path = work / "tune.json"
+    if path.is_file():
+        before = json.loads(path.read_text(encoding="utf-8"))
+        other = [name for name, value in settings.items() if before.get(name) != value]
+        if other:
+            raise InputError(
+                f"`out`: {str(work)!r} holds the checkpoints of a training with another {', '.join(other)}; repeat "
+                "that one, or remove the folder"
+            )
+        return
+    if work.exists():
+        raise InputError(f"`out`: {str(work)!r} exists and holds no checkpoints of tune; move it away")
+    with writing("out", work):
+        work.mkdir()
+        path.write_text(json.dumps(settings), encoding="utf-8")
+
+
+def _words(text: str) -> int:
+    return len(text.split())
+
+
+def _digest(triples: Sequence[Triple]) -> str:
+    return hashlib.sha256(json.dumps(triples).encode()).hexdigest()
+
+
+def _train(
+    network: "SentenceTransformer", data: Data, plan: TunePlan, work: Path, seed: Seed, progress: Progress
+) -> None:
+    """Train in place, from the last checkpoint where there is one."""
+    saved = sorted(work.glob("checkpoint-*/trainer_state.json"), key=lambda path: int(path.parent.name.split("-")[1]))
+    with quiet_transformers():
+        trainer = _trainer(network, data, plan, work, seed, progress)
+        result = trainer.train(resume_from_checkpoint=str(saved[-1].parent) if saved else None)
+    if not math.isfinite(result.training_loss):
+        raise InputError(f"the loss became {result.training_loss}; lower `rate` (={plan.rate:g})")
+    network.eval()
+
+
+def _trainer(
+    network: "SentenceTransformer", data: Data, plan: TunePlan, work: Path, seed: Seed, progress: Progress
+) -> "SentenceTransformerTrainer":
+    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+    from transformers import PrinterCallback, TrainerCallback
+
+    class Reporting(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            progress("training", state.global_step / plan.steps)
+
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(work),
+        max_steps=plan.steps,
+        per_device_train_batch_size=plan.batch,
+        learning_rate=plan.rate,
+        warmup_steps=max(1, plan.steps // 10),
+        save_steps=max(1, plan.steps // _CHECKPOINTS),
+        save_total_limit=2,
+        use_cpu=plan.device == "cpu",
+        seed=derive_seed(seed, "trainer") % 2**32,
+        dataloader_pin_memory=False,
+        disable_tqdm=True,
+        report_to=[],
+    )
+    network.model_card_data.widget = [{"text": ""}]  # else the library draws examples, with a progress bar
+    trainer = SentenceTransformerTrainer(
+        model=network, args=arguments, train_dataset=data[0], loss=data[1], callbacks=[Reporting()]
+    )
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def _data(network: "SentenceTransformer", triples: Sequence[Triple], steady: Sequence[str]) -> Data:
+    """Data sets and their losses: triples, whose opposites are hard negatives, and texts whose embeddings should stay.
+
+    Each is in parts by length.
+    """
+    from datasets import Dataset
+    from sentence_transformers.sentence_transformer.losses import EmbedDistillLoss, MultipleNegativesRankingLoss
+
+    embeddings = network.encode(list(steady), show_progress_bar=False)
+    rows = {
+        "triple": [dict(zip(("anchor", "positive", "negative"), triple, strict=True)) for triple in triples],
+        "steady": [{"text": text, "label": row.tolist()} for text, row in zip(steady, embeddings, strict=True)],
+    }
+    losses = {"triple": MultipleNegativesRankingLoss(network), "steady": EmbedDistillLoss(network)}
+    data = {}
+    for name, listed in rows.items():
+        listed.sort(key=lambda row: max(len(text) for column, text in row.items() if column != "label"))
+        size = math.ceil(len(listed) / _PARTS)
+        for start in range(0, len(listed), size):
+            data[f"{name}-{start}"] = Dataset.from_list(listed[start : start + size])
+    return data, {name: losses[name.partition("-")[0]] for name in data}
+
+
+def _finish(network: "SentenceTransformer", name: str, plan: TunePlan, work: Path) -> Path:
+    """Save the trained model with all its weights in one, and return the folder."""
+    folder = work / "model"
+    shutil.rmtree(folder, ignore_errors=True)
+    with quiet_transformers():
+        if plan.lora:
+            network = _merged(network, name, plan, work / "adapter")
+        network.save_pretrained(str(folder), create_model_card=False)
+    return folder
+
+
+def _merged(network: "SentenceTransformer", name: str, plan: TunePlan, adapter: Path) -> "SentenceTransformer":
+    """The model as it was, with the trained low-rank matrices added to its weights."""
+    from peft import PeftModel
+
+    network.save_pretrained(str(adapter), create_model_card=False)
+    place, local = find_model(name, None, local_files_only=False)
+    whole: Any = sentence_transformer(name, place, local, USUAL_ACCESS, plan.device)
+    whole[0].model = PeftModel.from_pretrained(whole[0].auto_model, str(adapter)).merge_and_unload()
+    return whole
+
+
+def _publish(finished: Path, tuned: Tuned, work: Path, folder: Path) -> None:
+    """Move the finished model to where it was asked for, with a README and ordinary permissions."""
+    (finished / "README.md").write_text(_read_me(tuned), encoding="utf-8")
+    mask = os.umask(0)
+    os.umask(mask)
+    for path in (finished, *finished.rglob("*")):
+        path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
+    if folder.is_dir():
+        folder.rmdir()
+    finished.rename(folder)
+    shutil.rmtree(work)
+
+
+def _read_me(tuned: Tuned) -> str:
+    """The findings, for whoever meets the folder."""
+    head = "---\nlibrary_name: sentence-transformers\ntags: [sentence-transformers, wordsens]\n---\n"
+    lines = "".join(
+        f"| {row['what']} | {row['count']} | {interval(row, 'before')} | {interval(row, 'after')} |\n"
+        for row in tuned.rows()
+    )
+    return (
+        f"{head}# {Path(tuned.model).name}, tuned by `wordsens tune`\n\n{tuned.reached}\n\n"
+        f"| AUC on held-out pairs | count | before (95 %) | after (95 %) |\n| --- | ---: | ---: | ---: |\n{lines}"
+    )

@@ -1,0 +1,183 @@
+"""`tune` on a tiny transformer with random weights, by sentence-transformers' own trainer."""
+
+import random
+import stat
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.models.zoo import tiny_sentence_transformer
+from tests.training.animals import ANIMALS, PAIRS, PLACES, TEXTS
+
+import wordsens as ws
+from wordsens.training import TunePlan, tune
+from wordsens.training.held_out import split_pairs
+from wordsens.training.triples import make_triples, reword, sentences_of
+
+sentence_transformers = pytest.importorskip("sentence_transformers")
+pytest.importorskip("accelerate")
+
+PLAN = TunePlan(steps=100, batch=8, rate=3e-3)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny") / "model"
+    with torch.random.fork_rng():
+        torch.manual_seed(0)  # its weights are random
+        tiny_sentence_transformer(folder.with_name("plain")).save(str(folder))
+    return folder
+
+
+def load(folder):
+    return sentence_transformers.SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+
+
+@pytest.fixture(scope="module")
+def tuned(model, tmp_path_factory):
+    out = tmp_path_factory.mktemp("out") / "tuned"
+    return tune(model, out, PAIRS, TEXTS, plan=PLAN), out
+
+
+def test_tuning_separates_opposites_that_took_no_part(tuned):
+    result, _ = tuned
+    before, after = result.before.check.kinds["negation"], result.after.check.kinds["negation"]
+    assert after.auc > before.auc + 0.1
+    assert before.pairs == after.pairs == len(ANIMALS) * len(PLACES) // 3
+
+
+def test_the_table_has_every_kind_and_recall_with_intervals(tuned):
+    result, _ = tuned
+    rows = {row["what"]: row for row in result.rows()}
+    assert list(rows) == ["negation", "recall@1"]
+    for row in rows.values():
+        for side in ("before", "after"):
+            assert row[f"{side}_low"] <= row[side] <= row[f"{side}_high"]
+    # "not" is trained on: none of these opposites is called new.
+    assert (rows["negation"]["new"], rows["negation"]["new_after"]) == (0, None)
+    assert rows["recall@1"]["count"] == result.queries
+
+
+def test_the_tuned_model_has_the_form_of_the_first(tuned, model):
+    _, out = tuned
+    first, second = load(model), load(out)
+    shapes = [{name: value.shape for name, value in each.state_dict().items()} for each in (first, second)]
+    assert shapes[0] == shapes[1]
+    assert {path.name for path in out.iterdir()} == {path.name for path in model.iterdir()}
+    assert not out.with_name("tuned.checkpoints").exists()
+    texts = [pair[1] for pair in PAIRS]
+    single = torch.tensor(second.encode(texts))
+    half = torch.tensor(second.half().encode(texts)).float()
+    assert float((single - half).abs().max()) < 1e-2
+
+
+def test_the_files_have_ordinary_permissions(tuned, tmp_path):
+    _, out = tuned
+    plain, folder = tmp_path / "plain", tmp_path / "folder"
+    plain.touch()
+    folder.mkdir()
+    for path in (out, *out.rglob("*")):
+        usual = folder if path.is_dir() else plain
+        assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(usual.stat().st_mode), path
+
+
+def test_an_interrupted_run_leaves_nothing_in_out_and_resumes_to_the_same_weights(tuned, model, tmp_path):
+    def stop(now, share):
+        if now == "training" and share > 0.7:
+            raise KeyboardInterrupt
+
+    out = tmp_path / "again"
+    with pytest.raises(KeyboardInterrupt):
+        tune(model, out, PAIRS, TEXTS, plan=PLAN, progress=stop)
+    assert not out.exists()
+    with pytest.raises(ws.InputError, match="another rate"):
+        tune(model, out, PAIRS, TEXTS, plan=replace(PLAN, rate=1e-3))
+    shares = []
+    tune(model, out, PAIRS, TEXTS, plan=PLAN, progress=lambda now, share: shares.append((now, share)))
+    assert min(share for now, share in shares if now == "training") > 0.5
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["again"]
+    for name, value in load(out).state_dict().items():
+        torch.testing.assert_close(value, load(tuned[1]).state_dict()[name])
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # peft asks for it
+def test_low_rank_matrices_are_merged_into_the_weights(model, tmp_path):
+    pytest.importorskip("peft")
+    out = tmp_path / "lora"
+    tune(model, out, PAIRS, TEXTS, plan=TunePlan(steps=4, batch=8, rate=1e-2, lora=True))
+    first, second = load(model).state_dict(), load(out).state_dict()
+    assert first.keys() == second.keys()
+    changed = {name for name, value in first.items() if not torch.equal(value, second[name])}
+    assert changed
+    assert all(first[name].ndim == 2 and "embeddings" not in name for name in changed)
+    assert not list(out.glob("adapter*"))
+
+
+def test_whole_domains_are_held_out_with_every_text():
+    pairs = [*ws.read_pairs(), *ws.read_pairs(ws.near_duplicates())]
+    split = split_pairs(pairs, seed=0)
+    assert len(split.domains) == 2
+    assert {pair.columns["domain"] for pair in split.held_out} == set(split.domains)
+    assert {pair.columns["domain"] for pair in split.train}.isdisjoint(split.domains)
+    texts = [{text for pair in part for text in (pair.first, pair.second)} for part in (split.train, split.held_out)]
+    assert texts[0].isdisjoint(texts[1])
+    assert split == split_pairs(pairs, seed=0) != split_pairs(pairs, seed=1)
+
+
+def test_triples_are_of_three_texts_and_use_both_directions():
+    pairs = ws.read_pairs(PAIRS)
+    triples = make_triples(pairs, ws.near_misses(["How do I enable sync?"]), random.Random(0))
+    assert all(first != other != same for first, same, other in triples)
+    firsts = {first for first, _, _ in triples}
+    assert {"The cat is in the barn today.", "The cat is not in the barn today."} <= firsts
+    assert (
+        "Today the cat is in the barn.",
+        "The cat is in the barn today.",
+        "Today the cat is not in the barn.",
+    ) in triples
+
+
+@pytest.mark.parametrize(
+    ("sentence", "same"),
+    [
+        ("It isn't ready.", "It is not ready."),
+        ("We stayed three nights.", "We stayed 3 nights."),
+        ("The lift stopped when we got in.", "When we got in, the lift stopped."),
+        ("In May, the shop was closed all week.", "The shop was closed all week in May."),
+    ],
+)
+def test_rewordings_keep_the_meaning(sentence, same):
+    assert same in {reword(sentence, random.Random(seed), changes=1) for seed in range(60)}
+
+
+def test_sentences_are_each_taken_once():
+    assert sentences_of(["One two three four. Too short. One two three four."]) == ["One two three four."]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": len}, "cannot be trained"),
+        ({"model": "./nowhere"}, "there is no model folder"),
+        ({"pairs": PAIRS[:2]}, "each part needs opposites and near-duplicates"),
+        ({"texts": ["Short."]}, "too few sentences"),
+        ({"out": "full"}, "is not an empty folder"),
+        ({"out": "taken"}, "holds no checkpoints of tune"),
+        ({"out": "no/where"}, "in a folder that exists"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(unchecked_types, model, tmp_path, change, message):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    (tmp_path / "taken.checkpoints").mkdir()
+    given = {"model": model, "out": "out", "pairs": PAIRS, "texts": TEXTS, **change}
+    with pytest.raises(ws.InputError, match=message) as error:
+        tune(given["model"], tmp_path / given["out"], given["pairs"], given["texts"], plan=PLAN)
+    assert "\n" not in str(error.value)
+
+
+def test_a_model_without_trainable_weights_is_refused(model, tmp_path, monkeypatch):
+    frozen = load(model).requires_grad_(False)
+    monkeypatch.setattr("wordsens.training.tuning.sentence_transformer", lambda *_: frozen)
+    with pytest.raises(ws.InputError, match="no weights that can be trained"):
+        tune(model, tmp_path / "out", PAIRS, TEXTS, plan=PLAN)
