@@ -154,13 +154,13 @@ def _words(text: Text, top: float, *, legend: bool) -> Words:
 
 def _facts(word: Word) -> list[str]:
     """What is known of a word, in a few words each."""
-    found = [
+    known = [
         ("S", word.attained),
         ("at most", word.upper),
         ("taken out", word.removal),
         (f"best real word {word.swapped_for}", word.swap),
     ]
-    return [f"{name} {times(value)}" for name, value in found if value is not None]
+    return [f"{name} {times(value)}" for name, value in known if value is not None]
 
 
 def _table(text: Text, top: float) -> Table:
@@ -315,5 +315,5 @@ def _cut(text: Text, most: int) -> Text:
                 break
             most -= 1
         pieces.append(piece)
-    kept = sum(isinstance(piece, Word) for piece in pieces)
-    return replace(text, pieces=(*pieces, " …"), note=f"{text.note} Its first {kept:,} of {words:,} words.".strip())
+    shown = sum(isinstance(piece, Word) for piece in pieces)
+    return replace(text, pieces=(*pieces, " …"), note=f"{text.note} Its first {shown:,} of {words:,} words.".strip())
