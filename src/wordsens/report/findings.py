@@ -84,9 +84,10 @@ def _contrasts(records: Sequence[Record]) -> Iterator[Finding]:
     if len(texts) != 1:
         return
     (group,) = texts.values()
-    if (found := contrast([(one.map, one.value or 0.0) for one in group])) is not None:
-        number, sentence = found
+    if (beside := contrast([(one.map, one.value or 0.0) for one in group])) is not None:
+        number, sentence = beside
         searched = "every word searched" if all(map(_whole, group)) else "of some maps only a sample of words searched"
+        sentence = f"{sentence.removesuffix('.')}, in the given text of {group[0].n} words."
         yield Finding(number, sentence, f"Attained, on one text, d = {group[0].d}; {searched}.")
 
 
