@@ -16,6 +16,7 @@ import torch
 
 from wordsens.app.request import MeasureRequest
 from wordsens.app.worker import TaskContext
+from wordsens.display.content import colour_share, level
 from wordsens.errors import InputError
 from wordsens.experiments.sensitivity import SensitivityCell, columns_of_result
 from wordsens.experiments.store import Record, Store, record_of, write_tables
@@ -25,7 +26,6 @@ from wordsens.maps.registry import MODEL, build_map, map_entry, map_title
 from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
 from wordsens.report.write import write_report
 from wordsens.results import Look, Shown
-from wordsens.results.shown import STRONGEST, colour_share
 from wordsens.search.plan import SearchPlan
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.removals import row_removal
@@ -45,9 +45,6 @@ FIRST_SECONDS, PART_SECONDS = 1.5, 0.25
 
 SWAPS = ShortlistPlan(anchors=12, rounds=3, verified=40, promoted=4)
 """Of a trained model: a fifth of the usual evaluations, for an answer while the reader waits."""
-
-LEVELS = 9
-"""Shades of the style sheet, from white at zero."""
 
 SHARES = tuple(at / 10 for at in range(11))
 """Shares of a perturbation at which attention is drawn."""
@@ -159,17 +156,22 @@ def shown_text(content: str, text: TextMatrix, values: Mapping[int, tuple[float,
             continue
         row = max(rows, key=lambda one: values[one][0])
         value, upper = values[row]
-        level = round(colour_share(value) * (LEVELS - 1))
         unknown = text.word(row) in UNKNOWN
         pieces.append(
-            {"text": word.text, "row": row, "value": value, "upper": upper, "level": level, "unknown": unknown}
+            {
+                "text": word.text,
+                "row": row,
+                "value": value,
+                "upper": upper,
+                "level": level(colour_share(value)),
+                "unknown": unknown,
+            }
         )
     pieces.append(content[end:])
     return {
         "pieces": [piece for piece in pieces if piece],
         "words": total,
         "direction": _direction(content),
-        "scale": STRONGEST,
     }
 
 
