@@ -99,6 +99,8 @@ class Measurement:
         with self.detail:
             _Downloads(self._site, self.request, self.answers)
         await self.pick(first["row"] if row is None else row)
+        if row is not None:  # the reader was on this word when the view was renewed
+            ui.run_javascript("setTimeout(() => document.querySelector('#result .w.here')?.focus(), 100)")
 
     def show_shipped(self, answers: dict[str, dict[str, Any]]) -> None:
         """Show answers that were computed beforehand, with the detail of their most sensitive word."""
@@ -115,8 +117,8 @@ class Measurement:
             box.classes(add="stale") if stale else box.classes(remove="stale")
         self._stale.text = reason if stale else ""
 
-    async def pick(self, row: int, *, again: bool = True) -> None:
-        """Look into the word of that row, part by part; where a worker is lost meanwhile, once `again`."""
+    async def pick(self, row: int) -> None:
+        """Look into the word of that row, part by part."""
         if row == self._row and row in self._known:
             return
         self._row = row
@@ -130,11 +132,11 @@ class Measurement:
                 await self._unknown(row)
             return
         for one in self.request.single:
-            if row in self.answers[one.map]["witnesses"] and not await self._look_into(one, row, again=again):
+            if row in self.answers[one.map]["witnesses"] and not await self._look_into(one, row):
                 return
 
-    async def _look_into(self, request: MeasureRequest, row: int, *, again: bool) -> bool:
-        """Ask a worker about a word under one map; False where it is not wanted any more."""
+    async def _look_into(self, request: MeasureRequest, row: int, *, again: bool = True) -> bool:
+        """Ask a worker about a word under one map, `again` where it is lost; False where it is no longer wanted."""
         known = self._known.setdefault(row, {})
         if request.map in known:
             return True
@@ -315,10 +317,10 @@ def card(answers: dict[str, dict[str, Any]], row: int, detail: dict[str, dict[st
             tried = "" if known["swap_exact"] else ", best tried"
             facts.append((f"Replaced by “{known['swapped_for']}”{tried}{of}", number(known["swap"])))
     parts.append("<dl>" + "".join(f"<dt>{escape(a)}</dt><dd><bdi>{escape(b)}</bdi></dd>" for a, b in facts) + "</dl>")
-    return "".join([*parts, *(_moved(text, known["moved"]) for known in detail.values() if known.get("moved"))])
+    return "".join([*parts, *(_moved(known["moved"]) for known in detail.values() if known.get("moved"))])
 
 
-def _moved(name: str, moved: list[list[Any]]) -> str:
+def _moved(moved: list[list[Any]]) -> str:
     """The rows of the output that the word's strongest push moves most."""
     attention = moved[0][2] is not None
     headings = ("moves most", "by", "attention to it") if attention else ("moves most", "by")

@@ -7,7 +7,6 @@ import tempfile
 import time
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,8 @@ from wordsens.maps.attention_pair import AttentionMap
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import MODEL, build_map, map_entry, map_title
 from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
+from wordsens.plotting import words as words_figure
 from wordsens.report.write import write_report
-from wordsens.results import Look, Shown
 from wordsens.search.plan import SearchPlan
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.removals import row_removal
@@ -247,16 +246,6 @@ def rounded(table: torch.Tensor) -> Any:
     return (table.double() * 1000).round().div(1000).tolist()
 
 
-@dataclass(frozen=True)
-class _Bars(Shown):
-    """A record's words and values, to draw."""
-
-    table: Look
-
-    def look(self) -> Look:
-        return self.table
-
-
 def export(context: TaskContext, records: list[dict[str, Any]], form: str, arguments: list[str]) -> bytes:
     """The file: `form` is report (HTML) or records (Parquet) of all records, or figure (PNG) of the first."""
     context.tick()
@@ -277,9 +266,7 @@ def export(context: TaskContext, records: list[dict[str, Any]], form: str, argum
 def _figure(record: Record) -> bytes:
     tokens, values = json.loads(str(record.tokens)), record.per_word or ()
     names = [tokens[row] for row in record.searched or range(len(values))]
-    upper = record.upper_per_word
-    columns = {"word": names, "word sensitivity": values, "upper": upper or values}
-    bars = _Bars(Look(map_title(record.map), columns, "word sensitivity", "word", None if upper is None else "upper"))
+    figure = words_figure(names, values, upper=record.upper_per_word, title=map_title(record.map))
     file = io.BytesIO()
-    bars.plot().savefig(file, format="png", dpi=200)
+    figure.savefig(file, format="png", dpi=200)
     return file.getvalue()
