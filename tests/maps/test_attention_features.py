@@ -163,15 +163,6 @@ def test_no_ascent_from_random_points_is_ahead_of_the_search(kind: str, mask: st
     assert bool((attack <= found.per_word * (1 + 1e-6)).all())
 
 
-def test_a_row_under_a_causal_mask_is_moved_by_no_later_word() -> None:
-    X, phi = drawn(N, D, seed=10), layer("biases", mask="causal")
-    moved = X.clone()
-    moved[3] += 5
-    before, after = phi(X), phi(moved)
-    assert torch.equal(before[:3], after[:3])
-    assert bool(((before - after)[3:].abs().amax(dim=1) > 0).all())
-
-
 @pytest.mark.parametrize(
     ("change", "told"),
     [

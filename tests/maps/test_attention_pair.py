@@ -37,20 +37,6 @@ def test_texts_of_different_length_have_no_difference():
     assert len(attention(pair).axes) == 3
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"layer": 0}, "`layer` (=0) has no attention; choose 1 to 3, or -1 for the last"),
-        ({"layer": 4}, "`layer` (=4) has no attention; choose 1 to 3, or -1 for the last"),
-        ({"head": 4}, "`head` (=4) does not exist; choose 0 to 3, or None for their mean"),
-    ],
-)
-def test_what_a_model_does_not_have_is_refused(options, message):
-    with pytest.raises(ws.InputError) as caught:
-        attention_pair(phi_of(), *PAIR, **options)
-    assert str(caught.value) == message
-
-
 def language_model():
     return phi_of("llama", "AutoModelForCausalLM", output="probabilities", pool="last")
 

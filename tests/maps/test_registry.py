@@ -1,7 +1,6 @@
 """Maps by name: the registry, maps of one's own and transformers."""
 
 import hashlib
-from dataclasses import fields
 
 import pytest
 import torch
@@ -10,14 +9,11 @@ from torch import nn
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS
 from wordsens.errors import InputError
-from wordsens.experiments.map_cell import MapCell
 from wordsens.maps.attention.scores import SCORES
 from wordsens.maps.dense import GAUSSIAN_KINDS
 from wordsens.maps.registry import (
-    FAMILIES,
     MAP_NAMES,
     MAPS,
-    OPTION_NAMES,
     MapOptions,
     base_name,
     build_map,
@@ -63,15 +59,6 @@ def test_exactly_the_used_options_change_the_features(name):
         assert same == (option not in MAPS[name].options), option
 
 
-def test_an_entry_holds_together():
-    for entry in MAPS.values():
-        assert entry.family in FAMILIES
-        assert set(entry.options) <= set(OPTION_NAMES)
-    assert set(OPTION_NAMES) <= set(MapCell.model_fields)
-    assert all(field.metadata["help"] for field in fields(MapOptions))
-    assert len({entry.title for entry in MAPS.values()}) == len(MAPS)
-
-
 @pytest.mark.parametrize(
     ("option", "names"),
     [("activation", ACTIVATIONS), ("gaussian", GAUSSIAN_KINDS), ("pool", POOL_NAMES), ("score", SCORES)],
@@ -82,20 +69,6 @@ def test_the_names_that_options_take_are_those_of_the_maps(option, names):
     with pytest.raises(InputError) as caught:
         MapOptions(**{option: "none such"})  # pyright: ignore[reportArgumentType]
     assert sorted(str(caught.value).split("one of ")[1].split(", ")) == sorted(names)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"depth": 0}, r"`depth` \(=0\) must be a whole number, at least 1"),
-        ({"temperature": -1.0}, r"`temperature` \(=-1.0\) must be a positive finite number"),
-        ({"activation": "rellu"}, "did you mean 'relu'"),
-        ({"model": ""}, "`model`"),
-    ],
-)
-def test_wrong_options(options, message):
-    with pytest.raises(InputError, match=message):
-        MapOptions(**options)
 
 
 def test_a_list_of_names_is_checked_and_holds_none_twice():
@@ -125,17 +98,6 @@ def test_parameters_in_a_name():
     }.items():
         with pytest.raises(InputError, match=message):
             map_entry(wrong)
-
-
-def test_titles():
-    assert [map_title(name) for name in ("rf", "drf8", "relu-raf", "linear-raf", "my:Map", "minilm layer 3")] == [
-        "RF",
-        "DRF, L = 8",
-        "ReLU-RAF",
-        "linear RAF",
-        "Map",
-        "minilm layer 3",
-    ]
 
 
 SOURCE = """
@@ -209,28 +171,6 @@ def test_maps_of_ones_own(own):
     assert ws.certify(build_map(f"{own}:thing", 3, 4, seed=7), X).shape == (3,)
     assert map_content(f"{own}:squares") == hashlib.sha256(SOURCE.encode()).hexdigest()
     assert (map_entry(f"{own}:made").family, map_content("raf")) == ("own", None)
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("Needy", "asks for hidden; it is given n, d, seed, dtype, device, so give the rest a default, or write "),
-        ("Nothing", "has no 'Nothing'"),
-        ("number", "is a int; give a FeatureMap, a torch module, a class of"),
-    ],
-)
-def test_what_is_no_map(own, name, message):
-    with pytest.raises(InputError, match=message):
-        build_map(f"{own}:{name}", 3, 4, seed=0)
-
-
-def test_modules_that_cannot_be_had(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "broken_map_file.py").write_text("import nothing_of_that_name\n")
-    with pytest.raises(InputError, match="neither installed nor a file of the current folder"):
-        build_map("no_such_module:Map", 3, 4, seed=0)
-    with pytest.raises(InputError, match="No module named 'nothing_of_that_name'"):
-        build_map("broken_map_file:Map", 3, 4, seed=0)
 
 
 def test_a_transformer_by_name_is_loaded_once(tmp_path):

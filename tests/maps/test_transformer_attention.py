@@ -47,11 +47,6 @@ def test_a_bracket_of_a_trained_head(kind, head):
         assert torch.equal(phi(X)[:4], phi(X.rows + torch.eye(len(X), 1).roll(5, 0))[:4])
 
 
-def test_the_whole_model_has_no_certificate():
-    phi = ws.TransformerFeatures(model_of("bert"), tokenizer(), layer=2, head=0)
-    assert ws.certificate(phi, phi.embed([TEXT])[0]) is None
-
-
 @pytest.mark.parametrize(
     ("kind", "layer", "told"),
     [
