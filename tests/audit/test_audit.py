@@ -10,11 +10,22 @@ import torch
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
+from wordsens.audit.comparison import audit_changes
 from wordsens.audit.layers import SHORT_SEARCH, layer_sensitivities
-from wordsens.audit.summary import frequency_bands, place_of, reactions, summarise_audit
-from wordsens.audit.text import AuditedText, AuditedWord, AuditPlan, AuditTexts, audit_text, chosen_words, counted
+from wordsens.audit.summary import reactions, summarise_audit
+from wordsens.audit.text import (
+    AuditedText,
+    AuditedWord,
+    AuditPlan,
+    AuditTexts,
+    audit_black_box,
+    audit_text,
+    chosen_words,
+)
+from wordsens.evaluation.replacements import MOST, Replacements
+from wordsens.models.load import as_model
 from wordsens.sensitivity.one_word import attained
-from wordsens.text.english import FUNCTION_WORDS, KINDS, NEGATIONS, kind_of
+from wordsens.text.whole_words import without
 
 TEXT = ws.Document("the film was not unlikely good and very long", label=1, source="reviews:1")
 SHORT = AuditPlan(max_words=20, words_per_text=3, search=ws.SearchPlan("quick", starts=2, steps=2))
@@ -46,14 +57,6 @@ def test_what_is_measured_of_a_text_is_what_the_library_measures(phi, removal):
     removed = ws.removal_effects(phi, TEXT, chosen, way=removal)
     assert [word.removal for word in found.measured] == pytest.approx(removed.change.tolist(), rel=1e-6)
     assert found.value == max(word.sensitivity for word in found.measured)
-
-
-def test_words_are_deleted_unless_a_mask_is_asked_for(phi):
-    assert audit_text(phi, TEXT, SHORT) == audit_text(phi, TEXT, replace(SHORT, removal="delete"))
-    masked = audit_text(phi, TEXT, replace(SHORT, removal="mask"))
-    assert [word.removal for word in masked.measured] != [
-        word.removal for word in audit_text(phi, TEXT, SHORT).measured
-    ]
 
 
 def test_swaps_are_the_farthest_of_the_words_that_are_offered(phi):
@@ -150,15 +153,6 @@ def test_a_word_like_any_other_is_listed_no_more_often_than_said():
     assert 0.005 < less / 4000 < 0.038
 
 
-def test_categories():
-    assert not NEGATIONS & FUNCTION_WORDS
-    assert {kind_of(word) for word in ("Never", "Won’t", "THE", "camera", "9", "...")} == set(KINDS)
-    assert [place_of(share) for share in (0.0, 0.5, 1.0)] == ["first fifth", "middle", "last fifth"]
-    assert counted(["The", "the", "a"]) == {"the": 2, "a": 1}
-    bands = frequency_bands(Counter({f"w{at}": 1 for at in range(100)}))
-    assert Counter(bands.values()) == {"common": 50, "frequent": 40, "rare": 10}
-
-
 def test_layers_and_heads(phi):
     found = layer_sensitivities(phi.at(), [TEXT], words=2, max_words=20)
     assert [layer.layer for layer in found] == [1, 2, 3]
@@ -173,3 +167,60 @@ def test_layers_and_heads(phi):
         for word, delta in zip(r.whole, r.perturbations, strict=True):
             changes.append(float(attained(head, X.rows, torch.tensor([word.rows]), delta.unsqueeze(0))))
         assert layer.heads[3] == pytest.approx(max(changes), rel=1e-5)
+
+
+REVIEW = ws.Document("The film was not good, and nobody liked its end.", label=-1, source="reviews:1")
+OFFERED = Replacements([REVIEW.text, "nor ever a dull book of the old kind without end"])
+
+
+def letters(texts):
+    return [[text.lower().count(letter) + 0.5 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+
+
+def test_removals_and_swaps_are_those_of_plain_encoding():
+    model = as_model(letters)
+    found = audit_black_box(model, REVIEW, AuditPlan(max_words=9, words_per_text=4), OFFERED)
+    read = "The film was not good, and nobody liked"
+    assert (found.words, found.words_lost, found.negations_lost) == (9, 3, 0)
+    assert {"not", "nobody"} < {word.word for word in found.measured}
+    whole = torch.tensor(letters([read])[0])
+    for word in found.measured:
+        at = read.index(word.word)
+        texts = [without(read, (at, at + len(word.word))), read.replace(word.word, word.swapped_for, 1)]
+        for text, change in zip(texts, (word.removal, word.swap), strict=True):
+            moved = (torch.tensor(letters([text])[0]) - whole).norm() / whole.norm()
+            assert change == pytest.approx(float(moved), rel=1e-6)
+        assert math.isnan(word.sensitivity)
+        assert word.swapped_for != word.word
+    assert found.value == max(word.removal for word in found.measured)
+    assert found.evaluations <= 1 + 4 * (1 + MOST)
+
+
+def test_a_transformer_gives_the_same_removals_either_way():
+    """On a lower-case text of whole words, deleting tokens and deleting letters are one."""
+    text = ws.Document("the film is not good and nobody liked it", source="x")
+    phi = ws.TransformerFeatures.from_pretrained("minilm", pool="own")
+    black = audit_black_box(as_model("minilm"), text, AuditPlan(max_words=20, words_per_text=9))
+    removed = ws.removal_effects(phi, text)
+    assert [word.removal for word in black.measured] == pytest.approx(removed.change.tolist(), abs=1e-5)
+
+
+def audited(source, *words):
+    measured = tuple(
+        AuditedWord(word=word, tokens=1, place=at / 9, sensitivity=value, removal=value / 2)
+        for at, (word, value) in enumerate(words)
+    )
+    return AuditedText(
+        source=source, tokens=9, words=10, words_lost=0, negations_lost=0, measured=measured, evaluations=1
+    )
+
+
+def test_the_change_is_that_of_the_words_both_measured():
+    before = [audited(str(at), ("not", 0.2 + at / 100), ("film", 0.5), ("old", 9.0)) for at in range(6)]
+    after = [audited(str(at), ("not", 0.3 + at / 100), ("film", 0.5 + (-1) ** at / 10)) for at in range(6)]
+    found = {(one.kind, one.measure): one for one in audit_changes(list(zip(before, after, strict=True)))}
+    assert set(found) == {(kind, name) for kind in ("negation", "content word") for name in ("sensitivity", "removal")}
+    grew = found["negation", "sensitivity"]
+    assert (grew.before, grew.after, grew.texts, grew.certain) == (pytest.approx(0.225), pytest.approx(0.325), 6, True)
+    assert grew.difference.value == pytest.approx(0.1)
+    assert not found["content word", "removal"].certain

@@ -57,21 +57,6 @@ def test_a_power_law_is_found_again():
     assert synonym.length is None
 
 
-def test_the_same_pairs_are_averaged_at_every_length():
-    made = [PairDistance("short", "role", 1, 10, 0.9)]
-    made += [PairDistance("long", "role", multiple, 10 * multiple, 0.1 / multiple) for multiple in (1, 2)]
-    (found,) = decay(made, threshold=0.01)
-    assert (found.means, found.pairs) == ({1: 0.1, 2: 0.05}, 1)
-    assert (found.fit, found.reason) == (None, "its pairs were measured at 2 lengths, and an exponent needs 3")
-
-
-def test_a_distance_of_zero_is_said_and_not_hidden():
-    made = [PairDistance("a", "role", multiple, 10 * multiple, 0.0 if multiple == 4 else 0.5) for multiple in (1, 2, 4)]
-    (found,) = decay(made, threshold=0.05)
-    assert (found.fit, found.length) == (None, None)
-    assert found.reason == "its mean distance at 4 times the sentence's length is 0"
-
-
 def test_the_interval_of_the_length_is_the_bootstrap_by_pair():
     made = along(-1.0, pairs=12, scatter=1.0)
     (found,) = decay(made, threshold=0.01)

@@ -8,10 +8,10 @@ import torch
 from tests.certificates.attention_cases import SCORES, gaussian_rows
 
 import wordsens as ws
-from wordsens.certificates.attention.first_order import largest_eigenvalues, secants
-from wordsens.maps.attention.scores import SCORES as ALL_SCORES
-from wordsens.maps.attention.scores import Expanded
-from wordsens.seeds import generator
+from wordsens.certificates.attention.bounds import _scaled
+from wordsens.certificates.attention.self_weight_table import self_table_bound
+from wordsens.certificates.attention.text import attention_text, rounding_errors
+from wordsens.maps.attention.scores import Certified, Tabulated, offered
 
 
 def by_hand(rows: np.ndarray, matrices: np.ndarray, score: str) -> np.ndarray:
@@ -65,39 +65,6 @@ def test_softmax_brackets_are_narrow(share: float) -> None:
         attained = ws.word_sensitivity(phi, text, words=words, radius=radius, certificate=False).per_word
     assert bool((upper >= attained * (1 - 1e-3)).all())
     assert float((upper / attained).max()) <= REACHED.get(share, 1.6)
-
-
-@pytest.mark.parametrize("score", SCORES)
-def test_secants_bound_the_gain_on_a_fine_grid(score: str) -> None:
-    kind = ALL_SCORES[score]
-    assert isinstance(kind, Expanded)
-    scores = torch.linspace(-3, 3, 13, dtype=torch.float64).unsqueeze(0)
-    others = torch.full_like(scores, 0.7)
-    for reach in (1e-5, 0.1, 1.0, 5.0):
-        curve = kind.curve(scores, others, torch.full_like(scores, reach))
-        low, high = secants(curve, kinked=kind.kinked)
-        for fraction in torch.linspace(-1, 1, 402).tolist():
-            t = torch.full_like(scores, fraction * reach)
-            if score in ("softmax", "relu"):
-                weight = torch.exp if score == "softmax" else torch.relu
-                rest = torch.full_like(scores, math.exp(0.7) if score == "softmax" else 0.7)
-                after = weight(scores + t) / (weight(scores + t) + rest)
-                before = weight(scores) / (weight(scores) + rest)
-            else:
-                after, before = kind.attention(scores + t), kind.attention(scores)
-            gain = curve.factor * (after - before) / t
-            assert bool((gain <= high + 1e-6).all()) and bool((gain >= low - 1e-6).all())
-
-
-def test_largest_eigenvalues_are_bounded_from_above_and_closely() -> None:
-    factors = torch.randn(5, 9, 4, generator=generator(0, "rows"), dtype=torch.float64)
-    factors[1] = 0
-    matrices = factors @ factors.mT
-    bound = largest_eigenvalues(matrices, torch.zeros(5, dtype=torch.float64)).numpy()
-    exact = np.linalg.eigvalsh(matrices.numpy())[:, -1]
-    assert (bound >= exact * (1 - 1e-14)).all()
-    assert (bound <= 1.01 * exact + 1e-12).all()
-    assert np.isinf(largest_eigenvalues(matrices * math.nan, torch.zeros(5, dtype=torch.float64)).numpy()).all()
 
 
 STEEP = 60.0
@@ -154,3 +121,64 @@ def test_divided_relu_one_last_bit_off() -> None:
         phi = ws.RandomAttentionFeatures.of_weight(torch.from_numpy(matrix * 2), "relu")
         upper = float(ws.certify(phi, torch.from_numpy(rows), words=[0], radius=0.02))
         assert attained(rows, matrix, "relu", 0.02) <= upper * (1 + 1e-9)
+
+
+TABULATED = ("relu-unnormalized", "sigmoid")
+
+
+def self_changes(rows: np.ndarray, matrix: np.ndarray, score: str, word: int, delta: np.ndarray) -> np.ndarray:
+    """How far row `word` moves, for each row of `delta`; `matrix` is W over the scale."""
+    texts = np.repeat(rows[None], len(delta), axis=0)
+    texts[:, word] += delta
+    moved = by_hand(texts, matrix, score)[:, word] - by_hand(rows, matrix, score)[word]
+    return np.linalg.norm(moved, axis=1)
+
+
+def climbed(rows: np.ndarray, matrix: np.ndarray, score: str, word: int, radius: float) -> float:
+    """The largest change of row i that random and pointed perturbations and an ascent find."""
+    d = rows.shape[1]
+    delta = np.concatenate([np.random.default_rng(0).standard_normal((100, d)), rows @ matrix.T, -rows @ matrix.T])
+    delta *= radius / np.linalg.norm(delta, axis=1, keepdims=True)
+    values = self_changes(rows, matrix, score, word, delta)
+    found = values.max()
+    for best in delta[values.argsort()[-4:]]:
+        for size in (0.5, 0.3, 0.3, 0.2, 0.2, 0.1, 0.1, 0.1, 0.05, 0.05):
+            steps = 1e-5 * radius * np.concatenate([np.eye(d), -np.eye(d)])
+            around = self_changes(rows, matrix, score, word, best + steps)
+            slope = around[:d] - around[d:]
+            best = best + size * radius * slope / max(np.linalg.norm(slope), 1e-300)
+            best *= radius / np.linalg.norm(best)
+            found = max(found, self_changes(rows, matrix, score, word, best[None])[0])
+    return float(found)
+
+
+def prepared(rows: torch.Tensor, phi: ws.RandomAttentionFeatures):
+    scaled, heads, _, unit = _scaled(phi, rows)
+    score = offered(phi.score, Certified)
+    assert score is not None
+    text = attention_text(scaled, heads, score)
+    errors = rounding_errors(text)
+    return text, errors, unit
+
+
+def tabulated(phi: ws.RandomAttentionFeatures) -> Tabulated:
+    score = offered(phi.score, Tabulated)
+    assert score is not None
+    return score
+
+
+@pytest.mark.parametrize(("n", "d", "seed"), [(20, 64, 0), (9, 4, 5)])
+@pytest.mark.parametrize("share", [0.05, 0.3])
+@pytest.mark.parametrize("score", TABULATED)
+def test_no_ascent_of_row_i_exceeds_its_bound(score: str, n: int, d: int, seed: int, share: float) -> None:
+    rows = gaussian_rows(n, d, seed)
+    phi = ws.RandomAttentionFeatures(d, score=score, seed=seed)
+    text, errors, unit = prepared(rows, phi)
+    matrix, radius = phi.matrices[0].double().numpy() / math.sqrt(d), share * math.sqrt(d)
+    words, reach = torch.tensor([0, n // 2]), torch.full((2,), radius / unit, dtype=torch.float64)
+    bounds = self_table_bound(text, tabulated(phi), errors, words, reach) * radius
+    for word, bound in zip(words.tolist(), bounds.tolist(), strict=True):
+        attained = climbed(rows.numpy(), matrix, score, word, radius)
+        assert attained <= bound
+        if d == 64 and share < 0.2:
+            assert bound <= 1.8 * attained

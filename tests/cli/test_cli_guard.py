@@ -75,11 +75,6 @@ def test_a_wrong_line_has_an_error_in_its_place(piped):
     assert (run.code, "1 lines of stdin hold no pair" in run.err) == (2, True)
 
 
-def test_wrong_arguments(wordsens):
-    assert wordsens("guard", "alone").code == 2
-    assert wordsens("guard", *SAME, "--language", "fr").code == 2
-
-
 def test_other_languages_and_broken_characters(wordsens):
     assert wordsens("guard", "Es geht.", "Es geht nicht.", "--language", "de").out.startswith("different")
     assert wordsens("guard", "\udce9 one", "\udce8 one").code == 0

@@ -7,10 +7,8 @@ from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
 from wordsens.evaluation.explain import ExplainPlan, explain
-from wordsens.evaluation.replacements import neighbours
 from wordsens.models import as_pair_model
 from wordsens.models.load import as_model
-from wordsens.text.english import kind_of
 from wordsens.text.whole_words import with_word, without
 
 FIRST, SECOND = "How do I enable two-factor login?", "Where can I disable the login of my team?"
@@ -126,21 +124,6 @@ def test_the_same_seed_gives_the_same_and_bad_input_is_one_line():
         explain(letters, ws.gaussian_text(2, 3, seed=0))
     with pytest.raises(ws.InputError, match=r"`target` \(=1\) goes with a classifier"):
         explain(letters, FIRST, target=1)
-
-
-def test_swaps_are_words_of_the_same_kind_and_ending_that_the_model_holds_near():
-    phi = as_model("minilm").features()
-    near = neighbours(phi, ["enabled", "quickly", "the", "Monday"])
-    assert all(other.endswith("ed") for other in near["enabled"])
-    assert "disabled" in near["enabled"][:5]
-    assert all(other.endswith("ly") for other in near["quickly"])
-    assert {kind_of(other) for other in near["the"]} == {"function word"}
-    assert near["Monday"][0] in ("Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-    plan = ExplainPlan(vectors=False)
-    found = explain("minilm", "The lift is open on Monday.", "The lift is shut on Monday.", plan=plan)
-    tried = {word.word: word for word in found.words if word.side == 0}
-    assert tried["open"].tried == 8
-    assert kind_of(tried["Monday"].swapped_for) == "content word"
 
 
 def test_what_keeps_texts_apart_most_may_be_a_single_word():

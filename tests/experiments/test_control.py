@@ -9,7 +9,6 @@ from wordsens.errors import InputError
 from wordsens.experiments.control import (
     ALONG,
     CONTROLS,
-    PRESETS,
     ControlCell,
     measure_control,
     pairs_answers,
@@ -18,7 +17,6 @@ from wordsens.experiments.control import (
     summarize,
 )
 from wordsens.experiments.run import failed
-from wordsens.experiments.sweep import paper_sweep
 from wordsens.figures.control_panels import CONTROL_FIGURES
 
 SMALL = {"task": "one-word", "n": 6, "d": 8, "steps": 4, "training": 32, "texts": 2, "words": 2, "hidden": 8}
@@ -152,12 +150,8 @@ def test_real_texts_are_learned_by_their_labels():
     ("keys", "message"),
     [
         ({"control": "hold"}, "goes with control 'hold'"),
-        ({"control": "penalty"}, "`control`"),
         ({"task": "texts"}, "needs real ones"),
-        ({"text": "reviews"}, "for the task 'texts'"),
-        ({"strength": 1.0}, "`control` is 'none'"),
         ({"layer": "dense", "norm": True}, "option of attention"),
-        ({"task": "two-words"}, "`task`"),
         ({"along": True, "steps": 0}, "needs a training"),
     ],
 )
@@ -172,13 +166,6 @@ def test_cells_are_named_by_what_can_change_them():
     assert cell.key() != ControlCell.parse({**SMALL, "rate": 0.02}).key()
     usual = ControlCell.parse({**SMALL, "control": "lower"})
     assert usual.key() == ControlCell.parse({**SMALL, "control": "lower", "strength": 0.1}).key()
-
-
-@pytest.mark.parametrize("scale", PRESETS)
-def test_presets_have_five_draws_of_every_point(scale):
-    cells = paper_sweep("control", scale)[0].cells()
-    assert {cell.draw for cell in cells} == set(range(PRESETS[scale]["draws"]))
-    assert {cell.task for cell in cells} == {"one-word", "majority", "texts"}
 
 
 def _record(value, sensitivity, draw, robust=0.5, **keys):
@@ -220,73 +207,3 @@ def test_dead_networks_are_in_no_mean_and_are_told():
     assert len(told) == 1 and told[0].startswith("In 2 of 12 trainings") and "hold (2)." in told[0]
     for make in CONTROL_FIGURES.values():
         assert make([*alive, *gone]) == make(alive)
-
-
-def test_sentences_about_targets_and_costs():
-    plain = [_record(0.9 + j, 2.0, at) for at, j in enumerate(JITTER)]
-    held = [
-        _record(0.9 + j - (0.2 if target < 1 else 0.0), 2 * target * (1 + j), at, control="hold", target=target)
-        for target in (0.25, 1.0, 4.0)
-        for at, j in enumerate(JITTER)
-    ]
-    told = _told(plain + held)
-    assert any("S follows its target over a factor of 16" in one for one in told)
-    assert any("S held at 0.25 costs 0.2 of accuracy (0.9 without)" in one for one in told)
-    assert not any("S held at 1 " in one for one in told)
-    shuffled = [one.replace(sensitivity=1.0 + (7 * at) % 15) for at, one in enumerate(held)]
-    assert not any("its target" in one for one in _told(plain + shuffled))
-
-
-def test_sentences_about_the_way_of_a_training():
-    def along(at, control, end):
-        one = _record(1.0, 1.0, at, along=True, control=control)
-        own = {"along_steps": (0, 4), "along_accuracy": (0.5, 1.0), "along_sensitivity": (2.0, end + JITTER[at])}
-        return one.replace(**own, along_kept=(0.9, 0.9), along_told=None, along_probe=(0.5, 0.5 + 30 * JITTER[at]))
-
-    plain, paired = ([along(at, control, end) for at in range(5)] for control, end in (("none", 4.0), ("pairs", 1.0)))
-    told = _told([*plain, *paired])
-    rises = "along the training S rises from 2 to 4.000 ± 0.007, while accuracy goes from 0.5 to 1"
-    lowers = "supervision by pairs lowers S at the end of the training: 1.000 ± 0.007 in place of 4.00"
-    assert [any(sentence in one for one in told) for sentence in (rises, lowers)] == [True, True]
-    assert len(told) == 2  # what stays, or changes by less than its error, is not told
-    table = next(one for one in summarize([*plain, *paired]).sections if one.title == "Along the training")
-    assert len(table.rows) == 4
-    assert table.rows[0][:5] == ("softmax attention", "one word decides", 6, "no control", 0)
-    curves = CONTROL_FIGURES["control-along-sensitivity"]([*plain, *paired]).panels[0].curves
-    assert [one.name for one in curves] == ["softmax attention", "softmax attention, supervision by pairs"]
-    assert [(one.x, one.y) for one in curves[0].marks] == [(1, 2.0), (5, 4.0)]
-    shares = CONTROL_FIGURES["control-along"]([*plain, *paired]).panels[0].curves
-    assert [one.name for one in shares] == ["accuracy", "synonyms kept", "new words"]
-    assert CONTROL_FIGURES["control-along"]([]) is CONTROL_FIGURES["control-along-sensitivity"]([]) is None
-
-
-def test_sentences_about_layers():
-    stacks = [
-        _record(0.5, 1.0, at, layers=3, by_layer=True, steps=0, norm=norm).replace(by_layer=(1.0, 1.5, last + j))
-        for norm, last in ((False, 4.0), (True, 1.0))
-        for at, j in enumerate(JITTER)
-    ]
-    told = _told(stacks)
-    assert any(
-        "softmax attention, 3 layers, random, 6 words: S grows from layer to layer by the factor 2.00" in one
-        for one in told
-    )
-    assert not any("LayerNorm" in one for one in told)
-
-
-def test_figures_hold_what_was_measured():
-    records = [
-        _record(0.5 + n / 100, 1.0, at, n=n, task=task).replace(by_layer=None)
-        for task in ("one-word", "majority")
-        for n in (6, 12)
-        for at in range(2)
-    ]
-    accuracy = CONTROL_FIGURES["control-accuracy"](records)
-    assert [panel.title for panel in accuracy.panels] == [
-        "One word decides",
-        "Majority",
-        "Majority: right while a word moves",
-    ]
-    assert [(one.x, one.y) for one in accuracy.panels[0].curves[0].marks] == [(6, 0.56), (12, 0.62)]
-    assert CONTROL_FIGURES["control-target"](records) is None
-    assert CONTROL_FIGURES["control-layers"]([]) is None

@@ -1,13 +1,11 @@
 """Correlated texts: rows as they were asked for, cosines as they are, and sentences within their intervals."""
 
 import pytest
-import torch
 from tests.made_records import measured
 
 from wordsens.errors import InputError
 from wordsens.experiments.correlations import CorrelationCell, summarize
 from wordsens.experiments.run import failed
-from wordsens.experiments.sensitivity import mean_cosine
 from wordsens.text import repeated_text
 
 SMALL = {"map": "raf", "n": 8, "d": 12, "search": "quick"}
@@ -22,13 +20,6 @@ def test_repeated_rows_stand_as_often_as_each_other(distinct):
     assert rows.square().sum(dim=1).tolist() == pytest.approx([5.0] * 8)
     with pytest.raises(InputError, match="`distinct`"):
         repeated_text(8, 5, 9)
-
-
-def test_the_mean_cosine_is_that_of_every_pair():
-    rows = torch.randn(7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    unit = rows / rows.norm(dim=1, keepdim=True)
-    expected = (unit @ unit.T).masked_select(~torch.eye(7, dtype=torch.bool)).mean()
-    assert mean_cosine(rows) == pytest.approx(float(expected))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from wordsens.experiments.texts import (
     OrthogonalText,
     ReviewsText,
     documents,
-    fingerprint,
     load_text,
     texts_at_least,
 )
@@ -39,14 +38,6 @@ def test_draws_and_seeds_differ_and_repeat(source):
     assert first.source != load_text(source, 6, 16, draw=0, seed=1).source
 
 
-def test_a_review_is_truncated_not_mixed():
-    text = load_text(ReviewsText(), 6, 16, draw=0, seed=0)
-    whole = load_text(ReviewsText(), 6, 384, draw=0, seed=0)
-    assert text.tokens == whole.tokens
-    assert text.source.startswith("shipped/review-")
-    torch.testing.assert_close(text.rows, whole.truncated(6, 16).rows)
-
-
 def test_draws_of_real_texts_are_distinct_until_there_are_no_more(three_texts):
     held = {load_text(three_texts, 12, 8, draw=draw, seed=0).source for draw in range(4)}
     assert held == {"b.txt", "c.txt"}
@@ -60,25 +51,7 @@ def test_texts_that_are_too_short_are_passed_over(three_texts):
         load_text(three_texts, 17, 8, draw=0, seed=0)
 
 
-def test_special_tokens_count_where_they_are_kept(three_texts):
-    kept = three_texts.model_copy(update={"keep_special_tokens": True})
-    assert load_text(kept, 18, 8, draw=0, seed=0).tokens[0] == "[CLS]"
-
-
-def test_more_coordinates_than_the_encoder_has():
-    with pytest.raises(InputError, match="has 6 words and 384 coordinates"):
-        load_text(ReviewsText(), 6, 385, draw=0, seed=0)
-
-
 def test_empty_texts_are_passed_over_and_counted_nowhere(tmp_path):
     (tmp_path / "t.csv").write_text('text,label\n"good film",5\n"  ",5\n')
     source = DatasetText(path=str(tmp_path / "t.csv"))
     assert [one.text for one in documents(source)] == ["good film"]
-
-
-def test_the_fingerprint_is_of_the_content(tmp_path):
-    for folder, content in (("a", "good film"), ("b", "good film"), ("c", "bad film")):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "t.txt").write_text(content)
-    a, b, c = (fingerprint(DatasetText(path=str(tmp_path / name))) for name in "abc")
-    assert a == b != c

@@ -7,14 +7,12 @@ from tests.made_records import attempted
 from wordsens.errors import InputError
 from wordsens.experiments import generalization
 from wordsens.experiments.generalization import (
-    MAPS_AND_WORDS,
-    PRESETS,
     GeneralizationCell,
     generalization_series,
     summarize,
 )
 from wordsens.experiments.sensitivity import times
-from wordsens.experiments.sweep import Sweep, paper_sweep
+from wordsens.experiments.sweep import Sweep
 from wordsens.experiments.texts import GaussianText, ReviewsText, available, labelled_texts
 
 USUAL = {
@@ -113,14 +111,10 @@ def test_the_hash_covers_what_matters_and_nothing_else():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"map": "drg"}, "did you mean 'drf'?"),
         ({"labels": "sentiment"}, "`labels` (='sentiment') needs real texts; gaussian texts take linear or random"),
         ({"sample": 6}, "`sample` (=6) must be less than `held_out` (=6)"),
-        ({"word": 4}, "`word` (=4) must be less than `n` (=4)"),
-        ({"objective": "errors"}, "did you mean 'error'?"),
         ({"word": "all", "together": True}, "`together` (=True) searches one word"),
         ({"width": 3}, "`width` (=3) is not an option of the map 'raf', which takes heads, score, temperature"),
-        ({"objectve": "error"}, "did you mean 'objective'?"),
     ],
 )
 def test_wrong_cells_are_named(changes, message):
@@ -150,15 +144,6 @@ def test_shipped_reviews_bring_their_sentiment():
     assert available(ReviewsText(), 10) > available(ReviewsText(), 120) > 0
     with pytest.raises(InputError, match="but 100000 are wanted"):
         labelled_texts(ReviewsText(), "sentiment", (10, 16), training=99_990, **usual)
-
-
-def test_the_paper_s_sweep_has_every_map_training_and_objective():
-    cells = paper_sweep("generalization", "quick")[0].cells()
-    assert {(one.map, one.n) for one in cells} == set(MAPS_AND_WORDS)
-    assert {one.training for one in cells} == {"fine-tuned", "retrained"}
-    assert len({one.objective for one in cells}) == 5
-    assert {one.texts for one in cells if one.text.kind == "gaussian"} == set(PRESETS["quick"]["texts"])
-    assert all(one.word == 0 and one.texts + one.held_out <= 66 for one in cells if one.text.kind == "reviews")
 
 
 def test_findings_speak_of_the_median_at_one_half():

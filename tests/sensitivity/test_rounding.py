@@ -110,19 +110,3 @@ def test_a_map_that_is_a_number_in_the_balls_alone_is_measured(outside):
     r = ws.word_sensitivity(phi, X, radius=1.0)
     assert r.per_word.tolist() == pytest.approx([0.5] * 4, rel=1e-6)
     assert bool(r.converged.all())
-
-
-def test_neighbours_of_a_witness_are_mapped_where_a_map_may_jump():
-    class Means(ws.FeatureMap):
-        name = "means"
-
-        def features(self, texts):
-            return texts.mean(dim=-2)
-
-    class ContinuousMeans(Means):
-        continuous = True
-
-    X = ws.gaussian_text(4, 9, seed=0)
-    may_jump, never = (ws.word_sensitivity(phi, X) for phi in (Means(), ContinuousMeans()))
-    assert may_jump.evaluations == never.evaluations + 3 * 4
-    torch.testing.assert_close(may_jump.per_word, never.per_word, rtol=1e-12, atol=0)  # less roundings that differ

@@ -129,21 +129,6 @@ def test_a_few_entries_apart_from_all_others_are_not_overlooked(seed):
     assert found.swapped_for == full.swapped_for
 
 
-def test_a_models_outliers_are_negations():
-    vocabulary = ws.TransformerFeatures.from_pretrained("minilm").vocabulary(case="lower")
-    outliers = {vocabulary.tokens[entry] for entry in vocabulary.outliers}
-    assert {"never", "nobody", "not", "without"} < outliers
-    assert not {"film", "the"} & outliers
-
-
-def test_a_shortlist_of_a_small_vocabulary_is_a_scan():
-    rows = ws.gaussian_text(3, 5, seed=13).rows
-    phi = ws.RandomAttentionFeatures(5, seed=14)
-    vocabulary = entries(30, 5, 15)
-    full, short = (ws.best_swaps(phi, rows, vocabulary, method=method) for method in ("scan", "shortlist"))
-    assert full.swapped_for == short.swapped_for
-
-
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "llama"])
 def test_a_swap_is_the_model_reading_the_other_word(kind):
     phi = ws.TransformerFeatures(model_of(kind), tokenizer(), name=kind, pool="mean")
@@ -203,15 +188,3 @@ class TestFilters:
                 return {"<s>": 0, "Ġfilm": 1, "film": 2, "ĠFilm": 3, "Ġ9": 4}
 
         assert set(whole_word_tokens(Marked, case=case).values()) == kept
-
-    def test_what_leaves_nothing_is_refused(self):
-        with pytest.raises(ws.InputError, match="the filters leave no token of the vocabulary"):
-            whole_word_tokens(tokenizer(), case="capital")
-        with pytest.raises(ws.InputError, match=r"`case` \(='upper'\) must be one of any, lower, capital"):
-            whole_word_tokens(tokenizer(), case="upper")
-        with pytest.raises(ws.InputError, match="the vocabulary is empty; let more entries through"):
-            Vocabulary((), lambda which, at: which)
-        with pytest.raises(ws.InputError, match="`outliers` has 2, which is no entry; choose from 0 to 1"):
-            Vocabulary(("a", "b"), lambda which, at: which, outliers=(0, 2))
-        with pytest.raises(ws.InputError, match=r"`rows` has 2 rows for 1 tokens; give one row a token"):
-            Vocabulary.of_rows(["a"], torch.ones(2, 2))
