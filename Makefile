@@ -33,7 +33,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@touch $@
 
 demo: $(INSTALLED)
-	$(BIN)/wordsens measure "I love her much" --map rf,raf,relu-raf
+	$(BIN)/wordsens measure "I love her much" --map rf,raf,relu-raf --out $(OUT)
 	$(BIN)/wordsens paper sensitivity --scale quick --workers 2 --out $(OUT)
 	$(BIN)/wordsens report $(OUT)
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib import metadata
 
 import numpy as np
 import pytest
@@ -146,5 +147,5 @@ def test_it_is_gits(placed, tmp_path):
 
 
 def test_a_package_without_one_has_none(placed, tmp_path, monkeypatch):
-    monkeypatch.setattr(version, "distribution", lambda name: (_ for _ in ()).throw(version.PackageNotFoundError))
+    monkeypatch.setattr(metadata, "distribution", lambda name: (_ for _ in ()).throw(metadata.PackageNotFoundError))
     assert placed(tmp_path) is None

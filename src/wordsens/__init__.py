@@ -15,7 +15,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def _draw(result: Any, *, style: Any = None) -> Any:
-    from wordsens.figures.results import plot
+    from wordsens.plotting.results import plot
 
     return plot(result, style=style)
 

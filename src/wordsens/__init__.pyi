@@ -1,4 +1,4 @@
-from . import figures as figures
+from . import plotting as plotting
 from . import theory as theory
 from . import training as training
 from .activations import Activation as Activation

@@ -2,7 +2,6 @@
 
 import json
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 __version__ = "0.1.0"
@@ -35,6 +34,8 @@ def _resolved(git: Path, reference: str) -> str | None:
 
 
 def _installed() -> str | None:
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         origin = json.loads(distribution("wordsens").read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError):

@@ -7,6 +7,8 @@ import pytest
 from wordsens.audit.summary import AuditSummary, Reaction
 from wordsens.cli import audit_tables
 from wordsens.cli.check import print_made
+from wordsens.cli.terminal import print_display
+from wordsens.display.content import Display
 from wordsens.text.pairs import Pair
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*48;")
@@ -27,7 +29,7 @@ def audited():
 
 
 def print_words():
-    audit_tables._word_list("Reacts to", audited().overreacts, audited(), audit_tables.MUCH)
+    print_display(Display((), (audit_tables._reactions("Reacts to", audited().overreacts, audited()),)))
 
 
 def print_pairs():

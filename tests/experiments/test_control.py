@@ -17,7 +17,7 @@ from wordsens.experiments.control import (
     summarize,
 )
 from wordsens.experiments.run import failed
-from wordsens.figures.control_panels import CONTROL_FIGURES
+from wordsens.plotting import of_experiment
 
 SMALL = {"task": "one-word", "n": 6, "d": 8, "steps": 4, "training": 32, "texts": 2, "words": 2, "hidden": 8}
 
@@ -205,5 +205,37 @@ def test_dead_networks_are_in_no_mean_and_are_told():
     assert [row[-1] for row in section.rows] == [5, 5]
     told = [claim.sentence for claim in summary.claims if "died" in claim.sentence]
     assert len(told) == 1 and told[0].startswith("In 2 of 12 trainings") and "hold (2)." in told[0]
-    for make in CONTROL_FIGURES.values():
-        assert make([*alive, *gone]) == make(alive)
+    assert drawn([*alive, *gone]) == drawn(alive) != {}
+
+
+def test_figures_hold_what_was_measured():
+    records = [
+        _record(0.5 + n / 100, 1.0, at, n=n, task=task).replace(by_layer=None)
+        for task in ("one-word", "majority")
+        for n in (6, 12)
+        for at in range(2)
+    ]
+    figures = drawn(records)
+    titles = [title.replace("\n", " ") for title, _ in figures["control-accuracy"]]
+    assert titles == ["One word decides", "Majority", "Majority: right while a word moves"]
+    (points, *_) = figures["control-accuracy"][0][1].values()
+    assert points == [(6, pytest.approx(0.56)), (12, pytest.approx(0.62))]
+    assert not {"control-target", "control-layers"} & set(figures)
+
+
+def drawn(records):
+    """By the name of the figure, the panels' titles and the points of each series."""
+    return {
+        name: [
+            (
+                panel.get_title(),
+                {
+                    bars.get_label(): list(zip(*(axis.tolist() for axis in bars.lines[0].get_data()), strict=True))
+                    for bars in panel.containers
+                },
+            )
+            for panel in figure.axes
+            if panel.containers
+        ]
+        for name, figure in of_experiment(records).items()
+    }

@@ -28,17 +28,17 @@ def test_a_sweep_gives_a_frame(frame):
 
 
 def test_figures_take_the_frame_or_a_part_of_it(frame):
-    assert ws.figures.sensitivity(frame).axes[0].get_xlabel() == "words n"
-    assert ws.figures.along(frame, "n").axes[0].get_ylabel() == "word sensitivity S"
-    figure = ws.figures.along(frame[frame["map"] == "rf"], "n", "evaluations")
+    assert ws.plotting.sensitivity(frame).axes[0].get_xlabel() == "words n"
+    assert ws.plotting.along(frame, "n").axes[0].get_ylabel() == "word sensitivity S"
+    figure = ws.plotting.along(frame[frame["map"] == "rf"], "n", "evaluations")
     assert figure.axes[0].get_ylabel() == "evaluations"
     assert "None" not in " ".join(text.get_text() for text in figure.legends[0].get_texts())
-    assert list(ws.figures.of_experiment(frame)) == ["rf", "raf", "sensitivity"]
+    assert list(ws.plotting.of_experiment(frame)) == ["sensitivity", "rf", "raf"]
 
 
 def test_the_attention_of_a_row_is_drawn(tmp_path):
     frame = ws.run_sweep({"name": "pair", "experiment": "attention", "grids": [CELLS["attention"]]}, tmp_path)
-    assert ws.figures.attention(frame).axes[2].get_title() == "second less first"
+    assert ws.plotting.attention(frame).axes[2].get_title() == "second less first"
 
 
 def test_a_summary_shows_itself(frame):
@@ -52,10 +52,10 @@ def test_a_summary_shows_itself(frame):
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (ws.figures.generalization, "`records` are of sensitivity; this takes those of generalization"),
-        (ws.figures.attention, "this takes those of attention"),
-        (lambda frame: ws.figures.sensitivity(frame[["map", "n", "value"]]), "has no column cell, experiment, spec"),
-        (lambda frame: ws.figures.along(frame, "m"), "`x` (='m') must be one of"),
+        (ws.plotting.generalization, "`records` are of sensitivity; this takes those of generalization"),
+        (ws.plotting.attention, "this takes those of attention"),
+        (lambda frame: ws.plotting.sensitivity(frame[["map", "n", "value"]]), "has no column cell, experiment, spec"),
+        (lambda frame: ws.plotting.along(frame, "m"), "`x` (='m') must be one of"),
         (lambda frame: ws.summarize(frame[frame["n"] > 9]), "must be finished ones of one experiment"),
         (lambda frame: ws.run_sweep({"nam": "a", "grids": [GRID]}), "did you mean 'name'?"),
         (lambda frame: ws.run_sweep({"name": "a", "grids": [{**GRID, "n": "4,6"}]}), "several values are a list"),

@@ -66,8 +66,8 @@ def test_what_differs_in_more_than_its_seeds_is_a_series_of_its_own(make_record)
     assert {point.draws for one in found for point in one.points} == {2}
     assert [one.varied for one in sensitivity_series(records[:6])] == [()]
     said = " ".join(claim.sentence for claim in claims(found))
-    assert "(RAF, softmax) at temperature = 0.5 by" in said and "n^−0.25 (−0.25 to −0.25)" in said
-    assert "(RAF, softmax) at temperature = 2 by" in said and "n^−1.00 (−1.00 to −1.00)" in said
+    assert "(RAF, softmax) at temperature = 0.5 by" in said and "exponent −0.25" in said
+    assert "(RAF, softmax) at temperature = 2 by" in said and "exponent −1.00" in said
 
 
 def series(name, exponent, *, text="gaussian", error=0.01, last=0.5):
@@ -76,22 +76,31 @@ def series(name, exponent, *, text="gaussian", error=0.01, last=0.5):
 
 
 @pytest.mark.parametrize(
-    ("exponent", "error", "words"),
+    ("exponent", "error", "words", "interval"),
     [
-        (-0.5, 0.005, "falls as 1/√n: n^−0.50 (−0.51 to −0.49)"),
-        (-0.55, 0.01, "falls faster than 1/√n: n^−0.55 (−0.57 to −0.53)"),
-        (-0.3, 0.01, "falls, but slower than 1/√n: n^−0.30 (−0.32 to −0.28)"),
-        (0.0, 0.005, "hardly changes: n^0.00 (−0.01 to 0.01)"),
-        (0.05, 0.1, "shows no trend: n^0.05 (−0.15 to 0.25)"),
-        (0.4, 0.01, "grows: n^0.40 (0.38 to 0.42)"),
+        (-0.5, 0.005, "falls as 1/√n", "−0.51 to −0.49"),
+        (-0.55, 0.01, "falls faster than 1/√n", "−0.57 to −0.53"),
+        (-0.3, 0.01, "falls, but slower than 1/√n", "−0.32 to −0.28"),
+        (0.0, 0.005, "hardly changes", "−0.01 to 0.01"),
+        (0.05, 0.1, "shows no trend", "−0.15 to 0.25"),
+        (0.4, 0.01, "grows", "0.38 to 0.42"),
     ],
 )
-def test_the_words_follow_the_exponents_interval(exponent, error, words):
+def test_the_words_follow_the_exponents_interval(exponent, error, words, interval):
     (claim,) = claims([series("raf", exponent, error=error)])
+    shown = f"{exponent:.2f}".replace("-", "−")
     assert claim.sentence == (
-        "One word moves random attention (RAF, softmax) by 0.5 times the size of its output in Gaussian texts of 100 "
-        f"words. From 10 to 100 words it {words}."
+        "One word moves random attention (RAF, softmax) by 0.5 times the size of its output, in Gaussian texts of 100 "
+        f"words; with length it {words}, exponent {shown}."
     )
+    assert f"from 10 to 100 words exponent {shown} (± 2 SE: {interval})" in claim.known
+
+
+def test_theory_stands_beside_the_exponent():
+    points = tuple(SizePoint(n, n**-0.6, 0.0, 3, predicted=n**-0.55, in_range=True) for n in (10, 100))
+    one = Series("rf", "gaussian", 8, points, PowerLaw(-0.6, 0.001, 1.0), 6, 10, True, predicted_of="a typical word")
+    (claim,) = claims([one])
+    assert claim.sentence.endswith("falls faster than 1/√n, exponent −0.60 (theory at these lengths: −0.55).")
 
 
 def test_given_texts_are_draws_of_one_series(make_record):

@@ -5,9 +5,9 @@ import torch
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
-from wordsens.figures import attention, prompts
 from wordsens.maps.attention_pair import attention_pair
 from wordsens.maps.transformer.prompt_pair import prompt_pair
+from wordsens.plotting import attention, prompts
 
 PAIR = ("the film was good", "the film was bad")
 

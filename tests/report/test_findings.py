@@ -1,11 +1,22 @@
 """Sentences: each number with how it is known, and no claim that an interval contradicts."""
 
+from collections import Counter
+
 import pytest
 from tests.report.conftest import write_records
 
+from wordsens.audit.summary import summarise_audit
+from wordsens.display.content import Finding
 from wordsens.experiments import generalization, sensitivity
-from wordsens.report.findings.audit import audit_findings, mean_intervals
-from wordsens.report.findings.of_runs import comparison
+from wordsens.experiments.audit import audited
+from wordsens.report.findings import (
+    audit_findings,
+    comparison,
+    given_findings,
+    mean_intervals,
+    run_findings,
+    save_findings,
+)
 from wordsens.report.load import load_runs
 from wordsens.statistics.operating_point import share_interval
 from wordsens.statistics.power_law import PowerLaw
@@ -19,8 +30,9 @@ def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):
     )
     assert "at least 21.3 times as far, whatever the searches missed" in contrast.known
     assert contrast.kinds == ("attained", "certified")
-    assert "it hardly changes: n^0.00" in attention.sentence.replace("\N{MINUS SIGN}", "")
-    assert "it falls as 1/√n: n^−0.50" in layer.sentence
+    assert "with length it hardly changes, exponent 0.00" in attention.sentence.replace("\N{MINUS SIGN}", "")
+    assert "with length it falls as 1/√n, exponent −0.50 (theory at these lengths: −0.50)" in layer.sentence
+    assert "exponent −0.50 (95 % CI −0.51 to −0.49)" in layer.known
     assert layer.kinds == ("attained", "certified", "predicted", "95 % interval")
     assert layer.number == "0.08×"
 
@@ -34,7 +46,7 @@ def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):
         (0.05, 0.1, "grows"),
         (-0.3, -0.1, "falls, but slower than 1/√n"),
         (-0.7, -0.6, "falls faster than 1/√n"),
-        (-0.55, -0.45, "falls as 1/√n, as far as these texts tell"),
+        (-0.55, -0.45, "falls about as 1/√n"),
         (-0.9, -0.1, "falls"),
     ],
 )
@@ -61,13 +73,63 @@ def test_shares_have_exact_intervals(generalization_record):
     assert "predicted" in theory.kinds
 
 
+def findings_of(records):
+    texts = [audited(record) for record in records]
+    return audit_findings(texts, summarise_audit(texts, Counter()))
+
+
 def test_negations_are_compared_only_as_far_as_the_interval_goes(audit_record):
     alike = [audit_record([("not", 1.0), ("film", 1.0 + 0.1 * (-1) ** at)], tokens=9 + at) for at in range(6)]
-    assert "do not tell which counts for more" in audit_findings(alike)[0].sentence
+    assert "do not tell which counts for more" in findings_of(alike)[0].sentence
     apart = [audit_record([("not", 0.5 + 0.01 * at), ("film", 1.0)], tokens=9 + at) for at in range(6)]
-    assert "moves the output less than taking out a word of content" in audit_findings(apart)[0].sentence
+    (first, *_) = findings_of(apart)
+    assert "moves the output less than taking out a word of content" in first.sentence
+    assert "`wordsens check` measures it" in first.sentence
     few = [audit_record([("not", 0.5), ("film", 1.0)], tokens=9 + at) for at in range(4)]
-    assert not any("“not” or its like" in finding.sentence for finding in audit_findings(few))
+    assert not any("“not” or its like" in finding.sentence for finding in findings_of(few))
+
+
+def test_one_data_set_has_one_interval_whatever_its_order(audit_record):
+    records = [
+        audit_record([("not", 0.5 + 0.1 * at), ("film", 1.0), ("good", 2.0 / (1 + at))], tokens=9 + at)
+        for at in range(6)
+    ]
+    assert findings_of(records) == findings_of(records[::-1]) == findings_of([*records[3:], *records[:3]])
+
+
+def test_an_audits_report_says_what_its_command_said(tmp_path, audit_record):
+    """Advice and changes since an earlier audit are not in the records: the command writes its findings down."""
+    write_records(tmp_path, [audit_record([("not", 0.5), ("film", 1.0)], tokens=9 + at) for at in range(6)])
+    (run,) = load_runs([tmp_path])
+    said = [Finding("64", "Keep passages under 64 tokens.", "95 %, 30 changed sentences.", ("95 % interval",))]
+    assert run_findings(run) != said
+    save_findings(tmp_path, "a", said)
+    save_findings(tmp_path, "another", [])
+    assert run_findings(run) == said
+
+
+def test_claims_name_the_words_that_were_searched(make_record):
+    record = make_record(n=17, words=4, text="given", tokens=None, whole_words=None, token="film", value=0.3)
+    _, (found,) = given_findings([record])
+    assert found.sentence.startswith("Of the 4 words searched (of 17) the one that moves")
+    _, (found,) = given_findings([record.replace(words=17)])
+    assert found.sentence.startswith("The word that moves")
+
+
+def test_only_maps_of_one_d_are_compared(make_record):
+    def records(d):
+        return [
+            make_record(map=name, n=n, d=size, value=value / n, source=f"{n}-{draw}", draw=draw)
+            for name, size, value in (("raf", 384, 40.0), ("rf", d, 1.0))
+            for n in (10, 20)
+            for draw in range(2)
+        ]
+
+    def sentences(records):
+        return " ".join(claim.sentence for claim in sensitivity.summarize(records).claims)
+
+    assert "40 times as far as a fully connected layer" in sentences(records(384))
+    assert "times as far" not in sentences(records(192))
 
 
 def test_intervals_cover_the_mean_as_often_as_they_say():

@@ -5,8 +5,9 @@ import json
 import pytest
 from tests.report.conftest import write_records
 
+from wordsens.display.content import LEVELS, Bar, Shade, Words
 from wordsens.report.load import load_runs
-from wordsens.report.texts import LEVELS, Word, heat_texts
+from wordsens.report.texts import text_sections
 from wordsens.text.whole_words import reading_words
 
 
@@ -43,8 +44,13 @@ def given(make_record):
     return made
 
 
-def texts_of(folder, *records):
-    return heat_texts(load_runs([write_records(folder, records)]))
+def parts_of(folder, *records):
+    (section,) = text_sections(load_runs([write_records(folder, records)]))
+    return section.parts
+
+
+def words_of(part):
+    return [piece for piece in part.pieces if isinstance(piece, Shade)]
 
 
 @pytest.mark.parametrize(
@@ -58,36 +64,41 @@ def texts_of(folder, *records):
     ],
 )
 def test_a_text_is_written_as_it_was(tmp_path, given, content):
-    (text,) = texts_of(tmp_path, given(content)).texts
-    assert "".join(piece.text if isinstance(piece, Word) else piece for piece in text.pieces) == content
-    assert [word.text for word in text.words] == reading_words(content)
+    text, _ = parts_of(tmp_path, given(content))
+    assert "".join(piece.text if isinstance(piece, Shade) else piece for piece in text.pieces) == content
+    assert [word.text for word in words_of(text)] == reading_words(content)
 
 
 def test_the_token_that_moves_most_speaks_for_its_word(tmp_path, given):
-    (text,) = texts_of(tmp_path, given("one two")).texts
-    first, last = text.words
-    assert first == Word("one", 1.0, 2.0, None, 0.5, "swap0", (("one", 0.3, 0.01, 0.9),), 2)
-    assert (last.text, last.attained, last.upper, last.swapped_for, last.level) == (
-        "two",
-        3.0,
-        4.0,
-        "swap2",
-        6,
-    )
+    text, table = parts_of(tmp_path, given("one two"))
+    first, last = words_of(text)
+    assert first == Shade("one", 2, "S 1, at most 2, best real word swap0 0.5")
+    assert (last.text, last.level) == ("two", 6)
+    assert table.headings == ("word", "S", "at most", "best real word", "its strongest change moves")
+    assert table.rows[1] == ("one", Bar(1.0, 0.25, 0.5), 2.0, "swap0 0.5", "one 0.3 (attention 0.01 → 0.9)")
 
 
-def test_one_scale_of_colours_serves_all_texts_from_white_at_zero(tmp_path, given):
+def test_one_scale_of_colours_and_bars_serves_all_texts_from_zero(tmp_path, given):
     """A fully connected layer that a word moves by .4 is pale beside attention that it moves by 3.25."""
-    records = [given("one two", per_word=(0.0, most, most)) for most in (0.4, 3.25)]
-    dense, attention = (texts_of(tmp_path / str(at), record).texts[0] for at, record in enumerate(records))
-    levels = [[word.level for word in text.words] for text in (dense, attention)]
-    assert levels == [[0, 1], [0, 6]]
-    assert dense.ends == attention.ends == ("0", "4 or more")
+    records = [given("one two", per_word=(0.0, most, most), map=name) for name, most in (("rf", 0.4), ("raf", 3.25))]
+    attention, bars, dense, others = parts_of(tmp_path, *records)
+    assert (attention.title[:3], dense.title[:2]) == ("RAF", "RF")
+    assert [[word.level for word in words_of(text)] for text in (dense, attention)] == [[0, 1], [0, 6]]
+    assert attention.legend == ("0", "4 or more", "times the output’s size, attained")
+    assert [table.rows[0][1].share for table in (others, bars)] == [0.1, 3.25 / 4]
+
+
+def test_texts_of_which_few_words_were_searched_make_room_for_whole_ones(tmp_path, given):
+    sampled = given("five words of which one", words=1, searched=(0,), per_word=(1.0,), upper_per_word=(2.0,))
+    sampled = sampled.replace(swap=None, swapped_for=None, moved=None)
+    whole = given("one two", map="raf", words=3)
+    titles = [part.title for part in parts_of(tmp_path, sampled, whole) if isinstance(part, Words)]
+    assert titles == ["RAF (softmax): the command line"]
 
 
 def test_a_black_box_is_coloured_by_what_taking_a_word_out_does(tmp_path, audit_record):
     nothing = (float("nan"),) * 2
     record = audit_record([("not", 1.0), ("good", 0.5)], sensitivity=nothing, removal=(0.1, 0.4), value=0.4)
-    (text,) = texts_of(tmp_path, record).texts
-    assert [(word.attained, word.level) for word in text.words] == [(None, 2), (None, LEVELS - 1)]
-    assert text.measure == "of the output’s size, when the word is taken out"
+    text, _ = parts_of(tmp_path, record)
+    assert [word.level for word in words_of(text)] == [2, LEVELS - 1]
+    assert text.legend == ("0", "0.4", "of the output’s size, when the word is taken out")

@@ -44,7 +44,7 @@ def test_a_result_shows_itself_everywhere_with_the_same_columns(name):
     assert found.show().splitlines()[0] == found.look().heading
     html = found._repr_html_()
     assert len(html.encode()) < LIGHT
-    assert html.startswith("<div>")
+    assert html.startswith('<div class="wordsens">')
 
 
 @pytest.mark.parametrize("name", RESULTS)
@@ -82,7 +82,7 @@ def test_words_of_users_are_shown_as_text_and_in_order():
     assert "<script" not in html
     assert "</b>," not in html
     assert 'title="' in html and '"onmouseover' not in html
-    places = [html.index(word) for word in ("&lt;script&gt;", "&lt;/b&gt;", "&quot;onmouseover=", "שלום", "😀")]
+    places = [html.index(word) for word in ("&lt;script&gt;", "&lt;/b&gt;", "&#34;onmouseover=", "שלום", "😀")]
     assert places == sorted(places)
     assert "<script" not in audited()._repr_html_()
     assert "&lt;script&gt;" in removals()._repr_html_()

@@ -41,7 +41,8 @@ class Certificate(Result):
     def look(self) -> Look:
         """A row a word."""
         columns = {"word": self.words.tolist(), "upper": self.upper.tolist()}
-        return Look(f"S <= {self.value:.4f} ({self.rigor})", columns, "upper", notes=(self.method,))
+        heading = f"None of these words can move the output more than {self.value:.4g} times its size ({self.rigor})"
+        return Look(heading, columns, "upper", notes=(self.method,))
 
     def __post_init__(self) -> None:
         if bool(torch.isnan(self.upper).any()) or bool((self.upper < 0).any()):

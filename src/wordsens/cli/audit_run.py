@@ -14,10 +14,10 @@ from wordsens.audit.layers import LayerSensitivity, layer_sensitivities
 from wordsens.audit.summary import AuditSummary, summarise_audit
 from wordsens.audit.text import AuditTexts
 from wordsens.cli.audit import NO_PAIRS, OUTPUTS, SHIPPED_PAIRS, AuditOptions
-from wordsens.cli.audit_tables import Audit, findings, print_audit
+from wordsens.cli.audit_tables import Audit, audit_display, audit_findings_of
 from wordsens.cli.executor_options import fail_for, run_missing
 from wordsens.cli.stopping import stopped_by_sigterm
-from wordsens.cli.terminal import notice, printing, reporting
+from wordsens.cli.terminal import notice, print_display, printing, reporting
 from wordsens.cli.terminal import print_json as print_document
 from wordsens.errors import InputError, RequirementError, require_device
 from wordsens.evaluation.length import LengthAdvice, advise_length
@@ -37,6 +37,7 @@ from wordsens.experiments.store import Record, Store, write_tables
 from wordsens.maps.transformer.features import TransformerFeatures, content_of
 from wordsens.models.black_box import Model
 from wordsens.models.load import is_pair_model
+from wordsens.report.findings import save_findings
 from wordsens.sensitivity.substitution import SubstitutionPlan, SubstitutionSensitivity, substitution_sensitivity
 from wordsens.text import Document, MeaningPair, MinimalPair, minimal_pairs, stream_documents
 from wordsens.text.alternatives import SameKind
@@ -88,8 +89,12 @@ def run_audit(options: AuditOptions) -> None:
         raise type(stop)(
             f"interrupted: all {len(cells)} texts are finished in {folder}; the same command makes the report"
         ) from None
+    save_findings(folder, audit.name, audit_findings_of(audit))
     with printing():
-        (print_json if options.as_json else print_audit)(audit)
+        if options.as_json:
+            print_json(audit)
+        else:
+            print_display(audit_display(audit))
     fail_for(failed, len(cells), called="texts")
     if audit.failures:
         raise RequirementError(f"requirements are not met: {'; '.join(audit.failures)}")
@@ -364,7 +369,7 @@ def print_json(audit: "Audit") -> None:
         "seed": audit.options.seed,
         "passed": not audit.failures,
         "failures": audit.failures,
-        "findings": findings(audit),
+        "findings": [one.sentence for one in audit_findings_of(audit)],
         **audit.summary.to_dict(),
         "layers": [asdict(layer) for layer in audit.layers],
         "substitution": None if audit.substitution is None else asdict(audit.substitution),

@@ -1,7 +1,6 @@
 """`wordsens check`: its options, its work and what it prints."""
 
 import csv
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +11,8 @@ from rich.text import Text
 
 from wordsens.cli.model_choice import ModelOptions, TextOptions
 from wordsens.cli.options import AsJson, Quiet, Seed, Threads
-from wordsens.cli.terminal import LITTLE, MUCH, notice, print_json, printing, reporting, stdout, table
+from wordsens.cli.terminal import LITTLE, MUCH, notice, print_display, print_json, printing, reporting, stdout
+from wordsens.display.page import html_page, markdown
 from wordsens.errors import InputError, RequirementError, require_count
 from wordsens.version import __version__
 
@@ -174,12 +174,13 @@ def run_check(request: CheckRequest) -> None:
     result = evaluate(sides, read, values, options, [*notes, *unread])
     layers = _layers(request, model, read) if request.layers else []
     guarded = result.guarded() if request.guard else None
-    _write(request, result)
+    _write(request, result, layers, guarded)
     with printing():
         if request.as_json:
             print_json(_document(request, result, layers, guarded))
         else:
-            print_check(result, layers, guarded, all_pairs=request.all_pairs)
+            pairs = "all" if request.all_pairs else "none"
+            print_display(result.display(guarded, layers, pairs=pairs), verbose=request.all_pairs)
     if not result.passed:
         many = "a requirement is" if len(result.failures) == 1 else f"{len(result.failures)} requirements are"
         raise RequirementError(f"{many} not met: {'; '.join(result.failures)}")
@@ -236,7 +237,7 @@ def _document(
     }
 
 
-def _write(request: CheckRequest, result: "Check") -> None:
+def _write(request: CheckRequest, result: "Check", layers: "Sequence[LayerRow]", guarded: "Guarded | None") -> None:
     if request.save_baseline is not None:
         result.save_baseline(request.save_baseline)
     if request.junit is not None:
@@ -244,7 +245,10 @@ def _write(request: CheckRequest, result: "Check") -> None:
 
         write_junit(request.junit, f"wordsens check {result.model}", "wordsens.check", requirement_cases(result))
     if request.markdown is not None:
-        Path(request.markdown).expanduser().write_text(markdown_of(result), encoding="utf-8")
+        gated = bool(result.options.requirements or result.drops)
+        verdict = f"**wordsens check: {'passed' if result.passed else 'FAILED'}**\n\n" if gated else ""
+        text = verdict + markdown(result.display(guarded, layers, pairs="none"))
+        Path(request.markdown).expanduser().write_text(text, encoding="utf-8")
     if request.csv_file is not None:
         rows = result.all_pairs()
         with Path(request.csv_file).expanduser().open("w", encoding="utf-8", newline="") as file:
@@ -252,128 +256,13 @@ def _write(request: CheckRequest, result: "Check") -> None:
             writer.writeheader()
             writer.writerows(rows)
     if request.html is not None:
-        page = (
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>wordsens check</title></head>'
-            f'<body style="margin:2em">{result._repr_html_()}</body></html>\n'
-        )
+        from wordsens.plotting import cosines
+        from wordsens.plotting.style import with_picture
+
+        title = f"Does {result.model} tell opposites from near-duplicates?"
+        display = with_picture(result.display(guarded, layers, pairs="all"), cosines(result))
+        page = html_page(display, title=f"{title} · wordsens check", heading=title, version=__version__)
         Path(request.html).expanduser().write_text(page, encoding="utf-8")
-
-
-def print_check(
-    result: "Check", layers: "Sequence[LayerRow]", guarded: "Guarded | None" = None, *, all_pairs: bool = False
-) -> None:
-    """The answer, what failed, then kinds, lengths, layers, pairs and notes."""
-    console = stdout()
-    first, *others = result.answer
-    console.print(Text(first, style="bold"))
-    for line in others:
-        console.print(Text(line))
-    for failure in result.failures:
-        console.print(Text(f"FAILED: {failure}", style="bold red"))
-    for row in result.failing_pairs(5):
-        console.print(_pair_line(row))
-    if result.passed and (result.options.requirements or result.drops):
-        console.print("All requirements are met.", style="bold green")
-    console.print()
-    _kinds(result, guarded)
-    _lengths(result)
-    if layers:
-        _layer_table(layers)
-    if result.drops:
-        _drops(result)
-    if all_pairs:
-        console.print()
-        console.print("Every pair: opposites from the most alike, then the same meaning from the least", style="bold")
-        for row in result.all_pairs():
-            console.print(_pair_line(row))
-    for note in result.notes:
-        console.print(Text(f"Note: {note}"))
-
-
-def _kinds(result: "Check", guarded: "Guarded | None") -> None:
-    far = any(row.auc_far is not None for row in result.kinds)
-    columns = ["pairs", "AUC", "[95 %]", "false hits", "[95 %]", *(["AUC far"] if far else [])]
-    columns += ["with guard"] if guarded else []
-    shown = table(("kind", "left"), *((name, "right") for name in columns))
-    for row in result.kinds:
-        shown.add_row(
-            Text(row.kind), str(row.pairs), Text.assemble((f"{row.auc:.3f}", MUCH if row.auc < 0.5 else "")),
-            Text(f"[{row.auc_low:.2f}, {row.auc_high:.2f}]"), f"{row.false_hits:.0%}",
-            Text(f"[{row.false_hits_low:.0%}, {row.false_hits_high:.0%}]"),
-            *([""] if far and row.auc_far is None else [f"{row.auc_far:.3f}"] if far else []),
-            *([f"{guarded.false_hits[row.kind]:.0%}"] if guarded else []),
-        )  # fmt: skip
-    console = stdout()
-    console.print(shown)
-    near = int(result.measured.near.sum())
-    console.print(
-        f"Threshold {result.threshold:.4f}: {result.recall:.0%} of {near} near-duplicates of the same meaning reach it "
-        f"[{result.recall_low:.0%}, {result.recall_high:.0%}]. false hits: the opposites that do. AUC: the chance that "
-        "an opposite is less alike than a near-duplicate; 1 perfect, .5 a coin, 0 always more alike"
-        f"{'; far: than a paraphrase of few common words' * far}. Brackets: 95 %.",
-        markup=False,
-    )
-    if guarded:
-        console.print(f"With the guard {guarded.recall:.0%} of the near-duplicates and these opposites are hits.")
-
-
-def _lengths(result: "Check") -> None:
-    lengths = list(dict.fromkeys(row.length for row in result.lengths))
-    if len(lengths) < 2:
-        return
-    found = {(row.kind, row.length): row for row in result.lengths}
-    shown = table(("kind", "left"), *((length, "right") for length in lengths))
-    for kind in result.kinds.names:
-        rows = [found.get((kind, length)) for length in lengths]
-        shown.add_row(Text(kind), *("" if row is None else f"{row.false_hits:.0%} of {row.pairs}" for row in rows))
-    console = stdout()
-    console.print()
-    console.print("False hits by length", style="bold")
-    console.print(shown)
-
-
-def _layer_table(layers: "Sequence[LayerRow]") -> None:
-    console = stdout()
-    console.print()
-    console.print(
-        "By layer: AUC, and how far an opposite's farthest token and its pooled vector are moved", style="bold"
-    )
-    shown = table(
-        ("kind", "left"), ("layer", "right"), ("AUC", "right"), ("synonym", "right"), ("token", "right"),
-        ("pooled", "right"), ("kept", "right"),
-    )  # fmt: skip
-    for row in sorted(layers, key=lambda row: (row.kind, row.layer)):
-        synonym = "" if row.auc_synonym is None else f"{row.auc_synonym:.2f}"
-        shown.add_row(
-            Text(row.kind), str(row.layer), f"{row.auc:.3f}", synonym, f"{row.rows:.3f}", f"{row.pooled:.3f}",
-            f"{row.kept:.0%}",
-        )  # fmt: skip
-    console.print(shown)
-    console.print(
-        "token: the median cosine distance of the token that finds its like least in the other text; pooled: of the "
-        "two pooled vectors; kept: their ratio, what pooling leaves of the difference."
-    )
-
-
-def _drops(result: "Check") -> None:
-    console = stdout()
-    console.print()
-    console.print("Since the baseline", style="bold")
-    shown = table(("kind", "left"), ("before", "right"), ("now", "right"), ("p of the drop", "right"))
-    for kind, drop in result.drops.items():
-        shown.add_row(Text(kind), f"{drop.before:.4f}", f"{drop.after:.4f}", f"{drop.p:.2g}")
-    console.print(shown)
-
-
-def _pair_line(row: dict[str, Any]) -> Text:
-    from wordsens.evaluation.check import around
-
-    here, there = (row[name] or "-" for name in ("changed_first", "changed_second"))
-    text = around(row["first"], row["second"])
-    end = "" if row["same"] else ("  hit" if row["hit"] else "")
-    return Text.assemble(
-        f"  {row['similarity']:.3f}  {row['kind']}: ", (here, LITTLE), " / ", (there, MUCH), f"  {text}", end
-    )
 
 
 def print_made(pairs: "Sequence[Pair]") -> None:
@@ -412,37 +301,3 @@ def _plain(row: dict[str, Any]) -> str:
 
     first, second = around(row["first"], row["second"]), around(row["second"], row["first"])
     return f"{row['similarity']:.3f} {row['kind']}: {first!r} / {second!r}"
-
-
-def markdown_of(result: "Check") -> str:
-    """The answer, what failed with its pairs, and the table of kinds."""
-    from wordsens.evaluation.check import around
-
-    gated = bool(result.options.requirements or result.drops)
-    lines = [f"**wordsens check: {'passed' if result.passed else 'FAILED'}**", ""] if gated else []
-    lines += [f"- {_escaped(failure)}" for failure in result.failures] + [""] * bool(result.failures)
-    lines += [_escaped(sentence) for sentence in result.answer]
-    lines += [
-        "",
-        "| kind | pairs | AUC | 95 % interval | false hits | 95 % interval |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    lines += [
-        f"| {_escaped(row.kind)} | {row.pairs} | {row.auc:.3f} | {row.auc_low:.3f} to {row.auc_high:.3f} | "
-        f"{row.false_hits:.0%} | {row.false_hits_low:.0%} to {row.false_hits_high:.0%} |"
-        for row in result.kinds
-    ]
-    rows = result.failing_pairs()
-    if rows:
-        lines += ["", "| similarity | kind | first | second |", "| ---: | --- | --- | --- |"]
-        for row in rows:
-            texts = around(row["first"], row["second"]), around(row["second"], row["first"])
-            cells = (f"{row['similarity']:.3f}", *map(_escaped, (row["kind"], *texts)))
-            lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", *(f"Note: {_escaped(note)}" for note in result.notes)]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _escaped(text: str) -> str:
-    """The text on one line, with no character that Markdown or HTML would read as its own."""
-    return re.sub(r"([\\|<>*_`\[\]#])", r"\\\1", " ".join(text.split()))

@@ -1,23 +1,20 @@
 """`wordsens compare`: its options, its work and what it prints."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from wordsens.cli.model_choice import POOLS, TextOptions
 from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
-from wordsens.cli.terminal import LITTLE, MUCH, print_json, printing, reporting, stdout, table
+from wordsens.cli.terminal import print_display, print_json, printing, reporting
+from wordsens.display.page import html_page
 from wordsens.errors import InputError, RequirementError, require_choice, require_count, require_positive
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from wordsens.evaluation.comparison import Comparison
-    from wordsens.evaluation.difference import Difference
-    from wordsens.evaluation.neighbours import ChangedNeighbour
     from wordsens.models.black_box import Model
     from wordsens.models.pairs import PairModel
 
@@ -119,22 +116,6 @@ class CompareRequest(TextOptions):
                 raise InputError(f"`{option}` (={path!r}) must be a file in a folder that exists")
 
 
-_TITLES = {
-    "check": "Flipped meanings: area under the curve of opposites against near-duplicates",
-    "removal": "Kinds of words: how far a text moves without one, relative to its length",
-    "rank": "Words' ranks among the words of their text (0 the least, 1 the most)",
-    "word": "Single words: how far a text moves without it",
-    "neighbours": "Neighbours: between two calls of one model, and between the models",
-}
-_WORDS = 8
-"""Rows of single words and ranks that are printed; --json has all."""
-
-_TEXTS = 5
-"""Texts with another first neighbour that are printed."""
-
-_LETTERS = 90
-
-
 def run_compare(request: CompareRequest) -> None:
     """Compare and print the answer; RequirementError where a requirement fails, after all is written."""
     from wordsens.evaluation.compare import ComparePlan, compare_models, prepare
@@ -158,7 +139,7 @@ def run_compare(request: CompareRequest) -> None:
         if request.as_json:
             print_json({"command": "compare", "version": __version__, "seed": request.seed, **found.to_dict()})
         else:
-            print_comparison(found)
+            print_display(found.display())
     if not found.passed:
         many = "a requirement is" if len(found.failures) == 1 else f"{len(found.failures)} requirements are"
         raise RequirementError(f"{many} not met: {'; '.join(found.failures)}")
@@ -186,79 +167,10 @@ def _write(request: CompareRequest, found: "Comparison", cases: dict[str, list[s
     if request.out is not None:
         found.save(Path(request.out).expanduser())
     if request.html is not None:
-        Path(request.html).expanduser().write_text(_page(found), encoding="utf-8")
+        title = f"{found.second} against {found.first}"
+        page = html_page(found.display(), title=f"{title} · wordsens compare", heading=title, version=__version__)
+        Path(request.html).expanduser().write_text(page, encoding="utf-8")
     if request.junit is not None:
         from wordsens.cli.junit import write_junit
 
         write_junit(request.junit, f"wordsens compare {found.first} {found.second}", "wordsens.compare", cases)
-
-
-def _page(found: "Comparison") -> str:
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>wordsens compare</title></head>'
-        f'<body style="margin:2em">{found._repr_html_()}</body></html>\n'
-    )
-
-
-def print_comparison(found: "Comparison") -> None:
-    """The answer, what failed, then the rows of every part and the texts whose neighbours changed."""
-    console = stdout()
-    first, *others = found.answer
-    console.print(Text(first, style="bold"))
-    for line in others:
-        console.print(Text(line))
-    for failure in found.failures:
-        console.print(Text(f"FAILED: {failure}", style="bold red"))
-    if found.passed and found.requirements:
-        console.print("All requirements are met.", style="bold green")
-    for part, title in _TITLES.items():
-        rows = [row for row in found.rows if row.part == part and row.low is not None]
-        if part in ("rank", "word"):
-            rows = sorted(rows, key=lambda row: (not row.differs, -abs(row.difference)))
-        _rows(found, title, rows, _WORDS if part in ("rank", "word") else len(rows))
-    _changed(found.changed)
-    console.print()
-    if found.apart is not None:
-        console.print(f"The two vectors of a text, at length one, lie {found.apart:.2g} apart (mean).")
-    for note in found.notes:
-        console.print(Text(f"Note: {note}"))
-
-
-def _rows(found: "Comparison", title: str, rows: "Sequence[Difference]", most: int) -> None:
-    if not rows:
-        return
-    console = stdout()
-    console.print()
-    console.print(title, style="bold")
-    shown = table(("", "left"), ("first", "right"), ("second", "right"), ("difference", "right"), ("95 %", "right"),
-                  ("", "right"))  # fmt: skip
-    for row in rows[:most]:
-        style = "" if not row.differs else MUCH if row.difference > 0 else LITTLE
-        counted = "pairs" if row.part == "check" else "texts"
-        shown.add_row(
-            Text(row.name, style=style), f"{row.first:.4f}", f"{row.second:.4f}", f"{row.difference:+.4f}",
-            f"{row.low:+.4f} to {row.high:+.4f}", f"{row.count} {counted}",
-        )  # fmt: skip
-    console.print(shown)
-    if len(rows) > most:
-        console.print(f"and {len(rows) - most} more (--json)")
-
-
-def _changed(changed: "Sequence[ChangedNeighbour]") -> None:
-    if not changed:
-        return
-    console = stdout()
-    console.print()
-    console.print("Texts with another first neighbour, the clearest first", style="bold")
-    for one in changed[:_TEXTS]:
-        console.print(Text(_cut(one.text)))
-        console.print(Text(f"  was next to: {_cut(one.old_text)}"))
-        console.print(Text(f"  is next to:  {_cut(one.new_text)}"))
-        if one.words:
-            told = ", ".join(f"'{word.word}' {word.first:+.3f} / {word.second:+.3f}" for word in one.words[:3])
-            console.print(Text(f"  without these words the old one leads by more or less, first / second: {told}"))
-
-
-def _cut(text: str) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= _LETTERS else plain[:_LETTERS].rsplit(" ", 1)[0] + " ..."

@@ -2,25 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from wordsens.cli.model_choice import ModelOptions
 from wordsens.cli.options import AsJson, Quiet, Seed, Threads
-from wordsens.cli.terminal import print_json, stdout, table
+from wordsens.cli.terminal import print_display, print_json
+from wordsens.display.page import html_page
 from wordsens.errors import InputError, require_count
 from wordsens.version import __version__
-
-if TYPE_CHECKING:
-    from wordsens.evaluation.explanation import Explanation
-
-_FAINT = 0.1
-"""The share of the largest removal under which a word is not coloured."""
-
-_STRONG = 0.5
-"""The share from which on it is bold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,12 +74,14 @@ def run_explain(request: ExplainRequest) -> None:
         texts = [first_words(text, request.max_words) for text in texts]
     found = explain(_model(request), *texts, target=request.target, plan=plan, seed=request.seed)
     if request.html is not None:
-        Path(request.html).expanduser().write_text(_page(found), encoding="utf-8")
+        title = f"Which words make the {found.score}? {found.model}"
+        page = html_page(found.display(), title=f"{title} · wordsens explain", heading=title, version=__version__)
+        Path(request.html).expanduser().write_text(page, encoding="utf-8")
     if request.as_json:
         document = {"command": "explain", "version": __version__, "seed": request.seed, **found.to_dict()}
         print_json(document)
     else:
-        _print(found)
+        print_display(found.display())
 
 
 def _model(request: ExplainRequest) -> Any:
@@ -99,79 +92,3 @@ def _model(request: ExplainRequest) -> Any:
     from wordsens.models.classifier import as_classifier
 
     return as_classifier(request.model, device=request.device, revision=request.revision)
-
-
-def _print(found: "Explanation") -> None:
-    console = stdout()
-    first, *others = found.sentences()
-    console.print(Text(first, style="bold"))
-    for line in others:
-        console.print(Text(line))
-    console.print()
-    for side in range(len(found.texts)):
-        console.print(_coloured(found, side))
-    console.print(Text("Green: the score rises without the word; red: it falls; bold: most.", style="dim"))
-    console.print()
-    _words(found)
-    _pairs(found)
-
-
-def _coloured(found: "Explanation", side: int) -> Text:
-    from wordsens.evaluation.explanation import FALL, RISE
-
-    shown = Text(found.texts[side])
-    for word in found.words:
-        shade = found.shade(word)
-        if word.side == side and abs(shade) >= _FAINT:
-            bold = "bold " * (abs(shade) >= _STRONG)
-            shown.stylize(f"{bold}{RISE if shade > 0 else FALL}", word.start, word.stop)
-    return shown
-
-
-def _words(found: "Explanation") -> None:
-    columns = {"removed": "removal", "best swap": "swap", "down": "lowers", "up": "raises", "bound": "upper"}
-    columns |= {"both removed": "apart"}
-    kept = {head: name for head, name in columns.items() if any(getattr(w, name) is not None for w in found.words)}
-    shown = table(("text", "right"), ("word", "left"), *((head, "right") for head in kept), ("", "left"))
-    for word in found.words:
-        numbers = (getattr(word, name) for name in kept.values())
-        named = [f"for {word.swapped_for}"] * (word.swapped_for is not None)
-        named += [f"with {word.counterpart}"] * (word.counterpart is not None)
-        shown.add_row(
-            str(word.side + 1),
-            Text(word.word),
-            *("" if n is None else f"{n:+.4f}" for n in numbers),
-            Text(", ".join(named)),
-        )
-    console = stdout()
-    console.print(shown)
-    told = {
-        "removed": "removed: the change without the word, one change.",
-        "best swap": f"best swap: the farthest of {max(w.tried for w in found.words)} words that could stand there.",
-        "down": "down, up: the farthest found by moving the word's vectors by up to their length; attained, no bound.",
-        "bound": "bound: certified.",
-        "both removed": "both removed: the largest rise without this word and one of the other text, one change each.",
-    }
-    console.print(" ".join(sentence for head, sentence in told.items() if head in kept))
-
-
-def _pairs(found: "Explanation") -> None:
-    if not found.pairs:
-        return
-    shown = table(("first", "left"), ("second", "left"), ("both", "right"), ("sum", "right"), ("difference", "right"))
-    for pair in found.pairs:
-        difference = pair.together - pair.alone
-        shown.add_row(
-            Text(pair.first), Text(pair.second), f"{pair.together:+.4f}", f"{pair.alone:+.4f}", f"{difference:+.4f}"
-        )
-    console = stdout()
-    console.print()
-    console.print("Pairs of words whose removal together differs most from the sum of each (one change)", style="bold")
-    console.print(shown)
-
-
-def _page(found: "Explanation") -> str:
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>wordsens explain</title></head>'
-        f"<body>{found._repr_html_()}</body></html>\n"
-    )

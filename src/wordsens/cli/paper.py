@@ -170,7 +170,7 @@ def run_paper(options: PaperOptions) -> None:
     Raises:
         WordsensError: a cell failed; after everything else of its experiment is written.
     """
-    from wordsens.figures.style_file import in_style
+    from wordsens.plotting.style import in_style
 
     with in_style(options.style):
         pass  # a style that is not there is refused before anything is measured
@@ -191,7 +191,7 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
     """Measure the missing cells, write tables and figures, print the summary; of an interrupted run, what it has."""
     from wordsens.experiments.store import FILE
     from wordsens.experiments.sweep import summarize
-    from wordsens.figures.of_experiments import save_figures
+    from wordsens.plotting.experiments import save_figures
 
     sweep, notices = _sweep(name, options)
     if not options.quiet:

@@ -57,8 +57,9 @@ class ReportOptions:
 
 def run_report(options: ReportOptions) -> None:
     """Write the report, and print its path and what it found."""
+    from wordsens.report.findings import run_findings
     from wordsens.report.load import load_runs, readable
-    from wordsens.report.write import report_content, require_form, write_content
+    from wordsens.report.write import heading, report_display, require_form, write_display
 
     runs = load_runs(options.folders)
     path = options.path
@@ -66,8 +67,8 @@ def run_report(options: ReportOptions) -> None:
     if not options.quiet:
         for line in (f"{run.name}: {file}" for run in runs for file in run.unread):
             notice(f"passed over: {line}")
-    content = report_content(runs, pictures=form == "html")
-    write_content(content, path)
+    write_display(report_display(runs, pictures=form == "html"), path, heading(runs))
+    findings = {run.name: run_findings(run) for run in runs}
     if options.as_json:
         document = {
             "command": "report",
@@ -84,12 +85,12 @@ def run_report(options: ReportOptions) -> None:
                 }
                 for run in runs
             ],
-            "findings": [{"of": name, **asdict(finding)} for name, found in content.found for finding in found],
+            "findings": [{"of": name, **asdict(one)} for name, listed in findings.items() for one in listed],
         }
         print_json(document)
     else:
-        for _, found in content.found:
-            for finding in found:
+        for listed in findings.values():
+            for finding in listed:
                 stdout().print(finding.sentence, markup=False)
         stdout().print(f"report  {readable(path)}", markup=False, soft_wrap=True)
     if options.show:

@@ -151,7 +151,7 @@ def plot(options: PlotOptions) -> None:
     Example: wordsens sweep plot try --x temperature --by n
     """
     from wordsens.experiments.series import column_title, series_along
-    from wordsens.figures import along
+    from wordsens.plotting import along
 
     chosen, folder = _source(options.spec, options.overrides or (), options.out)
     keys, records = _last_records(chosen, folder)

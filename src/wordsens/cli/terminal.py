@@ -14,12 +14,19 @@ from rich.console import Console, ConsoleOptions
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
+
+from wordsens.display.content import LEVELS, Display, Findings, Marked, Section, Strong, Words, plain
+from wordsens.display.content import Table as Data
 
 typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 """The words after `wordsens`; none where no command line runs."""
 
 _CONTROLS = [*range(9), *range(11, 32), *range(127, 160)]
 """Unicode's control characters but tab and line feed: a terminal obeys them, in a text or a name as well."""
+
+_FINDINGS = 10
+"""Lines: a screen has room for them and for the first table."""
 
 _LEFT_OUT: dict[int, str | None] = dict.fromkeys(_CONTROLS)
 _ESCAPED = {code: f"\\u{code:04x}" for code in _CONTROLS}
@@ -167,3 +174,76 @@ def reporting(total: int, what: str, *, quiet: bool) -> Iterator[Reporter]:
     )
     with Progress(*columns, console=console, transient=True) as bar:
         yield Reporter(total, what, bar=bar, plain=False)
+
+
+def print_display(display: Display, *, verbose: bool = False) -> None:
+    """What a result says: its answer, failures, findings, tables and notes; folded tables with `verbose`."""
+    console = stdout()
+    for at, sentence in enumerate(display.answer):
+        console.print(Text(sentence, style="bold" if at == 0 else ""))
+    for one in display.failures:
+        console.print(Text(f"FAILED: {one}", style="bold red"))
+    if display.passed:
+        console.print(Text(display.passed, style="bold green"))
+    for part in display.parts:
+        _print_part(part, verbose=verbose)
+    for note in display.notes:
+        console.print(Text(f"Note: {note}"))
+
+
+def _print_part(part: Any, *, verbose: bool) -> None:
+    console = stdout()
+    if isinstance(part, str):
+        console.print(Text(part))
+    elif isinstance(part, Findings):
+        for number, one in enumerate(part.findings[: None if verbose else _FINDINGS], start=1):
+            console.print(Text(f"{number}. {one.sentence}"))
+    elif isinstance(part, Section):
+        if part.parts:
+            console.print()
+            console.print(Text(part.title, style="bold"))
+            for one in part.parts:
+                _print_part(one, verbose=verbose)
+    elif isinstance(part, Words):
+        console.print(_coloured(part))
+        if part.legend is not None:
+            console.print(Text(f"Colours: from {part.legend[0]} to {part.legend[1]}, {part.legend[2]}.", style="dim"))
+    elif isinstance(part, Data) and part.rows and (verbose or not part.folded):
+        _print_table(part, whole=verbose and part.folded)
+
+
+def _print_table(data: Data, *, whole: bool) -> None:
+    console = stdout()
+    console.print()
+    if data.title:
+        console.print(Text(data.title, style="bold"))
+    sides = ["right" if data.is_number(at) else "left" for at in range(len(data.headings))]
+    made = table(*zip(data.headings, sides, strict=True))
+    rows = data.rows if whole else data.rows[: data.most]
+    for row in rows:
+        made.add_row(*map(_cell, row))
+    console.print(made)
+    if len(rows) < len(data.rows):
+        console.print(Text(f"{len(rows)} of {len(data.rows)} are shown."))
+    if data.note:
+        console.print(Text(data.note))
+
+
+def _cell(cell: Any) -> Text:
+    if isinstance(cell, Marked):
+        return Text.assemble(*((text, MUCH if marked else "") for text, marked in cell.pieces))
+    if isinstance(cell, Strong):
+        return Text(cell.text, style={"rise": MUCH, "fall": LITTLE}.get(cell.how, "bold"))
+    return Text(plain(cell))
+
+
+def _coloured(words: Words) -> Text:
+    """The words in the colours of the table: rises and falls apart, from nothing at zero."""
+    pieces: list[Any] = [words.title + ": "] if words.title else []
+    for piece in words.pieces:
+        if isinstance(piece, str):
+            pieces.append(piece)
+        else:
+            strong = _SHADES[min(len(_SHADES) - 1, piece.level * len(_SHADES) // LEVELS)]
+            pieces.append((piece.text, strong if piece.falls else strong and LITTLE))
+    return Text.assemble(*pieces)

@@ -3,15 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from html import escape
 from os import PathLike
 from typing import Any, overload
 
 import numpy as np
 from jaxtyping import Float
 
+from wordsens.display.content import Display, Marked, Strong, Table
+from wordsens.display.page import html_fragment
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.guard import guard
+from wordsens.evaluation.layers import LayerRow
 from wordsens.evaluation.requirement import (
     EVERY,
     LEVEL,
@@ -54,6 +56,9 @@ COIN = 0.5
 _EXAMPLE = "negation.false_hits <= .2"
 _AROUND = 6
 """Words on either side of a change that a sentence shows."""
+
+_FAILING = 5
+"""Pairs behind a requirement that fails that are shown at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,8 +329,40 @@ class Check(Shown):
     def __str__(self) -> str:
         return "\n".join([*self.answer, *(f"FAILED: {failure}" for failure in self.failures)])
 
+    def display(
+        self, guarded: Guarded | None = None, layers: Sequence[LayerRow] = (), *, pairs: str = "worst"
+    ) -> Display:
+        """The answer, what fails with its pairs, then kinds, lengths, layers, changes and every pair, changed words
+        marked. `guarded`: with the guard behind the threshold; `layers`: layer by layer; `pairs`: "none" of those that
+        fail nothing, the "worst" of each kind, or "all"."""
+        failed = self.failing_pairs(len(self.measured.pairs))
+        title = "Pairs behind the requirements that fail, worst first"
+        gated = bool(self.options.requirements or self.drops)
+        tables = [
+            Table(title, _PAIR_COLUMNS, tuple(map(_pair_row, failed)), most=_FAILING),
+            _kinds_table(self, guarded),
+            _lengths_table(self),
+            _layers_table(layers),
+            _drops_table(self.drops),
+        ]
+        if pairs != "none":
+            worst = {row["kind"]: row for row in reversed(self.all_pairs()) if not row["same"]}
+            rows = tuple(_pair_row(worst[kind]) for kind in self.kinds.names)
+            tables.append(Table("The closest opposites of each kind", _PAIR_COLUMNS, rows, most=len(rows)))
+        if pairs == "all":
+            title = "Every pair: opposites from the most alike, then the same meaning from the least alike"
+            rows = tuple(map(_pair_row, self.all_pairs()))
+            tables.append(Table(title, _PAIR_COLUMNS, rows, most=len(rows), folded=True))
+        return Display(
+            self.answer,
+            tuple(one for one in tables if one is not None and one.rows),
+            failures=self.failures,
+            passed="All requirements are met." if gated and self.passed else "",
+            notes=self.notes,
+        )
+
     def _repr_html_(self) -> str:
-        return check_html(self)
+        return html_fragment(self.display())
 
 
 def check(
@@ -565,49 +602,72 @@ def around(text: str, other: str) -> str:
     return f"{before}{' '.join(words[start:stop])}{behind}"
 
 
-def check_html(found: Check) -> str:
-    """The findings, the kinds and every pair, worst first, changed words marked: one HTML element without scripts."""
-    says = "".join(f"<p>{escape(sentence)}</p>" for sentence in found.answer)
-    failed = "".join(f'<p style="color:#b42318"><b>FAILED:</b> {escape(one)}</p>' for one in found.failures)
-    kinds = _html_table(
-        ("kind", "pairs", "AUC", "95 %", "false hits", "95 %"),
-        [
-            (escape(row.kind), str(row.pairs), f"{row.auc:.3f}", f"{row.auc_low:.2f} to {row.auc_high:.2f}",
-             f"{row.false_hits:.0%}", f"{row.false_hits_low:.0%} to {row.false_hits_high:.0%}")
-            for row in found.kinds
-        ],
-    )  # fmt: skip
-    pairs = _html_table(
-        ("similarity", "", "kind", "first", "second"),
-        [
-            (f"{row['similarity']:.3f}", "hit" if row["hit"] else "", escape(row["kind"]),
-             _marked(row["first"], row["changed_first"]), _marked(row["second"], row["changed_second"]))
-            for row in found.all_pairs()
-        ],
-    )  # fmt: skip
-    notes = "".join(f'<p style="color:#5f6368">{escape(note)}</p>' for note in found.notes)
-    return (
-        f'<div style="font-family:system-ui,sans-serif;max-width:80em;line-height:1.5">{says}{failed}{kinds}'
-        f"<h3>Every pair: opposites from the most alike, then the same meaning from the least alike</h3>{pairs}{notes}"
-        "</div>"
+_PAIR_COLUMNS = ("cosine", "", "kind", "first", "second")
+
+
+def _pair_row(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A pair with its changed words marked; of long texts what stands around the change."""
+    first, second = around(row["first"], row["second"]), around(row["second"], row["first"])
+    marked = [
+        Marked(text, tuple(row[name].split(" ... ")))
+        for text, name in ((first, "changed_first"), (second, "changed_second"))
+    ]
+    hit = "" if row["same"] or not row["hit"] else "hit"
+    return (f"{row['similarity']:.3f}", hit, row["kind"], *marked)
+
+
+def _kinds_table(found: Check, guarded: Guarded | None) -> Table:
+    far = any(row.auc_far is not None for row in found.kinds)
+    rows = []
+    for row in found.kinds:
+        auc = f"{row.auc:.3f}"
+        cells: list[Any] = [row.kind, row.pairs, Strong(auc, "rise") if row.auc < COIN else auc]
+        cells += [f"[{row.auc_low:.2f}, {row.auc_high:.2f}]", f"{row.false_hits:.0%}"]
+        cells += [f"[{row.false_hits_low:.0%}, {row.false_hits_high:.0%}]"]
+        cells += [None if row.auc_far is None else f"{row.auc_far:.3f}"] if far else []
+        cells += [f"{guarded.false_hits[row.kind]:.0%}"] if guarded else []
+        rows.append(tuple(cells))
+    near = int(found.measured.near.sum())
+    note = (
+        f"Threshold {found.threshold:.4f}: {found.recall:.0%} of {near} near-duplicates of the same meaning reach it "
+        f"[{found.recall_low:.0%}, {found.recall_high:.0%}]. false hits: the opposites that do. AUC: the chance that "
+        "an opposite is less alike than a near-duplicate; 1 perfect, .5 a coin, 0 always more alike"
+        f"{'; far: than a paraphrase of few common words' * far}. Brackets: 95 %."
+    )
+    if guarded:
+        note += f" With the guard {guarded.recall:.0%} of the near-duplicates and these opposites are hits."
+    headings = ["kind", "pairs", "AUC", "[95 %]", "false hits", "[95 %]"]
+    headings += ["AUC far"] * far + ["with guard"] * (guarded is not None)
+    return Table("", tuple(headings), tuple(rows), note, len(rows))
+
+
+def _lengths_table(found: Check) -> Table | None:
+    lengths = list(dict.fromkeys(row.length for row in found.lengths))
+    if len(lengths) < 2:
+        return None
+    shares = {(row.kind, row.length): f"{row.false_hits:.0%} of {row.pairs}" for row in found.lengths}
+    rows = tuple((kind, *(shares.get((kind, length)) for length in lengths)) for kind in found.kinds.names)
+    return Table("False hits by length", ("kind", *lengths), rows, most=len(rows))
+
+
+def _layers_table(layers: Sequence[LayerRow]) -> Table:
+    rows = tuple(
+        (
+            *(row.kind, row.layer, f"{row.auc:.3f}", None if row.auc_synonym is None else f"{row.auc_synonym:.2f}"),
+            *(f"{row.rows:.3f}", f"{row.pooled:.3f}", f"{row.kept:.0%}"),
+        )
+        for row in sorted(layers, key=lambda row: (row.kind, row.layer))
+    )
+    return Table(
+        "By layer: AUC, and how far an opposite's farthest token and its pooled vector are moved",
+        ("kind", "layer", "AUC", "synonym", "token", "pooled", "kept"),
+        rows,
+        "token: the median cosine distance of the token that finds its like least in the other text; pooled: of the "
+        "two pooled vectors; kept: their ratio, what pooling leaves of the difference.",
+        len(rows),
     )
 
 
-def _marked(text: str, changed: str) -> str:
-    parts = [part for part in changed.split(" ... ") if part]
-    marked, at = [], 0
-    for part in parts:
-        place = text.find(part, at)
-        if place >= 0:
-            marked += [escape(text[at:place]), f"<mark>{escape(part)}</mark>"]
-            at = place + len(part)
-    return "".join([*marked, escape(text[at:])])
-
-
-def _html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f'<th style="text-align:left;padding:2px 9px">{name}</th>' for name in heads)
-    body = "".join(
-        "<tr>" + "".join(f'<td style="padding:2px 9px;vertical-align:top">{cell}</td>' for cell in row) + "</tr>"
-        for row in rows
-    )
-    return f'<table style="border-collapse:collapse"><tr>{head}</tr>{body}</table>'
+def _drops_table(drops: Mapping[str, Drop]) -> Table:
+    rows = tuple((kind, f"{one.before:.4f}", f"{one.after:.4f}", f"{one.p:.2g}") for kind, one in drops.items())
+    return Table("Since the baseline", ("kind", "before", "now", "p of the drop"), rows, most=len(rows))

@@ -1,12 +1,10 @@
 """The words behind one number, for a terminal, a notebook and JSON."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
 
-RISE, FALL = "#1a7f37", "#b42318"
-"""Colours of words without which a score rises, and falls."""
+from wordsens.display.content import Display, Shade, Table, Words, level, minus
+from wordsens.display.page import html_fragment
 
 SHOWN = 8
 """Words and pairs that are listed."""
@@ -180,55 +178,60 @@ class Explanation:
         most = max((abs(one.removal or 0) for one in self.words), default=0)
         return (word.removal or 0) / most if most > 0 else 0.0
 
-    def _repr_html_(self) -> str:
-        texts = "".join(f'<p style="line-height:1.9">{self._coloured(side)}</p>' for side in range(len(self.texts)))
-        said = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.sentences())
-        legend = "Green: without the word the score rises; red: it falls; the stronger, the more (one change each)."
-        return (
-            f'<div style="font-family:sans-serif;max-width:60em">{said}{texts}<p style="color:#555">{legend}</p>'
-            f"{self._pair_table()}<details><summary>Every word</summary>{self._table()}</details></div>"
-        )
-
-    def _coloured(self, side: int) -> str:
-        text, at, parts = self.texts[side], 0, []
-        for word in (one for one in self.words if one.side == side):
-            shade = self.shade(word)
-            alpha = f"{round(255 * abs(shade) * 0.6):02x}"
-            title = escape(f"{word.removal:+.4f}" if word.removal is not None else "", quote=True)
-            style = f"background:{RISE if shade > 0 else FALL}{alpha};border-radius:3px;padding:1px 2px"
-            parts += [
-                escape(text[at : word.start]),
-                f'<span style="{style}" title="{title}">{escape(word.word)}</span>',
-            ]
-            at = word.stop
-        return "".join([*parts, escape(text[at:])])
-
-    def _table(self) -> str:
-        heads = (
-            "text",
-            "word",
-            "removed",
-            "best swap",
-            "for",
-            "farthest down",
-            "farthest up",
-            "certified",
-            "with counterpart",
-        )
-        rows = [
-            (str(word.side + 1), word.word, _number(word.removal), _number(word.swap), word.swapped_for or "",
-             _number(word.lowers), _number(word.raises), _number(word.upper),
-             f"{_number(word.apart)} {word.counterpart or ''}")
-            for word in self.words
-        ]  # fmt: skip
-        return _html_table(heads, rows)
-
-    def _pair_table(self) -> str:
-        rows = [
-            (pair.first, pair.second, _number(pair.together), _number(pair.alone), _number(pair.together - pair.alone))
-            for pair in self.pairs
+    def display(self) -> Display:
+        """The findings, the texts with the words coloured by what their removal does, a row a word, and pairs."""
+        most = max((abs(word.removal or 0) for word in self.words), default=0.0)
+        legend = ("0", f"{most:.3g}", f"change of the {self.score} without the word; blue: it rises, orange: it falls")
+        coloured = [
+            Words("", self._pieces(side), legend if side == len(self.texts) - 1 else None)
+            for side in range(len(self.texts))
         ]
-        return _html_table(("first", "second", "both removed", "sum of each", "difference"), rows) if rows else ""
+        pairs = Table(
+            "Pairs of words whose removal together differs most from the sum of each (one change)",
+            ("first", "second", "both", "sum", "difference"),
+            tuple(
+                (one.first, one.second, *map(_number, (one.together, one.alone, one.together - one.alone)))
+                for one in self.pairs
+            ),
+        )
+        return Display(tuple(self.sentences()), (*coloured, self._table(), pairs))
+
+    def _repr_html_(self) -> str:
+        return html_fragment(self.display())
+
+    def _pieces(self, side: int) -> tuple[Shade | str, ...]:
+        text, at, pieces = self.texts[side], 0, []
+        for word in (one for one in self.words if one.side == side):
+            share, removal = self.shade(word), _number(word.removal) or ""
+            pieces += [text[at : word.start], Shade(word.word, level(abs(share)), removal, falls=share < 0)]
+            at = word.stop
+        return (*pieces, text[at:])
+
+    def _table(self) -> Table:
+        """A row a word, without the columns that are empty throughout."""
+        columns: dict[str, list[Any]] = {
+            "text": [word.side + 1 for word in self.words],
+            "word": [word.word for word in self.words],
+            "removed": [_number(word.removal) for word in self.words],
+            "best swap": [_number(word.swap) for word in self.words],
+            "swapped for": [word.swapped_for for word in self.words],
+            "down": [_number(word.lowers) for word in self.words],
+            "up": [_number(word.raises) for word in self.words],
+            "certified": [_number(word.upper) for word in self.words],
+            "both removed": [_number(word.apart) for word in self.words],
+            "with": [word.counterpart for word in self.words],
+        }
+        meanings = {
+            "removed": "removed: the change without the word, one change.",
+            "best swap": f"best swap: the farthest of {max(w.tried for w in self.words)} words that could stand there.",
+            "down": "down, up: the farthest attained by moving the word's vectors by up to their length; no bound.",
+            "certified": "certified: no move of the word's vectors goes farther.",
+            "both removed": "both removed: the largest rise without this word and one of the other text.",
+        }
+        shown = {name: values for name, values in columns.items() if any(value is not None for value in values)}
+        rows = tuple(zip(*shown.values(), strict=True))
+        note = " ".join(meaning for name, meaning in meanings.items() if name in shown)
+        return Table("", tuple(shown), rows, note, most=max(len(rows), 1))
 
 
 def _rise(word: WordEffect) -> float:
@@ -236,19 +239,5 @@ def _rise(word: WordEffect) -> float:
     return max(word.removal or 0.0, word.apart or 0.0)
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:+.4f}"
-
-
-def _html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table without the columns that are empty throughout."""
-    kept = [at for at in range(len(heads)) if any(row[at].strip() for row in rows)]
-    cell = '<{0} style="text-align:{1};padding:2px 8px">{2}</{0}>'
-
-    def line(tag: str, values: Sequence[str]) -> str:
-        return "".join(
-            cell.format(tag, "right" if values[at][:1] in "+-" else "left", escape(values[at])) for at in kept
-        )
-
-    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
-    return f'<table style="border-collapse:collapse"><tr>{line("th", heads)}</tr>{body}</table>'
+def _number(value: float | None) -> str | None:
+    return None if value is None else minus(f"{value:+.4f}")

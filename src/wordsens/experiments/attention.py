@@ -11,9 +11,10 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from wordsens.display.content import times
 from wordsens.errors import InputError
 from wordsens.experiments.experiment import Claim, Experiment, Grids, Section, Summary
-from wordsens.experiments.sensitivity import json_text, times
+from wordsens.experiments.sensitivity import json_text
 from wordsens.experiments.spec import Cell, ModelName
 from wordsens.experiments.store import Record
 from wordsens.maps.attention_pair import AttentionPair, comparable_pair
@@ -214,10 +215,13 @@ def _claims(one: AttentionSummary) -> list[Claim]:
     heads = "the mean over the heads" if one.head is None else f"head {one.head}"
     tokens = one.pair.tokens
     changed = " and ".join(f"“{tokens[0][at]}” becomes “{tokens[1][at]}”" for at in one.pair.changed)
-    sentence = (
-        f"When {changed or 'nothing changes'}, {one.share:.1%} of the attention goes elsewhere, in layer {one.layer} "
-        f"of {one.model}, {heads}; most in the row of “{one.names[most]}”, {one.moved[most]:.1%}."
-    )
+    where = f"in layer {one.layer} of {one.model}, {heads}"
+    sentence = f"The two texts are the same to the model, and so is their attention, {where}."
+    if changed:
+        sentence = (
+            f"When {changed}, {one.share:.1%} of the attention goes elsewhere, {where}; most in the row of "
+            f"“{one.names[most]}”, {one.moved[most]:.1%}."
+        )
     claims = [Claim(f"{one.share:.1%}", sentence, known, ())]
     if one.prompts is not None:
         before, after = one.prompts.probabilities.tolist()

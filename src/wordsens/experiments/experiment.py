@@ -4,9 +4,10 @@ import math
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
+from wordsens.display.content import Display, Table
+from wordsens.display.page import html_fragment
 from wordsens.errors import InputError
 from wordsens.experiments.spec import Cell
 from wordsens.experiments.store import Record, spec_columns
@@ -126,10 +127,16 @@ class Summary:
 
     __str__ = show
 
+    def display(self) -> Display:
+        """The answer and the first table, for a notebook."""
+        answer = tuple(one.sentence for one in self.claims[:1])
+        first = self.sections[:1]
+        rows = [tuple(str(v) if isinstance(v, Estimate) else v for v in row) for one in first for row in one.rows]
+        parts = tuple(Table(one.title, one.headings, tuple(rows), self.note) for one in first)
+        return Display(answer, parts)
+
     def _repr_html_(self) -> str:
-        answer = "".join(f"<p><b>{escape(one.sentence)}</b></p>" for one in self.claims[:1])
-        shown = self.to_pandas().to_html(index=False, na_rep="", float_format="{:.3g}".format)
-        return f"{answer}{shown}<p><small>{escape(self.note)}</small></p>"
+        return html_fragment(self.display())
 
 
 Grids = tuple[list[dict[str, Any]], list[str]]

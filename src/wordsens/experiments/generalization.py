@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import torch
 from pydantic import Field, model_validator
 
+from wordsens.display.content import times
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.experiment import (
     Claim,
@@ -22,7 +23,7 @@ from wordsens.experiments.experiment import (
     text_title,
 )
 from wordsens.experiments.map_cell import MapCell
-from wordsens.experiments.sensitivity import SYNTHETIC, plain_name, times
+from wordsens.experiments.sensitivity import SYNTHETIC, plain_name
 from wordsens.experiments.store import Record, as_records
 from wordsens.experiments.texts import (
     LABEL_KINDS,

@@ -1,6 +1,7 @@
 """S against n: one text and one map a cell (paper, figures 2 and 3)."""
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, stdev
@@ -13,6 +14,7 @@ from pydantic import Field, model_serializer, model_validator
 from torch import Tensor
 
 from wordsens.certificates.base import CERTIFIED
+from wordsens.display.content import minus, times
 from wordsens.errors import InputError, require_choice
 from wordsens.experiments.experiment import (
     Claim,
@@ -278,7 +280,7 @@ PRESETS: dict[str, list[dict[str, Any]]] = {
         {"map": ["rf"], "n": (100, 150, 200, 250), "d": (192,), "draw": 5, **_FAST, **_FEW_WORDS},
         {**_DRF, "n": (50, 80, 120, 160), "d": (64,), "draw": 4, **_FAST, **_FEW_WORDS,
          "words": {"sample": 2}, "starts": 1, "steps": 20},
-        {"map": _ATTENTION, "n": (10, 20, 50, 100, 200), "d": (384,), "draw": 3, "dtype": "float32",
+        {"map": _ATTENTION, "n": (10, 20, 50, 100, 200), "d": (192,), "draw": 3, "dtype": "float32",
          "search": "quick"},
     ],
     "laptop": [
@@ -387,6 +389,16 @@ class Series:
     def trend(self) -> Trend | None:
         """The exponent with its interval, and what that allows to say."""
         return Trend.of(self.fit, self.interval)
+
+    @property
+    def theory_exponent(self) -> float | None:
+        """The slope of the predictions between the first and the last n that have one: theory at these n, not in the
+        limit; None without two."""
+        known = [(point.n, point.predicted) for point in self.points if point.predicted]
+        if len(known) < 2:
+            return None
+        (first, low), (last, high) = known[0], known[-1]
+        return round(math.log(high / low) / math.log(last / first), 2) + 0.0
 
     @property
     def bracket_ratio(self) -> float | None:
@@ -503,15 +515,6 @@ def _row(one: Series, *, keyed: bool) -> tuple[Any, ...]:
     )
 
 
-def exponent_text(fit: PowerLaw | None) -> str:
-    """The exponent with its standard error.
-
-    >>> exponent_text(PowerLaw(exponent=-0.512, standard_error=0.013, constant=1.0))
-    '-0.512 ± 0.013'
-    """
-    return "too few points" if fit is None else f"{fit.exponent:.3f} ± {fit.standard_error:.3f}"
-
-
 SYNTHETIC = ("orthogonal", "correlated", "gaussian")
 """Kinds of text that no one wrote: real ones come first."""
 
@@ -541,17 +544,8 @@ def text_and_keys(series: Series) -> str:
     return text_title(series.text) + (f" at {', '.join(series.varied)}" if series.varied else "")
 
 
-def times(value: float) -> str:
-    """A relative change as a person says it.
-
-    >>> times(2.0453), times(0.0312)
-    ('2.05', '0.031')
-    """
-    return f"{value:.3g}" if abs(value) >= 1 else f"{value:.2g}"
-
-
 def claims(series: Iterable[Series]) -> list[Claim]:
-    """Attention beside a fully connected layer; each map, the most sensitive first; ReLU against softmax attention."""
+    """Attention beside a fully connected layer, each of them, ReLU against softmax attention, then the other maps."""
     groups: dict[tuple[Any, ...], list[Series]] = {}
     for one in series:
         groups.setdefault((one.map, one.d, one.varied), []).append(one)
@@ -559,29 +553,31 @@ def claims(series: Iterable[Series]) -> list[Claim]:
         group.sort(key=lambda one: SYNTHETIC.index(one.text) if one.text in SYNTHETIC else -1)
     ordered = sorted(groups.values(), key=lambda group: -group[0].points[-1].mean)
     flat = [one for group in ordered for one in group]
-    return [*_contrast(flat), *map(_about, ordered), *_relu_against_softmax(flat)]
+    main = [group for group in ordered if group[0].map in ("raf", "rf")]
+    others = [group for group in ordered if group not in main]
+    return [*_contrast(flat), *map(_about, main), *_relu_against_softmax(flat), *map(_about, others)]
 
 
 def _about(series: Sequence[Series]) -> Claim:
-    """One map on each kind of text that it was measured on."""
-    first, trends = series[0], [one.trend for one in series]
-    last = first.points[-1]
-    keys = f" at {', '.join(first.varied)}" if first.varied else ""
-    others = [f"{times(one.points[-1].mean)} in {_length(one)}" for one in series[1:]]
+    """One map, on the first kind of text that it was measured on; the others in how it is known."""
+    first = series[0]
+    point, keys = first.points[-1], f" at {', '.join(first.varied)}" if first.varied else ""
     sentence = (
-        f"One word moves {plain_name(first.map)}{keys} by {times(last.mean)} times the size of its output in "
-        f"{_length(first)}{''.join(f', {one}' for one in others)}."
+        f"One word moves {plain_name(first.map)}{keys} by {times(point.mean)} times the size of its output, in "
+        f"{_length(first)}"
     )
-    if trends[0] is not None:
-        sentence += f" From {first.points[0].n} to {last.n} words it {trends[0].behaviour}: {trends[0].told}"
-        sentence += "".join(
-            f"; on {text_title(one.text)} {'' if law.behaviour == trends[0].behaviour else f'it {law.behaviour}: '}"
-            f"{law.told}"
-            for one, law in zip(series[1:], trends[1:], strict=True)
-            if law is not None
-        )
-        sentence += "."
-    return Claim(f"{times(last.mean)}×", sentence, _known(first), _kinds(first))
+    trend, theory = first.trend, first.theory_exponent
+    if trend is not None:
+        sentence += f"; with length it {trend.behaviour}, exponent {trend.exponent:.2f}"
+        sentence += "" if theory is None else f" (theory at these lengths: {theory:.2f})"
+    others = "".join(f" On {_elsewhere(one)}." for one in series[1:])
+    return Claim(f"{times(point.mean)}×", minus(f"{sentence}."), _known(first) + others, _kinds(first))
+
+
+def _elsewhere(series: Series) -> str:
+    trend = series.trend
+    value = f"{_length(series)}, d = {series.d}: {times(series.points[-1].mean)}"
+    return value if trend is None else f"{value}, {trend.behaviour}, {trend.told}"
 
 
 def _length(series: Series) -> str:
@@ -603,7 +599,9 @@ def _known(series: Series) -> str:
     if point.predicted is not None:
         known += f"; predicted for {series.predicted_of}: {times(point.predicted)}"
         known += "" if point.in_range else " (not compared with measurements at such sizes)"
-    return f"{known}{'' if law is None else f'; exponent: {law.how}'}."
+    if law is not None:
+        known += f"; from {series.points[0].n} to {point.n} words {law.told}, {law.how}"
+    return f"{known}."
 
 
 def _kinds(series: Series) -> tuple[str, ...]:
@@ -618,12 +616,13 @@ def _kinds(series: Series) -> tuple[str, ...]:
 
 
 def _contrast(series: Sequence[Series]) -> list[Claim]:
-    """Softmax attention against one fully connected layer, at the longest length that both have."""
+    """Softmax attention against one fully connected layer, at one d and the longest length that both have."""
     plain = [one for one in series if not one.varied]
-    pairs = [(a, b) for a in plain if a.map == "raf" for b in plain if b.map == "rf" and a.text == b.text]
-    for attention, dense in pairs:
+    dense = {(one.text, one.d): one for one in plain if one.map == "rf"}
+    pairs = [(one, dense[one.text, one.d]) for one in plain if one.map == "raf" and (one.text, one.d) in dense]
+    for attention, other in pairs:
         at = {point.n: point for point in attention.points}
-        common = [(at[point.n], point) for point in dense.points if point.n in at]
+        common = [(at[point.n], point) for point in other.points if point.n in at]
         if not common or common[-1][0].mean <= common[-1][1].mean:
             continue
         more, less = common[-1]
@@ -632,12 +631,12 @@ def _contrast(series: Sequence[Series]) -> list[Claim]:
             f"{times(more.mean)} against {times(less.mean)} times the size of the output, in "
             f"{text_title(attention.text)} of {more.n} words."
         )
-        known = f"Both attained, d = {attention.d}" + ("" if attention.d == dense.d else f" against {dense.d}")
+        known = f"Both attained, d = {attention.d}"
         kinds = ("attained",)
-        if less.upper is not None and dense.all_words and more.mean > less.upper:
-            sure = "certified" if dense.rigor == CERTIFIED else f"each bound holds {dense.rigor}"
+        if less.upper is not None and other.all_words and more.mean > less.upper:
+            sure = "certified" if other.rigor == CERTIFIED else f"each bound holds {other.rigor}"
             known += f"; at least {times(more.mean / less.upper)} times as far, whatever the searches missed ({sure})"
-            kinds += ("certified",) if dense.rigor == CERTIFIED else ()
+            kinds += ("certified",) if other.rigor == CERTIFIED else ()
         return [Claim(f"{times(more.mean / less.mean)}×", sentence, f"{known}.", kinds)]
     return []
 

@@ -3,16 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wordsens.experiments.attention import AttentionSummary, attention_summary
 from wordsens.maps.attention_pair import AttentionPair
-from wordsens.report.load import Run
 from wordsens.report.texts import LEVELS
 
 ROWS = 40
 """So many rows of a matrix are shown."""
-
-PAIRS = 12
-"""So many pairs are shown."""
 
 
 @dataclass(frozen=True)
@@ -28,40 +23,6 @@ class Matrix:
     title: str
     names: tuple[tuple[str, bool], ...]
     cells: tuple[tuple[tuple[str, int], ...], ...]
-
-
-@dataclass(frozen=True)
-class ShownPair:
-    """A pair of texts: a heading, whose it is, its matrices, and what is not shown."""
-
-    title: str
-    run: str
-    matrices: tuple[Matrix, ...]
-    note: str
-
-
-def attention_pairs(runs: Sequence[Run]) -> list[ShownPair]:
-    """The pairs of every run, at most PAIRS."""
-    found = [
-        (run.name, one)
-        for run in runs
-        for part in run.parts
-        if part.name == "attention"
-        for one in map(attention_summary, part.done)
-    ]
-    return [_shown(name, one) for name, one in found[:PAIRS]]
-
-
-def _shown(run: str, pair: AttentionSummary) -> ShownPair:
-    heads = "mean over the heads" if pair.head is None else f"head {pair.head}"
-    rows = len(pair.weights[0])
-    titles = pair.first, pair.second, "Difference: second − first"
-    return ShownPair(
-        f"{pair.model}, layer {pair.layer}, {heads}",
-        run,
-        _matrices(pair.weights, titles, (*pair.pair.tokens, pair.names), pair.pair.changed),
-        f"The first {ROWS} of {rows} rows." if rows > ROWS else "",
-    )
 
 
 def weight_matrices(pair: AttentionPair, titles: Sequence[str], *, changed: Sequence[int] = ()) -> tuple[Matrix, ...]:

@@ -1,47 +1,48 @@
-"""The making of the numbers: the command, the specs, versions, seeds and machines of each run."""
+"""How the numbers were made: the command, the specs, versions, seeds and machines of each run; and how to cite."""
 
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from wordsens.display.content import Code, Section, Table
 from wordsens.experiments.store import Record
 from wordsens.report.load import Run, readable
+from wordsens.version import __version__
 
 LISTED = 12
 """So many different values of one thing are named."""
 
+BIBTEX = f"""@inproceedings{{bombari2024word,
+  title     = {{Towards Understanding the Word Sensitivity of Attention Layers: A Study via Random Features}},
+  author    = {{Bombari, Simone and Mondelli, Marco}},
+  booktitle = {{International Conference on Machine Learning}},
+  year      = {{2024}}
+}}
 
-@dataclass(frozen=True)
-class Origin:
-    """The origin of a run's numbers.
-
-    Attributes:
-        name: of the run.
-        commands: (what it is, the command): as they were typed, or else what measures the run's cells again.
-        facts: (what, value): versions, seeds, machines, times.
-        specs: by file name.
-        unread: files that were passed over, with the reason.
-    """
-
-    name: str
-    commands: tuple[tuple[str, str], ...]
-    facts: tuple[tuple[str, str], ...]
-    specs: dict[str, str]
-    unread: tuple[str, ...]
+@software{{wordsens,
+  title   = {{wordsens: how much can one word change what a model sees?}},
+  author  = {{{{The wordsens authors}}}},
+  version = {{{__version__}}}
+}}
+"""
 
 
-def origin(run: Run) -> Origin:
-    """The origin of a run."""
+def provenance_section(runs: Sequence[Run]) -> Section:
+    """The origin of each run, and the citations."""
+    parts = [part for run in runs for part in _origin(run, run.name if len(runs) > 1 else "")]
+    return Section("How these numbers were made", (*parts, Code("How to cite", BIBTEX)))
+
+
+def _origin(run: Run, name: str) -> list[Any]:
     records = run.records
     facts = [
-        ("folder", readable(run.folder.resolve())),
+        ("folder", readable(run.folder.resolve().name)),
         ("records", _counts(run)),
         ("wordsens", _values(records, "wordsens_version")),
         ("commit", _values(records, "commit")),
-        ("code", _values(records, "code")),
+        ("hash of the code", _values(records, "code")),
         ("libraries", _libraries(records)),
         ("seeds", _values(records, "seed")),
         ("computed in", _values(records, "dtype")),
@@ -52,24 +53,21 @@ def origin(run: Run) -> Origin:
         ("computed for", f"{sum(record.seconds for record in records) / 60:.1f} minutes of one process's time"),
         ("models", _values(records, "model")),
         ("encoders", _values(records, "encoder")),
+        *(("passed over", line) for line in run.unread),
     ]
-    return Origin(run.name, _commands(run), tuple(fact for fact in facts if fact[1]), run.specs, run.unread)
-
-
-def _commands(run: Run) -> tuple[tuple[str, str], ...]:
-    kept = [
-        (
-            f"Typed on {one.get('started', 'a day that was not kept')}",
-            shlex.join(["wordsens", *map(str, one["arguments"])]),
-        )
+    commands = [
+        Code(f"Typed on {one.get('started', 'an unknown day')}", shlex.join(["wordsens", *map(str, one["arguments"])]))
         for one in run.commands
     ]
     folder = shlex.quote(readable(run.folder.name))
     again = [
-        ("The command was not kept; this measures the same cells", f"wordsens sweep run {folder}/{shlex.quote(name)}")
-        for name in run.specs
+        Code(
+            "The command is not known; this measures the same cells", f"wordsens sweep run {folder}/{shlex.quote(spec)}"
+        )
+        for spec in run.specs
     ]
-    return tuple(kept or again)
+    specs = [Code(f"The spec, {file}", text, folded=True) for file, text in run.specs.items()]
+    return [*(commands or again), Table(name, (), tuple(fact for fact in facts if fact[1])), *specs]
 
 
 def _counts(run: Run) -> str:
@@ -82,18 +80,18 @@ def _counts(run: Run) -> str:
 
 def _values(records: Iterable[Any], name: str) -> str:
     """The different values, the most frequent first."""
-    found = Counter(value for record in records if (value := record.columns.get(name)) not in (None, ""))
-    listed = [str(value) for value, _ in found.most_common(LISTED)]
-    if all(isinstance(value, int) for value in found):
-        listed = [str(value) for value in sorted(found)[:LISTED]]
-    more = f" and {len(found) - LISTED:,} more" if len(found) > LISTED else ""
+    counts = Counter(value for record in records if (value := record.columns.get(name)) not in (None, ""))
+    listed = [str(value) for value, _ in counts.most_common(LISTED)]
+    if all(isinstance(value, int) for value in counts):
+        listed = [str(value) for value in sorted(counts)[:LISTED]]
+    more = f" and {len(counts) - LISTED:,} more" if len(counts) > LISTED else ""
     return ", ".join(listed) + more
 
 
 def _libraries(records: Iterable[Record]) -> str:
-    found = dict.fromkeys(record.libraries for record in records if record.libraries)
-    told = [", ".join(f"{name} {version}" for name, version in json.loads(one).items()) for one in found]
-    return "; or ".join(told[:LISTED])
+    different = dict.fromkeys(record.libraries for record in records if record.libraries)
+    listed = [", ".join(f"{name} {version}" for name, version in json.loads(one).items()) for one in different]
+    return "; or ".join(listed[:LISTED])
 
 
 def _period(records: Iterable[Any]) -> str:

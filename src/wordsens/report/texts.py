@@ -1,4 +1,4 @@
-"""Each text as a heat map: its words in order, with what was measured of each."""
+"""Each text with its words in colour, and what was measured of each."""
 
 import json
 import math
@@ -7,16 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wordsens.display.content import LEVELS as LEVELS
+from wordsens.display.content import STRONGEST, Bar, Section, Shade, Table, Words, colour_share, level, times
+from wordsens.errors import InputError
 from wordsens.experiments.audit import audited as audited_text
-from wordsens.maps.registry import map_title
+from wordsens.maps.registry import base_name, map_entry, map_title
 from wordsens.report.load import Run
-from wordsens.results.shown import STRONGEST, colour_share
 
-TEXTS, WORDS = 12, 10_000
-"""So many texts, and words of all texts together, are shown; Chromium lays 10,000 words out in half a second."""
-
-LEVELS = 9
-"""Shades beside "not measured"; the style sheet has one for each."""
+TEXTS, WORDS = 6, 2_000
+"""So many texts, and words of all texts together, are shown."""
 
 Moved = tuple[str, float, float | None, float | None]
 """A row of the features that a witness moves: its token, its change, its attention to the word before and after."""
@@ -80,10 +79,14 @@ class Text:
         return [piece for piece in self.pieces if isinstance(piece, Word)]
 
     @property
+    def absolute(self) -> bool:
+        """True where its words were moved as vectors, so that the scale of S is theirs; else they were taken out."""
+        return any(word.attained is not None for word in self.words)
+
+    @property
     def ends(self) -> tuple[str, str]:
-        """What the first and the last shade stand for: the same for all texts, but for black boxes."""
-        absolute = any(word.attained is not None for word in self.words)
-        return ("0", f"{STRONGEST:g} or more") if absolute else ("0", f"{self.high:.3g}")
+        """What the first and the last shade stand for."""
+        return ("0", f"{STRONGEST:g} or more") if self.absolute else ("0", f"{self.high:.3g}")
 
     @property
     def direction(self) -> str:
@@ -96,41 +99,115 @@ class Text:
         return "ltr"
 
 
-@dataclass
-class Shown:
-    """The texts of a report, and what was cut."""
+def text_sections(runs: Sequence[Run]) -> list[Section]:
+    """The texts of every run whose records hold words: given ones first, attention first, all words searched.
 
-    texts: list[Text] = field(default_factory=list)
-    note: str = ""
-
-
-def heat_texts(runs: Sequence[Run]) -> Shown:
-    """The texts of every run whose records hold words, the first TEXTS of them, and at most WORDS words."""
-    found = [
+    A text of which few words were searched is left out where another was searched whole.
+    """
+    known = [
         (run, record)
         for run in runs
         for part in run.parts
         for record in part.done
         if record.columns.get("per_word") or record.columns.get("removal")
     ]
-    # A text that a user gave comes before those that an experiment drew.
-    found.sort(key=lambda pair: pair[1].columns.get("text", "given") != "given")
-    shown, left = Shown(), WORDS
-    for run, record in found[:TEXTS]:
+    if whole := [(run, record) for run, record in known if _whole(record)]:
+        known = whole
+    known = [pair for pair in known if pair[1].columns.get("source") or pair[1].columns.get("content")] or known
+    known.sort(key=lambda pair: _order(pair[1]))
+    texts, left = [], WORDS
+    for run, record in known:
         text = _of_audit(record) if record.experiment == "audit" else measured_text(record)
-        if text is None or not text.words:
-            continue
-        if len(runs) > 1:
-            text = replace(text, title=f"{run.name}: {text.title}")
-        if len(text.words) > left:
-            text = _cut(text, left)
+        if text is not None and text.words:
+            title = f"{run.name}: {text.title}" if len(runs) > 1 else text.title
+            texts.append(replace(text, title=title))
+    if moved := [text for text in texts if text.absolute]:  # on one scale; a removal's is another
+        texts = moved
+    top = max((word.shown for text in texts for word in text.words), default=0.0)
+    parts: list[Any] = []
+    for at, text in enumerate(texts[:TEXTS]):
+        text = coloured(_cut(text, left) if len(text.words) > left else text, top)
         left -= len(text.words)
-        shown.texts.append(coloured(text))
+        parts += [words_of(text, legend=at == 0), table_of_words(text, top)]
         if left <= 0:
             break
-    if len(found) > len(shown.texts):
-        shown.note = f"{len(shown.texts)} of {len(found):,} texts are shown, with at most {WORDS:,} words in all."
-    return shown
+    if not parts:
+        return []
+    shown = len(parts) // 2
+    note = f"{shown} of {len(known):,} texts. " if len(known) > shown else ""
+    note += "One scale of colours for all: white is 0. Point at a word for its numbers."
+    return [Section("Texts", tuple(parts), note)]
+
+
+def _whole(record: Any) -> bool:
+    return record.experiment != "audit" and record.columns.get("words") == record.columns.get("n")
+
+
+def _order(record: Any) -> tuple[Any, ...]:
+    """Given texts before those of experiments, real before made-up ones; some fifty words; one text under all maps,
+    attention first."""
+    try:
+        family = map_entry(base_name(record.map)).family
+    except InputError:
+        family = ""
+    kind, n = record.columns.get("text", "given"), record.columns.get("n") or 50
+    length = 0.0 if kind == "given" else abs(math.log(n / 50))
+    source = record.columns.get("source") or ""
+    return kind != "given", kind != "reviews", length, source, family != "attention", record.columns.get("map") != "raf"
+
+
+def words_of(text: "Text", *, legend: bool = True) -> Words:
+    """The text with its words in colour."""
+    pieces = tuple(
+        piece if isinstance(piece, str) else Shade(piece.text, piece.level, ", ".join(facts(piece)))
+        for piece in text.pieces
+    )
+    title = f"{text.title}: {text.source}" if text.source else text.title
+    return Words(title, pieces, (*text.ends, text.measure) if legend else None, text.note, text.direction == "rtl")
+
+
+def facts(word: "Word") -> list[str]:
+    """What is known of a word, in a few words each."""
+    found = [
+        ("S", word.attained),
+        ("at most", word.upper),
+        ("taken out", word.removal),
+        (f"best real word {word.swapped_for}", word.swap),
+    ]
+    return [f"{name} {times(value)}" for name, value in found if value is not None]
+
+
+def table_of_words(text: "Text", top: float) -> Table:
+    """Every word with its bar from zero, on one absolute scale, the most sensitive first."""
+    absolute = text.absolute
+
+    def share(value: float) -> float:
+        return colour_share(value) if absolute else min(1.0, value / (top or 1.0))
+
+    columns: dict[str, list[Any]] = {"word": [], "S" if absolute else "taken out": []}
+    columns |= {name: [] for name in ("at most", "without it", "best real word", "its strongest change moves")}
+    ordered = sorted(text.words, key=lambda word: -word.shown)
+    for word in ordered:
+        moved = [
+            f"{name} {times(change)}" + _attention(before, after) for name, change, before, after in word.moved[:3]
+        ]
+        values = (
+            word.text,
+            Bar(word.shown, share(word.shown), 0.0 if word.upper is None else share(word.upper)),
+            word.upper,
+            word.removal if absolute else None,
+            None if word.swap is None else f"{word.swapped_for} {times(word.swap)}",
+            "; ".join(moved),
+        )
+        for column, value in zip(columns.values(), values, strict=True):
+            column.append(value)
+    known = {name: column for name, column in columns.items() if any(one not in (None, "") for one in column)}
+    rows = tuple(zip(*known.values(), strict=True))
+    return Table("Every word", tuple(known), rows, f"Bars from 0 to {STRONGEST:g}." * absolute, len(rows), folded=True)
+
+
+def _attention(before: float | None, after: float | None) -> str:
+    return "" if before is None or after is None else f" (attention {times(before)} → {times(after)})"
 
 
 def _of_audit(record: Any) -> Text | None:
@@ -178,7 +255,7 @@ def measured_text(record: Any) -> Text | None:
     elif record.content:
         pieces = tuple(_written(record.content, whole, of_row))
     else:
-        pieces = tuple(_spaced(of_row.word(text, rows) or text for text, rows in whole))
+        pieces = (*_spaced(of_row.word(text, rows) or text for text, rows in whole), " …")
     skipped = record.n - len(searched)
     verbs = ("was", "has") if skipped == 1 else ("were", "have")
     note = (
@@ -265,15 +342,15 @@ def _cut(text: Text, most: int) -> Text:
     return replace(text, pieces=(*pieces, " …"), note=f"{text.note} Its first {kept:,} of {words:,} words.".strip())
 
 
-def coloured(text: Text) -> Text:
-    """Every word's shade: by `colour_share` of what it attains; of a black box, from 0 to its largest."""
+def coloured(text: Text, top: float | None = None) -> Text:
+    """Every word's shade: by `colour_share` of what it attains; of a black box, from 0 to `top`, or its own largest."""
     values = [word.shown for word in text.words]
-    low, high = min(values), max(values)
+    high = max(values) if top is None or text.absolute else top
 
     def shaded(piece: Word | str) -> Word | str:
         if isinstance(piece, str):
             return piece
         share = piece.shown / (high or 1.0) if piece.attained is None else colour_share(piece.attained)
-        return replace(piece, level=round(share * (LEVELS - 1)))
+        return replace(piece, level=level(share))
 
-    return replace(text, pieces=tuple(map(shaded, text.pieces)), low=low, high=high)
+    return replace(text, pieces=tuple(map(shaded, text.pieces)), low=min(values), high=high)

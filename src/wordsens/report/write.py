@@ -1,55 +1,88 @@
-"""Writing a report: from folders to one file."""
+"""Writing a report: from folders to one page, or one Markdown file."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from wordsens.display.content import Display, Findings, Picture, Section
+from wordsens.display.page import html_page, markdown
 from wordsens.errors import InputError
+from wordsens.experiments.sensitivity import GIVEN
 from wordsens.experiments.store import write_whole
+from wordsens.maps.registry import map_title
+from wordsens.plotting import of_experiment
+from wordsens.plotting.experiments import along_axes
+from wordsens.plotting.style import picture
 from wordsens.report import FORMATS
-from wordsens.report.attention import attention_pairs
-from wordsens.report.figures import run_figures
-from wordsens.report.findings.of_runs import comparison, run_findings
-from wordsens.report.load import Run, load_runs
-from wordsens.report.markdown import markdown
-from wordsens.report.page import Content, html_page
-from wordsens.report.provenance import origin
-from wordsens.report.tables import run_tables
-from wordsens.report.texts import heat_texts
+from wordsens.report.findings import comparison, run_findings
+from wordsens.report.load import Part, Run, load_runs
+from wordsens.report.provenance import provenance_section
+from wordsens.report.tables import table_section
+from wordsens.report.texts import text_sections
+from wordsens.version import __version__
 
 
-def report_content(runs: Sequence[Run], *, pictures: bool = True) -> Content:
-    """Everything that the report of these runs says."""
-    found = [(run.name, run_findings(run)) for run in runs]
+def report_display(runs: Sequence[Run], *, pictures: bool = True) -> Display:
+    """Everything that the report of these runs says: findings, figures, texts, tables, how the numbers were made."""
+    findings = [(run.name, run_findings(run)) for run in runs]
     if len(runs) > 1 and (compared := comparison(runs)):
-        found.insert(0, ("Side by side", compared))
-    return Content(
-        title=f"wordsens: {', '.join(run.name for run in runs)}",
-        lead=_lead(runs),
-        found=found,
-        figures=run_figures(runs, pictures=pictures),
-        pairs=attention_pairs(runs),
-        shown=heat_texts(runs),
-        tables=run_tables(runs),
-        origins=[origin(run) for run in runs],
-        several=len(runs) > 1,
-    )
+        findings.insert(0, ("Side by side", compared))
+    parts: list[Any] = [
+        Findings(tuple(listed)) if len(findings) == 1 else Section(name, (Findings(tuple(listed)),))
+        for name, listed in findings
+    ]
+    if pictures and (drawn := list(_pictures(runs))):
+        parts.append(Section("Figures", tuple(drawn)))
+    parts += text_sections(runs) + table_section(runs) + [provenance_section(runs)]
+    return Display((), tuple(parts))
 
 
-def _lead(runs: Sequence[Run]) -> str:
-    done = sum(record.done for run in runs for record in run.records)
-    where = (
-        f"the folder {runs[0].name}"
-        if len(runs) == 1
-        else f"{len(runs)} folders: {', '.join(run.name for run in runs)}"
-    )
-    days = sorted({_day(record) for run in runs for record in run.records})
-    when = days[0] if days[0] == days[-1] else f"between {days[0]} and {days[-1]}"
-    return f"{done:,} measurement{'' if done == 1 else 's'} of {when}, in {where}."
+def heading(runs: Sequence[Run]) -> str:
+    """What was measured, in words: the models or maps, and the runs' names."""
+    named: dict[str, None] = {}
+    for record in (record for run in runs for record in run.records if record.done):
+        model = record.columns.get("model")
+        name = map_title(str(record.columns.get("map") or record.experiment))
+        named[str(model) if model else name.partition(",")[0]] = None
+    listed = ", ".join(list(named)[:4]) + (f" and {len(named) - 4} more" if len(named) > 4 else "")
+    return f"How far one word moves {listed or 'a model'}, {' and '.join(run.name for run in runs)}"
 
 
-def _day(record: Any) -> str:
-    return str(record.started)[:10]
+def _pictures(runs: Sequence[Run]) -> Iterator[Picture]:
+    """The figures of every run, that with all maps first; those of one kind stand next to each other."""
+    drawn = [
+        (file, run.name, figure)
+        for run in runs
+        for part in run.parts
+        if part.done
+        for file, figure in _figures(part).items()
+    ]
+    files = list(dict.fromkeys(file for file, _, _ in drawn))
+    for at, (_, run, figure) in enumerate(sorted(drawn, key=lambda one: files.index(one[0]))):
+        name = figure.get_suptitle().replace("$", "").replace(r"\gamma", "γ")
+        yield picture(figure, title=f"{name} ({run})" if len(runs) > 1 else name, prefix=f"f{at}")
+
+
+def _figures(part: Part) -> dict[str, Any]:
+    """The figures of one experiment's records; of S also along the axes of a sweep. None where they allow none."""
+    records: list[Any] = part.done
+    further: dict[str, Any] = {}
+    if part.name == "sensitivity":
+        records = [record for record in records if record.text != GIVEN]
+        if len({record.n for record in records}) < 2:
+            return {}
+        further = _axes(records)
+    try:
+        return of_experiment(records) | further
+    except InputError:  # more series than a figure tells apart
+        return further
+
+
+def _axes(records: Sequence[Any]) -> dict[str, Any]:
+    try:
+        return along_axes(records, besides=("n", "d", "depth"))
+    except InputError:
+        return {}
 
 
 def write_report(folders: str | Path | Iterable[str | Path], path: str | Path) -> Path:
@@ -66,10 +99,8 @@ def write_report(folders: str | Path | Iterable[str | Path], path: str | Path) -
     """
     path = Path(path)
     form = require_form(path)
-    content = report_content(
-        load_runs([folders] if isinstance(folders, str | Path) else folders), pictures=form != "md"
-    )
-    write_content(content, path)
+    runs = load_runs([folders] if isinstance(folders, str | Path) else folders)
+    write_display(report_display(runs, pictures=form != "md"), path, heading(runs))
     return path
 
 
@@ -86,7 +117,11 @@ def require_form(path: Path) -> str:
     return form
 
 
-def write_content(content: Content, path: Path) -> None:
-    """Write the report whole, in the format of the path's ending."""
-    text = markdown(content) if path.suffix == ".md" else html_page(content)
+def write_display(display: Display, path: Path, title: str) -> None:
+    """Write it whole, in the format of the path's ending."""
+    text = (
+        markdown(display, heading=title)
+        if path.suffix == ".md"
+        else html_page(display, title=f"{title} · wordsens", heading=title, version=__version__)
+    )
     write_whole(path, text.encode())

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
-from torch import Tensor
-
+from wordsens.display.content import STRONGEST, Display, Shade, Words, level, plain, table_of
+from wordsens.display.content import colour_share as colour_share
+from wordsens.display.page import html_fragment
 from wordsens.drawing import draw
 from wordsens.errors import MissingExtraError, require_count
 
@@ -15,8 +15,6 @@ Columns = Mapping[str, Sequence[Any]]
 
 _HTML_ROWS, _HTML_WORDS = 8, 80
 """Rows of a table and words of a text in a notebook: fifty results stay a page of some 300 kB."""
-
-_COLOUR = "213,94,0"
 
 
 @dataclass(frozen=True)
@@ -72,18 +70,24 @@ class Shown:
         return pd.DataFrame({name: list(column) for name, column in self.look().columns.items()})
 
     def plot(self, *, style: Any = None) -> Any:
-        """The result as a matplotlib figure (`wordsens.figures`). Needs the `figures` extra.
+        """The result as a matplotlib figure (`wordsens.plotting`). Needs the `figures` extra.
 
         `style` is a .mplstyle file in place of ours. InputError where there is nothing to draw.
         """
-        # Figures lie in a higher room, which knows the results that it draws.
+        # Plotting is a higher layer, which knows the results that it draws.
         return draw(self, style=style)
 
-    def _repr_html_(self) -> str:
+    def display(self) -> Display:
+        """The heading, the words of the text in colour, the table, largest first."""
         look = self.look()
-        body = _words(look) if look.names is not None and look.ranked is not None else _table(look)
-        notes = "".join(f"<div><small>{escape(note)}</small></div>" for note in look.notes)
-        return f"<div><b>{escape(look.heading)}</b>{body}{notes}</div>"
+        parts: list[Any] = []
+        if look.names is not None and look.ranked is not None:
+            parts.append(_words(look))
+        parts.append(table_of("", look.columns, most=_HTML_ROWS, ranked=look.ranked))
+        return Display((look.heading,), tuple(parts), notes=look.notes)
+
+    def _repr_html_(self) -> str:
+        return html_fragment(self.display())
 
 
 def _order(look: Look) -> list[int]:
@@ -95,46 +99,15 @@ def _order(look: Look) -> list[int]:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, Tensor):
-        value = value.item()
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    return f"{value:.4f}" if isinstance(value, float) and not math.isnan(value) else plain(value)
 
 
-def _words(look: Look) -> str:
+def _words(look: Look) -> Words:
     """The words in reading order, each coloured by its value, which stands in its title."""
     names, values = look.columns[str(look.names)], [float(value) for value in look.columns[str(look.ranked)]]
-    spans = [
-        f'<span title="{value:.4f}" style="background:rgba({_COLOUR},{0.8 * colour_share(value):.2f})">'
-        f"<bdi>{escape(str(name))}</bdi></span>"
-        for name, value in list(zip(names, values, strict=True))[:_HTML_WORDS]
-    ]
-    more = f" ... and {len(values) - _HTML_WORDS} more" if len(values) > _HTML_WORDS else ""
-    return f'<div style="line-height:1.8">{" ".join(spans)}{more}</div>'
-
-
-STRONGEST = 4.0
-"""The sensitivity from which on colours are the same: attention at the paper's sizes stays below it."""
-
-
-def colour_share(value: float) -> float:
-    """How strong the colour of a sensitivity S is, from 0 to 1: S / 4, the same for all texts and maps.
-
-    >>> colour_share(0.0), colour_share(1.0), colour_share(5.0)
-    (0.0, 0.25, 1.0)
-    """
-    return min(max(0.0, value) / STRONGEST, 1.0)
-
-
-def _table(look: Look) -> str:
-    order = _order(look)
-    head = "".join(f"<th>{escape(name)}</th>" for name in look.columns)
-    rows = "".join(
-        "<tr>"
-        + "".join(f"<td><bdi>{escape(_text(column[at]))}</bdi></td>" for column in look.columns.values())
-        + "</tr>"
-        for at in order[:_HTML_ROWS]
-    )
-    more = f"<div>... and {len(order) - _HTML_ROWS} more</div>" if len(order) > _HTML_ROWS else ""
-    return f"<table><tr>{head}</tr>{rows}</table>{more}"
+    pieces: list[Shade | str] = []
+    for name, value in list(zip(names, values, strict=True))[:_HTML_WORDS]:
+        pieces += [Shade(str(name), level(colour_share(value)), f"{value:.3g}"), " "]
+    more = len(values) - _HTML_WORDS
+    legend = ("0", f"{STRONGEST:g} or more", f"{look.ranked}, times the output's size")
+    return Words("", tuple(pieces), legend, f"... and {more} more" if more > 0 else "")

@@ -47,7 +47,11 @@ class Removals(Result):
             "distance": self.distance.tolist(),
         }
         done = {"delete": "deleted", "mask": "masked"}[self.way]
-        return Look(f"the change when a word is {done}", columns, "change", "text")
+        most = int(self.change.argmax())
+        heading = (
+            f"{self.whole[most].text!r} {done} moves the output most: {float(self.change[most]):.3g} times its size"
+        )
+        return Look(heading, columns, "change", "text")
 
 
 def removal_effects(

@@ -1,5 +1,6 @@
 """The result of word sensitivity: attained values, witnesses and bounds; and the budget of a measurement."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from wordsens.errors import require_count
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET
+from wordsens.maps.registry import base_name, map_entry, map_title
 from wordsens.results import Look, Result
 from wordsens.search.objective import Progress
 from wordsens.search.plan import Search, SearchPlan
@@ -136,9 +138,14 @@ class Sensitivity(Result):
             "radius": self.radius.tolist(),
             "converged": self.converged.tolist(),
         }
-        bound = "" if self.upper is None else f", <= {self.upper:.4f}"
-        heading = f"{self.map_name}: S >= {self.value:.4f}{bound}, at word {self.word}"
-        return Look(heading, columns, "sensitivity", "token", None if upper is None else "upper", self.notes)
+        bound = "" if self.upper is None else f", none of these words more than {self.upper:.3g}"
+        token = self.tokens[int((self.words == self.word).nonzero()[0])]
+        heading = (
+            f"{map_title(self.map_name)}: word {self.word} {token!r} can move the output {self.value:.3g} times its "
+            f"size{bound}"
+        )
+        notes = self.notes if self.rigor is None else (f"upper: {self.rigor}", *self.notes)
+        return Look(heading, columns, "sensitivity", "token", None if upper is None else "upper", notes)
 
     def __repr__(self) -> str:
         upper = "" if self.upper is None else f", upper={self.upper:.6g}"
@@ -146,3 +153,54 @@ class Sensitivity(Result):
             f"Sensitivity({self.map_name}: value={self.value:.6g}{upper} at word {self.word} "
             f"{self.tokens[int((self.words == self.word).nonzero()[0])]!r}, {len(self.words)} words)"
         )
+
+
+FAMILY_NAMES = {"dense": "a fully connected layer", "attention": "attention"}
+
+
+def answer(results: Sequence[Sensitivity]) -> str:
+    """The first sentence about one text: how far one word can move each map, and attention beside a fully connected
+    layer."""
+    values = [(result.map_name, result.value) for result in results]
+    if (beside := contrast(values)) is not None:
+        return beside[1]
+    result = results[0]
+    token = result.tokens[int((result.words == result.word).nonzero()[0])]
+    word = f"; most of all {token!r}" if len(results) == 1 else ""
+    return f"One word can move {_listed(values)} times its length{word}."
+
+
+def contrast(values: Sequence[tuple[str, float]]) -> tuple[str, str] | None:
+    """Attention beside a fully connected layer, as a number and a sentence, from maps and their S on one text; None
+    where one of them is missing.
+
+    >>> contrast([("rf", 0.3), ("raf", 3.7)])[1].partition(":")[0]
+    'One word can move attention 12 times as far as a fully connected layer'
+    """
+    best: dict[str, float] = {}
+    for name, value in values:
+        base = base_name(name)
+        family = map_entry(base).family if base in ("rf", "drf") or base.endswith("raf") else ""
+        best.setdefault(FAMILY_NAMES.get(family, ""), value)
+    attention, dense = (best.get(FAMILY_NAMES[family]) for family in ("attention", "dense"))
+    if attention is None or dense is None or not dense > 0:
+        return None
+    ratio = _short(attention / dense)
+    return (
+        f"{ratio}×",
+        f"One word can move attention {ratio} times as far as a fully connected layer: {_listed(values)} times its "
+        "length.",
+    )
+
+
+def _listed(values: Sequence[tuple[str, float]]) -> str:
+    each = [f"{map_title(name)} {_short(value)}" for name, value in values]
+    return each[0] if len(each) == 1 else f"{', '.join(each[:-1])} and {each[-1]}"
+
+
+def _short(value: float) -> str:
+    """
+    >>> _short(2.8076), _short(0.0812), _short(12.4)
+    ('2.8', '0.081', '12')
+    """
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"

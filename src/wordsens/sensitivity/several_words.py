@@ -80,7 +80,8 @@ class GroupSensitivity(Result):
             "sensitivity": self.per_group.tolist(),
             "converged": self.converged.tolist(),
         }
-        heading = f"S >= {self.value:.4f}, at the words {', '.join(map(str, self.group))}"
+        words = ", ".join(map(str, self.group))
+        heading = f"The words {words} together can move the output {self.value:.3g} times its size"
         if self.sets is not None:
             heading += f"; {self.searched} of {self.sets} sets searched"
         return Look(heading, columns, "sensitivity")

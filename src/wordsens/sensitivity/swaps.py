@@ -61,8 +61,12 @@ class Swaps(Result):
             "swapped for": self.swapped_for,
             "change": self.per_word.tolist(),
         }
-        result = "the largest change" if self.exact else "the largest change found"
-        return Look(f"{result} by a real word: {self.value:.4f}, at word {self.word}", columns, "change", "token")
+        at = int((self.words == self.word).nonzero()[0])
+        heading = (
+            f"{self.swapped_for[at]!r} in the place of {self.tokens[at]!r} (word {self.word}) moves the output "
+            f"{self.value:.3g} times its size, {'the most of all' if self.exact else 'the most that was tried'}"
+        )
+        return Look(heading, columns, "change", "token")
 
 
 def best_swaps(

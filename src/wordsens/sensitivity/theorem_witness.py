@@ -49,7 +49,8 @@ class TheoremWitness(Result):
             "attention before": self.attention_before.tolist(),
             "attention after": self.attention_after.tolist(),
         }
-        return Look(f"S >= {self.value:.4f} by the theorem's construction at word {self.word}", columns)
+        heading = f"The theorem's change of word {self.word} moves the output {self.value:.3g} times its size"
+        return Look(heading, columns)
 
 
 def theorem_witness(

@@ -63,7 +63,8 @@ class WholeWordSensitivity(Result):
             "sensitivity": self.per_word.tolist(),
             "converged": self.converged.tolist(),
         }
-        heading = f"S >= {self.value:.4f}, at word {self.word}"
+        text = self.whole[self.words.index(self.word)].text
+        heading = f"Word {self.word} {text!r} can move the output {self.value:.3g} times its size"
         return Look(heading, columns, "sensitivity", "text", notes=self.notes)
 
 

@@ -42,7 +42,7 @@ class Trend:
         """The most that the interval allows to say.
 
         >>> Trend(-0.51, -0.54, -0.48, BOOTSTRAP).behaviour, Trend(-0.02, -0.1, 0.06, BOOTSTRAP).behaviour
-        ('falls as 1/√n, as far as these texts tell', 'shows no trend')
+        ('falls about as 1/√n', 'shows no trend')
         """
         if self.low > -NEAR and self.high < NEAR:
             return "hardly changes"
@@ -53,10 +53,12 @@ class Trend:
         if self.low > ROOT - NEAR and self.high < ROOT + NEAR:
             return "falls as 1/√n"
         if self.low <= ROOT <= self.high:
-            return "falls as 1/√n, as far as these texts tell" if self.high - self.low < -ROOT / 2 else "falls"
+            return "falls about as 1/√n" if self.high - self.low < -ROOT / 2 else "falls"
         return "falls, but slower than 1/√n" if self.low > ROOT else "falls faster than 1/√n"
 
     @property
     def told(self) -> str:
         """The exponent with its interval."""
-        return f"n^{self.exponent:.2f} ({self.low:.2f} to {self.high:.2f})".replace("-", "\N{MINUS SIGN}")
+        how = "95 % CI" if self.how == BOOTSTRAP else "± 2 SE:"
+        told = f"exponent {self.exponent:.2f} ({how} {self.low:.2f} to {self.high:.2f})"
+        return told.replace("-", "\N{MINUS SIGN}")

@@ -8,8 +8,8 @@ from typing import Any
 
 from wordsens.app.work.worker import Desk
 from wordsens.experiments.store import Record, Store, write_tables
-from wordsens.figures.words import words as words_figure
 from wordsens.maps.registry import map_title
+from wordsens.plotting import words as words_figure
 from wordsens.report.write import write_report
 
 

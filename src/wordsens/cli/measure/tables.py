@@ -10,16 +10,14 @@ from rich.text import Text
 
 from wordsens.certificates.base import CERTIFIED
 from wordsens.cli.terminal import shade, stdout, table
-from wordsens.maps.registry import base_name, map_entry, map_title
+from wordsens.maps.registry import map_title
 from wordsens.results.shown import colour_share
-from wordsens.sensitivity.result import Sensitivity
+from wordsens.sensitivity.result import Sensitivity, answer
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import Condition, Prediction
 
 SHOWN_WORDS = 40
 """Longer texts show this many words, the most sensitive ones, unless all are wanted."""
-
-FAMILY_NAMES = {"dense": "a fully connected layer", "attention": "attention"}
 
 
 @dataclass(frozen=True)
@@ -125,31 +123,6 @@ def print_many(measured: Sequence[Measured], *, verbose: bool) -> None:
     console.print()
     for line in _notes(measured, verbose=verbose):
         console.print(line, highlight=False, markup=False)
-
-
-def answer(results: Sequence[Sensitivity]) -> str:
-    """The first sentence: how far one word can move each map, and attention beside a fully connected layer."""
-    each = [f"{map_title(result.map_name)} {_short(result.value)}" for result in results]
-    listed = each[0] if len(each) == 1 else f"{', '.join(each[:-1])} and {each[-1]}"
-    best: dict[str, Sensitivity] = {}
-    for result in results:
-        name = base_name(result.map_name)
-        family = map_entry(name).family if name in ("rf", "drf") or name.endswith("raf") else ""
-        best.setdefault(FAMILY_NAMES.get(family, ""), result)
-    attention, dense = (best.get(FAMILY_NAMES[family]) for family in ("attention", "dense"))
-    if attention is None or dense is None or not dense.value > 0:
-        word = f"; most of all {_token(results[0])!r}" if len(results) == 1 else ""
-        return f"One word can move {listed} times its length{word}."
-    ratio = f"{_short(attention.value / dense.value)} times as far as a fully connected layer"
-    return f"One word can move attention {ratio}: {listed} times its length."
-
-
-def _short(value: float) -> str:
-    """
-    >>> _short(2.8076), _short(0.0812), _short(12.4)
-    ('2.8', '0.081', '12')
-    """
-    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _word_table(measured: Measured, *, all_words: bool, verbose: bool) -> tuple[Table, int]:

@@ -4,7 +4,7 @@ import pytest
 from tests.made_records import made_record
 
 from wordsens.errors import InputError
-from wordsens.figures import frontier, generalization
+from wordsens.plotting import frontier, generalization
 
 COLUMNS = [("rf", 40), ("raf", 40), ("raf", 120)]
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 from wordsens.errors import InputError, MissingExtraError
-from wordsens.figures.style_file import COLUMN_INCHES, PAGE_INCHES, StyledFigure, StyleFile, styled
 from wordsens.maps.attention_pair import AttentionPair
 from wordsens.maps.transformer.prompt_pair import PromptPair
+from wordsens.plotting.style import COLUMN_INCHES, PAGE_INCHES, StyledFigure, StyleFile, styled
 
 try:
     from matplotlib.axes import Axes
@@ -51,6 +51,7 @@ def attention(pair: Any, *, style: StyleFile = None) -> Figure:
     for panel, tokens, text in zip(axes[:2], pair.tokens, ("first text", "second text"), strict=True):
         _label(panel, tokens, pair.changed)
         panel.set_title(text)
+    figure.caption = "Row by row: how much each word takes from each word. Bold: where the texts differ."
     below = {"location": "bottom", "aspect": 30, "shrink": 0.8}
     figure.colorbar(images[0], ax=list(axes[:2]), label="attention of the row's token to the column's", **below)
     if difference is not None:
@@ -81,8 +82,8 @@ def prompts(pair: PromptPair, *, style: StyleFile = None) -> Figure:
     for at, (change, highest) in enumerate(
         zip(pair.change.tolist(), pair.probabilities.max(dim=0).values, strict=True)
     ):
-        told = f"{change:+.3g}".replace("-", "\N{MINUS SIGN}")
-        axes.text(at, float(highest) + 0.03 * top, told, ha="center", va="bottom")
+        text = f"{change:+.3g}".replace("-", "\N{MINUS SIGN}")
+        axes.text(at, float(highest) + 0.03 * top, text, ha="center", va="bottom")
     axes.set_xticks(list(places), [_plain(answer) for answer in pair.answers])
     axes.set_ylim(0, top * 1.18)
     axes.set_ylabel("probability of the answer")

@@ -1,11 +1,17 @@
 """Figures: what they show, and that it can be read."""
 
+import html
+import io
+import math
+import re
+
 import matplotlib
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 
-from wordsens.figures import sensitivity
+from wordsens.plotting import of_experiment, sensitivity, svg, words
+from wordsens.theory import rf_sensitivity
 
 
 @pytest.fixture
@@ -35,20 +41,17 @@ def test_panels_axes_and_legends(records):
     assert (left.get_xscale(), left.get_yscale()) == ("log", "log")
     assert left.get_ylim() == right.get_ylim()
     told = [text.get_text() for text in left.get_legend().get_texts()]
-    assert told[0].startswith("RAF (softmax): exponent 0.000 ± ") or told[0].startswith(
-        "RAF (softmax): exponent −0.000"
-    )
-    assert told[1].startswith("ReLU-RAF: exponent −0.400 ± ")
-    assert "sqrt" in told[2]
+    assert told[0].replace("−0.00", "0.00").startswith("RAF (softmax): exponent 0.00 ± ")
+    assert told[1].startswith("ReLU-RAF: exponent −0.40 ± ")
 
 
-def test_markers_are_means_and_bars_one_standard_deviation(records):
+def test_markers_are_means_and_bars_two_standard_errors(records):
     panel = sensitivity(records).axes[0]
     bars = panel.containers[0]
     assert list(bars.lines[0].get_xdata()) == [10, 20, 50, 100, 150, 200, 250]
     assert bars.lines[0].get_ydata() == pytest.approx([4.0] * 7)
     low, high = bars.lines[2][0].get_segments()[0][:, 1]
-    assert (high - low) / 2 == pytest.approx(4 * 0.05)
+    assert (high - low) / 2 == pytest.approx(2 * 4 * 0.05 / 3**0.5)
 
 
 def test_everything_drawn_lies_inside_the_axes(records):
@@ -102,7 +105,7 @@ def test_a_band_reaches_from_the_mean_to_the_upper_bound_and_predictions_are_das
     (predicted,) = (line for line in panel.lines if line.is_dashed() and len(line.get_xdata()) == 3)
     assert list(predicted.get_ydata()) == [1.4] * 3
     told = [text.get_text() for text in panel.get_legend().get_texts()]
-    assert told[-2:] == ["band: up to the certified upper bound", "predicted, for a typical word"]
+    assert told[-2:] == ["band: up to the certified upper bound", "theory at these n and d, no bound"]
     assert panel.get_ylim()[1] > 3.0
 
 
@@ -119,3 +122,49 @@ def test_a_map_that_no_word_moves_is_drawn_beside_the_others(make_record):
     ]
     low, high = sensitivity(records).axes[0].get_ylim()
     assert 0 < low < 2 < high
+
+
+def test_theory_is_the_law_at_every_n_and_not_two_joined_points(make_record):
+    """1/sqrt(n) is the limit: at these n the law of a fully connected layer falls faster, on any axes."""
+    records = [
+        make_record(map="rf", n=n, d=32, value=rf_sensitivity(n, 32), predicted=rf_sensitivity(n, 32), words=n)
+        for n in (10, 40, 160)
+    ]
+    (panel,) = sensitivity(records).axes
+    (theory,) = (line for line in panel.lines if line.is_dashed() and len(line.get_xdata()) > 3)
+    sizes, values = theory.get_data()
+    assert len(sizes) > 15
+    assert values.tolist() == pytest.approx([rf_sensitivity(int(n), 32) for n in sizes])
+    slope = math.log(values[-1] / values[0]) / math.log(sizes[-1] / sizes[0])
+    (told, *_) = (text.get_text() for text in panel.get_legend().get_texts())
+    assert told.endswith(f"theory {slope:.2f}".replace("-", "\N{MINUS SIGN}"))
+    assert slope < -0.5
+
+
+def test_all_maps_on_one_axis_come_first(make_record):
+    maps = ("rf", "drf2", "raf")
+    records = [make_record(map=name, n=n, value=1.0 + n, source=f"{n}") for name in maps for n in (4, 8)]
+    figures = of_experiment(records)
+    assert list(figures) == ["sensitivity", "rf", "drf", "raf"]
+    assert len(figures["sensitivity"].axes[0].containers) == 3
+
+
+def test_the_svg_of_a_page_is_the_figure_with_the_pages_colours(records):
+    """Colours as variables, titles on marks, no style attribute; put back, what `savefig` writes."""
+    figure = sensitivity(records)
+    file = io.StringIO()
+    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    page = svg(figure, prefix="p")
+    assert " style=" not in page
+    assert page.count("<title>") == 28
+    assert "<title>RAF (softmax): 4 at 10 (3 draws)</title>" in page
+    assert "var(--c2)" in page and "#009e73" not in page
+    numbers = re.compile(r'(?:\bd|points|\bx|\by|transform)="([^"]*)"|>([^<>]+)</(?:text|tspan)')
+    drawn = [found.groups() for found in numbers.finditer(re.sub("<title>.*?</title>", "", page))]
+    assert drawn == [found.groups() for found in numbers.finditer(file.getvalue())]
+
+
+def test_words_that_look_like_colours_or_attributes_stay_as_they_are():
+    page = svg(words(["#777777", 'style="x"', "<b>&", 'id="a"'], [1.0, 2.0, 3.0, 4.0]))
+    labels = [html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", page)]
+    assert {"#777777", 'style="x"', "<b>&", 'id="a"'} <= set(labels)

@@ -26,13 +26,13 @@ def written(figure, kind):
 
 def test_one_panel_is_a_column_wide_and_two_are_a_page(records, make_record):
     others = [make_record(map="raf", n=n, text="reviews", value=1.0) for n in (4, 8)]
-    assert ws.figures.sensitivity(records).get_size_inches()[0] == ws.figures.COLUMN_INCHES
-    assert ws.figures.sensitivity([*records, *others]).get_size_inches()[0] == ws.figures.PAGE_INCHES
-    assert ws.figures.words(["a"], [1.0]).get_size_inches()[0] == ws.figures.COLUMN_INCHES
+    assert ws.plotting.sensitivity(records).get_size_inches()[0] == ws.plotting.COLUMN_INCHES
+    assert ws.plotting.sensitivity([*records, *others]).get_size_inches()[0] == ws.plotting.PAGE_INCHES
+    assert ws.plotting.words(["a"], [1.0]).get_size_inches()[0] == ws.plotting.COLUMN_INCHES
 
 
 def test_letters_stay_letters_in_files(records):
-    figure = ws.figures.sensitivity(records, title="a title")
+    figure = ws.plotting.sensitivity(records, title="a title")
     assert b">a title</text>" in written(figure, "svg")
     pdf = written(figure, "pdf")
     assert b"/CIDFontType2" in pdf
@@ -42,7 +42,7 @@ def test_letters_stay_letters_in_files(records):
 def test_the_band_of_every_word(records):
     (series,) = sensitivity_series(records)
     assert [point.words for point in series.points] == [(1.0, 1.75, 3.25, 4.0), (1.0, 2.75, 6.25, 8.0)]
-    panel = ws.figures.sensitivity(records).axes[0]
+    panel = ws.plotting.sensitivity(records).axes[0]
     bands = [{(x, y) for x, y in band.get_paths()[0].vertices} for band in panel.collections if band.get_alpha()]
     assert {(4, 1), (4, 4), (8, 1), (8, 8)} in bands
     assert {(4, 1.75), (4, 3.25), (8, 2.75), (8, 6.25)} in bands
@@ -52,11 +52,11 @@ def test_the_band_of_every_word(records):
 
 
 def test_words_with_their_bounds():
-    figure = ws.figures.words(["a", "$b", "c"], [1.0, 3.0, 2.0], upper=[2.0, 4.0, 3.0], title="x$y")
+    figure = ws.plotting.words(["a", "$b", "c"], [1.0, 3.0, 2.0], upper=[2.0, 4.0, 3.0], title="x$y")
     panel = figure.axes[0]
     assert [bar.get_height() for bar in panel.patches] == [1.0, 3.0, 2.0]
     assert len({bar.get_facecolor() for bar in panel.patches}) == 2
     assert [label.get_text() for label in panel.get_xticklabels()] == ["a", r"\$b", "c"]
     written(figure, "png")
     with pytest.raises(InputError, match="`values` has 1 entries for 2 names"):
-        ws.figures.words(["a", "b"], [1.0])
+        ws.plotting.words(["a", "b"], [1.0])

@@ -1,0 +1,128 @@
+"""Results as figures: what `plot` of a result draws."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wordsens.errors import InputError, MissingExtraError
+from wordsens.evaluation.check import Check
+from wordsens.generalization.frontier import OneWordFrontier
+from wordsens.maps.attention_pair import AttentionPair
+from wordsens.maps.transformer.prompt_pair import PromptPair
+from wordsens.plotting.attention import attention, prompts
+from wordsens.plotting.generalization import one_frontier
+from wordsens.plotting.style import (
+    COLUMN_INCHES,
+    GUIDE,
+    PAGE_INCHES,
+    STYLES,
+    StyledFigure,
+    StyleFile,
+    legend_below,
+    styled,
+)
+from wordsens.results import Shown
+
+try:
+    from matplotlib.figure import Figure
+except ImportError as error:
+    raise MissingExtraError("matplotlib", "figures", "a figure") from error
+
+_MOST_NAMES = 60
+"""More names under one axis of a page's width would touch."""
+
+
+def plot(result: Shown, *, style: StyleFile = None) -> Figure:
+    """The figure of a result: a pair, a frontier, or bars of a number for each word or row.
+
+    Raises:
+        InputError: its table has no number to rank by.
+    """
+    if isinstance(result, AttentionPair):
+        return attention(result, style=style)
+    if isinstance(result, PromptPair):
+        return prompts(result, style=style)
+    if isinstance(result, OneWordFrontier):
+        return one_frontier(result, style=style)
+    if isinstance(result, Check):
+        return cosines(result, style=style)
+    look = result.look()
+    if look.ranked is None:
+        raise InputError(f"a {type(result).__name__} is a table without a number to draw; use show() or to_pandas()")
+    names: Any = look.columns[look.names or next(iter(look.columns))]
+    upper = None if look.upper is None else look.columns[look.upper]
+    return words(
+        list(map(str, names)),
+        look.columns[look.ranked],
+        upper=upper,
+        label=look.ranked,
+        title=look.heading,
+        style=style,
+    )
+
+
+@styled
+def cosines(result: Check, *, style: StyleFile = None) -> Figure:
+    """The cosines of opposites and of near-duplicates of the same meaning, as shares of each, with the threshold."""
+    figure = StyledFigure(figsize=(COLUMN_INCHES * 1.3, 2.2), layout="constrained")
+    axes = figure.subplots()
+    measured = result.measured
+    opposite = np.logical_or.reduce(list(measured.opposites.values()))
+    groups = (("near-duplicates (same meaning)", measured.near, 0), ("opposites", opposite, 1))
+    low = float(np.quantile(measured.values, 0.01))
+    edges = np.linspace(low, max(measured.values), 31)
+    for label, members, at in groups:
+        values = measured.values[members]
+        share = np.full(len(values), 1 / len(values))
+        axes.hist(np.maximum(values, low), edges, weights=share, color=STYLES[at][0], alpha=0.5, label=label)
+    axes.axvline(result.threshold, color=GUIDE, linestyle=":", linewidth=1.2, label=f"threshold {result.threshold:.3f}")
+    axes.set_xlabel("cosine of the two texts" if measured.cosines else "score of the two texts")
+    axes.set_ylabel("share of the pairs")
+    legend_below(figure, [axes])
+    figure.caption = "Right of the threshold two texts count as the same: the orange part there are false hits."
+    return figure
+
+
+@styled
+def words(
+    names: Sequence[str],
+    values: Sequence[float],
+    *,
+    upper: Sequence[float] | None = None,
+    label: str = "word sensitivity",
+    title: str = "",
+    style: StyleFile = None,
+) -> Figure:
+    """A bar a word, from zero, the largest in another colour; lines reach up to the upper bounds, where there are some.
+
+    Args:
+        names: of the words.
+        values: attained, one a word.
+        upper: bounds, one a word.
+        label: what the values are.
+        title: above the panel.
+        style: a .mplstyle file in place of ours, or a name that matplotlib knows.
+    """
+    if not names or len(names) != len(values):
+        raise InputError(f"`values` has {len(values)} entries for {len(names)} names; give one a name, at least one")
+    few = len(names) <= _MOST_NAMES // 3
+    width = COLUMN_INCHES if few else PAGE_INCHES
+    figure = StyledFigure(figsize=(width, 2.2), layout="constrained")
+    axes = figure.subplots()
+    places = range(len(names))
+    largest = max(places, key=lambda at: values[at])
+    axes.bar(places, values, 0.8, color=[STYLES[at == largest][0] for at in places], zorder=2)
+    if upper is not None:
+        axes.vlines(places, values, upper, color=GUIDE, linewidth=0.8)
+        axes.scatter(places, upper, s=9, marker="_", color=GUIDE, label="upper bound")
+        figure.legend(loc="outside lower right")
+    axes.grid(False, axis="x")
+    if len(names) <= _MOST_NAMES:
+        axes.set_xticks(list(places), [name.replace("$", r"\$") for name in names], rotation=90)
+    else:
+        axes.set_xlabel("words of the text, in reading order")
+    axes.set_ylabel(label)
+    axes.set_title(title.replace("$", r"\$"), wrap=True)
+    figure.caption = "Bars are attained: lower bounds."
+    return figure

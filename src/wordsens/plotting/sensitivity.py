@@ -1,0 +1,348 @@
+"""S against n, all maps on one axis; and any column of any records against any other."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wordsens.certificates.base import CERTIFIED
+from wordsens.errors import InputError, MissingExtraError
+from wordsens.experiments.experiment import text_title
+from wordsens.experiments.sensitivity import Series, SizePoint, sensitivity_series
+from wordsens.experiments.series import AxisSeries, column_title, series_along
+from wordsens.experiments.store import Record, as_records
+from wordsens.maps.registry import base_name, map_title
+from wordsens.plotting.style import (
+    BARS,
+    COLUMN_INCHES,
+    GUIDE,
+    MOST_SERIES,
+    PAGE_INCHES,
+    Style,
+    StyledFigure,
+    StyleFile,
+    bar_ends,
+    draws_text,
+    legend_below,
+    log_axes,
+    marks,
+    series_styles,
+    styled,
+)
+from wordsens.statistics.mean import Estimate
+from wordsens.statistics.power_law import PowerLaw
+from wordsens.theory import rf_sensitivity
+
+try:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+    from matplotlib.transforms import ScaledTranslation
+except ImportError as error:
+    raise MissingExtraError("matplotlib", "figures", "a figure") from error
+
+_DASHES = (0, (4, 2))
+_TALLEST_BAND = 2.0
+"""A series whose upper bounds go farther beyond everything else has no band: it would press the curves flat."""
+_ALL_WORDS, _MIDDLE_WORDS, _BRACKET = 0.09, 0.14, 0.2
+"""The strength of a band: of every word, of the middle half of the words, and up to the upper bound."""
+_SAME_LAW = 0.02
+_HEIGHT_INCHES = 2.35
+_LEGEND_LINE_INCHES, _LEGEND_DROP_INCHES = 0.135, 0.4
+_LEGEND_SIGN_INCHES, _LETTER_INCHES = 0.75, 0.049
+
+
+@styled
+def sensitivity(records: Iterable[Record], *, title: str = "", detail: bool = True, style: StyleFile = None) -> Figure:
+    """S against n on logarithmic axes, all maps on one axis; a panel for each kind of text, with common axes.
+
+    Draws that differ in their seeds alone are a series: each map, d and value of any other key of the specs that
+    varies has its own, and the legend says which. Where a panel has one d it stands in the panel's title. Markers are
+    means over the draws and bars two standard errors; lines are the fitted power laws, whose exponents stand in the
+    legend with 95 % intervals. A band reaches from the mean attained value to the mean upper bound: the sup lies in
+    it; a series whose bounds go beyond twice the largest value otherwise drawn has none, and the legend says so.
+    Dashed lines are theory: under a fully connected layer the law at each n, under attention what is predicted of the
+    measured texts.
+
+    Args:
+        records: of the maps that share the figure; failed ones are left out.
+        title: above the panels.
+        detail: also bands of every word's value and of the middle half of the words, where every word was searched.
+        style: a .mplstyle file in place of ours, or a name that matplotlib knows.
+
+    Raises:
+        InputError: no record is finished, or there are more than MOST_SERIES series; no such style.
+    """
+    series = sensitivity_series(records)
+    if not series:
+        raise InputError("`records` has no finished record; run the experiment first")
+    kinds = list(dict.fromkeys(one.text for one in series))
+    by_d = len({(one.text, one.map, one.varied) for one in series}) < len(series)
+    keys = list(dict.fromkeys(_key(one, by_d=by_d) for one in series))
+    if len(keys) > MOST_SERIES:
+        columns = dict.fromkeys(["map", "d", *(key.partition(" = ")[0] for one in series for key in one.varied)])
+        raise InputError(
+            f"`records` makes {len(keys)} series (by {', '.join(columns)}), but a figure tells at most {MOST_SERIES} "
+            "apart; filter them, such as [r for r in records if r.d == 384], and draw several figures"
+        )
+    style_of = dict(zip(keys, series_styles([(key, key[0]) for key in keys]), strict=True))
+    theory = {id(one): _theory(one) for one in series}
+    entries = max(sum(one.text == kind for one in series) for kind in kinds) + 5
+    longest = max(len(_label(one, with_d=True)) for one in series)
+    least = COLUMN_INCHES if len(kinds) == 1 else PAGE_INCHES
+    width = max(least, len(kinds) * (_LEGEND_SIGN_INCHES + _LETTER_INCHES * longest))
+    figure = StyledFigure(figsize=(width, _HEIGHT_INCHES + _LEGEND_LINE_INCHES * entries), layout="constrained")
+    axes = figure.subplots(1, len(kinds), sharex=True, sharey=True, squeeze=False)[0]
+    sizes = sorted({point.n for one in series for point in one.points})
+    limits = _limits(series, [value for points in theory.values() for _, value in points], detail=detail)
+    for panel, kind in zip(axes, kinds, strict=True):
+        group = [one for one in series if one.text == kind]
+        log_axes(panel, sizes, limits)
+        panel.set_xlabel("words n")
+        with_d = len({one.d for one in group}) > 1
+        for one in group:
+            label = _label(one, with_d=with_d)
+            _draw(panel, one, style_of[_key(one, by_d=by_d)], label, theory[id(one)], limits[1], detail=detail)
+        _legend(panel, group, limits[1], detail=detail)
+        panel.set_title(_panel_title(kind, group))
+    axes[0].set_ylabel("word sensitivity S (attained)")
+    if title:
+        figure.suptitle(title)
+    figure.caption = f"{BARS} Solid: fitted power laws. Dashed: theory, no bound. Shaded: up to the upper bound."
+    return figure
+
+
+_Key = tuple[str, int, tuple[str, ...]]
+
+
+def _key(series: Series, *, by_d: bool) -> _Key:
+    return (series.map, series.d if by_d else 0, series.varied)
+
+
+def exponent_text(fit: PowerLaw | None, interval: tuple[float, float] | None, digits: int = 2) -> str:
+    """The exponent with its 95 % interval, or with its standard error where there are too few texts for one."""
+    if fit is None:
+        return ""
+    exponent, error, low, high = (
+        f"{value:.{digits}f}" for value in (fit.exponent, fit.standard_error, *(interval or (0.0, 0.0)))
+    )
+    shown = f"{exponent} ± {error}" if interval is None else f"{exponent} ({low} to {high})"
+    return shown.replace("-", "\N{MINUS SIGN}")
+
+
+def _label(series: Series, *, with_d: bool) -> str:
+    """The line of the legend for a series."""
+    name = ", ".join([map_title(series.map), *([f"d = {series.d}"] if with_d else []), *series.varied])
+    if series.fit is None:
+        return name
+    label = f"{name}: exponent {exponent_text(series.fit, series.interval)}"
+    slope = series.theory_exponent
+    return label if slope is None else label + f", theory {slope:.2f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _panel_title(kind: str, series: Sequence[Series]) -> str:
+    name, alone = text_title(kind), len({one.d for one in series}) == 1
+    return f"{name[0].upper()}{name[1:]}" + (f", d = {series[0].d}" if alone else "")
+
+
+def _theory(series: Series) -> Sequence[tuple[float, float]]:
+    """What theory predicts: under fully connected layers the law of `rf_sensitivity` at every n between the measured
+    ones, where it is what was predicted of the texts; else those predictions."""
+    known = [(point.n, point.predicted) for point in series.points if point.predicted]
+    base = base_name(series.map)
+    if base not in ("rf", "drf") or len(known) < 2:
+        return known
+    depth = int(series.map.removeprefix(base) or 1)
+    sizes = sorted({round(n) for n in np.geomspace(known[0][0], known[-1][0], 25)} | {n for n, _ in known})
+    law = {n: rf_sensitivity(n, series.d, depth=depth, words=min(n, series.searched)) for n in sizes}
+    same = all(abs(law[n] - value) <= _SAME_LAW * value for n, value in known)
+    return list(law.items()) if same else known
+
+
+def _estimate(point: SizePoint) -> Estimate:
+    return Estimate(point.mean, point.standard_deviation / math.sqrt(point.draws), point.draws)
+
+
+def _limits(series: Sequence[Series], theory: Iterable[float], *, detail: bool) -> tuple[float, float]:
+    """The S axis: every mean with its bar, theory, the bands that are drawn, and a little to spare."""
+    points = [point for one in series for point in one.points]
+    values = [end for point in points for end in bar_ends(_estimate(point), positive=True)] + list(theory)
+    highest = _TALLEST_BAND * max(values)
+    if detail:
+        values += [point.words[0] for one in series if one.all_words for point in one.points if point.words is not None]
+    values += [upper for one in series if max(uppers := _uppers(one), default=math.inf) <= highest for upper in uppers]
+    shown = [value for value in values if value > 0] or [0.1, 1.0]
+    spare = max((max(shown) / min(shown)) ** 0.05, 1.02)
+    return min(shown) / spare, max(shown) * spare
+
+
+def _uppers(series: Series) -> list[float]:
+    return [point.upper for point in series.points if point.upper is not None]
+
+
+def _draw(
+    panel: Axes,
+    series: Series,
+    style: Style,
+    label: str,
+    theory: Sequence[tuple[float, float]],
+    top: float,
+    *,
+    detail: bool,
+) -> None:
+    colour, points = style[0], series.points
+    estimates = [(point.n, _estimate(point)) for point in points]
+    marks(panel, estimates, style, label, joined=False, positive=True, notes=[_note(one, series) for one in points])
+    if series.fit is not None:
+        reach = np.geomspace(points[0].n, points[-1].n, 25).tolist()
+        panel.plot(reach, [series.fit.at(n) for n in reach], color=colour)
+    known = [(point.n, *point.words) for point in points if point.words is not None]
+    if known and series.all_words and detail:
+        sizes, least, low, high, most = (list(column) for column in zip(*known, strict=True))
+        panel.fill_between(sizes, least, most, color=colour, alpha=_ALL_WORDS, linewidth=0, zorder=0.3)
+        panel.fill_between(sizes, low, high, color=colour, alpha=_MIDDLE_WORDS, linewidth=0, zorder=0.4)
+    if _uppers(series) and max(_uppers(series)) <= top:
+        bounded = [(point.n, point.mean, point.upper) for point in points if point.upper is not None]
+        sizes, means, uppers = (list(column) for column in zip(*bounded, strict=True))
+        panel.fill_between(sizes, means, uppers, color=colour, alpha=_BRACKET, linewidth=0, zorder=0.5)
+    if len(theory) > 1:
+        panel.plot(*zip(*theory, strict=True), color=colour, linestyle=_DASHES, zorder=1)
+    beyond = [(point.n, point.predicted) for point in points if point.predicted and not point.in_range]
+    if beyond:
+        panel.plot(*zip(*beyond, strict=True), color=colour, linestyle="", marker="x", markersize=5)
+
+
+def _note(point: SizePoint, series: Series) -> str:
+    told = [draws_text(point.draws)]
+    if point.upper is not None:
+        told.append(f"at most {point.upper:.3g}")
+    if point.predicted is not None:
+        told.append(f"predicted {point.predicted:.3g} for {series.predicted_of}")
+    return ", ".join(told)
+
+
+def _legend(panel: Axes, series: Sequence[Series], top: float, *, detail: bool) -> None:
+    """Below the panel: its series, then what bands and dashes are, and the upper bounds that are not shown."""
+    handles, labels = panel.get_legend_handles_labels()
+    bounded = [one for one in series if _uppers(one)]
+    beyond = [map_title(one.map) for one in bounded if max(_uppers(one)) > top]
+    predicted = [one for one in series if one.predicted_of is not None]
+    grey = {"color": GUIDE, "linewidth": 0}
+
+    def entry(handle: object, label: str) -> None:
+        handles.append(handle)  # pyright: ignore[reportArgumentType]
+        labels.append(label)
+
+    if detail and any(one.all_words and point.words for one in series for point in one.points):
+        entry(
+            (Patch(alpha=_ALL_WORDS, **grey), Patch(alpha=0.3, **grey)),
+            "below: every word, and the middle half of them",
+        )
+    if len(bounded) > len(beyond):
+        what = "certified upper bound" if all(one.rigor == CERTIFIED for one in bounded) else "upper bound"
+        entry(Patch(alpha=0.3, **grey), f"band: up to the {what}")
+    if predicted:
+        entry(Line2D([], [], color=GUIDE, linestyle=_DASHES), "theory at these n and d, no bound")
+    if not all(one.in_range for one in predicted):
+        entry(
+            Line2D([], [], color=GUIDE, linestyle=_DASHES, marker="x", markersize=5),
+            "theory, not compared at such sizes",
+        )
+    if beyond:
+        entry(Line2D([], [], linestyle=""), f"upper bound off the panel: {_listed(beyond)}")
+    figure = panel.get_figure()
+    assert figure is not None
+    panel.legend(
+        handles,
+        labels,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0),
+        bbox_transform=panel.transAxes + ScaledTranslation(0, -_LEGEND_DROP_INCHES, figure.dpi_scale_trans),
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names; what they share at their beginning once.
+
+    >>> _listed(["DRF, L = 4", "DRF, L = 8"])
+    'DRF, L = 4, 8'
+    """
+    first = names[0].rpartition(" ")[0]
+    alike = len(names) > 1 and first and all(name.rpartition(" ")[0] == first for name in names)
+    return f"{first} {', '.join(name.rpartition(' ')[2] for name in names)}" if alike else ", ".join(names)
+
+
+@styled
+def along(
+    records: Any,
+    x: str,
+    y: str = "value",
+    *,
+    by: Sequence[str] | None = None,
+    logarithmic: bool = True,
+    style: StyleFile = None,
+) -> Figure:
+    """The mean of y against x, a curve for each series; bars are two standard errors over the records.
+
+    Args:
+        records: a DataFrame of `read_records`, or records; failed ones are left out.
+        x, y: columns.
+        by: the columns that tell series apart; None for every key of the specs that would else be averaged over.
+        logarithmic: both axes, where x and y are positive numbers; the fitted power laws are drawn then, and their
+            exponents stand in the legend, with 95 % intervals, or standard errors where there is none.
+        style: a .mplstyle file in place of ours, or a name that matplotlib knows.
+
+    Raises:
+        InputError: more series than a figure can tell apart, or what `series_along` refuses.
+    """
+    done = [record for record in as_records(records) if record.done]
+    series = series_along(done, x, y, by)
+    if len(series) > MOST_SERIES:
+        raise InputError(
+            f"`by` makes {len(series)} series, but a figure tells at most {MOST_SERIES} apart; choose some with "
+            "KEY=VALUE, and draw several figures"
+        )
+    places = list(dict.fromkeys(point.x for one in series for point in one.points))
+    numbers = all(isinstance(place, int | float) for place in places)
+    logarithmic = logarithmic and numbers and min(places) > 0 and all(one.points[0].mean > 0 for one in series)
+    labels = [_axis_label(one, fitted=logarithmic) for one in series]
+    width = max(COLUMN_INCHES, _LEGEND_SIGN_INCHES + _LETTER_INCHES * max(map(len, labels)))
+    figure = StyledFigure(figsize=(width, 2.3 + 0.14 * len(series)), layout="constrained")
+    panel = figure.subplots()
+    styles = series_styles([(one.keys, dict(one.keys).get("map")) for one in series])
+    ends: list[float] = []
+    for one, label, look in zip(series, labels, styles, strict=True):
+        estimates = [
+            (
+                point.x if numbers else places.index(point.x),
+                Estimate(point.mean, point.standard_deviation / math.sqrt(point.count), point.count),
+            )
+            for point in one.points
+        ]
+        fitted = logarithmic and one.fit is not None
+        marks(panel, estimates, look, label, joined=not fitted, positive=logarithmic)
+        if logarithmic and one.fit is not None:
+            reach = np.geomspace(one.points[0].x, one.points[-1].x, 25).tolist()
+            panel.plot(reach, [one.fit.at(place) for place in reach], color=look[0])
+        ends += [end for _, value in estimates for end in bar_ends(value, positive=logarithmic)]
+    if logarithmic:
+        log_axes(panel, places, (min(ends) / 1.05, max(ends) * 1.05))
+    elif not numbers:
+        panel.set_xticks(range(len(places)), [str(place) for place in places])
+    panel.set_xlabel(x.replace("_", " "))
+    panel.set_ylabel(column_title(done, y))
+    legend_below(figure, [panel])
+    figure.caption = BARS.replace("draws", "records")
+    return figure
+
+
+def _axis_label(series: AxisSeries, *, fitted: bool) -> str:
+    shown = [
+        map_title(value) if name == "map" else str(value) if name == "text" else f"{name} = {value}"
+        for name, value in series.keys
+        if value is not None
+    ]
+    label = ", ".join(shown) or "all records"
+    return f"{label}: exponent {exponent_text(series.fit, series.interval, 3)}" if fitted and series.fit else label

@@ -1,0 +1,382 @@
+"""One style for all figures: the style file, colours, widths that a paper prints, logarithmic axes, legends, and SVG
+that a page can colour."""
+
+import functools
+import io
+import math
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+from textwrap import fill
+from typing import Any, TypeVar
+
+from wordsens.display.content import Display, Picture
+from wordsens.errors import InputError, MissingExtraError
+from wordsens.maps.registry import MAP_NAMES, base_name
+from wordsens.statistics.mean import Estimate
+
+try:
+    from matplotlib import style as styles
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+except ImportError as error:
+    raise MissingExtraError("matplotlib", "figures", "a figure") from error
+
+COLUMN_INCHES = 3.25
+"""One column of a paper in two, as ICML sets it."""
+
+PAGE_INCHES = 6.75
+"""Both columns."""
+
+OURS = Path(__file__).with_name("wordsens.mplstyle")
+
+StyleFile = str | Path | None
+"""A file, or a name that matplotlib knows; None for our own file."""
+
+Drawing = TypeVar("Drawing", bound=Callable[..., Figure])
+
+# Okabe and Ito's colours, told apart by colour-blind readers; each has a marker for print in black.
+STYLES = (
+    ("#0072B2", "o"),
+    ("#D55E00", "s"),
+    ("#009E73", "^"),
+    ("#CC79A7", "D"),
+    ("#E69F00", "v"),
+    ("#56B4E9", "P"),
+    ("#000000", "X"),
+)
+MOST_SERIES = 2 * len(STYLES)
+"""So many series a figure can tell apart: each colour with a filled and with a hollow marker."""
+
+GUIDE = "#777777"
+BARS = "Marks are means over draws; bars are two standard errors."
+
+Style = tuple[str, str, bool]
+"""Colour, marker, whether the marker is hollow."""
+
+
+class StyledFigure(Figure):
+    """A figure that is written in the style it was drawn in: fonts are embedded when a file is written.
+
+    Attributes:
+        style: the style file.
+        titles: by the gid of a line with marks, what a page tells of each of its marks.
+        caption: what marks, bars, bands and lines are.
+    """
+
+    style: StyleFile = None
+    caption: str = ""
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        self.titles: dict[str, tuple[str, ...]] = {}
+
+    def savefig(self, *arguments: Any, **options: Any) -> None:
+        """As matplotlib's, in the figure's own style."""
+        with in_style(self.style):
+            super().savefig(*arguments, **options)
+
+    def _repr_png_(self) -> bytes:
+        """The picture that a notebook shows: without pyplot it knows no figures."""
+        picture = io.BytesIO()
+        self.savefig(picture, format="png", dpi=130)
+        return picture.getvalue()
+
+
+@contextmanager
+def in_style(style: StyleFile) -> Iterator[None]:
+    """Inside, matplotlib's settings are its defaults with this style over them, whatever the user's own are.
+
+    Raises:
+        InputError: there is no such style.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(styles.context(str(style or OURS), after_reset=True))
+        except OSError as error:
+            raise InputError(
+                f"`style` (={str(style)!r}) is neither a file nor a style of matplotlib; give a .mplstyle file, or one "
+                "of matplotlib.style.available"
+            ) from error
+        yield
+
+
+def styled(draw: Drawing) -> Drawing:
+    """Makes a function draw in the style that its keyword `style` names, in which its figure is written too."""
+
+    @functools.wraps(draw)
+    def drawn(*arguments: Any, **options: Any) -> Figure:
+        style = options.get("style")
+        with in_style(style):
+            figure = draw(*arguments, **options)
+        figure.style = style  # pyright: ignore[reportAttributeAccessIssue] - a StyledFigure
+        return figure
+
+    return drawn  # pyright: ignore[reportReturnType]
+
+
+def series_styles(keys: Sequence[tuple[Hashable, str | None]]) -> list[Style]:
+    """A style for each series, given as (key, map of its records or None); no two are alike up to MOST_SERIES.
+
+    The first series of a map of the registry has the map's own colour; the others take those that are left.
+
+    >>> series_styles([("a", "drf2"), ("b", "rf"), ("c", "drf4")])[:2]
+    [('#D55E00', 's', False), ('#0072B2', 'o', False)]
+    """
+    styles: list[Style | None] = [None] * len(keys)
+    free = [(*style, hollow) for hollow in (False, True) for style in STYLES]
+    for at, (_, name) in enumerate(keys):
+        base = None if name is None else base_name(name)
+        if base in MAP_NAMES and (place := MAP_NAMES.index(base)) < len(STYLES):
+            own = (*STYLES[place], False)
+            if own in free:
+                styles[at] = own
+                free.remove(own)
+    return [style or free.pop(0) for style in styles]
+
+
+def styles_of(names: Iterable[str]) -> dict[str, Style]:
+    """A style for each of these names of series."""
+    listed = list(dict.fromkeys(names))
+    return dict(zip(listed, series_styles([(name, None) for name in listed]), strict=True))
+
+
+def bar_ends(value: Estimate, *, positive: bool = False) -> tuple[float, float]:
+    """Both ends of a bar of two standard errors; on a logarithmic axis the lower one stays above 0."""
+    low, high = value.mean - 2 * value.error, value.mean + 2 * value.error
+    return (max(low, value.mean / 3) if positive else low), high
+
+
+def draws_text(count: int) -> str:
+    """
+    >>> draws_text(1), draws_text(3)
+    ('1 draw', '3 draws')
+    """
+    return f"{count} draw{'' if count == 1 else 's'}"
+
+
+def marks(
+    axes: Axes,
+    points: Sequence[tuple[Any, Estimate]],
+    style: Style,
+    label: str,
+    *,
+    joined: bool = True,
+    positive: bool = False,
+    notes: Sequence[str] = (),
+) -> Any:
+    """Draw means with bars of two standard errors; `notes`, one a point, are told of the marks in a page."""
+    colour, marker, hollow = style
+    places, means = [x for x, _ in points], [value.mean for _, value in points]
+    ends = [bar_ends(value, positive=positive) for _, value in points]
+    bars = axes.errorbar(
+        places,
+        means,
+        yerr=[
+            [mean - low for mean, (low, _) in zip(means, ends, strict=True)],
+            [high - mean for mean, (_, high) in zip(means, ends, strict=True)],
+        ],
+        fmt=marker,
+        color=colour,
+        elinewidth=0.8,
+        linestyle="-" if joined else "none",
+        fillstyle="none" if hollow else "full",
+        label=label,
+    )
+    told = notes or [draws_text(value.draws) for _, value in points]
+    name = label.partition(": exponent")[0]
+    titles = [
+        f"{name}: {value.mean:.3g}" + (f" at {x:.4g} ({note})" if isinstance(x, int | float) else "")
+        for (x, value), note in zip(points, told, strict=True)
+    ]
+    tell(axes, bars.lines[0], titles)
+    return bars
+
+
+def tell(axes: Axes, line: Any, titles: Sequence[str]) -> None:
+    """Have a page tell these titles of the marks of a line or scatter."""
+    figure = axes.get_figure()
+    if isinstance(figure, StyledFigure):
+        line.set_gid(f"marks{len(figure.titles)}")
+        figure.titles[line.get_gid()] = tuple(titles)
+
+
+def guide(axes: Axes, points: Sequence[tuple[float, float]], label: str) -> None:
+    """Draw a dotted line of theory, of as many points as it takes to be right on any axes."""
+    axes.plot(*zip(*points, strict=True), color=GUIDE, linestyle=":", linewidth=1.2, zorder=1, label=label)
+
+
+def log_axes(axes: Axes, places: Sequence[float] = (), limits: tuple[float, float] | None = None) -> None:
+    """Make both axes logarithmic, or only that of x without limits, with plain numbers where they do not touch.
+
+    Args:
+        places: of the marks: ticks of x.
+        limits: of y.
+    """
+    if places:
+        axes.set_xscale("log")
+        low, high = math.log(min(places)), math.log(max(places))
+        pad = 0.06 * (high - low) or math.log(2)
+        axes.set_xlim(math.exp(low - pad), math.exp(high + pad))
+        whole = all(float(place).is_integer() for place in places)
+        ticks = sorted(set(places)) if whole else round_values(math.exp(low - pad), math.exp(high + pad))
+        _ticks(axes.xaxis, spaced(ticks), ticks)
+    if limits is not None:
+        axes.set_yscale("log")
+        axes.set_ylim(*limits)
+        _ticks(axes.yaxis, round_values(*limits))
+
+
+def _ticks(axis: Axis, major: Sequence[float], minor: Sequence[float] = ()) -> None:
+    axis.set_major_locator(FixedLocator(list(major)))
+    axis.set_minor_locator(FixedLocator([one for one in minor if one not in major]) if minor else NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def round_values(low: float, high: float, *, most: int = 7) -> list[float]:
+    """Between 3 and `most` round numbers for the ticks of a logarithmic axis: 1-2-5 a decade, or even steps."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1,), (1, 3), (1, 2, 5)):
+        inside = [value for power in decades for digit in digits if low <= (value := digit * 10.0**power) <= high]
+        if 4 <= len(inside) <= most:
+            return inside
+    for step in (digit * 10.0**power for power in decades for digit in (0.1, 0.2, 0.5, 1, 2, 5)):
+        inside = [step * count for count in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        if 3 <= len(inside) <= most:
+            return inside
+    return [low, high]
+
+
+def spaced(sizes: Sequence[Any], *, least: float = 0.085) -> list[Any]:
+    """The sizes whose labels do not touch on a logarithmic axis; the last one always stays."""
+    span = math.log(sizes[-1] / sizes[0]) or 1.0
+    shown: list[Any] = []
+    for size in sizes[:-1]:
+        clear_of_last = math.log(sizes[-1] / size) / span >= least
+        if clear_of_last and (not shown or math.log(size / shown[-1]) / span >= least):
+            shown.append(size)
+    return [*shown, sizes[-1]]
+
+
+def panels(titles: Sequence[str], *, entries: int = 3, share_y: bool = True) -> tuple[Any, list[Axes]]:
+    """A figure and its axes under these titles, at most three abreast; `entries` of a legend have room below."""
+    abreast = 2 if len(titles) == 4 else min(3, len(titles))
+    rows = -(-len(titles) // abreast)
+    width = COLUMN_INCHES if abreast == 1 else PAGE_INCHES
+    lines = -(-entries // (1 if abreast == 1 else 2))
+    figure = StyledFigure(figsize=(width, 1.95 * rows + 0.14 * lines + 0.2), layout="constrained")
+    axes = list(figure.subplots(rows, abreast, squeeze=False, sharey=share_y).flatten())
+    letters = 44 if abreast < 3 else 28
+    for panel, title in zip(axes, titles, strict=False):
+        panel.set_title(fill(title.replace("$", r"\$"), letters))
+    for panel in axes[len(titles) :]:
+        panel.set_visible(False)
+    return figure, axes[: len(titles)]
+
+
+def legend_below(figure: Figure, axes: Sequence[Axes], *, extra: Sequence[Any] = ()) -> None:
+    """One legend below all panels: each name once."""
+    entries: dict[str, Any] = {}
+    for panel in axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    entries |= {handle.get_label(): handle for handle in extra}
+    if entries:
+        wide = figure.get_size_inches()[0] > COLUMN_INCHES
+        labels = [fill(label, 52) for label in entries]
+        columns = 1 if not wide else 2 if max(map(len, labels)) > 34 else 3
+        figure.legend(list(entries.values()), labels, loc="outside lower center", ncols=columns)
+
+
+_PAGE_COLOURS = {
+    **{colour.lower(): f"var(--c{at})" for at, (colour, _) in enumerate(STYLES)},
+    "#222222": "var(--ink)",
+    "#444444": "var(--soft)",
+    "#333333": "var(--soft)",
+    "#777777": "var(--soft)",
+    "#999999": "var(--soft)",
+    "#e3e3e3": "var(--line)",
+    "#ffffff": "var(--paper)",
+}
+"""Colours of figures, and the variables of a page that stand for them, which a dark page has its own of."""
+
+_COLOUR = re.compile(f'"({"|".join(_PAGE_COLOURS)})"', re.IGNORECASE)
+_FONT = re.compile(r"^(?:(bold|[1-9]00) )?([\d.]+)px .*$")
+
+
+def svg(figure: Figure, *, prefix: str = "figure") -> str:
+    """The figure as `savefig` writes it as SVG, for the inside of a page: text as text, colours by the page's CSS
+    variables, a title on every mark, ids that begin with `prefix`, and no style attributes, which a strict policy
+    forbids."""
+    file = io.StringIO()
+    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = file.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<(metadata|style)\b.*?</\1>\s*|<defs>\s*</defs>", "", text, flags=re.DOTALL)
+    for gid, titles in getattr(figure, "titles", {}).items():
+        text = _with_titles(text, gid, titles)
+    text = re.sub("<[^<>]*>", lambda tag: _page_tag(tag[0], prefix), text)
+    width = figure.get_size_inches()[0]
+    kind = "column" if width <= COLUMN_INCHES * 1.3 else "page"
+    view = re.search(r'viewBox="([^"]*)"', text)
+    assert view is not None, "matplotlib gives every SVG its size"
+    head = f'<svg class="plot {kind}" viewBox="{view[1]}" xmlns:xlink="http://www.w3.org/1999/xlink">'
+    return head + text[text.index(">") + 1 :].rstrip()
+
+
+def _page_tag(tag: str, prefix: str) -> str:
+    """A tag with the page's colours, with its styles as attributes, and with ids of its figure."""
+    tag = re.sub(r' style="([^"]*)"', lambda found: _presentation(found[1]), tag)
+    tag = _COLOUR.sub(lambda found: f'"{_PAGE_COLOURS[found[1].lower()]}"', tag)
+    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", tag)
+
+
+def _presentation(css: str) -> str:
+    """Declarations as attributes; the page has the font's family."""
+    said = {}
+    for name, value in (part.split(":", 1) for part in css.split(";") if ":" in part):
+        name, value = name.strip(), value.strip()
+        if name == "font":
+            found = _FONT.match(value)
+            assert found is not None, f"matplotlib's {value!r} has a size"
+            said |= {"font-size": found[2]} | ({"font-weight": found[1]} if found[1] else {})
+        elif name not in ("font-family", "font-variant", "-webkit-transform"):
+            said[name] = value.removesuffix("px") if name == "font-size" else value
+    return "".join(f' {name}="{value}"' for name, value in said.items())
+
+
+def _with_titles(text: str, gid: str, titles: Sequence[str]) -> str:
+    """The marks of the group of that id, each with its title."""
+    start = text.find(f'<g id="{gid}">')
+    if start < 0:
+        return text
+    end, depth = start, 0
+    for found in re.finditer(r"<g\b|</g>", text[start:]):
+        depth += 1 if found[0] == "<g" else -1
+        if depth == 0:
+            end = start + found.end()
+            break
+    told = iter(titles)
+    group = re.sub(
+        r"<use\b([^>]*)/>",
+        lambda found: f"<use{found[1]}><title>{escape(next(told, ''))}</title></use>",
+        text[start:end],
+    )
+    return text[:start] + group + text[end:]
+
+
+def picture(figure: Figure, *, title: str = "", prefix: str = "figure") -> Picture:
+    """The figure with its caption, for a page; its own title is left to the page."""
+    figure.suptitle("")
+    return Picture(title, svg(figure, prefix=prefix), getattr(figure, "caption", ""))
+
+
+def with_picture(display: Display, figure: Figure) -> Display:
+    """The display with a figure before its tables."""
+    return replace(display, parts=(picture(figure), *display.parts))

@@ -1,1 +1,0 @@
-"""Findings in sentences: each with its number, and how that number is known."""
