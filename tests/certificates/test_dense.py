@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS, activation_named
 from wordsens.certificates.dense.bounds import dense_certificate
-from wordsens.certificates.dense.layer import beyond, chords, first_hinge, second_hinge, steepest_secant
+from wordsens.certificates.dense.layer import beyond, first_hinge, second_hinge, steepest_secant
 from wordsens.sensitivity.one_word import attained
 
 
@@ -108,14 +108,6 @@ def test_the_bracket_without_the_matrix_is_at_most_one_point_two():
     assert certificate.rigor == "with probability 1 - 1e-09 over the weights, for a text chosen without them"
 
 
-def test_deep_bounds_without_the_matrices_are_far_below_the_product_of_norms():
-    phi, rows = ws.DeepRandomFeatures(20, 48, 2, seed=7, gaussian="dense"), text(20, 48, 7)
-    weights, gaussian = (bounds(phi, rows, math.sqrt(48), method).upper for method in ("weights", "gaussian"))
-    assert bool((gaussian < 0.85 * weights).all())
-    found = ws.word_sensitivity(phi, rows, words=[0, 1], search="quick").per_word
-    assert exceeded(found, gaussian[:2]) == []
-
-
 @settings(max_examples=40)
 @given(
     activation=st.sampled_from(sorted(ACTIVATIONS)),
@@ -143,14 +135,3 @@ def test_hinges_agree_with_quadrature():
     far = torch.where(0.5 * g.abs() >= 0.4, (0.5 * g.abs() + 0.3) ** 2, 0)
     closed = beyond(0.5, torch.tensor([0.3], dtype=torch.float64), torch.tensor([0.4], dtype=torch.float64))
     assert float(closed) == pytest.approx(float(torch.trapezoid(far * law, g)), rel=1e-4)
-
-
-def test_chords_lie_above_a_convex_function_and_are_exact_for_linear_ones():
-    edges, weights, tail = chords()
-    y = torch.linspace(0, 12, 200_001, dtype=torch.float64)
-    law = torch.exp(-0.5 * y**2) / math.sqrt(2 * math.pi)
-    linear = sum(weight * edge for weight, edge in zip(weights, edges, strict=True)) + tail[0]
-    assert linear == pytest.approx(1 / math.sqrt(2 * math.pi), rel=1e-9)
-    square = sum(weight * edge**2 for weight, edge in zip(weights, edges, strict=True))
-    exact = float(torch.trapezoid(y**2 * law, y))
-    assert exact <= square + tail[1] <= 1.1 * exact

@@ -66,14 +66,6 @@ def test_a_baseline_at_the_floor_is_refused_when_saved_and_when_read(tmp_path):
         ws.check(bag_of_words, PAIRS, baseline=tmp_path / "b.json")
 
 
-def test_only_common_pairs_are_compared(baseline):
-    more = [*PAIRS[3:], ("other", "it is on", "it is off", False)]
-    result = ws.check(halfway, more, baseline=baseline)
-    assert set(result.drops) == {"negation", "antonym", "all together"}
-    assert "other: none of its pairs is in the baseline" in result.notes
-    assert any(note.startswith("1 of ") and "left out of the comparison" in note for note in result.notes)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -118,12 +110,6 @@ def test_the_distance_is_the_disturbance(saved, size, same):
     assert (moved.texts, moved.same) == (32, same)
     assert moved.moved == pytest.approx(size, abs=1e-7)
     assert moved.moved_most == pytest.approx(size, abs=1e-7)
-
-
-def test_another_dimension_is_another_model(saved):
-    moved = Canary.read(saved).compare(lambda texts: bag_of_words(texts)[:, :4000] + 1)
-    assert (moved.same, moved.dimensions) == (False, (4096, 4000))
-    assert "vectors of 4000 numbers, and gave 4096" in moved.answer
 
 
 def test_a_rotation_leaves_the_neighbours_and_is_another_model(saved):

@@ -8,9 +8,7 @@ import pytest
 from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
 
 import wordsens as ws
-from wordsens.evaluation.check import CheckOptions, choose_pairs, evaluate
 from wordsens.evaluation.similarities import kept_threshold, share_over, threshold_draws
-from wordsens.models.load import as_model
 from wordsens.models.pairs import FunctionPairModel
 
 PAIRS = few_pairs()
@@ -109,20 +107,6 @@ def test_own_pairs_without_near_duplicates_use_the_shipped_ones_and_say_so():
     assert not any("stand in" in note for note in ws.check(bag_of_words, PAIRS).notes)
 
 
-def test_every_kind_is_judged_on_its_own_numbers():
-    pairs, notes = choose_pairs(PAIRS, None)
-    high = {"negation": 0.0, "antonym": 1.0}
-    values = np.array([high.get(pair.kind, 0.5) for pair in pairs]) + 1e-3 * np.arange(len(pairs)) / len(pairs)
-    it = as_model(bag_of_words)
-    it.name = "it"
-    result = evaluate(it, pairs, values, CheckOptions(), notes)
-    assert [row.auc for row in result.kinds] == [1, 0]
-    assert result.answer[1] == (
-        "it tells these opposites from near-duplicates better than chance: negation; puts these closer together than "
-        "near-duplicates: antonym."
-    )
-
-
 def test_a_model_that_scores_pairs_is_judged_by_its_scores():
     def shared_words(first, second):
         return [5.0 + len(set(one.split()) & set(two.split())) for one, two in zip(first, second, strict=True)]
@@ -133,13 +117,6 @@ def test_a_model_that_scores_pairs_is_judged_by_its_scores():
     assert np.array_equal(result.measured.values, values)
     # A score of 1 and more is no cosine of equal vectors.
     assert result.measured.indistinct == {}
-
-
-def test_html_marks_the_changed_words_and_escapes_the_texts():
-    own = [("tag", "use <b> here", "use <i> here", False), ("near", "it is on", "it's on", True)]
-    page = ws.check(bag_of_words, own)._repr_html_()
-    assert "<mark>&lt;b&gt;</mark>" in page
-    assert "<b> here" not in page
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Explanations against plain encoding, closed forms and planted words."""
 
-import json
-
 import pytest
 from tests.maps.tiny_models import model_of, tokenizer
 
@@ -86,32 +84,12 @@ def test_a_class_and_the_words_that_carry_it():
         explain(phi, text, target=3)
 
 
-def test_a_function_of_pairs_has_no_vectors_and_says_so():
-    def score(first, second):
-        return [len(set(one.split()) & set(two.split())) for one, two in zip(first, second, strict=True)]
-
-    found = explain(as_pair_model(score), "turn it on", "turn it off", plan=ExplainPlan(tries=0))
-    assert (found.value, found.removal) == (2.0, (-1.0, -1.0, 0.0, -1.0, -1.0, 0.0))
-    assert (found.pairs, found.sensitivity) == ((), (None,) * 6)
-    assert len(found.notes) == 1
-    assert "where gradients are needed score cannot be used" in found.notes[0]
-
-
 def test_the_rows_of_a_random_map_have_their_certified_bounds():
     phi, X = ws.RandomAttentionFeatures(8, seed=0), ws.gaussian_text(4, 8, seed=0)
     found, expected = explain(phi, X), ws.word_sensitivity(phi, X)
     assert found.sensitivity == pytest.approx(expected.per_word.tolist())
     assert [word.upper for word in found.words] == pytest.approx(expected.upper_per_word.tolist())
     assert "certified" in found._repr_html_()
-
-
-def test_html_and_json_hold_any_text_and_nothing_of_it_is_read_as_markup():
-    found = explain(letters, "a <b>bold</b> & sharp text", 'it is "quoted" & <i>slanted</i>', plan=ExplainPlan(tries=1))
-    page = found._repr_html_()
-    assert "<b>" not in page
-    assert "&lt;" in page
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["score"] == "cosine"
-    assert str(found).startswith("letters: cosine 0.")
 
 
 def test_the_same_seed_gives_the_same_and_bad_input_is_one_line():

@@ -12,7 +12,6 @@ from wordsens.experiments.sweep import (
     Sweep,
     experiment_named,
     load_sweep,
-    overridden,
     paper_sweep,
     parse_sweep,
 )
@@ -54,14 +53,6 @@ def test_overrides_do_what_one_would_guess(override, seen):
     cells = parse_sweep(GRIDS, [override]).cells()
     assert {(one.map, one.n) for one in cells} == seen
     assert {one.d for one in cells} == {6}
-
-
-def test_overrides_of_one_grid_of_a_text_and_of_the_name():
-    cells = parse_sweep(GRIDS, ["width=11", "d=7", "name=other"]).cells()
-    assert {(one.map, one.width) for one in cells} == {("raf", None), ("relu-raf", None), ("rf", 11)}
-    real = Sweep.parse({"name": "a", "grids": [{**RAF, "text": ["reviews", {"kind": "reviews", "layer": 1}]}]})
-    assert {one.text.layer for one in overridden(real, ["text.layer=2"]).cells()} == {2}
-    assert parse_sweep(GRIDS, ["name=other"]).name == "other"
 
 
 @pytest.mark.parametrize(

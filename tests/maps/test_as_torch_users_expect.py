@@ -51,14 +51,6 @@ def test_a_module_computes_in_its_own_dtype(dtype):
     assert found.value > 0
 
 
-def test_what_has_no_weights_computes_in_float64_and_the_caller_may_choose():
-    assert as_feature_map(nn.ReLU()).dtype == torch.float64
-    assert as_feature_map(torch.tanh).dtype == torch.float64
-    assert FunctionFeatures(linear(torch.float64), dtype=torch.float32).dtype == torch.float32
-    assert FunctionFeatures(nn.BatchNorm1d(6, affine=False)).dtype == torch.float32
-    assert FunctionFeatures(nn.Embedding(3, 6).to("meta")).device.type == "meta"
-
-
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 @pytest.mark.parametrize("name", MAPS)
 def test_searches_differentiate_in_every_mode(name, mode):

@@ -128,13 +128,6 @@ def test_an_object_in_training_stays_in_training(made):
     assert all(weight.requires_grad for weight in model.parameters())
 
 
-def test_another_pool_of_the_same_object(made):
-    model = made("all", **QUERY)
-    plain = as_model(model, pool="cls")
-    states = model[0].auto_model(**tokenizer()(TEXTS[2], return_tensors="pt")).last_hidden_state
-    torch.testing.assert_close(plain.encode(TEXTS[2:3])[0], states[0, 0].detach().double(), rtol=0, atol=TOLERANCE)
-
-
 def test_a_model_that_only_the_library_can_run(tmp_path):
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 

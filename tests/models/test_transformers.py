@@ -168,6 +168,7 @@ def hub(tmp_path, monkeypatch):
     (root / "refs" / "main").write_text("a" * 40)
     (root / "refs" / "v2").write_text("b" * 40)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # without a network every request is tried for half a minute
     return "someone/tiny"
 
 

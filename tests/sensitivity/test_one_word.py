@@ -10,7 +10,6 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.sensitivity.one_word import attained
 
 QUICK = {"search": ws.SearchPlan("quick", starts=2, steps=3), "certificate": False}
 TEXT = ws.TextMatrix(ws.gaussian_text(4, 3, seed=0).rows, tokens=("I", "love", "her", "much"), source="here")
@@ -97,9 +96,6 @@ class TestWords:
     def test_out_of_range(self, words, wrong):
         assert refused(words=words) == f"`words` has {wrong}, but the text has 4 words; indices run from 0 to 3"
 
-    def test_twice(self):
-        assert refused(words=[1, -3]) == "`words` (=[1, -3]) names a word twice; name each word once"
-
     @pytest.mark.parametrize("words", [1.0, [0, 1.7], "12", ["0"], [True, False], np.array([True, False])])
     def test_what_is_not_an_index(self, words, unchecked_types):
         assert refused(words=words) == (
@@ -140,38 +136,8 @@ class TestOptions:
     def test_bad_values(self, option, said, unchecked_types):
         assert refused(**option) == said
 
-    def test_progress_rises_to_its_end(self):
-        seen = []
-        measured(progress=lambda done, total: seen.append((done, total)))
-        assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-        assert len({total for _, total in seen}) == 1
-        assert seen[-1][0] == seen[-1][1] > 1
-
-    def test_a_small_memory_budget_changes_the_value_little(self):
-        """Words are then searched apart, so witnesses are not shared."""
-        fifty = ws.SearchPlan("quick", starts=2, steps=50)
-        assert measured(memory_budget=1, search=fifty).value == pytest.approx(measured(search=fifty).value, rel=0.02)
-
-
-class TestAttained:
-    def test_it_is_the_definition(self):
-        words, delta = torch.tensor([[2], [0]]), torch.ones(2, 1, 3, dtype=torch.float64)
-        found = attained(PHI, TEXT.rows, words, delta)
-        for word, value in zip((2, 0), found.tolist(), strict=True):
-            moved = TEXT.rows.clone()
-            moved[word] += 1
-            assert value == pytest.approx(float((PHI(moved) - PHI(TEXT)).norm() / PHI(TEXT).norm()), rel=1e-13)
-
 
 class TestResult:
-    def test_everything_survives_a_file(self, tmp_path):
-        r = measured(words=[3, 1], radius=[1.0, 2.0], seed=np.int64(5), certificate=True)
-        r.save(tmp_path / "r.safetensors")
-        again = ws.Sensitivity.load(str(tmp_path / "r.safetensors"))
-        assert again == r
-        assert (again.upper, again.rigor) == (r.upper, "certified")
-        assert again.to_dict() == r.to_dict()
-
     def test_files_that_are_something_else(self, tmp_path):
         from safetensors.torch import save_file
 

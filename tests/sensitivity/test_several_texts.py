@@ -3,7 +3,6 @@
 import math
 
 import pytest
-import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
@@ -36,13 +35,6 @@ def test_radius_and_certificate_are_those_of_one_text():
     found = ws.word_sensitivities(phi, X, radius=2.0, search="quick")
     assert found == [ws.word_sensitivity(phi, text, radius=2.0, search="quick") for text in X]
     assert [r.rigor for r in found] == ["certified", "certified"]
-
-
-def test_a_stack_of_texts_is_a_list_of_them():
-    X = texts(4, 4)
-    stacked = ws.word_sensitivities(raf(), torch.stack([text.rows for text in X]), **QUICK)
-    for r, text in zip(stacked, ws.word_sensitivities(raf(), X, **QUICK), strict=True):
-        assert torch.equal(r.per_word, text.per_word)
 
 
 @pytest.mark.parametrize(("gaussian", "rigor"), [("dense", "certified"), ("lazy", None)])

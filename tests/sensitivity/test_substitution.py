@@ -10,7 +10,6 @@ import torch
 import wordsens as ws
 from wordsens.models.load import as_model
 from wordsens.sensitivity.substitution import SubstitutionPlan, substitution_sensitivity
-from wordsens.text.alternatives import SameKind
 
 BITS = ("zero", "one")
 WHOLE = SubstitutionPlan(draws=64, longest_block=5)
@@ -154,17 +153,6 @@ def test_a_trained_model_word_by_word_against_plain_encoding():
         spread = (rows - rows.mean(dim=0)).square().sum(dim=1).mean() / model.encode([text])[0].square().sum()
         assert found.per_word[at] == pytest.approx(float(spread), rel=1e-4)
     assert found.words == tuple(words)
-
-
-def test_the_usual_alternatives_are_words_of_the_same_kind():
-    kinds = SameKind(["I do not like the grey film.", "Nobody saw it"])
-    assert kinds("not") == ("nobody", "not")
-    assert kinds("Film") == ("Film", "Grey", "Like", "Saw")
-    found = ws.substitution_sensitivity(
-        lambda texts: [[len(text), 1] for text in texts], ["I like it.", "He saw a film."]
-    )
-    assert [text.words for text in found.texts] == [("I", "like", "it", "."), ("He", "saw", "a", "film", ".")]
-    assert found.average.low is None, "two texts give no interval"
 
 
 def test_bad_input_is_one_line():

@@ -7,7 +7,6 @@ import torch
 
 from wordsens.errors import InputError
 from wordsens.text import Document, embed, load_encoder, shipped_reviews, texts_of_length
-from wordsens.text.encoder import EncoderInput
 
 SENTENCE = "the film was very long and not good"
 
@@ -40,14 +39,6 @@ class TestRows:
             lengths = torch.linalg.vector_norm(text.rows, dim=1)
             assert text.rows.dtype == torch.float64
             assert (lengths / math.sqrt(384) - 1).abs().max().item() < 1e-12
-
-    @pytest.mark.parametrize(
-        "text", ["Café naïve, ¡qué déjà-vu!", "a film 🎬 for all 👩‍👩‍👧", "大学生愛明星", "\u202eright"]
-    )
-    def test_any_script_is_embedded(self, text):
-        (matrix,) = embed(text)
-        assert matrix.tokens is not None
-        assert len(matrix.tokens) == len(matrix) >= 1
 
 
 class TestCutting:
@@ -86,26 +77,12 @@ class TestPadding:
             assert text.tokens == ("[CLS]", "good", "film", "[SEP]", *["[PAD]"] * 4)
             torch.testing.assert_close(text.rows.float(), states[layer][0], rtol=0, atol=1e-6)
 
-    def test_padding_does_not_change_the_words(self, bert):
-        (alone,) = embed(SENTENCE, bert, layer=3)
-        (padded,) = embed(SENTENCE, bert, layer=3, pad_to=10)
-        torch.testing.assert_close(padded.rows[:8], alone.rows, rtol=0, atol=1e-5)
-
 
 class TestTexts:
     def test_label_and_source_are_kept(self, bert):
         first, second = embed([Document("good film", 1, "shelf/1"), "bad film"], bert)
         assert (first.label, first.source) == (1, "shelf/1")
         assert (second.label, second.source) == (None, "text 1")
-
-    def test_an_encoder_of_ones_own_will_do(self, bert):
-        class Letters(type(bert)):
-            def tokenize(self, text):
-                return super().tokenize(" ".join("good" for _ in text))
-
-        own = Letters(bert.name)
-        assert len(embed("abcd", own)[0]) == 4
-        assert own.encode([EncoderInput((4,))], layer=0)[0].shape == (1, 16)
 
 
 class TestTextsOfLength:

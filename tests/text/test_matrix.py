@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from wordsens.errors import InputError
 from wordsens.text import correlated_text, gaussian_text, orthogonal_text
-from wordsens.text.matrix import TextMatrix, as_text_matrix, require_rows, rescale_rows
+from wordsens.text.matrix import TextMatrix, as_text_matrix, rescale_rows
 
 
 def rows(n=4, d=3):
@@ -31,15 +31,6 @@ class TestTextMatrix:
         torch.testing.assert_close(short.rows.norm(dim=1), torch.full((2,), math.sqrt(2), dtype=torch.float64))
         torch.testing.assert_close(short.rows[1] / short.rows[1].norm(), rows()[1, :2] / rows()[1, :2].norm())
 
-    @pytest.mark.parametrize(("words", "dimension"), [(5, 3), (4, 4), (0, 3), (4, 0), (-1, None)])
-    def test_a_text_is_never_padded(self, words, dimension):
-        said = refused(TextMatrix(rows(), source="here").truncated, words, dimension)
-        assert said == (
-            f"text 'here' has 4 words and 3 coordinates, so its first {words} words and "
-            f"{3 if dimension is None else dimension} coordinates cannot be taken; "
-            "choose a longer text or a smaller size"
-        )
-
 
 class TestRequireRows:
     @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
@@ -47,13 +38,6 @@ class TestRequireRows:
         broken = rows()
         broken[2, 1] = bad
         assert refused(TextMatrix, broken) == "`rows` has NaN or infinity in row 2; every entry must be finite"
-
-    def test_no_zero_row(self):
-        broken = rows()
-        broken[3] = 0
-        assert refused(require_rows, broken, "X") == (
-            "`X` has only zeros in row 3; drop that word or give it an embedding"
-        )
 
 
 class TestRescaleRows:
