@@ -7,7 +7,7 @@ from tests.maps.tiny_models import model_of, tokenizer
 import wordsens as ws
 from wordsens.maps.attention_pair import attention_pair
 from wordsens.maps.transformer.prompt_pair import prompt_pair
-from wordsens.plotting import attention, prompts
+from wordsens.plotting import prompts
 
 PAIR = ("the film was good", "the film was bad")
 
@@ -28,13 +28,6 @@ def test_the_weights_are_the_models_own(kind, layer, head):
         torch.testing.assert_close(weights.sum(dim=1), torch.ones(6, dtype=torch.float64), rtol=0, atol=1e-6)
     assert pair.changed == (4,)
     torch.testing.assert_close(pair.difference, pair.weights[1] - pair.weights[0])
-
-
-def test_texts_of_different_length_have_no_difference():
-    pair = attention_pair(phi_of(), "the film was good", "the film was very good")
-    assert pair.difference is None
-    assert pair.changed == ()
-    assert len(attention(pair).axes) == 3
 
 
 def language_model():

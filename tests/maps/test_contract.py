@@ -18,16 +18,6 @@ def refused(call, *arguments, **options):
     return str(caught.value)
 
 
-def test_a_map_says_which_size_it_takes():
-    phi = ws.RandomFeatures(4, 3)
-    assert refused(phi, X[:, :2]) == (
-        "`X` (shape (4, 2)) does not fit rf, which takes (*batch, n, d) with (n, d) = (4, 3); "
-        "build the map for this size or truncate the text"
-    )
-    assert "(n, d) = (any, 3)" in refused(ws.RandomAttentionFeatures(3), X[:, :2])
-    assert "(shape (3,))" in refused(ws.RandomAttentionFeatures(3), X[0])
-
-
 def test_functions_see_one_text_at_a_time_unless_batched():
     shapes = []
 

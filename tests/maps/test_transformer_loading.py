@@ -61,25 +61,6 @@ def test_pickled_weights_only_when_asked(saved, tmp_path):
     torch.testing.assert_close(phi(phi.rows_of(ids)), model_of("bert")(ids).last_hidden_state, rtol=0, atol=1e-6)
 
 
-def test_a_models_own_code_is_run_only_when_asked(saved, tmp_path):
-    folder = saved()
-    config = json.loads((tmp_path / "config.json").read_text())
-    config["auto_map"] = {"AutoModel": "modeling_odd.OddModel", "AutoConfig": "modeling_odd.OddConfig"}
-    config["model_type"] = "odd"
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    (tmp_path / "modeling_odd.py").write_text("raise RuntimeError('code of the model was run')")
-    with pytest.raises(ws.InputError) as caught:
-        ws.TransformerFeatures.from_pretrained(folder)
-    assert "code of the model was run" not in str(caught.value)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-def test_dtypes(saved, dtype):
-    phi = ws.TransformerFeatures.from_pretrained(saved(), dtype=dtype)
-    assert phi.stack.dtype == dtype
-    assert phi(phi.embed(SENTENCE)[0]).dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
-
-
 def test_minilms_own_pooling_is_that_of_sentence_transformers():
     sentence_transformers = pytest.importorskip("sentence_transformers")
     texts = ["I didn't love her much, unbelievably.", "A good film."]

@@ -1,12 +1,10 @@
 """embed: which rows a text gets, and which texts are refused."""
 
-import math
-
 import pytest
 import torch
 
 from wordsens.errors import InputError
-from wordsens.text import Document, embed, load_encoder, shipped_reviews, texts_of_length
+from wordsens.text import Document, embed, load_encoder, texts_of_length
 
 SENTENCE = "the film was very long and not good"
 
@@ -33,12 +31,6 @@ class TestRows:
         (text,) = embed("I love her much", rescale=False)
         torch.testing.assert_close(text.rows.float(), expected, rtol=0, atol=1e-6)
         assert text.tokens == ("i", "love", "her", "much")
-
-    def test_rows_have_length_sqrt_d(self):
-        for text in embed(shipped_reviews()[:3]):
-            lengths = torch.linalg.vector_norm(text.rows, dim=1)
-            assert text.rows.dtype == torch.float64
-            assert (lengths / math.sqrt(384) - 1).abs().max().item() < 1e-12
 
 
 class TestCutting:

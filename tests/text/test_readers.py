@@ -165,11 +165,6 @@ class TestParquet:
         assert texts_of(islice(stream, 2)) == ["text 0", "text 1"]
         assert texts_of(stream)[-1] == "text 2999"
 
-    def test_a_folder_of_shards(self, tmp_path):
-        for number in range(2):
-            written(tmp_path / f"train-{number}.parquet", {"text": [f"text {number}"], "label": [number]})
-        assert [document.label for document in read_documents(tmp_path)] == [-1, 1]
-
     def test_class_names_that_datasets_wrote_are_heeded(self, tmp_path):
         import datasets
 
@@ -207,9 +202,6 @@ class TestAclImdb:
         assert [document.label for document in documents] == [1, -1, 1, -1, 1, -1]
         assert documents[0] == Document("train pos 0 end", 1, "aclImdb/train/pos/0_9")
         assert documents[3] == Document("train neg 1 end", -1, "aclImdb/train/neg/1_9")
-
-    def test_another_split(self, reviews):
-        assert texts_of(read_documents(reviews, split="test")) == ["test pos 0 end", "test neg 0 end"]
 
     def test_what_is_not_there(self, reviews):
         assert "has no split 'dev'; its splits are test, train" in refusal(reviews, split="dev")
