@@ -25,12 +25,6 @@ def test_one_pair(wordsens):
     assert (run.code, run.out) == (0, "different\tantonym: enable / disable\n")
 
 
-def test_json_has_the_spans(wordsens):
-    document = json.loads(wordsens("guard", *DIFFERENT, "--json").out)
-    assert list(document) == ["verdict", "kind", "reason", "first", "second"]
-    assert document["second"] == [[9, 16]]
-
-
 @pytest.mark.parametrize(
     "text",
     [

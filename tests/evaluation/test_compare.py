@@ -12,7 +12,6 @@ from tests.maps.tiny_models import model_of, tokenizer
 import wordsens as ws
 from wordsens.evaluation.compare import ComparePlan
 from wordsens.evaluation.neighbours import agreement, sampling_errors
-from wordsens.models import as_pair_model
 from wordsens.models.load import as_model
 from wordsens.text.whole_words import without, word_spans
 
@@ -83,18 +82,6 @@ def test_the_other_order_is_the_same_comparison_with_the_signs_turned(deaf):
             assert other.difference == pytest.approx(-row.difference)
             assert other.low == pytest.approx(-row.high)
         assert other.differs == row.differs
-
-
-def test_models_of_pairs_have_the_check_alone():
-    def overlap(first, second):
-        return [len({*one.split()} & {*two.split()}) for one, two in zip(first, second, strict=True)]
-
-    model = as_pair_model(overlap)
-    found = ws.compare(model, model, TEXTS[:8], few_pairs())
-    assert {row.part for row in found.rows} == {"check"}
-    assert any("words and neighbours were not compared" in note for note in found.notes)
-    with pytest.raises(ws.InputError, match="leaves nothing to compare"):
-        ws.compare(model, model, TEXTS[:8], "none")
 
 
 def test_a_transformer_and_its_rounded_weights():

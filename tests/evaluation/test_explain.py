@@ -5,7 +5,6 @@ from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
 from wordsens.evaluation.explain import ExplainPlan, explain
-from wordsens.models import as_pair_model
 from wordsens.models.load import as_model
 from wordsens.text.whole_words import with_word, without
 
@@ -90,18 +89,6 @@ def test_the_rows_of_a_random_map_have_their_certified_bounds():
     assert found.sensitivity == pytest.approx(expected.per_word.tolist())
     assert [word.upper for word in found.words] == pytest.approx(expected.upper_per_word.tolist())
     assert "certified" in found._repr_html_()
-
-
-def test_the_same_seed_gives_the_same_and_bad_input_is_one_line():
-    assert explain(letters, FIRST, SECOND, seed=3) == explain(letters, FIRST, SECOND, seed=3)
-    with pytest.raises(ws.InputError, match="an explanation compares two or more"):
-        explain(letters, "word")
-    with pytest.raises(ws.InputError, match="this model scores pairs of texts; give both"):
-        explain(as_pair_model(lambda a, b: [1.0] * len(a)), FIRST)
-    with pytest.raises(ws.InputError, match="goes with a feature map"):
-        explain(letters, ws.gaussian_text(2, 3, seed=0))
-    with pytest.raises(ws.InputError, match=r"`target` \(=1\) goes with a classifier"):
-        explain(letters, FIRST, target=1)
 
 
 def test_what_keeps_texts_apart_most_may_be_a_single_word():

@@ -11,9 +11,7 @@ from wordsens.experiments.control import (
     CONTROLS,
     ControlCell,
     measure_control,
-    pairs_answers,
     pairs_of,
-    probe_accuracy,
     summarize,
 )
 from wordsens.experiments.run import failed
@@ -94,38 +92,6 @@ def test_a_training_is_measured_along_its_way():
     assert len(majority.along_kept) == 3  # some shares of two steps are one step
 
 
-def test_pairs_are_told_apart_by_how_far_they_move_the_features():
-    size = ws.training.TaskSize(6, 8, training=4, validation=1, test=40)
-    part = ws.training.one_word_task(size).test
-    pairs = ws.training.one_word_pairs(part)
-
-    class Sees(torch.nn.Module):
-        """Features that hold the key word alone: of length 1, and the head reads their sign."""
-
-        def __init__(self):
-            super().__init__()
-            self.head = torch.nn.Linear(1, 1, bias=False)
-            torch.nn.init.ones_(self.head.weight)
-
-        def features(self, rows):
-            plus, minus = ((rows - part.table[key]).norm(dim=2).amin(dim=1) < 1e-3 for key in (0, 1))
-            return (plus.float() - minus.float()).unsqueeze(1)
-
-    class Blind(Sees):
-        """Features that hold the first coordinate of the first word."""
-
-        def features(self, rows):
-            return rows[:, 0, :1] + 10
-
-    assert pairs_answers(Sees(), pairs) == {"kept": 1.0, "told": 1.0}
-    found = pairs_answers(Blind(), pairs)
-    assert found["kept"] == 1.0
-    assert 0.35 < found["told"] < 0.65
-    probe = ws.training.one_word_task(ws.training.TaskSize(6, 8, training=64, validation=1, test=40))
-    assert probe_accuracy(Sees(), probe) == 1.0
-    assert 0.2 < probe_accuracy(Blind(), probe) < 0.8
-
-
 def test_pairs_of_real_passages_share_none_between_learning_and_judging():
     keys = {**SMALL, "task": "texts", "text": "reviews", "n": 8, "d": 16, "control": "pairs", "training": 40}
     cell = ControlCell.parse(keys)
@@ -158,14 +124,6 @@ def test_real_texts_are_learned_by_their_labels():
 def test_wrong_keys_are_refused(keys, message):
     with pytest.raises(InputError, match=message):
         ControlCell.parse({**SMALL, **keys})
-
-
-def test_cells_are_named_by_what_can_change_them():
-    cell = ControlCell.parse(SMALL)
-    assert cell.key() == ControlCell.parse({**SMALL, "pooling": "mean"}).key()
-    assert cell.key() != ControlCell.parse({**SMALL, "rate": 0.02}).key()
-    usual = ControlCell.parse({**SMALL, "control": "lower"})
-    assert usual.key() == ControlCell.parse({**SMALL, "control": "lower", "strength": 0.1}).key()
 
 
 def _record(value, sensitivity, draw, robust=0.5, **keys):

@@ -10,7 +10,6 @@ from wordsens.experiments.texts import (
     GaussianText,
     OrthogonalText,
     ReviewsText,
-    documents,
     load_text,
     texts_at_least,
 )
@@ -49,9 +48,3 @@ def test_texts_that_are_too_short_are_passed_over(three_texts):
     assert texts_at_least(three_texts, 17, seed=0, most=9) == ()
     with pytest.raises(InputError, match=r"none of the 3 texts has `n` \(=17\) words"):
         load_text(three_texts, 17, 8, draw=0, seed=0)
-
-
-def test_empty_texts_are_passed_over_and_counted_nowhere(tmp_path):
-    (tmp_path / "t.csv").write_text('text,label\n"good film",5\n"  ",5\n')
-    source = DatasetText(path=str(tmp_path / "t.csv"))
-    assert [one.text for one in documents(source)] == ["good film"]

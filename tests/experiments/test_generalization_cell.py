@@ -9,7 +9,7 @@ from wordsens.experiments import generalization
 from wordsens.experiments.generalization import (
     GeneralizationCell,
 )
-from wordsens.experiments.texts import GaussianText, ReviewsText, available, labelled_texts
+from wordsens.experiments.texts import ReviewsText, available, labelled_texts
 
 USUAL = {
     "map": "raf",
@@ -92,34 +92,6 @@ def test_the_hash_covers_what_matters_and_nothing_else():
         *(cell(**{name: value}) for name, value in {"labels": "random", "word": "all", "ridge": 0.5}.items()),
     ]
     assert len({one.key() for one in changed} | {base}) == len(changed) + 1
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"labels": "sentiment"}, "`labels` (='sentiment') needs real texts; gaussian texts take linear or random"),
-        ({"sample": 6}, "`sample` (=6) must be less than `held_out` (=6)"),
-        ({"word": "all", "together": True}, "`together` (=True) searches one word"),
-        ({"width": 3}, "`width` (=3) is not an option of the map 'raf', which takes heads, score, temperature"),
-    ],
-)
-def test_wrong_cells_are_named(changes, message):
-    with pytest.raises(InputError) as error:
-        cell(**changes)
-    assert message in str(error.value)
-
-
-def test_test_texts_do_not_depend_on_the_number_of_training_texts():
-    few, many = (
-        labelled_texts(
-            GaussianText(), "linear", (3, 4), training=count, held_out=5, draw=0, seed=1, dtype=torch.float64
-        )
-        for count in (4, 9)
-    )
-    assert len(few.training[0]) == 4 and len(many.training[0]) == 9
-    for one, other in zip(few.test[0], many.test[0], strict=True):
-        assert torch.equal(one.rows, other.rows)
-    assert torch.equal(few.test[1], many.test[1])
 
 
 def test_shipped_reviews_bring_their_sentiment():

@@ -8,7 +8,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError
-from wordsens.experiments.passages import shipped_pairs, single_words, some_pairs, swapped_passages
+from wordsens.experiments.passages import single_words, swapped_passages
 from wordsens.experiments.similarity import (
     SimilarityCell,
     compared,
@@ -99,17 +99,6 @@ def test_a_swap_exchanges_one_word_of_a_table_and_keeps_the_rows(n):
         before, after = reading_words(pair.first), reading_words(pair.second)
         (at,) = [at for at, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
         assert after[at].lower() in single_words(pair.kind)[before[at].lower()]
-
-
-def test_maps_of_one_draw_see_the_same_pairs():
-    cells = [SimilarityCell.parse({**SMALL, **keys}) for keys in ({}, {"map": "rf", "d": 8}, POOLED, {"draw": 1})]
-    first, second, third, other = (pairs_of(cell) for cell in cells)
-    assert first == second == third
-    assert {pair.first for pair in first}.isdisjoint(pair.first for pair in other)
-    check = {"pairs": "check", "length": "page", "n": 330, "count": 2}
-    one, two = (pairs_of(SimilarityCell.parse({**SMALL, **check, "draw": draw})) for draw in (0, 1))
-    assert one == two == some_pairs("page", 2, SimilarityCell.parse({**SMALL, **check}).pairs_seed)
-    assert len(one) == 2 * len({pair.kind for pair in shipped_pairs("page")})
 
 
 def test_features_of_length_zero_have_no_cosine():

@@ -151,16 +151,11 @@ def test_without_values_it_is_random_attention_features() -> None:
     ("change", "told"),
     [
         ({"W_K": drawn(D, M + 1)}, r"`W_K` \(shape \(9, 3\)\) must be a finite tensor of shape \(9, 2\)"),
-        ({"W_V": drawn(D + 1, M)}, r"`W_V` .* must be a finite tensor of shape \(9, any\)"),
         ({"W_V": torch.full((D, 1), math.nan)}, "`W_V`"),
-        ({"W_O": drawn(2, 2)}, r"`W_O` .* of shape \(9, any\)"),
         ({"mask": "casual"}, r"`mask` \(='casual'\) must be 'causal'"),
-        ({"mask": torch.ones(3, 4)}, "`mask`"),
         ({"mask": torch.full((4, 4), math.nan)}, "use -inf where"),
         ({"mask": torch.zeros(4, 4, dtype=torch.bool)}, "let it see itself"),
-        ({"bias": AttentionBias(query=drawn(D))}, r"`bias.query`"),
         ({"score": "sofmax"}, "did you mean 'softmax'"),
-        ({"W_Q": torch.ones(2, 2, dtype=torch.long)}, "`W_Q`"),
     ],
 )
 def test_what_does_not_fit_is_refused(change: dict, told: str) -> None:

@@ -290,34 +290,16 @@ def test_a_model_that_has_no_map_says_so(make, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"layer": 4},
-            "`layer` (=4) is not a layer of bert, which has layers 0 (embeddings) to 3; negative numbers count from "
-            "the last, -1",
-        ),
-        ({"layer": 0, "head": 1}, "`head` (=1) of layer 0 does not exist; bert has heads 0 to 3 in layers 1 to 3"),
-        ({"head": 4}, "`head` (=4) of layer 3 does not exist; bert has heads 0 to 3 in layers 1 to 3"),
-        ({"pool": "men"}, "`pool` (='men') must be one of mean, cls, last, max, own; did you mean 'mean'?"),
-        (
-            {"pool": "own"},
-            "the model 'bert' says nothing of its own pooling (modules.json is missing); use one of pool='mean', "
-            "'cls', 'last', 'max'",
-        ),
-        (
-            {"output": "logits"},
-            "`output` (='logits') needs a model with a head for its task, and bert has none; use output='states', or a "
-            "classifier or language model",
-        ),
-        (
-            {"output": "logit"},
-            "`output` (='logit') must be one of states, logits, probabilities; did you mean 'logits'?",
-        ),
+        ({"layer": 4}, r"`layer` \(=4\) is not a layer of bert"),
+        ({"head": 4}, r"`head` \(=4\) of layer 3 does not exist"),
+        ({"pool": "men"}, "did you mean 'mean'"),
+        ({"pool": "own"}, "says nothing of its own pooling"),
+        ({"output": "logits"}, "needs a model with a head for its task"),
     ],
 )
 def test_what_a_model_does_not_have_is_refused(options, message):
-    with pytest.raises(ws.InputError) as caught:
+    with pytest.raises(ws.InputError, match=message):
         phi_of("bert", **options)
-    assert str(caught.value) == message
 
 
 def test_a_text_longer_than_the_context_is_refused():

@@ -119,20 +119,6 @@ def test_a_folder(folder):
     assert models[0].identity() == as_model((model_of("bert"), tokenizer())).identity()
 
 
-@pytest.mark.parametrize("kind", ["albert", "t5"])
-def test_an_encoder_with_layers_of_another_layout(kind):
-    given = model_of(kind)
-    model = as_model((given, tokenizer()))
-    encoder = given.get_encoder() if given.config.is_encoder_decoder else given
-    expected = torch.stack([theirs(encoder, text) for text in TEXTS])
-    torch.testing.assert_close(model.encode(TEXTS), expected, rtol=0, atol=2e-6)
-    layers = model.encode_layers(TEXTS)
-    assert layers.shape == (model.layers, len(TEXTS), 16)
-    torch.testing.assert_close(layers[1, 0], theirs(encoder, TEXTS[0], layer=1), rtol=0, atol=2e-6)
-    assert model.identity() != as_model((given, tokenizer()), pool="cls").identity()
-    torch.testing.assert_close(model.encode([LONG])[0], theirs(encoder, LONG), rtol=0, atol=2e-6)
-
-
 def test_a_model_that_cannot_be_run_from_rows_is_a_black_box():
     given = model_of("xlnet")
     model = as_model((given, tokenizer()))

@@ -53,19 +53,6 @@ def test_a_batch_of_unequal_lengths_gives_what_single_texts_give(folder):
             torch.testing.assert_close(rows, alone, rtol=0, atol=1e-5)
 
 
-def test_an_encoder_and_decoder_model_gives_its_encoder(tiny_bert, tmp_path):
-    from transformers import AutoTokenizer, T5Config, T5Model
-
-    torch.manual_seed(0)
-    config = T5Config(vocab_size=16, d_model=8, d_kv=4, d_ff=12, num_layers=2, num_heads=2, decoder_start_token_id=0)
-    T5Model(config).save_pretrained(tmp_path)
-    AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
-    encoder = TransformerEncoder(str(tmp_path))
-    assert (encoder.layers, encoder.dimension) == (2, 8)
-    (rows,) = encoder.encode([EncoderInput((4, 5, 6))], layer=2)
-    assert rows.shape == (3, 8)
-
-
 def test_positions_behind_a_padding_number_shorten_the_context(tiny_bert, tmp_path):
     from transformers import AutoTokenizer, RobertaConfig, RobertaModel
 
