@@ -1,10 +1,13 @@
-"""Several words at once: attained by a witness, below the bound of every set, and said no more surely than known."""
+"""Several words at once and correlated texts: attained by a witness, below the bound of every set."""
 
 import pytest
 import torch
+from tests.made_records import measured
 
 import wordsens as ws
 from wordsens.certificates.dense.bounds import dense_certificate, dense_group_certificate
+from wordsens.errors import InputError
+from wordsens.experiments.correlations import CorrelationCell
 from wordsens.experiments.run import failed
 from wordsens.experiments.several_words import (
     SeveralWordsCell,
@@ -13,6 +16,7 @@ from wordsens.experiments.several_words import (
     summarize,
 )
 from wordsens.sensitivity.several_words import word_sets
+from wordsens.text import repeated_text
 
 SMALL = {"map": "rf", "n": 6, "d": 8, "text": "gaussian", "search": "quick"}
 
@@ -75,3 +79,30 @@ def test_more_words_attain_what_fewer_do():
 def _record(name, count, draw, value, upper=None):
     cell = SeveralWordsCell.parse({**SMALL, "map": name, "n": 64, "count": count, "draw": draw})
     return failed(cell, "none").replace(status="done", error=None, value=value, upper=upper)
+
+
+CORRELATED = {"map": "raf", "n": 8, "d": 12, "search": "quick"}
+
+
+@pytest.mark.parametrize("distinct", [1, 3, 8])
+def test_repeated_rows_stand_as_often_as_each_other(distinct):
+    rows = repeated_text(8, 5, distinct, seed=2).rows
+    different, counts = rows.unique(dim=0, return_counts=True)
+    assert len(different) == distinct
+    assert counts.max() - counts.min() <= 1
+    assert rows.square().sum(dim=1).tolist() == pytest.approx([5.0] * 8)
+    with pytest.raises(InputError, match="`distinct`"):
+        repeated_text(8, 5, 9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [{"kind": "correlated", "mean_cosine": 0.9}, {"kind": "repeated", "distinct": 2}, {"kind": "reviews", "layer": 6}],
+)
+def test_a_cell_is_a_sensitivity_with_its_cosine(text):
+    record = measured(CorrelationCell.parse({**CORRELATED, "text": text}))
+    assert record.value > 0
+    assert record.upper is None
+    if text["kind"] == "correlated":
+        assert record.cosine == pytest.approx(0.9)
+    assert record.distinct == text.get("distinct")

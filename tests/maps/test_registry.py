@@ -158,10 +158,9 @@ def test_maps_of_ones_own(own):
 
 
 def test_a_transformer_by_name_is_loaded_once(tmp_path):
-    from tests.maps.tiny_models import model_of, tokenizer
+    from tests.maps.tiny_models import save_tiny
 
-    model_of("bert").save_pretrained(tmp_path)
-    tokenizer().save_pretrained(tmp_path)
+    save_tiny(tmp_path)
     first, second = (
         build_map("model", 1, 1, options=MapOptions(model=str(tmp_path), model_layer=layer, pool="mean"), seed=0)
         for layer in (1, 2)

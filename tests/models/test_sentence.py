@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.maps.tiny_models import CONTEXT, model_of, tokenizer
+from tests.maps.tiny_models import CONTEXT, save_tiny, tokenizer
 
 import wordsens as ws
 from wordsens.errors import InputError
@@ -20,8 +20,7 @@ TOLERANCE = 1e-5
 def base(tmp_path_factory):
     """The folder of a tiny BERT."""
     folder = tmp_path_factory.mktemp("bert")
-    model_of("bert").save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
+    save_tiny(folder)
     return str(folder)
 
 
@@ -156,8 +155,7 @@ def test_minilm_as_an_object():
 def reranker(tmp_path_factory):
     """A tiny CrossEncoder and its folder."""
     folder = tmp_path_factory.mktemp("reranker")
-    model_of("bert", "AutoModelForSequenceClassification", num_labels=1).save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
+    save_tiny(folder, "bert", "AutoModelForSequenceClassification", num_labels=1)
     return sentence_transformers.CrossEncoder(str(folder), device="cpu"), folder
 
 
@@ -228,8 +226,7 @@ def test_what_scores_no_pairs_is_refused(reranker, base, made, tmp_path):
         as_pair_model(made())
     with pytest.raises(InputError, match="does not score pairs: it is no CrossEncoder"):
         as_pair_model(base)
-    model_of("bert", "AutoModelForSequenceClassification", num_labels=3).save_pretrained(tmp_path)
-    tokenizer().save_pretrained(tmp_path)
+    save_tiny(tmp_path, "bert", "AutoModelForSequenceClassification", num_labels=3)
     three = sentence_transformers.CrossEncoder(str(tmp_path), device="cpu")
     with pytest.raises(InputError, match="gives 3 scores a pair; use a CrossEncoder with one label"):
         as_pair_model(three)

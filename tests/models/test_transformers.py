@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from safetensors.torch import save_file
-from tests.maps.tiny_models import CONTEXT, model_of, tokenizer
+from tests.maps.tiny_models import CONTEXT, model_of, save_tiny, tokenizer
 
 import wordsens as ws
 from wordsens.errors import InputError
@@ -26,8 +26,7 @@ def theirs(model, text, pool=lambda states: states.mean(dim=0), layer=-1):
 @pytest.fixture
 def folder(tmp_path):
     """A folder with a tiny BERT and its tokenizer."""
-    model_of("bert").save_pretrained(tmp_path)
-    tokenizer().save_pretrained(tmp_path)
+    save_tiny(tmp_path)
     return tmp_path
 
 
@@ -148,8 +147,7 @@ def hub(tmp_path, monkeypatch):
     root = tmp_path / "hub" / "models--someone--tiny"
     for revision, layers in (("a" * 40, 3), ("b" * 40, 2)):
         place = root / "snapshots" / revision
-        model_of("bert", num_hidden_layers=layers).save_pretrained(place)
-        tokenizer().save_pretrained(place)
+        save_tiny(place, "bert", num_hidden_layers=layers)
     (root / "refs").mkdir()
     (root / "refs" / "main").write_text("a" * 40)
     (root / "refs" / "v2").write_text("b" * 40)

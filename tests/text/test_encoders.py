@@ -1,6 +1,7 @@
 """Encoders: what they load, what they refuse, and that layer k is hidden_states[k]."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -11,6 +12,7 @@ from wordsens.errors import InputError
 from wordsens.text import TransformerEncoder, load_encoder
 from wordsens.text.encoder import EncoderInput
 from wordsens.text.hub import HubAnswer
+from wordsens.text.model_files import model_digest
 
 SENTENCE = "the film was very long and not good"
 
@@ -119,3 +121,49 @@ def test_a_name_that_the_hub_does_not_give(answer, monkeypatch):
     monkeypatch.setattr("wordsens.text.pretrained.ask_hub", lambda name, kind: answer)
     with pytest.raises(InputError, match=f"it is not on this machine, and {answer.value}"):
         TransformerEncoder("no-such-owner/no-such-model")
+
+
+@pytest.fixture
+def model_folder(tmp_path):
+    """A model_folder with the files of a model, as far as a digest goes."""
+    files = {
+        "config.json": '{"a": 1}',
+        "model.safetensors": "weights",
+        "tokenizer.json": '{"a": 1}',
+        "vocab.txt": "a",
+        "modules.json": json.dumps([{"path": "1_Pooling", "type": "Pooling"}, {"path": "", "type": "Transformer"}]),
+        "1_Pooling/config.json": '{"a": 1}',
+        "README.md": "read me",
+        "other/notes.json": "{}",
+    }
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "other").mkdir()
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    return tmp_path
+
+
+DECIDING = ("config.json", "model.safetensors", "tokenizer.json", "vocab.txt", "modules.json", "1_Pooling/config.json")
+
+
+@pytest.mark.parametrize("name", DECIDING)
+def test_every_deciding_file_counts(model_folder, name):
+    before = model_digest(str(model_folder))
+    # Other bytes of the same number, and the old time of change put back.
+    seen, content = (model_folder / name).stat(), (model_folder / name).read_bytes()
+    changed = content.replace(b"Pooling", b"POOLING") if name == "modules.json" else content.swapcase()
+    (model_folder / name).write_bytes(changed.replace(b"1_POOLING", b"1_Pooling"))
+    assert (model_folder / name).stat().st_size == seen.st_size
+    os.utime(model_folder / name, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    assert model_digest(str(model_folder)) != before
+
+
+def test_other_files_and_other_places_do_not_count(model_folder, tmp_path_factory):
+    before = model_digest(str(model_folder))
+    (model_folder / "README.md").write_text("other")
+    (model_folder / "other" / "notes.json").write_text("[]")
+    (model_folder / "pytorch_model.bin").write_text("pickled")
+    assert model_digest(str(model_folder)) == before
+    moved = tmp_path_factory.mktemp("elsewhere") / "model"
+    model_folder.rename(moved)
+    assert model_digest(str(moved)) == before
