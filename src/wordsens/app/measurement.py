@@ -297,7 +297,7 @@ def unknown_note(answer: dict[str, Any]) -> str:
 def card(answers: dict[str, dict[str, Any]], row: int, detail: dict[str, dict[str, Any]]) -> str:
     """What is known of one word, as HTML: a bar for each map from one zero, then what else was measured."""
     words = {name: [piece for piece in searched(answer) if piece["row"] == row] for name, answer in answers.items()}
-    pieces = {name: found[0] for name, found in words.items() if found}
+    pieces = {name: result[0] for name, result in words.items() if result}
     if not pieces:
         return ""
     text = next(iter(pieces.values()))["text"]
