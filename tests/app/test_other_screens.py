@@ -9,11 +9,11 @@ pytestmark = pytest.mark.timeout(500)
 @pytest.mark.slow
 def test_the_story_runs_its_experiments_as_they_come_into_view(page):
     page.open("/paper")
-    takeaways = "return [...document.querySelectorAll('.takeaway')].filter((one) => one.offsetParent).length"
     for step in (1, 2, 3):
         page.browser.run("arguments[0].scrollIntoView()", page.browser.find(f"#run-{step}")[0])
         page.done(step - 1)
-        until(lambda step=step: page.browser.run(takeaways) == step, "what is to be remembered comes after")
+        until(lambda step=step: page.all_said(f"#step-{step} .takeaway"), "what is to be remembered comes after")
+    assert page.all_said("#step-4 .takeaway") == []
     assert "goes 100% of the way" in page.browser.find("#step-1 .answer")[0].text
     slider = page.browser.find("#step-1 .push")[0]
     page.browser.run("arguments[0].value = 5; arguments[0].dispatchEvent(new Event('input'))", slider)
@@ -63,10 +63,10 @@ def test_a_check_shows_a_picture_and_the_worst_kind_on_top(page):
     page.open("/check")
     until(lambda: page.browser.find(".chart svg path"))
     assert page.said().startswith("Computed beforehand, with minilm.")
-    shipped = page.all_said("tbody")[0]
+    shipped = page.browser.find("tbody")[0].text
     page.press("run")
     page.done()
-    assert page.all_said("tbody")[0] == shipped
+    until(lambda: page.browser.find("tbody")[0].text == shipped, "the shipped result is what is measured")
     kinds, pairs = (
         [
             [cell.text for cell in row.find_elements("css selector", "td")]
@@ -76,8 +76,8 @@ def test_a_check_shows_a_picture_and_the_worst_kind_on_top(page):
     )
     aucs = [float(row[2]) for row in kinds]
     assert aucs == sorted(aucs)
-    assert {row[1] for row in pairs[: len(kinds)]} == {row[0] for row in kinds}
-    assert page.browser.find("tbody tr:first-child mark")
+    assert [row[2] for row in pairs] == [row[0] for row in kinds]
+    assert len(page.browser.find("tbody mark")) >= len(pairs)
     assert "threshold 0.82" in page.browser.find(".chart")[0].text
     page.nothing_strange()
     page.can_be_read_by_all()
@@ -86,12 +86,13 @@ def test_a_check_shows_a_picture_and_the_worst_kind_on_top(page):
 def test_a_score_is_explained(page):
     page.open("/explain")
     assert page.said().startswith("Computed beforehand, with minilm.")
-    assert page.browser.find(".carry")[0].text == "The lift is not working today."
+    assert page.browser.find(".heat")[0].text == "The lift is not working today."
     page.write("The lift is <b>not</b> working.", "first")
     until(page.stale)
     page.press("run")
     page.done()
-    until(lambda: page.browser.find(".carry")[0].text == "The lift is <b>not</b> working.")
+    until(lambda: page.browser.find(".heat")[0].text == "The lift is <b>not</b> working.")
+    assert page.stale() == ""
     assert "cosine" in page.browser.find(".answer")[0].text
     page.nothing_strange()
     page.can_be_read_by_all()

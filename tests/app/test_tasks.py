@@ -12,7 +12,7 @@ import torch
 import wordsens as ws
 from wordsens.app.request import EXAMPLES, MeasureRequest
 from wordsens.app.tasks import TASKS
-from wordsens.app.tasks.measure import FIRST_SECONDS, LEVELS
+from wordsens.app.tasks.measure import FIRST_SECONDS
 from wordsens.app.worker import CancelledError, TaskContext
 from wordsens.files import packaged_text
 
@@ -58,8 +58,7 @@ def test_words_are_coloured_before_they_are_measured_and_end_at_the_librarys_num
     assert answer["record"]["per_word"] == tuple(direct.per_word.tolist())
     # A word's shade is its number on one scale for all texts and maps, from white at 0 to the last at 4.
     for word in searched(answer):
-        assert word["level"] == round(min(word["value"] / answer["scale"], 1) * (LEVELS - 1))
-    assert answer["scale"] == 4
+        assert word["level"] == round(min(word["value"] / 4, 1) * 8)
 
 
 def test_a_words_detail_is_what_its_witness_does():

@@ -15,6 +15,7 @@ from wordsens.app.pool import Job
 from wordsens.app.request import BOTH, MeasureRequest
 from wordsens.app.work_line import kind_message
 from wordsens.app.worker import DONE, LOST, PART
+from wordsens.display.content import LEVELS, STRONGEST, colour_share
 from wordsens.errors import WordsensError
 
 PICK_SECONDS = 0.12
@@ -53,7 +54,7 @@ class Measurement:
             self._stale = Text("p", "", "stale-note", role="status")
             self._sentence = Text("h2", "", "answer")
             self._readers = {one.map: _Reader(one, self.pick) for one in request.single}
-            self._scale = Markup("", "scale")
+            Markup(_SCALE, "scale")
             self._note = Text("p", "", "hint")
         with details, Box("div", "detail") as self.detail:
             self._card_and_lines()
@@ -81,13 +82,11 @@ class Measurement:
         """Show a first look at the words under one map."""
         if "pieces" in value:
             self._readers[name].show(value)
-            self._scale.show(scale(value["scale"]))
 
     def add(self, name: str, answer: dict[str, Any]) -> None:
         """Show the answer of one map, and once all are there what they say together."""
         self.answers[name] = answer
         self._readers[name].show(answer, final=True)
-        self._scale.show(scale(answer["scale"]))
         if len(self.answers) == len(self._readers):
             self._sentence.text = (
                 f"In this text one word {comparison(self.answers)}" if self.request.map == BOTH else ""
@@ -100,6 +99,8 @@ class Measurement:
         with self.detail:
             _Downloads(self._site, self.request, self.answers)
         await self.pick(first["row"] if row is None else row)
+        if row is not None:  # the reader was on this word when the view was renewed
+            ui.run_javascript("setTimeout(() => document.querySelector('#result .w.here')?.focus(), 100)")
 
     def show_shipped(self, answers: dict[str, dict[str, Any]]) -> None:
         """Show answers that were computed beforehand, with the detail of their most sensitive word."""
@@ -116,8 +117,8 @@ class Measurement:
             box.classes(add="stale") if stale else box.classes(remove="stale")
         self._stale.text = reason if stale else ""
 
-    async def pick(self, row: int, *, again: bool = True) -> None:
-        """Look into the word of that row, part by part; where a worker is lost meanwhile, once `again`."""
+    async def pick(self, row: int) -> None:
+        """Look into the word of that row, part by part."""
         if row == self._row and row in self._known:
             return
         self._row = row
@@ -131,11 +132,11 @@ class Measurement:
                 await self._unknown(row)
             return
         for one in self.request.single:
-            if row in self.answers[one.map]["witnesses"] and not await self._look_into(one, row, again=again):
+            if row in self.answers[one.map]["witnesses"] and not await self._look_into(one, row):
                 return
 
-    async def _look_into(self, request: MeasureRequest, row: int, *, again: bool) -> bool:
-        """Ask a worker about a word under one map; False where it is not wanted any more."""
+    async def _look_into(self, request: MeasureRequest, row: int, *, again: bool = True) -> bool:
+        """Ask a worker about a word under one map, `again` where it is lost; False where it is no longer wanted."""
         known = self._known.setdefault(row, {})
         if request.map in known:
             return True
@@ -240,27 +241,21 @@ class _Reader:
         self.words.show(answer)
         if final:
             value = answer["value"]
-            self._head.show(
-                f"<h3>{escape(self._name)}</h3> {bar(value, answer['upper'], answer['scale'])} <b>{number(value)}</b>"
-            )
+            self._head.show(f"<h3>{escape(self._name)}</h3> {bar(value, answer['upper'])} <b>{number(value)}</b>")
             self._claim.text = claim(answer)
 
 
-def scale(strongest: float) -> str:
-    """The meaning of the colours and bars: one scale for everything."""
-    shades = "".join(f"<i class='s{level}'></i>" for level in range(9))
-    return (
-        f"<span class='sr'>Colours: </span>0 <span class='ramp' aria-hidden='true'>{shades}</span> {strongest:g} times "
-        "the output’s size: how far pushing the word moves the output"
-    )
+_SCALE = (
+    "<span class='sr'>Colours: </span>0 <span class='ramp' aria-hidden='true'>"
+    + "".join(f"<i class='s{level}'></i>" for level in range(LEVELS))
+    + f"</span> {STRONGEST:g} times the output’s size: how far pushing the word moves the output"
+)
 
 
-def bar(value: float, upper: float | None, strongest: float) -> str:
+def bar(value: float, upper: float | None) -> str:
     """A bar from zero on the scale of the colours, with what is proved in a lighter one behind."""
     ends = [("upper", upper), ("attained", value)]
-    parts = (
-        f"<i class='{name}' style='width:{min(1, end / strongest):.1%}'></i>" for name, end in ends if end is not None
-    )
+    parts = (f"<i class='{name}' style='width:{colour_share(end):.1%}'></i>" for name, end in ends if end is not None)
     return f"<span class='bar-of' aria-hidden='true'>{''.join(parts)}</span>"
 
 
@@ -308,7 +303,7 @@ def card(answers: dict[str, dict[str, Any]], row: int, detail: dict[str, dict[st
     text = next(iter(pieces.values()))["text"]
     parts = [f"<h3><bdi>{escape(text)}</bdi></h3>"]
     for name, word in pieces.items():
-        drawn = bar(word["value"], word["upper"], answers[name]["scale"])
+        drawn = bar(word["value"], word["upper"])
         label = escape(_NAMES.get(name, "Moves the output"))
         parts.append(f"<p class='reader-head'><span>{label}</span>{drawn}<b>{number(word['value'])}</b></p>")
     facts: list[tuple[str, str]] = []
@@ -322,16 +317,18 @@ def card(answers: dict[str, dict[str, Any]], row: int, detail: dict[str, dict[st
             tried = "" if known["swap_exact"] else ", best tried"
             facts.append((f"Replaced by “{known['swapped_for']}”{tried}{of}", number(known["swap"])))
     parts.append("<dl>" + "".join(f"<dt>{escape(a)}</dt><dd><bdi>{escape(b)}</bdi></dd>" for a, b in facts) + "</dl>")
-    return "".join([*parts, *(_moved(text, known["moved"]) for known in detail.values() if known.get("moved"))])
+    return "".join([*parts, *(_moved(known["moved"]) for known in detail.values() if known.get("moved"))])
 
 
-def _moved(name: str, moved: list[list[Any]]) -> str:
+def _moved(moved: list[list[Any]]) -> str:
     """The rows of the output that the word's strongest push moves most."""
-    headings, rows = ["moves most", "by"], []
     attention = moved[0][2] is not None
-    for token, change, before, after in moved:
-        rows.append([token, change, *([f"{before:.2f} → {after:.2f}"] if attention else [])])
-    return table(f"Outputs that pushing “{name}” moves", [*headings, *(["attention"] if attention else [])], rows)
+    headings = ("moves most", "by", "attention to it") if attention else ("moves most", "by")
+    rows = [
+        [token, number(change), *([f"{before:.2f} → {after:.2f}"] if attention else [])]
+        for token, change, before, after in moved
+    ]
+    return table("", headings, rows)
 
 
 class _Downloads:

@@ -1,6 +1,5 @@
 """The screens of a trained model: its attention on two sentences, its check, and a score explained by its words."""
 
-from html import escape
 from typing import Any
 
 from wordsens.app.parts import (
@@ -16,7 +15,6 @@ from wordsens.app.parts import (
     grid,
     screen,
     set_address,
-    table,
     visitor_connects,
 )
 from wordsens.app.request import OPPOSITES, PAIR
@@ -193,15 +191,11 @@ class CheckScreen(_Form):
             "select", "length", "Length of the texts", length, options=[[one, one] for one in lengths]
         )
         with self.result:
-            self._text = Markup()
             self._chart = Chart(
-                "Cosines of opposites and of near-duplicates",
-                "cosine of the two texts",
-                "share of the pairs",
-                x_max=1,
-                x_scale=True,
-            )
-            self._tables = Markup()
+                "Cosines of opposites and of near-duplicates", "cosine of the two texts", "share of the pairs",
+                x_max=1, x_scale=True,
+            )  # fmt: skip
+            self._html = Markup()
         example = shipped()["check"]
         self.show_shipped(example, model=example["model"], length=LENGTHS[0])
 
@@ -215,78 +209,25 @@ class CheckScreen(_Form):
         return {name: str(value) for name, value in self.settings().items()}
 
     def draw(self, answer: dict[str, Any]) -> None:
-        self._text.show("".join(f'<p class="answer">{escape(line)}</p>' for line in answer["answer"]))
         threshold = {
             "symbol": "none", "silent": True, "data": [{"xAxis": answer["threshold"]}],
             "lineStyle": {"color": "var(--ink)", "type": "solid"},
             "label": {"formatter": f"threshold {answer['threshold']:.2f}", "color": "var(--ink)"},
         }  # fmt: skip
-        colours = {"opposites": "raf", "near-duplicates": "rf"}
-        names = {"opposites": "opposites", "near-duplicates": "the same meaning"}
+        colours = {"opposites": "raf", "the same meaning": "rf"}
         self._chart.draw(
             [
                 curve(
-                    f"{names[name]} ({one['count']})", colours[name], one["points"], step="middle", symbol="none",
+                    f"{name} ({one['count']})", colours[name], one["points"], step="middle", symbol="none",
                     areaStyle={"opacity": 0.25}, markLine=threshold if name == "opposites" else {},
                 )
                 for name, one in answer["cosines"].items()
             ]
         )  # fmt: skip
-        self._tables.show(
+        self._html.show(
             "<p class='hint'>Right of the threshold two texts count as the same: a model that sees the meaning has its "
-            "opposites left of it. The threshold keeps nine of ten near-duplicates.</p>"
-            f"<h2 class='head'>Kinds of opposites, the worst on top</h2>{_kinds(answer['kinds'])}"
-            "<p class='hint'>AUC: the chance that an opposite lies farther apart than a near-duplicate; 1 is perfect, "
-            ".5 a coin, 0 all wrong. False hits: the share of opposites at or above the threshold. 95% intervals.</p>"
-            f"<h2 class='head'>The pairs most alike, of every kind</h2>{_pairs(answer['pairs'])}"
-            + "".join(f'<p class="hint">{escape(note)}</p>' for note in answer["notes"])
+            f"opposites left of it. The threshold keeps nine of ten near-duplicates.</p>{answer['html']}"
         )
-
-
-def _kinds(kinds: list[dict[str, Any]]) -> str:
-    rows: list[list[str | float]] = [
-        [
-            row["kind"],
-            row["pairs"],
-            row["auc"],
-            f"{row['auc_low']:.2f} to {row['auc_high']:.2f}",
-            f"{row['false_hits']:.0%}",
-            f"{row['false_hits_low']:.0%} to {row['false_hits_high']:.0%}",
-        ]
-        for row in kinds
-    ]
-    return table("Kinds of opposites", ("kind", "pairs", "AUC", "interval", "false hits", "interval"), rows)
-
-
-def _pairs(pairs: list[dict[str, Any]]) -> str:
-    rows: list[list[str | float]] = [
-        [
-            f"{row['similarity']:.3f}",
-            escape(row["kind"]),
-            "<br>".join(marked(row[side], row[f"changed_{side}"]) for side in ("first", "second")),
-        ]
-        for row in pairs
-    ]
-    return table("Pairs", ("cosine", "kind", "two texts of opposite meaning"), rows, html=True)
-
-
-def marked(text: str, changed: str) -> str:
-    """The text as HTML with its changed words marked; `changed` as `Pair.changed` has it.
-
-    >>> marked("a <b> c", "<b>")
-    'a <mark>&lt;b&gt;</mark> c'
-    """
-    parts, at = [], 0
-    for part in filter(None, changed.split(" ... ")):
-        place = text.find(part, at)
-        if place >= 0:
-            parts += [escape(text[at:place]), f"<mark>{escape(part)}</mark>"]
-            at = place + len(part)
-    return "".join([*parts, escape(text[at:])])
-
-
-FAINT, STRONG = 0.1, 0.5
-"""Shares of the largest effect: below the first a word has no colour, above the second it is underlined."""
 
 
 class ExplainScreen(_Form):
@@ -305,7 +246,7 @@ class ExplainScreen(_Form):
         self._other = self.control("text", "second", "Other text (may be empty)", OPPOSITES[1], saved=True)
         self._model = self.model_control(query.get("model"))
         with self.result:
-            self._markup = Markup()
+            self._html = Markup()
         example = shipped()["explain"]
         self.show_shipped(example, model=example["model"], text=OPPOSITES[0], other=OPPOSITES[1])
 
@@ -317,39 +258,7 @@ class ExplainScreen(_Form):
         return {"model": self._model.value}
 
     def draw(self, answer: dict[str, Any]) -> None:
-        first, *rest = answer["sentences"]
-        sides = [[word for word in answer["words"] if word["side"] == side] for side in range(len(answer["texts"]))]
-        texts = "".join(
-            f'<p class="carry" dir="auto">{_carried(text, words)}</p>'
-            for text, words in zip(answer["texts"], sides, strict=True)
-        )
-        legend = "Green: without the word the score rises. Red: it falls. Underlined: by more than half of the most."
-        headings = ("word", "taken out", "best swap", "for", "farthest down", "farthest up")
-        self._markup.show(
-            f'<p class="answer">{escape(first)}</p>{texts}<p class="hint">{legend}</p>'
-            + "".join(f"<p class='say'>{escape(line)}</p>" for line in rest)
-            + table("Words", headings, [_effects(word) for word in answer["words"]])
-        )
-
-
-def _carried(text: str, words: list[dict[str, Any]]) -> str:
-    """The text as HTML, its words coloured by what becomes of the score without them."""
-    parts, at = [], 0
-    for word in words:
-        shade = word["shade"]
-        classes = "" if abs(shade) < FAINT else "up" if shade > 0 else "down"
-        classes += " much" if abs(shade) >= STRONG else ""
-        parts += [escape(text[at : word["start"]]), f'<span class="{classes}">{escape(word["word"])}</span>']
-        at = word["stop"]
-    return "".join([*parts, escape(text[at:])])
-
-
-def _effects(word: dict[str, Any]) -> list[str]:
-    removal, swap, lowers, raises = (
-        "" if word[name] is None else f"{word[name]:+.3f}".replace("-", "\N{MINUS SIGN}")
-        for name in ("removal", "swap", "lowers", "raises")
-    )
-    return [word["word"], removal, swap, word["swapped_for"] or "", lowers, raises]
+        self._html.show(answer["html"])
 
 
 async def attention(site: Site, query: dict[str, str]) -> None:

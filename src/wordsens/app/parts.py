@@ -1,15 +1,16 @@
-"""The parts of every screen: the frame, plain HTML elements, controls, tables and charts in one look."""
+"""The parts of every screen: the frame, plain HTML elements, controls, tables and charts in the look of reports."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from typing import Any
 from urllib.parse import urlencode
 
 from wordsens.app.pool import Pool
 from wordsens.app.settings import AppSettings
+from wordsens.display.content import Display, Table
+from wordsens.display.page import html_part
 from wordsens.errors import MissingExtraError
 from wordsens.files import packaged_files, packaged_text
 
@@ -42,7 +43,8 @@ class Site:
 @cache
 def _head() -> str:
     """The style and colour scheme of every screen; nothing is fetched from elsewhere."""
-    return f"<style>{packaged_text('app/static/app.css')}</style><script>{_SCHEME}</script>"
+    style = packaged_text("display/style.css") + packaged_text("app/static/app.css")
+    return f"<style>{style}</style><script>{_SCHEME}</script>"
 
 
 @contextmanager
@@ -50,8 +52,9 @@ def screen(path: str) -> Iterator[None]:
     """The frame of the screen at that path: what is created inside stands in its main part."""
     ui.page_title(f"{SCREENS[path]}: wordsens")
     ui.add_head_html(_head())
+    ui.query("body").classes("wordsens")
     Text("a", "Skip to the content", "skip", href="#main")
-    with Box("header", "bar"):
+    with Box("header", "topbar"):
         Text("span", "wordsens", "brand")
         with Box("nav", aria_label="Screens"):
             for address, name in SCREENS.items():
@@ -224,35 +227,17 @@ def number(value: float) -> str:
     return f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.3f}"
 
 
-def table(label: str, headings: Sequence[str], rows: Sequence[Sequence[str | float]], *, html: bool = False) -> str:
-    """A table that scrolls in its frame: numbers stand to the right; with `html` texts are our own, escaped HTML."""
-
-    def cell(value: str | float) -> str:
-        if isinstance(value, int | float):
-            shown = f"{value:,}" if isinstance(value, int) else number(value).replace("-", "\N{MINUS SIGN}")
-            return f'<td class="n">{shown}</td>'
-        wide = ' class="wrap"' if len(value) > 30 else ""
-        return f'<td{wide} dir="auto">{value if html else escape(value)}</td>'
-
-    numeric = [isinstance(value, int | float) for value in (rows[0] if rows else [""] * len(headings))]
-    head = "".join(
-        f'<th scope="col"{" class=n" if right else ""}>{escape(name)}</th>'
-        for name, right in zip(headings, numeric, strict=True)
-    )
-    body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(label)}"><table><thead><tr>{head}</tr>'
-        f"</thead><tbody>{body}</tbody></table></div>"
-    )
+def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str | float]]) -> str:
+    """A table as HTML, in the look of reports."""
+    return html_part(Display((), (Table(title, tuple(headings), tuple(map(tuple, rows)), most=len(rows)),)))
 
 
 def grid(title: str, words: Sequence[str], weights: Sequence[Sequence[float]]) -> str:
     """Attention weights as a table of numbers."""
-    rows = [[word, *row] for word, row in zip(words, weights, strict=True)]
-    return f"<h3>{escape(title)}</h3>{table(title, ['', *words], rows)}"
+    return table(title, ["", *words], [[word, *row] for word, row in zip(words, weights, strict=True)])
 
 
-COLOURS = {"raf": "var(--attention)", "rf": "var(--dense)", "model": "var(--model)"}
+COLOURS = {"raf": "var(--c1)", "rf": "var(--c0)", "model": "var(--c2)"}
 
 
 def curve(

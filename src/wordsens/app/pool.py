@@ -140,11 +140,6 @@ class Pool:
         """Start the processes; they are ready some seconds later, and tasks wait for that."""
         self._workers = [_Worker(self) for _ in range(self.settings.workers)]
 
-    @property
-    def processes(self) -> list[int]:
-        """The workers' process numbers."""
-        return [int(worker.process.pid or 0) for worker in self._workers]
-
     def submit(self, name: str, arguments: dict[str, Any], visitor: str, *, brief: bool = False) -> Job:
         """Ask for a task.
 

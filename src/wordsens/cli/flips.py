@@ -70,11 +70,11 @@ def run_flips(request: FlipsRequest) -> None:
     given = request.model if request.encode is None else load_named(request.encode)
     model = as_classifier(given, labels=request.labels or None, device=request.device)
     texts = [document.text for document in documents]
-    found = label_flips(model, texts, plan=plan, requirements=request.requirements or (), seed=request.seed)
+    result = label_flips(model, texts, plan=plan, requirements=request.requirements or (), seed=request.seed)
     with printing():
         if request.as_json:
-            print_json({"command": "flips", "version": __version__, "seed": request.seed, **found.to_dict()})
+            print_json({"command": "flips", "version": __version__, "seed": request.seed, **result.to_dict()})
         else:
-            print_display(found.display())
-    if not found.passed:
-        raise RequirementError(f"requirements are not met: {'; '.join(found.failures)}")
+            print_display(result.display())
+    if not result.passed:
+        raise RequirementError(f"requirements are not met: {'; '.join(result.failures)}")

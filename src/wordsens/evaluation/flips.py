@@ -258,7 +258,7 @@ class LabelFlips(Result):
     def _flipped(self, word: FlipWord) -> tuple[Any, ...]:
         """The word in its text, and where the text goes without it, or with another."""
         text = self.texts[word.text]
-        around = text[max(0, word.start - _AROUND) : word.stop + _AROUND]
+        around = " ".join(text[max(0, word.start - _AROUND) : word.stop + _AROUND].split())
         shown = f"{'...' * (word.start > _AROUND)}{around}{'...' * (word.stop + _AROUND < len(text))}"
         swap = f"{word.swapped_for}: {word.swapped_to}" if word.swapped_to else None
         radius = None if word.radius is None else f"{word.radius:.2f}"

@@ -7,7 +7,6 @@ import tempfile
 import time
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import torch
 
 from wordsens.app.request import MeasureRequest
 from wordsens.app.worker import TaskContext
+from wordsens.display.content import colour_share, level
 from wordsens.errors import InputError
 from wordsens.experiments.sensitivity import SensitivityCell, columns_of_result
 from wordsens.experiments.store import Record, Store, record_of, write_tables
@@ -23,9 +23,8 @@ from wordsens.maps.attention_pair import AttentionMap
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import MODEL, build_map, map_entry, map_title
 from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
+from wordsens.plotting import words as words_figure
 from wordsens.report.write import write_report
-from wordsens.results import Look, Shown
-from wordsens.results.shown import STRONGEST, colour_share
 from wordsens.search.plan import SearchPlan
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.removals import row_removal
@@ -45,9 +44,6 @@ FIRST_SECONDS, PART_SECONDS = 1.5, 0.25
 
 SWAPS = ShortlistPlan(anchors=12, rounds=3, verified=40, promoted=4)
 """Of a trained model: a fifth of the usual evaluations, for an answer while the reader waits."""
-
-LEVELS = 9
-"""Shades of the style sheet, from white at zero."""
 
 SHARES = tuple(at / 10 for at in range(11))
 """Shares of a perturbation at which attention is drawn."""
@@ -159,17 +155,22 @@ def shown_text(content: str, text: TextMatrix, values: Mapping[int, tuple[float,
             continue
         row = max(rows, key=lambda one: values[one][0])
         value, upper = values[row]
-        level = round(colour_share(value) * (LEVELS - 1))
         unknown = text.word(row) in UNKNOWN
         pieces.append(
-            {"text": word.text, "row": row, "value": value, "upper": upper, "level": level, "unknown": unknown}
+            {
+                "text": word.text,
+                "row": row,
+                "value": value,
+                "upper": upper,
+                "level": level(colour_share(value)),
+                "unknown": unknown,
+            }
         )
     pieces.append(content[end:])
     return {
         "pieces": [piece for piece in pieces if piece],
         "words": total,
         "direction": _direction(content),
-        "scale": STRONGEST,
     }
 
 
@@ -245,16 +246,6 @@ def rounded(table: torch.Tensor) -> Any:
     return (table.double() * 1000).round().div(1000).tolist()
 
 
-@dataclass(frozen=True)
-class _Bars(Shown):
-    """A record's words and values, to draw."""
-
-    table: Look
-
-    def look(self) -> Look:
-        return self.table
-
-
 def export(context: TaskContext, records: list[dict[str, Any]], form: str, arguments: list[str]) -> bytes:
     """The file: `form` is report (HTML) or records (Parquet) of all records, or figure (PNG) of the first."""
     context.tick()
@@ -275,9 +266,7 @@ def export(context: TaskContext, records: list[dict[str, Any]], form: str, argum
 def _figure(record: Record) -> bytes:
     tokens, values = json.loads(str(record.tokens)), record.per_word or ()
     names = [tokens[row] for row in record.searched or range(len(values))]
-    upper = record.upper_per_word
-    columns = {"word": names, "word sensitivity": values, "upper": upper or values}
-    bars = _Bars(Look(map_title(record.map), columns, "word sensitivity", "word", None if upper is None else "upper"))
+    figure = words_figure(names, values, upper=record.upper_per_word, title=map_title(record.map))
     file = io.BytesIO()
-    bars.plot().savefig(file, format="png", dpi=200)
+    figure.savefig(file, format="png", dpi=200)
     return file.getvalue()

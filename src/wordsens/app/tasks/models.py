@@ -1,8 +1,6 @@
 """A trained model: its attention on two sentences, a check of its cosines, and a score explained by its words."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
-from itertools import zip_longest
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +8,9 @@ import torch
 
 from wordsens.app.tasks.measure import rounded, token_name
 from wordsens.app.worker import TaskContext
+from wordsens.display.page import html_part
 from wordsens.errors import InputError
-from wordsens.evaluation.check import Check, CheckOptions, choose_pairs, evaluate
+from wordsens.evaluation.check import CheckOptions, KindTable, choose_pairs, evaluate
 from wordsens.evaluation.explain import ExplainPlan
 from wordsens.evaluation.explain import explain as explanation_of
 from wordsens.evaluation.similarities import readable, similarities
@@ -21,7 +20,6 @@ from wordsens.maps.transformer.features import loaded_model
 from wordsens.models.load import load
 from wordsens.text.embedding import embed
 
-PAIRS_LISTED = 24
 BIN = 0.02
 SAME = 5e-4
 """Attention that moves less than this share is the same."""
@@ -65,17 +63,15 @@ def check(context: TaskContext, model: str, length: str) -> dict[str, Any]:
     pairs, unread = readable(loaded, [pair for pair in chosen if length in ("all", pair.length)])
     values = similarities(loaded, pairs, progress=context.progress)
     result = evaluate(loaded, pairs, values, CheckOptions(), [*notes, *unread])
+    result = replace(result, kinds=KindTable(sorted(result.kinds, key=lambda row: row.auc)))
     opposite = np.logical_or.reduce(list(result.measured.opposites.values()))
     return {
-        "answer": list(result.answer),
-        "notes": list(result.notes),
+        "html": html_part(result.display()),
         "threshold": result.threshold,
         "cosines": {
             name: _histogram(values[members], float(values.min()))
-            for name, members in (("opposites", opposite), ("near-duplicates", result.measured.near))
+            for name, members in (("opposites", opposite), ("the same meaning", result.measured.near))
         },
-        "kinds": [asdict(row) for row in sorted(result.kinds, key=lambda row: row.auc)],
-        "pairs": spread_over_kinds(result),
     }
 
 
@@ -88,19 +84,7 @@ def _histogram(values: np.ndarray, least: float) -> dict[str, Any]:
     return {"count": len(values), "points": points}
 
 
-def spread_over_kinds(result: Check) -> list[dict[str, Any]]:
-    """PAIRS_LISTED opposites: the most alike of every kind, then the next of every kind, and so on."""
-    kinds: dict[str, list[dict[str, Any]]] = {}
-    for row in result.all_pairs():
-        if not row["same"]:
-            kinds.setdefault(row["kind"], []).append(row)
-    turns: Sequence[tuple[dict[str, Any] | None, ...]] = list(zip_longest(*kinds.values()))
-    return [row for turn in turns for row in turn if row is not None][:PAIRS_LISTED]
-
-
 def explain(context: TaskContext, model: str, text: str, other: str) -> dict[str, Any]:
-    """A score, or a text's vector: the sentences, and every word with its effects."""
+    """A score, or a text's vector, by its words."""
     context.tick()
-    result = explanation_of(model, text, other.strip() or None, plan=ExplainPlan(tries=2))
-    words = [{**asdict(word), "shade": result.shade(word)} for word in result.words]
-    return {"sentences": result.sentences(), "texts": list(result.texts), "words": words, "score": result.score}
+    return {"html": html_part(explanation_of(model, text, other.strip() or None, plan=ExplainPlan(tries=2)).display())}
