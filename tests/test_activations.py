@@ -9,7 +9,7 @@ from scipy.special import log_ndtr
 from tests.peers import numpy_maps
 
 import wordsens as ws
-from wordsens.activations import ACTIVATIONS, Activation, activation_named, as_activation
+from wordsens.activations import ACTIVATIONS, Activation, as_activation
 from wordsens.errors import InputError
 
 EVERY = pytest.mark.parametrize("activation", ACTIVATIONS.values(), ids=ACTIVATIONS)
@@ -31,13 +31,6 @@ def test_the_derivative_is_autograds(activation):
 def test_the_function_is_its_numpy_twin(activation):
     expected = numpy_maps.ACTIVATIONS[activation.name](grid().numpy())
     torch.testing.assert_close(activation(grid()), torch.from_numpy(expected), rtol=1e-13, atol=1e-14)
-
-
-@EVERY
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_dtypes_stay(activation, dtype):
-    assert activation(grid(dtype)).dtype == dtype
-    assert activation.derivative(grid(dtype)).dtype == dtype
 
 
 @EVERY
@@ -73,19 +66,6 @@ def test_mean_squares_in_closed_form():
     # E[gelu(z)²] = 1/3 + 1/(2 sqrt(3) pi)
     gelu = 1 / 3 + 1 / (2 * math.sqrt(3) * math.pi)
     assert ACTIVATIONS["gelu"].mean_square == pytest.approx(gelu, rel=1e-12)
-
-
-@EVERY
-def test_names(activation):
-    assert activation_named(activation.name) is activation
-
-
-def test_an_unknown_name():
-    with pytest.raises(InputError) as caught:
-        activation_named("rleu")
-    assert str(caught.value) == (
-        "`activation` (='rleu') must be one of relu, leaky_relu, identity, tanh, gelu, erf; did you mean 'relu'?"
-    )
 
 
 @EVERY

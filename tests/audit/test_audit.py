@@ -1,4 +1,4 @@
-"""An audit of one text, and what audited texts say together."""
+"""An audit of one text, by gradients or by vectors alone; what audited texts say together; decay with length."""
 
 import math
 from collections import Counter
@@ -10,11 +10,24 @@ import torch
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
+from wordsens.audit.comparison import audit_changes
+from wordsens.audit.decay import RESAMPLES, PairDistance, decay, pair_distances
 from wordsens.audit.layers import SHORT_SEARCH, layer_sensitivities
-from wordsens.audit.summary import frequency_bands, place_of, reactions, summarise_audit
-from wordsens.audit.text import AuditedText, AuditedWord, AuditPlan, AuditTexts, audit_text, chosen_words, counted
+from wordsens.audit.summary import reactions, summarise_audit
+from wordsens.audit.text import (
+    AuditedText,
+    AuditedWord,
+    AuditPlan,
+    AuditTexts,
+    audit_black_box,
+    audit_text,
+    chosen_words,
+)
+from wordsens.evaluation.replacements import MOST, Replacements
+from wordsens.models.load import as_model
 from wordsens.sensitivity.one_word import attained
-from wordsens.text.english import FUNCTION_WORDS, KINDS, NEGATIONS, kind_of
+from wordsens.text.shipped_data import MinimalPair
+from wordsens.text.whole_words import without
 
 TEXT = ws.Document("the film was not unlikely good and very long", label=1, source="reviews:1")
 SHORT = AuditPlan(max_words=20, words_per_text=3, search=ws.SearchPlan("quick", starts=2, steps=2))
@@ -48,14 +61,6 @@ def test_what_is_measured_of_a_text_is_what_the_library_measures(phi, removal):
     assert found.value == max(word.sensitivity for word in found.measured)
 
 
-def test_words_are_deleted_unless_a_mask_is_asked_for(phi):
-    assert audit_text(phi, TEXT, SHORT) == audit_text(phi, TEXT, replace(SHORT, removal="delete"))
-    masked = audit_text(phi, TEXT, replace(SHORT, removal="mask"))
-    assert [word.removal for word in masked.measured] != [
-        word.removal for word in audit_text(phi, TEXT, SHORT).measured
-    ]
-
-
 def test_swaps_are_the_farthest_of_the_words_that_are_offered(phi):
     def offered(word):
         return {"not": ("very", "and", "not"), "good": ("bad",)}.get(word, ())
@@ -70,13 +75,6 @@ def test_swaps_are_the_farthest_of_the_words_that_are_offered(phi):
     best = max(moved, key=moved.get)
     assert (by_word["not"].swapped_for, by_word["not"].swap) == (best, pytest.approx(moved[best], rel=1e-5))
     assert by_word["good"].swap == pytest.approx(float((bad - base).norm() / base.norm()), rel=1e-5)
-
-
-def test_negations_are_measured_first(phi):
-    (X,) = phi.embed("the film was good and very long and not short")
-    for seed in range(10):
-        assert 8 in chosen_words(X, 1, seed=seed, content="a")
-    assert len({tuple(chosen_words(X, 3, seed=seed, content="a")) for seed in range(10)}) > 1
 
 
 def test_texts_that_cannot_be_measured_are_counted_with_the_reason():
@@ -150,15 +148,6 @@ def test_a_word_like_any_other_is_listed_no_more_often_than_said():
     assert 0.005 < less / 4000 < 0.038
 
 
-def test_categories():
-    assert not NEGATIONS & FUNCTION_WORDS
-    assert {kind_of(word) for word in ("Never", "Won’t", "THE", "camera", "9", "...")} == set(KINDS)
-    assert [place_of(share) for share in (0.0, 0.5, 1.0)] == ["first fifth", "middle", "last fifth"]
-    assert counted(["The", "the", "a"]) == {"the": 2, "a": 1}
-    bands = frequency_bands(Counter({f"w{at}": 1 for at in range(100)}))
-    assert Counter(bands.values()) == {"common": 50, "frequent": 40, "rare": 10}
-
-
 def test_layers_and_heads(phi):
     found = layer_sensitivities(phi.at(), [TEXT], words=2, max_words=20)
     assert [layer.layer for layer in found] == [1, 2, 3]
@@ -173,3 +162,114 @@ def test_layers_and_heads(phi):
         for word, delta in zip(r.whole, r.perturbations, strict=True):
             changes.append(float(attained(head, X.rows, torch.tensor([word.rows]), delta.unsqueeze(0))))
         assert layer.heads[3] == pytest.approx(max(changes), rel=1e-5)
+
+
+REVIEW = ws.Document("The film was not good, and nobody liked its end.", label=-1, source="reviews:1")
+OFFERED = Replacements([REVIEW.text, "nor ever a dull book of the old kind without end"])
+
+
+def letters(texts):
+    return [[text.lower().count(letter) + 0.5 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+
+
+def test_removals_and_swaps_are_those_of_plain_encoding():
+    model = as_model(letters)
+    found = audit_black_box(model, REVIEW, AuditPlan(max_words=9, words_per_text=4), OFFERED)
+    read = "The film was not good, and nobody liked"
+    assert (found.words, found.words_lost, found.negations_lost) == (9, 3, 0)
+    assert {"not", "nobody"} < {word.word for word in found.measured}
+    whole = torch.tensor(letters([read])[0])
+    for word in found.measured:
+        at = read.index(word.word)
+        texts = [without(read, (at, at + len(word.word))), read.replace(word.word, word.swapped_for, 1)]
+        for text, change in zip(texts, (word.removal, word.swap), strict=True):
+            moved = (torch.tensor(letters([text])[0]) - whole).norm() / whole.norm()
+            assert change == pytest.approx(float(moved), rel=1e-6)
+        assert math.isnan(word.sensitivity)
+        assert word.swapped_for != word.word
+    assert found.value == max(word.removal for word in found.measured)
+    assert found.evaluations <= 1 + 4 * (1 + MOST)
+
+
+def audited(source, *words):
+    measured = tuple(
+        AuditedWord(word=word, tokens=1, place=at / 9, sensitivity=value, removal=value / 2)
+        for at, (word, value) in enumerate(words)
+    )
+    return AuditedText(
+        source=source, tokens=9, words=10, words_lost=0, negations_lost=0, measured=measured, evaluations=1
+    )
+
+
+def test_the_change_is_that_of_the_words_both_measured():
+    before = [audited(str(at), ("not", 0.2 + at / 100), ("film", 0.5), ("old", 9.0)) for at in range(6)]
+    after = [audited(str(at), ("not", 0.3 + at / 100), ("film", 0.5 + (-1) ** at / 10)) for at in range(6)]
+    found = {(one.kind, one.measure): one for one in audit_changes(list(zip(before, after, strict=True)))}
+    assert set(found) == {(kind, name) for kind in ("negation", "content word") for name in ("sensitivity", "removal")}
+    grew = found["negation", "sensitivity"]
+    assert (grew.before, grew.after, grew.texts, grew.certain) == (pytest.approx(0.225), pytest.approx(0.325), 6, True)
+    assert grew.difference.value == pytest.approx(0.1)
+    assert not found["content word", "removal"].certain
+
+
+PAIRS = [MinimalPair("n-1", "negation", "the film was good", "the film not good")]
+FILLER = "very long and short and bad and the film was long and bad very short and not good the the"
+
+
+def phi_of(**options):
+    return ws.TransformerFeatures(model_of("bert"), tokenizer(), name="bert", **options)
+
+
+def test_distances_are_the_models_own_and_stop_at_the_context():
+    told = []
+    found = pair_distances(phi_of(pool="mean"), PAIRS, filler=FILLER, progress=lambda *done: told.append(done))
+    assert len(told) == 1
+    assert told[0][0] == told[0][1] > 6 * 4, "characters, three lengths of a pair"
+    # 4 words and two special tokens; 24 tokens are the context, so 8 times the sentence does not fit.
+    assert [(one.multiple, one.tokens) for one in found] == [(1, 6), (2, 10), (4, 18)]
+    words = FILLER.split()
+    for one in found:
+        around = (one.multiple - 1) * 4
+        before, after = words[: around // 2], words[around // 2 : around]
+        states = []
+        for sentence in (PAIRS[0].first, PAIRS[0].second):
+            ids = tokenizer()(" ".join([*before, sentence, *after]))["input_ids"]
+            states.append(model_of("bert")(torch.tensor([ids])).last_hidden_state.detach().mean(dim=1)[0].double())
+        assert one.distance == pytest.approx(1 - float(torch.cosine_similarity(*states, dim=0)), abs=1e-6)
+
+
+def along(slope, *, kind="negation", pairs=2, multiples=(1, 2, 4, 8), scatter=0.0, seed=0):
+    """Distances of pairs that fall as tokens^slope, each pair with a factor of its own."""
+    stream = np.random.default_rng(seed)
+    return [
+        PairDistance(f"p{pair}", kind, multiple, 12 * multiple, float(factor * (12 * multiple) ** slope))
+        for pair, factor in enumerate(np.exp(scatter * stream.standard_normal(pairs)))
+        for multiple in multiples
+    ]
+
+
+def test_a_power_law_is_found_again():
+    negation, synonym = decay(along(-1.5) + along(0.0, kind="synonym"), threshold=0.001)
+    assert (negation.kind, synonym.kind) == ("negation", "synonym")
+    assert negation.fit.exponent == pytest.approx(-1.5)
+    assert negation.fit.constant == pytest.approx(1.0)
+    assert negation.length == 100
+    assert (negation.interval, negation.decisive, negation.longest) == (None, False, 96)
+    assert synonym.length is None
+
+
+def test_the_interval_of_the_length_is_the_bootstrap_by_pair():
+    made = along(-1.0, pairs=12, scatter=1.0)
+    (found,) = decay(made, threshold=0.01)
+    factors = np.array([one.distance * one.tokens for one in made if one.multiple == 1])
+    # Every sample of these pairs follows (mean factor) / tokens exactly: the length is mean factor / threshold.
+    stream = np.random.default_rng(5)
+    lengths = np.sort(factors[stream.integers(12, size=(40_000, 12))].mean(axis=1) / 0.01)
+    low, high = found.interval
+    assert found.length == math.ceil(factors.mean() / 0.01)
+    # The ends of 2,000 samples against those of 40,000: the 1.5 % and the 3.5 % point enclose the former's 2.5 % point
+    # (six standard errors of .0035, less one).
+    assert lengths[600] <= low + 1 and low <= lengths[1400]
+    assert lengths[-1400] <= high and high - 1 <= lengths[-600]
+    assert decay(made, threshold=0.01) == [found]
+    assert RESAMPLES == 2000

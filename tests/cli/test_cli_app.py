@@ -6,12 +6,9 @@ import sys
 
 import pytest
 import torch
-import typer
 
 from wordsens import __version__
-from wordsens.cli.app import app
 from wordsens.cli.measure import run as measure_run
-from wordsens.cli.option_names import in_options, options_of
 from wordsens.errors import BudgetError
 
 
@@ -43,14 +40,6 @@ def test_failures(wordsens, monkeypatch, error, code, said):
     assert said in run.err
 
 
-def test_only_an_unexpected_error_shows_a_traceback(wordsens, monkeypatch):
-    def raised(*_, **__):
-        raise RuntimeError
-
-    monkeypatch.setattr(measure_run, "run_measure", raised)
-    assert "Traceback" in wordsens("measure", "a b").err
-
-
 def test_a_reader_that_goes_away_is_no_error():
     process = subprocess.Popen(
         [sys.executable, "-m", "wordsens", "measure", "--help"],
@@ -73,9 +62,3 @@ def test_a_command_uses_the_threads_asked_for_and_then_those_of_before(wordsens,
     wordsens("measure", "a b", "--threads", "2")
     assert seen == [1, 2]
     assert torch.get_num_threads() == before
-
-
-def test_a_value_that_is_spelled_like_an_option_stays_as_it_is():
-    options = options_of(typer.main.get_command(app), ["measure"])
-    told = "`file` (='a/max_words/b'): there is no 'text_column'"
-    assert in_options(told, options) == "--file (='a/max_words/b'): there is no 'text_column'"

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.maps.tiny_models import model_of, tokenizer
+from tests.maps.tiny_models import save_tiny
 
 import wordsens as ws
 from wordsens.experiments.attention import attention_summary
@@ -15,8 +15,7 @@ from wordsens.maps.transformer.prompt_pair import prompt_pair
 def decoder(tmp_path_factory):
     """The folder of a tiny causal language model."""
     folder = tmp_path_factory.mktemp("decoder")
-    model_of("llama", "AutoModelForCausalLM").save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
+    save_tiny(folder, "llama", "AutoModelForCausalLM")
     return str(folder)
 
 

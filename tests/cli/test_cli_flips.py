@@ -5,7 +5,7 @@ import sys
 from types import ModuleType
 
 import pytest
-from tests.evaluation.flips.test_flips import TEXTS, moderation
+from tests.evaluation.test_flips import TEXTS, moderation
 
 
 @pytest.fixture

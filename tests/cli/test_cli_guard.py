@@ -25,12 +25,6 @@ def test_one_pair(wordsens):
     assert (run.code, run.out) == (0, "different\tantonym: enable / disable\n")
 
 
-def test_json_has_the_spans(wordsens):
-    document = json.loads(wordsens("guard", *DIFFERENT, "--json").out)
-    assert list(document) == ["verdict", "kind", "reason", "first", "second"]
-    assert document["second"] == [[9, 16]]
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -73,11 +67,6 @@ def test_a_wrong_line_has_an_error_in_its_place(piped):
     run = piped('["a", "a"]\n{"first": "a"}\n["b", "b"]\n')
     assert [line.split("\t")[0] for line in run.out.splitlines()] == ["same", "error", "same"]
     assert (run.code, "1 lines of stdin hold no pair" in run.err) == (2, True)
-
-
-def test_wrong_arguments(wordsens):
-    assert wordsens("guard", "alone").code == 2
-    assert wordsens("guard", *SAME, "--language", "fr").code == 2
 
 
 def test_other_languages_and_broken_characters(wordsens):

@@ -78,21 +78,6 @@ def test_theory_stands_beside_the_numbers(wordsens):
     assert (plain["predicted"], plain["small_radius"]) == (None, None)
 
 
-@pytest.mark.slow_cases("options0-*")
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        (["--map", "drf", "--depth", "2", "--width", "30", "--activation", "tanh"], "drf2"),
-        (["--map", "sigmoid-raf", "--temperature", "2"], "sigmoid-raf"),
-    ],
-)
-def test_options_of_the_maps(wordsens, options, name):
-    changed = json.loads(wordsens("measure", "good film", "--json", *FAST, *options).out)
-    usual = json.loads(wordsens("measure", "good film", "--json", *FAST, *options[:2]).out)
-    assert changed["texts"][0]["results"][0]["map"] == name
-    assert changed["texts"][0]["results"][0]["value"] != usual["texts"][0]["results"][0]["value"]
-
-
 def test_a_file(wordsens, tmp_path):
     (tmp_path / "letter.md").write_bytes("sch\xf6n und gut".encode("latin-1"))
     run = wordsens(

@@ -163,15 +163,9 @@ def test_texts_of_ones_own(wordsens, no_figures, tmp_path):
     [
         (["--text-column", "review"], "--text-column (='review') is for the texts of --texts; name them, or drop it"),
         (["--texts", "t.csv", "--labels", "liner"], "--labels (='liner') must be one of sentiment, linear, random"),
-        (["--limit", "0"], "--limit (=0) must be a whole number, at least 1"),
-        (["sensitivty"], "`figure` (='sensitivty') must be one of"),
-        (["--scale", "quik"], "did you mean 'quick'"),
         (["--head", "3"], "--head (='3') is an option of attention; draw that, or drop it"),
-        (["attention", "--layer", "7"], "--layer (=7) has no attention; choose 1 to 6, or -1 for the last"),
-        (["attention", "--head", "first"], "--head (='first') must be 0, 1, ..., or mean"),
         (["attention", "I love her"], "`attention` is followed by 1 texts (I love her); give two texts in quotes"),
         (["attention", "I love her", "I LOVE her"], "reads the same as `first` to minilm; change a word"),
-        (["attention", "--prompt", "one"], "--prompt is given 1 times; give two prompts that differ in a word"),
         (["attention", "--prompt", "a b", "--prompt", "a c"], "--prompt and --answer need a causal language model"),
         (["--style", "nowhere"], "--style (='nowhere') is neither a file nor a style of matplotlib"),
         (["--workers", "2", "--scheduler", "tcp://a:1"], "both say where cells run"),
@@ -183,15 +177,6 @@ def test_wrong_options_are_one_line(wordsens, tmp_path, arguments, message):
     assert message in ended.err
     assert ended.err.count("\n") == 1
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("columns", ["80", "120"])
-def test_the_table_stays_readable(wordsens, tmp_path, monkeypatch, no_figures, columns):
-    monkeypatch.setenv("COLUMNS", columns)
-    monkeypatch.chdir(tmp_path)
-    ended = wordsens("paper", "n=[4, 6]", "--out", "here", "--quiet")
-    assert max(map(len, ended.out.splitlines())) <= int(columns)
-    assert len(re.findall(r"^(?:RF|DRF|RAF|ReLU)", ended.out, re.MULTILINE)) >= 8
 
 
 def test_everything_and_the_report(wordsens, tmp_path, monkeypatch):

@@ -74,9 +74,7 @@ def test_documents_have_the_documented_keys(wordsens, documented):
     [
         (["run", "none.yaml"], "`spec` (='none.yaml') cannot be read as a text file"),
         (["run", "small.yaml", "drow=3"], "override 'drow=3': `key` (='drow') must be one of"),
-        (["run", "small.yaml", "--workers", "0"], "--workers (=0) must be a whole number, at least 1"),
         (["run", "small.yaml", "--scheduler", "tcp://127.0.0.1:9"], "does not answer"),
-        (["run", "."], "`spec` (='.') is a folder with"),
         (["status", "small.yaml"], "holds no results.sqlite"),
         (["export", "small.yaml"], "is no folder"),
     ],

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import wordsens as ws
-from wordsens.evaluation.length import AdvicePlan, LengthAdvice, Surroundings
+from wordsens.evaluation.length import AdvicePlan, Surroundings
 
 WORDS = ("lamp", "table", "door", "river", "stone", "paper", "cloud", "train", "bread", "glass", "house", "wheel")
 PLAN = AdvicePlan(changes=12)
@@ -104,16 +104,6 @@ def test_what_cannot_be_advised_has_a_reason():
         encoder(LAWS["power"][0], [1.0] * 3), texts_of(3), [("negation", "The lamp is on", "The lamp is not on", False)]
     )
     assert few.reason == "1 changed sentences are too few for an interval; it takes 6"
-
-
-def test_the_result_shows_itself_and_comes_back_from_a_file(tmp_path):
-    found = ws.advise_length(encoder(LAWS["power"][0], [1.0] * 12), texts_of(12))
-    found.save(tmp_path / "advice.safetensors")
-    assert LengthAdvice.load(tmp_path / "advice.safetensors") == found
-    assert found.show().startswith("encode: at most 1")
-    assert "last: 17" in found.show()
-    assert "<table>" in found._repr_html_()
-    assert list(found.to_pandas().columns) == ["words", "any", "first", "middle", "last"]
 
 
 def test_a_transformer_is_measured_in_tokens_up_to_its_context():

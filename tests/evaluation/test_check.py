@@ -1,16 +1,16 @@
 """What a check finds of models that are blind in a known way, and of one that is not; figures against plain NumPy."""
 
-import json
 import math
+import re
 
 import numpy as np
 import pytest
 from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
 
 import wordsens as ws
-from wordsens.evaluation.check import CheckOptions, choose_pairs, evaluate
+from wordsens.evaluation.check import FIELDS, KIND_FIELDS
+from wordsens.evaluation.requirement import Requirement
 from wordsens.evaluation.similarities import kept_threshold, share_over, threshold_draws
-from wordsens.models.load import as_model
 from wordsens.models.pairs import FunctionPairModel
 
 PAIRS = few_pairs()
@@ -90,56 +90,12 @@ def test_a_model_that_sees_meaning_passes():
     assert result.answer[1].startswith("Oracle tells these opposites from near-duplicates better than chance: negation")
 
 
-def test_the_first_sentence_gives_threshold_recall_false_hits_and_the_worst_kind():
-    result = ws.check(bag_of_words, PAIRS, threshold=0.6)
-    values = result.measured.values
-    served = sum(int((values[members] >= 0.6).sum()) for members in result.measured.opposites.values())
-    found = int((values[result.measured.near] >= 0.6).sum())
-    start = (
-        f"At your threshold .6, which keeps {found} of 25 near-duplicates, {served} of 24 opposites pass as the same."
-    )
-    assert result.answer[0].startswith(f"{start} Worst: ")
-    assert result.threshold == 0.6
-
-
-def test_the_same_seed_gives_the_same_numbers_and_another_other_intervals():
-    first, again, other = (ws.check(bag_of_words, PAIRS, seed=seed).to_dict() for seed in (0, 0, 1))
-    assert first == again
-    assert first["kinds"][0]["auc"] == other["kinds"][0]["auc"]
-    assert first["kinds"][0]["auc_high"] != other["kinds"][0]["auc_high"]
-
-
-def test_the_document_is_json_with_the_fixed_keys():
-    document = json.loads(json.dumps(ws.check(bag_of_words, PAIRS).to_dict(all_pairs=True), allow_nan=False))
-    fixed = ["kind", "pairs", "auc", "auc_low", "auc_high", "auc_far", "auc_far_low", "auc_far_high", "false_hits",
-             "false_hits_low", "false_hits_high"]  # fmt: skip
-    assert list(document["kinds"][0]) == fixed
-    assert {"threshold", "recall", "recall_low", "recall_high", "passed", "failures"} <= set(document)
-    assert len(document["pairs"]) == len(PAIRS)
-    opposites = [row["similarity"] for row in document["pairs"] if not row["same"]]
-    assert opposites == sorted(opposites, reverse=True)
-
-
 def test_own_pairs_without_near_duplicates_use_the_shipped_ones_and_say_so():
     own = [("switch", "turn it on", "turn it off", False), ("paraphrase", "turn it on", "please activate this", True)]
     result = ws.check(bag_of_words, own)
     assert int(result.measured.near.sum()) == len(ws.near_duplicates())
     assert any("the package's own, in English, stand in" in note for note in result.notes)
     assert not any("stand in" in note for note in ws.check(bag_of_words, PAIRS).notes)
-
-
-def test_every_kind_is_judged_on_its_own_numbers():
-    pairs, notes = choose_pairs(PAIRS, None)
-    high = {"negation": 0.0, "antonym": 1.0}
-    values = np.array([high.get(pair.kind, 0.5) for pair in pairs]) + 1e-3 * np.arange(len(pairs)) / len(pairs)
-    it = as_model(bag_of_words)
-    it.name = "it"
-    result = evaluate(it, pairs, values, CheckOptions(), notes)
-    assert [row.auc for row in result.kinds] == [1, 0]
-    assert result.answer[1] == (
-        "it tells these opposites from near-duplicates better than chance: negation; puts these closer together than "
-        "near-duplicates: antonym."
-    )
 
 
 def test_a_model_that_scores_pairs_is_judged_by_its_scores():
@@ -154,13 +110,6 @@ def test_a_model_that_scores_pairs_is_judged_by_its_scores():
     assert result.measured.indistinct == {}
 
 
-def test_html_marks_the_changed_words_and_escapes_the_texts():
-    own = [("tag", "use <b> here", "use <i> here", False), ("near", "it is on", "it's on", True)]
-    page = ws.check(bag_of_words, own)._repr_html_()
-    assert "<mark>&lt;b&gt;</mark>" in page
-    assert "<b> here" not in page
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -173,3 +122,49 @@ def test_html_marks_the_changed_words_and_escapes_the_texts():
 def test_what_is_refused(options, message):
     with pytest.raises(ws.InputError, match=message):
         ws.check(bag_of_words, PAIRS, **options)
+
+
+def read(text):
+    return Requirement.read(text, KIND_FIELDS, "negation.auc >= .5", FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("negation.auc >= .5", ("negation", "auc", ">=", 0.5)),
+        ("  my kind.v2.false_hits<0.2 ", ("my kind.v2", "false_hits", "<", 0.2)),
+        ("all.auc_low < 1e-1", ("all", "auc_low", "<", 0.1)),
+        ("Bedeutung.auc_far <= -1.25", ("Bedeutung", "auc_far", "<=", -1.25)),
+        ("recall >= .9", ("", "recall", ">=", 0.9)),
+        ("threshold<=0.95", ("", "threshold", "<=", 0.95)),
+    ],
+)
+def test_what_is_understood(text, parts):
+    one = read(text)
+    assert (one.kind, one.field, one.sign, one.bound) == parts
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "negation", "negation.auc", "negation.auc >= ", "negation.auc = .5", "negation.auc >= nan",
+        "negation.auc >= __import__('os')", "negation.auc >= .5 or True", "negation.auc >= 1 >= 0",
+        "negation.auc == .5",
+    ],
+)  # fmt: skip
+def test_requirements_that_cannot_be_read(text):
+    with pytest.raises(ws.InputError, match=re.escape("cannot be read; write it as KIND.FIELD >= NUMBER or FIELD")):
+        read(text)
+
+
+@pytest.mark.parametrize("text", ["auc >= .5", "negation.recall >= .5", "negation.accuracy >= .5"])
+def test_a_field_of_another_place_is_named(text):
+    with pytest.raises(ws.InputError, match="the field of"):
+        read(text)
+
+
+def test_one_failure_for_every_kind_that_fails():
+    requirements = ["all.auc >= .99", "all.pairs >= 1", "recall >= .99", "antonym.false_hits >= 0"]
+    result = ws.check(bag_of_words, few_pairs(), requirements=requirements)
+    assert [failure.split(" is ")[0] for failure in result.failures] == ["negation.auc", "antonym.auc", "recall"]
+    assert any(row["same"] and not row["hit"] for row in result.failing_pairs())

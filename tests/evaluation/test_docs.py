@@ -35,11 +35,3 @@ def test_it_fails_for_a_bag_of_words(tmp_path, monkeypatch):
 def test_it_passes_for_a_model_that_sees(tmp_path, monkeypatch):
     (tmp_path / "known.csv").write_text(CSV, encoding="utf-8")
     run_example(Oracle(ws.read_pairs(tmp_path / "known.csv")).encode, tmp_path, monkeypatch)
-
-
-def test_the_table_of_kinds_is_that_of_the_shipped_pairs():
-    told = dict(re.findall(r"^\| `(\w+)` \|.*\| (\d+) \|$", GUIDE, flags=re.MULTILINE))
-    kinds = [pair.kind for pair in ws.meaning_pairs()]
-    assert told == {kind: str(kinds.count(kind)) for kind in dict.fromkeys(kinds)}
-    assert f"{len(ws.meaning_pairs()) + len(ws.near_duplicates()):,} pairs of its own" in GUIDE
-    assert f"{len(ws.near_duplicates())} further **near-duplicates**" in GUIDE

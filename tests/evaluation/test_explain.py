@@ -1,16 +1,11 @@
 """Explanations against plain encoding, closed forms and planted words."""
 
-import json
-
 import pytest
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
 from wordsens.evaluation.explain import ExplainPlan, explain
-from wordsens.evaluation.replacements import neighbours
-from wordsens.models import as_pair_model
 from wordsens.models.load import as_model
-from wordsens.text.english import kind_of
 from wordsens.text.whole_words import with_word, without
 
 FIRST, SECOND = "How do I enable two-factor login?", "Where can I disable the login of my team?"
@@ -88,59 +83,12 @@ def test_a_class_and_the_words_that_carry_it():
         explain(phi, text, target=3)
 
 
-def test_a_function_of_pairs_has_no_vectors_and_says_so():
-    def score(first, second):
-        return [len(set(one.split()) & set(two.split())) for one, two in zip(first, second, strict=True)]
-
-    found = explain(as_pair_model(score), "turn it on", "turn it off", plan=ExplainPlan(tries=0))
-    assert (found.value, found.removal) == (2.0, (-1.0, -1.0, 0.0, -1.0, -1.0, 0.0))
-    assert (found.pairs, found.sensitivity) == ((), (None,) * 6)
-    assert len(found.notes) == 1
-    assert "where gradients are needed score cannot be used" in found.notes[0]
-
-
 def test_the_rows_of_a_random_map_have_their_certified_bounds():
     phi, X = ws.RandomAttentionFeatures(8, seed=0), ws.gaussian_text(4, 8, seed=0)
     found, expected = explain(phi, X), ws.word_sensitivity(phi, X)
     assert found.sensitivity == pytest.approx(expected.per_word.tolist())
     assert [word.upper for word in found.words] == pytest.approx(expected.upper_per_word.tolist())
     assert "certified" in found._repr_html_()
-
-
-def test_html_and_json_hold_any_text_and_nothing_of_it_is_read_as_markup():
-    found = explain(letters, "a <b>bold</b> & sharp text", 'it is "quoted" & <i>slanted</i>', plan=ExplainPlan(tries=1))
-    page = found._repr_html_()
-    assert "<b>" not in page
-    assert "&lt;" in page
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["score"] == "cosine"
-    assert str(found).startswith("letters: cosine 0.")
-
-
-def test_the_same_seed_gives_the_same_and_bad_input_is_one_line():
-    assert explain(letters, FIRST, SECOND, seed=3) == explain(letters, FIRST, SECOND, seed=3)
-    with pytest.raises(ws.InputError, match="an explanation compares two or more"):
-        explain(letters, "word")
-    with pytest.raises(ws.InputError, match="this model scores pairs of texts; give both"):
-        explain(as_pair_model(lambda a, b: [1.0] * len(a)), FIRST)
-    with pytest.raises(ws.InputError, match="goes with a feature map"):
-        explain(letters, ws.gaussian_text(2, 3, seed=0))
-    with pytest.raises(ws.InputError, match=r"`target` \(=1\) goes with a classifier"):
-        explain(letters, FIRST, target=1)
-
-
-def test_swaps_are_words_of_the_same_kind_and_ending_that_the_model_holds_near():
-    phi = as_model("minilm").features()
-    near = neighbours(phi, ["enabled", "quickly", "the", "Monday"])
-    assert all(other.endswith("ed") for other in near["enabled"])
-    assert "disabled" in near["enabled"][:5]
-    assert all(other.endswith("ly") for other in near["quickly"])
-    assert {kind_of(other) for other in near["the"]} == {"function word"}
-    assert near["Monday"][0] in ("Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-    plan = ExplainPlan(vectors=False)
-    found = explain("minilm", "The lift is open on Monday.", "The lift is shut on Monday.", plan=plan)
-    tried = {word.word: word for word in found.words if word.side == 0}
-    assert tried["open"].tried == 8
-    assert kind_of(tried["Monday"].swapped_for) == "content word"
 
 
 def test_what_keeps_texts_apart_most_may_be_a_single_word():

@@ -22,11 +22,10 @@ PAIRS = read_pairs(ROWS)
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
     """A tiny BERT as a model, with mean pooling."""
-    from tests.maps.tiny_models import model_of, tokenizer
+    from tests.maps.tiny_models import save_tiny
 
     folder = tmp_path_factory.mktemp("tiny")
-    model_of("bert").save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
+    save_tiny(folder)
     return folder
 
 

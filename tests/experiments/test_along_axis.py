@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,6 @@ from wordsens.errors import InputError
 from wordsens.experiments.sensitivity import sensitivity_series
 from wordsens.experiments.series import series_along
 from wordsens.experiments.store import as_frame
-from wordsens.plotting import along
 from wordsens.statistics.power_law import exponent_interval, fit_power_law
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
@@ -67,12 +65,6 @@ def test_what_would_be_averaged_is_refused_and_what_moves_along_is_told(heated, 
     assert one.along == ("d",)
 
 
-def test_words_can_be_an_axis(heated):
-    (one,) = series_along([record for record in heated if record.n == 10 and record.temperature == 1.0], "map")
-    assert [point.x for point in one.points] == ["raf", "relu-raf"]
-    assert one.fit is None
-
-
 def test_the_interval_is_that_of_a_plain_bootstrap():
     stream = np.random.default_rng(3)
     texts = np.repeat(np.arange(12), 3)
@@ -90,30 +82,6 @@ def test_the_interval_is_that_of_a_plain_bootstrap():
     assert low < fit_power_law(sizes.tolist(), values.tolist()).exponent < high
     assert exponent_interval([1, 2, 4, 8], [1.0] * 4, range(4)) is None
     assert exponent_interval([3] * 6, [1.0] * 6, range(6)) is None
-
-
-def test_the_figure_has_every_series_and_its_exponent(heated):
-    series = series_along(heated, "temperature")
-    figure = along(heated, "temperature")
-    (panel,), (legend,) = figure.axes, figure.legends
-    assert (panel.get_xscale(), panel.get_xlabel()) == ("log", "temperature")
-    assert [text.get_text() for text in legend.get_texts()] == [
-        f"{title}, n = {n}: exponent \N{MINUS SIGN}1.000 ± {one.fit.standard_error:.3f}"
-        for (title, n), one in zip(product(("RAF (softmax)", "ReLU-RAF"), (10, 40)), series, strict=True)
-    ]
-    assert len({line.get_color() for line in panel.get_lines()}) == 4
-    assert panel.get_ylabel() == "word sensitivity S"
-    plain = along([one for one in heated if one.n == 10 and one.temperature == 1.0], "map")
-    assert [tick.get_text() for tick in plain.axes[0].get_xticklabels()] == ["raf", "relu-raf"]
-
-
-def test_the_interval_does_not_depend_on_the_order_of_rows_or_the_names_of_texts():
-    stream = np.random.default_rng(1)
-    sizes, texts = np.repeat([5, 10, 20, 40], 6).tolist(), list(range(24))
-    values = (np.array(sizes) ** -0.5 * np.exp(0.3 * stream.standard_normal(24))).tolist()
-    order = stream.permutation(24)
-    shuffled = [[column[at] for at in order] for column in (sizes, values, [f"text {at}" for at in texts])]
-    assert exponent_interval(sizes, values, texts) == exponent_interval(*shuffled)
 
 
 def test_an_experiment_of_ones_own_is_one_file(tmp_path, monkeypatch, capsys):

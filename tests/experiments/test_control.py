@@ -9,16 +9,12 @@ from wordsens.errors import InputError
 from wordsens.experiments.control import (
     ALONG,
     CONTROLS,
-    PRESETS,
     ControlCell,
     measure_control,
-    pairs_answers,
     pairs_of,
-    probe_accuracy,
     summarize,
 )
 from wordsens.experiments.run import failed
-from wordsens.experiments.sweep import paper_sweep
 from wordsens.plotting import of_experiment
 
 SMALL = {"task": "one-word", "n": 6, "d": 8, "steps": 4, "training": 32, "texts": 2, "words": 2, "hidden": 8}
@@ -96,38 +92,6 @@ def test_a_training_is_measured_along_its_way():
     assert len(majority.along_kept) == 3  # some shares of two steps are one step
 
 
-def test_pairs_are_told_apart_by_how_far_they_move_the_features():
-    size = ws.training.TaskSize(6, 8, training=4, validation=1, test=40)
-    part = ws.training.one_word_task(size).test
-    pairs = ws.training.one_word_pairs(part)
-
-    class Sees(torch.nn.Module):
-        """Features that hold the key word alone: of length 1, and the head reads their sign."""
-
-        def __init__(self):
-            super().__init__()
-            self.head = torch.nn.Linear(1, 1, bias=False)
-            torch.nn.init.ones_(self.head.weight)
-
-        def features(self, rows):
-            plus, minus = ((rows - part.table[key]).norm(dim=2).amin(dim=1) < 1e-3 for key in (0, 1))
-            return (plus.float() - minus.float()).unsqueeze(1)
-
-    class Blind(Sees):
-        """Features that hold the first coordinate of the first word."""
-
-        def features(self, rows):
-            return rows[:, 0, :1] + 10
-
-    assert pairs_answers(Sees(), pairs) == {"kept": 1.0, "told": 1.0}
-    found = pairs_answers(Blind(), pairs)
-    assert found["kept"] == 1.0
-    assert 0.35 < found["told"] < 0.65
-    probe = ws.training.one_word_task(ws.training.TaskSize(6, 8, training=64, validation=1, test=40))
-    assert probe_accuracy(Sees(), probe) == 1.0
-    assert 0.2 < probe_accuracy(Blind(), probe) < 0.8
-
-
 def test_pairs_of_real_passages_share_none_between_learning_and_judging():
     keys = {**SMALL, "task": "texts", "text": "reviews", "n": 8, "d": 16, "control": "pairs", "training": 40}
     cell = ControlCell.parse(keys)
@@ -152,33 +116,14 @@ def test_real_texts_are_learned_by_their_labels():
     ("keys", "message"),
     [
         ({"control": "hold"}, "goes with control 'hold'"),
-        ({"control": "penalty"}, "`control`"),
         ({"task": "texts"}, "needs real ones"),
-        ({"text": "reviews"}, "for the task 'texts'"),
-        ({"strength": 1.0}, "`control` is 'none'"),
         ({"layer": "dense", "norm": True}, "option of attention"),
-        ({"task": "two-words"}, "`task`"),
         ({"along": True, "steps": 0}, "needs a training"),
     ],
 )
 def test_wrong_keys_are_refused(keys, message):
     with pytest.raises(InputError, match=message):
         ControlCell.parse({**SMALL, **keys})
-
-
-def test_cells_are_named_by_what_can_change_them():
-    cell = ControlCell.parse(SMALL)
-    assert cell.key() == ControlCell.parse({**SMALL, "pooling": "mean"}).key()
-    assert cell.key() != ControlCell.parse({**SMALL, "rate": 0.02}).key()
-    usual = ControlCell.parse({**SMALL, "control": "lower"})
-    assert usual.key() == ControlCell.parse({**SMALL, "control": "lower", "strength": 0.1}).key()
-
-
-@pytest.mark.parametrize("scale", PRESETS)
-def test_presets_have_five_draws_of_every_point(scale):
-    cells = paper_sweep("control", scale)[0].cells()
-    assert {cell.draw for cell in cells} == set(range(PRESETS[scale]["draws"]))
-    assert {cell.task for cell in cells} == {"one-word", "majority", "texts"}
 
 
 def _record(value, sensitivity, draw, robust=0.5, **keys):
@@ -219,58 +164,6 @@ def test_dead_networks_are_in_no_mean_and_are_told():
     told = [claim.sentence for claim in summary.claims if "died" in claim.sentence]
     assert len(told) == 1 and told[0].startswith("In 2 of 12 trainings") and "hold (2)." in told[0]
     assert drawn([*alive, *gone]) == drawn(alive) != {}
-
-
-def test_sentences_about_targets_and_costs():
-    plain = [_record(0.9 + j, 2.0, at) for at, j in enumerate(JITTER)]
-    held = [
-        _record(0.9 + j - (0.2 if target < 1 else 0.0), 2 * target * (1 + j), at, control="hold", target=target)
-        for target in (0.25, 1.0, 4.0)
-        for at, j in enumerate(JITTER)
-    ]
-    told = _told(plain + held)
-    assert any("S follows its target over a factor of 16" in one for one in told)
-    assert any("S held at 0.25 costs 0.2 of accuracy (0.9 without)" in one for one in told)
-    assert not any("S held at 1 " in one for one in told)
-    shuffled = [one.replace(sensitivity=1.0 + (7 * at) % 15) for at, one in enumerate(held)]
-    assert not any("its target" in one for one in _told(plain + shuffled))
-
-
-def test_sentences_about_the_way_of_a_training():
-    def along(at, control, end):
-        one = _record(1.0, 1.0, at, along=True, control=control)
-        own = {"along_steps": (0, 4), "along_accuracy": (0.5, 1.0), "along_sensitivity": (2.0, end + JITTER[at])}
-        return one.replace(**own, along_kept=(0.9, 0.9), along_told=None, along_probe=(0.5, 0.5 + 30 * JITTER[at]))
-
-    plain, paired = ([along(at, control, end) for at in range(5)] for control, end in (("none", 4.0), ("pairs", 1.0)))
-    told = _told([*plain, *paired])
-    rises = "along the training S rises from 2 to 4.000 ± 0.007, while accuracy goes from 0.5 to 1"
-    lowers = "supervision by pairs lowers S at the end of the training: 1.000 ± 0.007 in place of 4.00"
-    assert [any(sentence in one for one in told) for sentence in (rises, lowers)] == [True, True]
-    assert len(told) == 2  # what stays, or changes by less than its error, is not told
-    table = next(one for one in summarize([*plain, *paired]).sections if one.title == "Along the training")
-    assert len(table.rows) == 4
-    assert table.rows[0][:5] == ("softmax attention", "one word decides", 6, "no control", 0)
-    figures = drawn([*plain, *paired])
-    ((_, curves),) = figures["control-along-sensitivity"]
-    assert list(curves) == ["softmax attention", "softmax attention, supervision by pairs"]
-    assert curves["softmax attention"] == [(1, 2.0), (5, 4.0)]
-    ((_, shares),) = figures["control-along"]
-    assert list(shares) == ["accuracy", "synonyms kept", "new words"]
-
-
-def test_sentences_about_layers():
-    stacks = [
-        _record(0.5, 1.0, at, layers=3, by_layer=True, steps=0, norm=norm).replace(by_layer=(1.0, 1.5, last + j))
-        for norm, last in ((False, 4.0), (True, 1.0))
-        for at, j in enumerate(JITTER)
-    ]
-    told = _told(stacks)
-    assert any(
-        "softmax attention, 3 layers, random, 6 words: S grows from layer to layer by the factor 2.00" in one
-        for one in told
-    )
-    assert not any("LayerNorm" in one for one in told)
 
 
 def test_figures_hold_what_was_measured():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.experiments.departures import (
     ERROR,
@@ -13,15 +12,11 @@ from wordsens.experiments.departures import (
     SENSITIVITY,
     DepartureCell,
     _protocols_of,
-    _untouched_map,
     measure_departure,
-    raw_ascent,
-    refined,
     summarize,
 )
 from wordsens.experiments.run import failed
 from wordsens.experiments.texts import labelled_texts, load_text
-from wordsens.search.ball import Ball
 
 SMALL = {"map": "raf", "n": 12, "d": 16, "text": "reviews", "search": "quick"}
 
@@ -55,11 +50,6 @@ def test_short_texts_are_filled_with_rows_that_count_as_words():
         assert len(text) == 200
         assert (text.tokens.count("[PAD]") > 0) == padded
         assert (text.tokens[0] == "[CLS]") == PROTOCOLS[protocol].cls
-
-
-def test_a_noisy_ball_lets_delta_exceed_the_radius():
-    lengths = [measured(protocol="noisy-ball", draw=draw)[0]["length"] for draw in range(4)]
-    assert 1 < max(lengths) < 1 + 2 * NOISE
 
 
 @pytest.mark.slow_cases("cls", "first-word", "raw-alignment")
@@ -97,40 +87,6 @@ def test_what_a_protocol_cannot_mean_is_refused(keys, rule):
         DepartureCell.parse({**SMALL, **keys})
 
 
-def test_keys_of_errors_are_no_part_of_a_sensitivitys_identity():
-    one, other = (DepartureCell.parse({**SMALL, "texts": texts}) for texts in (5, 6))
-    assert one.key() == other.key()
-    one, other = (DepartureCell.parse({**SMALL, "measures": "error", "texts": texts}) for texts in (5, 6))
-    assert one.key() != other.key()
-
-
-def test_protocols_of_a_draw_share_its_map_and_no_answer_of_another():
-    lazy = {"map": "rf", "gaussian": "lazy", "n": 6, "d": 8}
-    names = ("defined", "noisy-ball", "raw-gradient", "published")
-    alone = {name: measured(**lazy, protocol=name)[0] for name in names}
-    _untouched_map.cache_clear()
-    for name in reversed(names):
-        assert measured(**lazy, protocol=name)[0] == alone[name]
-    assert _untouched_map.cache_info().misses == 1
-    groups = {DepartureCell.parse({**SMALL, "protocol": name}).of_draw() for name in names}
-    assert len(groups) == 1
-    assert DepartureCell.parse({**SMALL, "draw": 1}).of_draw() not in groups
-
-
-def test_ascents_stay_in_the_ball_around_their_centre_and_refining_never_loses():
-    rows = ws.text.gaussian_text(5, 9, seed=1).rows
-    change = ws.RandomAttentionFeatures(9, seed=0).word_change(rows, memory_budget=1 << 28)
-    words, ball = torch.arange(5), Ball(torch.full((5,), 3.0, dtype=torch.float64))
-    stream = torch.Generator().manual_seed(0)
-    start, centre = (torch.randn(5, 9, generator=stream, dtype=torch.float64) for _ in range(2))
-    first = change.value(centre + ball.project(start - centre), words)
-    best = refined(change, words, start, centre, ball)
-    assert bool((change.value(best, words) > 1.01 * first).all())
-    raw = raw_ascent(lambda at: change.value_and_gradient(at, words)[1], start, centre, ball, rate=1.0, steps=30)
-    for found in (best, raw):
-        assert ball.contains(found - centre, relative_slack=1e-9)
-
-
 def _record(protocol, draw, n, value, **columns):
     record = failed(DepartureCell.parse({**SMALL, "protocol": protocol, "n": n, "draw": draw}), "none")
     return record.replace(status="done", error=None, value=value, map="raf", **columns)
@@ -149,19 +105,3 @@ def test_a_difference_is_called_one_only_beyond_its_error():
     assert "differs by -0.500" in summary(lambda n: 4.0 * n**-0.5)[0]
     assert "cannot be told apart" in summary(lambda n: 4.0)[0]
     assert summarize([]).claims == ()
-
-
-def test_raw_steps_end_where_a_step_moves_nothing():
-    asked = []
-
-    def gradient(at):
-        asked.append(at)
-        return torch.tensor([[1.0, 0.0]], dtype=torch.float64)
-
-    ball = Ball(torch.tensor([2.0], dtype=torch.float64))
-    start = torch.zeros(1, 2, dtype=torch.float64)
-    found = raw_ascent(gradient, start, torch.zeros_like(start), ball, rate=0.5, steps=1000)
-    assert found.tolist() == [[pytest.approx(2.0, rel=1e-14), 0.0]]
-    assert len(asked) < 10
-    assert not found.is_inference()
-    assert raw_ascent(gradient, start, torch.zeros_like(start), ball, rate=0.5, steps=3).tolist() == [[1.5, 0.0]]

@@ -6,7 +6,6 @@ import torch
 from tests.made_records import CELLS, measured
 
 import wordsens as ws
-from wordsens.experiments.experiment import Section, Summary
 from wordsens.experiments.sensitivity import SensitivityCell
 
 GRID = {"map": ["rf", "raf"], "text": "gaussian", "n": [4, 6], "d": 6, "draw": [0, 1], "starts": 1, "steps": 2}
@@ -76,13 +75,3 @@ def test_the_average_case_of_a_linear_layer_is_the_frobenius_norm():
     largest = max(float(torch.linalg.matrix_norm(block, 2)) for block in blocks)
     record = measured(cell)
     assert record.average / record.value == pytest.approx(average / largest, rel=0.05)
-
-
-def test_a_table_on_a_terminal_has_no_constant_columns():
-    section = Section(
-        "S", ("map", "texts", "d", "upper", "S"), (("rf", "reviews", 8, None, 0.1), ("raf", "reviews", 8, None, 3.0))
-    )
-    assert section.compact() == Section("S: reviews, d = 8", ("map", "S"), (("rf", 0.1), ("raf", 3.0)))
-    alone = Section("S", ("map", "d"), (("rf", 8),))
-    assert alone.compact() == alone
-    assert str(Summary((), "nothing", ())).endswith("nothing")

@@ -7,15 +7,9 @@ from tests.made_records import attempted
 from wordsens.errors import InputError
 from wordsens.experiments import generalization
 from wordsens.experiments.generalization import (
-    MAPS_AND_WORDS,
-    PRESETS,
     GeneralizationCell,
-    generalization_series,
-    summarize,
 )
-from wordsens.experiments.sensitivity import times
-from wordsens.experiments.sweep import Sweep, paper_sweep
-from wordsens.experiments.texts import GaussianText, ReviewsText, available, labelled_texts
+from wordsens.experiments.texts import ReviewsText, available, labelled_texts
 
 USUAL = {
     "map": "raf",
@@ -28,16 +22,6 @@ USUAL = {
     "starts": 2,
     "steps": 5,
 }
-SWEEP = Sweep.parse(
-    {
-        "name": "small",
-        "experiment": "generalization",
-        "common": USUAL,
-        "grids": [
-            {"map": ["rf", "raf"], "training": ["fine-tuned", "retrained"], "objective": ["error", "frontier"]},
-        ],
-    }
-)
 
 
 def cell(**changes):
@@ -110,38 +94,6 @@ def test_the_hash_covers_what_matters_and_nothing_else():
     assert len({one.key() for one in changed} | {base}) == len(changed) + 1
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"map": "drg"}, "did you mean 'drf'?"),
-        ({"labels": "sentiment"}, "`labels` (='sentiment') needs real texts; gaussian texts take linear or random"),
-        ({"sample": 6}, "`sample` (=6) must be less than `held_out` (=6)"),
-        ({"word": 4}, "`word` (=4) must be less than `n` (=4)"),
-        ({"objective": "errors"}, "did you mean 'error'?"),
-        ({"word": "all", "together": True}, "`together` (=True) searches one word"),
-        ({"width": 3}, "`width` (=3) is not an option of the map 'raf', which takes heads, score, temperature"),
-        ({"objectve": "error"}, "did you mean 'objective'?"),
-    ],
-)
-def test_wrong_cells_are_named(changes, message):
-    with pytest.raises(InputError) as error:
-        cell(**changes)
-    assert message in str(error.value)
-
-
-def test_test_texts_do_not_depend_on_the_number_of_training_texts():
-    few, many = (
-        labelled_texts(
-            GaussianText(), "linear", (3, 4), training=count, held_out=5, draw=0, seed=1, dtype=torch.float64
-        )
-        for count in (4, 9)
-    )
-    assert len(few.training[0]) == 4 and len(many.training[0]) == 9
-    for one, other in zip(few.test[0], many.test[0], strict=True):
-        assert torch.equal(one.rows, other.rows)
-    assert torch.equal(few.test[1], many.test[1])
-
-
 def test_shipped_reviews_bring_their_sentiment():
     usual = {"held_out": 10, "draw": 0, "seed": 0, "dtype": torch.float32}
     texts = labelled_texts(ReviewsText(), "sentiment", (10, 16), training=20, **usual)
@@ -150,34 +102,3 @@ def test_shipped_reviews_bring_their_sentiment():
     assert available(ReviewsText(), 10) > available(ReviewsText(), 120) > 0
     with pytest.raises(InputError, match="but 100000 are wanted"):
         labelled_texts(ReviewsText(), "sentiment", (10, 16), training=99_990, **usual)
-
-
-def test_the_paper_s_sweep_has_every_map_training_and_objective():
-    cells = paper_sweep("generalization", "quick")[0].cells()
-    assert {(one.map, one.n) for one in cells} == set(MAPS_AND_WORDS)
-    assert {one.training for one in cells} == {"fine-tuned", "retrained"}
-    assert len({one.objective for one in cells}) == 5
-    assert {one.texts for one in cells if one.text.kind == "gaussian"} == set(PRESETS["quick"]["texts"])
-    assert all(one.word == 0 and one.texts + one.held_out <= 66 for one in cells if one.text.kind == "reviews")
-
-
-def test_findings_speak_of_the_median_at_one_half():
-    records = [attempted(one) for one in SWEEP.cells()]
-    series = generalization_series(records)
-    assert [(one.map, one.training) for one in series] == [
-        (name, training) for name in ("rf", "raf") for training in ("fine-tuned", "retrained")
-    ]
-    assert all(one.below_bound == 0 and one.samples == 1 for one in series)
-    at_half = next(record for record in records if record.objective == "frontier").least_errors[2]
-    assert series[0].median() == at_half
-    assert all(one.texts == SWEEP.cells()[0].texts for one in series)
-    larger = [record.replace(texts=2 * record.texts) for record in records]
-    both = generalization_series([*larger, *records])
-    assert [(one.map, one.training, one.texts) for one in both] == [
-        (one.map, one.training, times * one.texts) for one in series for times in (1, 2)
-    ]
-    *maps, theory = summarize(records).claims
-    assert len(maps) == 2
-    assert any("median least errors" in one.known and f"{times(at_half)} fine-tuned" in one.known for one in maps)
-    assert "(2 − 0.5)² = 2.25" in theory.sentence
-    assert summarize([]).claims == ()

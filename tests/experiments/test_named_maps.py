@@ -3,7 +3,7 @@
 import pytest
 import torch
 from tests.made_records import attempted, measured
-from tests.maps.tiny_models import model_of, tokenizer
+from tests.maps.tiny_models import save_tiny
 
 import wordsens as ws
 from wordsens.experiments.sweep import experiment_named, parse_sweep
@@ -14,8 +14,7 @@ from wordsens.seeds import derive_seed
 def model(tmp_path):
     """A folder with a tiny model, and one with texts of its words."""
     folder = tmp_path / "model"
-    model_of("bert").save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
+    save_tiny(folder)
     words = ("good", "bad", "long", "short")
     rows = "".join(f"the film was {a} and not {b},{int(a < b)}\n" for a in words for b in words if a != b)
     (tmp_path / "texts.csv").write_text(f"review,sign\n{rows}")

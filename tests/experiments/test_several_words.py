@@ -1,11 +1,13 @@
-"""Several words at once: attained by a witness, below the bound of every set, and said no more surely than known."""
+"""Several words at once and correlated texts: attained by a witness, below the bound of every set."""
 
 import pytest
 import torch
+from tests.made_records import measured
 
 import wordsens as ws
 from wordsens.certificates.dense.bounds import dense_certificate, dense_group_certificate
 from wordsens.errors import InputError
+from wordsens.experiments.correlations import CorrelationCell
 from wordsens.experiments.run import failed
 from wordsens.experiments.several_words import (
     SeveralWordsCell,
@@ -14,6 +16,7 @@ from wordsens.experiments.several_words import (
     summarize,
 )
 from wordsens.sensitivity.several_words import word_sets
+from wordsens.text import repeated_text
 
 SMALL = {"map": "rf", "n": 6, "d": 8, "text": "gaussian", "search": "quick"}
 
@@ -67,11 +70,6 @@ def test_a_linear_maps_bound_by_its_weights_is_exact_for_groups():
     assert bound == pytest.approx(float(torch.linalg.matrix_norm(block, 2) / phi(text.rows).norm()), rel=1e-6)
 
 
-def test_more_words_than_the_text_has_are_refused():
-    with pytest.raises(InputError, match="`count`"):
-        SeveralWordsCell.parse({**SMALL, "count": 7})
-
-
 def test_more_words_attain_what_fewer_do():
     records = [_record("raf", k, 0, value) for k, value in ((1, 2.0), (4, 3.0), (16, 1.0))]
     (section,) = summarize(records).sections
@@ -83,18 +81,28 @@ def _record(name, count, draw, value, upper=None):
     return failed(cell, "none").replace(status="done", error=None, value=value, upper=upper)
 
 
-def test_sentences_say_from_how_many_words_on_a_map_notices():
-    counts, scatter = (1, 4, 16, 64), (0.99, 1.0, 1.01, 0.98, 1.02)
-    records = [
-        _record(name, k, draw, start * k**0.5 * scale, None if name == "raf" else 1.2 * start * k**0.5)
-        for name, start in (("rf", 0.125), ("raf", 4.0))
-        for k in counts
-        for draw, scale in enumerate(scatter)
-    ]
-    told = [claim.sentence for claim in summarize(records).claims]
-    assert any("RF on Gaussian texts of 64 words notices (S reaches 0.5) when 16.0 ± 0.2 words" in one for one in told)
-    assert any("No 4 of its words" in one for one in told)
-    assert any("b = 0.500 ± 0.003" in one for one in told)
-    assert any("RAF (softmax) on Gaussian texts of 64 words notices a single word" in one for one in told)
-    few = [record for record in records if record.draw < 3]
-    assert not any("notices a single word" in claim.sentence for claim in summarize(few).claims)
+CORRELATED = {"map": "raf", "n": 8, "d": 12, "search": "quick"}
+
+
+@pytest.mark.parametrize("distinct", [1, 3, 8])
+def test_repeated_rows_stand_as_often_as_each_other(distinct):
+    rows = repeated_text(8, 5, distinct, seed=2).rows
+    different, counts = rows.unique(dim=0, return_counts=True)
+    assert len(different) == distinct
+    assert counts.max() - counts.min() <= 1
+    assert rows.square().sum(dim=1).tolist() == pytest.approx([5.0] * 8)
+    with pytest.raises(InputError, match="`distinct`"):
+        repeated_text(8, 5, 9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [{"kind": "correlated", "mean_cosine": 0.9}, {"kind": "repeated", "distinct": 2}, {"kind": "reviews", "layer": 6}],
+)
+def test_a_cell_is_a_sensitivity_with_its_cosine(text):
+    record = measured(CorrelationCell.parse({**CORRELATED, "text": text}))
+    assert record.value > 0
+    assert record.upper is None
+    if text["kind"] == "correlated":
+        assert record.cosine == pytest.approx(0.9)
+    assert record.distinct == text.get("distinct")

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 from tests.made_records import CELLS
 
 from wordsens.errors import InputError
@@ -12,9 +13,17 @@ from wordsens.experiments.sweep import (
     Sweep,
     experiment_named,
     load_sweep,
-    overridden,
     paper_sweep,
     parse_sweep,
+)
+from wordsens.experiments.texts import (
+    CorrelatedText,
+    DatasetText,
+    GaussianText,
+    OrthogonalText,
+    ReviewsText,
+    load_text,
+    texts_at_least,
 )
 
 RAF = {"map": "raf", "n": 4, "d": 6, "text": "gaussian"}
@@ -56,33 +65,19 @@ def test_overrides_do_what_one_would_guess(override, seen):
     assert {one.d for one in cells} == {6}
 
 
-def test_overrides_of_one_grid_of_a_text_and_of_the_name():
-    cells = parse_sweep(GRIDS, ["width=11", "d=7", "name=other"]).cells()
-    assert {(one.map, one.width) for one in cells} == {("raf", None), ("relu-raf", None), ("rf", 11)}
-    real = Sweep.parse({"name": "a", "grids": [{**RAF, "text": ["reviews", {"kind": "reviews", "layer": 1}]}]})
-    assert {one.text.layer for one in overridden(real, ["text.layer=2"]).cells()} == {2}
-    assert parse_sweep(GRIDS, ["name=other"]).name == "other"
-
-
 @pytest.mark.parametrize(
     ("text", "overrides", "message"),
     [
         (GRIDS.replace("width", "widht"), [], "two, grid 1: `key` (='widht') must be one of"),
         (GRIDS.replace("n: 5", "n: []"), [], "`n` is an empty list"),
         (GRIDS.replace("n: 5", "n: five"), [], "two, grid 1: `n` (='five') must be a valid integer"),
-        (GRIDS.replace("n: 5", "n: 1"), [], "`n` (=1) must be greater than or equal to 2"),
-        (GRIDS.replace("map: rf", "map: raff"), [], "did you mean 'raf'?"),
         (GRIDS.replace("n: 5", "temperature: 2.0, n: 5"), [], "`temperature` (=2.0) is not an option of the map 'rf'"),
         (GRIDS.replace("two", "a/b"), [], "becomes a folder"),
         (GRIDS + "experiment: sensitvity\n", [], "did you mean 'sensitivity'?"),
-        (GRIDS + "grid: 3\n", [], "did you mean 'grids'?"),
         ("- a\n- b\n", [], "a sweep is a mapping with the keys name, experiment"),
         ("name: [", [], "a.yaml, line 1: not valid YAML"),
-        ("a: &x [1]\nb: *x\n", [], "aliases (*name) are not read"),
         ("a: " + "[" * 5000, [], "a.yaml"),
-        (GRIDS, ["n"], "must be key=value, for example n=[10, 20]"),
         (GRIDS, ["nn=3"], "override 'nn=3': `key` (='nn') must be one of name, device"),
-        (GRIDS, ["n.part=3"], "has no parts"),
         (GRIDS, [f"draw={list(range(100_000))}"], "500,000 cells, at most 200,000"),
     ],
 )
@@ -99,15 +94,6 @@ def test_a_grid_too_large_to_be_meant_is_refused_before_a_cell_is_built(monkeypa
     monkeypatch.setattr(SensitivityCell, "parse", None)
     with pytest.raises(InputError, match="7,984,008,000 cells"):
         Sweep.parse({"name": "a", "grids": grids}).cells()
-
-
-def test_large_files_and_wrong_texts_are_refused(tmp_path):
-    (tmp_path / "a.yaml").write_text("name: a" + " " * 600_000)
-    with pytest.raises(InputError, match="has more than 500,000 bytes"):
-        load_sweep(tmp_path / "a.yaml")
-    for text, message in (({"layer": 1}, "has no kind"), ("gausian", "did you mean 'gaussian'?")):
-        with pytest.raises(InputError, match=message):
-            cell(text=text)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -142,12 +128,6 @@ def test_real_texts_are_known_by_their_content(tmp_path):
     assert len({given("a film"), given("A film"), given("a film", layer=1)}) == 3
 
 
-def test_a_relative_path_becomes_absolute(tmp_path, monkeypatch):
-    (tmp_path / "t.txt").write_text("a film")
-    monkeypatch.chdir(tmp_path)
-    assert cell(text={"kind": "dataset", "path": "t.txt"}).text.path == str(tmp_path / "t.txt")
-
-
 def test_models_are_known_by_their_files(tmp_path):
     for folder in ("a", "b", "c"):
         (tmp_path / folder).mkdir()
@@ -172,12 +152,6 @@ def test_presets_are_valid_at_every_scale(name, scale):
     assert all("\n" not in line for line in notices)
 
 
-def test_an_effort_takes_the_place_of_the_scale_s_own_counts():
-    usual, thorough = (paper_sweep("sensitivity", "quick", search=search)[0].cells() for search in (None, "thorough"))
-    assert [(one.map, one.n, one.dtype) for one in thorough] == [(one.map, one.n, one.dtype) for one in usual]
-    assert {(one.search, one.starts, one.steps) for one in thorough} == {("thorough", None, None)}
-
-
 def test_presets_follow_the_data(tmp_path):
     real = {
         one.d for one in paper_sweep("sensitivity", "full")[0].cells() if (one.map, one.text.kind) == ("raf", "reviews")
@@ -191,3 +165,38 @@ def test_presets_follow_the_data(tmp_path):
     (tmp_path / "text.txt").write_text("good film")
     with pytest.raises(InputError, match="has no text of 20 words or more"):
         paper_sweep("sensitivity", "quick", source.model_copy(update={"limit": 1}))
+
+
+@pytest.fixture
+def three_texts(tmp_path):
+    for name, words in (("a", 3), ("b", 6), ("c", 8)):
+        (tmp_path / f"{name}.txt").write_text("good film " * words)
+    return DatasetText(path=str(tmp_path))
+
+
+@pytest.mark.parametrize("source", [GaussianText(), OrthogonalText(), CorrelatedText(mean_cosine=0.5), ReviewsText()])
+def test_a_text_has_the_size_asked_for_and_rows_of_length_sqrt_d(source):
+    text = load_text(source, 6, 16, draw=0, seed=0)
+    assert text.rows.shape == (6, 16)
+    torch.testing.assert_close(text.rows.norm(dim=1), torch.full((6,), 4.0, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("source", [GaussianText(), ReviewsText()])
+def test_draws_and_seeds_differ_and_repeat(source):
+    first = load_text(source, 6, 16, draw=0, seed=0)
+    assert torch.equal(first.rows, load_text(source, 6, 16, draw=0, seed=0).rows)
+    assert first.source != load_text(source, 6, 16, draw=1, seed=0).source
+    assert first.source != load_text(source, 6, 16, draw=0, seed=1).source
+
+
+def test_draws_of_real_texts_are_distinct_until_there_are_no_more(three_texts):
+    held = {load_text(three_texts, 12, 8, draw=draw, seed=0).source for draw in range(4)}
+    assert held == {"b.txt", "c.txt"}
+    assert len({load_text(three_texts, 12, 8, draw=draw, seed=0).source for draw in range(2)}) == 2
+
+
+def test_texts_that_are_too_short_are_passed_over(three_texts):
+    assert [one.source for one in texts_at_least(three_texts, 13, seed=0, most=9)] == ["c.txt"]
+    assert texts_at_least(three_texts, 17, seed=0, most=9) == ()
+    with pytest.raises(InputError, match=r"none of the 3 texts has `n` \(=17\) words"):
+        load_text(three_texts, 17, 8, draw=0, seed=0)

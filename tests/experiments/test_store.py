@@ -135,13 +135,6 @@ def test_a_read_only_folder_can_be_read_and_says_that_it_cannot_be_written(tmp_p
         tmp_path.chmod(stat.S_IRWXU)
 
 
-def test_reading_leaves_nothing_behind(tmp_path, records):
-    with Store(tmp_path) as store:
-        store.write(records[0])
-    read_records(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]
-
-
 def test_commands_are_kept_once_and_without_secrets(tmp_path):
     with Store(tmp_path) as store:
         for _ in range(2):

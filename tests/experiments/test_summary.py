@@ -28,12 +28,6 @@ def test_series_by_map_text_and_dimension(make_record):
     assert sensitivity_series([]) == []
 
 
-def test_maps_of_one_name_come_by_depth(make_record):
-    names = ["raf", "drf8", "drf16", "rf", "drf2"]
-    found = sensitivity_series([make_record(map=name) for name in names])
-    assert [one.map for one in found] == ["raf", "drf2", "drf8", "drf16", "rf"]
-
-
 def test_bounds_and_predictions_are_averaged_and_the_weakest_rigor_is_told(make_record):
     sure, likely = "certified", "with probability 1 - 1e-09"
     records = [
@@ -76,29 +70,6 @@ def test_what_differs_in_more_than_its_seeds_is_a_series_of_its_own(make_record)
     assert "(RAF, softmax) at temperature = 2 by" in said and "exponent −1.00" in said
 
 
-def test_texts_of_several_mean_cosines_are_not_averaged(make_record):
-    records = [
-        make_record(n=n, text="correlated", value=1 + q, asked={"text": {"mean_cosine": q}})
-        for q in (0.0, 0.5)
-        for n in (10, 20)
-    ]
-    records += [make_record(n=n, value=3.0) for n in (10, 20)]
-    assert [(one.text, one.varied, one.points[0].mean) for one in sensitivity_series(records)] == [
-        ("gaussian", (), 3.0),
-        ("correlated", ("mean cosine = 0",), 1.0),
-        ("correlated", ("mean cosine = 0.5",), 1.5),
-    ]
-
-
-def test_what_a_prediction_is_of(make_record):
-    typical = {"predicted": 1.2, "predicted_of": "a typical word", "value": 2.0}
-    (one,) = sensitivity_series([make_record(n=n, predicted_in_range=True, **typical) for n in (10, 20)])
-    assert (one.predicted_of, one.in_range) == ("a typical word", True)
-    largest = {**typical, "predicted_of": "the largest of 10 words", "predicted_in_range": False}
-    (dense,) = sensitivity_series([make_record(n=n, map="rf", **largest) for n in (10, 20)])
-    assert (dense.predicted_of, dense.in_range) == ("the largest searched word", False)
-
-
 def series(name, exponent, *, text="gaussian", error=0.01, last=0.5):
     points = (SizePoint(10, 1.0, 0.1, 3), SizePoint(100, last, 0.1, 3))
     return Series(name, text, 8, points, PowerLaw(exponent, error, 1.0), 6, 10, True)
@@ -130,19 +101,6 @@ def test_theory_stands_beside_the_exponent():
     one = Series("rf", "gaussian", 8, points, PowerLaw(-0.6, 0.001, 1.0), 6, 10, True, predicted_of="a typical word")
     (claim,) = claims([one])
     assert claim.sentence.endswith("falls faster than 1/√n, exponent −0.60 (theory at these lengths: −0.55).")
-
-
-@pytest.mark.parametrize(
-    ("relu", "words"), [(-0.4, "faster by 0.40 ± 0.01 in the exponent"), (-0.01, "no faster"), (0.3, "no faster")]
-)
-def test_relu_against_softmax(relu, words):
-    _, last, _ = claims([series("raf", 0.0), series("relu-raf", relu)])
-    assert last.sentence == f"Against softmax attention, ReLU attention falls {words} on Gaussian texts (d = 8)."
-    assert len(claims([series("raf", 0.0), series("relu-raf", relu, text="reviews")])) == 2
-
-
-def test_small_texts():
-    assert claims([]) == []
 
 
 def test_given_texts_are_draws_of_one_series(make_record):

@@ -51,14 +51,6 @@ def test_a_module_computes_in_its_own_dtype(dtype):
     assert found.value > 0
 
 
-def test_what_has_no_weights_computes_in_float64_and_the_caller_may_choose():
-    assert as_feature_map(nn.ReLU()).dtype == torch.float64
-    assert as_feature_map(torch.tanh).dtype == torch.float64
-    assert FunctionFeatures(linear(torch.float64), dtype=torch.float32).dtype == torch.float32
-    assert FunctionFeatures(nn.BatchNorm1d(6, affine=False)).dtype == torch.float32
-    assert FunctionFeatures(nn.Embedding(3, 6).to("meta")).device.type == "meta"
-
-
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 @pytest.mark.parametrize("name", MAPS)
 def test_searches_differentiate_in_every_mode(name, mode):
@@ -104,26 +96,6 @@ def test_maps_are_copied_pickled_and_saved(name, way):
     assert repr(twin) == repr(phi)
 
 
-def test_a_transformer_in_a_file_keeps_its_tokenizer_and_its_attention():
-    phi = ws.TransformerFeatures(model_of("bert"), tokenizer(), name="tiny")
-    pair, again = (ws.attention_pair(one, "the film", "the bad film") for one in (phi, saved_and_loaded(phi)))
-    assert pair == again
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("rf", "RandomFeatures(n=4, d=6, width=24, activation='relu', gaussian='dense', seed=0)"),
-        ("drf", "DeepRandomFeatures(n=4, d=6, depth=2, width=24, activation='gelu', gaussian='dense', seed=0)"),
-        ("raf", "RandomAttentionFeatures(d=6, score='softmax', heads=2, seed=0)"),
-        ("module", "FunctionFeatures(Linear, dtype=float32)"),
-        ("transformer", "TransformerFeatures(tiny layer 3 mean, dtype=float32)"),
-    ],
-)
-def test_maps_have_a_short_repr(name, shown):
-    assert repr(MAPS[name]()) == shown
-
-
 @pytest.mark.parametrize(
     ("function", "found", "remedy"),
     [
@@ -150,22 +122,6 @@ def test_features_that_are_no_real_tensor_are_one_error(function, found, remedy,
     message = str(caught.value)
     assert message.startswith(f"`phi` (mine) must return one tensor of real floating-point numbers; it gave {found}; ")
     assert remedy in message
-
-
-def test_features_of_a_map_of_ones_own_are_checked_too(unchecked_types):
-    class Pair(ws.FeatureMap):
-        name = "pair"
-
-        def features(self, texts):
-            return texts, texts
-
-    with pytest.raises(ws.InputError, match="it gave a tuple of 2"):
-        ws.word_sensitivity(Pair(), X)
-
-
-def test_a_thing_that_is_no_function_is_refused(unchecked_types):
-    with pytest.raises(ws.InputError, match=r"`function` \(list\) must be a differentiable function"):
-        FunctionFeatures([1, 2])
 
 
 RAF, RF = MAPS["raf"](), MAPS["rf"]()

@@ -9,7 +9,6 @@ import torch
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.maps.attention.given_weights import AttentionBias
-from wordsens.maps.base import PlainWordChange
 from wordsens.sensitivity.one_word import attained
 
 N, D, M, MV = 6, 9, 2, 3
@@ -148,44 +147,15 @@ def test_without_values_it_is_random_attention_features() -> None:
         torch.testing.assert_close(found.per_word, want.per_word, rtol=2e-3, atol=0)
 
 
-@pytest.mark.parametrize(("kind", "mask"), [("values", "none"), ("biases", "causal"), ("heads", "seen")])
-def test_no_ascent_from_random_points_is_ahead_of_the_search(kind: str, mask: str) -> None:
-    X, phi = 2 * drawn(N, D, seed=14), layer(kind, mask=masks()[mask])
-    found = ws.word_sensitivity(phi, X, certificate=False)
-    change, radius = PlainWordChange(phi, X, memory_budget=1 << 28), math.sqrt(D)
-    words = torch.arange(N).repeat(32)
-    delta = torch.nn.functional.normalize(drawn(len(words), D, seed=15), dim=1) * radius
-    for step in range(60):
-        _, slope = change.value_and_gradient(delta, words)
-        delta = delta + 0.3 * radius * 0.95**step * torch.nn.functional.normalize(slope, dim=1)
-        delta = delta * (radius / torch.linalg.vector_norm(delta, dim=1, keepdim=True)).clamp(max=1)
-    attack = attained(phi, X, words.unsqueeze(1), delta.unsqueeze(1)).view(32, N).amax(dim=0)
-    assert bool((attack <= found.per_word * (1 + 1e-6)).all())
-
-
-def test_a_row_under_a_causal_mask_is_moved_by_no_later_word() -> None:
-    X, phi = drawn(N, D, seed=10), layer("biases", mask="causal")
-    moved = X.clone()
-    moved[3] += 5
-    before, after = phi(X), phi(moved)
-    assert torch.equal(before[:3], after[:3])
-    assert bool(((before - after)[3:].abs().amax(dim=1) > 0).all())
-
-
 @pytest.mark.parametrize(
     ("change", "told"),
     [
         ({"W_K": drawn(D, M + 1)}, r"`W_K` \(shape \(9, 3\)\) must be a finite tensor of shape \(9, 2\)"),
-        ({"W_V": drawn(D + 1, M)}, r"`W_V` .* must be a finite tensor of shape \(9, any\)"),
         ({"W_V": torch.full((D, 1), math.nan)}, "`W_V`"),
-        ({"W_O": drawn(2, 2)}, r"`W_O` .* of shape \(9, any\)"),
         ({"mask": "casual"}, r"`mask` \(='casual'\) must be 'causal'"),
-        ({"mask": torch.ones(3, 4)}, "`mask`"),
         ({"mask": torch.full((4, 4), math.nan)}, "use -inf where"),
         ({"mask": torch.zeros(4, 4, dtype=torch.bool)}, "let it see itself"),
-        ({"bias": AttentionBias(query=drawn(D))}, r"`bias.query`"),
         ({"score": "sofmax"}, "did you mean 'softmax'"),
-        ({"W_Q": torch.ones(2, 2, dtype=torch.long)}, "`W_Q`"),
     ],
 )
 def test_what_does_not_fit_is_refused(change: dict, told: str) -> None:

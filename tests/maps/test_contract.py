@@ -1,4 +1,4 @@
-"""The contract of a feature map, and functions as maps."""
+"""The contract of a feature map, functions as maps, and maps that answer differently each time."""
 
 import math
 
@@ -7,7 +7,6 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError
-from wordsens.maps.mapping import features_by_text, perturbed_texts
 
 X = ws.gaussian_text(4, 3, seed=0).rows
 
@@ -17,27 +16,6 @@ def refused(call, *arguments, **options):
         call(*arguments, **options)
     assert "\n" not in str(caught.value)
     return str(caught.value)
-
-
-def test_a_map_says_which_size_it_takes():
-    phi = ws.RandomFeatures(4, 3)
-    assert refused(phi, X[:, :2]) == (
-        "`X` (shape (4, 2)) does not fit rf, which takes (*batch, n, d) with (n, d) = (4, 3); "
-        "build the map for this size or truncate the text"
-    )
-    assert "(n, d) = (any, 3)" in refused(ws.RandomAttentionFeatures(3), X[:, :2])
-    assert "(shape (3,))" in refused(ws.RandomAttentionFeatures(3), X[0])
-
-
-def test_perturbed_texts_move_the_named_rows_only():
-    words = torch.tensor([[2, 0], [1, 3]])
-    delta = torch.randn(2, 2, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    moved = perturbed_texts(X, words, delta)
-    for pair in range(2):
-        expected = X.clone()
-        for word, shift in zip(words[pair].tolist(), delta[pair], strict=True):
-            expected[word] += shift
-        assert torch.equal(moved[pair], expected)
 
 
 def test_functions_see_one_text_at_a_time_unless_batched():
@@ -53,14 +31,6 @@ def test_functions_see_one_text_at_a_time_unless_batched():
     shapes.clear()
     assert ws.FunctionFeatures(function, batched=True)(batch).shape == (2, 5, 3)
     assert shapes == [(2, 5, 4, 3)]
-
-
-def test_a_function_that_drops_the_batch_axis_is_refused():
-    phi = ws.FunctionFeatures(lambda texts: texts.sum(), batched=True, name="total")
-    assert refused(features_by_text, phi, X.expand(5, 4, 3)) == (
-        "total maps a batch of shape (5, 4, 3) to features of shape (); their first axis must be the batch's; "
-        "a FunctionFeatures with batched=False maps one text at a time"
-    )
 
 
 def test_features_that_carry_no_gradient_are_refused():
@@ -92,13 +62,6 @@ def test_features_of_norm_zero_have_no_relative_change():
     )
 
 
-def test_attention_that_attends_to_nothing_is_zero_too():
-    """With W = -I and rows of positive entries every score is negative."""
-    phi = ws.RandomAttentionFeatures.of_weight(-torch.eye(3), "relu")
-    with pytest.raises(ZeroFeaturesError, match="relu-raf maps this text to zero"):
-        ws.word_sensitivity(phi, X.abs())
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_features_must_be_finite_on_the_text(bad):
     phi = ws.FunctionFeatures(lambda text: bad * text.abs(), name="broken")
@@ -111,3 +74,68 @@ def test_features_must_be_finite_on_the_text(bad):
 def test_a_weight_of_ones_own_is_checked(weight):
     with pytest.raises(ws.InputError, match=r"must be a finite tensor of shape \(d, d\) or \(heads, d, d\)"):
         ws.RandomAttentionFeatures.of_weight(weight)
+
+
+TEXT = ws.gaussian_text(5, 6, seed=0).rows
+
+
+class NormOverTexts(torch.nn.Module):
+    """Batch norm whose statistics are those of all words of all texts of a batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(6, dtype=torch.float64)
+
+    def forward(self, texts):
+        return self.norm(texts.reshape(-1, 6)).view(texts.shape).tanh()
+
+
+def noisy(kind):
+    torch.manual_seed(0)
+    body = torch.nn.Linear(6, 8, dtype=torch.float64)
+    if kind == "dropout":
+        return ws.FunctionFeatures(torch.nn.Sequential(body, torch.nn.Dropout(0.3)))
+    if kind == "batch norm over the batch":
+        return ws.FunctionFeatures(NormOverTexts(), batched=True)
+    if kind == "batch norm then dropout":
+        norm = torch.nn.BatchNorm1d(8, dtype=torch.float64)
+        return ws.FunctionFeatures(torch.nn.Sequential(body, norm, torch.nn.Dropout(0.3)))
+    return ws.FunctionFeatures(lambda text: text @ text.T + torch.randn(5, 5, dtype=torch.float64))
+
+
+def measures(phi):
+    yield lambda: ws.word_sensitivity(phi, TEXT)
+    yield lambda: ws.jacobian_sensitivity(phi, TEXT)
+    yield lambda: ws.group_sensitivity(phi, TEXT, [(0, 1)])
+    yield lambda: ws.word_sensitivities(phi, [TEXT, TEXT])
+
+
+@pytest.mark.parametrize("kind", ["dropout", "batch norm over the batch", "batch norm then dropout", "randn"])
+def test_what_changes_is_refused_and_left_as_it_was(kind):
+    phi = noisy(kind)
+    module = phi._function if isinstance(phi._function, torch.nn.Module) else torch.nn.Identity()
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    state = torch.random.get_rng_state()
+    for measure in measures(phi):
+        with pytest.raises(InputError, match=r"\.eval\(\)") as caught:
+            measure()
+        assert "\n" not in str(caught.value)
+    assert module.training
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("held", ["module", "lambda"])
+def test_batch_norm_over_the_words_of_one_text_keeps_its_statistics(held):
+    """Each text is normalised by its own words: that is a map, and its witness attains what is reported."""
+    norm = torch.nn.BatchNorm1d(6, dtype=torch.float64)
+    phi = norm if held == "module" else lambda text: norm(text).tanh()
+    before = {name: value.clone() for name, value in norm.state_dict().items()}
+    r = ws.word_sensitivity(phi, TEXT)
+    assert all(torch.equal(value, before[name]) for name, value in norm.state_dict().items())
+    assert norm.training
+    moved = TEXT.clone()
+    moved[r.word] += r.perturbations[r.word]
+    with torch.no_grad():
+        by_hand = float((phi(moved) - phi(TEXT)).norm() / phi(TEXT).norm())
+    assert r.value == pytest.approx(by_hand, rel=1e-12)

@@ -8,7 +8,7 @@ from tests.maps.own_scores import Arctangent, DividedSquares
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.maps.attention.scores import SCORES, Certified, ClosedForm, Expanded, Softmax, offered
+from wordsens.maps.attention.scores import Certified, Softmax, offered
 from wordsens.sensitivity.one_word import attained
 from wordsens.theory import check_conditions, predict
 
@@ -20,12 +20,6 @@ class Doubled(Softmax):
 
     def attention(self, scores):
         return super().attention(2 * scores)
-
-
-class Renamed(Softmax, ClosedForm, Expanded):
-    """Softmax itself, and it says so."""
-
-    name = "renamed"
 
 
 def test_a_score_of_ones_own_is_evaluated_by_its_formula():
@@ -87,19 +81,6 @@ def test_a_subclass_inherits_neither_the_bounds_nor_the_closed_form():
     assert offered(type("Below", (between,), {})(), Certified) is None
 
 
-def test_a_subclass_may_say_that_it_keeps_them():
-    phi, known = ws.RandomAttentionFeatures(6, score=Renamed(), seed=1), ws.RandomAttentionFeatures(6, seed=1)
-    torch.testing.assert_close(ws.certify(phi, X), ws.certify(known, X), rtol=1e-12, atol=0)
-    assert phi.name == "renamed-raf"
-
-
-def test_an_instance_whose_weights_were_replaced_offers_nothing():
-    score = Softmax()
-    assert offered(score, Certified) is score
-    score.attention = lambda scores: scores
-    assert offered(score, Certified) is None and offered(score, ClosedForm) is None
-
-
 def test_what_is_no_score_is_refused(unchecked_types):
     with pytest.raises(InputError, match=r"`score` .* must be one of softmax, .* derived from wordsens\.Score"):
         ws.RandomAttentionFeatures(6, score=DividedSquares)  # pyright: ignore[reportArgumentType]
@@ -108,7 +89,24 @@ def test_what_is_no_score_is_refused(unchecked_types):
         ws.RandomAttentionFeatures(6, score=nameless())
 
 
-def test_every_score_that_the_option_names_offers_both():
-    for name, score in SCORES.items():
-        assert score.name == name
-        assert offered(score, Certified) is score and offered(score, ClosedForm) is score
+class Squares(ws.Score):
+    name, normalized = "squares", True
+
+    def attention(self, scores):
+        squares = scores.square()
+        return squares / squares.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
+
+
+@pytest.mark.parametrize("left", [0.0, 1e-14])
+@pytest.mark.parametrize("batch", [1, 2, 8, 33])
+def test_a_row_that_vanishes_has_the_value_of_the_map_in_every_batch(left, batch):
+    phi = ws.RandomAttentionFeatures(3, heads=2, score=Squares(), seed=1)
+    X = ws.gaussian_text(6, 3, seed=2).rows
+    X[4] *= 1e5
+    delta = left * X[1] - X[0]
+    moved = X.clone()
+    moved[0] = X[0] + delta
+    wanted = float((phi(moved) - phi(X)).square().sum())
+    change = phi.word_change(X, memory_budget=10**8)
+    found = change.value(delta.expand(batch, -1).contiguous(), torch.zeros(batch, dtype=torch.long))
+    assert found.tolist() == pytest.approx([wanted] * batch, rel=1e-6)

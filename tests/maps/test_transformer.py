@@ -10,7 +10,6 @@ from wordsens.seeds import generator
 from wordsens.text.transformer_encoder import encoder_part
 
 EVERY = (*ENCODERS, *DECODERS, *UNUSUAL)
-SENTENCE = "the film was not very unlikely good and long"
 IDS = torch.tensor([[2, 5, 6, 9, 14, 8, 13, 12, 3], [2, 7, 7, 10, 11, 5, 6, 19, 3]])
 UP_TO_ROUNDING = {"rtol": 0, "atol": 2e-6}
 
@@ -144,31 +143,6 @@ class TestEveryArchitecture:
         assert not [name for name in names if name.startswith("wordsens")]
 
 
-@pytest.mark.parametrize("kind", ["bert", "llama"])
-def test_sensitivity_is_more_than_that_of_random_moves(kind):
-    phi = phi_of(kind)
-    text = phi.embed(SENTENCE)[0]
-    r = ws.word_sensitivity(phi, text, words=[3, 5])
-    torch.testing.assert_close(r.radius, text.rows[[3, 5]].double().norm(dim=1))
-    assert r.tokens == (text.tokens[3], text.tokens[5])
-    assert r.notes == phi.notes
-    stream = generator(0, "sphere")
-    sphere = torch.nn.functional.normalize(torch.randn(200, 16, generator=stream), dim=1) * text.rows[3].norm()
-    texts = text.rows.repeat(200, 1, 1)
-    texts[:, 3] += sphere
-    sampled = (phi(texts) - phi(text)).flatten(1).norm(dim=1) / phi(text).norm()
-    assert float(r.per_word[0]) > float(sampled.max())
-
-
-def test_a_lower_layer_does_not_run_the_layers_above_it():
-    phi = phi_of("bert", layer=2)
-    calls = []
-    handle = phi.stack.blocks[2].register_forward_pre_hook(lambda *_: calls.append(1))
-    phi(phi.rows_of(IDS))
-    handle.remove()
-    assert not calls
-
-
 @pytest.mark.parametrize(
     "kind", ["bert", "roberta", "distilbert", "mpnet", "modernbert", "deberta-v2", "gpt2", "llama", "qwen2"]
 )
@@ -209,13 +183,6 @@ def test_a_language_models_next_token(kind):
     torch.testing.assert_close(phi(rows), expected[:, -1], **UP_TO_ROUNDING)
     torch.testing.assert_close(phi(rows[0]), expected[0, -1], **UP_TO_ROUNDING)
     torch.testing.assert_close(phi.at(output="logits")(rows), expected, **UP_TO_ROUNDING)
-
-
-def test_a_longer_window_of_local_attention_matters():
-    """ModernBERT's local layers: far rows do not move each other there, so masks are the model's own."""
-    phi = phi_of("modernbert")
-    attention = phi.stack.attention(phi.rows_of(IDS), 2)
-    assert float(attention[:, :, 0, 5:].abs().max()) == 0
 
 
 def test_pooling():
@@ -323,43 +290,16 @@ def test_a_model_that_has_no_map_says_so(make, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"layer": 4},
-            "`layer` (=4) is not a layer of bert, which has layers 0 (embeddings) to 3; negative numbers count from "
-            "the last, -1",
-        ),
-        ({"layer": 0, "head": 1}, "`head` (=1) of layer 0 does not exist; bert has heads 0 to 3 in layers 1 to 3"),
-        ({"head": 4}, "`head` (=4) of layer 3 does not exist; bert has heads 0 to 3 in layers 1 to 3"),
-        ({"pool": "men"}, "`pool` (='men') must be one of mean, cls, last, max, own; did you mean 'mean'?"),
-        (
-            {"pool": "own"},
-            "the model 'bert' says nothing of its own pooling (modules.json is missing); use one of pool='mean', "
-            "'cls', 'last', 'max'",
-        ),
-        (
-            {"output": "logits"},
-            "`output` (='logits') needs a model with a head for its task, and bert has none; use output='states', or a "
-            "classifier or language model",
-        ),
-        (
-            {"output": "logit"},
-            "`output` (='logit') must be one of states, logits, probabilities; did you mean 'logits'?",
-        ),
+        ({"layer": 4}, r"`layer` \(=4\) is not a layer of bert"),
+        ({"head": 4}, r"`head` \(=4\) of layer 3 does not exist"),
+        ({"pool": "men"}, "did you mean 'mean'"),
+        ({"pool": "own"}, "says nothing of its own pooling"),
+        ({"output": "logits"}, "needs a model with a head for its task"),
     ],
 )
 def test_what_a_model_does_not_have_is_refused(options, message):
-    with pytest.raises(ws.InputError) as caught:
-        phi_of("bert", **options)
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"layer": 1}, "leave layer and head out"), ({"pool": "mean"}, "is of hidden states; with output='logits'")],
-)
-def test_a_task_head_has_no_layers(options, message):
     with pytest.raises(ws.InputError, match=message):
-        phi_of("llama", auto="AutoModelForCausalLM", output="logits", **options)
+        phi_of("bert", **options)
 
 
 def test_a_text_longer_than_the_context_is_refused():
@@ -380,11 +320,3 @@ def test_an_empty_text_and_a_map_without_tokenizer():
         phi_of("bert").embed("  ")
     with pytest.raises(ws.InputError, match="this map has no tokenizer; pass one to TransformerFeatures, or give rows"):
         ws.TransformerFeatures(model_of("bert")).embed("good")
-
-
-def test_attention_weights_need_the_plain_products():
-    model = model_of("bert")
-    model.set_attn_implementation("sdpa")
-    phi = ws.TransformerFeatures(model, name="bert")
-    with pytest.raises(ws.InputError, match="does not give its attention weights; load it with attention='eager'"):
-        phi.stack.attention(phi.rows_of(IDS), 1)

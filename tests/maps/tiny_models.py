@@ -122,3 +122,10 @@ def tokenizer():
     return PreTrainedTokenizerFast(
         tokenizer_object=inner, model_max_length=CONTEXT, **dict(zip(names, SPECIAL, strict=True))
     )
+
+
+def save_tiny(folder, *kind, **changes):
+    """Save a tiny model (`model_of`) and its tokenizer; returns the folder's name."""
+    model_of(*(kind or ("bert",)), **changes).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return str(folder)

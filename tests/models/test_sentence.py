@@ -1,11 +1,9 @@
 """SentenceTransformers and CrossEncoders: our numbers against the library's own, as an object and from its folder."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
-from tests.maps.tiny_models import CONTEXT, model_of, tokenizer
+from tests.maps.tiny_models import CONTEXT, save_tiny, tokenizer
 
 import wordsens as ws
 from wordsens.errors import InputError
@@ -22,8 +20,7 @@ TOLERANCE = 1e-5
 def base(tmp_path_factory):
     """The folder of a tiny BERT."""
     folder = tmp_path_factory.mktemp("bert")
-    model_of("bert").save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
+    save_tiny(folder)
     return str(folder)
 
 
@@ -111,28 +108,6 @@ def test_layers_of_both(made, tmp_path):
     np.testing.assert_allclose(with_weights[-1].numpy(), plain, rtol=0, atol=TOLERANCE)
 
 
-def test_dense_weights_in_the_older_format(made, tmp_path):
-    from safetensors.torch import load_file
-
-    model = made("dense")
-    model.save(str(tmp_path))
-    weights = tmp_path / "2_Dense" / "model.safetensors"
-    torch.save(load_file(weights), weights.with_name("pytorch_model.bin"))
-    weights.unlink()
-    np.testing.assert_allclose(as_model(tmp_path).encode(TEXTS).numpy(), model.encode(TEXTS), rtol=0, atol=TOLERANCE)
-    weights.with_name("pytorch_model.bin").unlink()
-    with pytest.raises(InputError, match=r"sentence-transformers cannot load .* Could not find 'model\.safetensors'"):
-        ws.TransformerFeatures.from_pretrained(str(tmp_path), pool="own")
-
-
-def test_dense_weights_that_do_not_fit(made, tmp_path):
-    made("dense").save(str(tmp_path))
-    config = tmp_path / "2_Dense" / "config.json"
-    config.write_text(json.dumps({**json.loads(config.read_text()), "out_features": 7}))
-    with pytest.raises(InputError, match=r"sentence-transformers cannot load .* loading state_dict for Dense"):
-        ws.TransformerFeatures.from_pretrained(str(tmp_path), pool="own")
-
-
 def test_settings_changed_on_the_object_count(made):
     model = made("normalize", **QUERY)
     model.max_seq_length, model.truncate_dim, model.default_prompt_name = 8, 3, None
@@ -150,13 +125,6 @@ def test_an_object_in_training_stays_in_training(made):
     found.features()
     assert model.training
     assert all(weight.requires_grad for weight in model.parameters())
-
-
-def test_another_pool_of_the_same_object(made):
-    model = made("all", **QUERY)
-    plain = as_model(model, pool="cls")
-    states = model[0].auto_model(**tokenizer()(TEXTS[2], return_tensors="pt")).last_hidden_state
-    torch.testing.assert_close(plain.encode(TEXTS[2:3])[0], states[0, 0].detach().double(), rtol=0, atol=TOLERANCE)
 
 
 def test_a_model_that_only_the_library_can_run(tmp_path):
@@ -187,8 +155,7 @@ def test_minilm_as_an_object():
 def reranker(tmp_path_factory):
     """A tiny CrossEncoder and its folder."""
     folder = tmp_path_factory.mktemp("reranker")
-    model_of("bert", "AutoModelForSequenceClassification", num_labels=1).save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
+    save_tiny(folder, "bert", "AutoModelForSequenceClassification", num_labels=1)
     return sentence_transformers.CrossEncoder(str(folder), device="cpu"), folder
 
 
@@ -240,11 +207,6 @@ def test_the_words_of_one_side_move_a_cross_encoder(reranker, moves):
     assert ws.whole_word_sensitivity(phi, text, words=[1], search=ws.SearchPlan(starts=1, steps=1)).value > 0
 
 
-def test_a_moving_side_without_a_word(reranker):
-    with pytest.raises(InputError, match="`second` gives no token"):
-        as_pair_model(reranker[0]).features().embed_pair("the film", " ")
-
-
 def test_a_function_of_pairs():
     def longer(first, second):
         return [len(a) - len(b) for a, b in zip(first, second, strict=True)]
@@ -257,26 +219,6 @@ def test_a_function_of_pairs():
         pair.features()
 
 
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (lambda a, b: [[1.0, 2.0]] * len(a), "gave 2 scores a pair; its answer must be one score a pair"),
-        (lambda a, b: [1.0], "gave 1 vectors for 2 texts"),
-        (lambda a, b: [float("nan")] * len(a), "not finite for the text 'a'"),
-        (lambda a, b: a[5], "failed on 2 pairs with IndexError: list index out of range"),
-    ],
-)
-def test_bad_scores(answer, message):
-    with pytest.raises(InputError) as caught:
-        as_pair_model(answer).score(["a", "b"], ["c", "d"])
-    assert message in str(caught.value)
-
-
-def test_pairs_need_two_sides():
-    with pytest.raises(InputError, match="`second` has 1 texts and `first` 2"):
-        as_pair_model(lambda a, b: [1.0] * len(a)).score(["a", "b"], ["c"])
-
-
 def test_what_scores_no_pairs_is_refused(reranker, base, made, tmp_path):
     with pytest.raises(InputError, match=r"`model` \(a CrossEncoder\) scores pairs, not texts; use as_pair_model"):
         as_model(reranker[0])
@@ -284,8 +226,7 @@ def test_what_scores_no_pairs_is_refused(reranker, base, made, tmp_path):
         as_pair_model(made())
     with pytest.raises(InputError, match="does not score pairs: it is no CrossEncoder"):
         as_pair_model(base)
-    model_of("bert", "AutoModelForSequenceClassification", num_labels=3).save_pretrained(tmp_path)
-    tokenizer().save_pretrained(tmp_path)
+    save_tiny(tmp_path, "bert", "AutoModelForSequenceClassification", num_labels=3)
     three = sentence_transformers.CrossEncoder(str(tmp_path), device="cpu")
     with pytest.raises(InputError, match="gives 3 scores a pair; use a CrossEncoder with one label"):
         as_pair_model(three)

@@ -5,11 +5,11 @@ import json
 import pytest
 import torch
 from safetensors.torch import save_file
-from tests.maps.tiny_models import CONTEXT, model_of, tokenizer
+from tests.maps.tiny_models import CONTEXT, model_of, save_tiny, tokenizer
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.models.load import as_model, is_pair_model
+from wordsens.models.load import as_model
 from wordsens.text.encoders import load_encoder
 
 TEXTS = ["the film was good", "the film was not good and not bad", "the film was bad", "very long"]
@@ -26,8 +26,7 @@ def theirs(model, text, pool=lambda states: states.mean(dim=0), layer=-1):
 @pytest.fixture
 def folder(tmp_path):
     """A folder with a tiny BERT and its tokenizer."""
-    model_of("bert").save_pretrained(tmp_path)
-    tokenizer().save_pretrained(tmp_path)
+    save_tiny(tmp_path)
     return tmp_path
 
 
@@ -119,29 +118,6 @@ def test_a_folder(folder):
     assert models[0].identity() == as_model((model_of("bert"), tokenizer())).identity()
 
 
-def test_minilm_is_its_own_way():
-    model = as_model("minilm")
-    phi = ws.TransformerFeatures.from_pretrained("minilm", pool="own")
-    (row,) = model.encode(["I did not love her much."])
-    torch.testing.assert_close(row, phi(phi.embed("I did not love her much.")[0]).double(), rtol=0, atol=1e-6)
-    torch.testing.assert_close(model.encode_layers(["I did not love her much."])[-1, 0], row, rtol=0, atol=1e-6)
-    assert (model.name, model.layers) == ("minilm", 7)
-
-
-@pytest.mark.parametrize("kind", ["albert", "t5"])
-def test_an_encoder_with_layers_of_another_layout(kind):
-    given = model_of(kind)
-    model = as_model((given, tokenizer()))
-    encoder = given.get_encoder() if given.config.is_encoder_decoder else given
-    expected = torch.stack([theirs(encoder, text) for text in TEXTS])
-    torch.testing.assert_close(model.encode(TEXTS), expected, rtol=0, atol=2e-6)
-    layers = model.encode_layers(TEXTS)
-    assert layers.shape == (model.layers, len(TEXTS), 16)
-    torch.testing.assert_close(layers[1, 0], theirs(encoder, TEXTS[0], layer=1), rtol=0, atol=2e-6)
-    assert model.identity() != as_model((given, tokenizer()), pool="cls").identity()
-    torch.testing.assert_close(model.encode([LONG])[0], theirs(encoder, LONG), rtol=0, atol=2e-6)
-
-
 def test_a_model_that_cannot_be_run_from_rows_is_a_black_box():
     given = model_of("xlnet")
     model = as_model((given, tokenizer()))
@@ -171,12 +147,12 @@ def hub(tmp_path, monkeypatch):
     root = tmp_path / "hub" / "models--someone--tiny"
     for revision, layers in (("a" * 40, 3), ("b" * 40, 2)):
         place = root / "snapshots" / revision
-        model_of("bert", num_hidden_layers=layers).save_pretrained(place)
-        tokenizer().save_pretrained(place)
+        save_tiny(place, "bert", num_hidden_layers=layers)
     (root / "refs").mkdir()
     (root / "refs" / "main").write_text("a" * 40)
     (root / "refs" / "v2").write_text("b" * 40)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # without a network every request is tried for half a minute
     return "someone/tiny"
 
 
@@ -191,15 +167,6 @@ def test_a_revision_of_a_name_on_the_hub(hub, revision, layers):
     encoder = load_encoder(hub, revision=revision, local_files_only=True)
     assert ws.embed(TEXTS, encoder, layer=-1, rescale=False)[0].rows.shape[1] == model.encode(TEXTS).shape[1]
     assert encoder.layers == layers
-
-
-def test_is_pair_model(folder, tmp_path_factory):
-    assert not is_pair_model(folder)
-    assert not is_pair_model("minilm")
-    assert not is_pair_model(len)
-    other = tmp_path_factory.mktemp("reranker")
-    model_of("bert", "AutoModelForSequenceClassification", num_labels=1).save_pretrained(other)
-    assert is_pair_model(other)
 
 
 @pytest.mark.parametrize("local_files_only", [True, False])

@@ -1,18 +1,14 @@
 """Seventeen architectures: embeddings against sentence-transformers, removals against encoding again, moved words
 against running the model on changed embeddings."""
 
-import random
-
 import numpy as np
 import pytest
-import torch
 import transformers
 from tests.models.zoo import NAMES, zoo_model
 
 import wordsens as ws
 from wordsens.evaluation.explain import ExplainPlan
 from wordsens.evaluation.flips import FlipPlan
-from wordsens.maps.mapping import perturbed_texts
 from wordsens.models import as_classifier
 from wordsens.text.whole_words import lettered_spans, without
 
@@ -61,43 +57,6 @@ def test_removals_are_those_of_encoding_again(member):
     assert [word.word for word in explained.words if word.side == 0] == [FIRST[slice(*span)] for span in spans]
     for word, span in zip(explained.words, spans, strict=False):
         assert word.removal == pytest.approx(cosine(without(FIRST, span), SECOND) - value, abs=1e-6)
-
-
-def test_moved_words_are_the_model_on_changed_embeddings(member):
-    """The same rows put into the first layer of the model's own forward pass, by a hook of this test."""
-    name, *_, wrapped = member
-    if not wrapped.can_differentiate:
-        with pytest.raises(ws.InputError, match="where gradients are needed"):
-            wrapped.features()
-        return
-    phi = wrapped.features()
-    (X,) = phi.embed([FIRST])
-    if phi.stack.blocks is None:
-        pytest.skip(f"{name}: rows are those of the token embeddings")
-    ids = torch.tensor([list(phi.reading().tokens(FIRST).ids)])
-    for word in random.Random(0).sample(list(X.whole_words), 5):
-        moved = perturbed_texts(X.rows, torch.tensor([word.rows]), torch.ones(1, len(word.rows), X.rows.shape[1]))[0]
-        states = states_with(phi.stack.base, phi.stack.blocks[0], ids, moved)
-        expected = states[-1] if phi.pool == "last" else states.mean(dim=0)
-        torch.testing.assert_close(phi(moved), expected, rtol=1e-4, atol=1e-5)
-
-
-def states_with(model, layer, ids, rows):
-    """The last hidden states when these rows enter the layer at its first call."""
-    calls = []
-
-    def change(_, positional, named):
-        calls.append(1)
-        states = positional[0] if positional else named["hidden_states"]
-        changed = torch.cat([rows[None].to(states), states[:, len(rows) :]], dim=1) if len(calls) == 1 else states
-        return ((changed, *positional[1:]), named) if positional else (positional, {**named, "hidden_states": changed})
-
-    handle = layer.register_forward_pre_hook(change, with_kwargs=True)
-    try:
-        with torch.no_grad():
-            return model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[0]
-    finally:
-        handle.remove()
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "qwen2", "gpt2", "distilbert", "deberta"])

@@ -109,12 +109,3 @@ def test_small_radii_reach_the_jacobians_limit(radius):
     phi = ws.FunctionFeatures(lambda text: torch.tanh(text @ text.T) @ text)
     limit = ws.jacobian_sensitivity(phi, X)
     assert bool((ws.word_sensitivity(phi, X, radius=radius).per_word >= 0.99 * radius * limit).all())
-
-
-def test_words_that_do_not_fit_in_memory_together_are_searched_in_groups():
-    f, A, _ = quadratic(20, 0)
-    objective = Function(f, (20,))
-    objective.memory_budget = 1
-    best = maximum(objective, torch.ones(4, dtype=torch.float64))
-    exact = torch.linalg.eigvalsh(A)[-1].expand(4)
-    torch.testing.assert_close(best.squared, exact, rtol=1e-9, atol=0)

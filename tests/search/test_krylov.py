@@ -10,7 +10,7 @@ import wordsens as ws
 from wordsens.activations import ACTIVATIONS
 from wordsens.search.ascent import ascend
 from wordsens.search.ball import Ball
-from wordsens.search.krylov import LANCZOS_STEPS, CircleLimits, LinearEntry, climb_great_circles, krylov_search
+from wordsens.search.krylov import LANCZOS_STEPS, krylov_search
 from wordsens.search.plan import Stages
 from wordsens.seeds import generator
 from wordsens.text.synthetic import gaussian_text
@@ -63,45 +63,6 @@ def test_it_asks_few_products():
     # The text, its part in the word, the Lanczos vectors, and one direction a step.
     assert right <= 2 + LANCZOS_STEPS + steps
     assert bool(r.converged.all())
-
-
-def test_progress_is_told_to_the_end():
-    seen = []
-    phi = ws.RandomFeatures(5, 6, gaussian="lazy")
-    ws.word_sensitivity(
-        phi, gaussian_text(5, 6), memory_budget=1, progress=lambda done, most: seen.append((done, most))
-    )
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert seen[-1][0] == seen[-1][1]
-    assert len({most for _, most in seen}) == 1
-
-
-def test_a_climb_never_falls_and_stays_on_the_sphere():
-    n, d, b = 5, 12, 6
-    phi = ws.RandomFeatures(n, d, activation="tanh", gaussian="dense")
-    change = phi.word_change(gaussian_text(n, d).rows)
-    words = torch.full((b,), 2)
-    point = torch.nn.functional.normalize(
-        torch.randn(b, d, generator=generator(0, "points"), dtype=torch.float64), dim=1
-    )
-
-    def enter(a):
-        return change.enter(math.sqrt(d) * a, words)
-
-    def enter_transposed(u):
-        return math.sqrt(d) * change.enter_transposed(u, words)
-
-    before = change.value(math.sqrt(d) * point, words)
-    entered = enter(point)
-    for steps in (1, 2, 5, 20):
-        end = climb_great_circles(
-            change, LinearEntry(enter, enter_transposed), point, entered, CircleLimits(steps, 0.0)
-        )
-        assert bool((end.squared >= before).all())
-        torch.testing.assert_close(end.point.norm(dim=1), torch.ones(b, dtype=torch.float64))
-        torch.testing.assert_close(end.entered, enter(end.point))
-        torch.testing.assert_close(end.squared, change.value(math.sqrt(d) * end.point, words))
-        before = end.squared
 
 
 @pytest.mark.parametrize(("seed", "width"), [(9, 2), (48, 4), (86, 2)])

@@ -10,7 +10,7 @@ import torch
 import wordsens as ws
 from wordsens.maps.attention.scores import SCORES
 from wordsens.maps.base import PlainGroupChange
-from wordsens.sensitivity.several_words import word_sets
+from wordsens.sensitivity.result import Budget
 
 
 def unit_rows(n, d, seed):
@@ -31,21 +31,6 @@ def test_attention_group_change_equals_the_plain_one(score, heads):
     plain = PlainGroupChange(phi, rows, groups, memory_budget=1 << 30).value_and_gradient(delta, which)
     torch.testing.assert_close(fast[0], plain[0], rtol=1e-11, atol=0)
     torch.testing.assert_close(fast[1], plain[1], rtol=1e-9, atol=1e-9 * float(plain[1].abs().max()))
-
-
-@pytest.mark.parametrize("score", SCORES)
-def test_heads_add_up(score):
-    """Features of several heads are the heads' features side by side, so squared changes add."""
-    rows = unit_rows(6, 5, 4)
-    phi = ws.RandomAttentionFeatures(5, score=score, heads=2, seed=5)
-    alone = [ws.RandomAttentionFeatures.of_weight(weight, score) for weight in phi.weight]
-    delta, words = unit_rows(6, 5, 6), torch.arange(6)
-    together = phi.word_change(rows).value(delta, words)
-    separate = sum(one.word_change(rows).value(delta, words) for one in alone)
-    torch.testing.assert_close(together, separate, rtol=1e-13, atol=0)
-    assert phi(rows).shape == (2, 6, 5)
-    torch.testing.assert_close(phi(rows), torch.stack([one(rows) for one in alone]))
-    assert phi(rows.expand(3, 6, 5)).shape == (3, 2, 6, 5)
 
 
 def test_linear_map_with_a_ball_each_and_a_joint_ball():
@@ -87,14 +72,6 @@ def test_single_words_are_searched_as_word_sensitivity_searches_them():
     assert groups.value == several.value == single.value
     assert torch.equal(groups.per_group, single.per_word) and torch.equal(several.per_group, single.per_word)
     assert groups.group == several.group == (single.word,)
-
-
-def test_more_words_move_random_features_further():
-    rows = unit_rows(16, 6, 12)
-    phi = ws.RandomFeatures(16, 6, seed=13)
-    values = [ws.group_sensitivity(phi, rows, word_sets(phi, rows, count, sets=1)).value for count in (1, 4, 16)]
-    assert values[0] < values[1] < values[2]
-    assert values[0] > ws.word_sensitivity(phi, rows).value * 0.98
 
 
 def test_several_words_searches_every_set_of_a_short_text():
@@ -139,6 +116,11 @@ def test_bad_groups_are_refused(arguments, message):
     assert str(caught.value) == message
 
 
-def test_more_words_than_the_text_has_are_refused():
-    with pytest.raises(ws.InputError, match=r"`count` \(=5\) is more than the text's 4 words"):
-        ws.several_words_sensitivity(lambda X: X, unit_rows(4, 3, 0), 5)
+def test_its_memory_and_progress_are_those_of_the_search():
+    X, told = ws.gaussian_text(6, 4, seed=0).rows, []
+    budget = Budget(ws.SearchPlan(starts=2, steps=4), progress=lambda *call: told.append(call))
+    phi = ws.RandomAttentionFeatures(4, seed=0)
+    found = ws.group_sensitivity(phi, X, [(0, 1), (2, 3)], search=budget)
+    assert told and told[-1][0] <= told[-1][1]
+    tight = Budget(budget.search, memory_budget=40_000)
+    torch.testing.assert_close(ws.group_sensitivity(phi, X, [(0, 1), (2, 3)], search=tight).per_group, found.per_group)

@@ -8,8 +8,6 @@ import torch
 
 import wordsens as ws
 from wordsens.maps.attention.scores import SCORES
-from wordsens.search.ball import Ball
-from wordsens.sensitivity.one_word import with_neighbours
 
 LONG = np.longdouble
 RADII = (1e-12, 1e-6, 1.0, 1e4)
@@ -85,19 +83,6 @@ def test_a_value_at_rounding_level_has_not_converged():
     assert bool(ws.word_sensitivity(phi, X, radius=1.0).converged.any())
 
 
-def test_the_error_of_a_witness_at_the_edge_of_a_jump_is_the_jump():
-    """Its neighbours lie beyond the edge: its value and 0 are equally true of it."""
-
-    def attains(words, moved):
-        return torch.where(moved[:, 0] > 0.5, 1.0, 0.0).double()
-
-    rows, words = torch.ones(2, 2, dtype=torch.float64), torch.tensor([1, 1])
-    moved = torch.tensor([[math.nextafter(0.5, 1.0), 0.0], [0.5 + 1e-9, 0.0]], dtype=torch.float64)
-    values, errors = with_neighbours(attains, rows, words, moved, Ball(torch.ones(2, dtype=torch.float64)))
-    assert values.tolist() == [1.0, 1.0]
-    assert errors[0] > 1.0 and errors[1] == 0.0
-
-
 @pytest.mark.parametrize("outside", [torch.nan, torch.inf])
 def test_a_map_that_is_a_number_in_the_balls_alone_is_measured(outside):
     """Neighbours of a witness on the sphere are taken in the ball."""
@@ -110,19 +95,3 @@ def test_a_map_that_is_a_number_in_the_balls_alone_is_measured(outside):
     r = ws.word_sensitivity(phi, X, radius=1.0)
     assert r.per_word.tolist() == pytest.approx([0.5] * 4, rel=1e-6)
     assert bool(r.converged.all())
-
-
-def test_neighbours_of_a_witness_are_mapped_where_a_map_may_jump():
-    class Means(ws.FeatureMap):
-        name = "means"
-
-        def features(self, texts):
-            return texts.mean(dim=-2)
-
-    class ContinuousMeans(Means):
-        continuous = True
-
-    X = ws.gaussian_text(4, 9, seed=0)
-    may_jump, never = (ws.word_sensitivity(phi, X) for phi in (Means(), ContinuousMeans()))
-    assert may_jump.evaluations == never.evaluations + 3 * 4
-    torch.testing.assert_close(may_jump.per_word, never.per_word, rtol=1e-12, atol=0)  # less roundings that differ

@@ -3,10 +3,9 @@
 import math
 
 import pytest
-import torch
 
 import wordsens as ws
-from wordsens.errors import InputError, ZeroFeaturesError
+from wordsens.errors import InputError
 from wordsens.sensitivity.result import Budget
 
 QUICK = {"search": ws.SearchPlan("quick", starts=4, steps=15), "certificate": False}
@@ -38,13 +37,6 @@ def test_radius_and_certificate_are_those_of_one_text():
     assert [r.rigor for r in found] == ["certified", "certified"]
 
 
-def test_a_stack_of_texts_is_a_list_of_them():
-    X = texts(4, 4)
-    stacked = ws.word_sensitivities(raf(), torch.stack([text.rows for text in X]), **QUICK)
-    for r, text in zip(stacked, ws.word_sensitivities(raf(), X, **QUICK), strict=True):
-        assert torch.equal(r.per_word, text.per_word)
-
-
 @pytest.mark.parametrize(("gaussian", "rigor"), [("dense", "certified"), ("lazy", None)])
 def test_texts_that_depend_on_the_weights_get_the_weights_bounds_or_none(gaussian, rigor):
     phi = ws.DeepRandomFeatures(3, D, 2, gaussian=gaussian, seed=0)
@@ -71,15 +63,6 @@ class TestBadInput:
         assert "\n" not in str(caught.value)
         return str(caught.value)
 
-    def test_no_text(self):
-        assert self.refused([]) == "`texts` is empty; give at least one text of shape (n, d)"
-
-    def test_one_text_instead_of_a_list(self, unchecked_types):
-        wanted = "must be a list of texts, each of shape (n, d); for one text use word_sensitivity"
-        assert self.refused(texts(3)[0]) == f"`texts` (TextMatrix) {wanted}"
-        assert self.refused(None) == f"`texts` (NoneType) {wanted}"
-        assert self.refused(texts(3)[0].rows).startswith("`texts[0]` (shape (6,), torch.float64) must be")
-
     def test_the_bad_text_is_named(self, unchecked_types):
         good = texts(3, 3)
         assert self.refused([*good, ws.gaussian_text(3, D + 1, seed=0)]) == (
@@ -93,18 +76,3 @@ class TestBadInput:
         )
         assert self.refused([good[0].rows[:1]]).startswith("`texts[0]` has one word;")
         assert self.refused(["love", good[0]]).startswith("`texts[0]` (str) must be a TextMatrix, a tensor or an array")
-
-    def test_a_text_that_is_mapped_to_zero(self):
-        phi = ws.FunctionFeatures(lambda X: X - X.mean(dim=0), name="centred")
-        same = torch.ones(3, D, dtype=torch.float64)
-        assert self.refused([texts(3)[0], same], phi, ZeroFeaturesError).startswith(
-            "`texts[1]`: centred maps this text to zero"
-        )
-
-    def test_options_are_checked_before_any_text_is_mapped(self):
-        def never(X):
-            raise AssertionError("mapped")
-
-        assert self.refused(texts(3), never, radius=-1.0).startswith("`radius` (=-1.0) must be a positive finite")
-        assert self.refused(texts(3), never, search="slow").startswith("`search` (='slow')")
-        assert self.refused(texts(3), never, seed=True).startswith("`seed` (=True)")

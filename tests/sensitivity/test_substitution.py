@@ -10,7 +10,6 @@ import torch
 import wordsens as ws
 from wordsens.models.load import as_model
 from wordsens.sensitivity.substitution import SubstitutionPlan, substitution_sensitivity
-from wordsens.text.alternatives import SameKind
 
 BITS = ("zero", "one")
 WHOLE = SubstitutionPlan(draws=64, longest_block=5)
@@ -154,35 +153,6 @@ def test_a_trained_model_word_by_word_against_plain_encoding():
         spread = (rows - rows.mean(dim=0)).square().sum(dim=1).mean() / model.encode([text])[0].square().sum()
         assert found.per_word[at] == pytest.approx(float(spread), rel=1e-4)
     assert found.words == tuple(words)
-
-
-def test_the_profile_tells_where_the_sensitive_words_stand():
-    found = substitution_sensitivity(boolean(dictator), [as_text([0] * 10)] * 6, either, plan=SubstitutionPlan(draws=8))
-    assert [part.value for part in found.profile] == [0.5, 0, 0, 0, 0]
-    assert (found.profile[0].low, found.profile[0].high) == (0.5, 0.5)
-    assert found.flips is None
-
-
-def test_the_usual_alternatives_are_words_of_the_same_kind():
-    kinds = SameKind(["I do not like the grey film.", "Nobody saw it"])
-    assert kinds("not") == ("nobody", "not")
-    assert kinds("Film") == ("Film", "Grey", "Like", "Saw")
-    found = ws.substitution_sensitivity(
-        lambda texts: [[len(text), 1] for text in texts], ["I like it.", "He saw a film."]
-    )
-    assert [text.words for text in found.texts] == [("I", "like", "it", "."), ("He", "saw", "a", "film", ".")]
-    assert found.average.low is None, "two texts give no interval"
-
-
-def test_the_same_seed_gives_the_same_numbers_and_long_texts_keep_their_first_words():
-    texts = ["the quick grey cat saw a dog", "a dog is not a cat and never was one"]
-    plan = SubstitutionPlan(draws=4, most_words=6)
-    first, again, other = (
-        substitution_sensitivity(lambda ts: [[len(t), t.count("a") + 1] for t in ts], texts, plan=plan, seed=seed)
-        for seed in (0, 0, 1)
-    )
-    assert (first == again, first == other) == (True, False)
-    assert [len(text.words) for text in first.texts] == [6, 6]
 
 
 def test_bad_input_is_one_line():

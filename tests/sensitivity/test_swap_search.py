@@ -1,7 +1,5 @@
 """Real swaps: a scan is brute force, a shortlist finds what a scan finds, vocabularies give the model's own rows."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from tests.maps.tiny_models import model_of, tokenizer
@@ -108,42 +106,6 @@ def test_outliers_are_evaluated_whatever_is_predicted():
         assert found.evaluations <= 4 * (plan.evaluations() + 1 + len(outliers))
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_few_entries_apart_from_all_others_are_not_overlooked(seed):
-    """As of a script that few entries have: 12 of 900, whose effect no slope in the large groups foretells."""
-    rows = ws.gaussian_text(4, 12, seed=20).rows
-    apart = torch.nn.functional.normalize(ws.gaussian_text(1, 12, seed=22).rows[0], dim=0) * 12**0.5
-    bank = ws.gaussian_text(3, 12, seed=24).rows.repeat(300, 1) + 0.1 * ws.gaussian_text(900, 12, seed=21).rows
-    bank[880:892] = apart + 0.1 * ws.gaussian_text(12, 12, seed=23).rows
-
-    def effect(X):
-        near = torch.nn.functional.normalize(X, dim=-1) @ torch.nn.functional.normalize(apart, dim=0)
-        return torch.cat([0.1 * X.mean(dim=-2), 10 * torch.relu(near - 0.9).amax(dim=-1, keepdim=True)], dim=-1)
-
-    vocabulary = Vocabulary.of_rows([f"w{at}" for at in range(900)], bank)
-    plan = ShortlistPlan(anchors=8, rounds=3, verified=12, promoted=4)
-    phi = ws.FunctionFeatures(effect, batched=True)
-    full = ws.best_swaps(phi, rows, vocabulary, method="scan")
-    found = ws.best_swaps(phi, rows, vocabulary, method=replace(plan, seed=seed))
-    assert all(880 <= int(entry[1:]) < 892 for entry in full.swapped_for)
-    assert found.swapped_for == full.swapped_for
-
-
-def test_a_models_outliers_are_negations():
-    vocabulary = ws.TransformerFeatures.from_pretrained("minilm").vocabulary(case="lower")
-    outliers = {vocabulary.tokens[entry] for entry in vocabulary.outliers}
-    assert {"never", "nobody", "not", "without"} < outliers
-    assert not {"film", "the"} & outliers
-
-
-def test_a_shortlist_of_a_small_vocabulary_is_a_scan():
-    rows = ws.gaussian_text(3, 5, seed=13).rows
-    phi = ws.RandomAttentionFeatures(5, seed=14)
-    vocabulary = entries(30, 5, 15)
-    full, short = (ws.best_swaps(phi, rows, vocabulary, method=method) for method in ("scan", "shortlist"))
-    assert full.swapped_for == short.swapped_for
-
-
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "llama"])
 def test_a_swap_is_the_model_reading_the_other_word(kind):
     phi = ws.TransformerFeatures(model_of(kind), tokenizer(), name=kind, pool="mean")
@@ -192,26 +154,3 @@ class TestFilters:
         }  # fmt: skip
         assert "like" in whole_word_tokens(tokenizer(), pieces=True).values()
         assert "[MASK]" in whole_word_tokens(tokenizer(), special=True).values()
-
-    @pytest.mark.parametrize(("case", "kept"), [("any", {"Film", "film"}), ("lower", {"film"}), ("capital", {"Film"})])
-    def test_marked_tokens_and_case(self, case, kept):
-        class Marked:
-            all_special_ids = (0,)
-
-            @staticmethod
-            def get_vocab():
-                return {"<s>": 0, "Ġfilm": 1, "film": 2, "ĠFilm": 3, "Ġ9": 4}
-
-        assert set(whole_word_tokens(Marked, case=case).values()) == kept
-
-    def test_what_leaves_nothing_is_refused(self):
-        with pytest.raises(ws.InputError, match="the filters leave no token of the vocabulary"):
-            whole_word_tokens(tokenizer(), case="capital")
-        with pytest.raises(ws.InputError, match=r"`case` \(='upper'\) must be one of any, lower, capital"):
-            whole_word_tokens(tokenizer(), case="upper")
-        with pytest.raises(ws.InputError, match="the vocabulary is empty; let more entries through"):
-            Vocabulary((), lambda which, at: which)
-        with pytest.raises(ws.InputError, match="`outliers` has 2, which is no entry; choose from 0 to 1"):
-            Vocabulary(("a", "b"), lambda which, at: which, outliers=(0, 2))
-        with pytest.raises(ws.InputError, match=r"`rows` has 2 rows for 1 tokens; give one row a token"):
-            Vocabulary.of_rows(["a"], torch.ones(2, 2))

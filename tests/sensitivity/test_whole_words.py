@@ -9,7 +9,6 @@ from tests.maps.tiny_models import model_of, tokenizer
 import wordsens as ws
 from wordsens.sensitivity.one_word import attained
 from wordsens.text.matrix import TextMatrix, Word
-from wordsens.text.whole_words import whole_words
 
 
 def phi_of(kind="bert", **options):
@@ -49,36 +48,6 @@ def test_a_word_of_several_tokens_moves_the_map_at_least_as_far_as_its_tokens_al
     together = ws.whole_word_sensitivity(phi, X, words=[3]).value
     alone = ws.word_sensitivity(phi, X, words=[4, 5, 6]).value
     assert together > alone
-
-
-def test_a_word_of_one_token_is_what_word_sensitivity_finds():
-    phi = phi_of()
-    (X,) = phi.embed("the film was good")
-    plan = {"search": ws.SearchPlan(starts=12, steps=60)}
-    whole = ws.whole_word_sensitivity(phi, X, words=[1, 3], **plan)
-    single = ws.word_sensitivity(phi, X, words=[2, 4], **plan)
-    torch.testing.assert_close(whole.per_word, single.per_word, rtol=0.02, atol=0)
-
-
-@pytest.mark.parametrize(
-    ("text", "offsets", "expected"),
-    [
-        ("He didn't", [(0, 2), (3, 7), (7, 8), (8, 9)], [("He", (1,)), ("didn't", (2, 3, 4))]),
-        # GPT-2's tokens begin with the blank before the word.
-        ("well-made b", [(0, 4), (4, 5), (5, 9), (9, 11)], [("well-made", (1, 2, 3)), ("b", (4,))]),
-        ("good...", [(0, 4), (4, 7)], [("good", (1,)), ("...", (2,))]),
-        ("日本語", [(0, 1), (1, 2), (2, 3)], [("日", (1,)), ("本", (2,)), ("語", (3,))]),
-        (" x", [(0, 1), (1, 2)], [("x", (2,))]),
-    ],
-)  # fmt: skip
-def test_words_are_what_a_reader_sees(text, offsets, expected):
-    assert [(word.text, word.rows) for word in whole_words(text, offsets, 1)] == expected
-
-
-def test_a_truncated_text_keeps_the_words_that_are_whole():
-    X = TextMatrix(torch.ones(5, 2), whole_words=(Word("a", (1,)), Word("bcd", (2, 3)), Word("e", (4,))))
-    assert [word.text for word in X.truncated(3).whole_words] == ["a"]
-    assert X.truncated(4).whole_words == X.whole_words[:2]
 
 
 def test_bad_words_are_refused():

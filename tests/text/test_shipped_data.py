@@ -1,9 +1,12 @@
 """The texts that ship with the package are what the documentation promises."""
 
+import re
+import statistics
 from collections import Counter
 
 import pytest
 
+import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.text import minimal_pairs, read_documents, shipped_reviews
 
@@ -33,3 +36,70 @@ def test_pairs_differ_in_exactly_one_word():
         first, second = pair.first.split(), pair.second.split()
         assert len(first) == len(second), pair.id
         assert sum(one != other for one, other in zip(first, second, strict=True)) == 1, pair.id
+
+
+OPPOSITES = ["negation", "antonym", "role", "quantity", "time", "entity", "modality"]
+KINDS = [*OPPOSITES, "synonym", "paraphrase"]
+
+MEANING_PAIRS = ws.meaning_pairs()
+BY_KIND = {kind: [pair for pair in MEANING_PAIRS if pair.kind == kind] for kind in KINDS}
+one_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@one_kind
+def test_there_are_enough_of_each_kind_in_many_domains_and_lengths(kind):
+    pairs = BY_KIND[kind]
+    assert len(pairs) >= (120 if kind == "paraphrase" else 60)
+    assert len({pair.domain for pair in pairs}) >= 4
+    lengths = Counter(pair.length for pair in pairs)
+    assert 0.2 <= lengths["paragraph"] / (len(pairs) - lengths["page"]) <= 0.3
+    assert lengths["question"] >= 5
+    assert lengths["page"] >= 10
+
+
+def test_one_change_turns_the_first_text_into_the_second():
+    for pair in MEANING_PAIRS:
+        if pair.kind not in {"role", "paraphrase"}:
+            before, after = pair.changed
+            places = re.finditer(rf"(?<!\w){re.escape(before)}(?!\w)", pair.first)
+            turned = {pair.first[: place.start()] + after + pair.first[place.end() :] for place in places}
+            assert pair.second in turned, pair.id
+            assert len(before.split()) <= 4, pair.id
+            assert len(after.split()) <= 4, pair.id
+
+
+NEAR_DUPLICATES = ws.near_duplicates()
+NEAR_KINDS = {
+    "contraction": 24, "number": 24, "date": 24, "voice": 24, "order": 24, "spelling": 24, "typo": 24,
+    "abbreviation": 24, "filler": 24, "reminder": 24, "double negation": 24, "wording": 24, "case": 12, "paragraph": 6,
+}  # fmt: skip
+DOMAINS = ("support", "documentation", "health", "finance", "law", "everyday")
+
+
+def word_set(text):
+    return set(re.findall(r"[^\W_]+", text.lower()))
+
+
+def shared_words(pair):
+    first, second = word_set(pair.first), word_set(pair.second)
+    return len(first & second) / len(first | second)
+
+
+def test_statistics_are_those_of_the_file_as_it_was_read_last():
+    """A change of the file changes these, and every figure that was measured with it."""
+    assert len(NEAR_DUPLICATES) == 306
+    assert Counter(pair.kind for pair in NEAR_DUPLICATES) == NEAR_KINDS
+    assert Counter(pair.domain for pair in NEAR_DUPLICATES) == dict.fromkeys(DOMAINS, 51)
+    assert Counter(pair.length for pair in NEAR_DUPLICATES) == {"sentence": 280, "question": 20, "paragraph": 6}
+    texts = [text for pair in NEAR_DUPLICATES for text in (pair.first, pair.second)]
+    assert round(statistics.mean(len(text.split()) for text in texts), 2) == 9.39
+    assert round(statistics.mean(map(shared_words, NEAR_DUPLICATES)), 3) == 0.678
+
+
+def test_every_pair_is_a_near_duplicate_of_its_own():
+    texts = [text for pair in NEAR_DUPLICATES for text in (pair.first, pair.second)]
+    assert len(set(texts)) == len(texts)
+    assert not set(texts) & {text for pair in ws.meaning_pairs() for text in (pair.first, pair.second)}
+    assert all(pair.same and pair.first != pair.second for pair in NEAR_DUPLICATES)
+    assert min(map(shared_words, NEAR_DUPLICATES)) >= 0.25
+    assert len({pair.id for pair in NEAR_DUPLICATES}) == len(NEAR_DUPLICATES)

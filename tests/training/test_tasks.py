@@ -4,7 +4,6 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.errors import InputError
 from wordsens.training.tasks.majority import SIGNED
 from wordsens.training.tasks.one_word import NEUTRAL
 
@@ -55,21 +54,6 @@ def test_pairs_of_the_one_word_task_flip_the_label_or_keep_it():
     again, other = ws.training.one_word_pairs(part, seed=1), ws.training.one_word_pairs(part, seed=2)
     assert torch.equal(again.second, second)
     assert not torch.equal(other.second, second)
-
-
-def test_pairs_of_real_texts_are_their_rows():
-    texts = [ws.TextMatrix(ws.gaussian_text(3, 4, seed).rows) for seed in range(4)]
-    pairs = ws.training.text_pairs([(texts[0], texts[1], True), (texts[2], texts[3], False)])
-    first, second = pairs.rows()
-    for at, (a, b) in enumerate([(0, 1), (2, 3)]):
-        assert torch.equal(first[at], texts[a].rows.float())
-        assert torch.equal(second[at], texts[b].rows.float())
-    with pytest.raises(InputError, match="2 shapes"):
-        ws.training.text_pairs([(texts[0], ws.TextMatrix(torch.ones(2, 4)), True)])
-    with pytest.raises(InputError, match="0 shapes"):
-        ws.training.text_pairs([])
-    with pytest.raises(InputError, match="no deciding words"):
-        ws.training.one_word_pairs(ws.training.majority_task(SIZE).test)
 
 
 def test_the_shipped_reviews_are_a_task():
