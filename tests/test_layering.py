@@ -32,7 +32,6 @@ ROOMS = (
     "integrations",
     "experiments",
     "plotting",
-    "figures",
     "report",
     "app",
     "cli",

@@ -34,9 +34,11 @@ def test_its_texts_are_read(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as opened:
         opened.extractall(tmp_path)
     code = (
-        "import wordsens; from wordsens.text.shipped_data import shipped_reviews; from wordsens.app.view import parts; "
-        "from wordsens.report.assets import static; assert parts.Control.component.path.read_bytes(); "
-        "assert static(('report.css',)); print(wordsens.__file__, len(shipped_reviews()), len(wordsens.read_pairs()))"
+        "import wordsens; from wordsens.text.shipped_data import shipped_reviews; "
+        "from wordsens.app import parts; assert parts.Control.component.path.read_bytes(); "
+        "from wordsens.display.content import Display; from wordsens.display.page import html_page; "
+        "assert html_page(Display(('a',)), title='t', heading='h', version='1').endswith('</html>\\n'); "
+        "print(wordsens.__file__, len(shipped_reviews()), len(wordsens.read_pairs()))"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     output = subprocess.run(

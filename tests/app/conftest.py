@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from tests.report.conftest import browser as browser
-from tests.report.test_page_in_browser import AXE
+
+AXE = Path(__file__).parents[1] / "report" / "axe" / "axe.min.js"
 
 SECONDS = 240
 """The machine may be busy with other tests: what takes longer hangs."""
@@ -22,6 +24,11 @@ const [button] = arguments
 button.scrollIntoView({block: 'center', behavior: 'instant'})
 const {left, top, width, height} = button.getBoundingClientRect()
 return button.contains(document.elementFromPoint(left + width / 2, top + height / 2))
+"""
+
+STALE = """
+const notes = [...document.querySelectorAll('.stale-note')]
+return [document.querySelector('.result.stale, section.stale') !== null, notes.at(-1).textContent]
 """
 
 
@@ -104,9 +111,19 @@ class Page:
         self.browser.open(f"{self.server.address}{path}", **how)
         until(lambda: self.browser.find("#main h1"), "the screen")
 
+    def window(self, width, height, scheme="light"):
+        """Show the page in a window of that size."""
+        self.browser.look(width=width, scheme=scheme)
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.browser.command("Emulation.setDeviceMetricsOverride", size)
+
     def said(self, at=0):
         """The sentence of the screen's work line of that number."""
-        return self.browser.find(".told")[at].text
+        return self.browser.find(".work .message")[at].text
+
+    def all_said(self, selector):
+        """The texts of the elements of a selector that can be seen."""
+        return [one.text for one in self.browser.find(selector) if one.is_displayed()]
 
     def done(self, at=0):
         """Wait until its work is done."""
@@ -131,18 +148,29 @@ class Page:
         until(lambda: self.browser.run(UNCOVERED, self.browser.find(found)[0]), f"{name} is covered")
         self.browser.find(found)[0].send_keys(ENTER)
 
-    def words(self):
-        """The coloured words."""
-        return self.browser.find(".heat .w")
+    def words(self, reader=0):
+        """The coloured words of a map: of the first, attention."""
+        readers = self.browser.find(".result .reader")
+        return readers[reader].find_elements("css selector", ".w") if reader < len(readers) else []
 
-    def detail(self):
+    def levels(self, reader=0):
+        """The shades of its words, 0 to 8."""
+        return [int(re.search(r"\bs(\d)", word.get_attribute("class"))[1]) for word in self.words(reader)]
+
+    def card(self):
         """What is told of the chosen word."""
-        return self.browser.find(".detail")[0].text
+        return self.browser.find(".card")[0].text
+
+    def stale(self):
+        """The note on a result that is greyed; "" for a fresh one."""
+        greyed, note = self.browser.run(STALE)
+        assert greyed == bool(note)
+        return note
 
     def can_be_read_by_all(self):
         """No serious finding of axe-core, and nothing wider than the screen, at both widths in both schemes."""
         self.browser.run(AXE.read_text(encoding="utf-8"))
-        for width in (1280, 390):
+        for width in (1366, 390):
             for scheme in ("light", "dark"):
                 self.browser.look(width=width, scheme=scheme)
                 found = self.browser.driver.execute_async_script(

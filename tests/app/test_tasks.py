@@ -1,60 +1,73 @@
 """The workers' tasks, called as a worker calls them: the numbers are those of the library."""
 
+import json
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+
 import pytest
 import torch
 
 import wordsens as ws
-from wordsens.app.request import MeasureRequest
-from wordsens.app.tasks.measure import measure
-from wordsens.app.tasks.word import word_detail
-from wordsens.app.work import worker
-from wordsens.report.texts import LEVELS
+from wordsens.app.request import EXAMPLES, MeasureRequest
+from wordsens.app.tasks import TASKS
+from wordsens.app.tasks.measure import FIRST_SECONDS
+from wordsens.app.worker import CancelledError, TaskContext
+from wordsens.files import packaged_text
 
 TEXT = "Two keys open the wooden door."
 
 
-class Desk(worker.Desk):
-    """A worker's desk that keeps what it is told."""
+class Context(TaskContext):
+    """A worker's context without a worker: it saves the parts."""
 
     def __init__(self):
-        self.told = []
+        self.parts = []
 
-    def tell(self, value):
-        self.told.append(value)
+    def send(self, value):
+        self.parts.append(value)
 
     def tick(self, *_):
         pass
 
-    def share(self, done, total):
-        self.told.append({"share": done / total})
+    def progress(self, done, total):
+        self.parts.append({"share": done / total})
+
+
+def run(name, *arguments, context=None):
+    """The answer of a task."""
+    return TASKS[name](context or Context(), *arguments)
+
+
+def searched(answer):
+    """The words that have a colour."""
+    return [piece for piece in answer["pieces"] if not isinstance(piece, str)]
 
 
 def test_words_are_coloured_before_they_are_measured_and_end_at_the_librarys_numbers():
-    desk = Desk()
-    answer = measure(desk, vars(MeasureRequest(text=TEXT, map="relu-raf", seed=2)))
-    looks = [part for part in desk.told if "text" in part]
-    counts = [sum(not isinstance(piece, str) for piece in part["text"]["pieces"]) for part in looks]
+    context = Context()
+    answer = run("measure", asdict(MeasureRequest(text=TEXT, map="relu-raf", seed=2)), context=context)
+    counts = [len(searched(part)) for part in context.parts if "pieces" in part]
     assert counts == sorted(counts)
-    assert counts[0] < counts[-1]
-    assert looks[-1]["looked"] == 1
+    assert counts[0] < counts[-1] == len(searched(answer)) == answer["words"]
     (X,) = ws.embed([TEXT])
     phi = ws.RandomAttentionFeatures(X.rows.shape[1], "relu", seed=2)
     direct = ws.word_sensitivity(phi, X, search="quick", seed=2)
     assert answer["value"] == direct.value
     assert answer["record"]["per_word"] == tuple(direct.per_word.tolist())
-    assert answer["text"]["direction"] == "ltr"
-    assert {piece["level"] for piece in answer["text"]["pieces"] if not isinstance(piece, str)} <= set(range(LEVELS))
+    # A word's shade is its number on one scale for all texts and maps, from white at 0 to the last at 4.
+    for word in searched(answer):
+        assert word["level"] == round(min(word["value"] / 4, 1) * 8)
 
 
 def test_a_words_detail_is_what_its_witness_does():
-    request = vars(MeasureRequest(text=TEXT))
-    answer, desk = measure(Desk(), request), Desk()
-    row = answer["record"]["word"]
-    last = word_detail(desk, request, row, answer["witnesses"][row])
-    first, second = desk.told
+    request = asdict(MeasureRequest(text=TEXT, map="raf"))
+    answer, context = run("measure", request), Context()
+    row = answer["row"]
+    last = run("word_detail", request, row, answer["witnesses"][row], context=context)
+    first, second = context.parts
     assert sum(change**2 for _, change, _, _ in first["moved"]) <= answer["value"] ** 2 * (1 + 1e-9)
-    before, after = (matrix["cells"] for matrix in first["matrices"])
-    assert float(after[0][row][0]) > float(before[0][row][0])
     assert 0 < second["removal"] < 1
     (X,) = ws.embed([TEXT])
     moved = X.rows.clone()
@@ -63,4 +76,49 @@ def test_a_words_detail_is_what_its_witness_does():
     change = float((phi(moved) - phi(X)).norm() / phi(X).norm())
     assert change == pytest.approx(answer["value"], rel=1e-9)
     assert 0 < last["swap"] < answer["value"]
-    assert last["swapExact"]
+    assert last["swap_exact"]
+    # The picture's first and last frames are the attention before and after.
+    lines = first["lines"]
+    for frame, rows in ((0, X.rows), (-1, moved)):
+        assert lines["frames"][frame] == pytest.approx(phi.attention(rows).numpy(), abs=6e-4)
+    assert lines["given"] == sorted(lines["given"])
+
+
+def test_the_shipped_comparison_is_what_the_tasks_measure():
+    shipped = json.loads(packaged_text("app/static/examples.json"))["comparison"]
+    for request in MeasureRequest(text=next(iter(EXAMPLES.values()))).single:
+        answer = run("measure", asdict(request))
+        (stored,) = [one for name, one in shipped.items() if name == request.map]
+        assert stored["value"] == pytest.approx(answer["value"], rel=1e-4)
+        assert stored["value"] < stored["upper"] < answer["upper"] * (1 + 1e-4)  # tests have looser bounds
+        assert [word["value"] for word in searched(stored)] == pytest.approx(
+            [word["value"] for word in searched(answer)], rel=1e-3
+        )
+
+
+class OnlyFirstLook(Context):
+    """A context that ends its task when the search itself begins."""
+
+    def progress(self, done, total):
+        raise CancelledError
+
+
+def test_a_first_look_at_250_words_is_short():
+    context = OnlyFirstLook()
+    request = asdict(MeasureRequest(text=" ".join([TEXT] * 40), map="raf"))
+    began = time.monotonic()
+    with pytest.raises(CancelledError):
+        run("measure", request, context=context)
+    assert time.monotonic() - began < FIRST_SECONDS + 5  # the search takes 15 s and more
+    assert searched(context.parts[-1])
+
+
+def test_identical_sentences_have_the_same_attention():
+    answer = run("attention", None, TEXT, TEXT, 1, None)
+    assert answer["share"] == 0
+    assert run("attention", None, TEXT, TEXT.replace("wooden", "iron"), 1, None)["share"] > 0
+
+
+def test_the_page_itself_never_loads_torch():
+    code = "import sys, wordsens.app.serve; print('torch' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"

@@ -22,7 +22,7 @@ part of either."""
 
 COOKIE = "wordsens-visitor"
 
-SLOWLY = 0.2
+WRONG_TOKEN_SECONDS = 0.2
 """Seconds before a wrong token is refused: guessing takes time."""
 
 _HEADERS = (
@@ -34,13 +34,13 @@ _HEADERS = (
 
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
-_DOOR = """<!doctype html>
+_LOGIN = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>wordsens</title><style>
 :root {{ color-scheme: light dark }}
 body {{ font: 1rem/1.6 sans-serif; max-width: 32rem; margin: 12vh auto; padding: 0 1rem }}
 input, button {{ font: inherit; padding: .4rem .6rem }}
-</style></head><body><main><h1>wordsens</h1><p>{told}</p>
+</style></head><body><main><h1>wordsens</h1><p>{message}</p>
 <form method="get" action="/"><label for="token">Token</label>
 <p><input id="token" name="token" type="password" autocomplete="off" required> <button>Open the page</button></p>
 </form></main></body></html>"""
@@ -60,7 +60,7 @@ class Guard:
     def __init__(self, page: Any, settings: AppSettings):
         self._page, self._settings = page, settings
         # A visitor who knew the token is known by this: it says nothing of the token, and ends with the server.
-        self._pass = secrets.token_urlsafe(32)
+        self._visitor_key = secrets.token_urlsafe(32)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -68,14 +68,14 @@ class Guard:
             await self._page(scope, receive, send)
             return
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        if not self._own(headers):
+        if not self._is_own(headers):
             await _refuse(scope, send, 403, "This address is not the page's own.")
         elif self._settings.token is None or self._admitted(headers):
             await self._page(scope, receive, _with_headers(send))
         else:
-            await self._at_the_door(scope, send)
+            await self._authenticate(scope, send)
 
-    def _own(self, headers: dict[str, str]) -> bool:
+    def _is_own(self, headers: dict[str, str]) -> bool:
         host = headers.get("host", "")
         if self._settings.loopback and (urlsplit(f"//{host}").hostname or "") not in _LOCAL:
             return False
@@ -84,21 +84,21 @@ class Guard:
 
     def _admitted(self, headers: dict[str, str]) -> bool:
         try:
-            found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
         except CookieError:
             return False
-        return found is not None and _same(found.value, self._pass)
+        return cookie is not None and _same(cookie.value, self._visitor_key)
 
-    async def _at_the_door(self, scope: Message, send: Send) -> None:
+    async def _authenticate(self, scope: Message, send: Send) -> None:
         """Let in who brings the token, and ask all others for it."""
         given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
         if scope["type"] == "http" and given and _same(given, str(self._settings.token)):
-            cookie = f"{COOKIE}={self._pass}; HttpOnly; SameSite=Strict; Path=/"
+            cookie = f"{COOKIE}={self._visitor_key}; HttpOnly; SameSite=Strict; Path=/"
             await _answer(send, 303, b"", (("location", scope["path"]), ("set-cookie", cookie)))
         else:
-            await asyncio.sleep(SLOWLY * bool(given))
-            told = "That was not the token." if given else "This page is open to those who have its token."
-            await _refuse(scope, send, 401, told, html=True)
+            await asyncio.sleep(WRONG_TOKEN_SECONDS * bool(given))
+            message = "That was not the token." if given else "This page is open to those who have its token."
+            await _refuse(scope, send, 401, message, html=True)
 
 
 def _same(one: str, other: str) -> bool:
@@ -116,11 +116,11 @@ def _with_headers(send: Send) -> Send:
     return sending
 
 
-async def _refuse(scope: Message, send: Send, status: int, told: str, *, html: bool = False) -> None:
+async def _refuse(scope: Message, send: Send, status: int, message: str, *, html: bool = False) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
         return
-    body = _DOOR.format(told=escape(told)) if html else told
+    body = _LOGIN.format(message=escape(message)) if html else message
     kind = "text/html" if html else "text/plain"
     policy = ("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'")
     headers = (("content-type", f"{kind}; charset=utf-8"), policy, *_HEADERS[1:])

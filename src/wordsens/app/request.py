@@ -1,4 +1,4 @@
-"""A measurement as a visitor asks for it: checked, in a link, and as the command and the Python that give the same."""
+"""A measurement as a visitor sets it: checked, in a link, and as the command and the Python that give the same."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -9,18 +9,42 @@ from wordsens.errors import InputError, require_choice, require_count
 from wordsens.maps.registry import MODEL, MapOptions
 from wordsens.search.plan import EFFORTS
 
+BOTH = "both"
 MAPS = {
-    "raf": "random attention (RAF)",
-    "relu-raf": "random attention with ReLU (ReLU-RAF)",
-    "rf": "random fully connected layer (RF)",
-    "drf": "deep random layers (DRF)",
+    BOTH: "attention and a fully connected layer",
+    "raf": "attention (RAF)",
+    "relu-raf": "attention with ReLU (ReLU-RAF)",
+    "rf": "a fully connected layer (RF)",
+    "drf": "several fully connected layers (DRF)",
     MODEL: "a trained model",
 }
-"""The maps of the page, with what they are called there."""
+"""The maps of the page, with their names there."""
 
 POOLS = {"": "every word’s output", "own": "the model’s one vector", "mean": "mean", "cls": "first token", "max": "max"}
 
 LEAST_SHARE, MOST_SHARE = 0.05, 2.0
+
+EXAMPLES = {
+    "A negation": "The second key does not open the door to the archive.",
+    "A short review": "I did not love this film, but I would watch it again for her voice.",
+    "Forty words": (
+        "When the lights went out in the old theatre nobody moved, because everyone believed the silence was part of "
+        "the play, and only when the actor laughed did we understand that he had simply forgotten how the story was "
+        "supposed to end."
+    ),
+    "A notice": (
+        "Guests may keep small dogs in the garden rooms, unless the house is full, and must tell the desk before nine "
+        "in the evening."
+    ),
+    "Right to left": "הסרט לא היה רע, אבל הסוף היה ארוך מדי.",
+}
+"""Texts that the page offers, all our own; the first is measured beforehand."""
+
+PAIR = ("I love her much", "I love her smile")
+"""The pair of the paper's figure 1."""
+
+OPPOSITES = ("The lift is not working today.", "The lift is working today.")
+"""The texts whose score is explained beforehand."""
 
 _CLASSES = {
     "raf": "ws.RandomAttentionFeatures(X.rows.shape[1], seed={seed})",
@@ -32,7 +56,7 @@ _CLASSES = {
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureRequest:
-    """The choices of a measurement.
+    """The settings of a measurement.
 
     Attributes:
         text: the words.
@@ -49,7 +73,7 @@ class MeasureRequest:
     """
 
     text: str = ""
-    map: str = "raf"
+    map: str = BOTH
     model: str = "minilm"
     layer: int = -1
     pool: str = ""
@@ -81,12 +105,30 @@ class MeasureRequest:
             )
 
     @property
+    def single(self) -> tuple["MeasureRequest", ...]:
+        """A request for each map: attention, then a fully connected layer, for "both"."""
+        return tuple(replace(self, map=name) for name in ("raf", "rf")) if self.map == BOTH else (self,)
+
+    @property
     def map_options(self) -> MapOptions:
         """The options of the map."""
         return MapOptions(depth=self.depth, model=self.model, model_layer=self.layer, pool=self.pool or None)
 
+    @property
+    def name(self) -> str:
+        """The map in a few words.
+
+        >>> MeasureRequest(map="drf").name
+        'Several fully connected layers (DRF): 4'
+        """
+        if self.map == MODEL:
+            layer = "last layer" if self.layer == -1 else f"layer {self.layer}"
+            return f"{self.model}, {layer}" + (f", {self.pool} pooling" if self.pool else "")
+        title = MAPS[self.map].removeprefix("a ")
+        return f"{title[0].upper()}{title[1:]}" + (f": {self.depth}" if self.map == "drf" else "")
+
     def command(self, radius: float | None) -> str:
-        """The command that gives the same numbers; `radius` is the one that was used, None for the default."""
+        """The command that gives the same numbers; `radius` None for the default."""
         words = ["wordsens", "measure", self.text, "--map", self.map, "--search", self.search]
         words += ["--seed", str(self.seed)] if self.seed else []
         words += ["--depth", str(self.depth)] if self.map == "drf" else []
@@ -110,27 +152,27 @@ class MeasureRequest:
         return "\n".join([*lines, f"result = ws.word_sensitivity(phi, X, {', '.join(given)})", "print(result.show())"])
 
     def query(self, *, with_text: bool) -> dict[str, str]:
-        """The settings that differ from the defaults, for a link; the text only where that is asked for."""
-        usual = MeasureRequest()
-        kept = {one.name: getattr(self, one.name) for one in fields(self)}
+        """The settings that differ from the defaults, for a link; the text only if it is wanted."""
+        default = MeasureRequest()
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
         if not with_text:
-            del kept["text"]
-        return {name: str(value) for name, value in kept.items() if value != getattr(usual, name)}
+            del values["text"]
+        return {name: str(value) for name, value in values.items() if value != getattr(default, name)}
 
     @classmethod
-    def of_query(cls, query: Mapping[str, str], usual: "MeasureRequest") -> "MeasureRequest":
+    def of_query(cls, query: Mapping[str, str], default: "MeasureRequest") -> "MeasureRequest":
         """The request that a link holds; what is wrong in it is left out.
 
         >>> MeasureRequest.of_query({"map": "rf", "share": "much", "layer": "2"}, MeasureRequest()).layer
         2
         """
-        made = usual
+        request = default
         for one in fields(cls):
             if one.name not in query:
                 continue
-            kind: Any = type(getattr(usual, one.name))
+            kind: Any = type(getattr(default, one.name))
             try:
-                made = replace(made, **{one.name: kind(query[one.name])})
+                request = replace(request, **{one.name: kind(query[one.name])})
             except ValueError:
                 continue
-        return made
+        return request

@@ -2,11 +2,11 @@
 
 import asyncio
 import os
+import signal
 import socket
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +24,13 @@ try:
 except ImportError as error:
     raise MissingExtraError("nicegui", "app", "the page") from error
 
-from wordsens.app.pages.attention import attention
-from wordsens.app.pages.check import check
-from wordsens.app.pages.explain import explain
-from wordsens.app.pages.paper import paper
-from wordsens.app.pages.your_text import your_text
-from wordsens.app.view.shell import Site
-from wordsens.app.work.pool import Pool
+from wordsens.app.models import attention, check, explain
+from wordsens.app.paper import paper
+from wordsens.app.parts import Site
+from wordsens.app.pool import Pool
+from wordsens.app.your_text import your_text
 
-CLOSING = 1
+CLOSING_SECONDS = 1
 """Seconds that open connections are waited for at Ctrl-C."""
 
 
@@ -50,13 +48,32 @@ def serve(settings: AppSettings, started: Callable[[str], None]) -> None:
         config = uvicorn.Config(
             Guard(_application(Site(settings, pool)), settings),
             log_level="warning",
-            timeout_graceful_shutdown=CLOSING,
+            timeout_graceful_shutdown=CLOSING_SECONDS,
             server_header=False,
             ws_max_size=1 << 20,
         )
-        server = uvicorn.Server(config)
+        server = _Server(config)
         with suppress(KeyboardInterrupt):
             asyncio.run(_run(server, listener, pool, lambda: started(f"http://{host}:{port}")))
+
+
+class _Server(uvicorn.Server):
+    """A server that ends at Ctrl-C and SIGTERM. uvicorn's own raises the signal again inside the event loop, which may
+    then stop before it has ended its threads, and the process never ends."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Inside, both signals ask the server to end."""
+
+        def stop(*_: object) -> None:
+            self.should_exit = True
+
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 async def _run(server: Any, listener: socket.socket, pool: Pool, started: Callable[[], None]) -> None:
@@ -90,15 +107,23 @@ def _listening(settings: AppSettings) -> socket.socket:
 def _application(site: Site) -> Any:
     """The screens, as NiceGUI serves them."""
 
-    @ui.page("/")
-    async def _(request: Request) -> None:
-        await your_text(site, dict(request.query_params))
+    def add(path: str, build: Callable[[Site, dict[str, str]], Awaitable[None]]) -> None:
+        @ui.page(path)
+        async def _(request: Request) -> None:
+            await build(site, dict(request.query_params))
 
-    for path, build in {"/paper": paper, "/attention": attention, "/check": check, "/explain": explain}.items():
-        ui.page(path)(partial(build, site))
+    screens = {"/": your_text, "/paper": paper, "/attention": attention, "/check": check, "/explain": explain}
+    for path, build in screens.items():
+        add(path, build)
 
-    made = FastAPI(openapi_url=None)
+    application = FastAPI(openapi_url=None)
     ui.run_with(
-        made, title="wordsens", language="en-US", tailwind=False, show_welcome_message=False, dark=None, favicon="🔎"
+        application,
+        title="wordsens",
+        language="en-US",
+        tailwind=False,
+        show_welcome_message=False,
+        dark=None,
+        favicon="🔎",
     )
-    return made
+    return application

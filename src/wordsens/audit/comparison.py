@@ -39,19 +39,19 @@ class AuditChange:
 
 def audit_changes(pairs: Sequence[tuple[AuditedText, AuditedText]]) -> list[AuditChange]:
     """The changes of every measure and kind of word that both audits have, over the same words of the same texts."""
-    found = []
+    result = []
     for kind in KINDS:
         for measure in MEASURES:
             means = [means for pair in pairs if (means := _means(*pair, kind, measure)) is not None]
             if means:
                 before, after = ([own[side] for own in means] for side in (0, 1))
                 change = mean_interval([late - early for early, late in means])
-                found.append(
+                result.append(
                     AuditChange(
                         kind, measure, math.fsum(before) / len(means), math.fsum(after) / len(means), change, len(means)
                     )
                 )
-    return found
+    return result
 
 
 def _means(before: AuditedText, after: AuditedText, kind: str, measure: str) -> tuple[float, float] | None:

@@ -162,17 +162,17 @@ def _encoded(
 ) -> dict[str, Tensor]:
     """Every text's vector."""
     ordered = sorted(set(texts), key=lambda text: (len(text), text))
-    found: dict[str, Tensor] = {}
+    result: dict[str, Tensor] = {}
     read, total = 0, sum(map(len, ordered))
     for start in range(0, len(ordered), BATCH):
         part = ordered[start : start + BATCH]
         for text, vector in zip(part, phi.encode(part), strict=True):
             feature_norm(vector, phi.name)
-            found[text] = vector
+            result[text] = vector
         read += sum(map(len, part))
         if progress is not None:
             progress(read, total)
-    return found
+    return result
 
 
 def decay(distances: Iterable[PairDistance], *, threshold: float, seed: int = 0) -> list[Decay]:

@@ -162,8 +162,8 @@ class AuditSummary(Shown, Saved):
         names = ("category", "count", "sensitivity", "removal", "swap")
         columns = {name: [getattr(group, name) for group in self.groups] for name in names}
         notes = [
-            f"{told}: {', '.join(one.word for one in words)}"
-            for told, words in (("reacts to", self.overreacts), ("ignores", self.ignores))
+            f"{shown}: {', '.join(one.word for one in words)}"
+            for shown, words in (("reacts to", self.overreacts), ("ignores", self.ignores))
             if words
         ]
         return Look(f"{self.words} words of {self.texts} texts", columns, notes=tuple(notes))

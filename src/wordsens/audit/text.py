@@ -204,12 +204,12 @@ def farthest_swaps(
         (at, other) for at, (start, stop) in spans.items() for other in alternatives(text[start:stop])
         if other != text[start:stop]
     ]  # fmt: skip
-    found: dict[int, tuple[float, str]] = {}
+    result: dict[int, tuple[float, str]] = {}
     if offered:
         measured = changes([with_word(text, spans[at], other) for at, other in offered])
         for (at, other), change in zip(offered, measured, strict=True):
-            found[at] = max(found.get(at, (-1.0, "")), (change, other))
-    return found
+            result[at] = max(result.get(at, (-1.0, "")), (change, other))
+    return result
 
 
 def _swaps(
@@ -329,17 +329,17 @@ class AuditTexts:
 
     def take(self, documents: Iterable[Document]) -> None:
         """Add documents: to those that are measured, to the copies or to those that are left out."""
-        seen: set[str] = set()
+        observed: set[str] = set()
         for document in documents:
             words = reading_words(document.text)
             self.counts.update(counted(words))
             reason = _reason(words)
             if reason is not None:
                 self.left_out.append((document.source, reason))
-            elif document.text in seen:
+            elif document.text in observed:
                 self.copies += 1
             else:
-                seen.add(document.text)
+                observed.add(document.text)
                 self.documents.append(document)
 
 

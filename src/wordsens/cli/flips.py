@@ -80,50 +80,50 @@ def run_flips(request: FlipsRequest) -> None:
     given = request.model if request.encode is None else load_named(request.encode)
     model = as_classifier(given, labels=request.labels or None, device=request.device)
     texts = [document.text for document in documents]
-    found = label_flips(model, texts, plan=plan, requirements=request.requirements or (), seed=request.seed)
+    result = label_flips(model, texts, plan=plan, requirements=request.requirements or (), seed=request.seed)
     with printing():
         if request.as_json:
-            print_json({"command": "flips", "version": __version__, "seed": request.seed, **found.to_dict()})
+            print_json({"command": "flips", "version": __version__, "seed": request.seed, **result.to_dict()})
         else:
-            _print(found)
-    if not found.passed:
-        raise RequirementError(f"requirements are not met: {'; '.join(found.failures)}")
+            _print(result)
+    if not result.passed:
+        raise RequirementError(f"requirements are not met: {'; '.join(result.failures)}")
 
 
-def _print(found: "LabelFlips") -> None:
+def _print(result: "LabelFlips") -> None:
     console = stdout()
-    console.print(Text(f"{found.model}: {len(found.texts)} texts, {len(found.words)} words", style="bold"))
-    for sentence in found.answer:
+    console.print(Text(f"{result.model}: {len(result.texts)} texts, {len(result.words)} words", style="bold"))
+    for sentence in result.answer:
         console.print(Text(sentence))
-    for failure in found.failures:
+    for failure in result.failures:
         console.print(Text(f"FAILED: {failure}", style="bold red"))
-    flipping = sorted((word for word in found.words if word.removed_to), key=lambda word: word.removal)
+    flipping = sorted((word for word in result.words if word.removed_to), key=lambda word: word.removal)
     if flipping:
         console.print()
         console.print("Words whose removal flips the label (one change)", style="bold")
     for word in flipping[:_SHOWN]:
-        console.print(_shown(found, word))
+        console.print(_shown(result, word))
     if len(flipping) > _SHOWN:
         console.print(f"and {len(flipping) - _SHOWN} more (--json)")
-    _words(found)
-    for note in found.notes:
+    _words(result)
+    for note in result.notes:
         console.print(Text(f"Note: {note}"))
 
 
-def _shown(found: "LabelFlips", word: "FlipWord") -> Text:
+def _shown(result: "LabelFlips", word: "FlipWord") -> Text:
     """The word in its text, and where the text goes without it, or with another."""
-    text = found.texts[word.text]
+    text = result.texts[word.text]
     before, after = text[max(0, word.start - _AROUND) : word.start], text[word.stop : word.stop + _AROUND]
-    told = f"  {word.label} -> {word.removed_to} ({word.removal:+.3f})"
-    told += f", with '{word.swapped_for}' -> {word.swapped_to}" if word.swapped_to else ""
-    told += f", radius {word.radius:.2f}" if word.radius is not None else ""
+    description = f"  {word.label} -> {word.removed_to} ({word.removal:+.3f})"
+    description += f", with '{word.swapped_for}' -> {word.swapped_to}" if word.swapped_to else ""
+    description += f", radius {word.radius:.2f}" if word.radius is not None else ""
     shown = Text("..." * (word.start > _AROUND) + before.replace("\n", " "))
     shown.append(word.word, style=MUCH)
-    return shown.append(after.replace("\n", " ") + told)
+    return shown.append(after.replace("\n", " ") + description)
 
 
-def _words(found: "LabelFlips") -> None:
-    rows = [row for row in found.by_word if row.share.value > 0][:_SHOWN]
+def _words(result: "LabelFlips") -> None:
+    rows = [row for row in result.by_word if row.share.value > 0][:_SHOWN]
     if not rows:
         return
     shown = table(("word", "left"), ("class", "left"), ("flipped", "right"), ("texts", "right"), ("others", "right"))

@@ -27,13 +27,13 @@ def options_of(command: Any, arguments: Sequence[str], *, keep: Collection[str] 
     """
     for word in arguments:
         command = getattr(command, "commands", {}).get(word, command)
-    found = {}
+    result = {}
     for parameter in command.params:
         option = next((name for name in parameter.opts if name.startswith("--")), parameter.opts[0])
         if option.startswith("--"):
-            found |= {parameter.name: option, option.removeprefix("--").replace("-", "_"): option}
-    found |= {name: option for name, option in _OTHER_NAMES.items() if option in found.values()}
-    return {name: option for name, option in found.items() if name not in keep}
+            result |= {parameter.name: option, option.removeprefix("--").replace("-", "_"): option}
+    result |= {name: option for name, option in _OTHER_NAMES.items() if option in result.values()}
+    return {name: option for name, option in result.items() if name not in keep}
 
 
 def require_once(command: Any, arguments: Sequence[str]) -> None:
@@ -57,9 +57,9 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
     """
     if options:
         names = "|".join(sorted(map(re.escape, options), key=len, reverse=True))
-        message = re.sub(rf"`({names})`", lambda found: options[found[1]], message)
-        message = re.sub(rf"\b({names})=(?=[\w'])", lambda found: f"{options[found[1]]} ", message)
+        message = re.sub(rf"`({names})`", lambda match: options[match[1]], message)
+        message = re.sub(rf"\b({names})=(?=[\w'])", lambda match: f"{options[match[1]]} ", message)
         compound = "|".join(name for name in options if "_" in name)
         if compound:
-            message = re.sub(rf"(?<![-\w`'/])({compound})(?![\w='/])", lambda found: options[found[1]], message)
+            message = re.sub(rf"(?<![-\w`'/])({compound})(?![\w='/])", lambda match: options[match[1]], message)
     return message.replace("`X`", "the text")

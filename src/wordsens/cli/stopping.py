@@ -15,10 +15,10 @@ _AGAIN = 10.0
 def interrupts() -> Iterator[threading.Event]:
     """Inside, Ctrl-C raises KeyboardInterrupt, again after a while where a library swallowed it; the event says that
     there was one, whatever became of the exception."""
-    seen, ended = threading.Event(), threading.Event()
+    observed, ended = threading.Event(), threading.Event()
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as for a job in the background
     if ignored or threading.current_thread() is not threading.main_thread():
-        yield seen
+        yield observed
         return
 
     def raise_again() -> None:
@@ -26,14 +26,14 @@ def interrupts() -> Iterator[threading.Event]:
             _thread.interrupt_main()
 
     def stop(number: int, frame: FrameType | None) -> None:
-        if not seen.is_set():
-            seen.set()
+        if not observed.is_set():
+            observed.set()
             threading.Thread(target=raise_again, daemon=True).start()
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGINT, stop)
     try:
-        yield seen
+        yield observed
     finally:
         ended.set()
         signal.signal(signal.SIGINT, before)

@@ -117,10 +117,10 @@ def shade(value: float, values: Sequence[float]) -> str:
 def table(*columns: tuple[str, str]) -> Table:
     """An empty table with (heading, justification) columns, closer together on a narrow screen."""
     gap = 2 if stdout().width >= 100 else 1
-    made = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
+    empty = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
     for heading, side in columns:
-        made.add_column(heading, justify="right" if side == "right" else "left", overflow="fold")
-    return made
+        empty.add_column(heading, justify="right" if side == "right" else "left", overflow="fold")
+    return empty
 
 
 def duration(seconds: float) -> str:
@@ -218,11 +218,11 @@ def _print_table(data: Data, *, whole: bool) -> None:
     if data.title:
         console.print(Text(data.title, style="bold"))
     sides = ["right" if data.is_number(at) else "left" for at in range(len(data.headings))]
-    made = table(*zip(data.headings, sides, strict=True))
+    drawn = table(*zip(data.headings, sides, strict=True))
     rows = data.rows if whole else data.rows[: data.most]
     for row in rows:
-        made.add_row(*map(_cell, row))
-    console.print(made)
+        drawn.add_row(*map(_cell, row))
+    console.print(drawn)
     if len(rows) < len(data.rows):
         console.print(Text(f"{len(rows)} of {len(data.rows)} are shown."))
     if data.note:

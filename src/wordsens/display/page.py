@@ -38,6 +38,11 @@ def html_page(display: Display, *, title: str, heading: str, version: str) -> st
     return _render(display, style, inline=False, **names)
 
 
+def html_part(display: Display) -> str:
+    """One element for a page that has the style sheet in its head."""
+    return _render(display, "", inline=False)
+
+
 def html_fragment(display: Display) -> str:
     """One element for a notebook, whose words keep their colours where style sheets are dropped."""
     return _render(display, _notebook_style(), inline=True)

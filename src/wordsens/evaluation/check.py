@@ -616,10 +616,10 @@ def _pair_row(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return (f"{row['similarity']:.3f}", hit, row["kind"], *marked)
 
 
-def _kinds_table(found: Check, guarded: Guarded | None) -> Table:
-    far = any(row.auc_far is not None for row in found.kinds)
+def _kinds_table(result: Check, guarded: Guarded | None) -> Table:
+    far = any(row.auc_far is not None for row in result.kinds)
     rows = []
-    for row in found.kinds:
+    for row in result.kinds:
         auc = f"{row.auc:.3f}"
         cells: list[Any] = [row.kind, row.pairs, Strong(auc, "rise") if row.auc < COIN else auc]
         cells += [f"[{row.auc_low:.2f}, {row.auc_high:.2f}]", f"{row.false_hits:.0%}"]
@@ -627,10 +627,10 @@ def _kinds_table(found: Check, guarded: Guarded | None) -> Table:
         cells += [None if row.auc_far is None else f"{row.auc_far:.3f}"] if far else []
         cells += [f"{guarded.false_hits[row.kind]:.0%}"] if guarded else []
         rows.append(tuple(cells))
-    near = int(found.measured.near.sum())
+    near = int(result.measured.near.sum())
     note = (
-        f"Threshold {found.threshold:.4f}: {found.recall:.0%} of {near} near-duplicates of the same meaning reach it "
-        f"[{found.recall_low:.0%}, {found.recall_high:.0%}]. false hits: the opposites that do. AUC: the chance that "
+        f"Threshold {result.threshold:.4f}: {result.recall:.0%} of {near} near-duplicates of the same meaning reach it "
+        f"[{result.recall_low:.0%}, {result.recall_high:.0%}]. false hits: the opposites that do. AUC: the chance that "
         "an opposite is less alike than a near-duplicate; 1 perfect, .5 a coin, 0 always more alike"
         f"{'; far: than a paraphrase of few common words' * far}. Brackets: 95 %."
     )
@@ -641,12 +641,12 @@ def _kinds_table(found: Check, guarded: Guarded | None) -> Table:
     return Table("", tuple(headings), tuple(rows), note, len(rows))
 
 
-def _lengths_table(found: Check) -> Table | None:
-    lengths = list(dict.fromkeys(row.length for row in found.lengths))
+def _lengths_table(result: Check) -> Table | None:
+    lengths = list(dict.fromkeys(row.length for row in result.lengths))
     if len(lengths) < 2:
         return None
-    shares = {(row.kind, row.length): f"{row.false_hits:.0%} of {row.pairs}" for row in found.lengths}
-    rows = tuple((kind, *(shares.get((kind, length)) for length in lengths)) for kind in found.kinds.names)
+    shares = {(row.kind, row.length): f"{row.false_hits:.0%} of {row.pairs}" for row in result.lengths}
+    rows = tuple((kind, *(shares.get((kind, length)) for length in lengths)) for kind in result.kinds.names)
     return Table("False hits by length", ("kind", *lengths), rows, most=len(rows))
 
 

@@ -577,7 +577,7 @@ def _about(series: Sequence[Series]) -> Claim:
 def _elsewhere(series: Series) -> str:
     trend = series.trend
     value = f"{_length(series)}, d = {series.d}: {times(series.points[-1].mean)}"
-    return value if trend is None else f"{value}, {trend.behaviour}, {trend.told}"
+    return value if trend is None else f"{value}, {trend.behaviour}, {trend.text}"
 
 
 def _length(series: Series) -> str:
@@ -600,7 +600,7 @@ def _known(series: Series) -> str:
         known += f"; predicted for {series.predicted_of}: {times(point.predicted)}"
         known += "" if point.in_range else " (not compared with measurements at such sizes)"
     if law is not None:
-        known += f"; from {series.points[0].n} to {point.n} words {law.told}, {law.how}"
+        known += f"; from {series.points[0].n} to {point.n} words {law.text}, {law.how}"
     return f"{known}."
 
 

@@ -215,12 +215,12 @@ def _draw(
 
 
 def _note(point: SizePoint, series: Series) -> str:
-    told = [draws_text(point.draws)]
+    parts = [draws_text(point.draws)]
     if point.upper is not None:
-        told.append(f"at most {point.upper:.3g}")
+        parts.append(f"at most {point.upper:.3g}")
     if point.predicted is not None:
-        told.append(f"predicted {point.predicted:.3g} for {series.predicted_of}")
-    return ", ".join(told)
+        parts.append(f"predicted {point.predicted:.3g} for {series.predicted_of}")
+    return ", ".join(parts)
 
 
 def _legend(panel: Axes, series: Sequence[Series], top: float, *, detail: bool) -> None:

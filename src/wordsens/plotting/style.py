@@ -40,7 +40,7 @@ StyleFile = str | Path | None
 
 Drawing = TypeVar("Drawing", bound=Callable[..., Figure])
 
-# Okabe and Ito's colours, told apart by colour-blind readers; each has a marker for print in black.
+# Okabe and Ito's colours, distinguishable for colour-blind readers; each has a marker for print in black.
 STYLES = (
     ("#0072B2", "o"),
     ("#D55E00", "s"),
@@ -188,11 +188,11 @@ def marks(
         fillstyle="none" if hollow else "full",
         label=label,
     )
-    told = notes or [draws_text(value.draws) for _, value in points]
+    said = notes or [draws_text(value.draws) for _, value in points]
     name = label.partition(": exponent")[0]
     titles = [
         f"{name}: {value.mean:.3g}" + (f" at {x:.4g} ({note})" if isinstance(x, int | float) else "")
-        for (x, value), note in zip(points, told, strict=True)
+        for (x, value), note in zip(points, said, strict=True)
     ]
     tell(axes, bars.lines[0], titles)
     return bars
@@ -332,8 +332,8 @@ def svg(figure: Figure, *, prefix: str = "figure") -> str:
 
 def _page_tag(tag: str, prefix: str) -> str:
     """A tag with the page's colours, with its styles as attributes, and with ids of its figure."""
-    tag = re.sub(r' style="([^"]*)"', lambda found: _presentation(found[1]), tag)
-    tag = _COLOUR.sub(lambda found: f'"{_PAGE_COLOURS[found[1].lower()]}"', tag)
+    tag = re.sub(r' style="([^"]*)"', lambda match: _presentation(match[1]), tag)
+    tag = _COLOUR.sub(lambda match: f'"{_PAGE_COLOURS[match[1].lower()]}"', tag)
     return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", tag)
 
 
@@ -343,9 +343,9 @@ def _presentation(css: str) -> str:
     for name, value in (part.split(":", 1) for part in css.split(";") if ":" in part):
         name, value = name.strip(), value.strip()
         if name == "font":
-            found = _FONT.match(value)
-            assert found is not None, f"matplotlib's {value!r} has a size"
-            said |= {"font-size": found[2]} | ({"font-weight": found[1]} if found[1] else {})
+            match = _FONT.match(value)
+            assert match is not None, f"matplotlib's {value!r} has a size"
+            said |= {"font-size": match[2]} | ({"font-weight": match[1]} if match[1] else {})
         elif name not in ("font-family", "font-variant", "-webkit-transform"):
             said[name] = value.removesuffix("px") if name == "font-size" else value
     return "".join(f' {name}="{value}"' for name, value in said.items())
@@ -357,15 +357,15 @@ def _with_titles(text: str, gid: str, titles: Sequence[str]) -> str:
     if start < 0:
         return text
     end, depth = start, 0
-    for found in re.finditer(r"<g\b|</g>", text[start:]):
-        depth += 1 if found[0] == "<g" else -1
+    for match in re.finditer(r"<g\b|</g>", text[start:]):
+        depth += 1 if match[0] == "<g" else -1
         if depth == 0:
-            end = start + found.end()
+            end = start + match.end()
             break
-    told = iter(titles)
+    each = iter(titles)
     group = re.sub(
         r"<use\b([^>]*)/>",
-        lambda found: f"<use{found[1]}><title>{escape(next(told, ''))}</title></use>",
+        lambda match: f"<use{match[1]}><title>{escape(next(each, ''))}</title></use>",
         text[start:end],
     )
     return text[:start] + group + text[end:]

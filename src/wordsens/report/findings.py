@@ -84,9 +84,10 @@ def _contrasts(records: Sequence[Record]) -> Iterator[Finding]:
     if len(texts) != 1:
         return
     (group,) = texts.values()
-    if (found := contrast([(one.map, one.value or 0.0) for one in group])) is not None:
-        number, sentence = found
+    if (beside := contrast([(one.map, one.value or 0.0) for one in group])) is not None:
+        number, sentence = beside
         searched = "every word searched" if all(map(_whole, group)) else "of some maps only a sample of words searched"
+        sentence = f"{sentence.removesuffix('.')}, in the given text of {group[0].n} words."
         yield Finding(number, sentence, f"Attained, on one text, d = {group[0].d}; {searched}.")
 
 
@@ -140,7 +141,7 @@ def _of_many(records: Sequence[Record]) -> Finding:
     law = _trend(records)
     if law is not None:
         sizes = [record.n for record in records]
-        sentence += f" From {min(sizes)} to {max(sizes)} words it {law.behaviour}: {law.told}."
+        sentence += f" From {min(sizes)} to {max(sizes)} words it {law.behaviour}: {law.text}."
         known += f"; exponent: {law.how}"
         surety += [INTERVAL] if law.how == BOOTSTRAP else []
     return Finding(f"{times(middle)}×", sentence, f"{known}.", tuple(surety))

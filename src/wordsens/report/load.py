@@ -85,13 +85,13 @@ def _load(path: Path, name: str) -> Run:
 
 
 def _specs(path: Path) -> dict[str, str]:
-    found = {}
+    specs = {}
     for file in sorted(path.glob("*.yaml")):
         try:
-            found[file.name] = file.read_text(encoding="utf-8")
+            specs[file.name] = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             continue
-    return found
+    return specs
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

@@ -4,10 +4,9 @@ import json
 import math
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from wordsens.display.content import LEVELS as LEVELS
 from wordsens.display.content import STRONGEST, Bar, Section, Shade, Table, Words, colour_share, level, times
 from wordsens.errors import InputError
 from wordsens.experiments.audit import audited as audited_text
@@ -32,8 +31,6 @@ class Word:
         removal: how far the output moves without it.
         swap, swapped_for: the best real word in its place.
         moved: what its witness does, the most moved row first.
-        level: its shade, 0 to LEVELS - 1.
-        row: of the text's rows, the one that speaks for it; None where only the word is known.
     """
 
     text: str
@@ -43,8 +40,6 @@ class Word:
     swap: float | None = None
     swapped_for: str = ""
     moved: tuple[Moved, ...] = ()
-    level: int = 0
-    row: int | None = field(default=None, compare=False)
 
     @property
     def shown(self) -> float:
@@ -54,23 +49,12 @@ class Word:
 
 @dataclass(frozen=True)
 class Text:
-    """A text under one map.
-
-    Attributes:
-        title: the map, and the run where there are several.
-        source: where the text came from.
-        pieces: in reading order: words that were measured, and what stands between them.
-        low, high: the least and largest number that a shade shows.
-        measure: what they mean.
-        note: what is not shown.
-    """
+    """A text under one map: its title, where it came from, in reading order its words that were measured and what
+    stands between them, and what is not shown."""
 
     title: str
     source: str
     pieces: tuple[Word | str, ...]
-    low: float = 0.0
-    high: float = 0.0
-    measure: str = "times the output’s size, attained"
     note: str = ""
 
     @property
@@ -83,20 +67,16 @@ class Text:
         """True where its words were moved as vectors, so that the scale of S is theirs; else they were taken out."""
         return any(word.attained is not None for word in self.words)
 
-    @property
-    def ends(self) -> tuple[str, str]:
-        """What the first and the last shade stand for."""
-        return ("0", f"{STRONGEST:g} or more") if self.absolute else ("0", f"{self.high:.3g}")
+    def share(self, value: float, top: float) -> float:
+        """How strong the colour of a value is: on the scale of S, or from 0 to the largest removal on the page."""
+        return colour_share(value) if self.absolute else min(1.0, value / (top or 1.0))
 
     @property
-    def direction(self) -> str:
-        """rtl where its first letter with a direction is Arabic, Hebrew, ...: words stay in their order."""
-        for piece in self.pieces:
-            for letter in piece.text if isinstance(piece, Word) else piece:
-                kind = unicodedata.bidirectional(letter)
-                if kind in ("L", "R", "AL"):
-                    return "ltr" if kind == "L" else "rtl"
-        return "ltr"
+    def rtl(self) -> bool:
+        """True where its first letter with a direction is Arabic, Hebrew, ...: words stay in their order."""
+        letters = (letter for piece in self.pieces for letter in (piece.text if isinstance(piece, Word) else piece))
+        kinds = (kind for kind in map(unicodedata.bidirectional, letters) if kind in ("L", "R", "AL"))
+        return next(kinds, "L") != "L"
 
 
 def text_sections(runs: Sequence[Run]) -> list[Section]:
@@ -117,7 +97,7 @@ def text_sections(runs: Sequence[Run]) -> list[Section]:
     known.sort(key=lambda pair: _order(pair[1]))
     texts, left = [], WORDS
     for run, record in known:
-        text = _of_audit(record) if record.experiment == "audit" else measured_text(record)
+        text = _of_audit(record) if record.experiment == "audit" else _measured(record)
         if text is not None and text.words:
             title = f"{run.name}: {text.title}" if len(runs) > 1 else text.title
             texts.append(replace(text, title=title))
@@ -126,9 +106,9 @@ def text_sections(runs: Sequence[Run]) -> list[Section]:
     top = max((word.shown for text in texts for word in text.words), default=0.0)
     parts: list[Any] = []
     for at, text in enumerate(texts[:TEXTS]):
-        text = coloured(_cut(text, left) if len(text.words) > left else text, top)
+        text = _cut(text, left) if len(text.words) > left else text
         left -= len(text.words)
-        parts += [words_of(text, legend=at == 0), table_of_words(text, top)]
+        parts += [_words(text, top, legend=at == 0), _table(text, top)]
         if left <= 0:
             break
     if not parts:
@@ -156,34 +136,36 @@ def _order(record: Any) -> tuple[Any, ...]:
     return kind != "given", kind != "reviews", length, source, family != "attention", record.columns.get("map") != "raf"
 
 
-def words_of(text: "Text", *, legend: bool = True) -> Words:
+def _words(text: Text, top: float, *, legend: bool) -> Words:
     """The text with its words in colour."""
     pieces = tuple(
-        piece if isinstance(piece, str) else Shade(piece.text, piece.level, ", ".join(facts(piece)))
+        piece
+        if isinstance(piece, str)
+        else Shade(piece.text, level(text.share(piece.shown, top)), ", ".join(_facts(piece)))
         for piece in text.pieces
     )
     title = f"{text.title}: {text.source}" if text.source else text.title
-    return Words(title, pieces, (*text.ends, text.measure) if legend else None, text.note, text.direction == "rtl")
+    most = f"{STRONGEST:g} or more" if text.absolute else f"{top:.3g}"
+    measure = (
+        "times the output’s size, attained" if text.absolute else "of the output’s size, when the word is taken out"
+    )
+    return Words(title, pieces, ("0", most, measure) if legend else None, text.note, text.rtl)
 
 
-def facts(word: "Word") -> list[str]:
+def _facts(word: Word) -> list[str]:
     """What is known of a word, in a few words each."""
-    found = [
+    known = [
         ("S", word.attained),
         ("at most", word.upper),
         ("taken out", word.removal),
         (f"best real word {word.swapped_for}", word.swap),
     ]
-    return [f"{name} {times(value)}" for name, value in found if value is not None]
+    return [f"{name} {times(value)}" for name, value in known if value is not None]
 
 
-def table_of_words(text: "Text", top: float) -> Table:
+def _table(text: Text, top: float) -> Table:
     """Every word with its bar from zero, on one absolute scale, the most sensitive first."""
     absolute = text.absolute
-
-    def share(value: float) -> float:
-        return colour_share(value) if absolute else min(1.0, value / (top or 1.0))
-
     columns: dict[str, list[Any]] = {"word": [], "S" if absolute else "taken out": []}
     columns |= {name: [] for name in ("at most", "without it", "best real word", "its strongest change moves")}
     ordered = sorted(text.words, key=lambda word: -word.shown)
@@ -193,7 +175,7 @@ def table_of_words(text: "Text", top: float) -> Table:
         ]
         values = (
             word.text,
-            Bar(word.shown, share(word.shown), 0.0 if word.upper is None else share(word.upper)),
+            Bar(word.shown, text.share(word.shown, top), text.share(word.upper or 0.0, top)),
             word.upper,
             word.removal if absolute else None,
             None if word.swap is None else f"{word.swapped_for} {times(word.swap)}",
@@ -234,13 +216,10 @@ def _of_audit(record: Any) -> Text | None:
     note = f"{skipped:,} of its words were not measured (…)." if skipped > 0 else ""
     if audited.words_lost:
         note += f" {audited.words_lost:,} words after these were cut off unread."
-    text = Text(record.map or record.model, record.source, tuple(pieces), note=note.strip())
-    if any(word.attained is None for word in text.words):
-        return replace(text, measure="of the output’s size, when the word is taken out")
-    return text
+    return Text(record.map or record.model, record.source, tuple(pieces), note=note.strip())
 
 
-def measured_text(record: Any) -> Text | None:
+def _measured(record: Any) -> Text | None:
     """The words of a sensitivity record: of the text itself where the record has it, else its tokens; None of earlier
     versions' records.
     """
@@ -269,7 +248,6 @@ class _Rows:
 
     def __init__(self, record: Any, searched: dict[int, int], tokens: Sequence[str]):
         self._record, self._searched, self._tokens = record, searched, tokens
-        self._rows = list(searched)
         self._swapped = json.loads(record.swapped_for) if record.swapped_for else None
         self._moved = json.loads(record.moved) if record.moved else None
 
@@ -288,7 +266,6 @@ class _Rows:
             swap=None if record.swap is None else record.swap[at],
             swapped_for="" if self._swapped is None else self._swapped[at],
             moved=() if self._moved is None else tuple(map(self._row, self._moved[at])),
-            row=self._rows[at],
         )
 
     def _row(self, moved: Sequence[Any]) -> Moved:
@@ -338,19 +315,5 @@ def _cut(text: Text, most: int) -> Text:
                 break
             most -= 1
         pieces.append(piece)
-    kept = sum(isinstance(piece, Word) for piece in pieces)
-    return replace(text, pieces=(*pieces, " …"), note=f"{text.note} Its first {kept:,} of {words:,} words.".strip())
-
-
-def coloured(text: Text, top: float | None = None) -> Text:
-    """Every word's shade: by `colour_share` of what it attains; of a black box, from 0 to `top`, or its own largest."""
-    values = [word.shown for word in text.words]
-    high = max(values) if top is None or text.absolute else top
-
-    def shaded(piece: Word | str) -> Word | str:
-        if isinstance(piece, str):
-            return piece
-        share = piece.shown / (high or 1.0) if piece.attained is None else colour_share(piece.attained)
-        return replace(piece, level=level(share))
-
-    return replace(text, pieces=tuple(map(shaded, text.pieces)), low=min(values), high=high)
+    shown = sum(isinstance(piece, Word) for piece in pieces)
+    return replace(text, pieces=(*pieces, " …"), note=f"{text.note} Its first {shown:,} of {words:,} words.".strip())

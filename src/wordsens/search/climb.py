@@ -244,7 +244,7 @@ def verify_stationary(
     objective: Objective,
     words: Int[Tensor, " w"],
     ball: Ball,
-    found: SearchResult,
+    result: SearchResult,
     *,
     blocks: int = 1,
     generator: torch.Generator,
@@ -256,17 +256,17 @@ def verify_stationary(
     after short steps along g. Where the gradient is exactly zero, as everywhere for a piecewise constant phi, random
     points and mixtures with the best of them are tried instead, and nothing is called converged.
     """
-    climb = Climb(objective, words, ball.radius, _coordinates(found.perturbations, ball, blocks), blocks)
+    climb = Climb(objective, words, ball.radius, _coordinates(result.perturbations, ball, blocks), blocks)
     flat = (climb.slope == 0).all(dim=1)
     steep = torch.linalg.vector_norm(climb.projected_gradient(), dim=1)
     stationary = steep <= STEEPNESS * 2 * climb.squared
-    unsure = (~stationary & found.converged).nonzero().squeeze(1)
+    unsure = (~stationary & result.converged).nonzero().squeeze(1)
     if len(unsure):
         stationary[unsure] = _gains_nothing(climb.select(unsure), steep[unsure])
-    spent = found.spent + 1
+    spent = result.spent + 1
     spent[unsure] += len(TRIALS)
-    found = replace(found, converged=found.converged & stationary & ~flat, spent=spent)
-    return _sampled(found, climb, flat.nonzero().squeeze(1), ball, generator) if bool(flat.any()) else found
+    result = replace(result, converged=result.converged & stationary & ~flat, spent=spent)
+    return _sampled(result, climb, flat.nonzero().squeeze(1), ball, generator) if bool(flat.any()) else result
 
 
 def _gains_nothing(climb: Climb, steep: Float[Tensor, " b"]) -> Bool[Tensor, " b"]:

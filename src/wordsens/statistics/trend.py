@@ -57,8 +57,8 @@ class Trend:
         return "falls, but slower than 1/√n" if self.low > ROOT else "falls faster than 1/√n"
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The exponent with its interval."""
         how = "95 % CI" if self.how == BOOTSTRAP else "± 2 SE:"
-        told = f"exponent {self.exponent:.2f} ({how} {self.low:.2f} to {self.high:.2f})"
-        return told.replace("-", "\N{MINUS SIGN}")
+        text = f"exponent {self.exponent:.2f} ({how} {self.low:.2f} to {self.high:.2f})"
+        return text.replace("-", "\N{MINUS SIGN}")

@@ -164,7 +164,7 @@ def _of_page(page: dict[str, Any]) -> Iterator[MeaningPair]:
 def _changed(text: str, old: str, new: str, *, both: bool) -> str:
     """The text with the new words for the old ones, or with the two exchanged."""
     other = {old: new, new: old} if both else {old: new}
-    return re.sub(rf"\b({'|'.join(map(re.escape, other))})\b", lambda found: other[found[0]], text)
+    return re.sub(rf"\b({'|'.join(map(re.escape, other))})\b", lambda result: other[result[0]], text)
 
 
 def _records(name: str) -> Iterator[dict[str, Any]]:

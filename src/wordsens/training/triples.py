@@ -65,12 +65,12 @@ def reword(sentence: str, chance: random.Random, *, changes: int = 2) -> str:
     >>> "It is not ready." in {reword("It isn't ready.", random.Random(seed), changes=1) for seed in range(60)}
     True
     """
-    made = 0
+    built = 0
     for rule in chance.sample(_REWORDINGS, k=len(_REWORDINGS)):
         reworded = rule(sentence, chance) or sentence
-        made += reworded != sentence
+        built += reworded != sentence
         sentence = reworded
-        if made == changes:
+        if built == changes:
             break
     return sentence
 

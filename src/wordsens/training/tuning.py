@@ -119,9 +119,9 @@ def tune(
     split = split_pairs(chosen, seed=seed)
     ours, apart = _split_texts(shipped_reviews() if texts is None else texts, seed)
     chance = random.Random(derive_seed(seed, "triples"))
-    made, more = _near_misses(ours, seed)
+    built, more = _near_misses(ours, seed)
     short = [pair for pair in split.train if max(map(_words, (pair.first, pair.second))) <= _SHORT] or split.train
-    triples = make_triples(short, made, chance)
+    triples = make_triples(short, built, chance)
     same = [text for pair in short if pair.same for text in (pair.first, pair.second)]
     steady = [*chance.sample(ours, min(_STEADY, len(ours))), *same]
     judge = Judge(split, triples, apart, seed)

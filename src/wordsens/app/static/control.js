@@ -1,42 +1,50 @@
-// A labelled control of the browser's own: a text area, a line, a list or a slider. It tells its value as it changes.
+// A labelled native control: it sends its value as it changes, and Enter; with `saved` it outlives a restart of the server.
 export default {
   props: { kind: String, name: String, label: String, hint: String, value: [String, Number], options: Array, least: Number,
-    most: Number, step: Number, unit: String, rows: Number, keep: String },
+    most: Number, step: Number, unit: String, rows: Number, saved: Boolean },
   data() {
     return { current: this.value };
   },
   watch: {
     value(given) {
       this.current = given;
+      this.save();
     },
   },
   mounted() {
-    // The server may be started anew under an open page: what was typed outlives that, in this tab alone.
-    const kept = this.keep && sessionStorage.getItem(this.place());
-    if (!kept || kept === this.value) return;
-    this.current = kept;
-    this.$emit("kept", kept);
+    // What was typed stays in this tab alone; a text in the link comes first.
+    const typed = this.saved && !new URLSearchParams(location.search).has(this.name) && sessionStorage.getItem(this.place());
+    if (typed && typed !== this.value) this.$emit("restored", (this.current = typed));
+    else this.save();
   },
   methods: {
     place() {
-      return `${this.keep} ${location.href}`;
+      return `wordsens ${location.pathname} ${this.name}`;
+    },
+    save() {
+      if (this.saved) sessionStorage.setItem(this.place(), this.current);
     },
     change(value) {
       this.current = this.kind === "range" ? Number(value) : value;
-      if (this.keep) sessionStorage.setItem(this.place(), this.current);
+      this.save();
       this.$emit("value", this.current);
+    },
+    enter(event) {
+      if (event.shiftKey) return;
+      event.preventDefault();
+      this.$emit("enter");
     },
   },
   template: `
     <div class="control" :class="kind">
       <label :for="name">{{ label }}<output v-if="kind === 'range'" :for="name">{{ current }}{{ unit }}</output></label>
       <textarea v-if="kind === 'textarea'" :id="name" dir="auto" :rows="rows" :value="current" :aria-describedby="hint ? name + '-hint' : null"
-        @input="change($event.target.value)"></textarea>
+        @input="change($event.target.value)" @keydown.enter="enter"></textarea>
       <select v-else-if="kind === 'select'" :id="name" :value="current" @change="change($event.target.value)">
         <option v-for="[key, shown] in options" :key="key" :value="key">{{ shown }}</option>
       </select>
       <input v-else :id="name" :type="kind" :value="current" :min="least" :max="most" :step="step"
-        :aria-valuetext="kind === 'range' ? current + (unit || '') : null" @input="change($event.target.value)">
+        :aria-valuetext="kind === 'range' ? current + (unit || '') : null" @input="change($event.target.value)" @keydown.enter="enter">
       <p v-if="hint" class="hint" :id="name + '-hint'">{{ hint }}</p>
     </div>`,
 };

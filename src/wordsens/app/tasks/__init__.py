@@ -1,1 +1,36 @@
-"""The tasks of the workers, one file each; they load torch, which the page's own process never does."""
+"""The tasks of the workers by name; they load torch, which the page's own process never does."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from wordsens.app.request import MeasureRequest
+from wordsens.app.tasks.measure import export, measure, word_detail
+from wordsens.app.tasks.models import attention, check, explain
+from wordsens.app.tasks.paper import learning, lengths, strength, theorem, trained
+from wordsens.app.worker import TaskContext
+from wordsens.maps.transformer.features import loaded_model
+
+TASKS: Mapping[str, Callable[..., Any]] = {
+    task.__name__: task
+    for task in (
+        measure, word_detail, export, attention, check, explain, strength, lengths, theorem, learning, trained,
+    )
+}  # fmt: skip
+
+
+def warm_up(context: TaskContext, models: Sequence[str]) -> None:
+    """Load every model, the first last, which stays in memory, and measure three words: the first visitor does not wait
+    for what is read once.
+
+    Raises:
+        InputError: there is no such model.
+    """
+    torch.set_num_threads(1)
+    for model in reversed(models):
+        loaded_model(model, torch.float32, "cpu")
+    request = asdict(MeasureRequest(text="one two three", map="raf"))
+    answer = measure(context, request)
+    word_detail(context, request, 0, answer["witnesses"][0])

@@ -1,135 +1,272 @@
-"""One text under one map: a first look word by word, then the measurement itself."""
+"""One text under one map: a first look, the measurement, one word in detail, and files to download."""
 
+import io
 import json
 import math
+import tempfile
 import time
+import unicodedata
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from wordsens.app.request import MeasureRequest
-from wordsens.app.work.worker import Desk
-from wordsens.experiments.sensitivity import SensitivityCell, columns_of_result, json_text
-from wordsens.experiments.store import record_of
+from wordsens.app.worker import TaskContext
+from wordsens.display.content import colour_share, level
+from wordsens.errors import InputError
+from wordsens.experiments.sensitivity import SensitivityCell, columns_of_result
+from wordsens.experiments.store import Record, Store, record_of, write_tables
+from wordsens.maps.attention_pair import AttentionMap
 from wordsens.maps.base import FeatureMap
-from wordsens.maps.registry import MODEL, build_map, map_entry
-from wordsens.report.page import word_data
-from wordsens.report.texts import Word, coloured, measured_text
+from wordsens.maps.registry import MODEL, build_map, map_entry, map_title
+from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
+from wordsens.plotting import words as words_figure
+from wordsens.report.write import write_report
 from wordsens.search.plan import SearchPlan
 from wordsens.sensitivity.one_word import word_sensitivity
+from wordsens.sensitivity.removals import row_removal
 from wordsens.sensitivity.several_texts import on_demand, sampled_words
+from wordsens.sensitivity.swap_search import ShortlistPlan
+from wordsens.sensitivity.swaps import best_swaps
+from wordsens.sensitivity.witness_effect import perturbation_effect
 from wordsens.text.document import Document
 from wordsens.text.embedding import embed
 from wordsens.text.matrix import TextMatrix
 
 FIRST_LOOK = SearchPlan("quick", starts=1, steps=1)
-"""A handful of evaluations a word: enough to rank most words, and done before a reader has looked up."""
+"""A handful of evaluations a word: enough to rank most words."""
 
-SOON = 0.25
-"""Seconds between two parts of a first look, about: where the words are searched faster, more are searched at once."""
+FIRST_SECONDS, PART_SECONDS = 1.5, 0.25
+"""The longest that a first look takes, and about the time between two of its parts."""
+
+SWAPS = ShortlistPlan(anchors=12, rounds=3, verified=40, promoted=4)
+"""Of a trained model: a fifth of the usual evaluations, for an answer while the reader waits."""
+
+SHARES = tuple(at / 10 for at in range(11))
+"""Shares of a perturbation at which attention is drawn."""
+
+MOST_LINES = 24
+"""Words of the picture of attention: those that turn most, of a longer text."""
+
+UNKNOWN = ("[UNK]", "<unk>")
+"""Tokens that stand for whatever a vocabulary does not have."""
 
 
-def measure(desk: Desk, request: dict[str, Any]) -> dict[str, Any]:
-    """Measure as asked; parts have the text so far, or the share that is done; the answer has record and witnesses."""
-    asked, started = MeasureRequest(**request), datetime.now(UTC).isoformat(timespec="seconds")
-    phi, text = built(asked)
-    chosen = sampled_words(phi, len(text), asked.seed)
-    radius = radius_of(asked, text)
+def measure(context: TaskContext, request: dict[str, Any]) -> dict[str, Any]:
+    """Measure the text of the request; parts have the first look's words, or the share that is done."""
+    config, started = MeasureRequest(**request), datetime.now(UTC).isoformat(timespec="seconds")
+    phi, text = build(config)
+    chosen = sampled_words(phi, len(text), config.seed)
+    radius = radius_of(config, text)
     # A map that is sampled on demand would remember the queries of a first look: that has one of its own.
-    _first_look(desk, asked, built(asked)[0] if on_demand(phi) else phi, text, chosen, radius)
-
-    result = word_sensitivity(phi, text, chosen, radius, asked.seed, search=asked.search, progress=desk.share)
+    _first_look(context, config, build(config)[0] if on_demand(phi) else phi, text, chosen, radius)
+    result = word_sensitivity(phi, text, chosen, radius, config.seed, search=config.search, progress=context.progress)
     columns = columns_of_result(phi, text, result, usual_radius=radius is None)
-    cell = cell_of(asked, text, chosen, radius)
-    record = record_of(cell, "done", columns, started=started, seconds=result.seconds)
+    record = record_of(_cell(config, text, chosen, radius), "done", columns, started=started, seconds=result.seconds)
+    uppers = [None] * len(result.words) if result.upper_per_word is None else result.upper_per_word.tolist()
+    rows = result.words.tolist()
+    values = dict(zip(rows, zip(result.per_word.tolist(), uppers, strict=True), strict=True))
     return {
-        "text": text_data(record),
-        "record": record.columns,
-        "witnesses": dict(zip(result.words.tolist(), result.perturbations.tolist(), strict=True)),
-        "radius": radius,
-        "searched": chosen,
+        **shown_text(config.text, text, values),
         "value": result.value,
-        "word": record.token,
+        "row": result.word,
         "upper": result.upper,
-        "predicted": record.predicted,
+        "predicted": record.predicted if record.predicted_in_range else None,
+        "radius": radius,
+        "chosen": chosen,
         "notes": list(result.notes),
+        "record": record.columns,
+        "witnesses": dict(zip(rows, result.perturbations.tolist(), strict=True)),
     }
 
 
-def built(asked: MeasureRequest) -> tuple[FeatureMap, TextMatrix]:
+def build(config: MeasureRequest) -> tuple[FeatureMap, TextMatrix]:
     """The map and the text's rows, as `wordsens measure` makes them."""
-    document = Document(asked.text, source="the page")
-    if asked.map == MODEL:
-        phi = build_map(MODEL, 1, 1, options=asked.map_options, seed=asked.seed)
+    document = Document(config.text, source="the page")
+    if config.map == MODEL:
+        phi = build_map(MODEL, 1, 1, options=config.map_options, seed=config.seed)
         return phi, phi.embed([document])[0]
     text = embed([document])[0]
-    return build_map(asked.map, *text.rows.shape, options=asked.map_options, seed=asked.seed), text
+    return build_map(config.map, *text.rows.shape, options=config.map_options, seed=config.seed), text
 
 
-def radius_of(asked: MeasureRequest, text: TextMatrix) -> float | None:
+def radius_of(config: MeasureRequest, text: TextMatrix) -> float | None:
     """The radius of every ball; None for the map's own. Of a model a share is of the rows' mean length."""
-    if asked.share == 1:
+    if config.share == 1:
         return None
     length = float(torch.linalg.vector_norm(text.rows, dim=1).mean())
-    usual = length if asked.map == MODEL else math.sqrt(text.rows.shape[1])
-    return float(f"{asked.share * usual:.4g}")
+    usual = length if config.map == MODEL else math.sqrt(text.rows.shape[1])
+    return float(f"{config.share * usual:.4g}")
 
 
-def cell_of(asked: MeasureRequest, text: TextMatrix, words: list[int] | None, radius: float | None) -> SensitivityCell:
+def _cell(config: MeasureRequest, text: TextMatrix, words: list[int] | None, radius: float | None) -> SensitivityCell:
     """The cell that `wordsens measure --out` would write for it."""
-    entry, (n, d) = map_entry(asked.map), text.rows.shape
-    given: dict[str, Any] = {"kind": "given", "content": asked.text, "source": text.source}
+    entry, (n, d) = map_entry(config.map), text.rows.shape
+    given: dict[str, Any] = {"kind": "given", "content": config.text, "source": text.source}
     if entry.family != "transformer":
         given |= {"encoder": "minilm", "layer": 0}
-    keys = {"map": asked.map, "n": n, "d": d, "text": given, "dtype": entry.dtype, "seed": asked.seed}
-    keys |= {"radius": radius, "search": asked.search, "words": "all" if words is None else {"indices": words}}
-    return SensitivityCell.parse(keys | {key: getattr(asked.map_options, key) for key in entry.options})
+    keys = {"map": config.map, "n": n, "d": d, "text": given, "dtype": entry.dtype, "seed": config.seed}
+    keys |= {"radius": radius, "search": config.search, "words": "all" if words is None else {"indices": words}}
+    return SensitivityCell.parse(keys | {key: getattr(config.map_options, key) for key in entry.options})
 
 
 def _first_look(
-    desk: Desk, asked: MeasureRequest, phi: FeatureMap, text: TextMatrix, chosen: list[int] | None, radius: float | None
+    context: TaskContext,
+    config: MeasureRequest,
+    phi: FeatureMap,
+    text: TextMatrix,
+    chosen: list[int] | None,
+    radius: float | None,
 ) -> None:
-    """Colour the words a few at a time, with what a few steps attain."""
-    whole = None if text.whole_words is None else json_text([[word.text, list(word.rows)] for word in text.whole_words])
-    words = list(range(len(text))) if chosen is None else chosen
-    seen: list[int] = []
-    values: list[float] = []
-    together = 1
-    while len(seen) < len(words):
-        began, part = time.monotonic(), words[len(seen) : len(seen) + together]
-        found = word_sensitivity(
-            phi, text, part, radius, asked.seed, search=FIRST_LOOK, certificate=False, progress=desk.tick
+    """Colour words a few at a time with what a few steps attain, for FIRST_SECONDS at most: of a long text, some."""
+    words, values, together = list(range(len(text))) if chosen is None else chosen, {}, 1
+    until = time.monotonic() + FIRST_SECONDS
+    while len(values) < len(words) and time.monotonic() < until:
+        began, part = time.monotonic(), words[len(values) : len(values) + together]
+        result = word_sensitivity(
+            phi, text, part, radius, config.seed, search=FIRST_LOOK, certificate=False, progress=context.tick
         )
-        seen += part
-        values += found.per_word.tolist()
-        rough = SimpleNamespace(
-            per_word=values, searched=seen, tokens=json_text(text.tokens), n=len(text), whole_words=whole,
-            content=asked.text, upper_per_word=None, swap=None, swapped_for=None, moved=None, map=phi.name,
-            source=text.source,
-        )  # fmt: skip
-        desk.tell({"text": text_data(rough), "looked": len(seen) / len(words)})
-        together *= 2 if time.monotonic() - began < SOON else 1
+        values |= {row: (value, None) for row, value in zip(part, result.per_word.tolist(), strict=True)}
+        context.send({**shown_text(config.text, text, values), "first_look": len(values) / len(words)})
+        together *= 2 if time.monotonic() - began < PART_SECONDS else 1
 
 
-def text_data(record: Any) -> dict[str, Any]:
-    """The text of a record as the page draws it: its pieces, what its colours stand for."""
-    shown = measured_text(record)
-    assert shown is not None
-    if shown.words:
-        shown = coloured(shown)
-    pieces = [
-        {**word_data(piece), "level": piece.level, "row": piece.row} if isinstance(piece, Word) else piece
-        for piece in shown.pieces
-    ]
+def shown_text(content: str, text: TextMatrix, values: Mapping[int, tuple[float, float | None]]) -> dict[str, Any]:
+    """The text as it is written, in pieces: strings, and for a searched word what is known of it.
+
+    Args:
+        values: by row, what is attained and its upper bound; the row that moves the output most speaks for its word.
+    """
+    pieces: list[Any] = []
+    end = total = 0
+    for word in text.whole_words or ():
+        start = content.find(word.text, end)
+        if start < 0:
+            continue
+        total += 1
+        pieces.append(content[end:start])
+        end = start + len(word.text)
+        rows = [row for row in word.rows if row in values]
+        if not rows:
+            pieces.append(word.text)
+            continue
+        row = max(rows, key=lambda one: values[one][0])
+        value, upper = values[row]
+        unknown = text.word(row) in UNKNOWN
+        pieces.append(
+            {
+                "text": word.text,
+                "row": row,
+                "value": value,
+                "upper": upper,
+                "level": level(colour_share(value)),
+                "unknown": unknown,
+            }
+        )
+    pieces.append(content[end:])
     return {
-        "pieces": pieces,
-        "direction": shown.direction,
-        "ends": list(shown.ends),
-        "low": shown.low,
-        "high": shown.high,
-        "measure": shown.measure,
-        "note": shown.note,
-        "tokens": json.loads(record.tokens),
+        "pieces": [piece for piece in pieces if piece],
+        "words": total,
+        "direction": _direction(content),
     }
+
+
+def _direction(content: str) -> str:
+    """rtl where the first letter with a direction is Arabic, Hebrew, ..."""
+    kinds = (unicodedata.bidirectional(letter) for letter in content)
+    return "rtl" if next((kind for kind in kinds if kind in ("L", "R", "AL")), "L") != "L" else "ltr"
+
+
+def word_detail(context: TaskContext, request: dict[str, Any], row: int, witness: list[float]) -> dict[str, Any]:
+    """The word in that row of the text, part by part; the answer is the last part."""
+    config = MeasureRequest(**request)
+    phi, text = build(config)
+    if on_demand(phi):
+        return {}
+    delta = torch.tensor(witness, dtype=torch.float64)
+    effect = perturbation_effect(phi, text, torch.tensor([row]), delta.unsqueeze(0))
+    moved = [] if effect is None else [[text.word(one.row), one.change, one.before, one.after] for one in effect[0]]
+    context.send({"moved": moved, "lines": attention_lines(phi, text, row, delta)})
+    context.send({"removal": row_removal(phi, text, row)})
+    if isinstance(phi, TransformerFeatures):
+        result = best_swaps(phi, text, phi.vocabulary(), [row], method=SWAPS, progress=context.tick)
+    else:
+        vocabulary = loaded_model("minilm", torch.float32, "cpu").vocabulary(rescale=True)
+        result = best_swaps(phi, text, vocabulary, [row], progress=context.tick)
+    return {"swap": float(result.per_word[0]), "swapped_for": result.swapped_for[0], "swap_exact": result.exact}
+
+
+def attention_lines(phi: FeatureMap, text: TextMatrix, at: int, delta: torch.Tensor) -> dict[str, Any] | None:
+    """The attention weights while row `at` goes along `delta`, at SHARES; None for maps without attention.
+
+    frames[k][j][i] is the weight that word j gives word i; of a longer text the MOST_LINES words that turn most.
+    """
+    layer, head = getattr(phi, "layer", 1), getattr(phi, "head", None)
+    if not isinstance(phi, AttentionMap) or layer == 0:
+        return None
+    rows, frames = phi.accept(text.rows), []
+    for share in SHARES:
+        moved = rows.clone()
+        moved[at] += share * delta.to(rows)
+        try:
+            weights = phi.attention_of(moved, layer)
+        except InputError:  # a transformer that was not loaded to give them
+            return None
+        frames.append(weights.mean(dim=0) if head is None else weights[head])
+    table = torch.stack(frames)
+    turn = (table[-1, :, at] - table[0, :, at]).abs()
+    turn[at] = torch.inf
+    rows_shown = sorted(turn.argsort(descending=True)[:MOST_LINES].tolist())
+    table = table[:, rows_shown][:, :, rows_shown]
+    place = rows_shown.index(at)
+    others = [row for row in range(len(rows_shown)) if row != place]
+    return {
+        "words": [token_name(text.word(row)) for row in rows_shown],
+        "at": [place],
+        "frames": rounded(table),
+        "given": rounded(table[:, others, place].mean(dim=1)),
+        "left_out": len(rows) - len(rows_shown),
+    }
+
+
+def token_name(token: str) -> str:
+    """A token for a reader.
+
+    >>> token_name("Ġnot"), token_name("##ing"), token_name("▁")
+    ('not', 'ing', '␣')
+    """
+    return token.lstrip("Ġ▁").removeprefix("##") or "␣"
+
+
+def rounded(table: torch.Tensor) -> Any:
+    """A table as nested lists of numbers with three decimals."""
+    return (table.double() * 1000).round().div(1000).tolist()
+
+
+def export(context: TaskContext, records: list[dict[str, Any]], form: str, arguments: list[str]) -> bytes:
+    """The file: `form` is report (HTML) or records (Parquet) of all records, or figure (PNG) of the first."""
+    context.tick()
+    read = [Record(record) for record in records]
+    with tempfile.TemporaryDirectory(prefix="wordsens-") as place:
+        folder = Path(place) / "measured"
+        if form == "records":
+            return write_tables(read, Path(place), "records").read_bytes()
+        if form == "report":
+            with Store(folder) as store:
+                for record in read:
+                    store.write(record)
+                store.add_command(arguments)
+            return write_report(folder, Path(place) / "report.html").read_bytes()
+    return _figure(read[0])
+
+
+def _figure(record: Record) -> bytes:
+    tokens, values = json.loads(str(record.tokens)), record.per_word or ()
+    names = [tokens[row] for row in record.searched or range(len(values))]
+    figure = words_figure(names, values, upper=record.upper_per_word, title=map_title(record.map))
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=200)
+    return file.getvalue()

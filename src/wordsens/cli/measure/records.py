@@ -31,17 +31,17 @@ class Place:
     started: str
     swaps: bool
 
-    def found(self) -> tuple[Sensitivity, RealSwaps | None] | None:
+    def load(self) -> tuple[Sensitivity, RealSwaps | None] | None:
         """The measurement that is there already, where it is all that was asked for."""
-        kept = saved_measurement(self.store, self.cell, self.phi, self.text)
-        if kept is None or not self.swaps:
-            return None if kept is None else (kept[0], None)
-        result, record = kept
+        saved = saved_measurement(self.store, self.cell, self.phi, self.text)
+        if saved is None or not self.swaps:
+            return None if saved is None else (saved[0], None)
+        result, record = saved
         if record.swap is None or record.swapped_for is None:
             return None
         return result, RealSwaps(record.swap, tuple(json.loads(record.swapped_for)))
 
-    def keep(self, result: Sensitivity, swaps: RealSwaps | None) -> None:
+    def save(self, result: Sensitivity, swaps: RealSwaps | None) -> None:
         """Write the measurement."""
         named = None if swaps is None else (swaps.values, swaps.names)
         save_measurement(self.store, self.cell, self.started, self.phi, self.text, result, swaps=named)

@@ -75,16 +75,16 @@ def _measure_all(options: MeasureOptions, records: "MeasureRecords | None") -> t
             special_tokens=options.keep_special_tokens,
             device=options.device,
         )
-    kept, skipped = _long_enough(list(zip(documents, texts, strict=True)), options.texts)
+    saved, skipped = _long_enough(list(zip(documents, texts, strict=True)), options.texts)
     if skipped and not options.quiet:
         notice(f"{len(skipped)} of {len(texts)} texts have one word only and are left out")
     measured: list[Measured] = []
-    with reporting(len(kept), "texts" if len(kept) > 1 else "search", quiet=options.quiet) as report:
-        for done, (document, text) in enumerate(kept):
-            progress = partial(_tell, report, done, text.source if len(kept) > 1 else "")
+    with reporting(len(saved), "texts" if len(saved) > 1 else "search", quiet=options.quiet) as report:
+        for done, (document, text) in enumerate(saved):
+            progress = partial(_tell, report, done, text.source if len(saved) > 1 else "")
             measured.append(_measured(document, text, options, records, progress))
-        if len(kept) > 1:
-            report.update(len(kept), now="")
+        if len(saved) > 1:
+            report.update(len(saved), now="")
     return measured, skipped
 
 
@@ -113,8 +113,8 @@ def _measured(
         phi = build_map(name, n, d, options=options.map_options, seed=options.seed, device=options.device)
         words = options.word or sampled_words(phi, n, options.seed, options.sample)
         place = None if records is None else records.place(name, document, text, phi, words)
-        found = None if place is None else place.found()
-        if found is None:
+        measured = None if place is None else place.load()
+        if measured is None:
             result = word_sensitivity(
                 phi,
                 text,
@@ -125,10 +125,10 @@ def _measured(
                 certificate=options.bounds,
                 progress=tell,
             )
-            found = result, _swaps(phi, text, result, options)
+            measured = result, _swaps(phi, text, result, options)
             if place is not None:
-                place.keep(*found)
-        result, swaps = found
+                place.save(*measured)
+        result, swaps = measured
         results.append(result)
         seconds.append(time.perf_counter() - started)
         comparisons.append(_comparison(phi, text, result, swaps, options))
@@ -148,8 +148,8 @@ def _swaps(phi: FeatureMap, text: TextMatrix, result: Sensitivity, options: Meas
     else:
         encoder = loaded_model(options.encoder, torch.float32, options.device)
         vocabulary = encoder.vocabulary(special_tokens=options.keep_special_tokens, rescale=True)
-    found = best_swaps(phi, text, vocabulary, result.words, method=method)
-    return RealSwaps(tuple(found.per_word.tolist()), found.swapped_for)
+    results = best_swaps(phi, text, vocabulary, result.words, method=method)
+    return RealSwaps(tuple(results.per_word.tolist()), results.swapped_for)
 
 
 def _comparison(
@@ -158,8 +158,8 @@ def _comparison(
     """Theory on the same map and text: its predictions are about the radius sqrt(d)."""
     words = result.words.tolist()
     # Hundreds of products with the Jacobian: a map that is sampled on demand would remember them all.
-    asked = options.small_radius and not on_demand(phi)
-    limit = jacobian_sensitivity(phi, text, words, seed=options.seed).tolist() if asked else None
+    wants_limit = options.small_radius and not on_demand(phi)
+    limit = jacobian_sensitivity(phi, text, words, seed=options.seed).tolist() if wants_limit else None
     return Comparison(
         predicted=predict(phi, text, words=len(words)) if options.radius is None else None,
         conditions=check_conditions(phi, text),
@@ -191,10 +191,10 @@ def _long_enough(
     """The texts of two words or more, and the others; a single text goes on: the library explains its error."""
     if source is None:
         return texts, []
-    kept = [pair for pair in texts if len(pair[1]) > 1]
-    if not kept:
+    saved = [pair for pair in texts if len(pair[1]) > 1]
+    if not saved:
         raise InputError(f"`texts` (={source!r}) has no text of two words or more; give longer texts")
-    return kept, [text for _, text in texts if len(text) == 1]
+    return saved, [text for _, text in texts if len(text) == 1]
 
 
 def _print_json(

@@ -104,10 +104,10 @@ def print_one(measured: Measured, *, all_words: bool, verbose: bool, conditions:
 def print_many(measured: Sequence[Measured], *, verbose: bool) -> None:
     """Several texts: one row a text and map."""
     console = stdout()
-    made = table(("text", "left"), ("n", "right"), ("map", "left"), ("S", "right"), ("word", "left"))
+    built = table(("text", "left"), ("n", "right"), ("map", "left"), ("S", "right"), ("word", "left"))
     bounded = any(result.upper is not None for one in measured for result in one.results)
     if bounded:
-        made.add_column("at most", justify="right")
+        built.add_column("at most", justify="right")
     for one in measured:
         for at, result in enumerate(one.results):
             row = [
@@ -116,10 +116,10 @@ def print_many(measured: Sequence[Measured], *, verbose: bool) -> None:
                 map_title(result.map_name),
             ]
             row += [_number(result.value), f"{result.word} {_token(result)}"]
-            made.add_row(*map(Text, [*row, *([_number(result.upper)] if bounded else [])]))
+            built.add_row(*map(Text, [*row, *([_number(result.upper)] if bounded else [])]))
     console.print(f"The most that one word can move {len(measured)} texts", style="bold")
     console.print()
-    console.print(made)
+    console.print(built)
     console.print()
     for line in _notes(measured, verbose=verbose):
         console.print(line, highlight=False, markup=False)
@@ -137,20 +137,20 @@ def _word_table(measured: Measured, *, all_words: bool, verbose: bool) -> tuple[
             headings.append(("at most", "right"))
         if comparison.swaps is not None:
             headings.append(("real word", "left"))
-    made = table(*headings)
+    built = table(*headings)
     for word in shown:
         cells = [Text(str(word)), Text(measured.text.word(word))]
         for result, comparison in zip(results, comparisons, strict=True):
             at = (result.words == word).nonzero()
             cells += _cells(result, None if len(at) == 0 else int(at[0]), comparison.swaps, verbose=verbose)
-        made.add_row(*cells)
+        built.add_row(*cells)
     for name, values in _summary_rows(measured, verbose=verbose).items():
         cells = [Text(""), Text(name, style="bold")]
         for result, comparison, value in zip(results, comparisons, values, strict=True):
             beside = (verbose and result.upper_per_word is not None) + (comparison.swaps is not None)
             cells += [Text(value, style="bold" if name == "S" else ""), *[Text("")] * beside]
-        made.add_row(*cells)
-    return made, len(searched) - len(shown)
+        built.add_row(*cells)
+    return built, len(searched) - len(shown)
 
 
 def _summary_rows(measured: Measured, *, verbose: bool) -> dict[str, list[str]]:

@@ -6,31 +6,21 @@ from typing import Any
 
 from nicegui import ui
 
-from wordsens.app.view.parts import Box, Button, Text
-from wordsens.app.view.shell import Site
-from wordsens.app.work.messages import (
-    DONE,
-    FAILED,
-    LOST,
-    OUT_OF_MEMORY,
-    OUT_OF_TIME,
-    REFUSED,
-    STOPPED,
-    TOLD,
-)
+from wordsens.app.parts import Box, Button, Site, Text
+from wordsens.app.worker import DONE, FAILED, LOST, OUT_OF_MEMORY, OUT_OF_TIME, PART, REFUSED, STOPPED
 from wordsens.errors import WordsensError
 
-_SAID = {
-    STOPPED: "Cancelled. What was found so far stays on the page.",
+_MESSAGES = {
+    STOPPED: "Cancelled. The page shows what was measured until then.",
     LOST: "The process that measured this came to an end, perhaps for lack of memory. Another has taken its place: "
     "please start again.",
-    OUT_OF_TIME: "This took longer than the {seconds:.0f} seconds that a measurement may take here. What was found so "
-    "far stays on the page; a shorter text or a quicker search fits.",
+    OUT_OF_TIME: "This took longer than the {seconds:.0f} seconds that a measurement may take here. The page shows "
+    "what was measured until then; a shorter text or a quicker search fits.",
     OUT_OF_MEMORY: "This needs more memory than a measurement may take here. A shorter text or another map fits.",
     FAILED: "Something went wrong ({value}). It was not your input; the server’s log says more.",
 }
 
-SURE_AFTER = 1.0
+ESTIMATE_AFTER = 1.0
 """Seconds before a remaining time is told: earlier it is a guess."""
 
 
@@ -42,15 +32,10 @@ class WorkLine:
         self._visitor = ui.context.client.id
         with Box("div", "work"):
             self._bar = Box("progress", max="1", aria_label="Progress")
-            self._told = Text("span", "", "told", role="status")
+            self._message = Text("span", "", "message", role="status")
             self._cancel = Button("Cancel", self.cancel, data_cancel="")
         self._show_running(False)
         ui.context.client.on_delete(self._leave)
-
-    @property
-    def running(self) -> bool:
-        """True while a task runs or waits."""
-        return self._job is not None
 
     def cancel(self) -> None:
         """End the task."""
@@ -69,53 +54,58 @@ class WorkLine:
 
     def say(self, message: str, *, problem: bool = False) -> None:
         """A sentence in the place of the progress."""
-        self._told.text = message
-        self._told.classes(add="problem") if problem else self._told.classes(remove="problem")
+        self._message.text = message
+        self._message.classes(add="problem") if problem else self._message.classes(remove="problem")
 
     async def run(
-        self, name: str, arguments: dict[str, Any], told: Callable[[dict[str, Any]], None] | None = None
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        part: Callable[[dict[str, Any]], None] | None = None,
+        *,
+        about: str = "",
     ) -> Any:
-        """The task's answer, or None where there is none: then the line says why. `told` is given the parts.
+        """The task's answer, or None where there is none: then the line says why. `part` is given the parts.
 
-        A task that still runs is ended first.
+        A task that still runs is ended first. `about`: what the progress is about, where others follow.
         """
-        if self._job is not None:
-            self.cancel()
+        self.cancel()
         try:
             job = self._site.pool.submit(name, arguments, self._visitor)
         except WordsensError as error:
-            self.say(str(error), problem=True)
+            self._job = None
+            self._end(str(error), problem=True)
             return None
         self._job, began = job, time.monotonic()
         self._show_running(True)
         before = self._site.pool.place_of(job)
-        self.say(f"Waiting: {before} before this one." if before > 1 else "Starting …")
+        self.say(f"Waiting: {before} before this one." if before > 1 else f"{about}starting …".capitalize())
         self._bar.props(remove="value")
         async for answer in job.answers():
             if self._job is not job:
                 return None
-            if answer.kind == TOLD:
-                self._progress(answer.value, began)
-                if told is not None:
-                    told(answer.value)
+            if answer.kind == PART:
+                self._progress(answer.value, began, about)
+                if part is not None:
+                    part(answer.value)
             elif answer.kind == DONE:
-                self._end(f"Done in {time.monotonic() - began:.1f} s.")
+                self._end(f"Done in {time.monotonic() - began:.1f} s." if not about else f"{about}done.".capitalize())
                 return answer.value
             else:
                 seconds = self._site.settings.limits.seconds
                 self._end(reason(answer.kind, answer.value, seconds), problem=answer.kind != STOPPED)
         return None
 
-    def _progress(self, value: dict[str, Any], began: float) -> None:
+    def _progress(self, value: dict[str, Any], began: float, about: str) -> None:
+        if "first_look" in value:
+            self.say(f"{about}a first look at the words …".capitalize())
         if (share := value.get("share")) is None:
-            if "looked" in value:
-                self.say("A first look at the words …")
             return
         spent = time.monotonic() - began
         self._bar.props["value"] = f"{share:.3f}"
         self._bar.update()
-        left = "" if spent < SURE_AFTER or share < 0.05 else f", about {spent / share * (1 - share):.0f} s left"
-        self.say(f"Searching: {share:.0%}{left}")
+        left = "" if spent < ESTIMATE_AFTER or share < 0.05 else f", about {spent / share * (1 - share):.0f} s left"
+        self.say(f"{about}{share:.0%}{left}".capitalize())
 
     def _end(self, message: str, *, problem: bool = False) -> None:
         self._job = None
@@ -133,7 +123,7 @@ def reason(kind: str, value: Any, seconds: float) -> str:
     >>> reason(OUT_OF_TIME, 180.0, 180.0)[:49]
     'This took longer than the 180 seconds that a meas'
     """
-    return kind_message(str(value)) if kind == REFUSED else _SAID[kind].format(seconds=seconds, value=value)
+    return kind_message(str(value)) if kind == REFUSED else _MESSAGES[kind].format(seconds=seconds, value=value)
 
 
 def kind_message(error: str) -> str:

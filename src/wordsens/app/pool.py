@@ -1,16 +1,18 @@
-"""The pool of workers: it gives out tasks in fair order, notices a worker that is gone, and replaces it."""
+"""The worker processes: tasks given out in fair order, answers as they come, and a lost worker replaced."""
 
 import asyncio
 import itertools
 import multiprocessing
+import os
+import signal
 import threading
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from wordsens.app.settings import AppSettings
-from wordsens.app.work.job import Job
-from wordsens.app.work.messages import LOST, READY, STOPPED, Answer, Cancel, Task
-from wordsens.app.work.worker import work
+from wordsens.app.worker import LOST, READY, REFUSED, STOPPED, Answer, Cancel, Channel, Task, TaskContext
 from wordsens.errors import BudgetError, InputError, WordsensError
 
 PATIENCE = 2.0
@@ -22,10 +24,70 @@ GRACE = 1.0
 BRIEF_SECONDS = 60.0
 """A brief task takes a second or two; one that takes so long hangs."""
 
-MOST_LOST_EARLY = 3
+MOST_EARLY_LOSSES = 3
 """Times that each worker may end before it is ready, until the page gives up: something is wrong with all."""
 
 _PROCESSES = multiprocessing.get_context("spawn")
+
+
+@dataclass(eq=False)
+class Job:
+    """A task on its way.
+
+    Attributes:
+        task: the task.
+        visitor: whose it is.
+        brief: whether a worker may do it while another of its tasks runs.
+    """
+
+    task: Task
+    visitor: str
+    brief: bool
+    _answers: "asyncio.Queue[Answer]" = field(default_factory=asyncio.Queue)
+    cancelled: bool = False
+    finished: bool = False
+
+    def take(self, answer: Answer) -> None:
+        """Add an answer; what comes after the last is dropped."""
+        if not self.finished:
+            self.finished = answer.last
+            self._answers.put_nowait(answer)
+
+    async def answers(self) -> AsyncIterator[Answer]:
+        """The answers, the last one included."""
+        while True:
+            answer = await self._answers.get()
+            yield answer
+            if answer.last:
+                return
+
+
+def work(connection: Channel, memory_mb: int, models: Sequence[str]) -> None:
+    """The life of a worker: it loads the models, says that it is ready, or what is wrong with them, and serves."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the page's process, which ends its workers
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    _limit_memory(memory_mb)
+    from wordsens.app.tasks import TASKS, warm_up  # loads torch, which the page's own process never does
+
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        context = TaskContext(connection, TASKS)
+        try:
+            warm_up(context, models)
+        except InputError as error:
+            connection.send(Answer(0, REFUSED, str(error)))
+            return
+        connection.send(Answer(0, READY))
+        context.serve()
+
+
+def _limit_memory(memory_mb: int) -> None:
+    """Limits the process's memory: asking for more raises MemoryError, where the system can hold a process to that."""
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_mb << 20, memory_mb << 20))
+    except (ImportError, ValueError, OSError):
+        return
 
 
 class _Worker:
@@ -55,7 +117,7 @@ class _Worker:
     def _read(self) -> None:
         with suppress(EOFError, OSError, RuntimeError):
             while True:
-                self._loop.call_soon_threadsafe(self._pool.heard, self, self.connection.recv())
+                self._loop.call_soon_threadsafe(self._pool.receive, self, self.connection.recv())
         with suppress(RuntimeError):  # the loop has closed
             self._loop.call_soon_threadsafe(self._pool.lost, self)
 
@@ -69,19 +131,14 @@ class Pool:
         self._waiting: list[Job] = []
         self._numbers = itertools.count(1)
         self._closed = False
-        self._lost_early = 0
+        self._early_losses = 0
         self.broken: WordsensError | None = None
         """The reason that no worker can be had; None where all is well."""
-        self._kept: set[asyncio.Task[None]] = set()
+        self._ending: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         """Start the processes; they are ready some seconds later, and tasks wait for that."""
         self._workers = [_Worker(self) for _ in range(self.settings.workers)]
-
-    @property
-    def processes(self) -> list[int]:
-        """The workers' process numbers."""
-        return [int(worker.process.pid or 0) for worker in self._workers]
 
     def submit(self, name: str, arguments: dict[str, Any], visitor: str, *, brief: bool = False) -> Job:
         """Ask for a task.
@@ -122,18 +179,18 @@ class Pool:
                 if job.brief:
                     return
                 ended = asyncio.create_task(self._end_late(worker, job))
-                self._kept.add(ended)
-                ended.add_done_callback(self._kept.discard)
+                self._ending.add(ended)
+                ended.add_done_callback(self._ending.discard)
 
     async def _end_late(self, worker: _Worker, job: Job) -> None:
         await asyncio.sleep(PATIENCE)
         if job in worker.jobs:
             worker.process.terminate()
 
-    def heard(self, worker: _Worker, answer: Answer) -> None:
+    def receive(self, worker: _Worker, answer: Answer) -> None:
         """Pass an answer on."""
         if answer.kind == READY:
-            worker.ready, self._lost_early = True, 0
+            worker.ready, self._early_losses = True, 0
         elif answer.number == 0:
             self.broken = InputError(answer.value)
         for job in [job for job in worker.jobs if job.task.number == answer.number]:
@@ -150,8 +207,8 @@ class Pool:
         worker.connection.close()
         for job in worker.jobs:
             job.take(Answer(job.task.number, STOPPED if job.cancelled else LOST))
-        self._lost_early += not worker.ready
-        if self._lost_early > MOST_LOST_EARLY * self.settings.workers:
+        self._early_losses += not worker.ready
+        if self._early_losses > MOST_EARLY_LOSSES * self.settings.workers:
             self.broken = self.broken or WordsensError(
                 "the workers end before they are ready; their errors stand above"
             )

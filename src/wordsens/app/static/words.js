@@ -1,0 +1,29 @@
+// The words of a text in their colours. A word is chosen by a click or with the keyboard.
+export default {
+  props: { pieces: Array, here: Number, direction: String, label: String },
+  computed: {
+    // The one word that Tab reaches: from there arrow keys go on.
+    stop() {
+      const rows = this.pieces.filter((piece) => typeof piece !== "string").map((word) => word.row);
+      return rows.includes(this.here) ? this.here : rows[0];
+    },
+  },
+  methods: {
+    move(event) {
+      const words = [...this.$el.querySelectorAll(".w")];
+      const ahead = this.direction === "rtl" ? -1 : 1;
+      const steps = { ArrowRight: ahead, ArrowLeft: -ahead, ArrowDown: 10, ArrowUp: -10, Home: -Infinity, End: Infinity };
+      if (!(event.key in steps)) return;
+      event.preventDefault();
+      const at = words.indexOf(document.activeElement) + steps[event.key];
+      words[Math.min(words.length - 1, Math.max(0, at))].focus();
+    },
+  },
+  template: `
+    <p class="heat" :dir="direction" role="group" :aria-label="label" @keydown="move"
+      ><template v-for="(piece, at) in pieces" :key="at"
+      ><span v-if="typeof piece !== 'string'" :class="['w', 's' + piece.level, { here: piece.row === here, unknown: piece.unknown }]"
+        role="button" :aria-pressed="piece.row === here" :tabindex="piece.row === stop ? 0 : -1" :title="piece.value.toFixed(2)"
+        @click="$emit('pick', piece.row)" @focus="$emit('pick', piece.row)">{{ piece.text }}</span
+      ><template v-else>{{ piece }}</template></template></p>`,
+};

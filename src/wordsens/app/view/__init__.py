@@ -1,1 +1,0 @@
-"""The parts of the screens, in the look of the report."""
