@@ -78,14 +78,6 @@ def test_theory_stands_beside_the_numbers(wordsens):
     assert (plain["predicted"], plain["small_radius"]) == (None, None)
 
 
-def test_a_file(wordsens, tmp_path):
-    (tmp_path / "letter.md").write_bytes("sch\xf6n und gut".encode("latin-1"))
-    run = wordsens(
-        "measure", "--file", str(tmp_path / "letter.md"), "--encoding", "latin-1", "--map", "raf", "--json", *FAST
-    )
-    assert json.loads(run.out)["texts"][0]["source"] == "letter.md"
-
-
 @pytest.mark.slow
 def test_a_dataset_gives_a_row_a_text_and_map(wordsens, tmp_path):
     (tmp_path / "t.csv").write_text("review\na good film\nhello\nquite [bold]bad[/bold]\nnot read\n")

@@ -1,5 +1,6 @@
 """What a check finds of models that are blind in a known way, and of one that is not; figures against plain NumPy."""
 
+import functools
 import math
 import re
 
@@ -12,6 +13,7 @@ from wordsens.evaluation.check import FIELDS, KIND_FIELDS
 from wordsens.evaluation.requirement import Requirement
 from wordsens.evaluation.similarities import kept_threshold, share_over, threshold_draws
 from wordsens.models.pairs import FunctionPairModel
+from wordsens.text.pretrained import minilm_folder
 
 PAIRS = few_pairs()
 
@@ -168,3 +170,53 @@ def test_one_failure_for_every_kind_that_fails():
     result = ws.check(bag_of_words, few_pairs(), requirements=requirements)
     assert [failure.split(" is ")[0] for failure in result.failures] == ["negation.auc", "antonym.auc", "recall"]
     assert any(row["same"] and not row["hit"] for row in result.failing_pairs())
+
+
+QUICK = ("negation", "entity")
+
+
+@functools.cache
+def sentence_transformer():
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(minilm_folder()), device="cpu")
+
+
+def figures_by_numpy(pairs, encode):
+    """The threshold, and every kind's AUC and false hits, from the pairs and a function alone."""
+    first, second = (np.asarray(encode([getattr(p, side) for p in pairs]), float) for side in ("first", "second"))
+    cosines = (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
+    kinds, same = np.array([pair.kind for pair in pairs]), np.array([pair.same for pair in pairs])
+    near = cosines[same & (kinds != "paraphrase")]
+    threshold = np.sort(near)[int(0.1 * len(near) + 1e-9)]
+    found = {"threshold": threshold}
+    for kind in dict.fromkeys(pair.kind for pair in pairs if not pair.same):
+        opposite = cosines[kinds == kind]
+        found[f"{kind}.auc"] = np.mean((opposite[:, None] < near) + 0.5 * (opposite[:, None] == near))
+        found[f"{kind}.false_hits"] = np.mean(opposite >= threshold)
+    return found
+
+
+def figures(result):
+    return {
+        "threshold": result.threshold,
+        **{f"{row.kind}.{name}": getattr(row, name) for row in result.kinds for name in ("auc", "false_hits")},
+    }
+
+
+def test_the_figures_are_those_of_sentence_transformers():
+    short = [pair for pair in ws.read_pairs() if len(pair.first.split()) <= 12]
+    pairs = [pair for kind in QUICK for pair in [one for one in short if one.kind == kind][:20]]
+    pairs += ws.read_pairs(ws.near_duplicates())[::10]
+    found = figures(ws.check("minilm", pairs))
+    assert found == pytest.approx(figures_by_numpy(pairs, sentence_transformer().encode), abs=1e-6)
+    assert found["entity.auc"] > found["negation.auc"]
+
+
+@pytest.mark.slow
+def test_all_figures_are_those_of_sentence_transformers():
+    result = ws.check("minilm")
+    assert figures(result) == pytest.approx(
+        figures_by_numpy(list(result.measured.pairs), sentence_transformer().encode), abs=1e-6
+    )
+    assert result.kinds["entity"].auc_low > 0.6

@@ -14,7 +14,7 @@ from tests.experiments.squares import SquareCell, squares
 from tests.made_records import CELLS
 
 import wordsens as ws
-from wordsens.errors import InputError, WordsensError
+from wordsens.errors import WordsensError
 from wordsens.experiments import run as runner
 from wordsens.experiments.run import run, unfinished
 from wordsens.experiments.store import FILE, Store
@@ -200,12 +200,3 @@ def test_workers_give_the_records_of_this_process_bit_for_bit(tmp_path, name):
         assert all(record.done for record in run(cells, here, threads=1))
         assert all(record.done for record in run(cells, there, workers=1, threads=1))
         assert results(here) == results(there)
-
-
-def test_nobody_answers(tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "_CONNECT_SECONDS", 0.5)
-    (tmp_path / "empty.json").write_text("{}")
-    with Store(tmp_path) as store:
-        for place in ("tcp://127.0.0.1:9", str(tmp_path / "none.json"), str(tmp_path / "empty.json")):
-            with pytest.raises(InputError, match=r"`scheduler` .*does not answer .*start one with: dask scheduler"):
-                list(run(squares(1), store, scheduler=place))

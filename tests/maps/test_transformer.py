@@ -168,13 +168,6 @@ def test_a_classifier_whose_tokenizer_ends_a_text_with_the_padding_token():
     assert not torch.allclose(padded(rows), phi(rows))
 
 
-def test_probabilities_of_several_labels_at_once():
-    model = model_of("bert", "AutoModelForSequenceClassification", problem_type="multi_label_classification")
-    phi = ws.TransformerFeatures(model, tokenizer(), output="probabilities")
-    rows = phi.rows_of(IDS)
-    torch.testing.assert_close(phi(rows), phi.at(output="logits")(rows).sigmoid())
-
-
 @pytest.mark.parametrize("kind", DECODERS)
 def test_a_language_models_next_token(kind):
     phi = phi_of(kind, auto="AutoModelForCausalLM", output="logits", pool="last")
@@ -183,20 +176,6 @@ def test_a_language_models_next_token(kind):
     torch.testing.assert_close(phi(rows), expected[:, -1], **UP_TO_ROUNDING)
     torch.testing.assert_close(phi(rows[0]), expected[0, -1], **UP_TO_ROUNDING)
     torch.testing.assert_close(phi.at(output="logits")(rows), expected, **UP_TO_ROUNDING)
-
-
-def test_pooling():
-    phi = phi_of("bert")
-    rows = phi.rows_of(IDS)
-    states = phi(rows)
-    for pool, expected in {
-        "mean": states.mean(dim=1),
-        "cls": states[:, 0],
-        "last": states[:, -1],
-        "max": states.amax(dim=1),
-    }.items():
-        assert torch.equal(phi.at(pool=pool)(rows), expected)
-    assert phi.at(layer=2, pool="mean").name == "bert layer 2 mean"
 
 
 def test_rows_come_with_tokens_and_whole_words():

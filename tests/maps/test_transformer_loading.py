@@ -2,13 +2,11 @@
 
 import json
 
-import numpy as np
 import pytest
 import torch
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
-from wordsens.text.pretrained import minilm_folder
 
 SENTENCE = "the film was not very unlikely good and long"
 
@@ -61,15 +59,6 @@ def test_pickled_weights_only_when_asked(saved, tmp_path):
     torch.testing.assert_close(phi(phi.rows_of(ids)), model_of("bert")(ids).last_hidden_state, rtol=0, atol=1e-6)
 
 
-def test_minilms_own_pooling_is_that_of_sentence_transformers():
-    sentence_transformers = pytest.importorskip("sentence_transformers")
-    texts = ["I didn't love her much, unbelievably.", "A good film."]
-    theirs = sentence_transformers.SentenceTransformer(str(minilm_folder()), device="cpu").encode(texts)
-    phi = ws.TransformerFeatures.from_pretrained("minilm", pool="own")
-    for text, expected in zip(phi.embed(texts), theirs, strict=True):
-        np.testing.assert_allclose(phi(text).numpy(), expected, rtol=0, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     "modules",
     [
@@ -113,41 +102,3 @@ def test_an_index_of_safetensors_that_names_other_files_is_refused(saved, tmp_pa
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
     with pytest.raises(ws.InputError, match="not a safetensors file of its folder"):
         ws.TransformerFeatures.from_pretrained(folder)
-
-
-def _sentence_folder(folder, *, pooling, prompts=None, reading=None):
-    modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
-    modules += [{"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]
-    modules += [{"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}]
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "1_Pooling").mkdir()
-    (folder / "2_Normalize").mkdir()
-    config = {"word_embedding_dimension": 16, **pooling}
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps(config))
-    versions = {"__version__": {"sentence_transformers": "3.0.0", "transformers": "4.40.0", "pytorch": "2.0.0"}}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps({**versions, **(prompts or {})}))
-    (folder / "sentence_bert_config.json").write_text(json.dumps(reading or {}))
-
-
-@pytest.mark.parametrize("mode", ["mean_tokens", "cls_token", "max_tokens", "lasttoken"])
-@pytest.mark.parametrize("include", [True, False])
-def test_own_follows_prompt_limit_and_case_as_the_library_does(saved, tmp_path, mode, include):
-    sentence_transformers = pytest.importorskip("sentence_transformers")
-    folder = saved()
-    _sentence_folder(
-        tmp_path,
-        pooling={f"pooling_mode_{mode}": True, "include_prompt": include},
-        prompts={"prompts": {"query": "very good: "}, "default_prompt_name": "query"},
-        reading={"max_seq_length": 11, "do_lower_case": True},
-    )
-    texts = ["The film was BAD", "the film was good and short and not very long and unlikely bad the film"]
-    theirs = sentence_transformers.SentenceTransformer(folder, device="cpu").encode(texts)
-    phi = ws.TransformerFeatures.from_pretrained(folder, pool="own")
-    rows = phi.embed(texts)
-    assert len(rows[1]) == 11
-    assert [word.text for word in rows[0].whole_words] == ["The", "film", "was", "BAD"]
-    assert [rows[0].tokens[word.rows[0]] for word in rows[0].whole_words] == ["the", "film", "was", "bad"]
-    for text, expected in zip(rows, theirs, strict=True):
-        np.testing.assert_allclose(phi(text).numpy(), expected, rtol=0, atol=1e-6)
-    # The same model with another pooling reads texts as they are.
-    assert len(phi.at(pool="mean").embed("the film was bad")[0]) == 6

@@ -22,21 +22,6 @@ def test_an_unknown_effort_is_refused_with_the_remedy(unchecked_types):
         SearchPlan("thorogh")
 
 
-def test_a_plan_says_what_was_chosen():
-    assert [str(SearchPlan()), str(SearchPlan.of("thorough"))] == ["normal", "thorough"]
-    plan = SearchPlan("quick", starts=4)
-    assert str(plan) == "quick, starts=4"
-    assert eval(repr(plan)) == plan == SearchPlan.of(plan)
-
-
-def test_named_numbers_replace_the_maps():
-    (varied,) = SearchPlan(starts=5, steps=7).runs(OWN)
-    assert (varied.starts, varied.steps, varied.child_steps, varied.finish) == (5, 7, 7, 7)
-    assert varied.generations == OWN.generations
-    (quick,) = SearchPlan("quick", starts=5, steps=7).runs(OWN)
-    assert (quick.starts, quick.steps) == (5, 7)
-
-
 def searched(effort, objective, count=4, seed=0, progress=None):
     ball = Ball(torch.linspace(1.0, 2.0, count, dtype=torch.float64))
     return maximize(

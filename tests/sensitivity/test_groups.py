@@ -10,7 +10,6 @@ import torch
 import wordsens as ws
 from wordsens.maps.attention.scores import SCORES
 from wordsens.maps.base import PlainGroupChange
-from wordsens.sensitivity.result import Budget
 
 
 def unit_rows(n, d, seed):
@@ -114,13 +113,3 @@ def test_bad_groups_are_refused(arguments, message):
     with pytest.raises(ws.InputError) as caught:
         ws.group_sensitivity(lambda X: X, unit_rows(4, 3, 0), **arguments)
     assert str(caught.value) == message
-
-
-def test_its_memory_and_progress_are_those_of_the_search():
-    X, told = ws.gaussian_text(6, 4, seed=0).rows, []
-    budget = Budget(ws.SearchPlan(starts=2, steps=4), progress=lambda *call: told.append(call))
-    phi = ws.RandomAttentionFeatures(4, seed=0)
-    found = ws.group_sensitivity(phi, X, [(0, 1), (2, 3)], search=budget)
-    assert told and told[-1][0] <= told[-1][1]
-    tight = Budget(budget.search, memory_budget=40_000)
-    torch.testing.assert_close(ws.group_sensitivity(phi, X, [(0, 1), (2, 3)], search=tight).per_group, found.per_group)

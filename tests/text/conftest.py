@@ -25,47 +25,32 @@ def _tokenizer(special, template=None):
     )
 
 
+SIZES = {
+    "bert": {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 24,
+             "max_position_embeddings": CONTEXT},
+    "gpt2": {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": CONTEXT, "bos_token_id": 0, "eos_token_id": 0},
+}  # fmt: skip
+
+
+def _saved(folder, kind, tokenizer):
+    """The folder, with a random model of that kind and its tokenizer."""
+    from transformers import AutoConfig, AutoModel
+
+    names = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "initializer_range": 0.5}
+    torch.manual_seed(0)
+    AutoModel.from_config(AutoConfig.for_model(kind, **names, **SIZES[kind])).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory):
     """The folder of a BERT with 3 layers, 16 coordinates and a context of 12 tokens."""
-    from transformers import BertConfig, BertModel
-
-    folder = tmp_path_factory.mktemp("tiny-bert")
     tokenizer = _tokenizer(("[UNK]", "[PAD]", "[CLS]", "[SEP]"), "[CLS] $A [SEP]")
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        intermediate_size=24,
-        max_position_embeddings=CONTEXT,
-        initializer_range=0.5,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    torch.manual_seed(0)
-    BertModel(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return _saved(tmp_path_factory.mktemp("tiny-bert"), "bert", tokenizer)
 
 
 @pytest.fixture(scope="session")
 def tiny_gpt2(tmp_path_factory):
     """The folder of a GPT-2 with 2 layers and 16 coordinates; it has no special tokens and no [PAD]."""
-    from transformers import GPT2Config, GPT2Model
-
-    folder = tmp_path_factory.mktemp("tiny-gpt2")
-    tokenizer = _tokenizer(("[UNK]",))
-    config = GPT2Config(
-        vocab_size=len(tokenizer),
-        n_embd=16,
-        n_layer=2,
-        n_head=2,
-        n_positions=CONTEXT,
-        initializer_range=0.5,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
-    torch.manual_seed(0)
-    GPT2Model(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return _saved(tmp_path_factory.mktemp("tiny-gpt2"), "gpt2", _tokenizer(("[UNK]",)))

@@ -54,7 +54,6 @@ def csv_of(*rows, delimiter=","):
     [
         ("r.txt", "A film.\n\nVery good.", {}, [("A film.\n\nVery good.", None, "r.txt")]),
         ("r.txt", "Good.<br /><br />Very<BR>good <b>film</b>", {}, [("Good.  Very good <b>film</b>", None, "r.txt")]),
-        ("r.txt", "Good.<br/>Film", {"html_breaks_to_spaces": False}, [("Good.<br/>Film", None, "r.txt")]),
         (
             "r.csv",
             csv_of(["id", "text", "label"], [1, 'a "good", film\nyes', "pos"], [2, ACCENTS, 0]),
@@ -62,7 +61,6 @@ def csv_of(*rows, delimiter=","):
             [('a "good", film\nyes', 1, "r.csv:3"), (ACCENTS, -1, "r.csv:4")],
         ),
         ("r.csv", "\ufefftext\ngood\n", {}, [("good", None, "r.csv:2")]),
-        ("r.csv", "review,stars\ngood,positive\n", {"text_column": "review"}, [("good", None, "r.csv:2")]),
         (
             "r.csv",
             "review,stars\ngood,positive\n",
@@ -95,7 +93,6 @@ def csv_of(*rows, delimiter=","):
             {},
             [("good", 1, "r.parquet:1"), (ACCENTS, -1, "r.parquet:2")],
         ),
-        ("r.parquet", {"text": ["good", None]}, {"skip_empty": True}, [("good", None, "r.parquet:1")]),
     ],
 )
 def test_what_is_read(tmp_path, name, content, options, documents):
@@ -154,11 +151,6 @@ def test_a_folder_gives_its_files_by_name(tmp_path):
 
 
 class TestParquet:
-    @pytest.mark.parametrize("kind", [pa.large_string(), pa.dictionary(pa.int32(), pa.string()), pa.string_view()])
-    def test_every_kind_of_string(self, tmp_path, kind):
-        path = written(tmp_path / "r.parquet", {"text": pa.array(["good", "bad", "good"]).cast(kind)})
-        assert texts_of(read_documents(path)) == ["good", "bad", "good"]
-
     def test_a_file_of_many_batches_is_streamed(self, tmp_path):
         path = written(tmp_path / "r.parquet", {"text": [f"text {number}" for number in range(3000)]})
         stream = stream_documents(path)

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.errors import InputError
 from wordsens.theory.comparison import Direction, Problem
 from wordsens.theory.rows import (
     Others,
@@ -174,9 +173,3 @@ def test_moments_of_a_gram_matrix():
     assert (cosine, spread) == (pytest.approx(0.25), 0.0)
     noise = ws.gaussian_text(40, 48, seed=0).rows
     assert gram_moments(noise @ noise.T / 48, 48) == (0.0, 1.0)
-
-
-@pytest.mark.parametrize("mean_cosine", [-0.1, 1.0])
-def test_a_mean_cosine_outside_the_range_is_refused(mean_cosine):
-    with pytest.raises(InputError, match="`mean_cosine`"):
-        ws.theory.raf_sensitivity(10, 10, mean_cosine=mean_cosine)
