@@ -43,8 +43,8 @@ def test_it_says_what_it_rests_on() -> None:
     found = ws.certificate(ws.RandomAttentionFeatures(4, seed=0), X, lipschitz=2.5)
     assert found.rigor == "if the Lipschitz constant 2.5 that was given holds"
     assert (
-        found.look().heading.startswith("None of these words can move the output more than 1.808")
-        and "if the Lipschitz constant" in found.look().heading
+        found.result_table().heading.startswith("None of these words can move the output more than 1.808")
+        and "if the Lipschitz constant" in found.result_table().heading
     )
     assert ws.certificate(ws.RandomAttentionFeatures(4, seed=0), X).rigor == "certified"
 

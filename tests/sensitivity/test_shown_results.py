@@ -39,9 +39,9 @@ RESULTS = {name: (lambda name=name: made(name)) for name in MAKE} | {"audited": 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_shows_itself_everywhere_with_the_same_columns(name):
     found = RESULTS[name]()
-    columns = list(found.look().columns)
+    columns = list(found.result_table().columns)
     assert list(found.to_pandas().columns) == columns
-    assert found.show().splitlines()[0] == found.look().heading
+    assert found.show().splitlines()[0] == found.result_table().heading
     html = found._repr_html_()
     assert len(html.encode()) < LIGHT
     assert html.startswith('<div class="wordsens">')

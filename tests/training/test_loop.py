@@ -32,7 +32,7 @@ def test_attention_learns_the_word_that_decides():
     found = ws.training.train(net, TASK, PLAN)
     assert before < 0.7
     assert judged(net, TASK.test)[1] > 0.95
-    assert [look.step for look in found.looks] == [50, 100, 150]
+    assert [table.step for table in found.looks] == [50, 100, 150]
     assert found.looks[-1].loss < found.looks[0].loss
     assert (found.steps, found.best) == (150, 150)
 
@@ -50,7 +50,7 @@ def test_training_stops_early_and_keeps_the_best_weights():
     few = ws.training.one_word_task(ws.training.TaskSize(n=6, d=8, training=8, validation=64, test=8))
     net = network("dense")
     found = ws.training.train(net, few, ws.training.TrainingPlan(steps=400, every=10, patience=2, rate=1e-2))
-    losses = [look.loss for look in found.looks]
+    losses = [table.loss for table in found.looks]
     assert found.steps < 400
     assert losses.index(min(losses)) == len(losses) - 3
     assert found.best == found.looks[-3].step

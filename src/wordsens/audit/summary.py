@@ -9,7 +9,7 @@ from typing import Any
 
 from wordsens.audit.text import AuditedText, AuditedWord
 from wordsens.errors import InputError
-from wordsens.results import Look, Saved, Shown
+from wordsens.results import ResultTable, Saved, Shown
 from wordsens.statistics.median import least_values, median_ends
 from wordsens.statistics.power_law import PowerLaw, fit_power_law, unfit_for_power_law
 from wordsens.text.english import kind_of
@@ -157,7 +157,7 @@ class AuditSummary(Shown, Saved):
     ignores: tuple[Reaction, ...]
     exponents: dict[str, dict[str, Exponent]]
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row a category of words."""
         names = ("category", "count", "sensitivity", "removal", "swap")
         columns = {name: [getattr(group, name) for group in self.groups] for name in names}
@@ -166,7 +166,7 @@ class AuditSummary(Shown, Saved):
             for shown, words in (("reacts to", self.overreacts), ("ignores", self.ignores))
             if words
         ]
-        return Look(f"{self.words} words of {self.texts} texts", columns, notes=tuple(notes))
+        return ResultTable(f"{self.words} words of {self.texts} texts", columns, notes=tuple(notes))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""

@@ -11,7 +11,7 @@ from wordsens.errors import InputError
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures, by_length
 from wordsens.models.black_box import Model
-from wordsens.results import Look, Saved, Shown
+from wordsens.results import ResultTable, Saved, Shown
 from wordsens.results.content import same_content
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import generator
@@ -109,11 +109,11 @@ class AuditedText(Shown, Saved):
     evaluations: int
     read: tuple[str, ...] = ()
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row a measured word."""
         names = ("word", "tokens", "place", "sensitivity", "removal", "swap", "swapped_for")
         columns = {name: [getattr(word, name) for word in self.measured] for name in names}
-        return Look(f"{self.source}: {len(self.measured)} of {self.words} words", columns)
+        return ResultTable(f"{self.source}: {len(self.measured)} of {self.words} words", columns)
 
     @property
     def value(self) -> float:

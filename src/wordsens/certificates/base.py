@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.results import Look, Result
+from wordsens.results import Result, ResultTable
 
 CERTIFIED = "certified"
 UNIT_ROUNDOFF = 2.0**-53
@@ -38,11 +38,11 @@ class Certificate(Result):
     failure_probability: float | None = None
     rests_on: str | None = None
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row a word."""
         columns = {"word": self.words.tolist(), "upper": self.upper.tolist()}
         heading = f"None of these words can move the output more than {self.value:.4g} times its size ({self.rigor})"
-        return Look(heading, columns, "upper", notes=(self.method,))
+        return ResultTable(heading, columns, "upper", notes=(self.method,))
 
     def __post_init__(self) -> None:
         if bool(torch.isnan(self.upper).any()) or bool((self.upper < 0).any()):

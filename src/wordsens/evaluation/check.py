@@ -35,7 +35,7 @@ from wordsens.evaluation.similarities import (
 from wordsens.models.black_box import Model
 from wordsens.models.load import load
 from wordsens.models.pairs import PairModel
-from wordsens.results import Look, Shown
+from wordsens.results import ResultTable, Shown
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import auc_interval
 from wordsens.statistics.paired_drop import TOGETHER, Drop
@@ -286,11 +286,11 @@ class Check(Shown):
         false_hits = {kind: float(hits[members].mean()) for kind, members in measured.opposites.items()}
         return Guarded(float(hits[measured.near].mean()), false_hits)
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row a kind of opposite; `save_baseline` saves a check."""
         rows = [asdict(row) for row in self.kinds]
         failed = tuple(f"FAILED: {failure}" for failure in self.failures)
-        return Look(self.answer[0], {name: [row[name] for row in rows] for name in rows[0]}, notes=failed)
+        return ResultTable(self.answer[0], {name: [row[name] for row in rows] for name in rows[0]}, notes=failed)
 
     def to_dict(self, *, all_pairs: bool = False) -> dict[str, Any]:
         """The figures, as the JSON document has them; with all pairs where asked."""

@@ -22,7 +22,7 @@ from wordsens.evaluation.difference import (
 )
 from wordsens.evaluation.neighbours import ChangedNeighbour
 from wordsens.evaluation.word_differences import EVERY
-from wordsens.results import Look, Result
+from wordsens.results import Result, ResultTable
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import DRAWS
 
@@ -163,12 +163,12 @@ class Comparison(Result):
                 return row
         raise KeyError(f"{key!r} is not a row of this comparison, such as {self.rows[0].key!r}")
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row a difference, those that count first."""
         rows = sorted(self.rows, key=lambda row: not row.differs)
         columns = {name: [getattr(row, name) for row in rows] for name in _COLUMNS}
         failed = tuple(f"FAILED: {failure}" for failure in self.failures)
-        return Look(self.answer[0], columns, notes=(*self.answer[1:], *failed, *self.notes))
+        return ResultTable(self.answer[0], columns, notes=(*self.answer[1:], *failed, *self.notes))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, as the JSON document has them."""

@@ -20,7 +20,7 @@ from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, Progress, choose
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.models.black_box import require_texts
 from wordsens.models.classifier import REGRESSION, Classifier, as_classifier
-from wordsens.results import Look, Result
+from wordsens.results import Result, ResultTable
 from wordsens.seeds import Seed
 from wordsens.statistics.operating_point import share_at_most, share_interval
 from wordsens.text.whole_words import Span, lettered_spans, with_word, words_at
@@ -213,7 +213,7 @@ class LabelFlips(Result):
                 f"without another word of them {row.usual:.0%}."
             )
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row a label."""
         rows = self.classes
         columns = {
@@ -224,7 +224,7 @@ class LabelFlips(Result):
             "moved": [str(row.radius or "") for row in rows],
             "median radius": [row.median_radius for row in rows],
         }
-        return Look(f"{self.model}: labels that one word flips", columns, notes=(*self.answer, *self.notes))
+        return ResultTable(f"{self.model}: labels that one word flips", columns, notes=(*self.answer, *self.notes))
 
     def display(self) -> Display:
         """The findings, the words whose removal flips a label, and the words that do so more than others."""

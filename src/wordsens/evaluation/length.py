@@ -13,7 +13,7 @@ from wordsens.errors import InputError, require_count
 from wordsens.evaluation.near_misses import SENTENCE_END, negate
 from wordsens.models.black_box import Model
 from wordsens.models.load import as_model
-from wordsens.results import Look, Saved, Shown
+from wordsens.results import ResultTable, Saved, Shown
 from wordsens.sensitivity.removals import cosine_distance
 from wordsens.statistics.median import least_values, median_intervals
 from wordsens.text.document import Document
@@ -110,7 +110,7 @@ class LengthAdvice(Shown, Saved):
             return f" (95 %: {self.low} or more)"
         return "" if self.high is None else f" (95 %: {self.high} or fewer)"
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row a length: the median at each place."""
         places = list(dict.fromkeys(point.place for point in self.curve))
         lengths = sorted({point.length for point in self.curve})
@@ -118,7 +118,7 @@ class LengthAdvice(Shown, Saved):
         columns = {self.unit: lengths, **{place: [median[place, length] for length in lengths] for place in places}}
         notes = [f"{one.place}: {_told(one, self.unit)}" for one in self.places]
         source = f"{self.changes} changed sentences of {self.source}; median cosine distance"
-        return Look(f"{self.model}: {self.advice}", columns, notes=(source, *notes))
+        return ResultTable(f"{self.model}: {self.advice}", columns, notes=(source, *notes))
 
 
 def _told(one: PlaceAdvice, unit: str) -> str:

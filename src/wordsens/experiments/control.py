@@ -402,7 +402,7 @@ class AlongTraining:
 
     def columns(self) -> dict[str, Any]:
         """A column for each thing that was measured, of one number a look; None where a look does not have it."""
-        columns = {name: tuple(look[name] for look in self._looks) for name in self._looks[0]}
+        columns = {name: tuple(point[name] for point in self._looks) for name in self._looks[0]}
         return {f"along_{name}": None if None in values else values for name, values in columns.items()}
 
 

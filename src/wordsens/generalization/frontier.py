@@ -23,7 +23,7 @@ from wordsens.generalization.new_text import Learner, NewText, as_new_text
 from wordsens.generalization.one_word import Effort, Word, ball_of, error_of, words_of
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET
 from wordsens.regression.features import Texts
-from wordsens.results import Look, Result
+from wordsens.results import Result, ResultTable
 from wordsens.search.ball import Ball
 from wordsens.search.maximize import maximize
 from wordsens.search.plan import Search, SearchPlan, Stages
@@ -78,7 +78,7 @@ class OneWordFrontier(Result):
     seed: int
     map_name: str
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row a limit on gamma."""
         columns = {
             "limit on gamma": self.gammas.tolist(),
@@ -88,7 +88,7 @@ class OneWordFrontier(Result):
             "word": self.words.tolist(),
             "(2 - limit)^2": self.theorem.tolist(),
         }
-        return Look(f"{self.map_name}, {self.training}: least error reached under each limit on gamma", columns)
+        return ResultTable(f"{self.map_name}, {self.training}: least error reached under each limit on gamma", columns)
 
     def at(self, gamma: float) -> float:
         """The least error reached with gamma below that limit: the value at the largest limit of the grid up to it."""

@@ -17,7 +17,7 @@ from wordsens.generalization.new_text import Learner, NewText, Outputs, as_new_t
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET
 from wordsens.maps.dense import RandomFeatures
 from wordsens.regression.features import Texts
-from wordsens.results import Look, Result
+from wordsens.results import Result, ResultTable
 from wordsens.search.ball import Ball
 from wordsens.search.maximize import maximize
 from wordsens.search.objective import Progress, SearchResult
@@ -153,12 +153,12 @@ class OneWordGeneralization(Result):
     map_name: str
     swapped_for: str | None = None
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """One row: the numbers of the experiment."""
         names = ["word", "token", "error", "gamma", "alignment", "bound"]
         names += ["output_before", "output_after", "distinguished"]
         columns = {name.replace("_", " "): [getattr(self, name)] for name in names}
-        return Look(f"{self.map_name}, {self.training}, {self.objective}: error {self.error:.4f}", columns)
+        return ResultTable(f"{self.map_name}, {self.training}, {self.objective}: error {self.error:.4f}", columns)
 
     @property
     def distinguished(self) -> bool:

@@ -32,7 +32,7 @@ from wordsens.generalization.one_word import Effort, OneWordGeneralization, Witn
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET
 from wordsens.regression import TRAININGS
 from wordsens.regression.features import Texts
-from wordsens.results import Look, Result
+from wordsens.results import Result, ResultTable
 from wordsens.search.ball import Ball
 from wordsens.search.maximize import maximize
 from wordsens.search.plan import Search, SearchPlan, Stages
@@ -74,14 +74,14 @@ class OneWordOutcomes(Result):
         """The least errors under each limit on gamma."""
         return self.frontiers[TRAININGS.index(require_choice("training", training, TRAININGS))]
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row for each training and objective."""
         columns = {
             name: [getattr(one, name) for one in self.chosen]
             for name in ("training", "objective", "error", "gamma", "alignment", "bound")
         }
         name = self.chosen[0].map_name
-        return Look(f"{name}: one word changes, the label flips; every training and objective", columns)
+        return ResultTable(f"{name}: one word changes, the label flips; every training and objective", columns)
 
 
 @torch.inference_mode(False)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wordsens.errors import InputError
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.results import Look, Result
+from wordsens.results import Result, ResultTable
 from wordsens.text.embedding import embed
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
@@ -51,15 +51,15 @@ class AttentionPair(Result):
     weights: tuple[Float[Tensor, "n n"], Float[Tensor, "m m"]]
     changed: tuple[int, ...]
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row a token: its attention to itself, and how much of its attention moves where that can be told."""
         first, second = self.tokens
         head = "mean over the heads" if self.head is None else f"head {self.head}"
         heading = f"{self.model}: attention of layer {self.layer}, {head}"
         if self.difference is None:
-            return Look(heading, {"text": ["first", "second"], "tokens": [" ".join(first), " ".join(second)]})
+            return ResultTable(heading, {"text": ["first", "second"], "tokens": [" ".join(first), " ".join(second)]})
         moved = self.difference.abs().sum(dim=1) / 2
-        return Look(heading, {"first": first, "second": second, "attention that moves": moved.tolist()})
+        return ResultTable(heading, {"first": first, "second": second, "attention that moves": moved.tolist()})
 
     @property
     def difference(self) -> Float[Tensor, "n n"] | None:

@@ -47,17 +47,17 @@ def plot(result: Shown, *, style: StyleFile = None) -> Figure:
         return one_frontier(result, style=style)
     if isinstance(result, Check):
         return cosines(result, style=style)
-    look = result.look()
-    if look.ranked is None:
+    table = result.result_table()
+    if table.ranked is None:
         raise InputError(f"a {type(result).__name__} is a table without a number to draw; use show() or to_pandas()")
-    names: Any = look.columns[look.names or next(iter(look.columns))]
-    upper = None if look.upper is None else look.columns[look.upper]
+    names: Any = table.columns[table.names or next(iter(table.columns))]
+    upper = None if table.upper is None else table.columns[table.upper]
     return words(
         list(map(str, names)),
-        look.columns[look.ranked],
+        table.columns[table.ranked],
         upper=upper,
-        label=look.ranked,
-        title=look.heading,
+        label=table.ranked,
+        title=table.heading,
         style=style,
     )
 

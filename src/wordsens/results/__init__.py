@@ -2,7 +2,7 @@
 
 from wordsens.results.content import same_content, short_repr
 from wordsens.results.files import Saved as Saved
-from wordsens.results.shown import Look as Look
+from wordsens.results.shown import ResultTable as ResultTable
 from wordsens.results.shown import Shown as Shown
 
 

@@ -18,7 +18,7 @@ _HTML_ROWS, _HTML_WORDS = 8, 80
 
 
 @dataclass(frozen=True)
-class Look:
+class ResultTable:
     """The way a result shows itself.
 
     Attributes:
@@ -41,25 +41,25 @@ class Look:
 class Shown:
     """Something that was measured. A class of results gives its `look`; the rest has one meaning for all."""
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """The heading and columns of the result; without any of its own, its single numbers and words as one row."""
         plain = {name: value for name, value in vars(self).items() if isinstance(value, (str, int, float))}
-        return Look(type(self).__name__, {name: [value] for name, value in plain.items()})
+        return ResultTable(type(self).__name__, {name: [value] for name, value in plain.items()})
 
     def show(self, most: int = 20) -> str:
         """A short table, the largest first."""
-        look = self.look()
-        order = _order(look)
+        table = self.result_table()
+        order = _order(table)
         shown = order[: require_count("most", most)]
-        cells = [[name, *(_text(column[at]) for at in shown)] for name, column in look.columns.items()]
-        left = [any(isinstance(one, str) for one in column) for column in look.columns.values()]
+        cells = [[name, *(_text(column[at]) for at in shown)] for name, column in table.columns.items()]
+        left = [any(isinstance(one, str) for one in column) for column in table.columns.values()]
         widths = [max(map(len, column)) for column in cells]
         lines = [
             "  ".join(cell.ljust(width) if words else cell.rjust(width) for cell, width, words in line).rstrip()
             for line in (zip(row, widths, left, strict=True) for row in zip(*cells, strict=True))
         ]
         more = [f"... and {len(order) - len(shown)} more"] if len(shown) < len(order) else []
-        return "\n".join([look.heading, *lines, *more, *look.notes])
+        return "\n".join([table.heading, *lines, *more, *table.notes])
 
     def to_pandas(self) -> Any:
         """The rows as a DataFrame. Needs the `tables` extra."""
@@ -67,7 +67,7 @@ class Shown:
             import pandas as pd
         except ImportError as error:
             raise MissingExtraError("pandas", "tables", "to_pandas") from error
-        return pd.DataFrame({name: list(column) for name, column in self.look().columns.items()})
+        return pd.DataFrame({name: list(column) for name, column in self.result_table().columns.items()})
 
     def plot(self, *, style: Any = None) -> Any:
         """The result as a matplotlib figure (`wordsens.plotting`). Needs the `figures` extra.
@@ -79,22 +79,22 @@ class Shown:
 
     def display(self) -> Display:
         """The heading, the words of the text in colour, the table, largest first."""
-        look = self.look()
+        table = self.result_table()
         parts: list[Any] = []
-        if look.names is not None and look.ranked is not None:
-            parts.append(_words(look))
-        parts.append(table_of("", look.columns, most=_HTML_ROWS, ranked=look.ranked))
-        return Display((look.heading,), tuple(parts), notes=look.notes)
+        if table.names is not None and table.ranked is not None:
+            parts.append(_words(table))
+        parts.append(table_of("", table.columns, most=_HTML_ROWS, ranked=table.ranked))
+        return Display((table.heading,), tuple(parts), notes=table.notes)
 
     def _repr_html_(self) -> str:
         return html_fragment(self.display())
 
 
-def _order(look: Look) -> list[int]:
-    count = len(next(iter(look.columns.values()), ()))
-    if look.ranked is None:
+def _order(table: ResultTable) -> list[int]:
+    count = len(next(iter(table.columns.values()), ()))
+    if table.ranked is None:
         return list(range(count))
-    values = look.columns[look.ranked]
+    values = table.columns[table.ranked]
     return sorted(range(count), key=lambda at: -values[at])
 
 
@@ -102,12 +102,15 @@ def _text(value: Any) -> str:
     return f"{value:.4f}" if isinstance(value, float) and not math.isnan(value) else plain(value)
 
 
-def _words(look: Look) -> Words:
+def _words(table: ResultTable) -> Words:
     """The words in reading order, each coloured by its value, which stands in its title."""
-    names, values = look.columns[str(look.names)], [float(value) for value in look.columns[str(look.ranked)]]
+    names, values = (
+        table.columns[str(table.names)],
+        [float(value) for value in table.columns[str(table.ranked)]],
+    )
     pieces: list[Shade | str] = []
     for name, value in list(zip(names, values, strict=True))[:_HTML_WORDS]:
         pieces += [Shade(str(name), level(colour_share(value)), f"{value:.3g}"), " "]
     more = len(values) - _HTML_WORDS
-    legend = ("0", f"{STRONGEST:g} or more", f"{look.ranked}, times the output's size")
+    legend = ("0", f"{STRONGEST:g} or more", f"{table.ranked}, times the output's size")
     return Words("", tuple(pieces), legend, f"... and {more} more" if more > 0 else "")

@@ -13,7 +13,7 @@ from wordsens.maps.arguments import as_text
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.results import Look, Result
+from wordsens.results import Result, ResultTable
 from wordsens.text.document import Document
 from wordsens.text.matrix import TextMatrix, Word
 
@@ -38,7 +38,7 @@ class Removals(Result):
     change: Float[Tensor, " w"]
     distance: Float[Tensor, " w"]
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row a word."""
         columns = {
             "word": self.words,
@@ -51,7 +51,7 @@ class Removals(Result):
         heading = (
             f"{self.whole[most].text!r} {done} moves the output most: {float(self.change[most]):.3g} times its size"
         )
-        return Look(heading, columns, "change", "text")
+        return ResultTable(heading, columns, "change", "text")
 
 
 def removal_effects(

@@ -10,7 +10,7 @@ from torch import Tensor
 from wordsens.errors import require_count
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET
 from wordsens.maps.registry import base_name, map_entry, map_title
-from wordsens.results import Look, Result
+from wordsens.results import Result, ResultTable
 from wordsens.search.objective import Progress
 from wordsens.search.plan import Search, SearchPlan
 
@@ -127,7 +127,7 @@ class Sensitivity(Result):
             "notes": list(self.notes),
         }
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row a word, the words of the text coloured by what they attain."""
         upper = None if self.upper_per_word is None else self.upper_per_word.tolist()
         columns = {
@@ -145,7 +145,7 @@ class Sensitivity(Result):
             f"size{bound}"
         )
         notes = self.notes if self.rigor is None else (f"upper: {self.rigor}", *self.notes)
-        return Look(heading, columns, "sensitivity", "token", None if upper is None else "upper", notes)
+        return ResultTable(heading, columns, "sensitivity", "token", None if upper is None else "upper", notes)
 
     def __repr__(self) -> str:
         upper = "" if self.upper is None else f", upper={self.upper:.6g}"

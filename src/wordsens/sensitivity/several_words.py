@@ -17,7 +17,7 @@ from wordsens.maps.arguments import as_text
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import restores_state
-from wordsens.results import Look, Result
+from wordsens.results import Result, ResultTable
 from wordsens.search.ball import Ball
 from wordsens.search.maximize import maximize
 from wordsens.search.objective import Objective
@@ -73,7 +73,7 @@ class GroupSensitivity(Result):
     searched: int | None = None
     sets: int | None = None
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row a group."""
         columns = {
             "group": [" ".join(map(str, group)) for group in self.groups],
@@ -84,7 +84,7 @@ class GroupSensitivity(Result):
         heading = f"The words {words} together can move the output {self.value:.3g} times its size"
         if self.sets is not None:
             heading += f"; {self.searched} of {self.sets} sets searched"
-        return Look(heading, columns, "sensitivity")
+        return ResultTable(heading, columns, "sensitivity")
 
 
 @restores_state

@@ -14,7 +14,7 @@ from wordsens.errors import require_choice
 from wordsens.maps.arguments import as_text, word_indices
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.function import as_feature_map
-from wordsens.results import Look, Result
+from wordsens.results import Result, ResultTable
 from wordsens.search.plan import Search
 from wordsens.sensitivity.one_word import attained, word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
@@ -53,7 +53,7 @@ class Swaps(Result):
     evaluations: int
     seconds: float = field(compare=False)
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row a word."""
         columns = {
             "word": self.words.tolist(),
@@ -66,7 +66,7 @@ class Swaps(Result):
             f"{self.swapped_for[at]!r} in the place of {self.tokens[at]!r} (word {self.word}) moves the output "
             f"{self.value:.3g} times its size, {'the most of all' if self.exact else 'the most that was tried'}"
         )
-        return Look(heading, columns, "change", "token")
+        return ResultTable(heading, columns, "change", "token")
 
 
 def best_swaps(
@@ -144,14 +144,14 @@ class SwapRatio(Result):
     continuous: Float[Tensor, " w"]
     swaps: Swaps
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row a word, beside its swap."""
         columns = {
-            **self.swaps.look().columns,
+            **self.swaps.result_table().columns,
             "sup": self.continuous.tolist(),
             "ratio": self.ratio.tolist(),
         }
-        return Look("the sup within a real word's reach, over the real word's change", columns, "ratio", "token")
+        return ResultTable("the sup within a real word's reach, over the real word's change", columns, "ratio", "token")
 
 
 def swap_ratio(

@@ -12,7 +12,7 @@ from wordsens.errors import InputError, require_kind, require_positive
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores import Softmax
 from wordsens.maps.mapping import feature_norm
-from wordsens.results import Look, Result
+from wordsens.results import Result, ResultTable
 from wordsens.seeds import Seed, gaussian_on, generator
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
@@ -42,7 +42,7 @@ class TheoremWitness(Result):
     attention_after: Float[Tensor, " n"]
     mass: float
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row a row of the features: what it gives the word, before and after."""
         columns = {
             "row": list(range(len(self.attention_before))),
@@ -50,7 +50,7 @@ class TheoremWitness(Result):
             "attention after": self.attention_after.tolist(),
         }
         heading = f"The theorem's change of word {self.word} moves the output {self.value:.3g} times its size"
-        return Look(heading, columns)
+        return ResultTable(heading, columns)
 
 
 def theorem_witness(

@@ -13,7 +13,7 @@ from wordsens.maps.arguments import as_text
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import restores_state
-from wordsens.results import Look, Result
+from wordsens.results import Result, ResultTable
 from wordsens.search.plan import Search
 from wordsens.sensitivity.result import Budget
 from wordsens.sensitivity.several_words import radii_of_rows, search_groups
@@ -54,7 +54,7 @@ class WholeWordSensitivity(Result):
     converged: Bool[Tensor, " w"]
     notes: tuple[str, ...] = ()
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row a word as a reader counts them, with its tokens."""
         columns = {
             "word": self.words,
@@ -65,7 +65,7 @@ class WholeWordSensitivity(Result):
         }
         text = self.whole[self.words.index(self.word)].text
         heading = f"Word {self.word} {text!r} can move the output {self.value:.3g} times its size"
-        return Look(heading, columns, "sensitivity", "text", notes=self.notes)
+        return ResultTable(heading, columns, "sensitivity", "text", notes=self.notes)
 
 
 @restores_state

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_kind
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.results import Look, Result
+from wordsens.results import Result, ResultTable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,11 +32,11 @@ class PromptPair(Result):
     answers: tuple[str, ...]
     probabilities: Float[Tensor, "2 a"]
 
-    def look(self) -> Look:
+    def result_table(self) -> ResultTable:
         """A row an answer."""
         first, second = self.probabilities.tolist()
         columns = {"answer": self.answers, "first": first, "second": second, "change": self.change.tolist()}
-        return Look(f"{self.model}: probabilities of the answers", columns)
+        return ResultTable(f"{self.model}: probabilities of the answers", columns)
 
     @property
     def among(self) -> Float[Tensor, "2 a"]:
