@@ -28,7 +28,7 @@ def test_two_visitors_at_once_neither_wait_nor_see_each_other(page):
         until(lambda: page.browser.find(".w:not([data-old])"))
         return time.monotonic() - began
 
-    alone = min(first_colours() for _ in range(3))
+    alone = min(first_colours() for _ in range(5))  # the machine may be busy
     assert alone < 1
     page.done()
     driver = page.browser.driver
