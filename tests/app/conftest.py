@@ -95,7 +95,8 @@ def server():
     served = Served()
     yield served
     if served.process.poll() is None:
-        served.stop()
+        seconds, code, _ = served.stop()
+        assert (code, seconds < 3) == (0, True)
 
 
 class Page:

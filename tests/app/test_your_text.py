@@ -51,6 +51,11 @@ def test_the_first_screen_says_what_it_is_about_before_anything_is_measured(page
     page.browser.run("arguments[0].value = 0; arguments[0].dispatchEvent(new Event('input'))", slider)
     until(lambda: page.browser.run(OPACITY) < 0.5)
     assert after == len(EXAMPLE.split()) + 1
+    # Of another word nothing is shipped: a click measures it.
+    page.words()[7].click()
+    page.done()
+    until(lambda: page.browser.find(".card h3")[0].text == "door" and "Taken out" in page.card())
+    assert page.browser.find(".panels text.turned")[0].text == "door"
     page.nothing_strange()
 
 

@@ -70,7 +70,7 @@ def test_words_keep_their_colours_where_style_sheets_are_dropped():
     cell = html_fragment(Display(("a",), (shown,)))
     assert '<span style="background:#08306b;color:#fff"><bdi>up</bdi></span>' in cell
     assert '<span style="background:#f6b27a;color:#111"><bdi>down</bdi></span>' in cell
-    assert '<span style="background:#ffffff"><bdi>level</bdi></span>' in cell
+    assert '<span style="background:#fff"><bdi>level</bdi></span>' in cell
 
 
 def test_cells_as_text():

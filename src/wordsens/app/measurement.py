@@ -94,11 +94,12 @@ class Measurement:
             self._note.text = " ".join([unknown_note(answer), *map(kind_message, answer["notes"])])
 
     async def finish(self, row: int | None = None) -> None:
-        """Offer the files, and show a word in detail: the one of that row, or the most sensitive one."""
-        first = next(iter(self.answers.values()))
+        """Offer the files, and show a word in detail: that of the row, the chosen one, or the most sensitive one."""
+        best = next(iter(self.answers.values()))["row"]
         with self.detail:
             _Downloads(self._site, self.request, self.answers)
-        await self.pick(first["row"] if row is None else row)
+        chosen, self._row = self._row, None
+        await self.pick(next(one for one in (row, chosen, best) if one is not None))
         if row is not None:  # the reader was on this word when the view was renewed
             ui.run_javascript("setTimeout(() => document.querySelector('#result .w.here')?.focus(), 100)")
 
@@ -119,7 +120,7 @@ class Measurement:
 
     async def pick(self, row: int) -> None:
         """Look into the word of that row, part by part."""
-        if row == self._row and row in self._known:
+        if row == self._row:
             return
         self._row = row
         self._show(row)
@@ -297,7 +298,7 @@ def unknown_note(answer: dict[str, Any]) -> str:
 def card(answers: dict[str, dict[str, Any]], row: int, detail: dict[str, dict[str, Any]]) -> str:
     """What is known of one word, as HTML: a bar for each map from one zero, then what else was measured."""
     words = {name: [piece for piece in searched(answer) if piece["row"] == row] for name, answer in answers.items()}
-    pieces = {name: found[0] for name, found in words.items() if found}
+    pieces = {name: result[0] for name, result in words.items() if result}
     if not pieces:
         return ""
     text = next(iter(pieces.values()))["text"]

@@ -48,10 +48,10 @@ class _Form:
     def control(self, kind: str, name: str, label: str, value: Any, **more: Any) -> Control:
         """A control of the form."""
         with self.fields:
-            made = Control(kind, name, label, value, self.mark, self.run, **more)
+            built = Control(kind, name, label, value, self.mark, self.run, **more)
         if more.get("saved"):
-            made.on("restored", lambda event: self._restore(made, event.args))
-        return made
+            built.on("restored", lambda event: self._restore(built, event.args))
+        return built
 
     def model_control(self, given: str | None, *further: str) -> Control:
         """The list of models; one of the link only where it is on the list."""

@@ -16,9 +16,10 @@ from wordsens.files import packaged_text
 from wordsens.maps.registry import MODEL
 
 LEAD = (
-    "Attention, the layer of language models, and a fully connected layer read the same sentence. One word’s vector is "
-    "pushed, by at most its own length, where that changes the layer’s output most: the stronger a word’s colour, the "
-    "farther the output moves. Why it matters: a layer that hardly moves cannot act on one word, such as a “not”."
+    "To a network each word is a list of numbers. Here one word’s numbers are pushed, by at most their own length, in "
+    "the direction that moves the output most. The stronger a word’s colour, the farther the output moves: attention, "
+    "the layer of language models, reacts to every word, a fully connected layer hardly to any. Why it matters: a "
+    "layer that hardly reacts cannot act on a single “not”."
 )
 
 _SEARCHES = (("quick", "quick"), ("normal", "normal: several times slower"), ("thorough", "thorough"))
@@ -176,7 +177,8 @@ class YourText:
     async def _look_closer(self, row: int) -> None:
         """Measure the example that is shown, for what is not shipped of the word of that row."""
         if not self._stale:
-            await self.measure(row)
+            with self._details:  # the word that was clicked is about to be replaced
+                await self.measure(row)
 
     def _pin_result(self) -> None:
         self._unpin_result()

@@ -106,7 +106,7 @@ def _read(
     """The cells of texts that the model can read; the others are left out, with their row and the reason."""
     if not isinstance(phi, TransformerFeatures):
         return list(cells)
-    readable, kept = [], []
+    readable, saved = [], []
     for cell, document in zip(cells, texts.documents, strict=True):
         try:
             tokens = phi.reading().tokens(document.text, document.source, options.max_words)
@@ -117,8 +117,8 @@ def _read(
             texts.left_out.append((document.source, "the model reads fewer than two words of it"))
             continue
         readable.append(cell)
-        kept.append(document)
-    texts.documents[:] = kept
+        saved.append(document)
+    texts.documents[:] = saved
     if not readable:
         raise InputError(
             f"no text of {options.texts!r} can be measured; the first, {texts.left_out[0][0]}: {texts.left_out[0][1]}"
@@ -174,12 +174,12 @@ def _model_keys(options: AuditOptions) -> dict[str, Any]:
             raise InputError(f"`model` (={options.model!r}) scores pairs of texts; an audit takes one text a time")
         return {"model": options.model, "content": content_of(options.model, options.revision)}
     server = None if options.endpoint is None else options.server()
-    kept = {} if server is None else {
+    saved = {} if server is None else {
         "endpoint": server.url, "endpoint_model": server.model, "timeout": server.timeout, "retries": server.retries,
     }  # fmt: skip
-    asked = BlackBox.parse({"encode": options.encode, **kept})
-    model = black_box(asked)
-    return {"model": model.name, "content": model.fingerprint(), "black_box": asked.model_dump()}
+    requested = BlackBox.parse({"encode": options.encode, **saved})
+    model = black_box(requested)
+    return {"model": model.name, "content": model.fingerprint(), "black_box": requested.model_dump()}
 
 
 def _require_mask(phi: TransformerFeatures | Model, removal: str) -> None:
@@ -242,10 +242,10 @@ class _Parts:
 
         def measure() -> SavedDistances:
             with reporting(1, "pairs of sentences", quiet=options.quiet) as report:
-                found = pair_distances(
+                result = pair_distances(
                     self._phi, pairs, progress=lambda done, total: report.update(done / total, now="")
                 )
-            return SavedDistances(tuple(found))
+            return SavedDistances(tuple(result))
 
         try:
             distances = load_or_compute(self._folder, SavedDistances, key, measure).distances
@@ -295,7 +295,7 @@ class _Parts:
 
         def measure() -> SavedLayers:
             with reporting(1, "layers", quiet=options.quiet) as report:
-                found = layer_sensitivities(
+                result = layer_sensitivities(
                     phi.at(),
                     some,
                     words=options.words_per_text,
@@ -303,7 +303,7 @@ class _Parts:
                     seed=options.seed,
                     progress=lambda share: report.update(share, now=""),
                 )
-            return SavedLayers(tuple(found))
+            return SavedLayers(tuple(result))
 
         return list(load_or_compute(self._folder, SavedLayers, key, measure).layers)
 

@@ -171,16 +171,16 @@ def _layers(audit: Audit) -> Table:
     return Table("By layer", ("layer", "S", "least head", "most head"), tuple(rows), most=len(rows))
 
 
-def _substitution(found: SubstitutionSensitivity) -> Section:
+def _substitution(result: SubstitutionSensitivity) -> Section:
     """The measures of the literature, each with its interval over texts."""
-    texts = len(found.texts)
-    means = {"average": found.average, "block": found.block, "random": found.random, "flips": found.flips}
+    texts = len(result.texts)
+    means = {"average": result.average, "block": result.block, "random": result.random, "flips": result.flips}
     lines = [
         f"{name} sensitivity {mean}" if name != "flips" else f"labels changed {mean}"
         for name, mean in means.items()
         if mean is not None
     ]
-    fifths = ", ".join("none" if part is None else f"{part.value:.3g}" for part in found.profile)
+    fifths = ", ".join("none" if part is None else f"{part.value:.3g}" for part in result.profile)
     about = (
         "average: the variance that one random word makes, summed over words; block: the most that disjoint "
         "neighbouring words make together; random: the mean change by one. In parentheses: 95 % over texts."
@@ -218,7 +218,7 @@ def _decays(decays: Sequence[Decay]) -> Table:
 
 def exponents_text(exponents: dict[str, Exponent]) -> str:
     """The exponents of one kind of word, each with its standard error by text, or why there is none."""
-    told = [
+    shown = [
         f"{name} ~ n^{one.fit.exponent:.2f} ± {one.fit.standard_error:.2f} ({one.texts} texts)"
         if abs(one.fit.exponent) > 2 * one.fit.standard_error
         else f"{name}: neither rises nor falls beyond chance ({one.texts} texts)"
@@ -229,8 +229,8 @@ def exponents_text(exponents: dict[str, Exponent]) -> str:
     for name, one in exponents.items():
         if one.reason is not None:
             reasons.setdefault(one.reason, []).append(name)
-    told += [f"no exponent of {' and '.join(names)}: {reason}" for reason, names in reasons.items()]
-    return "; ".join(told)
+    shown += [f"no exponent of {' and '.join(names)}: {reason}" for reason, names in reasons.items()]
+    return "; ".join(shown)
 
 
 def advice(decay: Decay, context: int | None) -> str:
@@ -250,17 +250,17 @@ def advice(decay: Decay, context: int | None) -> str:
         return (
             f"{kind}: {decay.pairs} pairs do not tell whether the change falls with length (95 %: {low} to no limit)."
         )
-    told = f"95 % interval over {decay.pairs} pairs: {low} to {'no limit' if high is None else high} tokens"
+    shown = f"95 % interval over {decay.pairs} pairs: {low} to {'no limit' if high is None else high} tokens"
     if context is not None and low > context:
-        return f"{kind}: stays over {over} up to the model's context of {context} tokens ({told})."
+        return f"{kind}: stays over {over} up to the model's context of {context} tokens ({shown})."
     if not decay.decisive:
         return (
-            f"{kind}: the change falls under {over} at about {decay.length} tokens, too uncertain to act on ({told}); "
+            f"{kind}: the change falls under {over} at about {decay.length} tokens, too uncertain to act on ({shown}); "
             "measure more pairs."
         )
     beyond = f"; extrapolated, passages had up to {decay.longest} tokens" if decay.length > decay.longest else ""
     return (
-        f"{kind}: keep passages under {decay.length} tokens; past that the change falls under {over} ({told}{beyond})."
+        f"{kind}: keep passages under {decay.length} tokens; past that the change falls under {over} ({shown}{beyond})."
     )
 
 

@@ -269,13 +269,13 @@ def print_made(pairs: "Sequence[Pair]") -> None:
     """The near misses of each kind: some of them, and how many there are."""
     console = stdout()
     for kind in dict.fromkeys(pair.kind for pair in pairs):
-        made = [pair for pair in pairs if pair.kind == kind]
-        console.print(f"{kind}: {len(made)} near miss{'es' * (len(made) != 1)} made", style="bold")
-        for pair in made[:_SHOWN]:
+        built = [pair for pair in pairs if pair.kind == kind]
+        console.print(f"{kind}: {len(built)} near miss{'es' * (len(built) != 1)} made", style="bold")
+        for pair in built[:_SHOWN]:
             here, there = (part or "-" for part in pair.changed)
             console.print(Text.assemble("  ", (here, LITTLE), " / ", (there, MUCH), f": {pair.second}"))
-        if len(made) > _SHOWN:
-            console.print(f"  and {len(made) - _SHOWN} more; --write-pairs FILE writes all of them")
+        if len(built) > _SHOWN:
+            console.print(f"  and {len(built) - _SHOWN} more; --write-pairs FILE writes all of them")
     console.print()
 
 

@@ -131,18 +131,18 @@ def run_compare(request: CompareRequest) -> None:
     prepared = prepare(documents, request.pairs, plan, request.requirements or (), request.seed)
     first, second = (_loaded(given, request) for given in request.models or [])
     with reporting(1, "of the texts", quiet=request.quiet) as report:
-        found = compare_models(
+        result = compare_models(
             (first, second), prepared, progress=lambda done, total: report.update(done / total, now="")
         )
-    _write(request, found, prepared.gate.cases(found.rows))
+    _write(request, result, prepared.gate.cases(result.rows))
     with printing():
         if request.as_json:
-            print_json({"command": "compare", "version": __version__, "seed": request.seed, **found.to_dict()})
+            print_json({"command": "compare", "version": __version__, "seed": request.seed, **result.to_dict()})
         else:
-            print_display(found.display())
-    if not found.passed:
-        many = "a requirement is" if len(found.failures) == 1 else f"{len(found.failures)} requirements are"
-        raise RequirementError(f"{many} not met: {'; '.join(found.failures)}")
+            print_display(result.display())
+    if not result.passed:
+        many = "a requirement is" if len(result.failures) == 1 else f"{len(result.failures)} requirements are"
+        raise RequirementError(f"{many} not met: {'; '.join(result.failures)}")
 
 
 def _loaded(given: str, request: CompareRequest) -> "Model | PairModel":
@@ -163,14 +163,14 @@ def _loaded(given: str, request: CompareRequest) -> "Model | PairModel":
     return load(name, pool=request.pool, revision=revision or None, device=request.device)
 
 
-def _write(request: CompareRequest, found: "Comparison", cases: dict[str, list[str]]) -> None:
+def _write(request: CompareRequest, result: "Comparison", cases: dict[str, list[str]]) -> None:
     if request.out is not None:
-        found.save(Path(request.out).expanduser())
+        result.save(Path(request.out).expanduser())
     if request.html is not None:
-        title = f"{found.second} against {found.first}"
-        page = html_page(found.display(), title=f"{title} · wordsens compare", heading=title, version=__version__)
+        title = f"{result.second} against {result.first}"
+        page = html_page(result.display(), title=f"{title} · wordsens compare", heading=title, version=__version__)
         Path(request.html).expanduser().write_text(page, encoding="utf-8")
     if request.junit is not None:
         from wordsens.cli.junit import write_junit
 
-        write_junit(request.junit, f"wordsens compare {found.first} {found.second}", "wordsens.compare", cases)
+        write_junit(request.junit, f"wordsens compare {result.first} {result.second}", "wordsens.compare", cases)

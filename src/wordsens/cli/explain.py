@@ -72,16 +72,16 @@ def run_explain(request: ExplainRequest) -> None:
     texts = request.texts or []
     if request.max_words is not None:
         texts = [first_words(text, request.max_words) for text in texts]
-    found = explain(_model(request), *texts, target=request.target, plan=plan, seed=request.seed)
+    result = explain(_model(request), *texts, target=request.target, plan=plan, seed=request.seed)
     if request.html is not None:
-        title = f"Which words make the {found.score}? {found.model}"
-        page = html_page(found.display(), title=f"{title} · wordsens explain", heading=title, version=__version__)
+        title = f"Which words make the {result.score}? {result.model}"
+        page = html_page(result.display(), title=f"{title} · wordsens explain", heading=title, version=__version__)
         Path(request.html).expanduser().write_text(page, encoding="utf-8")
     if request.as_json:
-        document = {"command": "explain", "version": __version__, "seed": request.seed, **found.to_dict()}
+        document = {"command": "explain", "version": __version__, "seed": request.seed, **result.to_dict()}
         print_json(document)
     else:
-        print_display(found.display())
+        print_display(result.display())
 
 
 def _model(request: ExplainRequest) -> Any:

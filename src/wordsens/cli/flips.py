@@ -1,25 +1,15 @@
 """`wordsens flips`: its options, its work and what it prints."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from wordsens.cli.model_choice import TextOptions
 from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
-from wordsens.cli.terminal import MUCH, print_json, printing, stdout, table
+from wordsens.cli.terminal import print_display, print_json, printing
 from wordsens.errors import InputError, RequirementError, require_count
 from wordsens.version import __version__
-
-if TYPE_CHECKING:
-    from wordsens.evaluation.flips import FlipWord, LabelFlips
-
-_SHOWN = 10
-"""Flips and words that are printed; --json has all."""
-
-_AROUND = 40
-"""Letters of a text on either side of a word."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,54 +75,6 @@ def run_flips(request: FlipsRequest) -> None:
         if request.as_json:
             print_json({"command": "flips", "version": __version__, "seed": request.seed, **result.to_dict()})
         else:
-            _print(result)
+            print_display(result.display())
     if not result.passed:
         raise RequirementError(f"requirements are not met: {'; '.join(result.failures)}")
-
-
-def _print(result: "LabelFlips") -> None:
-    console = stdout()
-    console.print(Text(f"{result.model}: {len(result.texts)} texts, {len(result.words)} words", style="bold"))
-    for sentence in result.answer:
-        console.print(Text(sentence))
-    for failure in result.failures:
-        console.print(Text(f"FAILED: {failure}", style="bold red"))
-    flipping = sorted((word for word in result.words if word.removed_to), key=lambda word: word.removal)
-    if flipping:
-        console.print()
-        console.print("Words whose removal flips the label (one change)", style="bold")
-    for word in flipping[:_SHOWN]:
-        console.print(_shown(result, word))
-    if len(flipping) > _SHOWN:
-        console.print(f"and {len(flipping) - _SHOWN} more (--json)")
-    _words(result)
-    for note in result.notes:
-        console.print(Text(f"Note: {note}"))
-
-
-def _shown(result: "LabelFlips", word: "FlipWord") -> Text:
-    """The word in its text, and where the text goes without it, or with another."""
-    text = result.texts[word.text]
-    before, after = text[max(0, word.start - _AROUND) : word.start], text[word.stop : word.stop + _AROUND]
-    description = f"  {word.label} -> {word.removed_to} ({word.removal:+.3f})"
-    description += f", with '{word.swapped_for}' -> {word.swapped_to}" if word.swapped_to else ""
-    description += f", radius {word.radius:.2f}" if word.radius is not None else ""
-    shown = Text("..." * (word.start > _AROUND) + before.replace("\n", " "))
-    shown.append(word.word, style=MUCH)
-    return shown.append(after.replace("\n", " ") + description)
-
-
-def _words(result: "LabelFlips") -> None:
-    rows = [row for row in result.by_word if row.share.value > 0][:_SHOWN]
-    if not rows:
-        return
-    shown = table(("word", "left"), ("class", "left"), ("flipped", "right"), ("texts", "right"), ("others", "right"))
-    for row in rows:
-        style = MUCH if row.more else ""
-        shown.add_row(
-            Text(row.word, style=style), Text(row.label), str(row.share), str(row.share.count), f"{row.usual:.0%}"
-        )
-    console = stdout()
-    console.print()
-    console.print("Share of a word's texts that its removal flips; coloured where surely more than other words do")
-    console.print(shown)

@@ -21,12 +21,6 @@ from wordsens.display.content import (
 )
 from wordsens.files import packaged_text
 
-_RAMPS = (
-    ("#ffffff", "#deebf7", "#c6dbef", "#9ecae1", "#79b5da", "#549cce", "#2171b5", "#08519c", "#08306b"),
-    ("#ffffff", "#fdeee2", "#fbdcc2", "#f9c9a0", "#f6b27a", "#f09a55", "#b8500a", "#9a4204", "#6b2d02"),
-)
-"""The style sheet's light shades, written into each word where a notebook's viewer may drop style sheets."""
-
 
 def html_page(display: Display, *, title: str, heading: str, version: str) -> str:
     """A whole page that asks nothing of anyone: text is escaped wherever it stands, the one style is named by its hash
@@ -103,9 +97,19 @@ def _data_url(one: Download) -> str:
     return f"data:text/csv;base64,{base64.b64encode(one.content.encode()).decode()}"
 
 
+@cache
+def _light_shades() -> dict[str, str]:
+    """The style sheet's light colours by class, written into each word where a notebook's viewer drops style sheets."""
+    css = packaged_text("display/style.css")
+    return dict(re.findall(r"\.([sf]\d) \{ background: light-dark\((#\w+),", css))
+
+
 def _inline_style(shade: tuple[int, bool]) -> str:
     at, falls = shade
-    return f"background:{_RAMPS[falls][at]}" + (";color:#fff" if at > 5 else ";color:#111") * (at > 0)
+    if at == 0:
+        return "background:#fff"
+    colour = _light_shades()[f"{'f' if falls else 's'}{at}"]
+    return f"background:{colour};color:{'#fff' if at > 5 else '#111'}"
 
 
 def markdown(display: Display, *, heading: str = "") -> str:

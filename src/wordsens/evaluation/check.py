@@ -541,22 +541,24 @@ def _fallen(drops: Mapping[str, Drop]) -> list[str]:
     ]
 
 
-def _answer(found: Check) -> Iterator[str]:
-    measured = found.measured
+def _answer(result: Check) -> Iterator[str]:
+    measured = result.measured
     opposite = np.logical_or.reduce(list(measured.opposites.values()))
-    hits = int((measured.values[opposite] >= found.threshold).sum())
-    start = "At your threshold" if found.options.threshold is not None else "At"
+    hits = int((measured.values[opposite] >= result.threshold).sum())
+    start = "At your threshold" if result.options.threshold is not None else "At"
     sentence = (
-        f"{start} {_short(found.threshold)}, which keeps {_share(found.recall, int(measured.near.sum()))} "
+        f"{start} {_short(result.threshold)}, which keeps {_share(result.recall, int(measured.near.sum()))} "
         f"near-duplicates, {_share(hits / int(opposite.sum()), int(opposite.sum()))} opposites pass as the same."
     )
-    worst = max(found.kinds, key=lambda row: row.false_hits)
+    worst = max(result.kinds, key=lambda row: row.false_hits)
     if worst.false_hits > 0:
-        sentence += f" Worst: {worst.kind} ({_share(worst.false_hits, worst.pairs)}), such as {_example(found, worst)}."
+        sentence += (
+            f" Worst: {worst.kind} ({_share(worst.false_hits, worst.pairs)}), such as {_example(result, worst)}."
+        )
     yield sentence
-    apart = [row.kind for row in found.kinds if row.auc_low > COIN]
-    blind = [row.kind for row in found.kinds if row.auc_high < COIN]
-    unsure = [row.kind for row in found.kinds if row.kind not in (*apart, *blind)]
+    apart = [row.kind for row in result.kinds if row.auc_low > COIN]
+    blind = [row.kind for row in result.kinds if row.auc_high < COIN]
+    unsure = [row.kind for row in result.kinds if row.kind not in (*apart, *blind)]
     parts = [
         f"{how} {', '.join(kinds)}"
         for how, kinds in (
@@ -566,13 +568,13 @@ def _answer(found: Check) -> Iterator[str]:
         )
         if kinds
     ]
-    yield f"{found.model} {'; '.join(parts)}."
+    yield f"{result.model} {'; '.join(parts)}."
 
 
-def _example(found: Check, worst: KindRow) -> str:
+def _example(result: Check, worst: KindRow) -> str:
     """The plainest opposite above the threshold: short texts first, then the most alike."""
-    measured = found.measured
-    places = np.flatnonzero(measured.opposites[worst.kind] & (measured.values >= found.threshold))
+    measured = result.measured
+    places = np.flatnonzero(measured.opposites[worst.kind] & (measured.values >= result.threshold))
     at = max(places, key=lambda at: (-len(measured.pairs[at].first.split()) // 12, measured.values[at]))
     pair = measured.pairs[at]
     here, there = (part or "-" for part in pair.changed)

@@ -121,8 +121,8 @@ def compare(
     False
     """
     prepared = prepare(texts, pairs, plan or ComparePlan(), requirements, seed)
-    asked = [as_pair_model(model) if is_pair_model(model) else as_model(model) for model in (first, second)]
-    return compare_models((asked[0], asked[1]), prepared)
+    models = [as_pair_model(model) if is_pair_model(model) else as_model(model) for model in (first, second)]
+    return compare_models((models[0], models[1]), prepared)
 
 
 def prepare(
@@ -134,22 +134,22 @@ def prepare(
 ) -> Prepared:
     """The texts and pairs of a comparison, its words chosen; InputError as of `compare`, before a model is loaded."""
     derive_seed(seed)
-    kept, notes = _texts(texts)
-    drawn = range(len(kept))
-    if len(kept) > plan.word_texts:
+    saved, notes = _texts(texts)
+    drawn = range(len(saved))
+    if len(saved) > plan.word_texts:
         random = np.random.default_rng(derive_seed(seed, "compared texts"))
-        drawn = sorted(random.choice(len(kept), plan.word_texts, replace=False).tolist())
-        notes.append(f"words were removed from {plan.word_texts} of the {len(kept)} texts, drawn at random")
-    words = [(at, choose_words(kept[at], plan.words_per_text, seed)) for at in drawn]
+        drawn = sorted(random.choice(len(saved), plan.word_texts, replace=False).tolist())
+        notes.append(f"words were removed from {plan.word_texts} of the {len(saved)} texts, drawn at random")
+    words = [(at, choose_words(saved[at], plan.words_per_text, seed)) for at in drawn]
     chosen = tuple((at, each) for at, each in words if each.length > 1 and each.words)
     if len(chosen) < len(words):
         notes.append(f"{len(words) - len(chosen)} texts have fewer than two words, and none was removed from them")
-    read, told = ([], []) if isinstance(pairs, str) and pairs == NO_PAIRS else choose_pairs(pairs, None)
+    read, pair_notes = ([], []) if isinstance(pairs, str) and pairs == NO_PAIRS else choose_pairs(pairs, None)
     gate = Gate.read(requirements)
     gate.require_askable([pair.kind for pair in read if not pair.same], [each for _, each in chosen])
     named = {each.text: each.source for each in texts if isinstance(each, Document)}
-    sources = tuple(named.get(text) or f"text {at}" for at, text in enumerate(kept))
-    return Prepared(tuple(kept), sources, chosen, tuple(read), plan, gate, seed, (*notes, *told))
+    sources = tuple(named.get(text) or f"text {at}" for at, text in enumerate(saved))
+    return Prepared(tuple(saved), sources, chosen, tuple(read), plan, gate, seed, (*notes, *pair_notes))
 
 
 def compare_models(
@@ -166,18 +166,18 @@ def compare_models(
     changed, apart = (), None
     first, second = models
     if isinstance(first, Model) and isinstance(second, Model):
-        seen = (
+        observed = (
             see(first, prepared.texts, prepared.chosen, counted.told),
             see(second, prepared.texts, prepared.chosen, counted.told),
         )
         plan, chosen = prepared.plan, [each for _, each in prepared.chosen]
-        rows += word_differences(chosen, *seen, tolerance=plan.tolerance, seed=prepared.seed)
-        near, found = neighbour_differences(
-            prepared.texts, *seen, most=plan.neighbours, tolerance=plan.tolerance, seed=prepared.seed
+        rows += word_differences(chosen, *observed, tolerance=plan.tolerance, seed=prepared.seed)
+        near, results = neighbour_differences(
+            prepared.texts, *observed, most=plan.neighbours, tolerance=plan.tolerance, seed=prepared.seed
         )
         rows += near
-        looked = explained(found[: plan.explained], (first, second), seen, lambda done: None)
-        changed, apart = (*looked, *found[plan.explained :]), _apart(seen)
+        looked = explained(results[: plan.explained], (first, second), observed, lambda done: None)
+        changed, apart = (*looked, *results[plan.explained :]), _apart(observed)
     elif not rows:
         raise InputError("`pairs` (='none') leaves nothing to compare: a model of pairs has the check alone")
     else:
@@ -209,18 +209,18 @@ def _readable(prepared: Prepared, models: tuple[Model | PairModel, Model | PairM
     }
     if not reasons:
         return prepared
-    kept = [at for at in range(len(prepared.texts)) if at not in reasons]
-    if len(kept) < LEAST + 1:
-        raise InputError(f"`texts` holds {len(kept)} texts that both models read; give {LEAST + 1} or more")
-    place = {old: new for new, old in enumerate(kept)}
+    saved = [at for at in range(len(prepared.texts)) if at not in reasons]
+    if len(saved) < LEAST + 1:
+        raise InputError(f"`texts` holds {len(saved)} texts that both models read; give {LEAST + 1} or more")
+    place = {old: new for new, old in enumerate(saved)}
     first = min(reasons)
     note = (
         f"{len(reasons)} texts cannot be read and were left out; the first, {prepared.sources[first]}: {reasons[first]}"
     )
     return replace(
         prepared,
-        texts=tuple(prepared.texts[at] for at in kept),
-        sources=tuple(prepared.sources[at] for at in kept),
+        texts=tuple(prepared.texts[at] for at in saved),
+        sources=tuple(prepared.sources[at] for at in saved),
         chosen=tuple((place[at], each) for at, each in prepared.chosen if at in place),
         notes=(*prepared.notes, note),
     )
@@ -257,15 +257,15 @@ def _texts(texts: Sequence[str | Document]) -> tuple[list[str], list[str]]:
     listed = [text.text if isinstance(text, Document) else text for text in texts]
     if odd := [text for text in listed if not isinstance(text, str)]:
         raise InputError(f"`texts` must be a list of strings or Documents; got {odd[0]!r}")
-    kept = list(dict.fromkeys(text for text in listed if text.strip()))
+    saved = list(dict.fromkeys(text for text in listed if text.strip()))
     notes = []
-    if len(kept) < len(listed):
-        notes.append(f"{len(listed) - len(kept)} texts are empty or equal another, and were left out")
-    if len(kept) < LEAST + 1:
+    if len(saved) < len(listed):
+        notes.append(f"{len(listed) - len(saved)} texts are empty or equal another, and were left out")
+    if len(saved) < LEAST + 1:
         raise InputError(
-            f"`texts` holds {len(kept)} different texts; give {LEAST + 1} or more, for intervals over texts"
+            f"`texts` holds {len(saved)} different texts; give {LEAST + 1} or more, for intervals over texts"
         )
-    return kept, notes
+    return saved, notes
 
 
 def _named(models: tuple[Model | PairModel, Model | PairModel]) -> tuple[str, str]:
@@ -287,7 +287,7 @@ def _checked(
     measured = Measured(pairs, before, cosines=cosines)
     same = measured.near
     sides = {kind: (before[members], after[members]) for kind, members in measured.opposites.items()}
-    found = paired_areas(sides, (before[same], after[same]), seed=prepared.seed)
+    result = paired_areas(sides, (before[same], after[same]), seed=prepared.seed)
     counts = {kind: len(numbers[0]) for kind, numbers in sides.items()}
     rows = [
         Difference(
@@ -295,7 +295,7 @@ def _checked(
             first=area.before, second=area.after, difference=area.change.value, low=area.change.low,
             high=area.change.high, margin=prepared.plan.tolerance, p=min(1.0, FAMILIES * area.p),
         )
-        for name, area in found.items()
+        for name, area in result.items()
     ]  # fmt: skip
     threshold = prepared.plan.threshold
     if threshold is None:
@@ -304,9 +304,9 @@ def _checked(
     return rows, MatchedThreshold.of(threshold, (before, after), same, opposite, seed=prepared.seed)
 
 
-def _apart(seen: tuple[Seen, Seen]) -> float | None:
+def _apart(observed: tuple[Seen, Seen]) -> float | None:
     """The mean distance of a text's two vectors, both at length one; None where they have not one dimension."""
-    first, second = (each.units for each in seen)
+    first, second = (each.units for each in observed)
     return float((first - second).norm(dim=1).mean()) if first.shape == second.shape else None
 
 

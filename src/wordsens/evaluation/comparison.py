@@ -220,26 +220,26 @@ class Comparison(Result):
         return html_fragment(self.display())
 
 
-def findings(found: Comparison) -> Iterator[str]:
+def findings(result: Comparison) -> Iterator[str]:
     """The overall answer first; nothing is said of a row whose interval includes the opposite, or no difference."""
-    rows = [row for row in found.rows if row.differs]
-    matched = [] if found.matched is None else [found.matched.sentence]
+    rows = [row for row in result.rows if row.differs]
+    matched = [] if result.matched is None else [result.matched.sentence]
     if not rows:
-        yield from _nothing(found)
+        yield from _nothing(result)
         yield from matched
         return
-    parts = [f"{told} ({count})" for part, told in _PARTS.items() if (count := sum(row.part == part for row in rows))]
+    parts = [f"{shown} ({count})" for part, shown in _PARTS.items() if (count := sum(row.part == part for row in rows))]
     yield (
-        f"{found.second} differs from {found.first} in {len(rows)} of {len(found.rows)} comparisons over "
-        f"{found.texts} texts: {', '.join(parts)}."
+        f"{result.second} differs from {result.first} in {len(rows)} of {len(result.rows)} comparisons over "
+        f"{result.texts} texts: {', '.join(parts)}."
     )
     yield from matched
-    yield from _meanings(found, [row for row in rows if row.part == CHECK])
-    yield from _words(found, rows)
-    yield from _ranks(found, rows)
-    yield from _neighbours(found, [row for row in rows if row.part == NEIGHBOURS])
-    if same := [_PARTS[part] for part in _PARTS if _excluded(found.rows, part)]:
-        yield f"No difference beyond {found.tolerance:.0%} in {', '.join(same)}."
+    yield from _meanings(result, [row for row in rows if row.part == CHECK])
+    yield from _words(result, rows)
+    yield from _ranks(result, rows)
+    yield from _neighbours(result, [row for row in rows if row.part == NEIGHBOURS])
+    if same := [_PARTS[part] for part in _PARTS if _excluded(result.rows, part)]:
+        yield f"No difference beyond {result.tolerance:.0%} in {', '.join(same)}."
 
 
 def _excluded(rows: Sequence[Difference], part: str) -> bool:
@@ -248,24 +248,24 @@ def _excluded(rows: Sequence[Difference], part: str) -> bool:
     return bool(own) and all(row.excluded for row in own)
 
 
-def _nothing(found: Comparison) -> Iterator[str]:
-    undecided = sum(not row.excluded for row in found.rows)
-    where = f"{len(found.rows)} comparisons over {found.texts} texts"
-    if found.apart == 0:
-        yield f"No difference between {found.first} and {found.second} in {where}: their vectors are the same."
+def _nothing(result: Comparison) -> Iterator[str]:
+    undecided = sum(not row.excluded for row in result.rows)
+    where = f"{len(result.rows)} comparisons over {result.texts} texts"
+    if result.apart == 0:
+        yield f"No difference between {result.first} and {result.second} in {where}: their vectors are the same."
     elif undecided:
         yield (
-            f"No difference between {found.first} and {found.second} is certain in {where}; {undecided} of them cannot "
-            f"exclude one beyond {found.tolerance:.0%}."
+            f"No difference between {result.first} and {result.second} is certain in {where}; {undecided} of them "
+            f"cannot exclude one beyond {result.tolerance:.0%}."
         )
     else:
-        yield f"No difference between {found.first} and {found.second} beyond {found.tolerance:.0%} in {where}."
-    main = [row for row in found.rows if row.name in (ALL_KINDS, EVERY, NEAREST)]
-    if told := [f"{_what(row)} {row.interval}" for row in main if row.low is not None]:
-        yield f"Second less first: {'; '.join(told)}."
+        yield f"No difference between {result.first} and {result.second} beyond {result.tolerance:.0%} in {where}."
+    main = [row for row in result.rows if row.name in (ALL_KINDS, EVERY, NEAREST)]
+    if shown := [f"{_what(row)} {row.interval}" for row in main if row.low is not None]:
+        yield f"Second less first: {'; '.join(shown)}."
     if unsure := [_what(row) for row in main if not row.excluded]:
         yield (
-            f"Too few {'pairs or ' * (main[0].name == ALL_KINDS)}texts to exclude one beyond {found.tolerance:.0%} in "
+            f"Too few {'pairs or ' * (main[0].name == ALL_KINDS)}texts to exclude one beyond {result.tolerance:.0%} in "
             f"{', '.join(unsure)}: give more."
         )
 
@@ -275,26 +275,30 @@ def _what(row: Difference) -> str:
     return names[row.name]
 
 
-def _meanings(found: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
+def _meanings(result: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
     kinds = [row for row in rows if row.name != ALL_KINDS] or rows
     for direction, verdict, advice in (
-        (-1, "tells fewer opposites from near-duplicates", f"keep {found.first} where these matter, or add a reranker"),
+        (
+            -1,
+            "tells fewer opposites from near-duplicates",
+            f"keep {result.first} where these matter, or add a reranker",
+        ),
         (1, "tells more opposites from near-duplicates", "thresholds set before may now be too strict; set them anew"),
     ):
         some = sorted((row for row in kinds if row.difference * direction > 0), key=lambda row: -abs(row.difference))
         if some:
-            told = "; ".join(
+            shown = "; ".join(
                 f"{row.name} AUC {row.first:.3f} -> {row.second:.3f}, {row.interval}, {row.count} pairs"
                 for row in some[:_NAMED]
             )
-            yield f"{found.second} {verdict}: {told}{_more(some)}. To do: {advice}."
+            yield f"{result.second} {verdict}: {shown}{_more(some)}. To do: {advice}."
 
 
-def _words(found: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
+def _words(result: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
     every = next((row for row in rows if row.part == REMOVAL and row.name == EVERY), None)
     if every is not None:
         yield (
-            f"Without one word a text moves {_share(every)} in {found.second}: {every.second:.3f} of its length "
+            f"Without one word a text moves {_share(every)} in {result.second}: {every.second:.3f} of its length "
             f"against {every.first:.3f}, {every.interval}. To do: set thresholds on cosines anew, on your own texts."
         )
     kinds = [row for row in rows if row.part == REMOVAL and row.name != EVERY]
@@ -303,51 +307,51 @@ def _words(found: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
     for title, some in (("By kind, place and length", kinds), ("Single words", single)):
         if some:
             first = sorted(some, key=lambda row: -abs(row.relative))
-            told = "; ".join(
+            shown = "; ".join(
                 f"{_quoted(row)} {_share(row)}, {row.interval}, {row.count} texts" for row in first[:_NAMED]
             )
-            yield f"{title} (a text without them moves): {told}{_more(some)}."
+            yield f"{title} (a text without them moves): {shown}{_more(some)}."
 
 
-def _ranks(found: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
+def _ranks(result: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
     ranks = sorted((row for row in rows if row.part == RANK), key=lambda row: -abs(row.difference))
     crossing = [row for row in ranks if row.crosses]
     for row in crossing[:_NAMED]:
-        ignores, reacts = (found.first, found.second) if row.difference > 0 else (found.second, found.first)
+        ignores, reacts = (result.first, result.second) if row.difference > 0 else (result.second, result.first)
         yield (
             f"{ignores} ignores '{row.name}' and {reacts} reacts to it: its rank among the words of its text goes from "
             f"{row.first:.2f} to {row.second:.2f}, {row.interval}, {row.count} texts. To do: try texts with and "
             "without it (wordsens explain)."
         )
     if others := [row for row in ranks if not row.crosses]:
-        told = "; ".join(
+        shown = "; ".join(
             f"'{row.name}' {row.first:.2f} -> {row.second:.2f}, {row.interval}, {row.count} texts"
             for row in others[:_NAMED]
         )
-        yield f"Words that changed rank (0 the least of their text, 1 the most): {told}{_more(others)}."
+        yield f"Words that changed rank (0 the least of their text, 1 the most): {shown}{_more(others)}."
 
 
-def _neighbours(found: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
-    told = {row.name: row for row in rows}
-    if (row := told.get(NEAREST)) is not None:
+def _neighbours(result: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
+    shown = {row.name: row for row in rows}
+    if (row := shown.get(NEAREST)) is not None:
         yield (
             f"{row.second:.1%} of {row.count} texts have another first neighbour ({row.first:.1%} between two calls of "
             f"one model; {row.interval}). To do: encode the whole corpus anew, and read the changed ones."
         )
-    elif (row := told.get(RECALL)) is not None:
+    elif (row := shown.get(RECALL)) is not None:
         yield f"The recall of neighbours is {row.second:.3f} ({row.first:.3f} between two calls; {row.interval})."
-    for one in found.changed:
-        if rows and (sentence := _example(found, one)):
+    for one in result.changed:
+        if rows and (sentence := _example(result, one)):
             yield sentence
             return
 
 
-def _example(found: Comparison, one: ChangedNeighbour) -> str | None:
+def _example(result: Comparison, one: ChangedNeighbour) -> str | None:
     """A changed text, with the word that turns the change back in one of the models; None where no single word does."""
     word = next((word for word in one.words if word.back or word.away), None)
     if word is None:
         return None
-    turned = f"{found.second} has the old one nearer" if word.back else f"{found.first} has the new one nearer too"
+    turned = f"{result.second} has the old one nearer" if word.back else f"{result.first} has the new one nearer too"
     return (
         f"Such as {_short(one.text)}: its first neighbour was {_short(one.old_text)} and is {_short(one.new_text)}; "
         f"without '{word.word}' {turned} (one change)."
@@ -372,9 +376,9 @@ def _short(text: str) -> str:
     return repr(plain if len(plain) <= _TEXT else plain[:_TEXT].rsplit(" ", 1)[0] + " ...")
 
 
-def _table(found: Comparison, part: str) -> Table:
+def _table(result: Comparison, part: str) -> Table:
     """The rows of one part: those that count first, then the largest differences."""
-    rows = [row for row in found.rows if row.part == part and row.low is not None]
+    rows = [row for row in result.rows if row.part == part and row.low is not None]
     rows.sort(key=lambda row: (not row.differs, -abs(row.difference)))
     most = max((max(abs(row.low or 0), abs(row.high or 0)) for row in rows), default=0.0) or 1.0
     first, second = ("between two calls", "between the models") if part == NEIGHBOURS else ("first", "second")
@@ -393,17 +397,17 @@ def _table(found: Comparison, part: str) -> Table:
     return Table(_TITLES[part], headings, cells, most=shown)
 
 
-def _changed_texts(found: Comparison) -> Section:
+def _changed_texts(result: Comparison) -> Section:
     """Each text with the words that the two models weigh differently, and its neighbour in either."""
     parts: list[Any] = []
-    for one in found.changed[:_CHANGED]:
-        told = [f"'{word.word}' {word.first:+.3f} / {word.second:+.3f}" for word in one.words[:3]]
+    for one in result.changed[:_CHANGED]:
+        shown = [f"'{word.word}' {word.first:+.3f} / {word.second:+.3f}" for word in one.words[:3]]
         parts += [
             Words("", _pieces(one)),
-            f"{found.first}: was next to: {_cut(one.old_text)}",
-            f"{found.second}: is next to: {_cut(one.new_text)}",
+            f"{result.first}: was next to: {_cut(one.old_text)}",
+            f"{result.second}: is next to: {_cut(one.new_text)}",
         ]
-        parts += [minus(f"Without these words the old one leads by more or less: {', '.join(told)}")] if told else []
+        parts += [minus(f"Without these words the old one leads by more or less: {', '.join(shown)}")] if shown else []
     about = (
         "Coloured: words that the two models weigh differently between the old and the new neighbour (removed one by "
         "one); underlined: without this one word the models agree again."

@@ -129,13 +129,13 @@ class Gate:
 
     def failures(self, rows: Sequence[Difference]) -> list[str]:
         """A sentence for every row that does not meet a requirement, and for every requirement without a row."""
-        told = []
+        shown = []
         for requirement in self.requirements:
             named = list(rows_named(rows, requirement.kind))
             if not named:
-                told.append(f"{requirement.text}: there is no such row; it may have too few texts")
-            told += [_told(row, requirement) for row in named if not requirement.met(row.field(requirement.field))]
-        return told
+                shown.append(f"{requirement.text}: there is no such row; it may have too few texts")
+            shown += [_told(row, requirement) for row in named if not requirement.met(row.field(requirement.field))]
+        return shown
 
     def cases(self, rows: Sequence[Difference]) -> dict[str, list[str]]:
         """Every requirement with what fails it."""
@@ -144,8 +144,8 @@ class Gate:
 
 def _told(row: Difference, requirement: Requirement) -> str:
     if requirement.field == "differs":
-        told = f"differs by {row.interval}" if row.differs else "does not differ"
-        return f"{row.key} {told}, required {requirement.sign} {requirement.bound:g}"
+        shown = f"differs by {row.interval}" if row.differs else "does not differ"
+        return f"{row.key} {shown}, required {requirement.sign} {requirement.bound:g}"
     value = row.field(requirement.field)
     number = "none (too few texts)" if value is None else f"{value:.4g}"
     interval = ""

@@ -50,8 +50,8 @@ class WordEffect:
     @property
     def farthest(self) -> float | None:
         """The larger of `lowers` and `raises`, with its sign."""
-        found = [one for one in (self.lowers, self.raises) if one is not None]
-        return max(found, key=abs) if found else None
+        result = [one for one in (self.lowers, self.raises) if one is not None]
+        return max(result, key=abs) if result else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,25 +125,25 @@ class Explanation:
 
     def sentences(self) -> list[str]:
         """The findings in words, each saying whether a number is one change or the farthest that was found."""
-        told = [f"{self.model}: {self.score} {self.value:.4f}" if len(self.texts) > 1 or self.value else self.model]
+        shown = [f"{self.model}: {self.score} {self.value:.4f}" if len(self.texts) > 1 or self.value else self.model]
         if words := self.most("removal", 3):
             said = ", ".join(f"{self._named(word)} {word.removal:+.4f}" for word in words)
-            told.append(f"Removed one by one (one change each), these words move it most: {said}.")
+            shown.append(f"Removed one by one (one change each), these words move it most: {said}.")
         word = self.dividing
         if word is not None and _rise(word) > 0:
-            told.append(self._divided(word))
+            shown.append(self._divided(word))
         if words := self.most("swap", 1):
-            told.append(
+            shown.append(
                 f"Exchanged for a word that a writer could put there (the farthest of {words[0].tried}): "
                 f"{self._named(words[0])} for "
                 f"'{words[0].swapped_for}' {words[0].swap:+.4f}."
             )
         if words := self.most("farthest", 1):
-            told.append(
+            shown.append(
                 "Moved as a vector (the farthest found, a lower bound): "
                 f"{self._named(words[0])} {words[0].farthest:+.4f}."
             )
-        return [*told, *self.notes]
+        return [*shown, *self.notes]
 
     def _divided(self, word: WordEffect) -> str:
         value = f"{self.value + _rise(word):.4f} (one change)"

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from wordsens.display.content import Display, Marked, Strong, Table
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.explain import gradient
 from wordsens.evaluation.replacements import Replacements, neighbours
@@ -29,6 +30,9 @@ FIELDS = ("removal", "swap", "radius", "median_radius", "texts")
 
 _TAIL = 0.05 / 2
 """Of an interval, on either side."""
+
+_SHOWN, _AROUND = 10, 40
+"""Words that are shown, and the letters of their text on either side."""
 
 _NAMED = 5
 """Words that a sentence names."""
@@ -221,6 +225,45 @@ class LabelFlips(Result):
             "median radius": [row.median_radius for row in rows],
         }
         return Look(f"{self.model}: labels that one word flips", columns, notes=(*self.answer, *self.notes))
+
+    def display(self) -> Display:
+        """The findings, the words whose removal flips a label, and the words that do so more than others."""
+        flipping = sorted((word for word in self.words if word.removed_to), key=lambda word: word.removal)
+        words = Table(
+            "Words whose removal flips the label (one change)",
+            ("word", "in", "label", "with another word", "radius"),
+            tuple(map(self._flipped, flipping)),
+            most=_SHOWN,
+        )
+        rows = [row for row in self.by_word if row.share.value > 0]
+        shares = Table(
+            "Share of a word's texts that its removal flips; coloured where surely more than other words do",
+            ("word", "class", "flipped", "texts", "others"),
+            tuple(
+                (
+                    Strong(row.word, "rise") if row.more else row.word,
+                    *(row.label, str(row.share), row.share.count, f"{row.usual:.0%}"),
+                )
+                for row in rows
+            ),
+            most=_SHOWN,
+        )
+        return Display(
+            (f"{self.model}: {len(self.texts)} texts, {len(self.words)} words", *self.answer),
+            (words, shares),
+            failures=self.failures,
+            notes=self.notes,
+        )
+
+    def _flipped(self, word: FlipWord) -> tuple[Any, ...]:
+        """The word in its text, and where the text goes without it, or with another."""
+        text = self.texts[word.text]
+        around = " ".join(text[max(0, word.start - _AROUND) : word.stop + _AROUND].split())
+        shown = f"{'...' * (word.start > _AROUND)}{around}{'...' * (word.stop + _AROUND < len(text))}"
+        swap = f"{word.swapped_for}: {word.swapped_to}" if word.swapped_to else None
+        radius = None if word.radius is None else f"{word.radius:.2f}"
+        change = f"{word.removal:+.3f}"
+        return word.word, Marked(shown, (word.word,)), f"{word.label} -> {word.removed_to} ({change})", swap, radius
 
     def of_text(self, at: int) -> tuple[FlipWord, ...]:
         """The words of a text, those first whose removal takes most from its label."""

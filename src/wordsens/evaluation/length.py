@@ -543,11 +543,11 @@ class _Measured:
         )
 
 
-def _rounded(found: Crossing) -> dict[str, Any]:
+def _rounded(result: Crossing) -> dict[str, Any]:
     """Whole tokens: the advice and the low end down, the high end up."""
-    length, low = (None if value is None else math.floor(value + 1e-9) for value in (found.length, found.low))
-    high = None if found.high is None else math.ceil(found.high - 1e-9)
-    return {"length": length, "low": low, "high": high, "reason": found.reason}
+    length, low = (None if value is None else math.floor(value + 1e-9) for value in (result.length, result.low))
+    high = None if result.high is None else math.ceil(result.high - 1e-9)
+    return {"length": length, "low": low, "high": high, "reason": result.reason}
 
 
 def _points(curves: dict[str, Float[np.ndarray, "changes lengths"]], lengths: Sequence[int]) -> Sequence[DecayPoint]:

@@ -126,9 +126,11 @@ def negate(sentence: str) -> str | None:
     if _NOT.search(sentence):
         return _NOT.sub(r"\1", sentence, count=1)
     if _SHORT_NOT.search(sentence):
-        return _SHORT_NOT.sub(lambda found: _like(found[1], NEGATED[found[1].lower()]), sentence, count=1)
+        return _SHORT_NOT.sub(lambda result: _like(result[1], NEGATED[result[1].lower()]), sentence, count=1)
     pattern = _QUESTION if sentence.endswith("?") else _STATEMENT
-    changed, count = pattern.subn(lambda found: "cannot" if found[0] == "can" else f"{found[0]} not", sentence, count=1)
+    changed, count = pattern.subn(
+        lambda result: "cannot" if result[0] == "can" else f"{result[0]} not", sentence, count=1
+    )
     return changed if count else None
 
 
@@ -144,8 +146,8 @@ def renumber(sentence: str) -> str | None:
     ('Returns within 90 days are free.', 'Back it up weekly.')
     """
 
-    def other(found: re.Match[str]) -> str:
-        number = int(found[1])
+    def other(result: re.Match[str]) -> str:
+        number = int(result[1])
         return str(number - 10 if number in _YEARS else 3 * number)
 
     changed, count = _NUMBER.subn(other, sentence, count=1)

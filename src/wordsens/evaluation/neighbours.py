@@ -233,9 +233,9 @@ def sampling_errors(between: Agreement, calls: Sequence[Agreement], k: int, *, s
     return nearest, recall
 
 
-def _numbers(found: Agreement, saved: Bool[np.ndarray, " texts"], k: int) -> tuple[float, float]:
+def _numbers(result: Agreement, saved: Bool[np.ndarray, " texts"], k: int) -> tuple[float, float]:
     """The share of changed nearest ones and the recall among the kept texts."""
-    one, other = (_first_kept(near[saved], saved, k) for near in (found.first, found.second))
+    one, other = (_first_kept(near[saved], saved, k) for near in (result.first, result.second))
     shared = (one[:, :, None] == other[:, None, :]).any(axis=2).mean()
     return float((one[:, 0] != other[:, 0]).mean()), float(shared)
 

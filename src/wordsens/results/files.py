@@ -45,10 +45,10 @@ class Saved:
             with safe_open(str(path), framework="pt") as file:
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-            if (found := metadata.get(_FORMAT_KEY)) != FORMAT:
-                raise ValueError(f"its format is {found or 'another'}, and this version reads {FORMAT}; save it again")
-            if (found := metadata.get(_CLASS_KEY)) != cls.__name__:
-                raise ValueError(f"it holds a {found}")
+            if (result := metadata.get(_FORMAT_KEY)) != FORMAT:
+                raise ValueError(f"its format is {result or 'another'}, and this version reads {FORMAT}; save it again")
+            if (result := metadata.get(_CLASS_KEY)) != cls.__name__:
+                raise ValueError(f"it holds a {result}")
             return _unpacked(json.loads(metadata[_CONTENT_KEY]), tensors, dict(_classes(cls)))
         except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())
@@ -63,8 +63,8 @@ def _packed(value: Any, place: str, tensors: dict[str, Tensor]) -> Any:
         tensors[place] = value.detach().cpu().clone().contiguous()
         return {"tensor": place}
     if is_dataclass(value):
-        kept = {one.name: getattr(value, one.name) for one in fields(value)}
-        packed = {name: _packed(own, f"{place}.{name}" if place else name, tensors) for name, own in kept.items()}
+        saved = {one.name: getattr(value, one.name) for one in fields(value)}
+        packed = {name: _packed(own, f"{place}.{name}" if place else name, tensors) for name, own in saved.items()}
         return {"class": type(value).__name__, "fields": packed}
     if isinstance(value, (tuple, list)):
         return {"list": [_packed(own, f"{place}.{at}", tensors) for at, own in enumerate(value)]}
@@ -87,11 +87,11 @@ def _unpacked(packed: Any, tensors: dict[str, Tensor], classes: dict[str, type])
     )
 
 
-def _classes(found: Any) -> Iterator[tuple[str, type]]:
+def _classes(result: Any) -> Iterator[tuple[str, type]]:
     """The dataclass and those that its fields can hold: no file names any other."""
-    if isinstance(found, type) and is_dataclass(found):
-        yield found.__name__, found
-        for hint in get_type_hints(found).values():
+    if isinstance(result, type) and is_dataclass(result):
+        yield result.__name__, result
+        for hint in get_type_hints(result).values():
             yield from _classes(hint)
-    for part in get_args(found):
+    for part in get_args(result):
         yield from _classes(part)
