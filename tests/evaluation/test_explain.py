@@ -5,6 +5,7 @@ from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
 from wordsens.evaluation.explain import ExplainPlan, explain
+from wordsens.models import as_pair_model
 from wordsens.models.load import as_model
 from wordsens.text.whole_words import with_word, without
 
