@@ -5,6 +5,7 @@ from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
 from wordsens.evaluation.explain import ExplainPlan, explain
+from wordsens.models import as_pair_model
 from wordsens.models.load import as_model
 from wordsens.text.whole_words import with_word, without
 
@@ -100,3 +101,14 @@ def test_what_keeps_texts_apart_most_may_be_a_single_word():
     found = explain(encode, "an odd lamp stands here", "a lamp is here", plan=BARE)
     assert found.dividing.word == "odd"
     assert "The word that keeps the texts apart most is 'odd': without it it is 1.0000 (one change)." in str(found)
+
+
+def test_a_function_of_pairs_has_no_vectors_and_says_so():
+    def score(first, second):
+        return [len(set(one.split()) & set(two.split())) for one, two in zip(first, second, strict=True)]
+
+    found = explain(as_pair_model(score), "turn it on", "turn it off", plan=ExplainPlan(tries=0))
+    assert (found.value, found.removal) == (2.0, (-1.0, -1.0, 0.0, -1.0, -1.0, 0.0))
+    assert (found.pairs, found.sensitivity) == ((), (None,) * 6)
+    assert len(found.notes) == 1
+    assert "where gradients are needed score cannot be used" in found.notes[0]

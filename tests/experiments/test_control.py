@@ -197,3 +197,55 @@ def drawn(records):
         ]
         for name, figure in of_experiment(records).items()
     }
+
+
+def test_sentences_about_targets_and_costs():
+    plain = [_record(0.9 + j, 2.0, at) for at, j in enumerate(JITTER)]
+    held = [
+        _record(0.9 + j - (0.2 if target < 1 else 0.0), 2 * target * (1 + j), at, control="hold", target=target)
+        for target in (0.25, 1.0, 4.0)
+        for at, j in enumerate(JITTER)
+    ]
+    told = _told(plain + held)
+    assert any("S follows its target over a factor of 16" in one for one in told)
+    assert any("S held at 0.25 costs 0.2 of accuracy (0.9 without)" in one for one in told)
+    assert not any("S held at 1 " in one for one in told)
+    shuffled = [one.replace(sensitivity=1.0 + (7 * at) % 15) for at, one in enumerate(held)]
+    assert not any("its target" in one for one in _told(plain + shuffled))
+
+
+def test_sentences_about_layers():
+    stacks = [
+        _record(0.5, 1.0, at, layers=3, by_layer=True, steps=0, norm=norm).replace(by_layer=(1.0, 1.5, last + j))
+        for norm, last in ((False, 4.0), (True, 1.0))
+        for at, j in enumerate(JITTER)
+    ]
+    told = _told(stacks)
+    assert any(
+        "softmax attention, 3 layers, random, 6 words: S grows from layer to layer by the factor 2.00" in one
+        for one in told
+    )
+    assert not any("LayerNorm" in one for one in told)
+
+
+def test_sentences_about_the_way_of_a_training():
+    def along(at, control, end):
+        one = _record(1.0, 1.0, at, along=True, control=control)
+        own = {"along_steps": (0, 4), "along_accuracy": (0.5, 1.0), "along_sensitivity": (2.0, end + JITTER[at])}
+        return one.replace(**own, along_kept=(0.9, 0.9), along_told=None, along_probe=(0.5, 0.5 + 30 * JITTER[at]))
+
+    plain, paired = ([along(at, control, end) for at in range(5)] for control, end in (("none", 4.0), ("pairs", 1.0)))
+    told = _told([*plain, *paired])
+    rises = "along the training S rises from 2 to 4.000 ± 0.007, while accuracy goes from 0.5 to 1"
+    lowers = "supervision by pairs lowers S at the end of the training: 1.000 ± 0.007 in place of 4.00"
+    assert [any(sentence in one for one in told) for sentence in (rises, lowers)] == [True, True]
+    assert len(told) == 2  # what stays, or changes by less than its error, is not told
+    table = next(one for one in summarize([*plain, *paired]).sections if one.title == "Along the training")
+    assert len(table.rows) == 4
+    assert table.rows[0][:5] == ("softmax attention", "one word decides", 6, "no control", 0)
+    figures = drawn([*plain, *paired])
+    ((_, curves),) = figures["control-along-sensitivity"]
+    assert list(curves) == ["softmax attention", "softmax attention, supervision by pairs"]
+    assert curves["softmax attention"] == [(1, 2.0), (5, 4.0)]
+    ((_, shares),) = figures["control-along"]
+    assert list(shares) == ["accuracy", "synonyms kept", "new words"]

@@ -8,7 +8,11 @@ from wordsens.errors import InputError
 from wordsens.experiments import generalization
 from wordsens.experiments.generalization import (
     GeneralizationCell,
+    generalization_series,
+    summarize,
 )
+from wordsens.experiments.sensitivity import times
+from wordsens.experiments.sweep import Sweep
 from wordsens.experiments.texts import ReviewsText, available, labelled_texts
 
 USUAL = {
@@ -102,3 +106,37 @@ def test_shipped_reviews_bring_their_sentiment():
     assert available(ReviewsText(), 10) > available(ReviewsText(), 120) > 0
     with pytest.raises(InputError, match="but 100000 are wanted"):
         labelled_texts(ReviewsText(), "sentiment", (10, 16), training=99_990, **usual)
+
+
+SWEEP = Sweep.parse(
+    {
+        "name": "small",
+        "experiment": "generalization",
+        "common": USUAL,
+        "grids": [
+            {"map": ["rf", "raf"], "training": ["fine-tuned", "retrained"], "objective": ["error", "frontier"]},
+        ],
+    }
+)
+
+
+def test_findings_speak_of_the_median_at_one_half():
+    records = [attempted(one) for one in SWEEP.cells()]
+    series = generalization_series(records)
+    assert [(one.map, one.training) for one in series] == [
+        (name, training) for name in ("rf", "raf") for training in ("fine-tuned", "retrained")
+    ]
+    assert all(one.below_bound == 0 and one.samples == 1 for one in series)
+    at_half = next(record for record in records if record.objective == "frontier").least_errors[2]
+    assert series[0].median() == at_half
+    assert all(one.texts == SWEEP.cells()[0].texts for one in series)
+    larger = [record.replace(texts=2 * record.texts) for record in records]
+    both = generalization_series([*larger, *records])
+    assert [(one.map, one.training, one.texts) for one in both] == [
+        (one.map, one.training, times * one.texts) for one in series for times in (1, 2)
+    ]
+    *maps, theory = summarize(records).claims
+    assert len(maps) == 2
+    assert any("median least errors" in one.known and f"{times(at_half)} fine-tuned" in one.known for one in maps)
+    assert "(2 − 0.5)² = 2.25" in theory.sentence
+    assert summarize([]).claims == ()

@@ -8,6 +8,7 @@ import wordsens as ws
 from wordsens.certificates.dense.bounds import dense_certificate, dense_group_certificate
 from wordsens.errors import InputError
 from wordsens.experiments.correlations import CorrelationCell
+from wordsens.experiments.correlations import summarize as summarize_correlations
 from wordsens.experiments.run import failed
 from wordsens.experiments.several_words import (
     SeveralWordsCell,
@@ -106,3 +107,41 @@ def test_a_cell_is_a_sensitivity_with_its_cosine(text):
     if text["kind"] == "correlated":
         assert record.cosine == pytest.approx(0.9)
     assert record.distinct == text.get("distinct")
+
+
+def test_sentences_say_from_how_many_words_on_a_map_notices():
+    counts, scatter = (1, 4, 16, 64), (0.99, 1.0, 1.01, 0.98, 1.02)
+    records = [
+        _record(name, k, draw, start * k**0.5 * scale, None if name == "raf" else 1.2 * start * k**0.5)
+        for name, start in (("rf", 0.125), ("raf", 4.0))
+        for k in counts
+        for draw, scale in enumerate(scatter)
+    ]
+    told = [claim.sentence for claim in summarize(records).claims]
+    assert any("RF on Gaussian texts of 64 words notices (S reaches 0.5) when 16.0 ± 0.2 words" in one for one in told)
+    assert any("No 4 of its words" in one for one in told)
+    assert any("b = 0.500 ± 0.003" in one for one in told)
+    assert any("RAF (softmax) on Gaussian texts of 64 words notices a single word" in one for one in told)
+    few = [record for record in records if record.draw < 3]
+    assert not any("notices a single word" in claim.sentence for claim in summarize(few).claims)
+
+
+def _correlated(cosine, draw, value, kind="correlated"):
+    text = {"kind": kind, "mean_cosine": cosine} if kind == "correlated" else {"kind": kind}
+    cell = CorrelationCell.parse({**CORRELATED, "text": text, "draw": draw})
+    return failed(cell, "none").replace(status="done", error=None, value=value, cosine=cosine)
+
+
+def test_sentences_are_told_only_where_their_interval_supports_them():
+    def told(end, scatter, review=2.5) -> list[str]:
+        records = [_correlated(0.0, draw, 4.0 + scatter * (draw % 3)) for draw in range(6)]
+        records += [_correlated(0.9, draw, end + scatter * ((draw + 1) % 3)) for draw in range(6)]
+        records += [_correlated(0.45, draw, review + scatter * (draw % 3), kind="reviews") for draw in range(6)]
+        return [claim.sentence for claim in summarize_correlations(records).claims]
+
+    assert [one for one in told(1.0, 0.01) if "falls by the factor 0.25" in one] == told(1.0, 0.01)
+    assert "hardly changes" in told(4.0, 0.01)[0]
+    assert told(3.8, 3.0) == []  # the factor's interval holds 1, and reaches too far from it
+    assert told(1.0, 0.01, review=1.0)[1].count("less than equally correlated texts") == 1
+    assert "movie reviews" in told(1.0, 0.01, review=3.5)[1]
+    assert "more than" in told(1.0, 0.01, review=3.5)[1]

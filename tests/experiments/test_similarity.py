@@ -9,11 +9,13 @@ import torch
 import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.experiments.passages import single_words, swapped_passages
+from wordsens.experiments.run import failed
 from wordsens.experiments.similarity import (
     SimilarityCell,
     compared,
     measure_similarity,
     pairs_of,
+    summarize,
 )
 from wordsens.experiments.sweep import paper_sweep
 from wordsens.experiments.texts import DatasetText, ReviewsText
@@ -131,3 +133,42 @@ def test_texts_without_a_word_of_the_tables_leave_the_swaps_out(tmp_path):
     sweep, notices = paper_sweep("similarity", "quick", source)
     assert {cell.pairs for cell in sweep.cells()} == {"check"}
     assert notices == ["no text has a passage of 8, 32 words in which one can be swapped: left out"]
+
+
+def _record(name, n, draw, value, s, **columns):
+    keys = POOLED | {"d": 384} if name == "model" else {"map": name}
+    cell = SimilarityCell.parse({**SMALL, **keys, "n": n, "draw": draw})
+    plain = dict.fromkeys(("moved_flip", "moved_synonym", "auc_synonym", "auc_low", "auc_high"))
+    made = {"value": value, "sensitivity": s, "kinds": "[]", "auc_by_kind": (), "opposites": 5}
+    return failed(cell, "none").replace(status="done", error=None, **plain | made | columns)
+
+
+def _told(records):
+    return [claim.sentence for claim in summarize(records).claims]
+
+
+def test_sentences_say_what_the_intervals_allow():
+    scatter = (0.0, 0.01, 0.02, 0.03, 0.04)
+
+    def study(start, end, slope):
+        return [
+            _record(name, n, draw, value + slope * at + small, float(at), moved_flip=0.2, moved_synonym=0.1 + 0.1 * at)
+            for at, name in enumerate(("rf", "raf", "relu-raf"))
+            for n, value in ((8, start), (16, end))
+            for draw, small in enumerate(scatter)
+        ]
+
+    told = _told(study(0.7, 0.5, 0.1))
+    assert "RF, swaps in movie reviews: AUC 0.720 ± 0.007 in passages of 8 words, better than a coin" in told[0]
+    assert "0.520 ± 0.007 in passages of 16, better than a coin, less by 0.2" in told[0]
+    assert "worse than a coin, no change beyond its scatter" in _told(study(0.3, 0.3, 0.0))[0]
+    assert any("over the random maps and the lengths measured AUC rises with S" in one for one in told)
+    assert any("AUC falls with S" in one for one in _told(study(0.7, 0.5, -0.15)))
+    assert not any("all features" in one for one in told)  # there are no layers among them
+    check = {"pairs": "check", "length": "page", "auc_low": 0.0, "auc_high": 0.3}
+    told = _told([_record(name, 40, 0, value, None).replace(**check) for name, value in (("rf", 0.1), ("raf", 0.2))])
+    assert told == [
+        "Pairs of check, pages, against paraphrases: AUC between 0.10 (RF) and 0.20 (RAF (softmax)); every feature "
+        "finds the flipped pairs more alike than paraphrases."
+    ]
+    assert _told([one for one in study(0.7, 0.5, 0.1) if one.draw < 4]) == []
