@@ -54,7 +54,7 @@ def test_the_first_screen_says_what_it_is_about_before_anything_is_measured(page
     # Of another word nothing is shipped: a click measures it.
     page.words()[7].click()
     page.done()
-    until(lambda: page.browser.find(".card h3")[0].text == "door" and "Taken out" in page.card())
+    until(lambda: page.browser.find(".card h3")[0].text == "door" and "If deleted" in page.card())
     assert page.browser.find(".panels text.turned")[0].text == "door"
     page.nothing_strange()
 
@@ -72,15 +72,15 @@ def test_ones_own_text_is_measured_on_enter(page):
     assert page.stale() == ""
     assert [len(page.words(reader)) for reader in (0, 1)] == [8, 8]
     claims = page.all_said(".claim")
-    assert all(one.startswith("Farthest of all 8 words: “") and "Proved" in one for one in claims)
-    for line in ("Taken out", "Replaced by “", "attention"):
+    assert all(one.startswith("Most sensitive of all 8 words: “") and "Proved" in one for one in claims)
+    for line in ("If deleted", "If replaced by “", "attention"):
         until(lambda line=line: line in page.card(), line)
     page.browser.find(".w.here")[0].click()
     page.browser.press(HOME, RIGHT)
     until(lambda: page.browser.find(".card h3")[0].text == page.browser.find(".w.here")[0].text == "small")
     page.press("pin-word")
     until(lambda: len(page.all_said(".card h3")) == 2)
-    until(lambda: "Replaced by “" in page.card())
+    until(lambda: "If replaced by “" in page.card())
     page.browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     page.nothing_strange()
     page.can_be_read_by_all()
@@ -109,7 +109,7 @@ def test_settings_are_in_the_address_and_come_back(page):
 def test_a_pinned_result_stays_and_claims_name_what_was_searched(page):
     page.open("/?map=drf&text=I+did+not+love+this+film,+but+I+would+watch+it+again+for+her+voice.")
     page.done()
-    assert page.all_said(".claim")[0].startswith("Farthest of the 4 searched of 17 words: “")
+    assert page.all_said(".claim")[0].startswith("Most sensitive of the 4 searched of 17 words: “")
     page.press("pin-result")
     until(lambda: "Pinned" in page.stale())
     page.write("   ")

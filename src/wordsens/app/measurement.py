@@ -174,19 +174,16 @@ class Measurement:
             self._show_lines(lines, word)
 
     def _show_lines(self, lines: dict[str, Any] | None, word: str) -> None:
-        self._lines.show_push(lines, f"Push of “{word}”, of its strongest", f"“{word}” pushed")
+        self._lines.show_push(lines, f"Push of “{word}”, in percent of the strongest", f"“{word}” pushed")
         self._numbers.set_visibility(lines is not None)
         if lines is None:
             self._lines_sentence.text = ""
             return
         before, after = lines["given"][0], lines["given"][-1]
         left = f" The {lines['left_out']} words that turn least are left out." if lines["left_out"] else ""
+        verb = "raises" if after >= before else "lowers"
         self._lines_sentence.text = (
-            f"Attention turns to “{word}”: the other words give it {before:.0%} of their attention, and {after:.0%} "
-            f"when it is pushed.{left}"
-            if after >= before
-            else f"The other words give “{word}” {before:.0%} of their attention, and {after:.0%} when it is pushed."
-            f"{left}"
+            f"Pushing “{word}” {verb} its share of the other words’ attention from {before:.0%} to {after:.0%}.{left}"
         )
         words = lines["words"]
         self._grids.show(grid("Before", words, lines["frames"][0]) + grid("Pushed", words, lines["frames"][-1]))
@@ -247,9 +244,9 @@ class _Reader:
 
 
 _SCALE = (
-    "<span class='sr'>Colours: </span>0 <span class='ramp' aria-hidden='true'>"
+    "<span class='sr'>Colours: </span>Change of the output, in times its size: 0 <span class='ramp' aria-hidden='true'>"
     + "".join(f"<i class='s{level}'></i>" for level in range(LEVELS))
-    + f"</span> {STRONGEST:g} times the output’s size: how far pushing the word moves the output"
+    + f"</span> {STRONGEST:g} or more"
 )
 
 
@@ -276,9 +273,9 @@ def claim(answer: dict[str, Any]) -> str:
     words, total = searched(answer), answer["words"]
     name = next((word["text"] for word in words if word["row"] == answer["row"]), "")
     of = f"all {total} words" if len(words) == total else f"the {len(words)} searched of {total} words"
-    parts = [f"Farthest of {of}: “{name}”."]
+    parts = [f"Most sensitive of {of}: “{name}”."]
     if answer["upper"] is not None:
-        parts.append(f"Proved: none of them moves it by more than {number(answer['upper'])} times.")
+        parts.append(f"Proved: none of them moves the output by more than {number(answer['upper'])} times.")
     if answer["predicted"] is not None:
         parts.append(f"Theory predicts about {number(answer['predicted'])}.")
     return " ".join(parts)
@@ -311,12 +308,12 @@ def card(answers: dict[str, dict[str, Any]], row: int, detail: dict[str, dict[st
     for name, word in pieces.items():
         known, of = detail.get(name, {}), f", {_NAMES[name].lower()}" if len(pieces) > 1 and name in _NAMES else ""
         if word["upper"] is not None:
-            facts.append((f"Proved at most{of}", number(word["upper"])))
+            facts.append((f"Proven limit{of}", number(word["upper"])))
         if known.get("removal") is not None:
-            facts.append((f"Taken out{of}", number(known["removal"])))
+            facts.append((f"If deleted{of}", number(known["removal"])))
         if known.get("swap") is not None:
             tried = "" if known["swap_exact"] else ", best tried"
-            facts.append((f"Replaced by “{known['swapped_for']}”{tried}{of}", number(known["swap"])))
+            facts.append((f"If replaced by “{known['swapped_for']}”{tried}{of}", number(known["swap"])))
     parts.append("<dl>" + "".join(f"<dt>{escape(a)}</dt><dd><bdi>{escape(b)}</bdi></dd>" for a, b in facts) + "</dl>")
     return "".join([*parts, *(_moved(known["moved"]) for known in detail.values() if known.get("moved"))])
 

@@ -237,7 +237,7 @@ class PaperScreen:
         self._strength_chart.draw(
             [curve(NAMES[of], of, list(zip(shares, own, strict=True))) for of, own in answer["values"].items()]
         )
-        self._strength_lines.show_push(answer["lines"], f"Push of “{answer['word']}”, of its strongest")
+        self._strength_lines.show_push(answer["lines"], f"Push of “{answer['word']}”, in percent of the strongest")
 
     def _say_strength(self, frame: int) -> None:
         answer = self._answers["strength"]

@@ -16,10 +16,9 @@ from wordsens.files import packaged_text
 from wordsens.maps.registry import MODEL
 
 LEAD = (
-    "To a network each word is a list of numbers. Here one word’s numbers are pushed, by at most their own length, in "
-    "the direction that moves the output most. The stronger a word’s colour, the farther the output moves: attention, "
-    "the layer of language models, reacts to every word, a fully connected layer hardly to any. Why it matters: a "
-    "layer that hardly reacts cannot act on a single “not”."
+    "A word enters a layer as a vector. Here one word’s vector is pushed, by at most its own length, in the direction "
+    "that moves the output most: the stronger a word’s colour, the farther. Both layers have random weights and read "
+    "the same sentence. Why it matters: where no word can move the output much, a “not” cannot either. Click a word."
 )
 
 _SEARCHES = (("quick", "quick"), ("normal", "normal: several times slower"), ("thorough", "thorough"))
@@ -60,7 +59,7 @@ class YourText:
         limit = self._site.settings.limits.words
         self._text = Control(
             "textarea", "text", "Your text", given.text, self._mark, self.measure, rows=3, saved=True,
-            hint=f"Up to {limit:,} words, measured here and not kept. Enter measures.",
+            hint=f"Up to {limit:,} words, measured on this machine and not stored. Press Enter.",
         )  # fmt: skip
         self._text.on("restored", lambda event: self._take(event.args))
         with Box("div", "row-of"):
