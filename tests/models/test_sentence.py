@@ -230,3 +230,17 @@ def test_what_scores_no_pairs_is_refused(reranker, base, made, tmp_path):
     three = sentence_transformers.CrossEncoder(str(tmp_path), device="cpu")
     with pytest.raises(InputError, match="gives 3 scores a pair; use a CrossEncoder with one label"):
         as_pair_model(three)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda a, b: [[1.0, 2.0]] * len(a), "gave 2 scores a pair; its answer must be one score a pair"),
+        (lambda a, b: [1.0], "gave 1 vectors for 2 texts"),
+        (lambda a, b: a[5], "failed on 2 pairs with IndexError: list index out of range"),
+    ],
+)
+def test_bad_scores(answer, message):
+    with pytest.raises(InputError) as caught:
+        as_pair_model(answer).score(["a", "b"], ["c", "d"])
+    assert message in str(caught.value)
