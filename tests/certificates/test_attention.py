@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
 from tests.certificates.attention_cases import (
+    SCORES,
     Case,
     cases,
     changes,
@@ -15,7 +16,9 @@ from tests.certificates.attention_cases import (
 )
 
 import wordsens as ws
-from wordsens.errors import ZeroFeaturesError
+from wordsens.errors import InputError, ZeroFeaturesError
+
+TIGHT = [("softmax", 2, 1000), ("relu", 3, 300)]
 
 
 def exceeded(upper: torch.Tensor, case: Case, *, count: int = 64, search: ws.SearchPlan | str = "normal") -> bool:
@@ -36,6 +39,17 @@ def test_no_perturbation_exceeds_the_certificate(case: Case) -> None:
         return
     assert upper.shape == (len(case.rows),)
     assert not exceeded(upper, case, count=256, search=ws.SearchPlan("quick", starts=6, steps=20))
+
+
+@pytest.mark.parametrize(("score", "n", "d"), TIGHT)
+def test_a_certificate_five_percent_too_small_is_caught(score: str, n: int, d: int) -> None:
+    rows = gaussian_rows(n, d, 1)
+    rows = rows * (math.sqrt(d) / torch.linalg.vector_norm(rows, dim=1, keepdim=True))
+    case = Case(ws.RandomAttentionFeatures(d, score=score, seed=1), rows, math.sqrt(d))
+    upper = ws.certify(case.phi, rows)
+    plan = ws.SearchPlan("quick", starts=4, steps=40)
+    assert not exceeded(upper, case, search=plan)
+    assert exceeded(0.95 * upper, case, search=plan)
 
 
 @pytest.mark.parametrize("score", ["softmax", "sigmoid"])
@@ -97,6 +111,24 @@ def test_the_bracket_is_narrow_where_words_are_many_and_nearly_orthogonal() -> N
     assert float(ratio.median()) <= 1.12
 
 
+def test_words_together_or_apart_and_radii_a_word() -> None:
+    rows = gaussian_rows(3, 12, 4)
+    phi = ws.RandomAttentionFeatures(12, seed=4)
+    together = ws.certify(phi, rows, radius=[1.0, 2.0, 3.0])
+    apart = torch.cat([ws.certify(phi, rows, words=word, radius=1.0 + word) for word in range(3)])
+    assert torch.allclose(together, apart, rtol=1e-3)
+
+
+def test_small_radii_shrink_the_bound_in_proportion() -> None:
+    rows = gaussian_rows(6, 12, 4)
+    for score in SCORES:
+        phi = ws.RandomAttentionFeatures(12, score=score, seed=4)
+        slope = ws.jacobian_sensitivity(phi, rows)
+        scaled = ws.certify(phi, rows, radius=1e-4) / 1e-4
+        assert bool((scaled >= slope * (1 - 1e-3)).all())
+        assert bool((scaled <= 8 * slope).all())
+
+
 def test_float32_maps_are_bounded_in_exact_arithmetic() -> None:
     rows = gaussian_rows(5, 16, 6).float()
     phi = ws.RandomAttentionFeatures(16, seed=6, dtype=torch.float32)
@@ -116,6 +148,28 @@ def test_heads_taken_apart_still_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     apart = ws.certify(phi, rows)
     found = ws.word_sensitivity(phi, rows, certificate=False)
     assert bool((found.per_word <= torch.minimum(joint, apart)).all())
+
+
+def test_the_certificate_says_what_it_is() -> None:
+    found = ws.certificate(ws.RandomAttentionFeatures(4, seed=0), gaussian_rows(5, 4, 0))
+    assert found is not None
+    assert found.rigor == "certified"
+    assert found.failure_probability is None
+    assert 0 <= found.slack < 1e-6
+    assert found.value == float(found.upper.max())
+    assert found.method == "softmax attention: joint Lagrangian over all rows"
+
+
+def test_maps_without_a_certificate() -> None:
+    class Changed(ws.RandomAttentionFeatures):
+        def features(self, texts: torch.Tensor) -> torch.Tensor:
+            return 2 * super().features(texts).square()
+
+    rows = gaussian_rows(3, 4, 0)
+    assert ws.certificate(Changed(4), rows) is None
+    with pytest.raises(InputError, match="`phi` \\(raf\\) has no certificate"):
+        ws.certify(Changed(4), rows)
+    assert ws.word_sensitivity(lambda X: 2 * X, rows).upper is None
 
 
 def test_zero_features_are_refused() -> None:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS, activation_named
 from wordsens.certificates.dense.bounds import dense_certificate
-from wordsens.certificates.dense.layer import beyond, first_hinge, second_hinge, steepest_secant
+from wordsens.certificates.dense.layer import beyond, chords, first_hinge, second_hinge, steepest_secant
+from wordsens.errors import InputError
 from wordsens.sensitivity.one_word import attained
 
 
@@ -79,6 +80,14 @@ def test_the_bound_of_a_linear_map_is_exact_so_one_five_percent_too_small_is_fou
     assert exceeded(found, 0.95 * certificate.upper) == [0, 1, 2, 3]
 
 
+def test_a_five_percent_too_small_bound_of_relu_is_found_at_a_small_radius():
+    phi, rows = ws.RandomFeatures(4, 8, 64, seed=3), text(4, 8, 3)
+    certificate = bounds(phi, rows, 1e-5, "weights")
+    found = ws.word_sensitivity(phi, rows, radius=1e-5, search=ws.SearchPlan("quick", starts=6, steps=200)).per_word
+    assert exceeded(found, certificate.upper, 1e-9) == []
+    assert exceeded(found, 0.95 * certificate.upper) == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu", "tanh", "gelu", "erf"])
 def test_at_a_small_radius_the_bound_is_the_jacobians_norm(activation):
     phi, rows = ws.RandomFeatures(4, 5, 30, activation, seed=4), text(4, 5, 4)
@@ -108,6 +117,40 @@ def test_the_bracket_without_the_matrix_is_at_most_one_point_two():
     assert certificate.rigor == "with probability 1 - 1e-09 over the weights, for a text chosen without them"
 
 
+def test_deep_bounds_without_the_matrices_are_far_below_the_product_of_norms():
+    phi, rows = ws.DeepRandomFeatures(20, 48, 2, seed=7, gaussian="dense"), text(20, 48, 7)
+    weights, gaussian = (bounds(phi, rows, math.sqrt(48), method).upper for method in ("weights", "gaussian"))
+    assert bool((gaussian < 0.85 * weights).all())
+    found = ws.word_sensitivity(phi, rows, words=[0, 1], search="quick").per_word
+    assert exceeded(found, gaussian[:2]) == []
+
+
+def test_the_public_names_dispatch_and_say_how_rigorous_they_are():
+    phi, rows = ws.RandomFeatures(3, 4, seed=8), text(3, 4, 8)
+    certificate = ws.certificate(phi, rows, words=[2, 0], radius=[1.0, 2.0])
+    assert certificate.rigor == "certified"
+    assert certificate.words.tolist() == [2, 0]
+    assert 0 < certificate.slack < 1e-9
+    assert torch.equal(ws.certify(phi, rows, words=[2, 0], radius=[1.0, 2.0]), certificate.upper)
+
+
+def test_what_cannot_be_done_is_refused():
+    phi, rows = ws.RandomFeatures(3, 4, gaussian="lazy"), text(3, 4)
+    with pytest.raises(InputError, match="sampled on demand"):
+        bounds(phi, rows, 1.0, "weights")
+    with pytest.raises(InputError, match="`method`"):
+        bounds(phi, rows, 1.0, "wieghts")
+    with pytest.raises(InputError, match="`failure_probability`"):
+        dense_certificate(
+            phi,
+            rows,
+            torch.tensor([0]),
+            torch.tensor([1.0], dtype=torch.float64),
+            method="gaussian",
+            failure_probability=0.0,
+        )
+
+
 @settings(max_examples=40)
 @given(
     activation=st.sampled_from(sorted(ACTIVATIONS)),
@@ -135,3 +178,14 @@ def test_hinges_agree_with_quadrature():
     far = torch.where(0.5 * g.abs() >= 0.4, (0.5 * g.abs() + 0.3) ** 2, 0)
     closed = beyond(0.5, torch.tensor([0.3], dtype=torch.float64), torch.tensor([0.4], dtype=torch.float64))
     assert float(closed) == pytest.approx(float(torch.trapezoid(far * law, g)), rel=1e-4)
+
+
+def test_chords_lie_above_a_convex_function_and_are_exact_for_linear_ones():
+    edges, weights, tail = chords()
+    y = torch.linspace(0, 12, 200_001, dtype=torch.float64)
+    law = torch.exp(-0.5 * y**2) / math.sqrt(2 * math.pi)
+    linear = sum(weight * edge for weight, edge in zip(weights, edges, strict=True)) + tail[0]
+    assert linear == pytest.approx(1 / math.sqrt(2 * math.pi), rel=1e-9)
+    square = sum(weight * edge**2 for weight, edge in zip(weights, edges, strict=True))
+    exact = float(torch.trapezoid(y**2 * law, y))
+    assert exact <= square + tail[1] <= 1.1 * exact

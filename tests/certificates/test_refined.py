@@ -5,11 +5,53 @@ import pytest
 import torch
 from benchmarks.plain import plain_ascent
 from hypothesis import given, settings
-from tests.certificates.attention_cases import Case, cases, random_perturbations
+from tests.certificates.attention_cases import Case, cases, gaussian_rows, random_perturbations
 
 import wordsens as ws
+from wordsens.certificates.attention.interior_point import InteriorPoint, Point
+from wordsens.certificates.attention.multipliers import MultiplierSearch
+from wordsens.certificates.attention.relaxation import bound_at, centre_of, pairs_of
+from wordsens.certificates.attention.text import attention_text
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.seeds import generator
+
+
+def prepared(score: str, n: int = 9, d: int = 14, seed: int = 3):
+    rows = gaussian_rows(n, d, seed)
+    phi = ws.RandomAttentionFeatures(d, score=score, seed=seed)
+    text = attention_text(rows, phi.head_weights(n, torch.float64), phi.score)
+    words = torch.tensor([0, 4])
+    radius = torch.full((2,), d**0.5, dtype=torch.float64)
+    pairs = pairs_of(text, words, radius, torch.ones_like(radius), fineness=2)
+    z = torch.tensor([0.3, -0.2], dtype=torch.float64)
+    search = MultiplierSearch(text.geometry)
+    by = search.multipliers(pairs, search.improve(pairs, search.start(pairs), z, [0.5, 0.3, 0.2]), z)
+    method = InteriorPoint(text.geometry, pairs)
+    return text, pairs, z, method, method.point(by, centre_of(text.geometry, pairs, by))
+
+
+@pytest.mark.parametrize("score", ["softmax", "relu"])
+def test_newton_steps_lower_the_bound_and_the_weights_fit_the_joint_constraint(score):
+    text, pairs, z, method, point = prepared(score, n=24, d=48)
+    across = (1 - z.square()).sqrt()
+
+    def bound(of: Point) -> torch.Tensor:
+        return bound_at(text.geometry, pairs, method.ray(of).place(z), z, across).value
+
+    better = method.improved(point, z, range(24))
+    assert bool((bound(better) < 0.99 * bound(point)).all())
+    again = method.improved(better, z, range(18, 26))
+    assert torch.allclose(bound(again), bound(better), rtol=5e-3)
+    by = method.ray(better).place(z)
+    points = torch.nn.functional.normalize(gaussian_rows(4000, 48, 8), dim=1)
+    scores, outputs = (points @ part.T for part in (text.geometry.queries, text.geometry.offsets))
+    held = scores.square() @ by.a.T + by.b.T * outputs.square().sum(dim=1, keepdim=True)
+    assert float(held.max()) <= 1
+    for weights, b in zip(by.a, by.b, strict=True):
+        form = text.geometry.queries.T @ (weights.unsqueeze(1) * text.geometry.queries)
+        form = form + b * text.geometry.offsets.T @ text.geometry.offsets
+        assert 0.99 < float(torch.linalg.eigvalsh(form)[-1]) <= 1  # the optimum is at the edge
+    assert float(by.a.amax() / by.a[by.a > 0].median()) > 1.05  # rows differ
 
 
 @settings(max_examples=4)

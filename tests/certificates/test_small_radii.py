@@ -1,11 +1,17 @@
 """Attention's bounds from the Jacobian's limit to large radii: valid against plain NumPy, and narrow."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from tests.certificates.attention_cases import SCORES, gaussian_rows
 
 import wordsens as ws
+from wordsens.certificates.attention.first_order import largest_eigenvalues, secants
+from wordsens.maps.attention.scores import SCORES as ALL_SCORES
+from wordsens.maps.attention.scores import Expanded
+from wordsens.seeds import generator
 
 
 def by_hand(rows: np.ndarray, matrices: np.ndarray, score: str) -> np.ndarray:
@@ -59,6 +65,39 @@ def test_softmax_brackets_are_narrow(share: float) -> None:
         attained = ws.word_sensitivity(phi, text, words=words, radius=radius, certificate=False).per_word
     assert bool((upper >= attained * (1 - 1e-3)).all())
     assert float((upper / attained).max()) <= REACHED.get(share, 1.6)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_secants_bound_the_gain_on_a_fine_grid(score: str) -> None:
+    kind = ALL_SCORES[score]
+    assert isinstance(kind, Expanded)
+    scores = torch.linspace(-3, 3, 13, dtype=torch.float64).unsqueeze(0)
+    others = torch.full_like(scores, 0.7)
+    for reach in (1e-5, 0.1, 1.0, 5.0):
+        curve = kind.curve(scores, others, torch.full_like(scores, reach))
+        low, high = secants(curve, kinked=kind.kinked)
+        for fraction in torch.linspace(-1, 1, 402).tolist():
+            t = torch.full_like(scores, fraction * reach)
+            if score in ("softmax", "relu"):
+                weight = torch.exp if score == "softmax" else torch.relu
+                rest = torch.full_like(scores, math.exp(0.7) if score == "softmax" else 0.7)
+                after = weight(scores + t) / (weight(scores + t) + rest)
+                before = weight(scores) / (weight(scores) + rest)
+            else:
+                after, before = kind.attention(scores + t), kind.attention(scores)
+            gain = curve.factor * (after - before) / t
+            assert bool((gain <= high + 1e-6).all()) and bool((gain >= low - 1e-6).all())
+
+
+def test_largest_eigenvalues_are_bounded_from_above_and_closely() -> None:
+    factors = torch.randn(5, 9, 4, generator=generator(0, "rows"), dtype=torch.float64)
+    factors[1] = 0
+    matrices = factors @ factors.mT
+    bound = largest_eigenvalues(matrices, torch.zeros(5, dtype=torch.float64)).numpy()
+    exact = np.linalg.eigvalsh(matrices.numpy())[:, -1]
+    assert (bound >= exact * (1 - 1e-14)).all()
+    assert (bound <= 1.01 * exact + 1e-12).all()
+    assert np.isinf(largest_eigenvalues(matrices * math.nan, torch.zeros(5, dtype=torch.float64)).numpy()).all()
 
 
 STEEP = 60.0

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from wordsens.errors import BudgetError
 from wordsens.gaussian import OnDemandGaussian
-from wordsens.gaussian.vectors import VectorStack, decompose, lanczos
 from wordsens.seeds import generator
 
 ROWS, WORDS, D = 11, 4, 3
@@ -134,42 +133,3 @@ def test_autograd_goes_through_twice():
     q = torch.randn(2, COLUMNS, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(V.multiply, q)
     assert torch.autograd.gradgradcheck(lambda q: V.multiply(q).square(), q)
-
-
-def gaussian(*shape, seed):
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
-@pytest.mark.parametrize("outside", [1e-3, 1e-9, 1e-13])
-def test_a_panel_near_the_span_of_earlier_queries_stays_orthonormal(outside):
-    """One projection leaves rounding in proportion to what it cancels; the panel's directions are projected again."""
-    stack = VectorStack.of(torch.linalg.qr(gaussian(200, 30, seed=4)).Q.T)
-    basis = stack.stacked()
-    vectors = gaussian(4, 30, seed=5) @ basis + outside * gaussian(4, 200, seed=6)
-    parts = decompose(stack, vectors)
-    frame = torch.cat([basis, parts.directions])
-    torch.testing.assert_close(frame @ frame.T, torch.eye(len(frame), dtype=frame.dtype), rtol=0, atol=1e-13)
-    torch.testing.assert_close(torch.cat([parts.old, parts.new], dim=1) @ frame, vectors, rtol=0, atol=1e-12)
-    assert len(parts.directions) == 4
-
-
-def problems(b, m, rank):
-    factors = torch.randn(b, m, rank, generator=generator(0, "factors"), dtype=torch.float64)
-    return factors @ factors.mT, torch.randn(b, m, generator=generator(0, "starts"), dtype=torch.float64)
-
-
-def test_few_steps_find_the_largest_eigenvalue():
-    matrices, start = problems(4, 60, 80)
-    _, _, values = lanczos(lambda q: torch.einsum("bij,bj->bi", matrices, q), start, 25)
-    exact = torch.linalg.eigvalsh(matrices)[:, -1]
-    assert bool((values[:, 0] <= exact * (1 + 1e-12)).all())
-    torch.testing.assert_close(values[:, 0], exact, rtol=1e-3, atol=0)
-
-
-def test_an_exhausted_space_is_completed():
-    matrices, start = problems(2, 9, 3)
-    basis, rotation, values = lanczos(lambda q: torch.einsum("bij,bj->bi", matrices, q), start, 9)
-    torch.testing.assert_close(basis @ basis.mT, torch.eye(9, dtype=torch.float64).expand(2, 9, 9))
-    torch.testing.assert_close(values, torch.linalg.eigvalsh(matrices).flip(1), rtol=1e-6, atol=1e-12)
-    ritz = rotation @ basis
-    torch.testing.assert_close(ritz @ matrices, values.unsqueeze(2) * ritz, rtol=1e-6, atol=1e-11)

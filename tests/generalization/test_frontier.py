@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import wordsens as ws
+from wordsens.generalization.loss import BestPoints, Loss, Losses
 from wordsens.maps.function import FunctionFeatures
 from wordsens.regression import TRAININGS
 from wordsens.seeds import generator
@@ -70,3 +71,15 @@ def test_the_frontier_obeys_its_limits_and_never_rises(name, word):
     inside = [limit for limit in GAMMAS if penalized.gamma <= limit]
     if inside:
         assert float(frontier.errors[GAMMAS.index(inside[0])]) <= penalized.error + 5e-2
+
+
+def test_a_point_on_its_limit_does_not_push_out_one_inside():
+    # Recomputed, the point on the limit may lie past it and not count: then the limit would be left with nothing.
+    texts, labels, x = data()
+    new = ws.NewText(ws.fit_min_norm(ws.RandomAttentionFeatures(D), texts, labels), x, -1)
+    best = BestPoints(Losses(new, [Loss("error", "retrained", limit=1.0)]), new)
+    on_it, inside = torch.full((1, D), 2.0), torch.full((1, D), 3.0)
+    for shift, point in ((1.0 - 1e-6, on_it), (1.0 - 1e-4, inside), (1.0, on_it)):
+        best.see(torch.tensor([[shift, 0.0]], dtype=torch.float64), torch.tensor([2]), point.double())
+    assert best.perturbations.tolist() == inside.tolist()
+    assert best.words.tolist() == [2]

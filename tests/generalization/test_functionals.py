@@ -50,3 +50,28 @@ def test_values_and_gradients_agree_with_the_definition(name):
     assert torch.allclose(values, expected, rtol=0, atol=1e-11 * float(expected.abs().max()))
     assert torch.allclose(gradient, slope, rtol=0, atol=1e-11 * float(slope.abs().max()))
     assert torch.allclose(structured.values(delta, words), values, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["softmax, 1 heads, temperature 0.1", "rf"])
+def test_chunks_of_a_small_budget_change_nothing(name):
+    phi, X = MAPS[name][1](), drawn(N, D, purpose="text")
+    thetas = drawn(2, phi(X).numel(), purpose="thetas")
+    whole, pieces = word_functionals(phi, X, thetas), word_functionals(phi, X, thetas, memory_budget=1)
+    assert pieces.chunk() == 1 < whole.chunk()
+    delta, words = drawn(7, D, purpose="delta"), torch.arange(7) % N
+    for one, other in zip(
+        whole.values_and_gradient(delta, words, lambda v: v),
+        pieces.values_and_gradient(delta, words, lambda v: v),
+        strict=True,
+    ):
+        assert torch.allclose(one, other, rtol=0, atol=1e-12)
+
+
+def test_zero_moves_nothing_and_starting_directions_fit_the_text():
+    phi, X = RandomAttentionFeatures(D, seed=1), drawn(N, D, purpose="text")
+    functionals = word_functionals(phi, X, drawn(2, N * D, purpose="thetas"))
+    values = functionals.values(torch.zeros(N, D, dtype=torch.float64), torch.arange(N))
+    assert float(values.abs().max()) == 0
+    assert functionals.starting_directions().shape[1] == D
+    plain = PlainFunctionals(phi, X, drawn(2, N * D, purpose="thetas"), memory_budget=1 << 20)
+    assert plain.starting_directions().shape == (0, D)

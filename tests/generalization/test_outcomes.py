@@ -3,10 +3,13 @@
 from itertools import product
 
 import pytest
+import torch
 from tests.generalization.test_frontier import GAMMAS, data, linear_frontier
 
 import wordsens as ws
 from wordsens.generalization import one_word_outcomes
+from wordsens.generalization.frontier import losses_under
+from wordsens.generalization.loss import Loss, Losses
 from wordsens.maps.function import FunctionFeatures
 from wordsens.regression import TRAININGS
 
@@ -82,3 +85,23 @@ def test_losses_are_on_average_no_higher_than_in_searches_of_their_own(name):
             gaps += (frontier.errors - alone.errors).tolist()
     assert len(gaps) == 48
     assert max(gaps) < 0.03 and sum(gaps) / len(gaps) < 0.002
+
+
+def test_derivatives_agree_with_autograd():
+    new = new_text("softmax")
+    named = [Loss.of(training, objective, 0.7) for training, objective in product(TRAININGS, OBJECTIVES)]
+    limits = torch.tensor(GAMMAS, dtype=torch.float64)
+    losses = Losses(new, [*named, *(loss for training in TRAININGS for loss in losses_under(training, limits))])
+    values = torch.randn(len(losses), 3, generator=torch.Generator().manual_seed(1)).to(new.rows.dtype)
+    losses.raise_multipliers(values[:, 0])
+    assert bool((losses.multipliers[: len(named)] == 0).all()) and bool((losses.multipliers > 0).any())
+    values = values.double().requires_grad_()
+    items = torch.arange(len(values))
+    loss, slopes = losses.loss(values, items)
+    (expected,) = torch.autograd.grad(loss.sum(), values)
+    torch.testing.assert_close(slopes.detach(), expected, rtol=1e-6, atol=1e-6)
+    reached = losses.reached(values.detach())
+    free = len(named)
+    torch.testing.assert_close(reached[items, items][:free], loss.detach()[:free], rtol=1e-6, atol=1e-9)
+    outside = values[:, :1].abs() > losses.limit
+    assert bool((reached.isinf() == outside)[(values[:, :1].abs() / losses.limit - 1).abs() > 1e-3].all())

@@ -120,6 +120,14 @@ def test_conditioning_reports_the_extreme_eigenvalues():
     assert report.condition == report.largest / report.smallest
 
 
+def test_the_repr_says_the_sizes_and_how_well_the_labels_are_met():
+    texts = torch.randn(5, 3, 4, generator=generator(0, "texts"), dtype=torch.float64)
+    shown = repr(fit_min_norm(RandomAttentionFeatures(4, seed=1), texts, [1, -1, 1, -1, 1]))
+    assert shown.startswith("MinNormFit(raf: 5 texts (3, 4), 12 features; interpolates, relative residual ")
+    assert "smallest kernel eigenvalue" in shown
+    assert "ridge 0.5" in repr(fit_min_norm(RandomAttentionFeatures(4, seed=1), texts, [1, -1, 1, -1, 1], ridge=0.5))
+
+
 def test_a_repeated_text_is_repaired_with_a_stated_jitter_when_its_labels_agree():
     # Integers: the Gram matrix is exactly singular, and Cholesky meets an exact zero.
     texts = torch.tensor([[[3.0, 4.0, 0.0]], [[3.0, 4.0, 0.0]]], dtype=torch.float64)

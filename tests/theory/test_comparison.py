@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import minimize, minimize_scalar
 
 from wordsens.theory.attention import raf_sensitivity
-from wordsens.theory.comparison import Direction, Problem, gaussian_nodes, overlapping_variance
+from wordsens.theory.comparison import Direction, Problem, cumulants, gaussian_nodes, overlapping_variance
 from wordsens.theory.rows import (
     exchangeable_rows,
     relu_others,
@@ -97,12 +97,44 @@ def test_the_best_direction_under_relu_is_that_of_a_plain_search():
     assert 0.997 * best <= found.value <= 1.01 * best
 
 
+@pytest.mark.parametrize("at", [Direction(0.4, 0.3, 0.1, 1.1), Direction(0.6, 0.7, -0.1, 0.9)])
+def test_slopes_are_those_of_differences(at):
+    """At one price; suprema have kinks at nodes, so that differences over .02 agree to 4 % of the steepest,
+    and over the price to 1 % of the budget.
+    """
+    one, step = problem(100, 192, 0.3, 1.0), 0.01
+    inner = one.at(at, 0.3)
+    slopes = one.slope(at, inner)
+    for name, slope in slopes.items():
+        ends = [one.at(Direction(**{**vars(at), name: getattr(at, name) + sign * step}), 0.3).value for sign in (1, -1)]
+        assert (ends[0] - ends[1]) / (2 * step) == pytest.approx(slope, abs=0.04 * max(map(abs, slopes.values())))
+    budget = 192 * at.rest * at.free(one.rows)
+    values = [one.at(at, 0.3 * (1 + sign * step)).value for sign in (1, -1)]
+    assert (values[0] - values[1]) / (2 * step * 0.3) == pytest.approx(inner.slope, abs=0.01 * budget)
+
+
 ONE = torch.ones(1, 1, dtype=torch.float64)
 
 
 def on_nodes(function, s_count=25, g_count=33):
     (s, _), (g, _) = gaussian_nodes(s_count), gaussian_nodes(g_count)
     return function(s.unsqueeze(1), g).reshape(1, s_count, 1, g_count)
+
+
+@pytest.mark.parametrize(("bend", "weight"), [(0.0, 1.0), (0.3, 1.0), (1.0, 0.5)])
+def test_products_and_squares_are_in_closed_form(bend, weight):
+    """F = w s g + b s²: q(rho) = rho, so the integral of 4 b² rho + w² q is 2 b² + w² / 2; alone the first is 2 b²."""
+    apart, together = overlapping_variance(on_nodes(lambda s, g: weight * s * g + bend * s**2 + 0 * g), ONE, weight**2)
+    assert apart == pytest.approx(2 * bend**2, abs=2e-3)
+    assert together == pytest.approx(2 * bend**2 + weight**2 / 2, abs=3e-3)
+
+
+def test_deltas_that_stay_make_the_variance_that_of_every_score_alone():
+    """F = s + g: the best Delta is the same for all words, q = 1; and F = s g + 20 g, where it nearly is."""
+    apart, together = overlapping_variance(on_nodes(lambda s, g: s + g), ONE, 1.0)
+    assert apart == pytest.approx(1, abs=1e-3) and together == pytest.approx(1, abs=1e-3)
+    apart, together = overlapping_variance(on_nodes(lambda s, g: s * g + 20 * g), ONE, 401.0)
+    assert apart == pytest.approx(0, abs=1e-6) and together == pytest.approx(1, abs=0.02)
 
 
 @pytest.mark.parametrize(("n", "d"), [(60, 200), (200, 100)])
@@ -120,6 +152,19 @@ def test_linear_rows_scatter_over_words_as_drawn_matrices_say(n, d):
     apart, together = overlapping_variance(on_nodes(lambda s, g: s * g + bend * s**2 + 0 * g), ONE, 1.0)
     assert n * together == pytest.approx(sum(found) / 10, rel=0.06)
     assert n * apart < 0.95 * n * together
+
+
+def test_states_of_a_row_that_words_share_are_averaged():
+    values = torch.cat([on_nodes(lambda s, g: s * g), on_nodes(lambda s, g: 3 * s + 0 * g)], dim=2)
+    apart, _ = overlapping_variance(values, torch.tensor([[0.5, 0.5]], dtype=torch.float64), 0.5)
+    assert apart == pytest.approx(4.5, abs=1e-2)
+
+
+def test_cumulants_of_a_biased_coin():
+    second, third = cumulants(
+        torch.tensor([0.0, 1.0], dtype=torch.float64), torch.tensor([0.75, 0.25], dtype=torch.float64)
+    )
+    assert second == pytest.approx(0.1875) and third == pytest.approx(0.09375)
 
 
 def test_the_largest_of_many_short_rows_is_within_three_hundredths():

@@ -32,6 +32,13 @@ def test_only_softmax_meets_theorem_three(score, holds):
     assert "d / n = 2.25" in found["d large compared with n"].detail
 
 
+def test_the_mean_cosine_is_that_of_the_rows():
+    rows = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], dtype=torch.float64)
+    found = by_name(ws.RandomAttentionFeatures(2), rows)["correlation of the words"]
+    assert "mean cosine 0.471" in found.detail
+    assert str(found).startswith("[open] correlation")
+
+
 def test_a_map_that_no_theorem_speaks_of_says_so():
     (only,) = ws.theory.check_conditions(ws.FunctionFeatures(lambda X: X), torch.ones(3, 2, dtype=torch.float64))
     assert only.holds is False
@@ -42,46 +49,3 @@ def test_rates_are_the_theorems():
     assert ws.theory.rate("raf").direction == "at least"
     with pytest.raises(InputError, match="did you mean"):
         ws.theory.rate("raff")
-
-
-def test_random_features_get_the_finite_width_prediction():
-    rows = ws.gaussian_text(6, 8, seed=0).rows
-    phi = ws.DeepRandomFeatures(6, 8, 3, 40, "tanh")
-    found = ws.theory.predict(phi, rows, words=2)
-    assert found.value == ws.theory.rf_sensitivity(6, 8, 40, 3, activation="tanh", words=2)
-    assert found.of == "the largest of 2 words"
-    assert ws.theory.predict(ws.RandomFeatures(6, 8), rows, words=1).of == "a typical word"
-
-
-def test_softmax_attention_gets_the_prediction_of_its_gram_matrix():
-    rows = ws.correlated_text(20, 48, 0.5, seed=0).rows
-    found = ws.theory.predict(ws.RandomAttentionFeatures(48), rows, words=5)
-    assert found.value == ws.theory.raf_sensitivity_of_text(rows, words=5)
-    assert (found.of, found.kind) == ("the largest of 5 words", "prediction")
-
-
-def test_a_mean_cosine_that_is_mere_noise_counts_as_none():
-    rows = ws.gaussian_text(20, 48, seed=0).rows
-    found = ws.theory.predict(ws.RandomAttentionFeatures(48), rows, words=1)
-    assert found.value == ws.theory.raf_sensitivity(20, 48, words=1)
-    assert (found.of, found.kind) == ("a typical word", "upper in the limit, for idealised rows")
-    assert ws.theory.predict(ws.RandomAttentionFeatures(48), rows).value == ws.theory.raf_sensitivity(20, 48)
-
-
-@pytest.mark.parametrize(
-    "phi",
-    [
-        ws.RandomAttentionFeatures(8, "relu-unnormalized"),
-        ws.RandomAttentionFeatures(8, "relu", heads=2),
-        ws.RandomAttentionFeatures(8, heads=2),
-        ws.RandomAttentionFeatures(8, temperature=2.0),
-        ws.FunctionFeatures(lambda X: X),
-    ],
-    ids=["undivided", "relu heads", "heads", "temperature", "function"],
-)
-def test_other_maps_get_none(phi):
-    assert ws.theory.predict(phi, ws.gaussian_text(4, 8, seed=0).rows) is None
-
-
-def test_rows_of_another_length_get_none():
-    assert ws.theory.predict(ws.RandomFeatures(4, 8), 2 * ws.gaussian_text(4, 8, seed=0).rows) is None

@@ -7,11 +7,16 @@ import torch
 
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS, activation_named
+from wordsens.errors import InputError
 from wordsens.text import orthogonal_text
 from wordsens.theory.random_features import (
     Moments,
+    _inverse_scaled,
     dual_kernel,
+    gauss_hermite,
     jacobian_edge,
+    linear_gain,
+    mean_square,
     orthogonal_change,
     quadrature_kernel,
     tracy_widom_quantile,
@@ -45,6 +50,21 @@ def test_quadrature_agrees_with_the_closed_forms(correlation):
     for name, tolerance in (("erf", 1e-7), ("identity", 1e-11), ("relu", 5e-3), ("leaky_relu", 5e-3)):
         law = activation_named(name)
         assert float(quadrature_kernel(law, pair)) == pytest.approx(float(dual_kernel(law, pair)), abs=tolerance)
+
+
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+def test_the_mean_square_is_the_kernel_of_equal_inputs(activation):
+    law, variance = activation_named(activation), torch.tensor([0.5, 1.0], dtype=torch.float64)
+    both = dual_kernel(law, Moments(variance, variance, variance))
+    assert torch.allclose(mean_square(law, variance), both, rtol=1e-6)
+    assert float(mean_square(law, variance)[1]) == pytest.approx(law.mean_square, rel=1e-6)
+
+
+def test_gauss_hermite_nodes_integrate_polynomials():
+    nodes, weights = gauss_hermite(10)
+    assert float(weights.sum()) == pytest.approx(1)
+    assert float(weights @ nodes**4) == pytest.approx(3)
+    assert float(weights @ nodes**18) == pytest.approx(math.prod(range(1, 18, 2)), rel=1e-9)
 
 
 @pytest.mark.parametrize("depth", [1, 3])
@@ -86,6 +106,13 @@ def test_a_linear_map_moves_by_the_share_of_one_word():
     assert ws.theory.rf_sensitivity_infinite_width(16, 3, activation="identity") == pytest.approx(0.25, rel=1e-9)
 
 
+def test_what_is_not_a_size_is_refused():
+    with pytest.raises(InputError, match="`n`"):
+        ws.theory.rf_sensitivity_infinite_width(1)
+    with pytest.raises(InputError, match="`activation`"):
+        ws.theory.rf_sensitivity_infinite_width(5, activation="rely")
+
+
 @pytest.mark.parametrize(("dimension", "width"), [(10, 10), (48, 960), (192, 200)])
 def test_one_layer_has_the_marchenko_pastur_edge(dimension, width):
     active = jacobian_edge(activation_named("relu"), depth=1, dimension=dimension, width=width)
@@ -112,6 +139,18 @@ def test_the_edge_agrees_with_products_of_random_matrices(activation):
         found.append(float(torch.linalg.matrix_norm(product, 2)))
     edge = jacobian_edge(law, depth=depth, dimension=dimension, width=width)
     assert math.sqrt(edge.largest_of(1)) == pytest.approx(sum(found) / len(found), rel=0.03)
+
+
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+def test_the_edge_of_a_very_wide_layer_is_its_linear_gain(activation):
+    law = activation_named(activation)
+    assert jacobian_edge(law, depth=2, dimension=1, width=10**9).value == pytest.approx(linear_gain(law) ** 2, rel=1e-3)
+
+
+def test_the_numerical_transform_agrees_with_relu_closed_form():
+    relu, y = activation_named("relu"), torch.tensor([1e-4, 0.1, 3.0], dtype=torch.float64)
+    leaky = _inverse_scaled(activation_named("leaky_relu"), y)
+    assert torch.allclose(leaky, _inverse_scaled(relu, y), rtol=5e-4)
 
 
 @pytest.mark.parametrize(("probability", "quantile"), [(0.05, -3.1808), (0.5, -1.2686), (0.95, 0.9793), (0.99, 2.0234)])

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import wordsens as ws
+from wordsens.errors import InputError
 from wordsens.theory.rows import relu_rows, relu_self_row, weight_moments
 
 
@@ -90,3 +91,8 @@ def test_a_prediction_belongs_to_a_relu_map_and_a_text_without_a_mean_cosine():
     assert [reason.split(" ")[0] for reason in found.outside] == ["d"]
     shared = ws.correlated_text(24, 48, 0.3, seed=0).rows
     assert ws.theory.predict(ws.RandomAttentionFeatures(48, score="relu", seed=0), shared) is None
+
+
+def test_a_score_without_a_prediction_is_refused():
+    with pytest.raises(InputError, match="`score`"):
+        ws.theory.raf_sensitivity(10, 10, score="sigmoid")

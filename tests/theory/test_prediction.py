@@ -1,0 +1,55 @@
+"""Which prediction belongs to which map and text."""
+
+import pytest
+import torch
+
+import wordsens as ws
+from wordsens.errors import InputError
+
+
+def test_random_features_get_the_finite_width_prediction():
+    rows = ws.gaussian_text(6, 8, seed=0).rows
+    phi = ws.DeepRandomFeatures(6, 8, 3, 40, "tanh")
+    found = ws.theory.predict(phi, rows, words=2)
+    assert found.value == ws.theory.rf_sensitivity(6, 8, 40, 3, activation="tanh", words=2)
+    assert found.of == "the largest of 2 words"
+    assert ws.theory.predict(ws.RandomFeatures(6, 8), rows, words=1).of == "a typical word"
+
+
+def test_softmax_attention_gets_the_prediction_of_its_gram_matrix():
+    rows = ws.correlated_text(20, 48, 0.5, seed=0).rows
+    found = ws.theory.predict(ws.RandomAttentionFeatures(48), rows, words=5)
+    assert found.value == ws.theory.raf_sensitivity_of_text(rows, words=5)
+    assert (found.of, found.kind) == ("the largest of 5 words", "prediction")
+
+
+def test_a_mean_cosine_that_is_mere_noise_counts_as_none():
+    rows = ws.gaussian_text(20, 48, seed=0).rows
+    found = ws.theory.predict(ws.RandomAttentionFeatures(48), rows, words=1)
+    assert found.value == ws.theory.raf_sensitivity(20, 48, words=1)
+    assert (found.of, found.kind) == ("a typical word", "upper in the limit, for idealised rows")
+    assert ws.theory.predict(ws.RandomAttentionFeatures(48), rows).value == ws.theory.raf_sensitivity(20, 48)
+
+
+@pytest.mark.parametrize(
+    "phi",
+    [
+        ws.RandomAttentionFeatures(8, "relu-unnormalized"),
+        ws.RandomAttentionFeatures(8, "relu", heads=2),
+        ws.RandomAttentionFeatures(8, heads=2),
+        ws.RandomAttentionFeatures(8, temperature=2.0),
+        ws.FunctionFeatures(lambda X: X),
+    ],
+    ids=["undivided", "relu heads", "heads", "temperature", "function"],
+)
+def test_other_maps_get_none(phi):
+    assert ws.theory.predict(phi, ws.gaussian_text(4, 8, seed=0).rows) is None
+
+
+def test_rows_of_another_length_get_none():
+    assert ws.theory.predict(ws.RandomFeatures(4, 8), 2 * ws.gaussian_text(4, 8, seed=0).rows) is None
+
+
+def test_a_bad_number_of_words_is_refused():
+    with pytest.raises(InputError, match="`words`"):
+        ws.theory.predict(ws.RandomFeatures(3, 4), torch.ones(3, 4, dtype=torch.float64), words=0)
