@@ -167,7 +167,7 @@ def test_every_pair_in_csv_html_and_on_the_screen(wordsens, pairs, tmp_path):
     assert "Every pair" in run.out
     markdown = tmp_path / "check.md"
     wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--markdown", str(markdown))
-    assert markdown.read_text(encoding="utf-8").startswith("At .")
+    assert markdown.read_text(encoding="utf-8").startswith("At the threshold .")
 
 
 def test_the_guard_behind_the_threshold(wordsens, pairs):

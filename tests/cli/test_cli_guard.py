@@ -66,7 +66,7 @@ def test_a_wrong_line_is_named(piped, text, said):
 def test_a_wrong_line_has_an_error_in_its_place(piped):
     run = piped('["a", "a"]\n{"first": "a"}\n["b", "b"]\n')
     assert [line.split("\t")[0] for line in run.out.splitlines()] == ["same", "error", "same"]
-    assert (run.code, "1 lines of stdin hold no pair" in run.err) == (2, True)
+    assert (run.code, "1 line of stdin without a pair" in run.err) == (2, True)
 
 
 def test_other_languages_and_broken_characters(wordsens):

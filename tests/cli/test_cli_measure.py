@@ -147,3 +147,9 @@ def test_the_best_real_words(wordsens, tmp_path):
     wrong = wordsens("measure", "I love her", "--map", "raf", "--swaps", "--layer", "2")
     assert wrong.code == 2
     assert "`--swaps` needs the encoder's layer 0" in wrong.err
+
+
+def test_a_text_of_one_word_is_refused_alike_with_and_without_records(wordsens, tmp_path):
+    runs = [wordsens("measure", "hello", *more) for more in ((), ("--out", str(tmp_path / "out")))]
+    assert [run.code for run in runs] == [2, 2]
+    assert runs[0].err == runs[1].err and "the text has one word" in runs[0].err

@@ -189,7 +189,7 @@ def test_pairs_that_differ_past_the_limit_are_left_out():
     ]
     result = ws.check((model, tokenizer), rows)
     assert result.kinds["negation"].pairs == 1
-    assert any(note.startswith("1 pairs differ only past what the model reads") for note in result.notes)
+    assert any(note.startswith("1 pair differs only past what the model reads") for note in result.notes)
 
 
 def test_several_labels_at_once_flip_as_a_set():

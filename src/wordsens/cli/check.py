@@ -158,7 +158,7 @@ class CheckRequest(ModelOptions, TextOptions):
 
 def run_check(request: CheckRequest) -> None:
     """Measure the pairs and print the answer; RequirementError where a requirement fails, after all is written."""
-    from wordsens.evaluation.check import CheckOptions, evaluate, prompted
+    from wordsens.evaluation.check import CheckOptions, evaluate, prompted, require_cosine
     from wordsens.evaluation.similarities import readable, similarities
 
     options = CheckOptions.of(
@@ -167,6 +167,7 @@ def run_check(request: CheckRequest) -> None:
     pairs, notes = _pairs(request)
     options.require_kinds(pairs)
     model = request.load()
+    require_cosine(options.threshold, model)
     sides = prompted(model, request.prompt_names or ())
     read, unread = readable(sides, pairs)
     with reporting(1, "of the pairs", quiet=request.quiet) as report:

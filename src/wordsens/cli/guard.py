@@ -57,7 +57,9 @@ def run_guard(options: GuardOptions) -> None:
         others += result.verdict != "same"
         print(_line(result, options.as_json), flush=not options.texts)
     if unread:
-        raise InputError(f"{unread} lines of stdin hold no pair; each has an error in the place of its verdict")
+        raise InputError(
+            f"{unread} line{'s' * (unread > 1)} of stdin without a pair: an error stands in the place of the verdict"
+        )
     if options.require_same and others:
         raise RequirementError(f"{others} of the pairs are not the same")
 

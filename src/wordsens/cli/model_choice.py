@@ -50,7 +50,7 @@ EndpointModel = Annotated[
 EndpointTimeout = Annotated[
     float | None,
     typer.Option(
-        help="Seconds that a batch of texts may take, retries and waits included. [default: 60]",
+        help="Seconds that a batch of texts may take, retries and waits included; default: 60.",
         show_default=False,
         rich_help_panel=_PANEL,
     ),
@@ -58,7 +58,7 @@ EndpointTimeout = Annotated[
 EndpointRetries = Annotated[
     int | None,
     typer.Option(
-        help="How often a batch is asked for again where that may help. [default: 4]",
+        help="How often a batch is asked for again where that may help; default: 4.",
         show_default=False,
         rich_help_panel=_PANEL,
     ),

@@ -35,7 +35,7 @@ class PageOptions:
         list[str] | None,
         typer.Option(
             help="A model that visitors can choose: minilm, a folder or a name on the hub; may be repeated. "
-            "[default: minilm]",
+            "; default: minilm.",
             show_default=False,
         ),
     ] = None

@@ -34,10 +34,12 @@ class TuneOptions(TextOptions):
             show_default=False,
         ),
     ] = None
-    steps: Annotated[int | None, typer.Option(help="[default: 100]", rich_help_panel=_TRAINING)] = None
-    batch: Annotated[int | None, typer.Option(help="Triples a step. [default: 32]", rich_help_panel=_TRAINING)] = None
+    steps: Annotated[
+        int | None, typer.Option(help="Steps of the optimiser; default: 100.", rich_help_panel=_TRAINING)
+    ] = None
+    batch: Annotated[int | None, typer.Option(help="Triples a step; default: 32.", rich_help_panel=_TRAINING)] = None
     rate: Annotated[
-        float | None, typer.Option(help="The highest learning rate. [default: 8e-5]", rich_help_panel=_TRAINING)
+        float | None, typer.Option(help="The highest learning rate; default: 8e-5.", rich_help_panel=_TRAINING)
     ] = None
     lora: Annotated[
         bool,

@@ -409,7 +409,9 @@ def check(
     options = CheckOptions.of(threshold, keep, requirements, baseline, seed)
     chosen, notes = choose_pairs(pairs, kinds)
     options.require_kinds(chosen)
-    sides = prompted(load(model), prompt_names)
+    loaded = load(model)
+    require_cosine(options.threshold, loaded)
+    sides = prompted(loaded, prompt_names)
     read, unread = readable(sides, chosen)
     return evaluate(sides, read, similarities(sides, read), options, [*notes, *unread])
 
@@ -423,6 +425,12 @@ def prompted(model: Model | PairModel, prompt_names: Sequence[str]) -> Model | P
         raise InputError(f"`prompt_names` (={names!r}) must be one or two names of a model of texts")
     sides = [model.prompted(name) for name in names]
     return sides[0] if len(sides) == 1 else (sides[0], sides[1])
+
+
+def require_cosine(threshold: float | None, model: Model | PairModel) -> None:
+    """InputError for a threshold that no cosine reaches; the scores of a model of pairs have any size."""
+    if threshold is not None and abs(threshold) > 1 and not isinstance(model, PairModel):
+        raise InputError(f"`threshold` (={threshold:g}) must be a cosine, from -1 to 1, such as 0.92")
 
 
 def choose_pairs(pairs: Pairs | None, kinds: Sequence[str] | None) -> tuple[list[Pair], list[str]]:
@@ -467,8 +475,6 @@ def evaluate(
         draws = threshold_draws(near, options.keep, seed=options.seed)
     else:
         threshold = options.threshold
-        if measured.cosines and abs(threshold) > 1:
-            raise InputError(f"`threshold` (={threshold:g}) must be a cosine, from -1 to 1, such as 0.92")
         draws = np.full(2000, threshold)
     recall = share_over(near, threshold, np.full_like(draws, threshold), seed=options.seed)
     table = KindTable([_kind_row(measured, kind, threshold, draws, options.seed) for kind in measured.opposites])
@@ -545,7 +551,7 @@ def _answer(result: Check) -> Iterator[str]:
     measured = result.measured
     opposite = np.logical_or.reduce(list(measured.opposites.values()))
     hits = int((measured.values[opposite] >= result.threshold).sum())
-    start = "At your threshold" if result.options.threshold is not None else "At"
+    start = "At your threshold" if result.options.threshold is not None else "At the threshold"
     sentence = (
         f"{start} {_short(result.threshold)}, which keeps {_share(result.recall, int(measured.near.sum()))} "
         f"near-duplicates, {_share(hits / int(opposite.sum()), int(opposite.sum()))} opposites pass as the same."
@@ -590,7 +596,9 @@ def _share(share: float, count: int) -> str:
     if count < 100:
         return f"{round(share * count)} of {count}"
     tenths = share * 10
-    return f"{round(tenths)} of 10" if abs(tenths - round(tenths)) < 0.05 else f"{round(share * 100)} of 100"
+    if abs(tenths - round(tenths)) < 0.05 and 0 < round(tenths) < 10:
+        return f"{round(tenths)} of 10"
+    return f"{round(share * 100)} of 100" if 0 < round(share * 100) < 100 else f"{round(share * count)} of {count}"
 
 
 def around(text: str, other: str) -> str:

@@ -98,10 +98,8 @@ def readable(model: Model | PairModel | tuple[Model, Model], pairs: Sequence[Pai
     kinds = ", ".join(
         f"{sum(pair.kind == kind for pair in lost)} {kind}" for kind in dict.fromkeys(p.kind for p in lost)
     )
-    note = (
-        f"{len(lost)} pairs differ only past what the model reads and were left out ({kinds}); the first is "
-        f"{lost[0].first[:40]!r}..."
-    )
+    many = "1 pair differs" if len(lost) == 1 else f"{len(lost)} pairs differ"
+    note = f"{many} only past what the model reads; left out: {kinds}; the first is {lost[0].first[:40]!r}..."
     return [pair for pair in pairs if id(pair) not in left], [note]
 
 

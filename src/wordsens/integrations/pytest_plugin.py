@@ -40,7 +40,13 @@ def wordsens_assert(request: pytest.FixtureRequest, wordsens_check: "Callable[..
 
     def require(model: Any, *requirements: str, **options: Any) -> "Check":
         __tracebackhide__ = True
-        result = wordsens_check(model, requirements=requirements, **options)
+        from wordsens.errors import InputError
+        from wordsens.evaluation.check import around
+
+        try:
+            result = wordsens_check(model, requirements=requirements, **options)
+        except InputError as error:
+            pytest.fail(str(error), pytrace=False)
         table = "\n".join(
             f"{row.kind:<12} {row.pairs:>4} pairs   AUC {row.auc:.3f}   false hits {row.false_hits:4.0%}"
             for row in result.kinds
@@ -48,7 +54,8 @@ def wordsens_assert(request: pytest.FixtureRequest, wordsens_check: "Callable[..
         request.node.add_report_section("call", "wordsens", f"{result}\n\n{table}")
         if not result.passed:
             pairs = "\n".join(
-                f"  {row['similarity']:.3f}  {row['kind']}: {row['first']!r} / {row['second']!r}"
+                f"  {row['similarity']:.3f}  {row['kind']}: {around(row['first'], row['second'])!r} / "
+                f"{around(row['second'], row['first'])!r}"
                 for row in result.failing_pairs()
             )
             pytest.fail("\n".join([*result.failures, "", pairs]).rstrip(), pytrace=False)

@@ -7,7 +7,7 @@ the change of many perturbed words faster than by mapping each perturbed text; a
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from jaxtyping import Float, Int
@@ -43,7 +43,7 @@ class FeatureMap(ABC):
     """A differentiable map phi from texts (*batch, n, d) to features (*batch, ...).
 
     Attributes:
-        name: what tables and records call the map.
+        name: what tables and records call the map; the name of its class unless it says otherwise.
         dtype, device: where phi computes; texts are converted to them.
         text_shape: the (n, d) that phi accepts; None where any size will do.
         notes: what a reader of a result has to know of the map; results carry them.
@@ -56,6 +56,11 @@ class FeatureMap(ABC):
     text_shape: tuple[int | None, int | None] = (None, None)
     notes: tuple[str, ...] = ()
     continuous: bool = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not hasattr(cls, "name"):
+            cls.name = cls.__name__
 
     @abstractmethod
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:

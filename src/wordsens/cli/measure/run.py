@@ -188,8 +188,12 @@ def _documents(options: MeasureOptions) -> list[Document]:
 def _long_enough(
     texts: list[tuple[Document, TextMatrix]], source: str | None
 ) -> tuple[list[tuple[Document, TextMatrix]], list[TextMatrix]]:
-    """The texts of two words or more, and the others; a single text goes on: the library explains its error."""
+    """The texts of two words or more, and the others; InputError where the only text is one of these."""
     if source is None:
+        if len(texts[0][1]) < 2:
+            raise InputError(
+                "the text has one word; word sensitivity compares words, so give a text of two words or more"
+            )
         return texts, []
     saved = [pair for pair in texts if len(pair[1]) > 1]
     if not saved:

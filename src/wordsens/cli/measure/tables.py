@@ -225,7 +225,9 @@ def _warnings(measured: Sequence[Measured]) -> list[str]:
     lines += dict.fromkeys(note for result in results for note in result.notes)
     if running := sum(int((~result.converged).sum()) for result in results):
         total = sum(len(result.words) for result in results)
-        lines.append(f"For {running} of {total} words the search did not end at a peak: --steps may give more.")
+        lines.append(
+            f"{running} of {total} searches (a word under a map) did not end at a peak: --steps may give more."
+        )
     return lines
 
 

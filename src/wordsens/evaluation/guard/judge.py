@@ -146,6 +146,9 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
         evidence += _reordered(one.content, other.content, shared, language)
     if not turned:
         evidence += _persons(one, other, language)
+    evidence += _exchanged(*_light_in_one(one, other), language)
+    if any(map(any, (one, other))) and not all(map(any, (one, other))):
+        evidence.append(_Evidence(False, "", "one text is empty", [], []))
     if not evidence:
         return _SAME
     strongest = min(evidence, key=lambda each: (not each.strong, _KINDS.index(each.kind)))
@@ -339,6 +342,20 @@ def _persons(one: Reading, other: Reading, language: Language) -> list[_Evidence
     if orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1]):
         return [_Evidence(False, "role", "order: of the pronouns", *said)]
     return []
+
+
+def _exchanged(left: list[Token], right: list[Token], language: Language) -> list[_Evidence]:
+    """Light words that stand for each other and mean another thing: when / where, my / your, this / that."""
+    evidence = []
+    for kind, name, classes in (
+        ("", "question", language.questions), ("role", "person", language.persons), ("entity", "", language.places)
+    ):  # fmt: skip
+        sides = [[token for token in side if token.word in classes] for side in (left, right)]
+        meanings = [{classes[token.word] for token in side} for side in sides]
+        if meanings[0] - meanings[1] and meanings[1] - meanings[0]:
+            shown = " / ".join(f"'{side[0].text}'" for side in sides)
+            evidence.append(_Evidence(False, kind, f"{name or kind}: {shown}", *sides))
+    return evidence
 
 
 def _reordered(

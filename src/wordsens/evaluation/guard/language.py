@@ -53,6 +53,8 @@ class Language:
         self.be = frozenset(self.grammar["be"])
         persons = ("first-person", "second-person", "third-person")
         self.persons = {word: person for person in persons for word in self.grammar[person]}
+        self.questions = {word: said for said in self.grammar["questions"] for word in said.split("/")}
+        self.places = {word: place for place in ("near", "far") for word in self.grammar[place]}
         self.decimal_comma = self.grammar["decimal"] == [","]
         self._spellings = [(re.compile(pattern), instead) for pattern, instead in self._pairs("spellings", " = ")]
         self._irregular = {form: base for base, forms in self._pairs("irregular", ":") for form in forms.split()}
