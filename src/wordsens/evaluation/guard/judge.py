@@ -133,10 +133,11 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
         return _judgement(_Evidence(False, "", "too much differs", left, right))
     turned = any(b < a for (_, a), (_, b) in pairwise(shared))
     evidence: list[_Evidence] = []
+    light = _light_in_one(one, other)
     if left or right:
         _without_acronyms(left, right)
         _without_acronyms(right, left)
-        evidence, left, right = _replaced(left, right, _light_in_one(one, other), language)
+        evidence, left, right = _replaced(left, right, light, language)
     evidence += _marked(one.content, other.content, shared, language)
     evidence += _voices(one.content, other.content, shared)
     evidence += [_alone(token, True, language) for token in left] + [_alone(token, False, language) for token in right]
@@ -146,8 +147,8 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
         evidence += _reordered(one.content, other.content, shared, language)
     if not turned:
         evidence += _persons(one, other, language)
-    evidence += _exchanged(*_light_in_one(one, other), language)
-    if any(map(any, (one, other))) and not all(map(any, (one, other))):
+    evidence += _exchanged(*light, language)
+    if any(one) != any(other):
         evidence.append(_Evidence(False, "", "one text is empty", [], []))
     if not evidence:
         return _SAME
@@ -346,7 +347,9 @@ def _persons(one: Reading, other: Reading, language: Language) -> list[_Evidence
 
 def _exchanged(left: list[Token], right: list[Token], language: Language) -> list[_Evidence]:
     """Light words that stand for each other and mean another thing: when / where, my / your, this / that."""
-    evidence = []
+    evidence: list[_Evidence] = []
+    if not left or not right:
+        return evidence
     for kind, name, classes in (
         ("", "question", language.questions), ("role", "person", language.persons), ("entity", "", language.places)
     ):  # fmt: skip
