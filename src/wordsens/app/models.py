@@ -1,5 +1,6 @@
 """The screens of a trained model: its attention on two sentences, its check, and a score explained by its words."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from wordsens.app.parts import (
@@ -28,7 +29,7 @@ _SHIPPED = "Computed beforehand, with {}. Press {} for other settings."
 _STALE = "The settings have changed. Press {}, or Enter in a text, for new numbers."
 
 
-class _Form:
+class _Form(ABC):
     """A screen with a form, a line of work and a result that is greyed once the settings have changed."""
 
     def __init__(self, site: Site, path: str, title: str, lead: str, action: str):
@@ -63,17 +64,17 @@ class _Form:
         control.show(value)
         await self.run()
 
+    @abstractmethod
     def settings(self) -> dict[str, Any]:
         """The arguments of the screen's task."""
-        raise NotImplementedError
 
+    @abstractmethod
     def query(self) -> dict[str, str]:
         """The settings in the address: texts stay in the tab."""
-        raise NotImplementedError
 
+    @abstractmethod
     def draw(self, answer: dict[str, Any]) -> None:
         """Show the answer of the screen's task."""
-        raise NotImplementedError
 
     def mark(self) -> None:
         """Grey a result of other settings."""

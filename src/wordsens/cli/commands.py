@@ -40,7 +40,7 @@ def measure(options: MeasureOptions) -> None:
 
     S = sup over the word i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
 
-    Each number is attained by a perturbation that was found: a lower bound of the sup.
+    Each number is a lower bound of the sup, attained by a perturbation.
 
     Example: wordsens measure "I love her much" --map rf,raf,relu-raf
     """
@@ -125,7 +125,7 @@ def flips(request: FlipsRequest) -> None:
     """Find the words that flip a classifier's label, by class: for moderation, and any other classifier.
 
     For each word: the class without it, with another word in its place, and, for transformers, the smallest radius
-    found at which its vectors flip the label.
+    at which its vectors were seen to flip the label, an upper bound of the smallest.
 
     Example: wordsens flips ./toxicity-model --texts comments.csv --require 'toxic.removal <= .2'
     """
@@ -152,7 +152,7 @@ def paper(options: PaperOptions) -> None:
 
 @takes(ReportOptions)
 def report(options: ReportOptions) -> None:
-    """One page of what was found: sentences, figures, words, tables, and how the numbers were made.
+    """One page of findings, figures, texts and tables, and how the numbers were made.
 
     It reads the records of earlier runs and measures nothing. The page needs no network, and no server.
 

@@ -56,7 +56,7 @@ class ReportOptions:
 
 
 def run_report(options: ReportOptions) -> None:
-    """Write the report, and print its path and what it found."""
+    """Write the report, and print its findings and its path."""
     from wordsens.report.findings import run_findings
     from wordsens.report.load import load_runs, readable
     from wordsens.report.write import heading, report_display, require_form, write_display

@@ -52,8 +52,7 @@ from wordsens.training.controls.adversarial import AdversarialWords
 from wordsens.training.controls.contract import Control
 from wordsens.training.controls.dropout import WordDropout
 from wordsens.training.controls.pairs import SupervisedPairs
-from wordsens.training.controls.penalty import SensitivityPenalty
-from wordsens.training.controls.sensitivity import SensitivityControl
+from wordsens.training.controls.penalty import SensitivityControl, SensitivityPenalty
 from wordsens.training.controls.short_search import ShortSearch
 from wordsens.training.controls.spectral import SpectralPenalty
 from wordsens.training.judge import judged, robust_accuracy, share_right

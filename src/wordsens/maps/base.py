@@ -30,7 +30,7 @@ from wordsens.text.matrix import TextMatrix
 Row = TypeVar("Row")
 
 DEFAULT_MEMORY_BUDGET = 1 << 30
-"""Bytes that one evaluation may use for intermediate results, unless told otherwise: 1 GiB."""
+"""Bytes that one evaluation may use for intermediate results by default: 1 GiB."""
 
 _SMALL_TEXT = 1024
 """Coordinates of a text up to which a map of which nothing is known is searched widely."""

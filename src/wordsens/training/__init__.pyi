@@ -2,8 +2,8 @@ from .controls.adversarial import AdversarialWords as AdversarialWords
 from .controls.contract import Control as Control
 from .controls.dropout import WordDropout as WordDropout
 from .controls.pairs import SupervisedPairs as SupervisedPairs
+from .controls.penalty import SensitivityControl as SensitivityControl
 from .controls.penalty import SensitivityPenalty as SensitivityPenalty
-from .controls.sensitivity import SensitivityControl as SensitivityControl
 from .controls.short_search import ShortSearch as ShortSearch
 from .controls.spectral import SpectralPenalty as SpectralPenalty
 from .held_out import Tuned as Tuned

@@ -346,7 +346,7 @@ class TransformerFeatures(FeatureMap):
         special_tokens: bool = True,
         rescale: bool = False,
     ) -> Vocabulary:
-        """The model's vocabulary, to swap words for: whole words of letters, unless told otherwise.
+        """The model's vocabulary, to swap words for: whole words of letters by default.
 
         Args:
             pieces, special, signs, case: which tokens; see `whole_word_tokens`.

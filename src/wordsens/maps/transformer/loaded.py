@@ -133,7 +133,7 @@ class SentenceModules:
         transformer: its first module, which runs the model.
         rest: pooling and all behind it.
         tokenizer: a fast one.
-        prompt: what `encode` puts before every text unless told otherwise.
+        prompt: what `encode` puts before every text by default.
         most_tokens: the length to which texts are cut; None: the model's own alone.
         dimensions: how many leading coordinates of a vector are kept; None for all.
         prompts: all that the model has, by name.

@@ -9,7 +9,9 @@ from torch import Tensor
 
 from wordsens.errors import InputError, ZeroFeaturesError, require_choice, require_positive
 from wordsens.seeds import Seed, generator
+from wordsens.training.controls.contract import Control
 from wordsens.training.controls.short_search import Ascent, MovedTexts, ShortSearch, projected, value_and_slope
+from wordsens.training.networks.contract import TextNetwork
 
 OVER = ("mean", "max")
 WAYS = ("lower", "raise", "hold")
@@ -181,3 +183,13 @@ class SensitivityPenalty:
 
 def _copies(base: Float[Tensor, "b h"], times: int) -> Float[Tensor, "p h"]:
     return base if times == 1 else base.repeat_interleave(times, dim=0)
+
+
+class SensitivityControl(Control):
+    """weight * penalty(X) is added to the loss of every step."""
+
+    def __init__(self, penalty: SensitivityPenalty, weight: float = 1.0):
+        self.penalty, self._weight = penalty, require_positive("weight", weight)
+
+    def term(self, network: TextNetwork, rows: Float[Tensor, "b n d"]) -> Tensor:
+        return self._weight * self.penalty(rows)
