@@ -291,7 +291,7 @@ class AttentionWordChange(WordChange):
 
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
         emptied = self._score.kinked and self._score.normalized
-        return starting_points(self.heads, words, radius, emptied=emptied)
+        return starting_points(self.heads, words.unsqueeze(1), radius, emptied=emptied).squeeze(2)
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool

@@ -16,12 +16,8 @@ from wordsens.maps.attention.change import attention_stages
 from wordsens.maps.attention.scores import Score
 from wordsens.maps.attention.starts import ScoredHead, starting_points
 from wordsens.maps.attention.weights import HeadWeights
-from wordsens.maps.base import PlainWordChange, WordChange, replacements
+from wordsens.maps.base import PlainWordChange, WordChange
 from wordsens.maps.mapping import TextMap
-from wordsens.search.ball import unit
-from wordsens.search.plan import Stages
-
-GROUP_STAGES = Stages(starts=8, steps=16, generations=3, population=6, children=6, child_steps=12, finish=60)
 
 
 class GroupHead(ScoredHead):
@@ -101,17 +97,15 @@ class AttentionGroupChange(WordChange):
         super().__init__(rows, base_norm, memory_budget, (groups.shape[1], rows.shape[1]))
         self._groups = groups.to(rows.device)
         self._heads, self._summed = [GroupHead(rows, self._groups, head, score) for head in weights], summed
-        self.stages, self.kinked = GROUP_STAGES, score.kinked
+        self.stages, self.kinked = attention_stages(*rows.shape), score.kinked
+        self._emptied = score.kinked and score.normalized
 
     def bytes_per_pair(self) -> int:
         n, d = self.rows.shape
         return (12 * n * n + 6 * n * d) * self.rows.element_size()
 
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w g d"]:
-        """± sum_j u_j, the same for every word of the group: all rows are drawn to all of them; and `replacements`."""
-        drawn = torch.stack([unit(head.queries.sum(dim=0)) for head in self._heads])
-        toward = torch.cat([drawn, -drawn])[:, None, None].expand(-1, len(words), self.shape[0], -1)
-        return torch.cat([toward, replacements(self.rows, self._groups[words], radius)])
+        return starting_points(self._heads, self._groups[words], radius, emptied=self._emptied)
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b g d"], words: Int[Tensor, " b"], *, gradient: bool
@@ -170,7 +164,7 @@ class AnyScoreChange(PlainWordChange):
         return (12 * n * n + 6 * n * d) * self.rows.element_size()
 
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
-        return starting_points(self.heads, words, radius)
+        return starting_points(self.heads, words.unsqueeze(1), radius).squeeze(2)
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool

@@ -55,16 +55,19 @@ class ScoredHead:
 
 
 def starting_points(
-    heads: Sequence[ScoredHead], words: Int[Tensor, " w"], radius: Float[Tensor, " w"], *, emptied: bool = False
-) -> Float[Tensor, "count w d"]:
-    """Every head's `directions`, -x_i and the mean of the rows less x_i, in units of each word's radius.
+    heads: Sequence[ScoredHead], groups: Int[Tensor, "w g"], radius: Float[Tensor, " w"], *, emptied: bool = False
+) -> Float[Tensor, "count w g d"]:
+    """Every head's `directions`, -x_i and the mean of the other rows less x_i, in units of the group's radius.
 
-    `emptied`: also points of `self_only_starts`, for scores under which a row can be left to one word.
+    A group's words take the same kind of point together. `emptied`: also points of `self_only_starts`, or of
+    `focused_starts` where several words move, for scores under which a row can be left to one word.
     """
-    everywhere = torch.cat([head.directions for head in heads]).unsqueeze(1).expand(-1, len(words), -1)
-    points = [everywhere, replacements(heads[0].rows, words.unsqueeze(1), radius).squeeze(2)]
-    if emptied:
-        points += [self_only_starts(head, words, radius) for head in heads]
+    everywhere = torch.cat([head.directions for head in heads])[:, None, None].expand(-1, *groups.shape, -1)
+    points = [everywhere, replacements(heads[0].rows, groups, radius)]
+    if emptied and groups.shape[1] == 1:
+        points += [self_only_starts(head, groups.squeeze(1), radius).unsqueeze(2) for head in heads]
+    elif emptied:
+        points += [focused_starts(head, groups, target, radius) for head in heads for target in groups.T]
     return torch.cat(points)
 
 
@@ -76,10 +79,7 @@ def self_only_starts(
     The farthest such point is the nearest in the polyhedron {s_il + k_l . Delta <= 0, l != i} to r + zeta x_i for the
     zeta that brings it to the sphere, found by bisection; r raises the word's score with itself.
     """
-    reach = radius.to(head.rows).unsqueeze(1)
-    length = torch.linalg.vector_norm(head.keys, dim=1).clamp(min=torch.finfo(head.keys.dtype).tiny)
-    scores = (head.scores[words] / length / reach + _MARGIN).scatter(1, words.unsqueeze(1), -torch.inf)
-    polyhedron = _Polyhedron(head.keys / length.unsqueeze(1), scores)
+    polyhedron = _Polyhedron.of_rows(head, words, words, radius)
     raised = unit(head.queries + head.keys)[words] * head.rows.new_tensor(_RAISED).view(-1, 1, 1)
     row_units = unit(head.rows)[words]
     low, high = torch.zeros_like(raised[..., :1]), torch.full_like(raised[..., :1], _FARTHEST)
@@ -93,8 +93,34 @@ def self_only_starts(
     return into_ball(best)
 
 
+def focused_starts(
+    head: ScoredHead, groups: Int[Tensor, "w g"], target: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+) -> Float[Tensor, "count w g d"]:
+    """Points, in units of radii, at which all rows of a group attend to its `target`, whose own row is longest.
+
+    The target moves along its row, Delta = x_t / ‖x_t‖. The others move to the points nearest to c k_t at which no
+    score of their rows with any other word is positive.
+    """
+    words, aim = groups.flatten(), target.repeat_interleave(groups.shape[1])
+    polyhedron = _Polyhedron.of_rows(head, words, aim, radius.repeat_interleave(groups.shape[1]))
+    raised = unit(head.keys)[aim] * head.rows.new_tensor(_RAISED).view(-1, 1, 1)
+    nearest, _ = polyhedron.nearest(raised, torch.zeros_like(raised @ head.keys.T), _FIRST)
+    return into_ball(torch.where((words == aim).unsqueeze(1), unit(head.rows)[words], nearest)).unflatten(
+        1, groups.shape
+    )
+
+
 class _Polyhedron:
     """All Delta with scores + K Delta <= 0; the rows of K have length 1, -inf stands where nothing is required."""
+
+    @classmethod
+    def of_rows(
+        cls, head: ScoredHead, words: Int[Tensor, " w"], spared: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    ) -> "_Polyhedron":
+        """Where no score of each word's row is positive but that with its spared word, Delta in units of the radius."""
+        length = torch.linalg.vector_norm(head.keys, dim=1).clamp(min=torch.finfo(head.keys.dtype).tiny)
+        scores = head.scores[words] / length / radius.to(head.rows).unsqueeze(1) + _MARGIN
+        return cls(head.keys / length.unsqueeze(1), scores.scatter(1, spared.unsqueeze(1), -torch.inf))
 
     def __init__(self, keys: Float[Tensor, "m d"], scores: Float[Tensor, "w m"]):
         self._keys, self._scores, self._gram = keys, scores, keys @ keys.T
