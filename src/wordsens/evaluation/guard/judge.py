@@ -289,11 +289,11 @@ def _marked(
         elif one.marker in language.joining and other.marker in language.joining:
             evidence.append(_Evidence(False, "", reason.replace("role", "conjunction"), [one], [other]))
         elif any(
-            infinitive.marker == "to" and gerund.word.endswith("ing") and before.key in language.infinitive_or_gerund
-            for infinitive, gerund, before in (
-                (one, other, second[other.place - 1]),
-                (other, one, first[one.place - 1]),
-            )
+            infinitive.marker == "to"
+            and gerund.word.endswith("ing")
+            and gerund.place
+            and tokens[gerund.place - 1].key in language.infinitive_or_gerund
+            for infinitive, gerund, tokens in ((one, other, second), (other, one, first))
         ):
             reason = f"infinitive: '{one.text}' / '{other.text}'"
             evidence.append(_Evidence(False, "", reason, [one], [other]))

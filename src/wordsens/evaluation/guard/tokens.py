@@ -97,8 +97,10 @@ def read(text: str, language: Language) -> Reading:
             token.key = token.kind, token.moments
         elif token.kind == "name" and _CAPITAL_UNIT_AFTER_DIGIT.search(token.text):
             token.key = token.word = token.text
-        elif token.kind == "symbol" and _is_prose(token, text):
-            continue
+        elif token.kind == "symbol":
+            if _is_prose(token, text):
+                continue
+            token.key = token.key or token.text  # an option: -d is not -D
         token.marker, marker, passive = marker, "", False
         content.append(token)
     return Reading(content, negations, light)
@@ -113,22 +115,25 @@ _CAPITAL_UNIT = re.compile(r"(?:[MP][A-Z]|[kKGT]B)[a-z]*")
 _CAPITAL_UNIT_AFTER_DIGIT = re.compile(rf"\d{_CAPITAL_UNIT.pattern}$")
 
 
+_PARTED_COMMA = re.compile(r"(?<!\S),(?!\S)")
+
+
 def _is_prose(token: Token, text: str) -> bool:
     """Whether a sign is punctuation after all: of "pre- and postwar", not of "rated AA-"; of "It works.Thanks"; marks
     with a blank before them, as in "Stop ! Go on , then .", not in "if ! grep x" and "git add ."."""
     before, after = text[token.start - 1 : token.start], text[token.end : token.end + 2]
     if token.key == "- ":
         return not before.isupper()
-    if before.isspace():
-        return (token.key == "!" and after.strip().isupper()) or (token.key == "." and " , " in text)
+    if not before.strip():
+        return (token.key == "!" and after.strip().isupper()) or (token.key == "." and bool(_PARTED_COMMA.search(text)))
     return token.word in (".", "!", "?") and before.islower() and after[:1].isupper()
 
 
 def _case_counts(before: Token, token: Token, text: str) -> bool:
-    """Whether a word is written in these letters alone: 5 MW; after a sign of code, as in -D, $HOME, [A-Z], x=Y."""
+    """Whether a word is written in these letters alone: 5 MW; after a sign of code, as in $HOME, [A-Z], x=Y."""
     if before.kind == "number":
         return not text[before.end : token.start].strip() and _CAPITAL_UNIT.fullmatch(token.text) is not None
-    return before.end == token.start and before.key not in ("/", ".", ":", "+", " @", " #")
+    return before.end == token.start and before.key not in ("/", ".", ":", "+", "!", "?", " @", " #")
 
 
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0f\ufeff"
@@ -138,7 +143,7 @@ _SAME_SIGN = {
     ),
     **str.maketrans({"\u2014": " - ", "\u2015": " - ", "\u2116": " number "}),
 }
-_SUPERSCRIPTS = "²³¹⁰ⁱ⁴⁵⁶⁷⁸⁹⁺⁻ⁿ"
+_SUPERSCRIPTS = frozenset("²³¹⁰ⁱ⁴⁵⁶⁷⁸⁹⁺⁻ⁿ")
 _BLANK_IN_NUMBER = re.compile(r"(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{3}(?!\d))")
 
 
@@ -156,7 +161,7 @@ def _plain(text: str) -> tuple[str, list[tuple[int, int]]]:
         said = unicodedata.normalize("NFKC", text[at:stop].translate(_SAME_SIGN)).lower().translate(_SAME_SIGN)
         if unicodedata.category(text[at]) == "No" and "/" in said:
             said = f" {said}"
-        if text[at] in _SUPERSCRIPTS and text[at - 1 : at] not in tuple(_SUPERSCRIPTS):
+        if text[at] in _SUPERSCRIPTS and text[at - 1 : at] not in _SUPERSCRIPTS:
             said = f"^{said}"
         plain.append(said)
         origin += [(at, stop)] * len(said)
@@ -170,39 +175,42 @@ _LETTER = r"[^\s\d\x00-@\[-`{-\xbf\xd7\xf7\u2000-\u2bff\u3000-\u303f\uff00-\uff0
 _SIGN = rf"""°[cf]
     |(?P<repeated>[^\s\w!"'(),.:;?`~\xa1\xab\xb4\xb7\xbb\xbf\u2000-\u206f\u3000-\u303f-])(?P=repeated)*+
     |~(?!\s?\d)|(?<=\w)\xb7(?=\w)
-    |(?<![^\s(\[{{=*/])\.{{1,2}}(?![.\d])|\.(?=[*+?^$|\\/(\[{{])|(?<=[^\s.])\.\.(?=\w)
+    |(?<![^\s(\[{{=*/])\.{{1,2}}(?![.\d])|\.(?=[*+?^$|\\/(\[{{])|(?<=[^\s.])\.\.(?=\w)|(?:(?<=[\[{{])|(?<=\w\())\.{{3}}(?=\w)
     |(?<=[^\s.(])\.(?={_LETTER})(?!(?<=\b{_LETTER}\.){_LETTER}\b)
     |(?<![:;!?])[:;!?]++(?![-.,"')]*(?:\s|$))|(?<!\S)!(?=\s+\w)|,(?=[)\]}}])
     |\((?:(?<=[^\s"'(\[{{,;:-]\()|(?<=[\w)\]]-\()|(?<=[+*/^=<>|]\s\()|(?<=\b\w\s-\s\()|(?<=[\d)\]]\s-\s\())
     |\)(?=[\w(\[{{]|\s?(?:[+*/^=<>|]|&&)|\s?-\s?(?:\w\b|\d|\())
-    |["'](?:(?<=[=+*|\[{{]["'])|(?<=[=+*|]\s["'])|(?<=\w\(["']))|(?<=\w)'(?=\()
-    |(?<![^\s(\[{{=*/+^<>,:|&"'])--?(?={_LETTER})|(?<={_LETTER})--?(?=[.,:;!?"')]*(?:\s|$))|-(?=>)|(?<=<)-"""
+    |["'](?:(?<=[=+*|\[{{]["'])|(?<=[=+*|]\s["'])|(?<=\w\(["']))(?=[^\s.,:;!?)])|(?<=\w)'(?=\()
+    |(?<={_LETTER})--?(?=[.,:;!?"')]*(?:\s|$))|-(?=>)|(?<=<)-"""
 """A sign that counts. Line by line: every sign that prose has no use for; about 5 is ~5, and no other tilde; dots of
 paths, patterns and names; marks not at the end of a word; brackets beside what they are not parted from by a blank, or
-beside an operator; quotation marks after an operator or an opening bracket; hyphens before an option, after a grade."""
+beside an operator; quotation marks after an operator or an opening bracket; hyphens after a grade and in arrows."""
 
 
 @cache
 def _pattern(language: Language) -> re.Pattern[str]:
-    """The tokens of a text. What it passes over is the punctuation of prose; the blank in front is for speed."""
+    """The tokens of a text; what it passes over is the punctuation of prose. That no token begins with a blank is
+    said first, for speed."""
     glued = {*language.units, *language.numbers, *language.grammar["ordinals"], "m"}
     suffixes = "|".join(sorted((word for word in glued if word.isalpha()), key=len, reverse=True))
     return re.compile(
         rf"""(?![ ])(?:(?P<nr>\#(?=\d)|no\.(?=\s*\d|,)|n°\.?(?=\s*\d))
         |(?P<area>(?=[kcdm])(?:(?<=\d)|(?<=\d\s))[kcdm]?m\^?[23](?!\w))
         |(?P<word>(?!w/o\b){_LETTER}++(?:'{_LETTER}++)*+(?![\d_])|w/o\b
-            |&(?:(?<=\w&)|(?<=[\w,)"']\s&))(?=\s?\w)|@(?<!\S@)(?=\s|\d)|<(?<!<<)(?!<)|>(?<!>>)(?!>))
+            |&(?:(?<=\w&)|(?<=[\w,)"']\s&))(?=\s?\w)|@(?<!\S@)(?![^\s\d])|<(?<!<<)(?!<)|>(?<!>>)(?!>))
         |(?P<iso>\d{{4}}-\d\d-\d\d(?!\d))
         |(?P<european>\d{{1,2}}\.\s?\d{{1,2}}\.\s?\d{{4}}(?!\w))
         |(?P<slashed>\d{{1,2}}/\d{{1,2}}/(?:\d{{4}}|\d\d)(?![\w/]))
-        |(?P<clock>\d{{1,2}}(?::\d\d)?\s?(?:[ap]\.?m(?!\w)\.?)|\d{{1,2}}:\d\d(?::00)?(?:\s?(?:uhr|h))?(?![\w:])
+        |(?P<clock>\d{{1,2}}(?:[:.]\d\d)?\s?(?:[ap]\.?m(?!\w)\.?)|\d{{1,2}}:\d\d(?::00)?(?:\s?(?:uhr|h))?(?![\w:])
             |\d{{1,2}}(?:\.\d\d)?\s?(?:uhr|o'clock)(?!\w))
         |(?P<version>\d+(?:\.\d+){{2,}}(?!\w))
         |(?P<fraction>\d{{1,2}}/[1-9]\d?(?![\w/]))
-        |(?P<number>(?:(?<![^\s(\[{{=*/+^<>,:|$€£])-)?(?:(?:\d++(?:\.\d++)?\s?[×x*]\s?)?10\^[+-]?\d{{1,2}}
-            |(?<!\d[ '_])[1-9]\d{{0,2}}(?:(?:\ \d{{3}})++|(?:'\d{{3}})++|(?:_\d{{3}})++)(?![ '_]?\d|-\w)(?:[.,]\d++)?
-            |\d++(?:[.,]\d++)*+|(?<![\w.])\.\d++)(?:e[+-]?\d+)?(?=(?:{suffixes}|[kcdm]?m\^?[23])?(?!\w)))
+        |(?P<number>(?:(?<![^\s(\[{{=*/+^<>,:|$€£])-|(?<=[=<>]\ )-\ )?
+            (?:(?:\d++(?:\.\d++)?\s?[×x*]\s?)?10\^[+-]?\d{{1,2}}
+            |(?<![\d)][ '_])[1-9]\d{{0,2}}(?:(?:\ \d{{3}})++|(?:'\d{{3}})++|(?:_\d{{3}})++)(?![ '_]?\d|-\w)(?:[.,]\d++)?
+            |(?:\d++(?:[.,]\d++)*+|(?<![\w.])\.\d++)(?:e[+-]?\d+)?)(?=(?:{suffixes}|[kcdm]?m\^?[23])?(?!\w)))
         |(?P<minus>(?<![^\s(\[{{=*/+<>,:|])-(?=[$\xa2-\xa5\u20a0-\u20cf]\s?[\d.]))
+        |(?P<option>(?<![^\s(\[{{=*/+^<>,:|&"'])--?{_LETTER}[\w-]*)
         |(?P<identifier>\w+(?:[-.]\w*\d\w*)*)
         |(?P<sign>{_SIGN})
         |(?P<stop>[.!?:](?=\s|$)|\n))""",
@@ -228,6 +236,8 @@ def _scanned(plain: str, language: Language) -> list[Token]:
             continue
         elif kind == "nr":
             tokens.append(Token("number", start, end))
+        elif kind == "option":
+            tokens.append(Token(written, start, end, "symbol"))
         elif kind == "minus":
             negative = True
         elif kind == "sign":
@@ -238,7 +248,8 @@ def _scanned(plain: str, language: Language) -> list[Token]:
         else:
             tokens.append(_measured(kind or "", written, start, end, language))
             if negative and (amount := tokens[-1].amount):
-                tokens[-1].amount, negative = amount._replace(value=-amount.value), False
+                tokens[-1].amount = amount._replace(value=-amount.value)
+            negative = False
         initial = False
     return tokens
 
@@ -298,7 +309,7 @@ def _decimal(written: str, language: Language) -> float:
     if "^" in written:
         factor, _, exponent = written.rpartition("10^")
         factor = factor.rstrip(" ×x*")
-        written = f"{factor if factor.strip('-') else f'{factor}1'}e{exponent}"
+        written = f"{factor if factor.strip('-') else factor + '1'}e{exponent}"
     written = re.sub("[ '_]", "", written)
     thousands, decimal = ".,"[:: 1 if language.decimal_comma else -1]
     if written.rfind(thousands) > written.rfind(decimal) and not _in_thousands(written, thousands):
@@ -387,9 +398,9 @@ def _quantity(tokens: list[Token], at: int, language: Language) -> Rewriting | N
     else:
         unit = amount.dimension, 1.0
     written = "" if unit[0] else amount.written
-    if " " in amount.written:  # "3 100 W bulbs" may be three
-        after = language.word(tokens[stop].word).light if stop < len(tokens) else True
-        written = amount.written if unit[0] and not after else ""
+    if " " in amount.written:
+        counted = unit[0] and stop < len(tokens) and not language.word(tokens[stop].word).light
+        written = amount.written if counted else ""  # "3 100 W bulbs" may be three
     amount = Amount(unit[0], float(f"{amount.value * unit[1]:.12g}"), written)
     return stop, [Token("", tokens[at].start, tokens[stop - 1].end, "number", tokens[at].initial, amount=amount)]
 
