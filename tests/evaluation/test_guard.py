@@ -83,6 +83,7 @@ def test_a_change_of_meaning_is_different(kind, first, second):
         ('Press "OK"... then wait .', "Press OK, then wait ."),
         ("Run the tests , then wait .", "Run the tests, then wait."),
         ("It works.Thanks, e.g. tea,coffee", "It works. Thanks, e.g., tea, coffee"),
+        ('The "end"-- or so he said, "Is it?"', "The end - or so he said: “Is it?”"),
         ("Sugar w/o milk @ 5", "Sugar without milk at 5"),
         ("About 5 km of TCP/IP", "~5 km of tcp/ip"),
         ("x=5", "x = 5"),

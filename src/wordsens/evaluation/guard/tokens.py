@@ -107,13 +107,12 @@ def read(text: str, language: Language) -> Reading:
 
 
 _OTHER_UNIT = re.compile(r"(?<![A-Za-z])(?:[KMGT]b|M[glm])$")
-"""Gb is a bit and Mg a million grams; "gb" and "MG" are read as GB and mg in other letters."""
+"""Gb counts bits and Mg is a million grams; "gb" and "MG" are taken for GB and mg."""
 
 _CAPITAL_UNIT = re.compile(r"(?:[MP][A-Z]|[kKGT]B)[a-z]*")
 """MW is no mW, MHz no mHz and kBps no kbps."""
 
 _CAPITAL_UNIT_AFTER_DIGIT = re.compile(rf"\d{_CAPITAL_UNIT.pattern}$")
-
 
 _PARTED_COMMA = re.compile(r"(?<!\S),(?!\S)")
 
@@ -124,8 +123,13 @@ def _is_prose(token: Token, text: str) -> bool:
     before, after = text[token.start - 1 : token.start], text[token.end : token.end + 2]
     if token.key == "- ":
         return not before.isupper()
+    if token.key == "-- ":
+        return text[token.start - 2 : token.start].isalpha() and after.strip().isalpha()
     if not before.strip():
-        return (token.key == "!" and after.strip().isupper()) or (token.key == "." and bool(_PARTED_COMMA.search(text)))
+        capital_after = token.key in ("!", " .") and after.strip()[:1].isupper()
+        return capital_after or (
+            token.key == "." and _PARTED_COMMA.search(text, max(0, token.start - 200), token.start) is not None
+        )
     return token.word in (".", "!", "?") and before.islower() and after[:1].isupper()
 
 
@@ -133,13 +137,15 @@ def _case_counts(before: Token, token: Token, text: str) -> bool:
     """Whether a word is written in these letters alone: 5 MW; after a sign of code, as in $HOME, [A-Z], x=Y."""
     if before.kind == "number":
         return not text[before.end : token.start].strip() and _CAPITAL_UNIT.fullmatch(token.text) is not None
-    return before.end == token.start and before.key not in ("/", ".", ":", "+", "!", "?", " @", " #")
+    return before.end == token.start and (before.word[:1] in tuple("\\[{=^|~$%") or before.key == " /")
 
 
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0f\ufeff"
 _SAME_SIGN = {
     **str.maketrans(
-        "\u2019\u2018\u02bc`\u00b4\u2010\u2011\u2012\u2013\u2212\u2044\u00ba", "'" * 5 + "-----/°", _INVISIBLE
+        "\u2019\u2018\u02bc`\u00b4\u201c\u201d\u201e\u00ab\u00bb\u2010\u2011\u2012\u2013\u2212\u2044\u00ba",
+        "'" * 5 + '"' * 5 + "-----/°",
+        _INVISIBLE,
     ),
     **str.maketrans({"\u2014": " - ", "\u2015": " - ", "\u2116": " number "}),
 }
@@ -175,7 +181,7 @@ _LETTER = r"[^\s\d\x00-@\[-`{-\xbf\xd7\xf7\u2000-\u2bff\u3000-\u303f\uff00-\uff0
 _SIGN = rf"""°[cf]
     |(?P<repeated>[^\s\w!"'(),.:;?`~\xa1\xab\xb4\xb7\xbb\xbf\u2000-\u206f\u3000-\u303f-])(?P=repeated)*+
     |~(?!\s?\d)|(?<=\w)\xb7(?=\w)
-    |(?<![^\s(\[{{=*/])\.{{1,2}}(?![.\d])|\.(?=[*+?^$|\\/(\[{{])|(?<=[^\s.])\.\.(?=\w)|(?:(?<=[\[{{])|(?<=\w\())\.{{3}}(?=\w)
+    |(?<![^\s(\[{{=*/])\.{{1,2}}(?![.\d])|(?<!\.)\.(?=[*+^$|\\/\[{{])|(?<=[^\s.])\.\.(?=\w)|(?:(?<=[\[{{])|(?<=\w\())\.{{3}}(?=\w)
     |(?<=[^\s.(])\.(?={_LETTER})(?!(?<=\b{_LETTER}\.){_LETTER}\b)
     |(?<![:;!?])[:;!?]++(?![-.,"')]*(?:\s|$))|(?<!\S)!(?=\s+\w)|,(?=[)\]}}])
     |\((?:(?<=[^\s"'(\[{{,;:-]\()|(?<=[\w)\]]-\()|(?<=[+*/^=<>|]\s\()|(?<=\b\w\s-\s\()|(?<=[\d)\]]\s-\s\())
@@ -210,7 +216,7 @@ def _pattern(language: Language) -> re.Pattern[str]:
             |(?<![\d)][ '_])[1-9]\d{{0,2}}(?:(?:\ \d{{3}})++|(?:'\d{{3}})++|(?:_\d{{3}})++)(?![ '_]?\d|-\w)(?:[.,]\d++)?
             |(?:\d++(?:[.,]\d++)*+|(?<![\w.])\.\d++)(?:e[+-]?\d+)?)(?=(?:{suffixes}|[kcdm]?m\^?[23])?(?!\w)))
         |(?P<minus>(?<![^\s(\[{{=*/+<>,:|])-(?=[$\xa2-\xa5\u20a0-\u20cf]\s?[\d.]))
-        |(?P<option>(?<![^\s(\[{{=*/+^<>,:|&"'])--?{_LETTER}[\w-]*)
+        |(?P<option>(?:(?<![^\s(\[{{=*/+^<>,:|&])|(?<=["'])(?<!\S["']))--?{_LETTER}[\w-]*)
         |(?P<identifier>\w+(?:[-.]\w*\d\w*)*)
         |(?P<sign>{_SIGN})
         |(?P<stop>[.!?:](?=\s|$)|\n))""",
