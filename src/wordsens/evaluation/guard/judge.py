@@ -148,6 +148,7 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
     if not turned:
         evidence += _persons(one, other, language)
     evidence += _exchanged(*light, language)
+    evidence += _joined(one, other, language)
     if any(one) != any(other):
         evidence.append(_Evidence(False, "", "one text is empty", [], []))
     if not evidence:
@@ -277,13 +278,26 @@ def _voices(first: list[Token], second: list[Token], shared: list[tuple[int, int
 def _marked(
     first: list[Token], second: list[Token], shared: list[tuple[int, int]], language: Language
 ) -> list[_Evidence]:
-    """The same word with another preposition: to Rome, from Rome."""
+    """The same word with another preposition or conjunction: to Rome, from Rome; and cold, or cold; and an infinitive
+    for a gerund after a verb that means another thing with it: stopped to smoke, stopped smoking."""
     pairs = [(first[at], second[place]) for at, place in shared if first[at].marker != second[place].marker]
-    return [
-        _Evidence(True, "role", f"role: {one.marker} / {other.marker} '{one.text}'", [one], [other])
-        for one, other in pairs
-        if language.relation(language.word(one.marker).key, language.word(other.marker).key) == "role"
-    ]
+    evidence: list[_Evidence] = []
+    for one, other in pairs:
+        reason = f"role: {one.marker} / {other.marker} '{one.text}'"
+        if language.relation(language.word(one.marker).key, language.word(other.marker).key) == "role":
+            evidence.append(_Evidence(True, "role", reason, [one], [other]))
+        elif one.marker in language.joining and other.marker in language.joining:
+            evidence.append(_Evidence(False, "", reason.replace("role", "conjunction"), [one], [other]))
+        elif any(
+            infinitive.marker == "to"
+            and gerund.word.endswith("ing")
+            and gerund.place
+            and tokens[gerund.place - 1].key in language.infinitive_or_gerund
+            for infinitive, gerund, tokens in ((one, other, second), (other, one, first))
+        ):
+            reason = f"infinitive: '{one.text}' / '{other.text}'"
+            evidence.append(_Evidence(False, "", reason, [one], [other]))
+    return evidence
 
 
 def _alone(token: Token, in_first: bool, language: Language) -> _Evidence:
@@ -345,13 +359,24 @@ def _persons(one: Reading, other: Reading, language: Language) -> list[_Evidence
     return []
 
 
+def _joined(one: Reading, other: Reading, language: Language) -> list[_Evidence]:
+    """An "or" in the place of an "and"."""
+    said = [[token for token in side.light if token.word in language.joining] for side in (one, other)]
+    first, second = ([token.word for token in side] for side in said)
+    fewer = [word for word in language.joining if first.count(word) > second.count(word)]
+    more = [word for word in language.joining if first.count(word) < second.count(word)]
+    if fewer and more:
+        return [_Evidence(False, "", f"conjunction: '{fewer[0]}' / '{more[0]}'", *said)]
+    return []
+
+
 def _exchanged(left: list[Token], right: list[Token], language: Language) -> list[_Evidence]:
     """Light words that stand for each other and mean another thing: when / where, my / your, this / that."""
     evidence: list[_Evidence] = []
     if not left or not right:
         return evidence
     for kind, name, classes in (
-        ("", "question", language.questions), ("role", "person", language.persons), ("entity", "", language.places)
+        ("", "question", language.questions), ("role", "person", language.persons), ("entity", "", language.places),
     ):  # fmt: skip
         sides = [[token for token in side if token.word in classes] for side in (left, right)]
         meanings = [{classes[token.word] for token in side} for side in sides]
@@ -375,9 +400,10 @@ def _reordered(
         return []
     pairs = [(first[at], second[partner[at]]) for at in places]
     exchanged = [(*pairs[i], *pairs[k]) for i, k in enumerate(sequence) if i < k and sequence[k] == i]
-    joining = language.grammar["joining"]
     if exchanged and all(
-        two.marker in joining and two.start - one.end < 6 for a, c, b, d in exchanged for one, two in ((a, b), (d, c))
+        two.marker in language.joining and two.start - one.end < 6
+        for a, c, b, d in exchanged
+        for one, two in ((a, b), (d, c))
     ):
         return []
     moved = _moved(sequence)
@@ -437,7 +463,7 @@ def _phrase_moved(sequence: list[int], pairs: list[tuple[Token, Token]], languag
 def _movable(one: Token, other: Token, language: Language) -> bool:
     """Whether what begins with this word plays the same part in both places."""
     grammar = language.grammar
-    if one.marker == other.marker and one.marker not in ("", *grammar["joining"]):
+    if one.marker == other.marker and one.marker not in ("", *language.joining):
         return True
     adverb = one.word.endswith(tuple(grammar["adverbs"])) and one.word not in grammar["focus"]
     dative = "" in (one.marker, other.marker) and not {one.marker, other.marker}.isdisjoint(grammar["recipient"])

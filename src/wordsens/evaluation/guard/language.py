@@ -55,9 +55,12 @@ class Language:
         self.persons = {word: person for person in persons for word in self.grammar[person]}
         self.questions = {word: said for said in self.grammar["questions"] for word in said.split("/")}
         self.places = {word: place for place in ("near", "far") for word in self.grammar[place]}
+        self.joining = frozenset(self.grammar["joining"])
         self.decimal_comma = self.grammar["decimal"] == [","]
         self._spellings = [(re.compile(pattern), instead) for pattern, instead in self._pairs("spellings", " = ")]
         self._irregular = {form: base for base, forms in self._pairs("irregular", ":") for form in forms.split()}
+        self.infinitive_or_gerund = {self.key(verb) for verb in self.grammar.get("infinitive-or-gerund", ())}
+        """Keys of verbs that mean one thing with an infinitive and another with a gerund."""
         self.contractions = {written: tuple(read.split()) for written, read in self._pairs("contractions")}
         self._clitics = [written for written in self.contractions if written.startswith("'") or written == "n't"]
         self.numbers = {word: (said.rstrip("0123456789."), float(said.lstrip("#x"))) for word, said in

@@ -66,7 +66,7 @@ def read(text: str, language: Language) -> Reading:
     content, negations, light = Reading([], [], [])
     marker, passive, names = "", False, language.grammar["names"] == ["yes"]
     capitals = not text.isupper()
-    for token in tokens:
+    for before, token in zip([Token("", 0, -1), *tokens], tokens, strict=False):
         if origin:
             token.start, token.end = origin[token.start][0], origin[token.end - 1][1]
         token.text, token.place = text[token.start : token.end], len(content)
@@ -74,7 +74,9 @@ def read(text: str, language: Language) -> Reading:
             token.kind = "negation"
             negations.append(token)
             continue
-        if token.kind == "word":
+        if before.kind != "word" and token.kind in ("word", "name") and _case_counts(before, token, text):
+            token.key = token.word = token.text
+        elif token.kind == "word":
             token.key, is_light, is_marker, listed = language.word(token.word)
             if is_marker:
                 marker = token.word
@@ -88,18 +90,67 @@ def read(text: str, language: Language) -> Reading:
                 token.kind = "name"
             token.passive = passive
         elif token.kind == "number":
+            if token.amount and token.amount.dimension and _OTHER_UNIT.search(token.text):
+                token.amount = token.amount._replace(written=token.text[-2:])
             token.key = token.amount
         elif token.moments:
             token.key = token.kind, token.moments
+        elif token.kind == "name" and _CAPITAL_UNIT_AFTER_DIGIT.search(token.text):
+            token.key = token.word = token.text
+        elif token.kind == "symbol":
+            if _is_prose(token, text):
+                continue
+            token.key = token.key or token.text  # an option: -d is not -D
         token.marker, marker, passive = marker, "", False
         content.append(token)
     return Reading(content, negations, light)
 
 
+_OTHER_UNIT = re.compile(r"(?<![A-Za-z])(?:[KMGT]b|M[glm])$")
+"""Gb counts bits and Mg is a million grams; "gb" and "MG" are taken for GB and mg."""
+
+_CAPITAL_UNIT = re.compile(r"(?:[MP][A-Z]|[kKGT]B)[a-z]*")
+"""MW is no mW, MHz no mHz and kBps no kbps."""
+
+_CAPITAL_UNIT_AFTER_DIGIT = re.compile(rf"\d{_CAPITAL_UNIT.pattern}$")
+
+_PARTED_COMMA = re.compile(r"(?<!\S),(?!\S)")
+
+
+def _is_prose(token: Token, text: str) -> bool:
+    """Whether a sign is punctuation after all: of "pre- and postwar", not of "rated AA-"; of "It works.Thanks"; marks
+    with a blank before them, as in "Stop ! Go on , then .", not in "if ! grep x" and "git add ."."""
+    before, after = text[token.start - 1 : token.start], text[token.end : token.end + 2]
+    if token.key == "- ":
+        return not before.isupper()
+    if token.key == "-- ":
+        return text[token.start - 2 : token.start].isalpha() and after.strip().isalpha()
+    if not before.strip():
+        capital_after = token.key in ("!", " .") and after.strip()[:1].isupper()
+        return capital_after or (
+            token.key == "." and _PARTED_COMMA.search(text, max(0, token.start - 200), token.start) is not None
+        )
+    return token.word in (".", "!", "?") and before.islower() and after[:1].isupper()
+
+
+def _case_counts(before: Token, token: Token, text: str) -> bool:
+    """Whether a word is written in these letters alone: 5 MW; after a sign of code, as in $HOME, [A-Z], x=Y."""
+    if before.kind == "number":
+        return not text[before.end : token.start].strip() and _CAPITAL_UNIT.fullmatch(token.text) is not None
+    return before.end == token.start and (before.word[:1] in tuple("\\[{=^|~$%") or before.key == " /")
+
+
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0f\ufeff"
-_SAME_SIGN = str.maketrans(
-    "\u2019\u2018\u02bc`\u00b4\u2010\u2011\u2012\u2013\u2014\u2212\u2044", "'" * 5 + "-" * 6 + "/", _INVISIBLE
-)
+_SAME_SIGN = {
+    **str.maketrans(
+        "\u2019\u2018\u02bc`\u00b4\u201c\u201d\u201e\u00ab\u00bb\u2010\u2011\u2012\u2013\u2212\u2044\u00ba",
+        "'" * 5 + '"' * 5 + "-----/°",
+        _INVISIBLE,
+    ),
+    **str.maketrans({"\u2014": " - ", "\u2015": " - ", "\u2116": " number "}),
+}
+_SUPERSCRIPTS = frozenset("²³¹⁰ⁱ⁴⁵⁶⁷⁸⁹⁺⁻ⁿ")
+_BLANK_IN_NUMBER = re.compile(r"(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{3}(?!\d))")
 
 
 def _plain(text: str) -> tuple[str, list[tuple[int, int]]]:
@@ -107,6 +158,7 @@ def _plain(text: str) -> tuple[str, list[tuple[int, int]]]:
     which is left out where it is the character itself."""
     if text.isascii():
         return text.lower(), []
+    text = _BLANK_IN_NUMBER.sub("'", text)
     plain, origin, at = [], [], 0
     while at < len(text):
         stop = at + 1
@@ -115,6 +167,8 @@ def _plain(text: str) -> tuple[str, list[tuple[int, int]]]:
         said = unicodedata.normalize("NFKC", text[at:stop].translate(_SAME_SIGN)).lower().translate(_SAME_SIGN)
         if unicodedata.category(text[at]) == "No" and "/" in said:
             said = f" {said}"
+        if text[at] in _SUPERSCRIPTS and text[at - 1 : at] not in _SUPERSCRIPTS:
+            said = f"^{said}"
         plain.append(said)
         origin += [(at, stop)] * len(said)
         at = stop
@@ -124,31 +178,55 @@ def _plain(text: str) -> tuple[str, list[tuple[int, int]]]:
 _LETTER = r"[^\s\d\x00-@\[-`{-\xbf\xd7\xf7\u2000-\u2bff\u3000-\u303f\uff00-\uff0f\U0001f000-\U0001faff]"
 
 
+_SIGN = rf"""°[cf]
+    |(?P<repeated>[^\s\w!"'(),.:;?`~\xa1\xab\xb4\xb7\xbb\xbf\u2000-\u206f\u3000-\u303f-])(?P=repeated)*+
+    |~(?!\s?\d)|(?<=\w)\xb7(?=\w)
+    |(?<![^\s(\[{{=*/])\.{{1,2}}(?![.\d])|(?<!\.)\.(?=[*+^$|\\/\[{{])|(?<=[^\s.])\.\.(?=\w)|(?:(?<=[\[{{])|(?<=\w\())\.{{3}}(?=\w)
+    |(?<=[^\s.(])\.(?={_LETTER})(?!(?<=\b{_LETTER}\.){_LETTER}\b)
+    |(?<![:;!?])[:;!?]++(?![-.,"')]*(?:\s|$))|(?<!\S)!(?=\s+\w)|,(?=[)\]}}])
+    |\((?:(?<=[^\s"'(\[{{,;:-]\()|(?<=[\w)\]]-\()|(?<=[+*/^=<>|]\s\()|(?<=\b\w\s-\s\()|(?<=[\d)\]]\s-\s\())
+    |\)(?=[\w(\[{{]|\s?(?:[+*/^=<>|]|&&)|\s?-\s?(?:\w\b|\d|\())
+    |["'](?:(?<=[=+*|\[{{]["'])|(?<=[=+*|]\s["'])|(?<=\w\(["']))(?=[^\s.,:;!?)])|(?<=\w)'(?=\()
+    |(?<={_LETTER})--?(?=[.,:;!?"')]*(?:\s|$))|-(?=>)|(?<=<)-"""
+"""A sign that counts. Line by line: every sign that prose has no use for; about 5 is ~5, and no other tilde; dots of
+paths, patterns and names; marks not at the end of a word; brackets beside what they are not parted from by a blank, or
+beside an operator; quotation marks after an operator or an opening bracket; hyphens after a grade and in arrows."""
+
+
 @cache
 def _pattern(language: Language) -> re.Pattern[str]:
+    """The tokens of a text; what it passes over is the punctuation of prose. That no token begins with a blank is
+    said first, for speed."""
     glued = {*language.units, *language.numbers, *language.grammar["ordinals"], "m"}
     suffixes = "|".join(sorted((word for word in glued if word.isalpha()), key=len, reverse=True))
     return re.compile(
-        rf"""(?P<nr>\#(?=\d)|no\.(?=\s*\d|,))
-        |(?P<word>{_LETTER}++(?:'{_LETTER}++)*+(?![\d_]))
+        rf"""(?![ ])(?:(?P<nr>\#(?=\d)|no\.(?=\s*\d|,)|n°\.?(?=\s*\d))
+        |(?P<area>(?=[kcdm])(?:(?<=\d)|(?<=\d\s))[kcdm]?m\^?[23](?!\w))
+        |(?P<word>(?!w/o\b){_LETTER}++(?:'{_LETTER}++)*+(?![\d_])|w/o\b
+            |&(?:(?<=\w&)|(?<=[\w,)"']\s&))(?=\s?\w)|@(?<!\S@)(?![^\s\d])|<(?<!<<)(?!<)|>(?<!>>)(?!>))
         |(?P<iso>\d{{4}}-\d\d-\d\d(?!\d))
         |(?P<european>\d{{1,2}}\.\s?\d{{1,2}}\.\s?\d{{4}}(?!\w))
         |(?P<slashed>\d{{1,2}}/\d{{1,2}}/(?:\d{{4}}|\d\d)(?![\w/]))
-        |(?P<clock>\d{{1,2}}(?::\d\d)?\s?(?:[ap]\.?m(?!\w)\.?)|\d{{1,2}}:\d\d(?::00)?(?:\s?(?:uhr|h))?(?![\w:])
+        |(?P<clock>\d{{1,2}}(?:[:.]\d\d)?\s?(?:[ap]\.?m(?!\w)\.?)|\d{{1,2}}:\d\d(?::00)?(?:\s?(?:uhr|h))?(?![\w:])
             |\d{{1,2}}(?:\.\d\d)?\s?(?:uhr|o'clock)(?!\w))
         |(?P<version>\d+(?:\.\d+){{2,}}(?!\w))
         |(?P<fraction>\d{{1,2}}/[1-9]\d?(?![\w/]))
-        |(?P<number>(?:(?<![^\s(])-)?(?:\d++(?:[.,]\d++)*+|(?<!\S)\.\d++)(?:e[+-]?\d+)?(?=(?:{suffixes})?(?!\w)))
+        |(?P<number>(?:(?<![^\s(\[{{=*/+^<>,:|$€£])-|(?<=[=<>]\ )-\ )?
+            (?:(?:\d++(?:\.\d++)?\s?[×x*]\s?)?10\^[+-]?\d{{1,2}}
+            |(?<![\d)][ '_])[1-9]\d{{0,2}}(?:(?:\ \d{{3}})++|(?:'\d{{3}})++|(?:_\d{{3}})++)(?![ '_]?\d|-\w)(?:[.,]\d++)?
+            |(?:\d++(?:[.,]\d++)*+|(?<![\w.])\.\d++)(?:e[+-]?\d+)?)(?=(?:{suffixes}|[kcdm]?m\^?[23])?(?!\w)))
+        |(?P<minus>(?<![^\s(\[{{=*/+<>,:|])-(?=[$\xa2-\xa5\u20a0-\u20cf]\s?[\d.]))
+        |(?P<option>(?:(?<![^\s(\[{{=*/+^<>,:|&])|(?<=["'])(?<!\S["']))--?{_LETTER}[\w-]*)
         |(?P<identifier>\w+(?:[-.]\w*\d\w*)*)
-        |(?P<stop>[.!?:](?=\s|$)|\n)
-        |(?P<sign>°[cf]|[^\s\w!-#'-*,-/:;?@\[-`{{-~\xa1\xab\xb4\xb7\xbb\xbf\u2000-\u206f\u3000-\u303f])""",
+        |(?P<sign>{_SIGN})
+        |(?P<stop>[.!?:](?=\s|$)|\n))""",
         re.VERBOSE,
     )
 
 
 def _scanned(plain: str, language: Language) -> list[Token]:
     tokens: list[Token] = []
-    initial, contractions = True, language.contractions
+    initial, negative, contractions = True, False, language.contractions
     for match in _pattern(language).finditer(plain):
         (start, end), kind, written = match.span(), match.lastgroup, match[0]
         if kind == "word" and tokens and tokens[-1].end == start and written in language.grammar["ordinals"]:
@@ -164,14 +242,35 @@ def _scanned(plain: str, language: Language) -> list[Token]:
             continue
         elif kind == "nr":
             tokens.append(Token("number", start, end))
+        elif kind == "option":
+            tokens.append(Token(written, start, end, "symbol"))
+        elif kind == "minus":
+            negative = True
         elif kind == "sign":
-            words = language.contractions.get(written, (written,))
-            known = words != (written,) or written in language.units
-            tokens.append(Token(words[0], start, end, "word" if known else "symbol", key=written))
+            known = written in language.units and (
+                plain[start - 1 : start].isdigit() or not plain[end : end + 1].isalpha()
+            )
+            tokens.append(Token(written, start, end, "word" if known else "symbol", key=_placed(plain, start, end)))
         else:
             tokens.append(_measured(kind or "", written, start, end, language))
+            if negative and (amount := tokens[-1].amount):
+                tokens[-1].amount = amount._replace(value=-amount.value)
+            negative = False
         initial = False
     return tokens
+
+
+_GOES_ON = re.compile(r"""[.,:;!?"')\]}]{0,9}[^\s.,:;!?"')\]}]""")
+
+
+def _placed(plain: str, start: int, end: int) -> str:
+    """A sign, with a blank on the side where it ends what it belongs to: " -" and "- ", but "=" in "x = 5"."""
+    sign = plain[start:end].replace('"', "'")
+    if not sign.isascii():
+        return sign
+    before = start > 0 and not plain[start - 1].isspace() and plain[start - 1] not in "([{\"'"
+    after = _GOES_ON.match(plain, end) is not None
+    return sign if before == after else f"{sign} " if before else f" {sign}"
 
 
 _DATES = {"iso": ((0, 1, 2),), "european": ((2, 1, 0),), "slashed": ((2, 1, 0), (2, 0, 1))}
@@ -186,11 +285,16 @@ def _measured(kind: str, written: str, start: int, end: int, language: Language)
     if kind == "clock":
         half = next((half for half in "ap" if half in written.partition("uhr")[0]), "")
         return _time(start, end, parts[0], (*parts, 0)[1], half, written)
+    if kind == "area":
+        return Token(written, start, end, "name", key=written.replace("^", ""))
     if kind == "number":
         value = _decimal(written, language)
         if sum(map(str.isdigit, written)) <= _EXACT_DIGITS and abs(value) < float("inf"):
-            versionlike = written.endswith("0") and ("," if language.decimal_comma else ".") in written
-            return Token(written, start, end, "number", amount=Amount("", value, written if versionlike else ""))
+            thousands, decimal = ".,"[:: 1 if language.decimal_comma else -1]
+            versionlike = written.endswith("0") and decimal in written
+            doubtful = written[-4:-3] == " " and written.count(" ") == 1 and not written.endswith("000")
+            kept = written if doubtful else re.sub(f"[ '_{thousands}]", "", written) if versionlike else ""
+            return Token(written, start, end, "number", amount=Amount("", value, kept))
     readings = [(parts[y] + 2000 * (parts[y] < 100), parts[m], parts[d]) for y, m, d in _DATES.get(kind, ())]
     if moments := [moment for moment in readings if moment[1] <= 12 and moment[2] <= 31]:
         return Token("", start, end, "date", moments=tuple(dict.fromkeys(moments)))
@@ -207,7 +311,12 @@ def _time(start: int, end: int, hour: int, minute: int, half: str, written: str)
 
 
 def _decimal(written: str, language: Language) -> float:
-    """The value of a number with marks of thousands or decimals: 1,234.5; 1.234,5; 2,000; 1e5."""
+    """The value of a number with marks of thousands or decimals: 1,234.5; 1.234,5; 2,000; 1 000; 1e5; 3*10^5."""
+    if "^" in written:
+        factor, _, exponent = written.rpartition("10^")
+        factor = factor.rstrip(" ×x*")
+        written = f"{factor if factor.strip('-') else factor + '1'}e{exponent}"
+    written = re.sub("[ '_]", "", written)
     thousands, decimal = ".,"[:: 1 if language.decimal_comma else -1]
     if written.rfind(thousands) > written.rfind(decimal) and not _in_thousands(written, thousands):
         thousands, decimal = decimal, thousands
@@ -295,6 +404,9 @@ def _quantity(tokens: list[Token], at: int, language: Language) -> Rewriting | N
     else:
         unit = amount.dimension, 1.0
     written = "" if unit[0] else amount.written
+    if " " in amount.written:
+        counted = unit[0] and stop < len(tokens) and not language.word(tokens[stop].word).light
+        written = amount.written if counted else ""  # "3 100 W bulbs" may be three
     amount = Amount(unit[0], float(f"{amount.value * unit[1]:.12g}"), written)
     return stop, [Token("", tokens[at].start, tokens[stop - 1].end, "number", tokens[at].initial, amount=amount)]
 
@@ -312,7 +424,7 @@ def _value(tokens: list[Token], at: int, language: Language) -> tuple[Amount, in
         if value < 0:
             after = tokens[stop + 1].word if stop + 1 < len(tokens) else ""
             scaled = stop > at and language.numbers.get(tokens[stop - 1].word, ("",))[0] == "x"
-            if not (scaled and tokens[stop].word in language.grammar["joining"] and after in language.numbers):
+            if not (scaled and tokens[stop].word in language.joining and after in language.numbers):
                 break
         elif sort == "x" and value >= 1000:
             total, current = total + (current or 1.0) * value, 0.0
