@@ -127,7 +127,7 @@ class SentenceTransformerModel(Model):
         """InputError for a text with a token that was added to the tokenizer alone, for which the model has no row."""
         reader = reading_module(self._model, self._task)
         rows, tokenizer = embedding_rows(getattr(reader, "auto_model", None)), self._tokenizer
-        if rows is None or not callable(tokenizer) or len(tokenizer.get_vocab()) <= rows:
+        if rows is None or tokenizer is None or len(tokenizer.get_vocab()) <= rows:
             return
         limit = most_tokens(reader, self._task)
         cut = {"truncation": limit is not None, "max_length": limit, "verbose": False}

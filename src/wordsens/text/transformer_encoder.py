@@ -162,11 +162,13 @@ def cuts_on_the_left(tokenizer: Any) -> bool:
 
 def wide_offsets(offsets: Sequence[Span], length: int) -> list[Span]:
     """The places of tokens in a text of that length; one without width, as some tokenizers give, reaches up to where
-    the next one begins.
+    the next one begins. Where all begin at one place, nothing is known.
 
     >>> wide_offsets([(0, 0), (4, 4), (9, 11)], 11)
     [(0, 4), (4, 9), (9, 11)]
     """
+    if len(offsets) > 1 and len({start for start, _ in offsets}) == 1:
+        return list(offsets)
     starts = [*(start for start, _ in offsets[1:]), length]
     return [
         (start, stop if stop > start else max(start, following))

@@ -90,7 +90,7 @@ class Reader:
                 raise InputError(
                     f"the prompt of {self._name} ({self.prompt!r}) leaves no room in its {self.context} tokens"
                 )
-            if cuts_on_the_left(self.tokenizer) and (max_words is None or max_words > room):
+            if cuts_on_the_left(self.tokenizer) and (max_words is None or max_words >= room):
                 whole = whole.without_front(max(0, len(whole.ids) - self.context), len(self.frame[0]))
                 around, room = whole.leading + whole.trailing, self.context - whole.leading - whole.trailing
             max_words = room if max_words is None else min(max_words, room)
@@ -258,6 +258,8 @@ def _given(given: Any, modules: Sequence[nn.Module], model: Any) -> SentenceModu
 def _by_name(name: str, library: Callable[[str], Any], model: Any) -> SentenceModules:
     """The modules of the SentenceTransformer of that name, made to run this model, whose weights were checked."""
     sentence = library(str(next(model.parameters()).device))
+    if not is_sentence_transformer(sentence):
+        raise InputError(f"{name} is a {type(sentence).__name__}: its vectors are not run from rows; use as_model")
     attribute = next((part for part, child in sentence[0].named_children() if hasattr(child, "config")), None)
     if attribute is None:
         raise InputError(f"{name} does not run a transformer with a tokenizer, so that it has no rows to move")
