@@ -151,7 +151,8 @@ def test_a_model_of_texts_is_pointed_to_its_map(unchecked_types):
     loaded = "TransformerFeatures.from_pretrained(model)"
     for given, remedy in (
         (bert, pair), (words, pair), ((bert, words), loaded),
-        (pipeline("feature-extraction", bert, tokenizer=words), loaded), (as_model((bert, words)), "model.features()"), ("minilm", "TransformerFeatures.from_pretrained('minilm')"),
+        (pipeline("feature-extraction", bert, tokenizer=words), loaded),
+        (as_model((bert, words)), "model.features()"), ("minilm", "TransformerFeatures.from_pretrained('minilm')"),
     ):  # fmt: skip
         for measure in (ws.word_sensitivity, ws.certify):
             with pytest.raises(ws.InputError) as caught:

@@ -3,6 +3,9 @@
 Every number is compared with that of the library's own call.
 """
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -13,7 +16,7 @@ from wordsens.errors import InputError
 from wordsens.models import as_pair_model
 from wordsens.models.black_box import UNKNOWN
 from wordsens.models.classifier import as_classifier
-from wordsens.models.load import as_model
+from wordsens.models.load import as_model, is_pair_model
 
 library = pytest.importorskip("sentence_transformers")
 from sentence_transformers.base.modules import Normalize, Router, Transformer  # noqa: E402
@@ -109,6 +112,24 @@ def test_a_multi_vector_encoder_scores_pairs_by_its_own_similarity(folder, tmp_p
             as_model(given)
     with pytest.raises(InputError, match="is a MultiVectorEncoder"):
         ws.TransformerFeatures.from_pretrained(place, pool="own")
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("config.json", {"architectures": ["HF_ColBERT"]}),
+        ("config_sentence_transformers.json", {"model_type": "ColBERT"}),
+        ("config_sentence_transformers.json", {"model_type": "CrossEncoder"}),
+    ],
+)
+def test_a_folder_of_a_model_of_pairs_is_never_run_as_one_of_vectors(folder, file, content):
+    """ColBERT models of Stanford and of PyLate, and a reranker, whose transformers would give vectors, too."""
+    place = Path(folder())
+    known = json.loads((place / file).read_text()) if (place / file).exists() else {}
+    (place / file).write_text(json.dumps({**known, **content}))
+    with pytest.raises(InputError, match="scores pairs of texts: use as_pair_model"):
+        as_model(str(place))
+    assert is_pair_model(str(place))
 
 
 def test_a_router_reads_queries_and_documents_each_by_its_own_encoder(folder, tmp_path):
@@ -236,8 +257,6 @@ def test_a_token_of_the_tokenizer_alone_is_named(dense, tmp_path):
 
 
 def test_code_of_a_folder_is_not_run_and_the_remedy_is_named(dense, tmp_path):
-    import json
-
     place = saved(dense(), tmp_path)
     (tmp_path / "mine.py").write_text("raise RuntimeError('the code was run')")
     modules = json.loads((tmp_path / "modules.json").read_text())

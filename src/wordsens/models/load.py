@@ -159,26 +159,15 @@ def _named(
         )
     if ":" in name and not named_path("model", name).exists():
         raise InputError(f"`model` (={name!r}) is no name; pass the function itself, on the command line --encode")
-    folder = _folder(name, revision)
-    if pool is None and is_pair_model(name, revision):
-        raise InputError(
-            f"the model {name!r} scores pairs of texts: use as_pair_model({name!r}), or pass pool='mean' for the mean "
-            "of its hidden states"
-        )
-    library = folder is not None and (folder / _MODULES_FILE).is_file()
-    classes = 0 if folder is None or library else _classes(folder)
-    if classes > 1 and pool is None:
-        raise InputError(
-            f"the model {name!r} is a classifier of {classes} labels, not an embedding: use it with flips, or with "
-            "explain --classes; pass pool='mean' for the mean of its hidden states"
-        )
-    access = Access(local_files_only=local_files_only, revision=revision)
-    if folder is not None and pool in (None, OWN) and encoder_kind(folder) == _SPARSE:
-        loaded = pretrained.sentence_transformer(name, str(folder), True, access, device)
-        return SentenceTransformerModel(loaded, name=name, batch_size=batch_size)
+    _require_vectors(name, pool, revision)
+    access, folder = Access(local_files_only=local_files_only, revision=revision), _folder(name, revision)
     try:
-        return _transformer(load_parts(name, device=device, access=access), pool, batch_size)
+        if folder is not None and pool in (None, OWN) and encoder_kind(folder) == _SPARSE:
+            raise InputError(f"the model {name!r} is a {_SPARSE}: its vectors are not run from rows")
+        built = _transformer(load_parts(name, device=device, access=access), pool, batch_size)
     except InputError as refused:
+        folder = _folder(name, revision)
+        library = folder is not None and (folder / _MODULES_FILE).is_file()
         if not library or pool not in (None, OWN) or importlib.util.find_spec("sentence_transformers") is None:
             raise
         try:
@@ -186,6 +175,27 @@ def _named(
         except InputError:
             raise refused from None
         return SentenceTransformerModel(loaded, name=name, batch_size=batch_size)
+    # What the hub had alone is known now.
+    _require_vectors(name, pool, revision)
+    return built
+
+
+def _require_vectors(name: str, pool: str | None, revision: str | None) -> None:
+    """InputError for the name of a model of pairs or of a classifier, as far as it is on this machine."""
+    folder = _folder(name, revision)
+    if folder is None or pool is not None:
+        return
+    if is_pair_model(name, revision):
+        raise InputError(
+            f"the model {name!r} scores pairs of texts: use as_pair_model({name!r}), or pass pool='mean' for the mean "
+            "of its hidden states"
+        )
+    classes = 0 if (folder / _MODULES_FILE).is_file() else _classes(folder)
+    if classes > 1:
+        raise InputError(
+            f"the model {name!r} is a classifier of {classes} labels, not an embedding: use it with flips, or with "
+            "explain --classes; pass pool='mean' for the mean of its hidden states"
+        )
 
 
 def _transformer(loaded: LoadedModel, pool: str | None, batch_size: int) -> Model:

