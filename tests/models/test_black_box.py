@@ -125,7 +125,6 @@ def test_module_and_name(module):
     "sparse",
     [
         lambda rows: torch.from_numpy(rows).to_sparse(),
-        lambda rows: torch.from_numpy(rows).to_sparse_csr(),
         lambda rows: list(torch.from_numpy(rows).to_sparse()),
         scipy.sparse.csr_matrix,
         lambda rows: list(map(scipy.sparse.csr_matrix, rows)),
